@@ -1,0 +1,73 @@
+/**
+ * Credentials: what a pod, a file or a plugin offers for a registry, found by the kubelet's matching rules.
+ *
+ * A source is a place that holds credentials (the pod's pull secrets, `creds/<registry>.toml`, the kubelet's docker
+ * config, …). Each source is a keyring of its own: inside it, keys match a normalised repository (`docker.io/library/nginx`,
+ * never a tag or digest) and the most specific key comes first; the answers of the sources are concatenated in the
+ * order of the list they stand in. Nothing here talks to a network, and nothing here prints a password.
+ */
+import type { Secret } from '../telemetry/secret.ts';
+
+/** What the kubelet hands to the runtime: a user name and a password, either of which may be empty. */
+export interface Credential {
+  readonly username: string;
+  readonly password: Secret;
+}
+
+/** The kinds of source, in the order in which they are tried. */
+export const credentialSourceNames = [
+  'pull-secret',
+  'registry-toml',
+  'docker-config',
+  'credential-provider',
+  'containerd',
+  'anonymous',
+] as const;
+export type CredentialSourceName = (typeof credentialSourceNames)[number];
+
+/** A credential together with why it applies; everything but the credential may be shown to people. */
+export interface MatchedCredential {
+  readonly credential: Credential;
+  readonly source: CredentialSourceName;
+  /** The index key that matched, such as `gcr.io/project`. */
+  readonly key: string;
+  /** The file, Secret (`namespace/name`) or plugin that holds it. */
+  readonly origin: string;
+  /** Identity of the credential inside this process: equal for equal credentials, reveals nothing. */
+  readonly id: string;
+}
+
+/** Why a source, or a part of it, is left out. Shown by `inspect --verbose` and logged once. */
+export interface SourceProblem {
+  readonly source: CredentialSourceName;
+  readonly origin: string;
+  readonly message: string;
+}
+
+/** One place that holds credentials. */
+export interface CredentialSource {
+  readonly name: CredentialSourceName;
+  /**
+   * The credentials for a repository, best first.
+   * @param repository normalised, `domain/path`
+   * @throws CredentialError where the node would refuse the pull because of this source
+   */
+  lookup(repository: string, signal?: AbortSignal): Promise<readonly MatchedCredential[]>;
+  problems(): readonly SourceProblem[];
+  /** A hash over what the source holds; equal for equal content, reveals nothing. */
+  fingerprint(): string;
+}
+
+/** A source that makes the whole pull fail, as a malformed pull secret does on a node. */
+export class CredentialError extends Error {
+  readonly code: 'malformed';
+  readonly temporary = false;
+  /** The file or Secret at fault. */
+  readonly where: string;
+  constructor(where: string, message: string) {
+    super(message);
+    this.name = 'CredentialError';
+    this.code = 'malformed';
+    this.where = where;
+  }
+}

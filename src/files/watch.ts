@@ -1,0 +1,4 @@
+/** Contract of watching files: acts on content, not on events. */
+export interface Watcher {
+  close(): Promise<void>;
+}

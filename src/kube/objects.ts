@@ -1,0 +1,150 @@
+/**
+ * The fields of Kubernetes objects that this program reads or writes, as they stand in raw JSON. Unknown fields stay in
+ * the object: nothing is ever converted into classes or written back whole.
+ */
+export interface ObjectMeta {
+  readonly name?: string;
+  readonly generateName?: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly ownerReferences?: readonly OwnerReference[];
+  readonly deletionTimestamp?: string;
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+}
+
+export interface KubeObject {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata?: ObjectMeta;
+}
+
+export interface Container {
+  readonly name: string;
+  readonly image?: string;
+  readonly imagePullPolicy?: string;
+  readonly restartPolicy?: string;
+}
+
+export interface Toleration {
+  readonly key?: string;
+  readonly operator?: string;
+  readonly value?: string;
+  readonly effect?: string;
+  readonly tolerationSeconds?: number;
+}
+
+export interface NodeSelectorRequirement {
+  readonly key: string;
+  readonly operator: string;
+  readonly values?: readonly string[];
+}
+
+export interface NodeSelectorTerm {
+  readonly matchExpressions?: readonly NodeSelectorRequirement[];
+  readonly matchFields?: readonly NodeSelectorRequirement[];
+}
+
+export interface PreferredSchedulingTerm {
+  readonly weight: number;
+  readonly preference: NodeSelectorTerm;
+}
+
+export interface NodeAffinity {
+  readonly requiredDuringSchedulingIgnoredDuringExecution?: {
+    readonly nodeSelectorTerms: readonly NodeSelectorTerm[];
+  };
+  readonly preferredDuringSchedulingIgnoredDuringExecution?: readonly PreferredSchedulingTerm[];
+}
+
+export interface Volume {
+  readonly name: string;
+  readonly image?: { readonly reference?: string; readonly pullPolicy?: string };
+}
+
+export interface PodSpec {
+  readonly nodeName?: string;
+  readonly serviceAccountName?: string;
+  readonly os?: { readonly name: string };
+  readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly affinity?: { readonly nodeAffinity?: NodeAffinity };
+  readonly tolerations?: readonly Toleration[];
+  readonly schedulingGates?: readonly { readonly name: string }[];
+  readonly imagePullSecrets?: readonly { readonly name?: string }[];
+  readonly initContainers?: readonly Container[];
+  readonly containers: readonly Container[];
+  readonly ephemeralContainers?: readonly Container[];
+  readonly volumes?: readonly Volume[];
+}
+
+export interface Pod extends KubeObject {
+  readonly spec: PodSpec;
+}
+
+export interface PodTemplate {
+  readonly metadata?: ObjectMeta;
+  readonly spec: PodSpec;
+}
+
+export interface Secret extends KubeObject {
+  readonly type?: string;
+  /** Values in base64. */
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export interface ServiceAccount extends KubeObject {
+  readonly imagePullSecrets?: readonly { readonly name?: string }[];
+}
+
+export interface Node extends KubeObject {
+  readonly status?: {
+    readonly nodeInfo?: { readonly architecture?: string; readonly operatingSystem?: string };
+  };
+}
+
+export interface EndpointSlice extends KubeObject {
+  readonly addressType?: string;
+  readonly endpoints?: readonly {
+    readonly addresses: readonly string[];
+    readonly conditions?: {
+      readonly ready?: boolean;
+      readonly serving?: boolean;
+      readonly terminating?: boolean;
+    };
+    readonly nodeName?: string;
+  }[];
+  readonly ports?: readonly { readonly name?: string; readonly port?: number }[];
+}
+
+export interface AdmissionRequest {
+  readonly uid: string;
+  readonly kind: { readonly group: string; readonly version: string; readonly kind: string };
+  readonly resource: { readonly group: string; readonly version: string; readonly resource: string };
+  readonly subResource?: string;
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly operation: string;
+  readonly object?: unknown;
+  readonly oldObject?: unknown;
+  readonly dryRun?: boolean;
+}
+
+export interface AdmissionResponse {
+  readonly uid: string;
+  readonly allowed: boolean;
+  readonly status?: { readonly message: string; readonly code?: number };
+  readonly patchType?: 'JSONPatch';
+  /** Base64 of a JSON patch. */
+  readonly patch?: string;
+  readonly warnings?: readonly string[];
+  readonly auditAnnotations?: Readonly<Record<string, string>>;
+}

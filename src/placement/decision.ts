@@ -1,0 +1,115 @@
+/**
+ * Placement: from a pod, image facts and a policy to a decision, and from the decision to a JSON patch. Pure: no clock,
+ * no randomness, no input or output; the same values in give the same bytes out.
+ *
+ * This file holds the words of the decision. `decide.ts` makes it; `patch.ts` writes it; each rule has a file of its own.
+ */
+import type { ImageFacts } from '../images/facts.ts';
+import type { Pod, PodTemplate, Toleration } from '../kube/objects.ts';
+import type { Policy, PreferenceMode } from '../policy/policy.ts';
+
+export const names = {
+  gate: 'arch.example/scheduling-gate',
+  /** On a pod or namespace; the value `disabled` leaves the pod alone. */
+  placement: 'arch.example/placement',
+  /** Pod label: one architecture. */
+  preferred: 'arch.example/preferred',
+  /** Pod annotation: `arm64=80,amd64=20`. */
+  preferredWeights: 'arch.example/preferred-weights',
+  /** Pod annotation: what was decided and added, compact and versioned JSON. */
+  decision: 'arch.example/decision',
+  architectureLabel: 'kubernetes.io/arch',
+  betaArchitectureLabel: 'beta.kubernetes.io/arch',
+} as const;
+
+/** What a decision needs to know; nothing else is looked at. */
+export interface PlacementInput {
+  readonly pod: Pod | PodTemplate;
+  /** Namespace of the request; a pod in an admission may not carry it. */
+  readonly namespace: string;
+  readonly namespaceLabels: Readonly<Record<string, string>>;
+  readonly policy: Policy;
+  /** Facts by image text as the pod writes it; `undefined`: not known yet. */
+  readonly facts: (image: string) => ImageFacts | undefined;
+  /** A workload's template is decided like a pod but never gated. */
+  readonly template?: 'DaemonSet' | 'workload';
+}
+
+export const skipReasons = [
+  'node-name',
+  'mirror-pod',
+  'daemonset-pod',
+  'excluded-namespace',
+  'disabled-by-pod',
+  'disabled-by-namespace',
+  'control-plane',
+  'no-image',
+] as const;
+export type SkipReason = (typeof skipReasons)[number];
+
+export const outcomes = [
+  'skipped',
+  'placed',
+  'unconstrained',
+  'own-constraint',
+  'gated',
+  'fallback',
+  'allowed-unknown',
+  'denied',
+  'pending',
+] as const;
+/**
+ * `placed`: required architectures were found. `unconstrained`: the images constrain nothing. `own-constraint`: the pod
+ * constrains the architecture itself; it keeps that. `gated`, `fallback`, `allowed-unknown`: an image is unknown.
+ * `denied`, `pending`: no common architecture (or an unknown image under `deny`).
+ */
+export type Outcome = (typeof outcomes)[number];
+
+/** One image of the pod and what follows from it. */
+export interface ImageVerdict {
+  readonly image: string;
+  /** Names of the containers and volumes that use it. */
+  readonly usedBy: readonly string[];
+  /** Architectures it can run on for the pod's OS, sorted; `undefined`: it constrains nothing, or is unknown. */
+  readonly architectures: readonly string[] | undefined;
+  /** Present where the image is unknown: the code of the error, or `unknown`. */
+  readonly unknown?: string;
+  readonly facts: ImageFacts | undefined;
+}
+
+/** One rule that took part, for `explain`, warnings and the annotation. */
+export interface Reason {
+  /** Stable name in kebab-case, such as `required-architectures`; listed in docs. */
+  readonly rule: string;
+  readonly message: string;
+}
+
+export interface PlacementDecision {
+  readonly outcome: Outcome;
+  readonly skip?: SkipReason;
+  readonly os: string;
+  readonly images: readonly ImageVerdict[];
+  /**
+   * Architectures that the pod will be required to have, sorted. `undefined`: no requirement is added. Empty only with
+   * the outcomes `denied` and `pending`.
+   */
+  readonly required: readonly string[] | undefined;
+  /** Preferred architectures that can be met, heaviest first. */
+  readonly preferred: readonly { readonly architecture: string; readonly weight: number }[];
+  readonly preferenceMode: PreferenceMode;
+  /** Node labels required for each architecture, and those copied from the pod's labels. */
+  readonly nodeLabelsByArchitecture: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly nodeLabels: Readonly<Record<string, string>>;
+  readonly tolerations: readonly Toleration[];
+  readonly gate: boolean;
+  /** For the admission's answer where the pod is refused: names each image and its architectures. */
+  readonly message?: string;
+  /** For the person who applied it; each at most 256 bytes. */
+  readonly warnings: readonly string[];
+  readonly reasons: readonly Reason[];
+}
+
+/** The JSON patch operations that an admission may hold: nothing that can fail on the object it was made from. */
+export type Operation =
+  | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };

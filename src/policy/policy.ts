@@ -1,0 +1,51 @@
+/**
+ * The policy: the effective settings for the placement of one pod. It comes from the configuration and, where a cluster
+ * is there, from custom resources and namespace labels. `placement/` reads it and nothing else.
+ */
+import type { Toleration } from '../kube/objects.ts';
+
+export const onUnknownImageValues = ['gate', 'fallback', 'allow', 'deny'] as const;
+export type OnUnknownImage = (typeof onUnknownImageValues)[number];
+
+export const onNoCommonArchitectureValues = ['deny', 'pend', 'allow'] as const;
+export type OnNoCommonArchitecture = (typeof onNoCommonArchitectureValues)[number];
+
+export const preferenceModes = ['soft', 'hard'] as const;
+export type PreferenceMode = (typeof preferenceModes)[number];
+
+/** What a node of one architecture needs or must carry. */
+export interface ArchitectureRules {
+  readonly taintsToTolerate: readonly Toleration[];
+  readonly requireNodeLabels: Readonly<Record<string, string>>;
+}
+
+/** A preference for architectures, with its origin for explanations. */
+export interface Preference {
+  /** Architecture → weight, 1–100. */
+  readonly weights: Readonly<Record<string, number>>;
+  readonly mode: PreferenceMode;
+  /** `configuration`, `PodPlacementConfig ns/name`, … */
+  readonly origin: string;
+}
+
+/** A toleration added for each required architecture; its value is the architecture. */
+export interface TolerationTemplate {
+  readonly key: string;
+  readonly operator: 'Equal';
+  readonly effect?: 'NoSchedule' | 'PreferNoSchedule' | 'NoExecute';
+}
+
+export interface Policy {
+  /** Architectures that nodes of this cluster can have. Empty: whatever the images have. */
+  readonly schedulableArchitectures: readonly string[];
+  /** The cluster's preference; `undefined` where none is set. A pod's own label wins over it. */
+  readonly preference: Preference | undefined;
+  readonly fallbackArchitecture: string | undefined;
+  /** Already resolved: never `gate` where nothing would open the gate, unless a person asked for just that. */
+  readonly onUnknownImage: OnUnknownImage;
+  readonly onNoCommonArchitecture: OnNoCommonArchitecture;
+  readonly matchNodeLabels: readonly string[];
+  readonly tolerations: readonly TolerationTemplate[];
+  readonly architectures: Readonly<Record<string, ArchitectureRules>>;
+  readonly excludedNamespaces: readonly string[];
+}

@@ -1,0 +1,122 @@
+/**
+ * Metrics by prom-client behind one small door. A room describes its metrics as data (`MetricSpec`), so that the page
+ * `docs/metrics.md` is generated from the same words that the endpoint serves. Label values are a closed list: what is
+ * not in it is counted as `other`, so no pod, image or server can grow the number of series, and each series exists
+ * from the start with 0. Children are bound once; counting is one addition.
+ */
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+export interface MetricSpec {
+  /** Prometheus name with unit: `_total`, `_seconds`, `_bytes`. */
+  name: string;
+  type: 'counter' | 'gauge' | 'histogram';
+  /** One sentence for HELP and the documentation. */
+  help: string;
+  /** Label name → every value it can have. */
+  labels?: Readonly<Record<string, readonly string[]>>;
+  /** Upper bounds in seconds (or the metric's own unit). */
+  buckets?: readonly number[];
+}
+
+export interface Count {
+  inc(by?: number): void;
+}
+export interface Level {
+  set(value: number): void;
+}
+export interface Spread {
+  observe(value: number): void;
+}
+
+type LabelValues = Readonly<Record<string, string>>;
+
+export interface Metrics {
+  /** The child of a counter with these label values. Call it once, keep what it returns. */
+  count(spec: MetricSpec, labels?: LabelValues): Count;
+  level(spec: MetricSpec, labels?: LabelValues): Level;
+  spread(spec: MetricSpec, labels?: LabelValues): Spread;
+  /** Runs before each scrape, to set levels from what is true then. */
+  beforeScrape(update: () => void): void;
+  /** The page in Prometheus text format. */
+  render(): Promise<string>;
+  readonly contentType: string;
+}
+
+const other = 'other';
+
+/** Makes an empty set of metrics. Each part of the program gets the same one. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const known = new Map<string, Counter | Gauge | Histogram>();
+  const updates: (() => void)[] = [];
+
+  function metric(spec: MetricSpec): Counter | Gauge | Histogram {
+    const existing = known.get(spec.name);
+    if (existing) return existing;
+    const made = make(spec, registry);
+    known.set(spec.name, made);
+    for (const labels of combinations(spec)) made.labels(labels);
+    if (!(made instanceof Histogram)) for (const labels of combinations(spec)) initialize(made, labels);
+    return made;
+  }
+
+  return {
+    count: (spec, labels = {}) => {
+      const made = metric(spec);
+      if (!(made instanceof Counter)) throw new TypeError(`${spec.name} is no counter`);
+      return made.labels(bounded(spec, labels));
+    },
+    level: (spec, labels = {}) => {
+      const made = metric(spec);
+      if (!(made instanceof Gauge)) throw new TypeError(`${spec.name} is no gauge`);
+      return made.labels(bounded(spec, labels));
+    },
+    spread: (spec, labels = {}) => {
+      const made = metric(spec);
+      if (!(made instanceof Histogram)) throw new TypeError(`${spec.name} is no histogram`);
+      return made.labels(bounded(spec, labels));
+    },
+    beforeScrape: (update) => {
+      updates.push(update);
+    },
+    render: () => {
+      for (const update of updates) update();
+      return registry.metrics();
+    },
+    contentType: registry.contentType,
+  };
+}
+
+function make(spec: MetricSpec, registry: Registry): Counter | Gauge | Histogram {
+  const base = {
+    name: spec.name,
+    help: spec.help,
+    labelNames: Object.keys(spec.labels ?? {}),
+    registers: [registry],
+  };
+  if (spec.type === 'counter') return new Counter(base);
+  if (spec.type === 'gauge') return new Gauge(base);
+  return new Histogram({ ...base, buckets: [...(spec.buckets ?? [])] });
+}
+
+function initialize(made: Counter | Gauge, labels: LabelValues): void {
+  if (made instanceof Counter) made.labels(labels).inc(0);
+  else made.labels(labels).set(0);
+}
+
+function bounded(spec: MetricSpec, labels: LabelValues): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const [name, values] of Object.entries(spec.labels ?? {})) {
+    const value = labels[name];
+    result[name] = value !== undefined && values.includes(value) ? value : other;
+  }
+  return result;
+}
+
+function combinations(spec: MetricSpec): Record<string, string>[] {
+  let rows: Record<string, string>[] = [{}];
+  for (const [name, values] of Object.entries(spec.labels ?? {})) {
+    rows = rows.flatMap((row) => values.map((value) => ({ ...row, [name]: value })));
+  }
+  return rows;
+}

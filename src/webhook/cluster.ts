@@ -1,0 +1,19 @@
+/**
+ * What the webhook wants from a cluster, when there is one. Labels and architectures come from watches and are answered
+ * from memory; Secrets and service accounts are got by name, only when an image is not known without them.
+ */
+import type { Secret } from '../kube/objects.ts';
+
+export interface Cluster {
+  /** Labels of a namespace; empty where it is unknown. */
+  namespaceLabels(namespace: string): Readonly<Record<string, string>>;
+  /** `kubernetes.io/arch` of a node. */
+  nodeArchitecture(node: string): string | undefined;
+  /** A Secret by name, or `undefined` where it does not exist or may not be read. */
+  secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
+  /** Names of the pull secrets of a service account, for templates that admission has not completed. */
+  serviceAccountPullSecrets(namespace: string, name: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** Resolves when the watches have their first answer. */
+  ready(signal: AbortSignal): Promise<void>;
+  close(): void;
+}
