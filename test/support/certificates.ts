@@ -1,0 +1,114 @@
+/**
+ * Throwaway certificates for tests and the demo: a P-256 certificate authority that issues server and client
+ * certificates, all in memory. `createCa()` → `ca.issue({ … })` → PEM texts for `node:https`.
+ */
+import 'reflect-metadata';
+import { randomBytes, type webcrypto } from 'node:crypto';
+import * as x509 from '@peculiar/x509';
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const dayMs = 24 * 60 * 60 * 1000;
+
+export interface IssueOptions {
+  /** Common name of the subject. */
+  readonly cn: string;
+  readonly organizations?: readonly string[];
+  readonly dns?: readonly string[];
+  readonly ip?: readonly string[];
+  readonly uris?: readonly string[];
+  /** Extended key usages; a server certificate by default. */
+  readonly server?: boolean;
+  readonly client?: boolean;
+  /** Validity; from yesterday until tomorrow by default. */
+  readonly notBefore?: Date;
+  readonly notAfter?: Date;
+}
+
+export interface PemPair {
+  readonly cert: string;
+  /** PKCS #8, PEM. */
+  readonly key: string;
+}
+
+export interface TestCa {
+  /** The CA's own certificate, PEM. */
+  readonly cert: string;
+  readonly key: string;
+  issue(options: IssueOptions): Promise<PemPair>;
+}
+
+/**
+ * Makes a new certificate authority with a key of its own.
+ * @param cn common name; two authorities of one name still do not trust each other's certificates
+ */
+export async function createCa(cn = 'archwright test CA'): Promise<TestCa> {
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: serial(),
+    name: [{ CN: [cn] }],
+    keys,
+    signingAlgorithm: algorithm,
+    notBefore: new Date(Date.now() - dayMs),
+    notAfter: new Date(Date.now() + dayMs),
+    extensions: [
+      new x509.BasicConstraintsExtension(true, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+
+  return {
+    cert: certificate.toString('pem'),
+    key: await exportKey(keys.privateKey),
+    issue: (options) => issue(certificate, keys, options),
+  };
+}
+
+async function issue(
+  issuer: x509.X509Certificate,
+  issuerKeys: webcrypto.CryptoKeyPair,
+  options: IssueOptions,
+): Promise<PemPair> {
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const usages = [
+    ...((options.server ?? options.client !== true) ? [x509.ExtendedKeyUsage.serverAuth] : []),
+    ...(options.client === true ? [x509.ExtendedKeyUsage.clientAuth] : []),
+  ];
+  const names = [
+    ...(options.dns ?? []).map((value) => ({ type: 'dns' as const, value })),
+    ...(options.ip ?? []).map((value) => ({ type: 'ip' as const, value })),
+    ...(options.uris ?? []).map((value) => ({ type: 'url' as const, value })),
+  ];
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: serial(),
+    subject: [
+      ...(options.organizations ?? []).map((organization) => ({ O: [organization] })),
+      { CN: [options.cn] },
+    ],
+    issuer: issuer.subjectName.toJSON(),
+    publicKey: keys.publicKey,
+    signingKey: issuerKeys.privateKey,
+    signingAlgorithm: algorithm,
+    notBefore: options.notBefore ?? new Date(Date.now() - dayMs),
+    notAfter: options.notAfter ?? new Date(Date.now() + dayMs),
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension(usages),
+      ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
+      await x509.AuthorityKeyIdentifierExtension.create(issuerKeys.publicKey),
+    ],
+  });
+  return { cert: certificate.toString('pem'), key: await exportKey(keys.privateKey) };
+}
+
+async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
+  return x509.PemConverter.encode(await crypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY');
+}
+
+/** Positive and without a leading zero byte, as DER wants it. */
+function serial(): string {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
+  return bytes.toString('hex');
+}
