@@ -1,0 +1,208 @@
+/**
+ * Faults of the test registry: rules that make chosen requests go wrong in one of the ways in which registries, the
+ * proxies before them and hostile servers do. What a fault leaves running (a slow drip, a held answer) ends with the
+ * connection or with the server.
+ */
+import type { ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Record<string, string | readonly string[]>;
+  readonly body: Buffer;
+}
+
+export type Fault =
+  /** Another answer; the body defaults to an OCI error of that status. */
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+      readonly body?: string;
+    }
+  /** Headers set over the right answer; an empty text removes one. */
+  | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> }
+  /** The right answer with another body, and the right digest header of the old one. */
+  | { readonly kind: 'body'; readonly body: string }
+  /** Never an answer: the request is held until the client goes. */
+  | { readonly kind: 'hold' }
+  /** The right answer, later. */
+  | { readonly kind: 'delay'; readonly ms: number }
+  /** The connection is closed before any answer. */
+  | { readonly kind: 'drop' }
+  /** Bytes that are no HTTP. */
+  | { readonly kind: 'garbage' }
+  /** Status and headers, then the connection closes. */
+  | { readonly kind: 'close-after-headers' }
+  /** `Content-Length` says more than comes before the connection closes. */
+  | { readonly kind: 'short'; readonly missing: number }
+  /** `Content-Length` says less than is sent. */
+  | { readonly kind: 'long'; readonly extra: number }
+  /** A body without end, in chunks, as fast as the client reads. */
+  | { readonly kind: 'endless' }
+  /** One byte of the body each `everyMs`, for ever. */
+  | { readonly kind: 'drip'; readonly everyMs: number }
+  /** Headers that never end: one byte each `everyMs`. */
+  | { readonly kind: 'drip-headers'; readonly everyMs: number }
+  | { readonly kind: 'redirect'; readonly to: string; readonly status?: number }
+  /** The right body, compressed although nobody asked. */
+  | { readonly kind: 'gzip' }
+  /** A header block of about so many bytes. */
+  | { readonly kind: 'huge-headers'; readonly bytes: number };
+
+export interface FaultRule {
+  /** Matched against the path with its query. */
+  readonly path: RegExp;
+  readonly method?: string;
+  /** How often it strikes; always by default. */
+  readonly times?: number;
+  readonly fault: Fault;
+}
+
+export interface Faults {
+  /** Adds a rule; later rules are looked at first. Returns what takes it away again. */
+  add(rule: FaultRule): () => void;
+  clear(): void;
+  /** The fault that strikes this request, counted. */
+  strike(method: string, path: string): Fault | undefined;
+}
+
+export function createFaults(): Faults {
+  let rules: { rule: FaultRule; left: number }[] = [];
+  return {
+    add: (rule) => {
+      const entry = { rule, left: rule.times ?? Number.POSITIVE_INFINITY };
+      rules = [entry, ...rules];
+      return () => {
+        rules = rules.filter((other) => other !== entry);
+      };
+    },
+    clear: () => {
+      rules = [];
+    },
+    strike: (method, path) => {
+      const entry = rules.find(
+        ({ rule, left }) =>
+          left > 0 && (rule.method === undefined || rule.method === method) && rule.path.test(path),
+      );
+      if (!entry) return undefined;
+      entry.left -= 1;
+      return entry.rule.fault;
+    },
+  };
+}
+
+/** Sends an answer as it should be sent. A HEAD gets no body but its length. */
+export function send(response: ServerResponse, answer: Answer, head: boolean): void {
+  response.writeHead(answer.status, {
+    'content-length': String(answer.body.length),
+    ...copy(answer.headers),
+  });
+  response.end(head ? undefined : answer.body);
+}
+
+/** Sends an answer as the fault spoils it. */
+export function spoil(response: ServerResponse, answer: Answer, head: boolean, fault: Fault): void {
+  const socket = response.socket;
+  if (!socket) return;
+  switch (fault.kind) {
+    case 'status': {
+      const body = fault.body ?? JSON.stringify({ errors: [{ code: 'FAULT', message: 'made to fail' }] });
+      const headers = { 'content-type': 'application/json', ...fault.headers };
+      send(response, { status: fault.status, headers, body: Buffer.from(body) }, head);
+      return;
+    }
+    case 'headers': {
+      const changed = Object.entries({ ...answer.headers, ...fault.headers }).filter(
+        ([, value]) => value !== '',
+      );
+      send(response, { ...answer, headers: Object.fromEntries(changed) }, head);
+      return;
+    }
+    case 'body':
+      send(response, { ...answer, body: Buffer.from(fault.body) }, head);
+      return;
+    case 'hold':
+      return;
+    case 'delay':
+      until(
+        response,
+        setTimeout(() => send(response, answer, head), fault.ms),
+      );
+      return;
+    case 'drop':
+      socket.destroy();
+      return;
+    case 'garbage':
+      socket.end('\u0016\u0003 this is not HTTP\n\n');
+      return;
+    case 'close-after-headers':
+      response.writeHead(answer.status, { 'content-length': answer.body.length, ...copy(answer.headers) });
+      response.flushHeaders();
+      socket.end();
+      return;
+    case 'short':
+      raw(response, answer, answer.body.length + fault.missing);
+      return;
+    case 'long':
+      raw(response, answer, answer.body.length - fault.extra);
+      return;
+    case 'endless':
+      response.writeHead(answer.status, copy(answer.headers));
+      pour(response);
+      return;
+    case 'drip':
+      response.writeHead(answer.status, copy(answer.headers));
+      until(
+        response,
+        setInterval(() => response.write(' '), fault.everyMs),
+      );
+      return;
+    case 'drip-headers':
+      socket.write('HTTP/1.1 200 OK\r\nx-slow: ');
+      until(
+        response,
+        setInterval(() => socket.write('a'), fault.everyMs),
+      );
+      return;
+    case 'redirect':
+      send(
+        response,
+        { status: fault.status ?? 307, headers: { location: fault.to }, body: Buffer.alloc(0) },
+        head,
+      );
+      return;
+    case 'gzip': {
+      const headers = { ...answer.headers, 'content-encoding': 'gzip' };
+      send(response, { ...answer, headers, body: gzipSync(answer.body) }, head);
+      return;
+    }
+    case 'huge-headers':
+      send(response, { ...answer, headers: { ...answer.headers, 'x-huge': 'a'.repeat(fault.bytes) } }, head);
+  }
+}
+
+function raw(response: ServerResponse, answer: Answer, length: number): void {
+  const type = answer.headers['content-type'];
+  const head = `HTTP/1.1 ${answer.status} OK\r\ncontent-type: ${String(type)}\r\ncontent-length: ${length}\r\n\r\n`;
+  response.socket?.end(Buffer.concat([Buffer.from(head), answer.body]));
+}
+
+function pour(response: ServerResponse): void {
+  const chunk = Buffer.alloc(64 * 1024, ' ');
+  const more = (): void => {
+    while (!response.destroyed && response.write(chunk));
+  };
+  response.on('drain', more);
+  more();
+}
+
+function until(response: ServerResponse, timer: NodeJS.Timeout): void {
+  response.once('close', () => clearInterval(timer));
+}
+
+function copy(headers: Answer['headers']): Record<string, string | string[]> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : [...value]]),
+  );
+}

@@ -1,0 +1,65 @@
+/** What the test registry remembers of each request, and how a test waits for one. */
+import { EventEmitter, once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+export interface RecordedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingMessage['headers'];
+  /** The first word of the Authorization header in lower case, and who it stands for. */
+  readonly authorization?: { readonly scheme: string; readonly user: string; readonly token?: string };
+  /** The body of a POST, as text. */
+  readonly body: string;
+  /** Number of the connection, counted from 1: equal numbers mean a kept-alive connection. */
+  readonly connection: number;
+  /** Settles when it is over: `aborted` where the client went before it had the whole answer. */
+  readonly ended: Promise<'answered' | 'aborted'>;
+}
+
+export interface Recorder {
+  readonly requests: readonly RecordedRequest[];
+  add(request: RecordedRequest): void;
+  /** The first request, past or coming, for which this is true. */
+  waitFor(matches: (request: RecordedRequest) => boolean): Promise<RecordedRequest>;
+  /** Requests by method and kind, such as `{ 'GET manifests': 1, 'GET blobs': 1, 'POST token': 1 }`. */
+  counts(): Record<string, number>;
+  clear(): void;
+}
+
+export function createRecorder(): Recorder {
+  const requests: RecordedRequest[] = [];
+  const arrivals = new EventEmitter().setMaxListeners(0);
+  return {
+    requests,
+    add: (request) => {
+      requests.push(request);
+      arrivals.emit('request');
+    },
+    waitFor: async (matches) => {
+      for (;;) {
+        const found = requests.find((request) => matches(request));
+        if (found) return found;
+        await once(arrivals, 'request');
+      }
+    },
+    counts: () => {
+      const counts: Record<string, number> = {};
+      for (const { method, path } of requests) {
+        const kind = /\/(manifests|blobs)\/[^/]+$/.exec(path)?.[1] ?? path.split('/').at(1) ?? '';
+        counts[`${method} ${kind}`] = (counts[`${method} ${kind}`] ?? 0) + 1;
+      }
+      return counts;
+    },
+    clear: () => {
+      requests.length = 0;
+    },
+  };
+}
+
+/** Whether a response went out whole. */
+export function ending(response: ServerResponse): Promise<'answered' | 'aborted'> {
+  return new Promise((resolve) => {
+    response.once('close', () => resolve(response.writableFinished ? 'answered' : 'aborted'));
+  });
+}

@@ -1,0 +1,278 @@
+/**
+ * A small OCI registry on a real socket, for tests and the demo. It serves what was pushed into it (`content.ts`), wants
+ * the authentication it was told to want (`tokens.ts`), goes wrong where a rule says so (`faults.ts`) and records
+ * each request (`record.ts`). HTTPS with a throwaway certificate by default.
+ *
+ *   const registry = await startTestRegistry();
+ *   t.teardown(() => registry.close());
+ *   registry.push('library/app', 'v1', multiArch(['linux/amd64', 'linux/arm64']));
+ */
+import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { createCa, type TestCa } from '../certificates.ts';
+import type { Content } from './content.ts';
+import { createFaults, send, spoil, type Answer, type Faults } from './faults.ts';
+import { createRecorder, ending, type RecordedRequest, type Recorder } from './record.ts';
+import type { TokenIssuer } from './tokens.ts';
+
+export type RegistryAuth =
+  | { readonly kind: 'anonymous' }
+  | { readonly kind: 'basic'; readonly users: Readonly<Record<string, string>> }
+  | {
+      readonly kind: 'bearer';
+      readonly issuer: TokenIssuer;
+      /** Address of the token server; `/token` of this registry by default. */
+      readonly realm?: string;
+      readonly service?: string;
+    };
+
+export interface TestRegistryOptions {
+  /** `false` serves plain HTTP; a CA issues the certificate; a CA of its own by default. */
+  readonly tls?: false | TestCa;
+  /** Names in the certificate besides `127.0.0.1` and `localhost`. */
+  readonly names?: readonly string[];
+  readonly auth?: RegistryAuth;
+  /** Answers `/token` where this registry is the token server of another. */
+  readonly tokens?: TokenIssuer;
+  /** Path before `/v2`, as an Artifactory repository has one. */
+  readonly prefix?: string;
+  /** URL base to which blobs are redirected, as to object storage: `<base>/storage/<digest>`. */
+  readonly blobsAt?: string;
+  /** Whether answers carry `Docker-Content-Digest`; true by default. */
+  readonly digestHeader?: boolean;
+  /** Whether HEAD is understood; otherwise 405. True by default. */
+  readonly head?: boolean;
+}
+
+export interface TestRegistry extends Pick<Recorder, 'requests' | 'waitFor' | 'counts'> {
+  /** `127.0.0.1:port`. */
+  readonly host: string;
+  readonly port: number;
+  /** `https://127.0.0.1:port`. */
+  readonly url: string;
+  /** The CA to trust, PEM; empty for plain HTTP. */
+  readonly ca: string;
+  readonly faults: Faults;
+  /** Connections that are open now. */
+  readonly connections: number;
+  /**
+   * Stores a document with all that belongs to it, and tags the top.
+   * @param namespace where given, it is served only to requests with `?ns=<namespace>`, as a mirror does
+   */
+  push(repository: string, tag: string, content: Content, namespace?: string): void;
+  /** Forgets the requests, not the content. */
+  clearRequests(): void;
+  close(): Promise<void>;
+}
+
+/** Starts a registry on a free port of 127.0.0.1. */
+export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
+  const store = new Map<string, Content>();
+  const recorder = createRecorder();
+  const faults = createFaults();
+  const sockets = new Map<Socket, number>();
+  let connected = 0;
+
+  const ca = options.tls === false ? undefined : (options.tls ?? (await createCa()));
+  const server = ca
+    ? createHttpsServer(
+        await ca.issue({
+          cn: 'test registry',
+          dns: ['localhost', ...(options.names ?? [])],
+          ip: ['127.0.0.1', '::1'],
+        }),
+      )
+    : createHttpServer();
+  server.keepAliveTimeout = 60_000;
+  // The plain socket under TLS is what stays open, so it is counted instead of the TLS one.
+  server.on('connection', (socket: Socket) => {
+    sockets.set(socket, ++connected);
+    socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
+  });
+  server.on('tlsClientError', () => undefined);
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    handle(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const host = `127.0.0.1:${port}`;
+  const url = `${ca ? 'https' : 'http'}://${host}`;
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const recorded = await record(request, response);
+    recorder.add(recorded);
+    const answer = respond(recorded);
+    const head = recorded.method === 'HEAD';
+    const fault = faults.strike(recorded.method, request.url ?? '');
+    if (fault) spoil(response, answer, head, fault);
+    else send(response, answer, head);
+  }
+
+  async function record(request: IncomingMessage, response: ServerResponse): Promise<RecordedRequest> {
+    const ended = ending(response);
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const target = new URL(request.url ?? '/', url);
+    const authorization = readAuthorization(request.headers.authorization, issuer());
+    return {
+      method: request.method ?? '',
+      path: target.pathname,
+      query: target.searchParams,
+      headers: request.headers,
+      ...(authorization ? { authorization } : {}),
+      body: Buffer.concat(chunks).toString(),
+      connection: connectionNumber(request.socket.remotePort),
+      ended,
+    };
+  }
+
+  function connectionNumber(remotePort: number | undefined): number {
+    for (const [socket, number] of sockets) if (socket.remotePort === remotePort) return number;
+    return 0;
+  }
+
+  function issuer(): TokenIssuer | undefined {
+    return options.tokens ?? (options.auth?.kind === 'bearer' ? options.auth.issuer : undefined);
+  }
+
+  function respond(request: RecordedRequest): Answer {
+    if (request.path === '/token') return answerToken(request);
+    const storage = /^\/storage\/(.+)$/.exec(request.path)?.[1];
+    if (storage !== undefined) return answerStorage(request, storage);
+    const prefix = options.prefix ?? '';
+    if (!request.path.startsWith(`${prefix}/v2`)) return failure(404, 'NOT_FOUND');
+    const path = request.path.slice(prefix.length);
+    const [, repository, kind, reference] = /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(path) ?? [];
+    const refusal = authorize(request, repository ?? '');
+    if (refusal) return refusal;
+    if (path === '/v2/' || path === '/v2') return { status: 200, headers: {}, body: Buffer.from('{}') };
+    if (repository === undefined || kind === undefined || reference === undefined) {
+      return failure(404, 'NAME_UNKNOWN');
+    }
+    if (request.method === 'HEAD' && options.head === false) return failure(405, 'UNSUPPORTED');
+    const found = store.get(
+      `${request.query.get('ns') ?? ''} ${repository} ${decodeURIComponent(reference)}`,
+    );
+    if (!found) return failure(404, kind === 'blobs' ? 'BLOB_UNKNOWN' : 'MANIFEST_UNKNOWN');
+    if (kind === 'blobs' && options.blobsAt !== undefined) {
+      const location = `${options.blobsAt}/storage/${found.digest}?signature=presigned`;
+      return { status: 307, headers: { location }, body: Buffer.alloc(0) };
+    }
+    return {
+      status: 200,
+      headers: {
+        'content-type': kind === 'blobs' ? 'application/octet-stream' : found.mediaType,
+        ...(options.digestHeader === false ? {} : { 'docker-content-digest': found.digest }),
+      },
+      body: found.bytes,
+    };
+  }
+
+  function answerToken(request: RecordedRequest): Answer {
+    const tokens = issuer();
+    if (!tokens) return failure(404, 'NOT_FOUND');
+    const basic = readBasic(request.headers.authorization);
+    const { status, body } = tokens.answer({
+      method: request.method,
+      query: request.query,
+      form: new URLSearchParams(request.body),
+      ...(basic ? { basic } : {}),
+    });
+    return {
+      status,
+      headers: { 'content-type': 'application/json' },
+      body: Buffer.from(JSON.stringify(body)),
+    };
+  }
+
+  /** Object storage: serves by digest alone, and refuses an Authorization header as S3 does. */
+  function answerStorage(request: RecordedRequest, digest: string): Answer {
+    if (request.headers.authorization !== undefined) return failure(400, 'InvalidArgument');
+    const found = [...store.values()].find((content) => content.digest === digest);
+    if (!found) return failure(404, 'NoSuchKey');
+    return { status: 200, headers: { 'content-type': 'application/octet-stream' }, body: found.bytes };
+  }
+
+  function authorize(request: RecordedRequest, repository: string): Answer | undefined {
+    const auth = options.auth ?? { kind: 'anonymous' };
+    if (auth.kind === 'anonymous') return undefined;
+    if (auth.kind === 'basic') {
+      const basic = readBasic(request.headers.authorization);
+      if (basic && auth.users[basic.user] === basic.password) return undefined;
+      return failure(401, 'UNAUTHORIZED', { 'www-authenticate': 'Basic realm="test registry"' });
+    }
+    const token = request.authorization?.token;
+    const verdict = token === undefined ? undefined : auth.issuer.check(token, repository);
+    if (verdict === 'granted') return undefined;
+    const error = { unknown: ',error="invalid_token"', insufficient: ',error="insufficient_scope"' };
+    const scope = repository === '' ? '' : `,scope="repository:${repository}:pull"`;
+    const realm = auth.realm ?? `${url}/token`;
+    const challenge = `Bearer realm="${realm}",service="${auth.service ?? host}"${scope}`;
+    return failure(401, 'UNAUTHORIZED', {
+      'www-authenticate': `${challenge}${verdict === undefined ? '' : error[verdict]}`,
+    });
+  }
+
+  function push(repository: string, tag: string, content: Content, namespace = ''): void {
+    const keep = (part: Content): void => {
+      store.set(`${namespace} ${repository} ${part.digest}`, part);
+      for (const inner of [...part.children, ...part.blobs]) keep(inner);
+    };
+    keep(content);
+    store.set(`${namespace} ${repository} ${tag}`, content);
+  }
+
+  return {
+    host,
+    port,
+    url,
+    ca: ca?.cert ?? '',
+    faults,
+    requests: recorder.requests,
+    waitFor: (matches) => recorder.waitFor(matches),
+    counts: () => recorder.counts(),
+    clearRequests: () => recorder.clear(),
+    get connections() {
+      return sockets.size;
+    },
+    push,
+    close: async () => {
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets.keys()) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+function failure(status: number, code: string, headers: Answer['headers'] = {}): Answer {
+  return {
+    status,
+    headers: { 'content-type': 'application/json', ...headers },
+    body: Buffer.from(JSON.stringify({ errors: [{ code, message: 'refused by the test registry' }] })),
+  };
+}
+
+function readAuthorization(
+  header: string | undefined,
+  issuer: TokenIssuer | undefined,
+): RecordedRequest['authorization'] {
+  if (header === undefined) return undefined;
+  const [scheme = '', token = ''] = header.split(' ');
+  const basic = readBasic(header);
+  if (basic) return { scheme: 'basic', user: basic.user };
+  return { scheme: scheme.toLowerCase(), user: issuer?.userOf(token) ?? '', token };
+}
+
+function readBasic(header: string | undefined): { user: string; password: string } | undefined {
+  const encoded = /^basic (.+)$/i.exec(header ?? '')?.[1];
+  if (encoded === undefined) return undefined;
+  const text = Buffer.from(encoded, 'base64').toString();
+  const colon = text.indexOf(':');
+  return { user: text.slice(0, colon), password: text.slice(colon + 1) };
+}

@@ -1,0 +1,115 @@
+/**
+ * The token server of the test registry (Docker token protocol: GET with Basic, and POST in the OAuth2 form). Tokens
+ * are numbered, so that a test can tell them apart, and hold what they grant, so that a token of one registry or user
+ * opens nothing else.
+ */
+export interface IssuerOptions {
+  /** User name → password. */
+  readonly users?: Readonly<Record<string, string>>;
+  /**
+   * Who may pull what; an undefined user is anonymous. By default every user may pull everything and the anonymous
+   * nothing.
+   */
+  readonly access?: (user: string | undefined, repository: string) => boolean;
+  /** `expires_in` of the answer; left out of it where undefined (then 60 s, as the protocol says). */
+  readonly lifetimeSeconds?: number;
+  /** Methods that are answered; the others get 404. Both by default. */
+  readonly accepts?: readonly ('GET' | 'POST')[];
+  /** Name of the member with the token; both by default. */
+  readonly member?: 'token' | 'access_token';
+  /** Milliseconds since the epoch, for expiry. */
+  readonly now?: () => number;
+}
+
+export interface TokenRequest {
+  readonly method: string;
+  readonly query: URLSearchParams;
+  /** The form of a POST. */
+  readonly form: URLSearchParams;
+  readonly basic?: { readonly user: string; readonly password: string };
+}
+
+export interface TokenIssuer {
+  /** Answers one request to the token server. */
+  answer(request: TokenRequest): { status: number; body: Record<string, unknown> };
+  /** Whether a token lets its bearer pull; `unknown` also when it has expired. */
+  check(token: string, repository: string): 'granted' | 'unknown' | 'insufficient';
+  /** The user a token was issued to; `''` for anonymous ones. */
+  userOf(token: string): string | undefined;
+  /** Number of tokens issued so far. */
+  readonly issued: number;
+  /** Makes all tokens invalid before their time. */
+  revoke(): void;
+}
+
+interface Granted {
+  readonly user: string;
+  readonly repositories: ReadonlySet<string>;
+  readonly until: number;
+}
+
+let issuers = 0;
+
+export function createIssuer(options: IssuerOptions = {}): TokenIssuer {
+  const tokens = new Map<string, Granted>();
+  const access = options.access ?? ((user) => user !== undefined);
+  const accepts: readonly string[] = options.accepts ?? ['GET', 'POST'];
+  const now = options.now ?? Date.now;
+  const name = `issuer${++issuers}`;
+  let issued = 0;
+
+  /** The user, `undefined` for nobody, or `refused` where a name came with a wrong password. */
+  function whoAsks(request: TokenRequest): { user?: string } | 'refused' {
+    let user = request.basic?.user;
+    let password = request.basic?.password;
+    if (request.method === 'POST') {
+      const grant = request.form.get('grant_type');
+      if (grant === 'refresh_token') return 'refused';
+      user = request.form.get('username') ?? undefined;
+      password = request.form.get('password') ?? undefined;
+    }
+    if (user === undefined) return {};
+    return options.users?.[user] === password && password !== undefined ? { user } : 'refused';
+  }
+
+  return {
+    answer: (request) => {
+      if (!accepts.includes(request.method))
+        return { status: 404, body: { errors: [{ code: 'NOT_FOUND' }] } };
+      const who = whoAsks(request);
+      if (who === 'refused') return { status: 401, body: { errors: [{ code: 'UNAUTHORIZED' }] } };
+      const scopes =
+        request.method === 'POST'
+          ? (request.form.get('scope') ?? '').split(' ')
+          : request.query.getAll('scope').flatMap((scope) => scope.split(' '));
+      const repositories = new Set<string>();
+      for (const scope of scopes) {
+        const found = /^repository:(.+):([a-z,*]+)$/.exec(scope);
+        const repository = found?.[1];
+        if (repository !== undefined && access(who.user, repository)) repositories.add(repository);
+      }
+      issued += 1;
+      const token = `token-${name}-${issued}`;
+      const lifetime = options.lifetimeSeconds ?? 60;
+      tokens.set(token, { user: who.user ?? '', repositories, until: now() + lifetime * 1000 });
+      return {
+        status: 200,
+        body: {
+          ...(options.member === 'access_token' ? {} : { token }),
+          ...(options.member === 'token' ? {} : { access_token: token }),
+          ...(options.lifetimeSeconds === undefined ? {} : { expires_in: options.lifetimeSeconds }),
+        },
+      };
+    },
+    check: (token, repository) => {
+      const granted = tokens.get(token);
+      if (!granted || now() >= granted.until) return 'unknown';
+      return granted.repositories.has(repository) ? 'granted' : 'insufficient';
+    },
+    userOf: (token) => tokens.get(token)?.user,
+    get issued() {
+      return issued;
+    },
+    revoke: () => tokens.clear(),
+  };
+}
