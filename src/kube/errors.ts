@@ -1,0 +1,86 @@
+/** What the API server, or the way to it, answered instead of an object. */
+export type KubeErrorCode =
+  | 'not-found'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'conflict'
+  | 'invalid'
+  | 'gone'
+  | 'too-many-requests'
+  | 'unavailable'
+  | 'timeout'
+  | 'too-large'
+  | 'bad-answer';
+
+export class KubeError extends Error {
+  readonly code: KubeErrorCode;
+  /** Whether asking again later can help. */
+  readonly temporary: boolean;
+  /** Method and API path; never a query, a header or a body. */
+  readonly where: string;
+  readonly retryAfterMs?: number;
+  constructor(
+    code: KubeErrorCode,
+    where: string,
+    message: string,
+    options: { retryAfterMs?: number; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'KubeError';
+    this.code = code;
+    this.where = where;
+    this.temporary =
+      code === 'too-many-requests' || code === 'unavailable' || code === 'timeout' || code === 'gone';
+    if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+const codesByStatus: Readonly<Record<number, KubeErrorCode>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not-found',
+  408: 'timeout',
+  409: 'conflict',
+  410: 'gone',
+  413: 'too-large',
+  422: 'invalid',
+  429: 'too-many-requests',
+  504: 'timeout',
+};
+
+/** The code for an HTTP status of the API server that is no success. */
+export function codeOfStatus(status: number): KubeErrorCode {
+  return codesByStatus[status] ?? (status >= 500 ? 'unavailable' : 'bad-answer');
+}
+
+/** Status messages quote names from objects; this is enough to recognize the cause. */
+const maxMessage = 512;
+
+/** Makes an error from an answer of the API server; its body is a `Status` object where it comes from Kubernetes. */
+export function errorOfAnswer(status: number, body: string, where: string, retryAfter?: string): KubeError {
+  const seconds = retryAfter === undefined || !/^\d{1,6}$/.test(retryAfter) ? undefined : Number(retryAfter);
+  const message = `${where}: ${status} ${statusMessage(body)}`.slice(0, maxMessage);
+  return new KubeError(
+    codeOfStatus(status),
+    where,
+    message,
+    seconds === undefined ? {} : { retryAfterMs: seconds * 1000 },
+  );
+}
+
+function statusMessage(body: string): string {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    if (
+      typeof parsed === 'object' &&
+      parsed !== null &&
+      'message' in parsed &&
+      typeof parsed.message === 'string'
+    ) {
+      return parsed.message;
+    }
+  } catch {
+    // A proxy before the API server answers in HTML or plain text: the status says enough.
+  }
+  return '(no Kubernetes status in the answer)';
+}

@@ -1,0 +1,149 @@
+import t, { type Test } from 'tap';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { KubeError } from '../../src/kube/errors.ts';
+import { json, startKubeServer, type KubeServer } from '../support/kube-server.ts';
+
+async function start(t: Test, timeoutMs = 5_000): Promise<{ server: KubeServer; client: KubeClient }> {
+  const server = await startKubeServer();
+  const client = createKubeClient({ access: server.access, userAgent: 'archwright/test', timeoutMs });
+  t.teardown(async () => {
+    client.close();
+    await server.close();
+  });
+  return { server, client };
+}
+
+const live = (): AbortSignal => new AbortController().signal;
+
+async function failure(promise: Promise<unknown>): Promise<KubeError> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof KubeError) return error;
+    throw error;
+  }
+  throw new Error('no failure');
+}
+
+void t.test(
+  'an object comes with one connection for many requests and the token of the access',
+  async (t) => {
+    const { server, client } = await start(t);
+    server.script('/api/v1/namespaces/a', json({ metadata: { name: 'a', futureField: { kept: true } } }));
+    for (let i = 0; i < 20; i++) {
+      t.same(await client.get('/api/v1/namespaces/a', { signal: live() }), {
+        metadata: { name: 'a', futureField: { kept: true } },
+      });
+    }
+    t.equal(server.connections(), 1);
+    t.equal(server.requests[0]?.authorization, 'Bearer of-the-test');
+  },
+);
+
+void t.test('a status becomes a code that callers branch on', async (t) => {
+  const { server, client } = await start(t);
+  const cases: [number, string, boolean][] = [
+    [401, 'unauthorized', false],
+    [403, 'forbidden', false],
+    [404, 'not-found', false],
+    [409, 'conflict', false],
+    [410, 'gone', true],
+    [422, 'invalid', false],
+    [429, 'too-many-requests', true],
+    [500, 'unavailable', true],
+    [503, 'unavailable', true],
+    [504, 'timeout', true],
+    [302, 'bad-answer', false],
+  ];
+  for (const [status, code, temporary] of cases) {
+    server.script('/x', json({ kind: 'Status', message: 'the reason' }, status, { 'retry-after': '7' }));
+    const error = await failure(client.get('/x', { signal: live() }));
+    t.match(error, { code, temporary, where: 'GET /x', retryAfterMs: 7000 });
+    t.match(error.message, /the reason/);
+  }
+});
+
+void t.test('an answer that is no JSON, or HTML of a proxy, is a typed error without its text', async (t) => {
+  const { server, client } = await start(t);
+  server.script('/garbage', (_request, response) => response.end('<html>login</html>'));
+  t.equal((await failure(client.get('/garbage', { signal: live() }))).code, 'bad-answer');
+  server.script('/proxy', (_request, response) => {
+    response.statusCode = 502;
+    response.end('<html>internal-host.corp</html>');
+  });
+  const error = await failure(client.get('/proxy', { signal: live() }));
+  t.equal(error.code, 'unavailable');
+  t.notMatch(error.message, /internal-host/);
+});
+
+void t.test('silence ends with a time-out, an abort at once', async (t) => {
+  const { server, client } = await start(t, 50);
+  server.script('/silent', () => undefined);
+  t.equal((await failure(client.get('/silent', { signal: live() }))).code, 'timeout');
+  server.script('/half', (_request, response) => {
+    response.writeHead(200);
+    response.write('{');
+  });
+  t.equal((await failure(client.get('/half', { signal: live() }))).code, 'timeout');
+  const abort = new AbortController();
+  const slow = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
+  t.teardown(() => slow.close());
+  const pending = failure(slow.get('/silent', { signal: abort.signal }));
+  await server.asked('/silent', 2);
+  abort.abort(new Error('enough'));
+  t.match(await pending, { code: 'timeout', message: /enough/ });
+});
+
+void t.test('a server that is not there is unavailable and named', async (t) => {
+  const { server, client } = await start(t);
+  await server.close();
+  const error = await failure(client.get('/x', { signal: live() }));
+  t.equal(error.code, 'unavailable');
+  t.match(error.message, /127\.0\.0\.1:\d+ cannot be reached/);
+});
+
+void t.test('lines come one by one however they are cut, and an endless line ends the watch', async (t) => {
+  const { server, client } = await start(t);
+  server.script('/lines', (_request, response) => {
+    response.write('{"a":');
+    setImmediate(() => {
+      response.write('1}\n{"b":2}\n{"c"');
+      setImmediate(() => response.end(':"é"}\n'));
+    });
+  });
+  const lines: string[] = [];
+  for await (const line of client.lines('/lines', { signal: live(), idleMs: 1000 })) lines.push(line);
+  t.same(lines, ['{"a":1}', '{"b":2}', '{"c":"é"}']);
+
+  server.script('/endless', (_request, response) => {
+    const block = Buffer.alloc(1024 * 1024, 97);
+    for (let i = 0; i < 6; i++) response.write(block);
+  });
+  const read = (async () => {
+    for await (const line of client.lines('/endless', { signal: live(), idleMs: 1000 }))
+      t.fail(line.slice(0, 10));
+  })();
+  t.equal((await failure(read)).code, 'too-large');
+});
+
+void t.test('a watch on which nothing comes is given up', async (t) => {
+  const { server, client } = await start(t);
+  server.script('/idle', (_request, response) => {
+    response.writeHead(200);
+    response.flushHeaders();
+  });
+  const read = (async () => {
+    for await (const line of client.lines('/idle', { signal: live(), idleMs: 30 })) t.fail(line);
+  })();
+  t.equal((await failure(read)).code, 'timeout');
+});
+
+void t.test('proof that cannot be had is an error that says so', async (t) => {
+  const { server } = await start(t);
+  const client = createKubeClient({
+    access: { ...server.access, now: () => Promise.reject(new Error('exec plugin not found')) },
+    userAgent: 'archwright/test',
+  });
+  const error = await failure(client.get('/x', { signal: live() }));
+  t.match(error, { code: 'unauthorized', message: /exec plugin not found/ });
+});
