@@ -1,0 +1,42 @@
+/**
+ * Makes the one file that the image ships: `dist/archwright.mjs`, with everything but Node's own modules inside. The
+ * Kubernetes library stays a file of its own, because only programs with a kubeconfig load it.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { build } from 'esbuild';
+
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+
+function commit(): string {
+  const given = process.env['ARCHWRIGHT_COMMIT'];
+  if (given !== undefined && given !== '') return given;
+  try {
+    return execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return 'unknown';
+  }
+}
+
+await build({
+  entryPoints: { archwright: 'cmd/archwright.ts' },
+  outdir: 'dist',
+  outExtension: { '.js': '.mjs' },
+  bundle: true,
+  splitting: true,
+  platform: 'node',
+  target: 'node24',
+  format: 'esm',
+  minifySyntax: true,
+  legalComments: 'linked',
+  define: {
+    'process.env.ARCHWRIGHT_BUILT_VERSION': JSON.stringify(version),
+    'process.env.ARCHWRIGHT_BUILT_COMMIT': JSON.stringify(commit()),
+  },
+  // CommonJS packages inside ask for `require` and `__dirname`, which modules do not have.
+  banner: {
+    js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url); const __filename = import.meta.filename; const __dirname = import.meta.dirname;",
+  },
+  logLevel: 'warning',
+});
+process.stdout.write('dist/archwright.mjs\n');
