@@ -1,0 +1,103 @@
+/** Kinds of values about architectures and nodes: names, weights, taints, tolerations, required labels, overrides. */
+import type { Toleration } from '../kube/objects.ts';
+import { choice, integer, listOf, refuse, shown, tableOf, text } from './kinds.ts';
+import { isLabelKey, isLabelValue } from './labels.ts';
+import type { ArchitectureRules, TolerationTemplate } from './policy.ts';
+import { oneOrMore, record } from './records.ts';
+
+/** Architectures of an image whose registry entry is wrong or cannot be read. */
+export interface ImageOverride {
+  /** A repository, tag or digest pattern. */
+  readonly match: string;
+  /** Taken as what the image has; empty: it constrains nothing. */
+  readonly architectures: readonly string[];
+}
+
+/** An architecture name is written into pods as the value of a label, so it must be able to stand there. */
+export function checkArchitecture(name: string): string | undefined {
+  return isLabelValue(name)
+    ? undefined
+    : `${shown(name)} cannot be an architecture: it is no valid label value`;
+}
+
+function checkKey(key: string): string | undefined {
+  return isLabelKey(key) ? undefined : `${shown(key)} is no valid label key`;
+}
+
+function checkValue(value: string): string | undefined {
+  return isLabelValue(value) ? undefined : `${shown(value)} is no valid label value`;
+}
+
+export const architecture = text('architecture', checkArchitecture);
+
+/** Kubernetes takes weights from 1 to 100 for a preferred node affinity term. */
+export const weights = tableOf(checkArchitecture, integer(1, 100));
+
+export const labelKey = text('label key', checkKey);
+
+const effect = choice(['NoSchedule', 'PreferNoSchedule', 'NoExecute']);
+
+export const tolerationTemplate = record({
+  name: 'toleration template',
+  fields: { key: labelKey, operator: choice(['Equal']), effect },
+  make: ({ key, effect }, report): TolerationTemplate | undefined =>
+    key === undefined
+      ? refuse(report, 'needs a key: the key of the taint that carries the architecture as its value')
+      : { key, operator: 'Equal', ...(effect && { effect }) },
+  write: (template) => ({ ...template }),
+});
+
+/** Seconds as Kubernetes counts them; ten years are more than any pod waits. */
+const seconds = integer(0, 315_360_000);
+
+const toleration = record({
+  name: 'toleration',
+  fields: {
+    key: labelKey,
+    operator: choice(['Equal', 'Exists']),
+    value: text('label value', checkValue),
+    effect,
+    tolerationSeconds: seconds,
+  },
+  // The rules of kubernetes pkg/apis/core/validation ValidateTolerations: the API server would refuse every pod.
+  make: (given, report): Toleration | undefined => {
+    if (given.key === undefined && given.operator !== 'Exists') {
+      return refuse(report, 'needs a key, or the operator Exists, which then tolerates every taint');
+    }
+    if (given.operator === 'Exists' && given.value !== undefined) {
+      return refuse(report, 'must have no value where the operator is Exists', ['value']);
+    }
+    if (given.tolerationSeconds !== undefined && given.effect !== 'NoExecute') {
+      return refuse(report, 'has a meaning only with the effect NoExecute', ['tolerationSeconds']);
+    }
+    return { operator: 'Equal', ...given };
+  },
+  write: (value) => ({ ...value }),
+});
+
+export const architectureRules = record({
+  name: 'rules for an architecture',
+  fields: {
+    taintsToTolerate: oneOrMore(toleration),
+    requireNodeLabels: tableOf(checkKey, text('label value', checkValue)),
+  },
+  make: ({ taintsToTolerate = [], requireNodeLabels = {} }): ArchitectureRules => ({
+    taintsToTolerate,
+    requireNodeLabels,
+  }),
+  write: ({ taintsToTolerate, requireNodeLabels }) => ({
+    taintsToTolerate: taintsToTolerate.map((taint) => ({ ...taint })),
+    requireNodeLabels: { ...requireNodeLabels },
+  }),
+});
+
+export const imageOverride = record({
+  name: 'image override',
+  fields: { match: text('pattern'), architectures: listOf(architecture) },
+  make: ({ match, architectures }, report): ImageOverride | undefined => {
+    if (match === undefined) return refuse(report, 'needs match: a pattern of image references');
+    if (architectures === undefined) return refuse(report, 'needs architectures: a list, which may be empty');
+    return { match, architectures };
+  },
+  write: ({ match, architectures }) => ({ match, architectures }),
+});

@@ -1,0 +1,42 @@
+/** Durations as people write them: whole numbers with units, largest first, such as `7d`, `1h30m` or `500ms`. */
+
+const units = [
+  { name: 'd', ms: 86_400_000 },
+  { name: 'h', ms: 3_600_000 },
+  { name: 'm', ms: 60_000 },
+  { name: 's', ms: 1_000 },
+  { name: 'ms', ms: 1 },
+] as const;
+
+/** Each unit once at most, in falling order; unlike Go's parser: `d` is known, signs and fractions are not. */
+const pattern = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$/;
+
+/** Ten years. Longer than anything here can mean, and far below where numbers lose whole milliseconds. */
+const maxMs = 3_650 * 86_400_000;
+
+/**
+ * Reads a duration.
+ * @param text such as `1h30m`
+ * @returns milliseconds, or undefined where the text is no duration or is longer than ten years
+ */
+export function parseDuration(text: string): number | undefined {
+  const match = text === '' ? null : pattern.exec(text);
+  if (!match) return undefined;
+  const ms = units.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unit.ms, 0);
+  return ms <= maxMs ? ms : undefined;
+}
+
+/**
+ * Writes a duration in the shortest form that `parseDuration` reads back.
+ * @param ms whole milliseconds, not negative
+ */
+export function formatDuration(ms: number): string {
+  let rest = ms;
+  let text = '';
+  for (const unit of units) {
+    const amount = Math.floor(rest / unit.ms);
+    if (amount > 0) text += `${amount}${unit.name}`;
+    rest -= amount * unit.ms;
+  }
+  return text === '' ? '0s' : text;
+}

@@ -1,0 +1,98 @@
+/**
+ * What a setting is. Each setting is described once, in `settings/`, and that description is all there is: the TOML
+ * key, the `ARCHWRIGHT_*` variable, the flag, the types of the program and the reference pages are made from it.
+ *
+ * The descriptions are a table of our own, not a schema library's: a value has to be read from TOML and from the text
+ * of a variable or flag, written back, and explained, which a library's schema does the first of. It would also cost
+ * each agent 19 MiB of memory (measured with zod 4 on Node 24).
+ */
+
+/** What the TOML parser gives, apart from dates, which no setting has. */
+export type TomlValue =
+  string | number | boolean | readonly TomlValue[] | { readonly [key: string]: TomlValue };
+
+/** Steps from a setting to the place inside its value that a message is about. */
+export type Path = readonly (string | number)[];
+
+/** Takes one problem with a value; the path leads to the place inside the value. */
+export type Report = (message: string, path?: Path) => void;
+
+/** A kind of value: how it is read, written and called. */
+export interface Kind<T> {
+  /** What the reference page calls it, such as `duration`. */
+  readonly name: string;
+  /** Whether a flag of this kind stands alone, without a value. */
+  readonly isSwitch?: boolean;
+  /** Whether the flag may be given several times, each adding to the list. */
+  readonly isList?: boolean;
+  /**
+   * Turns the text of a variable or flag into what TOML would have held.
+   * @returns undefined after it reported a problem
+   */
+  fromText(text: string, report: Report): unknown;
+  /**
+   * Checks a value as the TOML parser gave it.
+   * @returns undefined after it reported at least one problem
+   */
+  read(value: unknown, report: Report): T | undefined;
+  /** Gives back what TOML would hold, for `config print` and the reference page. */
+  write(value: T): TomlValue;
+}
+
+/** The parts of the program that a setting can matter to. */
+export const parts = ['webhook', 'agent', 'inspect', 'explain'] as const;
+export type Part = (typeof parts)[number];
+
+export interface Setting<T> {
+  readonly kind: Kind<NonNullable<T>>;
+  /** `undefined`: not set, and the help says what that means. */
+  readonly default: T;
+  /** One sentence for the reference page and `--help`. */
+  readonly help: string;
+  readonly parts: readonly Part[];
+  /** A change takes effect when the program starts again. */
+  readonly restart: boolean;
+  /** A shorter flag that means the same. */
+  readonly shortFlag?: string;
+}
+
+interface Description<T> {
+  readonly default: T;
+  readonly help: string;
+  readonly parts: readonly Part[];
+  readonly restart?: true;
+  readonly shortFlag?: string;
+}
+
+/** Describes a setting that always has a value. */
+export function setting<T>(kind: Kind<NonNullable<T>>, description: Description<NoInfer<T>>): Setting<T> {
+  return { restart: false, ...description, kind };
+}
+
+/** Describes a setting that may be left unset. */
+export function optional<T>(
+  kind: Kind<NonNullable<T>>,
+  description: Omit<Description<T>, 'default'>,
+): Setting<T | undefined> {
+  return { restart: false, ...description, default: undefined, kind };
+}
+
+/** Any table of settings by TOML key; a dot in a key is a table in the file. */
+export type Settings = Readonly<Record<string, Setting<unknown>>>;
+
+/** `kubeletConfig.binDir` → `ARCHWRIGHT_KUBELET_CONFIG_BIN_DIR`. */
+export function variableName(key: string): string {
+  return `ARCHWRIGHT_${words(key).join('_').toUpperCase()}`;
+}
+
+/** `kubeletConfig.binDir` → `kubelet-config-bin-dir`, without the two dashes. */
+export function flagName(key: string): string {
+  return words(key).join('-');
+}
+
+function words(key: string): string[] {
+  return key
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[ .]/);
+}

@@ -1,0 +1,75 @@
+/** Settings of the processes: where they listen, how they find each other, how they start and end. */
+import { agentsLocation, listenAddress } from '../addresses.ts';
+import { choice, duration, integer, listOf, text } from '../kinds.ts';
+import { optional, setting } from '../setting.ts';
+import { logLevels } from '../../telemetry/log.ts';
+
+const servers = ['webhook', 'agent'] as const;
+const minute = 60_000;
+
+export const servingSettings = {
+  listen: setting(listenAddress, {
+    default: '127.0.0.1:8443',
+    help: 'Address and port for requests; port 0 is any free port.',
+    parts: servers,
+    restart: true,
+  }),
+  metricsListen: setting(listenAddress, {
+    default: '127.0.0.1:8080',
+    help: 'Address and port for metrics and health checks; port 0 is any free port.',
+    parts: servers,
+    restart: true,
+  }),
+  tlsDir: optional(text('directory'), {
+    help: 'Directory with `tls.crt` and `tls.key`, and `ca.crt` for the agent; read again when they change.',
+    parts: servers,
+    restart: true,
+  }),
+  inlineBudget: setting(duration(0, 10_000), {
+    default: 150,
+    help: 'How long an admission waits for an image that is not known yet.',
+    parts: ['webhook'],
+    restart: true,
+  }),
+  agents: setting(listOf(agentsLocation), {
+    default: [],
+    help:
+      'Where agents are: `https://HOST:PORT`, `dns:NAME:PORT` or `endpointslices:NAMESPACE/SERVICE`. Empty: the ' +
+      'webhook asks registries itself.',
+    parts: ['webhook', 'explain'],
+    restart: true,
+  }),
+  agentTlsDir: optional(text('directory'), {
+    help: "Directory with `tls.crt`, `tls.key` and `ca.crt` for the webhook's connections to agents.",
+    parts: ['webhook', 'explain'],
+    restart: true,
+  }),
+  drainTime: setting(duration(0, 10 * minute), {
+    default: 20_000,
+    help: 'How long requests in flight may take to end after the process was told to stop.',
+    parts: servers,
+    restart: true,
+  }),
+  warmUpTime: setting(duration(0, 10 * minute), {
+    default: 10_000,
+    help: 'How long a starting webhook waits at most for what its agents know before it is ready.',
+    parts: ['webhook'],
+    restart: true,
+  }),
+  nodeName: optional(text('node name'), {
+    help: 'Name of the node that the agent runs on. Not set: the host name.',
+    parts: ['agent'],
+    restart: true,
+  }),
+  agentConcurrency: setting(integer(1, 1000), {
+    default: 16,
+    help: 'Images that an agent learns about at the same time; others wait.',
+    parts: ['agent'],
+    restart: true,
+  }),
+  logLevel: setting(choice(logLevels), {
+    default: 'info',
+    help: 'Which messages are logged.',
+    parts: ['webhook', 'agent', 'inspect', 'explain'],
+  }),
+};
