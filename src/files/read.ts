@@ -1,0 +1,120 @@
+/**
+ * Reading files that others write: configuration, credentials, the node's own files. Nothing about such a path is
+ * trusted: it may be a FIFO that would block, a device, a directory, an endless file, or a link out of the node's root.
+ */
+import { isUtf8 } from 'node:buffer';
+import { constants } from 'node:fs';
+import { open, opendir, type FileHandle } from 'node:fs/promises';
+import { errnoOf, FileError, fileError } from './error.ts';
+import { resolveInRoot } from './root.ts';
+
+export { FileError, type FileErrorCode } from './error.ts';
+
+/** Opening never waits for a FIFO's writer and never makes a terminal ours. */
+const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+/** A path is resolved, then opened; what is gone by then may have been swapped just now, so it is tried again. */
+const maxAttempts = 3;
+
+const chunkBytes = 64 * 1024;
+
+export interface ReadOptions {
+  /** More bytes than this are an error; counted while reading, because sizes of files can lie or grow. */
+  readonly maxBytes: number;
+  /** Directory that stands for `/`, such as `/host`. */
+  readonly root?: string | undefined;
+}
+
+/**
+ * Reads a regular file whole.
+ * @throws FileError
+ */
+export async function readBounded(path: string, options: ReadOptions): Promise<Buffer> {
+  return attempts(path, options.root, async (resolved, flags) => {
+    const file = await open(resolved, flags);
+    try {
+      const stat = await file.stat();
+      if (!stat.isFile()) throw new FileError('not-a-file', path, 'is not a regular file');
+      return await readAll(file, path, options.maxBytes);
+    } finally {
+      await file.close();
+    }
+  });
+}
+
+/**
+ * The names in a directory, sorted bytewise.
+ * @param options.maxEntries more names than this are an error
+ * @throws FileError `not-a-file` also where the path is no directory
+ */
+export async function listDirectory(
+  path: string,
+  options: { readonly maxEntries: number; readonly root?: string | undefined },
+): Promise<readonly string[]> {
+  return attempts(path, options.root, async (resolved) => {
+    const names: string[] = [];
+    for await (const entry of await opendir(resolved)) {
+      if (names.length === options.maxEntries) {
+        throw new FileError('too-large', path, `holds more than ${options.maxEntries} entries`);
+      }
+      names.push(entry.name);
+    }
+    return names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  });
+}
+
+/**
+ * Decodes text, strictly: a file that is not UTF-8 is an error rather than a file with replaced characters.
+ * A byte order mark is dropped.
+ * @param where path for the error's message
+ * @throws FileError `not-text`
+ */
+export function decodeUtf8(bytes: Uint8Array, where: string): string {
+  if (!isUtf8(bytes)) {
+    throw new FileError('not-text', where, `is not UTF-8 text (byte ${invalidUtf8Offset(bytes)})`);
+  }
+  return new TextDecoder().decode(bytes);
+}
+
+async function attempts<T>(
+  path: string,
+  root: string | undefined,
+  act: (resolved: string, flags: number) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      if (root === undefined) return await act(path, openFlags);
+      const resolved = await resolveInRoot(root, path);
+      return await act(resolved, openFlags | constants.O_NOFOLLOW);
+    } catch (error) {
+      const code = errnoOf(error);
+      const replaced = code === 'missing' || code === 'ENOENT' || code === 'ELOOP';
+      if (!replaced || attempt === maxAttempts) throw fileError(path, error);
+    }
+  }
+}
+
+async function readAll(file: FileHandle, path: string, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let total = 0;
+  for (;;) {
+    const room = Math.min(chunkBytes, maxBytes + 1 - total);
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(room), 0, room, null);
+    if (bytesRead === 0) return Buffer.concat(chunks, total);
+    total += bytesRead;
+    if (total > maxBytes) {
+      throw new FileError('too-large', path, `is larger than ${maxBytes} bytes, the limit for such files`);
+    }
+    chunks.push(buffer.subarray(0, bytesRead));
+  }
+}
+
+/** Length of the longest prefix that is UTF-8. */
+function invalidUtf8Offset(bytes: Uint8Array): number {
+  const replaced = Buffer.from(Buffer.from(bytes).toString('utf8'));
+  let offset = 0;
+  while (offset < bytes.length && bytes[offset] === replaced[offset]) offset += 1;
+  // The replacement character starts as some broken sequences do, which puts the difference a byte or two late.
+  while (!isUtf8(bytes.subarray(0, offset))) offset -= 1;
+  return offset;
+}

@@ -1,0 +1,166 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { liveContent, type LiveContentOptions } from '../../src/files/live.ts';
+import { decodeUtf8, readBounded } from '../../src/files/read.ts';
+
+/** Nothing happens by itself: only `refresh` reads. */
+const byHand = { pollMs: 600_000, debounceMs: 600_000 };
+
+const byEvents = { pollMs: 600_000, debounceMs: 5 };
+
+/** A document that says how long it is, so that half of it can be told from all of it. */
+function parse(text: string): string {
+  const [length, body] = text.split(':');
+  if (Number(length) !== body?.length) throw new Error(`half-written: ${text}`);
+  return body;
+}
+
+async function live(t: Test, path: string, options: Partial<LiveContentOptions<string>> = {}) {
+  const told: string[] = [];
+  const content = await liveContent({
+    read: async () => parse(decodeUtf8(await readBounded(path, { maxBytes: 1000 }), path)),
+    fingerprint: (value) => value,
+    dirs: [join(path, '..')],
+    onChange: (value) => told.push(value),
+    onProblem: (problem) => told.push(`! ${problem.message.replace(path, 'FILE')}`),
+    ...byEvents,
+    ...options,
+  });
+  t.teardown(() => content.close());
+  return { content, told };
+}
+
+async function until(condition: () => boolean): Promise<boolean> {
+  for (const deadline = performance.now() + 5000; !condition() && performance.now() < deadline;)
+    await pause(5);
+  return condition();
+}
+
+t.test('holds the first value at once and tells of later ones', async (t) => {
+  const path = join(t.testdir({ file: '3:one' }), 'file');
+  const { content, told } = await live(t, path);
+  t.equal(content.current(), 'one');
+  t.same(told, []);
+  writeFileSync(path, '3:two');
+  t.ok(await until(() => content.current() === 'two'));
+  t.same(told.at(-1), 'two');
+});
+
+t.test('keeps the last good value through a half-written file, and tells the problem once', async (t) => {
+  const path = join(t.testdir({ file: '3:one' }), 'file');
+  const { content, told } = await live(t, path, byHand);
+  writeFileSync(path, '5:th');
+  await content.refresh();
+  await content.refresh();
+  t.equal(content.current(), 'one');
+  t.match(content.problem(), { message: 'half-written: 5:th' });
+  t.same(told, ['! half-written: 5:th']);
+  writeFileSync(path, '5:three');
+  await content.refresh();
+  t.equal(content.current(), 'three');
+  t.equal(content.problem(), undefined);
+  writeFileSync(path, '5:th');
+  await content.refresh();
+  t.same(
+    told,
+    ['! half-written: 5:th', 'three', '! half-written: 5:th'],
+    'a problem that comes back is told',
+  );
+});
+
+t.test('a value that stays the same is no change', async (t) => {
+  const path = join(t.testdir({ file: '3:one' }), 'file');
+  const { content, told } = await live(t, path, byHand);
+  writeFileSync(path, '3:one');
+  await content.refresh();
+  t.same(told, []);
+});
+
+t.test('starts without a file and finds it when it appears, vanishes and returns', async (t) => {
+  const parent = t.testdir({});
+  const path = join(parent, 'dir', 'file');
+  const { content, told } = await live(t, path);
+  t.equal(content.current(), undefined);
+  t.match(content.problem(), { code: 'missing' });
+  mkdirSync(join(parent, 'dir'));
+  writeFileSync(path, '3:one');
+  t.ok(await until(() => content.current() === 'one'), 'appears');
+  rmSync(join(parent, 'dir'), { recursive: true });
+  t.ok(await until(() => content.problem() !== undefined), 'vanishes');
+  t.equal(content.current(), 'one');
+  mkdirSync(join(parent, 'dir'));
+  writeFileSync(path, '3:two');
+  t.ok(await until(() => content.current() === 'two'), 'returns');
+  const missing = '! FILE: there is no such file';
+  const unlucky = '! half-written: ';
+  t.same(
+    told.filter((line) => line !== unlucky),
+    [missing, 'one', missing, 'two'],
+  );
+});
+
+t.test('ends at the last of many fast volume swaps', async (t) => {
+  const dir = t.testdir({});
+  const swap = (version: number, content: string) => {
+    mkdirSync(join(dir, `..v${version}`));
+    writeFileSync(join(dir, `..v${version}`, 'file'), content);
+    symlinkSync(`..v${version}`, join(dir, '..data_tmp'));
+    renameSync(join(dir, '..data_tmp'), join(dir, '..data'));
+    rmSync(join(dir, `..v${version - 1}`), { recursive: true, force: true });
+  };
+  swap(1, '1:1');
+  symlinkSync('..data/file', join(dir, 'file'));
+  const { content, told } = await live(t, join(dir, 'file'));
+  for (let version = 2; version <= 20; version += 1) {
+    swap(version, `${String(version).length}:${version}`);
+    if (version % 3 === 0) await pause(3);
+  }
+  t.ok(await until(() => content.current() === '20'));
+  t.same(
+    told.filter((line) => line.startsWith('!')),
+    [],
+    'no reader ever saw a volume without its file',
+  );
+});
+
+t.test('never reads twice at once, and a change during a reading is read afterwards', async (t) => {
+  let running = 0;
+  let most = 0;
+  let source = 'a';
+  const { content } = await live(t, join(t.testdir({}), 'none'), {
+    async read() {
+      running += 1;
+      most = Math.max(most, running);
+      const seen = source;
+      await pause(5);
+      running -= 1;
+      return seen;
+    },
+  });
+  const first = content.refresh();
+  await pause(2);
+  source = 'b';
+  await Promise.all([first, content.refresh(), content.refresh()]);
+  t.equal(content.current(), 'b');
+  t.equal(most, 1);
+});
+
+t.test('what is thrown that is no error is a problem too', async (t) => {
+  const { content } = await live(t, join(t.testdir({}), 'none'), {
+    // eslint-disable-next-line typescript/only-throw-error
+    read: () => Promise.reject('just text'),
+  });
+  t.match(content.problem(), { message: 'just text' });
+});
+
+t.test('a closed one reads no more', async (t) => {
+  const path = join(t.testdir({ file: '3:one' }), 'file');
+  const { content, told } = await live(t, path);
+  await content.close();
+  writeFileSync(path, '3:two');
+  await content.refresh();
+  t.equal(content.current(), 'one');
+  t.same(told, []);
+});

@@ -1,0 +1,136 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { assert, property, uint8Array } from 'fast-check';
+import t from 'tap';
+import { FileError, type FileErrorCode } from '../../src/files/error.ts';
+import { decodeUtf8, listDirectory, readBounded } from '../../src/files/read.ts';
+
+const dir = t.testdir({ plain: 'hello', empty: '', five: '12345', folder: { b: '', a: '', B: '' } });
+
+async function code(promise: Promise<unknown>): Promise<FileErrorCode | undefined> {
+  try {
+    await promise;
+    return undefined;
+  } catch (error) {
+    if (error instanceof FileError) return error.code;
+    throw error;
+  }
+}
+
+t.test('reads regular files, empty ones too, up to the limit exactly', async (t) => {
+  t.equal((await readBounded(join(dir, 'plain'), { maxBytes: 100 })).toString(), 'hello');
+  t.equal((await readBounded(join(dir, 'empty'), { maxBytes: 0 })).length, 0);
+  t.equal((await readBounded(join(dir, 'five'), { maxBytes: 5 })).toString(), '12345');
+  t.equal(await code(readBounded(join(dir, 'five'), { maxBytes: 4 })), 'too-large');
+});
+
+t.test('reads more than one chunk', async (t) => {
+  const long = Buffer.alloc(200_000, 'abc');
+  writeFileSync(join(dir, 'long'), long);
+  t.ok((await readBounded(join(dir, 'long'), { maxBytes: 200_000 })).equals(long));
+  t.equal(await code(readBounded(join(dir, 'long'), { maxBytes: 199_999 })), 'too-large');
+});
+
+t.test('files without a size are read to their end, endless ones to the limit', async (t) => {
+  t.ok((await readBounded('/proc/self/status', { maxBytes: 100_000 })).length > 0);
+  t.equal(await code(readBounded('/dev/zero', { maxBytes: 100 })), 'not-a-file');
+});
+
+t.test('what is no regular file', async (t) => {
+  execFileSync('mkfifo', [join(dir, 'fifo')]);
+  symlinkSync('loop', join(dir, 'loop'));
+  const server = createServer().listen(join(dir, 'socket'));
+  t.teardown(() => server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  const cases: [string, FileErrorCode][] = [
+    ['folder', 'not-a-file'],
+    ['fifo', 'not-a-file'],
+    ['socket', 'not-a-file'],
+    ['nothing', 'missing'],
+    ['plain/below', 'missing'],
+    ['loop', 'unreadable'],
+    ['a'.repeat(300), 'unreadable'],
+    ['nul\0byte', 'unreadable'],
+  ];
+  for (const [name, expected] of cases) {
+    t.equal(await code(readBounded(join(dir, name), { maxBytes: 100 })), expected, name);
+  }
+});
+
+t.test('an error names the path and says whether waiting helps', async (t) => {
+  const path = join(dir, 'nothing');
+  await t.rejects(readBounded(path, { maxBytes: 1 }), {
+    name: 'FileError',
+    where: path,
+    temporary: false,
+    message: `${path}: there is no such file`,
+  });
+});
+
+t.test('below a root', async (t) => {
+  const root = t.testdir({ etc: { real: 'inside' }, lib: {} });
+  symlinkSync('/etc/real', join(root, 'lib/link'));
+  symlinkSync('../../../../etc/passwd', join(root, 'lib/out'));
+  symlinkSync('/etc', join(root, 'lib/dir'));
+  t.equal((await readBounded('/lib/link', { root, maxBytes: 100 })).toString(), 'inside');
+  t.equal((await readBounded('/lib/dir/real', { root, maxBytes: 100 })).toString(), 'inside');
+  t.equal(await code(readBounded('/lib/out', { root, maxBytes: 100 })), 'escapes-root');
+  t.equal(await code(readBounded('/lib/none', { root, maxBytes: 100 })), 'missing');
+  t.same(await listDirectory('/lib/dir', { root, maxEntries: 10 }), ['real']);
+});
+
+t.test('lists names bytewise, up to a limit', async (t) => {
+  t.same(await listDirectory(join(dir, 'folder'), { maxEntries: 3 }), ['B', 'a', 'b']);
+  t.equal(await code(listDirectory(join(dir, 'folder'), { maxEntries: 2 })), 'too-large');
+  t.equal(await code(listDirectory(join(dir, 'none'), { maxEntries: 2 })), 'missing');
+  mkdirSync(join(dir, 'hollow'));
+  t.same(await listDirectory(join(dir, 'hollow'), { maxEntries: 0 }), []);
+});
+
+t.test('text is UTF-8 or an error with the offset of the first wrong byte', async (t) => {
+  t.equal(decodeUtf8(Buffer.from('é€😀'), 'x'), 'é€😀');
+  t.equal(decodeUtf8(Buffer.from('\u{feff}a'), 'x'), 'a');
+  const cases: [number[], number][] = [
+    [[0xff], 0],
+    [[0x61, 0xe9], 1],
+    [[0x61, 0xef, 0xbf], 1],
+    [[0x61, 0x62, 0xef, 0xbf, 0x61], 2],
+    [[0xc3, 0xa9, 0xed, 0xa0, 0x80], 2],
+    [[0x61, 0xf0, 0x9f, 0x98], 1],
+  ];
+  for (const [bytes, offset] of cases) {
+    t.throws(() => decodeUtf8(Buffer.from(bytes), 'the-file'), {
+      code: 'not-text',
+      where: 'the-file',
+      message: `the-file: is not UTF-8 text (byte ${offset})`,
+    });
+  }
+});
+
+t.test('the offset is the length of the longest good prefix', async () => {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const good = (bytes: Uint8Array): boolean => {
+    try {
+      decoder.decode(bytes);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  assert(
+    property(uint8Array({ maxLength: 12 }), (bytes) => {
+      if (good(bytes)) return decodeUtf8(bytes, 'x') === decoder.decode(bytes);
+      let longest = bytes.length - 1;
+      while (!good(bytes.subarray(0, longest))) longest -= 1;
+      try {
+        decodeUtf8(bytes, 'x');
+        return false;
+      } catch (error) {
+        return error instanceof FileError && error.message.endsWith(`(byte ${longest})`);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,147 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { watchDirectories, type WatchOptions } from '../../src/files/watch.ts';
+
+/** Events alone must do it: a poll would come after the test has given up. */
+const byEvents = { pollMs: 600_000, debounceMs: 10 };
+
+/** Counts what is told, and waits (bounded) until nothing new is told or until something new is. */
+function listen(t: Test, dirs: string[], options: WatchOptions) {
+  let calls = 0;
+  const watcher = watchDirectories(dirs, () => (calls += 1), options);
+  t.teardown(() => watcher.close());
+  const told = () => calls;
+  return {
+    watcher,
+    calls: told,
+    async quiet(): Promise<number> {
+      for (let before = -1; before !== told() || before === 0; await pause(60)) before = told();
+      return calls;
+    },
+    async more(than: number): Promise<boolean> {
+      const deadline = performance.now() + 5000;
+      while (told() <= than && performance.now() < deadline) await pause(5);
+      return told() > than;
+    },
+  };
+}
+
+/** What the kubelet does to a mounted volume (kubernetes pkg/volume/util/atomic_writer.go). */
+function swap(dir: string, version: number, content: string): void {
+  mkdirSync(join(dir, `..v${version}`));
+  writeFileSync(join(dir, `..v${version}`, 'file'), content);
+  symlinkSync(`..v${version}`, join(dir, '..data_tmp'));
+  renameSync(join(dir, '..data_tmp'), join(dir, '..data'));
+  rmSync(join(dir, `..v${version - 1}`), { recursive: true, force: true });
+}
+
+t.test('tells of a file that is written, replaced and removed', async (t) => {
+  const dir = t.testdir({ file: 'one' });
+  const ear = listen(t, [dir], byEvents);
+  let seen = await ear.quiet();
+  writeFileSync(join(dir, 'file'), 'two');
+  t.ok(await ear.more(seen), 'written');
+  seen = await ear.quiet();
+  writeFileSync(join(dir, 'next'), 'three');
+  renameSync(join(dir, 'next'), join(dir, 'file'));
+  t.ok(await ear.more(seen), 'replaced');
+  seen = await ear.quiet();
+  rmSync(join(dir, 'file'));
+  t.ok(await ear.more(seen), 'removed');
+});
+
+t.test('tells of every swap of a mounted volume, after fast ones too', async (t) => {
+  const dir = t.testdir({});
+  swap(dir, 1, 'one');
+  symlinkSync('..data/file', join(dir, 'file'));
+  const ear = listen(t, [dir], byEvents);
+  let seen = await ear.quiet();
+  swap(dir, 2, 'two');
+  t.ok(await ear.more(seen), 'one swap');
+  for (let version = 3; version < 13; version += 1) {
+    swap(dir, version, 'fast');
+    await turn();
+  }
+  seen = await ear.quiet();
+  swap(dir, 13, 'last');
+  t.ok(await ear.more(seen), 'a swap after ten fast ones');
+});
+
+t.test('finds a directory that appears, vanishes and comes back', async (t) => {
+  const parent = t.testdir({});
+  const dir = join(parent, 'deep', 'dir');
+  const ear = listen(t, [dir], byEvents);
+  let seen = await ear.quiet();
+  for (const round of ['appeared', 'came back', 'came back again']) {
+    mkdirSync(dir, { recursive: true });
+    t.ok(await ear.more(seen), round);
+    seen = await ear.quiet();
+    writeFileSync(join(dir, 'file'), round);
+    t.ok(await ear.more(seen), `${round}: written`);
+    seen = await ear.quiet();
+    rmSync(join(parent, 'deep'), { recursive: true });
+    t.ok(await ear.more(seen), `${round}: removed`);
+    seen = await ear.quiet();
+  }
+});
+
+t.test('follows a directory that is replaced by another of the same name', async (t) => {
+  const parent = t.testdir({ dir: { file: 'old' }, next: { file: 'new' } });
+  const dir = join(parent, 'dir');
+  const ear = listen(t, [dir], byEvents);
+  let seen = await ear.quiet();
+  renameSync(dir, join(parent, 'away'));
+  renameSync(join(parent, 'next'), dir);
+  t.ok(await ear.more(seen), 'replaced');
+  seen = await ear.quiet();
+  writeFileSync(join(dir, 'file'), 'newer');
+  t.ok(await ear.more(seen), 'written');
+});
+
+t.test('watches below a root through its links', async (t) => {
+  const root = t.testdir({ real: { file: 'one' } });
+  symlinkSync('/real', join(root, 'linked'));
+  const ear = listen(t, ['/linked'], { ...byEvents, root });
+  const seen = await ear.quiet();
+  writeFileSync(join(root, 'real/file'), 'two');
+  t.ok(await ear.more(seen));
+});
+
+t.test('looks again from time to time without any event', async (t) => {
+  const ear = listen(t, [t.testdir({})], { pollMs: 20, debounceMs: 1 });
+  t.ok(await ear.more(5));
+});
+
+t.test('a burst is told together, but events without a pause are told all the same', async (t) => {
+  const dir = t.testdir({ file: '' });
+  const ear = listen(t, [dir], { pollMs: 600_000, debounceMs: 40 });
+  const seen = await ear.quiet();
+  const began = performance.now();
+  let writes = 0;
+  while (ear.calls() === seen && performance.now() - began < 5000) {
+    writeFileSync(join(dir, 'file'), String((writes += 1)));
+    await pause(4);
+  }
+  t.equal(ear.calls(), seen + 1);
+  t.ok(writes > 5, `${writes} writes were one change`);
+});
+
+t.test('says nothing after it is closed', async (t) => {
+  const dir = t.testdir({ file: '' });
+  const ear = listen(t, [dir], { pollMs: 10, debounceMs: 1 });
+  await ear.more(0);
+  await ear.watcher.close();
+  const seen = ear.calls();
+  writeFileSync(join(dir, 'file'), 'late');
+  await pause(60);
+  t.equal(ear.calls(), seen);
+});
+
+t.test('can be closed at once, and twice', async (t) => {
+  const { watcher } = listen(t, [t.testdir({})], byEvents);
+  await watcher.close();
+  await watcher.close();
+  t.pass();
+});
