@@ -1,18 +1,29 @@
 /** The nearest known word to one that is unknown, for messages that help with a typing mistake. */
 
 /**
- * Finds the candidate that takes the fewest insertions, deletions, replacements and swaps of neighbors.
+ * Finds the candidate that takes the fewest insertions, deletions, replacements and swaps of neighbors; where none is
+ * near, one that begins nearly like the word.
  * @param word what was written; upper and lower case count as equal
  * @param candidates what could have been meant
  * @returns undefined where nothing is near enough to be a likely mistake
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+  const known = [...candidates];
   // Farther than a third of the word, it is more likely another word than a mistake in this one.
-  let best = Math.max(1, Math.floor(word.length / 3)) + 1;
+  const whole = closest(word, known, Math.max(1, Math.floor(word.length / 3)), (row) => row.at(-1) ?? 0);
+  return whole ?? closest(word, known, Math.floor(word.length / 5), (row) => Math.min(...row));
+}
+
+function closest(
+  word: string,
+  candidates: readonly string[],
+  limit: number,
+  score: (row: readonly number[]) => number,
+): string | undefined {
+  let best = limit + 1;
   let found: string | undefined;
   for (const candidate of candidates) {
-    if (Math.abs(candidate.length - word.length) >= best) continue;
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    const distance = score(distances(word.toLowerCase(), candidate.toLowerCase()));
     if (distance < best) {
       best = distance;
       found = candidate;
@@ -27,8 +38,8 @@ export function didYouMean(word: string, candidates: Iterable<string>): string {
   return found === undefined ? '' : `; did you mean ${found}?`;
 }
 
-/** Optimal string alignment distance. */
-function editDistance(a: string, b: string): number {
+/** Optimal string alignment distances from `a` to each prefix of `b`, the last being all of it. */
+function distances(a: string, b: string): number[] {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {
@@ -46,5 +57,5 @@ function editDistance(a: string, b: string): number {
     beforeLast = last;
     last = current;
   }
-  return last[b.length] ?? 0;
+  return last;
 }

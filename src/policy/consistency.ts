@@ -1,0 +1,67 @@
+/** Checks between settings, which no single one can fail. */
+import type { Part, Path } from './setting.ts';
+import type { Configuration } from './settings/all.ts';
+
+export interface Inconsistency {
+  readonly key: keyof Configuration;
+  /** Place inside the value. */
+  readonly path?: Path;
+  readonly message: string;
+}
+
+/**
+ * Finds settings that contradict each other.
+ * @param part the part that will run; without one, only what is wrong for every part is found
+ */
+export function inconsistencies(configuration: Configuration, part?: Part): Inconsistency[] {
+  return [
+    ...notSchedulable(configuration),
+    ...twoPreferences(configuration),
+    ...noFallback(configuration),
+    ...(part === 'webhook' || part === 'explain' ? agentsWithoutTls(configuration) : []),
+  ];
+}
+
+/** A pod sent to an architecture that no node has would stay pending for ever. */
+function notSchedulable(configuration: Configuration): Inconsistency[] {
+  const { schedulableArchitectures, preferredArchitecture, preferredWeights, fallbackArchitecture } =
+    configuration;
+  if (schedulableArchitectures.length === 0) return [];
+  const named: { key: keyof Configuration; path: Path; architecture: string | undefined }[] = [
+    { key: 'preferredArchitecture', path: [], architecture: preferredArchitecture },
+    { key: 'fallbackArchitecture', path: [], architecture: fallbackArchitecture },
+    ...Object.keys(preferredWeights).map((architecture) => ({
+      key: 'preferredWeights' as const,
+      path: [architecture],
+      architecture,
+    })),
+  ];
+  return named.flatMap(({ key, path, architecture }) =>
+    architecture === undefined || schedulableArchitectures.includes(architecture)
+      ? []
+      : [
+          {
+            key,
+            path,
+            message: `names ${architecture}, which is not one of schedulableArchitectures (${schedulableArchitectures.join(', ')})`,
+          },
+        ],
+  );
+}
+
+function twoPreferences(configuration: Configuration): Inconsistency[] {
+  const { preferredArchitecture, preferredWeights } = configuration;
+  if (preferredArchitecture === undefined || Object.keys(preferredWeights).length === 0) return [];
+  return [{ key: 'preferredArchitecture', message: 'and preferredWeights are both set; set one of them' }];
+}
+
+function noFallback(configuration: Configuration): Inconsistency[] {
+  if (configuration.onUnknownImage !== 'fallback' || configuration.fallbackArchitecture !== undefined)
+    return [];
+  return [{ key: 'onUnknownImage', message: 'is fallback, so fallbackArchitecture must be set' }];
+}
+
+function agentsWithoutTls(configuration: Configuration): Inconsistency[] {
+  if (configuration.agents.length === 0 || configuration.agentTlsDir !== undefined) return [];
+  return [{ key: 'agents', message: 'are asked by mutual TLS only, so agentTlsDir must be set' }];
+}

@@ -1,0 +1,23 @@
+/** Metrics of the configuration. */
+import type { MetricSpec } from '../telemetry/metrics.ts';
+
+export const reloads: MetricSpec = {
+  name: 'archwright_config_reloads_total',
+  type: 'counter',
+  help: 'Changes of the configuration file, by whether they could be used; a broken one leaves the last good one in force.',
+  labels: { outcome: ['loaded', 'failed'] },
+};
+
+export const lastReloadSuccessful: MetricSpec = {
+  name: 'archwright_config_last_reload_successful',
+  type: 'gauge',
+  help: 'Whether the configuration file as it is now can be used: 1, or 0 where an older one is in force.',
+};
+
+export const lastReloadSuccess: MetricSpec = {
+  name: 'archwright_config_last_reload_success_timestamp_seconds',
+  type: 'gauge',
+  help: 'When the configuration in force was read, in seconds since 1970.',
+};
+
+export const policyMetrics: readonly MetricSpec[] = [reloads, lastReloadSuccessful, lastReloadSuccess];
