@@ -1,0 +1,125 @@
+/**
+ * IP addresses that a server may not send us to. A realm or a redirect is chosen by whoever runs the registry, and an
+ * agent asks it with the identity of its node: so the address is checked after name resolution, and the checked address is the
+ * one to be dialed (a name that is resolved twice may answer differently).
+ */
+import { isIP, isIPv4 } from 'node:net';
+
+export type AddressKind =
+  'public' | 'private' | 'loopback' | 'link-local' | 'metadata' | 'unspecified' | 'multicast' | 'reserved';
+
+/** IPv4 ranges by kind, the first that holds the address counts (IANA special-purpose registry). */
+const ranges4: readonly (readonly [network: string, bits: number, kind: AddressKind])[] = [
+  ['169.254.169.254', 32, 'metadata'],
+  ['169.254.170.2', 32, 'metadata'], // Amazon ECS task credentials
+  ['100.100.100.200', 32, 'metadata'], // Alibaba Cloud
+  ['168.63.129.16', 32, 'metadata'], // Azure; in public space, served by the host
+  ['192.0.0.192', 32, 'metadata'], // Oracle Cloud
+  ['0.0.0.0', 8, 'unspecified'],
+  ['10.0.0.0', 8, 'private'],
+  ['100.64.0.0', 10, 'private'], // carrier-grade NAT; clouds use it for pods and services
+  ['127.0.0.0', 8, 'loopback'],
+  ['169.254.0.0', 16, 'link-local'],
+  ['172.16.0.0', 12, 'private'],
+  ['192.0.0.0', 24, 'reserved'],
+  ['192.168.0.0', 16, 'private'],
+  ['198.18.0.0', 15, 'private'],
+  ['224.0.0.0', 4, 'multicast'],
+  ['240.0.0.0', 4, 'reserved'],
+];
+
+/** IPv6 ranges by kind; `embedded` counts as the IPv4 address in the 32 bits that end at bit `end`. */
+const ranges6: readonly (readonly [
+  network: string,
+  bits: number,
+  kind: AddressKind | 'embedded',
+  end?: number,
+])[] = [
+  ['fd00:ec2::254', 128, 'metadata'], // Amazon
+  ['fd20:ce::254', 128, 'metadata'], // Google
+  ['::', 128, 'unspecified'],
+  ['::1', 128, 'loopback'],
+  ['::', 96, 'embedded', 128], // IPv4-compatible, deprecated, but some stacks still map it
+  ['::ffff:0:0', 96, 'embedded', 128], // IPv4-mapped
+  ['::ffff:0:0:0', 96, 'embedded', 128], // IPv4-translated
+  ['64:ff9b::', 96, 'embedded', 128], // NAT64
+  ['64:ff9b:1::', 48, 'private'], // NAT64 of a site, where the IPv4 part may stand anywhere
+  ['2001::', 32, 'reserved'], // Teredo hides an IPv4 address
+  ['2002::', 16, 'embedded', 48], // 6to4
+  ['fc00::', 7, 'private'],
+  ['fe80::', 10, 'link-local'],
+  ['fec0::', 10, 'private'],
+  ['ff00::', 8, 'multicast'],
+];
+
+const parsed4 = ranges4.map(([network, bits, kind]) => ({
+  network: number4(network),
+  bits: BigInt(bits),
+  kind,
+}));
+const parsed6 = ranges6.map(([network, bits, kind, end = 128]) => ({
+  network: number6(network),
+  bits: BigInt(bits),
+  kind,
+  end: BigInt(end),
+}));
+
+/**
+ * The kind of an IP address.
+ * @param ip literal without brackets; a zone (`%eth0`) is ignored
+ * @returns undefined where it is no IP literal
+ */
+export function addressKind(ip: string): AddressKind | undefined {
+  if (isIPv4(ip)) return kind4(number4(ip));
+  return isIP(ip) === 6 ? kind6(number6(ip.split('%', 1)[0] ?? ip)) : undefined;
+}
+
+/**
+ * Whether a realm or redirect target may not be dialed.
+ * @param ip the resolved address of the target
+ * @param registryIp the address at which the registry itself was reached. A registry inside a private network, or on this
+ *   machine, may send us to a neighbor in the same kind of network; a public one only to public addresses.
+ */
+export function isForbiddenAddress(ip: string, registryIp?: string): boolean {
+  const kind = addressKind(ip);
+  if (kind === 'public') return false;
+  const registry = registryIp === undefined ? undefined : addressKind(registryIp);
+  if (kind === 'private') return registry !== 'private' && registry !== 'loopback';
+  if (kind === 'loopback') return registry !== 'loopback';
+  return true;
+}
+
+function kind4(value: bigint): AddressKind {
+  const range = parsed4.find(({ network, bits }) => (value ^ network) >> (32n - bits) === 0n);
+  return range?.kind ?? 'public';
+}
+
+function kind6(value: bigint): AddressKind {
+  const range = parsed6.find(({ network, bits }) => (value ^ network) >> (128n - bits) === 0n);
+  if (range === undefined) return 'public';
+  return range.kind === 'embedded' ? kind4((value >> (128n - range.end)) & 0xffffffffn) : range.kind;
+}
+
+function number4(ip: string): bigint {
+  return ip.split('.').reduce((value, part) => (value << 8n) | BigInt(part), 0n);
+}
+
+function number6(ip: string): bigint {
+  const [head = '', tail] = withoutDottedEnd(ip).split('::');
+  const before = groups(head);
+  const after = tail === undefined ? [] : groups(tail);
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => 0n);
+  return [...before, ...zeros, ...after].reduce((value, group) => (value << 16n) | group, 0n);
+}
+
+/** `::ffff:10.0.0.1` → `::ffff:a00:1` */
+function withoutDottedEnd(ip: string): string {
+  if (!ip.includes('.')) return ip;
+  const colon = ip.lastIndexOf(':');
+  const value = number4(ip.slice(colon + 1));
+  return `${ip.slice(0, colon + 1)}${(value >> 16n).toString(16)}:${(value & 0xffffn).toString(16)}`;
+}
+
+function groups(text: string): bigint[] {
+  return text === '' ? [] : text.split(':').map((group) => BigInt(`0x${group}`));
+}

@@ -1,0 +1,91 @@
+/**
+ * Authentication challenges of a 401 answer, understood as containerd understands them
+ * (containerd `core/remotes/docker/auth/parse.go`): of each `WWW-Authenticate` line only the first challenge counts, schemes
+ * other than Bearer, Digest and Basic are left out, and the best scheme comes first. Every line is read once, left to right.
+ */
+
+export type ChallengeScheme = 'bearer' | 'digest' | 'basic';
+
+export interface Challenge {
+  readonly scheme: ChallengeScheme;
+  /** Names in lower case; of a repeated name the last one wins. Values are whatever the server wrote. */
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+const ranks: ReadonlyMap<string, number> = new Map([
+  ['bearer', 0],
+  ['digest', 1],
+  ['basic', 2],
+]);
+
+/** A token of RFC 2616, section 2.2: visible ASCII without separators. */
+const tokenPattern = /[!#$%&'*+\-.^_`|~0-9A-Za-z]*/y;
+const spacePattern = /[ \t\r\n]*/y;
+
+/**
+ * Parses the challenges of one answer.
+ * @param lines the values of its `WWW-Authenticate` header lines, one per line: a client library that joins repeated headers with
+ *   commas destroys them, so take them from the raw headers
+ * @returns usable challenges, Bearer before Digest before Basic; empty where there is none. Never throws.
+ */
+export function parseChallenges(lines: readonly string[]): Challenge[] {
+  const challenges: Challenge[] = [];
+  for (const line of lines) {
+    const scheme = match(tokenPattern, line, 0).toLowerCase();
+    if (!isScheme(scheme)) continue;
+    challenges.push({ scheme, parameters: parseParameters(line, scheme.length) });
+  }
+  return challenges.sort((a, b) => rank(a.scheme) - rank(b.scheme));
+}
+
+function parseParameters(line: string, start: number): Map<string, string> {
+  const parameters = new Map<string, string>();
+  let position = start;
+  for (;;) {
+    position += match(spacePattern, line, position).length;
+    const name = match(tokenPattern, line, position);
+    position += name.length;
+    if (name === '' || line[position] !== '=') return parameters;
+    const value = parseValue(line, position + 1);
+    parameters.set(name.toLowerCase(), value.text);
+    position = value.end + match(spacePattern, line, value.end).length;
+    if (line[position] !== ',') return parameters;
+    position += 1;
+  }
+}
+
+/** A token, or a quoted string with backslash escapes. A quoted string that does not end has an empty value and ends the line. */
+function parseValue(line: string, start: number): { text: string; end: number } {
+  if (line[start] !== '"') {
+    const text = match(tokenPattern, line, start);
+    return { text, end: start + text.length };
+  }
+  const pieces: string[] = [];
+  let from = start + 1;
+  for (let index = from; index < line.length; index += 1) {
+    const character = line[index];
+    if (character === '"') {
+      pieces.push(line.slice(from, index));
+      return { text: pieces.join(''), end: index + 1 };
+    }
+    if (character === '\\') {
+      pieces.push(line.slice(from, index));
+      from = index + 1;
+      index += 1;
+    }
+  }
+  return { text: '', end: line.length };
+}
+
+function match(pattern: RegExp, text: string, at: number): string {
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0] ?? '';
+}
+
+function isScheme(text: string): text is ChallengeScheme {
+  return ranks.has(text);
+}
+
+function rank(scheme: ChallengeScheme): number {
+  return ranks.get(scheme) ?? ranks.size;
+}
