@@ -1,0 +1,30 @@
+/** Addresses to listen on: `host:port`, `[::1]:port`, and `:port` for every address of the machine. */
+import { ServingError } from './error.ts';
+
+export interface ListenAddress {
+  /** `undefined`: every address, IPv6 and IPv4. */
+  readonly host: string | undefined;
+  readonly port: number;
+}
+
+/** @throws ServingError `invalid-address` */
+export function parseListenAddress(text: string): ListenAddress {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s/]*)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (!match || port > 65_535) {
+    throw new ServingError(
+      'invalid-address',
+      text,
+      `"${text}" is no address to listen on; write host:port, such as 0.0.0.0:8443, [::1]:8443 or :8443`,
+    );
+  }
+  const host = match[1] ?? match[2];
+  return { host: host === '' ? undefined : host, port };
+}
+
+/** The URL at which a client on this machine reaches a server that listens there. */
+export function urlOf(protocol: 'http' | 'https', host: string | undefined, port: number): string {
+  if (host === undefined || host === '0.0.0.0') return `${protocol}://127.0.0.1:${port}`;
+  if (host === '::') return `${protocol}://[::1]:${port}`;
+  return `${protocol}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,91 @@
+/**
+ * Health and metrics: `/healthz` says that the process answers, `/readyz` that it may get traffic, with each check
+ * named as the API server names its own, and `/metrics` is for Prometheus. They have a port of their own, without TLS:
+ * kubelet probes and scrapes need no certificate, and a flood on the main port cannot make the probes fail.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { startServer, type RunningServer } from './server.ts';
+
+/** Says why not, for people; `undefined` when all is well. */
+export type Check = () => string | undefined;
+export type Checks = Readonly<Record<string, Check>>;
+
+export interface HealthOptions {
+  /** `host:port`. */
+  readonly listen: string;
+  readonly ready: Checks;
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+/** Status and text of a probe. */
+export interface ProbeAnswer {
+  readonly status: 200 | 503;
+  readonly text: string;
+}
+
+/**
+ * Runs every check and writes one line for each: `[+]name ok` or `[-]name failed: reason`.
+ * @returns 200 where all pass, else 503
+ */
+export function probe(checks: Checks): ProbeAnswer {
+  const lines: string[] = [];
+  let status: ProbeAnswer['status'] = 200;
+  for (const [name, check] of Object.entries(checks)) {
+    const reason = check();
+    if (reason !== undefined) status = 503;
+    lines.push(reason === undefined ? `[+]${name} ok` : `[-]${name} failed: ${reason}`);
+  }
+  lines.push(status === 200 ? 'ok' : 'not ready');
+  return { status, text: `${lines.join('\n')}\n` };
+}
+
+/**
+ * Starts the health and metrics server.
+ * @throws ServingError where the address cannot be listened on
+ */
+export function startHealth(options: HealthOptions): Promise<RunningServer> {
+  return startServer({
+    listen: options.listen,
+    log: options.log,
+    handler: (request, response) => {
+      answer(request, response, options).catch((error: unknown) => {
+        options.log.error({ err: error }, 'health answer failed');
+        response.destroy();
+      });
+    },
+  });
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: HealthOptions,
+): Promise<void> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.writeHead(405, { allow: 'GET, HEAD' }).end();
+    return;
+  }
+  const path = (request.url ?? '').split('?', 1)[0];
+  if (path === '/healthz') {
+    send(response, 200, 'ok\n');
+  } else if (path === '/readyz') {
+    const { status, text } = probe(options.ready);
+    send(response, status, text);
+  } else if (path === '/metrics') {
+    send(response, 200, await options.metrics.render(), options.metrics.contentType);
+  } else {
+    send(response, 404, 'not found; there are /healthz, /readyz and /metrics\n');
+  }
+}
+
+function send(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  type = 'text/plain; charset=utf-8',
+): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) }).end(text);
+}

@@ -1,0 +1,172 @@
+/**
+ * A certificate, its key and the authorities to trust, kept true to a directory: `tls.crt`, `tls.key` and `ca.crt`, as
+ * a Secret of type `kubernetes.io/tls` is mounted. Servers and clients of mutual TLS use the same files.
+ *
+ * The directory is watched and also read again at intervals; what counts is content, not events. Files that cannot be
+ * used (half written, certificate and key that do not belong together) leave the last good ones in force, with one line
+ * in the log, until they change again.
+ */
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import { liveContent } from '../files/live.ts';
+import { decodeUtf8, readBounded } from '../files/read.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { reveal, secret, type Secret } from '../telemetry/secret.ts';
+import { ServingError } from './error.ts';
+import { certificateExpiry, certificateReloads, type CertificateUse } from './metrics.ts';
+
+/** PEM texts that belong together. */
+export interface TlsMaterial {
+  /** The certificate and its intermediates. */
+  readonly cert: string;
+  readonly key: Secret;
+  /** Authorities to trust; there where `ca.crt` was asked for. */
+  readonly ca: string | undefined;
+  /** Last moment of the certificate, in milliseconds since 1970. */
+  readonly expires: number;
+}
+
+export interface TlsFiles {
+  /** What to use now. */
+  current(): TlsMaterial;
+  /** Calls the listener after each change that can be used. */
+  onChange(listener: () => void): void;
+  close(): Promise<void>;
+}
+
+export interface TlsFilesOptions {
+  readonly dir: string;
+  readonly use: CertificateUse;
+  /** Whether `ca.crt` is needed too. */
+  readonly ca: boolean;
+  readonly log: Log;
+  readonly metrics?: Metrics;
+  readonly pollMs?: number;
+}
+
+/** A chain of ten P-521 or RSA certificates is 20 KiB; a bundle of every public authority is 230 KiB. */
+const maxFileBytes = 512 * 1024;
+
+/**
+ * Reads the files and keeps them current.
+ * @throws ServingError `tls-files` where they cannot be used at the start
+ */
+export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> {
+  const { dir, log, metrics, use } = options;
+  const expiry = metrics?.level(certificateExpiry, { use });
+  const loaded = metrics?.count(certificateReloads, { use, outcome: 'loaded' });
+  const failed = metrics?.count(certificateReloads, { use, outcome: 'failed' });
+  const listeners = new Set<() => void>();
+  let current: TlsMaterial | undefined;
+
+  function take(material: TlsMaterial): void {
+    current = material;
+    expiry?.set(material.expires / 1000);
+    if (material.expires < Date.now())
+      log.warn({ dir, expired: iso(material) }, 'the TLS certificate has expired');
+  }
+
+  const live = await liveContent({
+    dirs: [dir],
+    read: () => loadTlsMaterial(dir, options.ca),
+    fingerprint,
+    onChange: (material) => {
+      take(material);
+      loaded?.inc();
+      log.info({ dir, expires: iso(material) }, 'TLS files were loaded again');
+      for (const listener of listeners) listener();
+    },
+    onProblem: (problem) => {
+      if (current === undefined) return;
+      failed?.inc();
+      log.error(
+        { dir, problem: problem.message },
+        'TLS files cannot be used; the last good ones stay in force',
+      );
+    },
+    pollMs: options.pollMs,
+    log,
+  });
+
+  const first = live.current();
+  if (first === undefined) {
+    await live.close();
+    throw live.problem() ?? new ServingError('tls-files', dir, `${dir} cannot be read`);
+  }
+  take(first);
+
+  return {
+    current: () => current ?? first,
+    onChange: (listener) => void listeners.add(listener),
+    close: () => live.close(),
+  };
+}
+
+/**
+ * The client's side of mutual TLS: its certificate, and the authorities it trusts for servers.
+ * @param dir holds `tls.crt`, `tls.key` and `ca.crt`
+ * @throws ServingError `tls-files`
+ */
+export function createClientTls(
+  dir: string,
+  options: Omit<TlsFilesOptions, 'dir' | 'use' | 'ca'>,
+): Promise<TlsFiles> {
+  return openTlsFiles({ ...options, dir, use: 'client', ca: true });
+}
+
+/**
+ * Reads the files once and checks that they can be used together.
+ * @throws ServingError `tls-files`, naming the file and what to do
+ */
+export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<TlsMaterial> {
+  const [cert, key, ca] = await Promise.all([
+    read(dir, 'tls.crt'),
+    read(dir, 'tls.key'),
+    withCa ? read(dir, 'ca.crt') : undefined,
+  ]);
+  const certificate = check(dir, 'tls.crt', 'a certificate in PEM', () => new X509Certificate(cert));
+  const privateKey = check(dir, 'tls.key', 'an unencrypted private key in PEM', () => createPrivateKey(key));
+  if (ca !== undefined) check(dir, 'ca.crt', 'certificates in PEM', () => new X509Certificate(ca));
+  if (!certificate.checkPrivateKey(privateKey)) {
+    throw new ServingError(
+      'tls-files',
+      dir,
+      `${join(dir, 'tls.key')} is not the key of ${join(dir, 'tls.crt')}; issue both together`,
+    );
+  }
+  return { cert, key: secret(key), ca, expires: certificate.validToDate.getTime() };
+}
+
+async function read(dir: string, name: string): Promise<string> {
+  const path = join(dir, name);
+  try {
+    return decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const advice = 'mount a Secret of type kubernetes.io/tls there';
+    throw new ServingError('tls-files', path, `TLS needs ${name}: ${reason}; ${advice}`, error);
+  }
+}
+
+function check<T>(dir: string, name: string, wanted: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch {
+    // The reason of the parser is left out: it can quote the file, and one of them is a key.
+    throw new ServingError(
+      'tls-files',
+      join(dir, name),
+      `${join(dir, name)} is not ${wanted}; replace the file`,
+    );
+  }
+}
+
+function fingerprint(material: TlsMaterial): string {
+  const parts = [material.cert, reveal(material.key), material.ca ?? ''];
+  return createHash('sha256').update(parts.join('\0')).digest('base64');
+}
+
+function iso(material: TlsMaterial): string {
+  return new Date(material.expires).toISOString();
+}

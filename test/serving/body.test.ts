@@ -1,0 +1,112 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test, type Test } from 'tap';
+import { BodyError, readBody, type BodyLimits } from '../../src/serving/body.ts';
+import { keepAlive, rawConnection, send, until } from './support.ts';
+
+const limits: BodyLimits = { maxBytes: 1000, timeoutMs: 5000 };
+
+/** A server that answers with the length of the body, or with the code of the error. */
+async function serve(
+  t: Test,
+  limits: BodyLimits,
+): Promise<{ url: string; port: number; outcomes: string[] }> {
+  const outcomes: string[] = [];
+  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+    readBody(request, limits).then(
+      (body) => {
+        outcomes.push(String(body.length));
+        response.end(String(body.length));
+      },
+      (error: unknown) => {
+        const code = error instanceof BodyError ? error.code : 'other';
+        outcomes.push(code);
+        response.writeHead(400).end(code);
+      },
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port, outcomes };
+}
+
+test('whole bodies', async (t) => {
+  const { url } = await serve(t, limits);
+  const agent = keepAlive(t, url);
+  for (const size of [0, 1, 999, 1000]) {
+    const answer = await send(url, { method: 'POST', body: Buffer.alloc(size), agent });
+    t.equal(answer.body, String(size), `${size} bytes`);
+  }
+  const large = await serve(t, { ...limits, maxBytes: 3_000_000 });
+  t.equal(
+    (await send(large.url, { method: 'POST', body: Buffer.alloc(3_000_000) })).body,
+    '3000000',
+    'many chunks',
+  );
+});
+
+test('too large, announced', async (t) => {
+  const { url, port } = await serve(t, limits);
+  t.equal((await send(url, { method: 'POST', body: Buffer.alloc(1001) })).body, 'too-large');
+
+  const socket = await rawConnection(t, port);
+  socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999999\r\n\r\n');
+  await until('an answer before any byte of the body', () => socket.received().includes('too-large'));
+});
+
+test('too large, not announced', async (t) => {
+  const { url } = await serve(t, limits);
+  const headers = { 'transfer-encoding': 'chunked' };
+  t.equal((await send(url, { method: 'POST', headers, body: Buffer.alloc(1000) })).body, '1000');
+  t.equal((await send(url, { method: 'POST', headers, body: Buffer.alloc(1001) })).body, 'too-large');
+});
+
+test('100 MB: the answer arrives and memory stays', async (t) => {
+  const { url } = await serve(t, limits);
+  const before = process.memoryUsage().arrayBuffers;
+  const body = Buffer.alloc(100_000_000);
+  const answer = await send(url, { method: 'POST', headers: { 'transfer-encoding': 'chunked' }, body });
+  t.equal(answer.body, 'too-large');
+  t.ok(process.memoryUsage().arrayBuffers - before - body.length < 20_000_000, 'what is refused is not kept');
+});
+
+test('an endless body is cut', async (t) => {
+  const { port } = await serve(t, limits);
+  const socket = await rawConnection(t, port);
+  let closed = false;
+  socket.once('close', () => (closed = true));
+  socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n');
+  const drip = setInterval(() => socket.write(`400\r\n${'a'.repeat(1024)}\r\n`), 20);
+  t.teardown(() => clearInterval(drip));
+  await until('the connection is closed although the client goes on', () => closed);
+  t.match(socket.received(), 'too-large');
+});
+
+test('a client that goes away', async (t) => {
+  const { port, outcomes } = await serve(t, limits);
+  const socket = await rawConnection(t, port);
+  socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc');
+  socket.end();
+  await until('the reader is told', () => outcomes.length > 0);
+  t.strictSame(outcomes, ['aborted']);
+});
+
+test('a body that does not come', async (t) => {
+  const { port, outcomes } = await serve(t, { maxBytes: 10, timeoutMs: 50 });
+  const socket = await rawConnection(t, port);
+  socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc');
+  await until('the deadline', () => outcomes.length > 0);
+  t.strictSame(outcomes, ['timeout']);
+});
+
+test('errors say whether asking again can help', (t) => {
+  t.strictSame(
+    (['too-large', 'aborted', 'timeout'] as const).map((code) => new BodyError(code, 'x').temporary),
+    [false, true, true],
+  );
+  t.end();
+});

@@ -1,0 +1,55 @@
+import { test } from 'tap';
+import { probe, startHealth } from '../../src/serving/health.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { recordingLog, send } from './support.ts';
+
+test('a probe names every check', (t) => {
+  t.strictSame(probe({}), { status: 200, text: 'ok\n' });
+  t.strictSame(probe({ memory: () => undefined, agents: () => 'none found' }), {
+    status: 503,
+    text: '[+]memory ok\n[-]agents failed: none found\nnot ready\n',
+  });
+  t.end();
+});
+
+test('the health server', async (t) => {
+  const metrics = createMetrics();
+  metrics.count({ name: 'things_total', type: 'counter', help: 'Things.' }).inc(3);
+  let ready = false;
+  const server = await startHealth({
+    listen: '127.0.0.1:0',
+    ready: { warm: () => (ready ? undefined : 'not yet') },
+    metrics,
+    log: recordingLog().log,
+  });
+  t.teardown(() => server.drain(0));
+
+  t.match(await send(`${server.url}/healthz`), { status: 200, body: 'ok\n' });
+  t.match(await send(`${server.url}/readyz?verbose`), { status: 503, body: /\[-\]warm failed: not yet/ });
+  ready = true;
+  t.match(await send(`${server.url}/readyz`), { status: 200, body: '[+]warm ok\nok\n' });
+  t.match(await send(`${server.url}/metrics`), {
+    status: 200,
+    body: /^things_total 3$/m,
+    headers: { 'content-type': /^text\/plain; version=0.0.4/ },
+  });
+  t.match(await send(`${server.url}/healthz`, { method: 'HEAD' }), { status: 200, body: '' });
+  t.match(await send(`${server.url}/else`), { status: 404 });
+  t.match(await send(`${server.url}/healthz`, { method: 'POST' }), {
+    status: 405,
+    headers: { allow: 'GET, HEAD' },
+  });
+});
+
+test('a scrape that fails does not end the process', async (t) => {
+  const metrics = createMetrics();
+  const { log, lines } = recordingLog();
+  metrics.beforeScrape(() => {
+    throw new Error('broken gauge');
+  });
+  const server = await startHealth({ listen: '127.0.0.1:0', ready: {}, metrics, log });
+  t.teardown(() => server.drain(0));
+  await t.rejects(send(`${server.url}/metrics`), { code: 'ECONNRESET' });
+  t.match(await send(`${server.url}/healthz`), { status: 200 });
+  t.match(lines, [{ level: 'error' }]);
+});

@@ -1,0 +1,112 @@
+import { test, type Test } from 'tap';
+import { connect } from 'node:tls';
+import { startServer, type ServerOptions, type RunningServer } from '../../src/serving/server.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createCa } from '../support/certificates.ts';
+import { keepAlive, rawConnection, recordingLog, send, tlsDirectory, until } from './support.ts';
+
+const quick = { quietMs: 1, checkMs: 20 };
+
+async function start(t: Test, options: Partial<ServerOptions> = {}): Promise<RunningServer> {
+  const server = await startServer({
+    listen: '127.0.0.1:0',
+    handler: (_request, response) => response.end('hello'),
+    log: recordingLog().log,
+    ...options,
+    limits: { ...quick, ...options.limits },
+  });
+  t.teardown(() => server.drain(0));
+  return server;
+}
+
+test('listens on a free port and says which', async (t) => {
+  const server = await start(t);
+  t.equal(server.url, `http://127.0.0.1:${server.port}`);
+  t.not(server.port, 0);
+  t.equal((await send(server.url)).body, 'hello');
+});
+
+test('a taken port is an error that says so', async (t) => {
+  const first = await start(t);
+  await t.rejects(start(t, { listen: `127.0.0.1:${first.port}` }), {
+    code: 'cannot-listen',
+    where: `127.0.0.1:${first.port}`,
+    message: /another process listens there/,
+  });
+  await t.rejects(start(t, { listen: 'nonsense' }), { code: 'invalid-address' });
+  await t.rejects(start(t, { listen: '192.0.2.1:0' }), {
+    code: 'cannot-listen',
+    message: /does not have this address/,
+  });
+});
+
+test('an idle connection outlives the limits for requests', async (t) => {
+  const server = await start(t, { limits: { headersMs: 50, requestMs: 60, checkMs: 10 } });
+  const agent = keepAlive(t, server.url);
+  const ports = new Set<number | undefined>();
+  agent.on('free', (socket: { localPort?: number }) => ports.add(socket.localPort));
+  await send(server.url, { agent });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  t.equal((await send(server.url, { agent })).body, 'hello');
+  t.equal(ports.size, 1, 'one connection was used');
+});
+
+test('a handler that throws costs its connection only', async (t) => {
+  const { log, lines } = recordingLog();
+  const server = await start(t, {
+    log,
+    handler: (request, response) => {
+      if (request.url === '/throw') throw new Error('broken handler');
+      response.end('fine');
+    },
+  });
+  await t.rejects(send(`${server.url}/throw`), { code: 'ECONNRESET' });
+  t.equal((await send(server.url)).body, 'fine');
+  t.match(lines, [{ level: 'error', err: { message: 'broken handler' } }]);
+});
+
+test('TLS: 1.2 at least, and HTTP/1.1 only', async (t) => {
+  const ca = await createCa();
+  const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }));
+  const server = await start(t, { tls: { dir } });
+  t.match(server.url, /^https:/);
+  t.equal((await send(server.url, { ca: ca.cert })).body, 'hello');
+
+  const handshake = (options: object): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const socket = connect({ port: server.port, host: '127.0.0.1', ca: ca.cert, ...options }, () => {
+        resolve(`${socket.getProtocol()} ${socket.alpnProtocol}`);
+        socket.destroy();
+      });
+      socket.on('error', reject);
+    });
+  t.equal(await handshake({ ALPNProtocols: ['h2', 'http/1.1'] }), 'TLSv1.3 http/1.1');
+  t.equal(await handshake({ maxVersion: 'TLSv1.2' }), 'TLSv1.2 false');
+  await t.rejects(handshake({ ALPNProtocols: ['h2'] }), /no application protocol/i);
+  await t.rejects(handshake({ minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' }));
+});
+
+test('client certificates, where asked for, are needed and checked', async (t) => {
+  const [ca, other] = [await createCa(), await createCa()];
+  const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }), ca.cert);
+  const metrics = createMetrics();
+  const server = await start(t, { tls: { dir, clientAuth: true }, metrics });
+  const good = await ca.issue({ cn: 'client', client: true });
+  const foreign = await other.issue({ cn: 'client', client: true });
+
+  t.equal((await send(server.url, { ca: ca.cert, ...good })).body, 'hello');
+  await t.rejects(send(server.url, { ca: ca.cert }), 'none');
+  await t.rejects(send(server.url, { ca: ca.cert, ...foreign }), 'of another authority');
+  await t.rejects(send(server.url.replace('https', 'http')), 'no TLS at all');
+  t.match(await metrics.render(), /archwright_tls_handshake_failures_total [23]\n/);
+});
+
+test('more connections than allowed are dropped, and counted', async (t) => {
+  const metrics = createMetrics();
+  const server = await start(t, { limits: { maxConnections: 2 }, metrics });
+  await rawConnection(t, server.port);
+  await rawConnection(t, server.port);
+  const third = await rawConnection(t, server.port);
+  await until('the third is closed', () => third.closed);
+  t.match(await metrics.render(), /archwright_dropped_connections_total 1\n/);
+});

@@ -1,0 +1,104 @@
+/** What the tests of servers share: clients on real sockets, a log that can be read, TLS directories. */
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { Agent as PlainAgent, request as plainRequest, type IncomingHttpHeaders } from 'node:http';
+import { Agent, request as tlsRequest, type RequestOptions } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Test } from 'tap';
+import { createLog, type Log } from '../../src/telemetry/log.ts';
+import type { PemPair } from '../support/certificates.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** Sends one request and reads the whole answer. */
+export function send(
+  url: string,
+  options: RequestOptions & { body?: string | Buffer } = {},
+): Promise<Answer> {
+  const { body, ...rest } = options;
+  return new Promise((resolve, reject) => {
+    const make = url.startsWith('https:') ? tlsRequest : plainRequest;
+    const request = make(url, rest, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: Buffer.concat(chunks).toString('utf8'),
+        }),
+      );
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+/** A keep-alive agent for either protocol, destroyed after the test. */
+export function keepAlive(t: Test, url: string, options: { ca?: string; maxSockets?: number } = {}): Agent {
+  const agent = url.startsWith('https:')
+    ? new Agent({ keepAlive: true, ...options })
+    : (new PlainAgent({ keepAlive: true, ...options }) as Agent);
+  t.teardown(() => agent.destroy());
+  return agent;
+}
+
+/** A raw connection, for what no well-behaved client does. */
+export async function rawConnection(t: Test, port: number): Promise<Socket & { received(): string }> {
+  const socket = connect(port, '127.0.0.1');
+  t.teardown(() => socket.destroy());
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => (text += chunk));
+  socket.on('error', () => undefined);
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return Object.assign(socket, { received: () => text });
+}
+
+/** Waits until a condition holds; fails after `boundMs`. */
+export async function until(what: string, condition: () => boolean, boundMs = 5000): Promise<void> {
+  const end = performance.now() + boundMs;
+  while (!condition()) {
+    if (performance.now() > end) throw new Error(`not within ${boundMs} ms: ${what}`);
+    await pause(5);
+  }
+}
+
+/** A log whose lines are kept. */
+export function recordingLog(level: 'debug' | 'info' = 'info'): {
+  log: Log;
+  lines: Record<string, unknown>[];
+} {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog({
+    level,
+    destination: { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  return { log, lines };
+}
+
+/** A directory with `tls.crt`, `tls.key` and, where given, `ca.crt`; removed after the test. */
+export async function tlsDirectory(t: Test, pair: PemPair, ca?: string): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'archwright-tls-'));
+  t.teardown(() => rm(dir, { recursive: true, force: true }));
+  await writeTls(dir, pair, ca);
+  return dir;
+}
+
+/** Replaces the files of a TLS directory, each at once. */
+export async function writeTls(dir: string, pair: PemPair, ca?: string): Promise<void> {
+  await replace(dir, 'tls.crt', pair.cert);
+  await replace(dir, 'tls.key', pair.key);
+  if (ca !== undefined) await replace(dir, 'ca.crt', ca);
+}
+
+async function replace(dir: string, name: string, text: string): Promise<void> {
+  await writeFile(join(dir, `.${name}.new`), text);
+  await rename(join(dir, `.${name}.new`), join(dir, name));
+}

@@ -1,0 +1,184 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'tap';
+import { startServer } from '../../src/serving/server.ts';
+import { createClientTls, loadTlsMaterial, openTlsFiles } from '../../src/serving/tls-files.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { reveal } from '../../src/telemetry/secret.ts';
+import { createCa } from '../support/certificates.ts';
+import { keepAlive, recordingLog, send, tlsDirectory, until, writeTls } from './support.ts';
+
+const ca = await createCa();
+const pollMs = 50;
+
+test('files that cannot be used name the file and what to do', async (t) => {
+  const pair = await ca.issue({ cn: 'server' });
+  const other = await ca.issue({ cn: 'server' });
+  const cases: [what: string, change: (dir: string) => Promise<void>, message: RegExp][] = [
+    ['no certificate', (dir) => rm(join(dir, 'tls.crt')), /tls\.crt.*no such file.*kubernetes\.io\/tls/],
+    ['no key', (dir) => rm(join(dir, 'tls.key')), /tls\.key.*no such file/],
+    ['no authority', (dir) => rm(join(dir, 'ca.crt')), /ca\.crt.*no such file/],
+    ['garbage', (dir) => writeFile(join(dir, 'tls.crt'), 'garbage'), /tls\.crt is not a certificate in PEM/],
+    [
+      'half a certificate',
+      (dir) => writeFile(join(dir, 'tls.crt'), pair.cert.slice(0, 200)),
+      /tls\.crt is not/,
+    ],
+    [
+      'half a key',
+      (dir) => writeFile(join(dir, 'tls.key'), pair.key.slice(0, 60)),
+      /tls\.key is not an unencrypted/,
+    ],
+    ['an empty key', (dir) => writeFile(join(dir, 'tls.key'), ''), /tls\.key is not an unencrypted/],
+    [
+      'a garbage authority',
+      (dir) => writeFile(join(dir, 'ca.crt'), 'garbage'),
+      /ca\.crt is not certificates/,
+    ],
+    ['not text', (dir) => writeFile(join(dir, 'ca.crt'), Buffer.from([0xff, 0xfe])), /ca\.crt.*not UTF-8/],
+    [
+      'another key',
+      (dir) => writeFile(join(dir, 'tls.key'), other.key),
+      /tls\.key is not the key of .*tls\.crt/,
+    ],
+    [
+      'too large',
+      (dir) => writeFile(join(dir, 'tls.crt'), Buffer.alloc(600_000, 'a')),
+      /tls\.crt.*larger than 524288/,
+    ],
+  ];
+  for (const [what, change, message] of cases) {
+    const dir = await tlsDirectory(t, pair, ca.cert);
+    await change(dir);
+    await t.rejects(loadTlsMaterial(dir, true), { name: 'ServingError', code: 'tls-files', message }, what);
+    await t.rejects(createClientTls(dir, { log: recordingLog().log }), { message }, `${what}, at start`);
+  }
+});
+
+test('ca.crt is only looked at where it is needed', async (t) => {
+  const dir = await tlsDirectory(t, await ca.issue({ cn: 'server' }));
+  t.equal((await loadTlsMaterial(dir, false)).ca, undefined);
+});
+
+test('a client follows its files', async (t) => {
+  const first = await ca.issue({ cn: 'one', client: true });
+  const second = await ca.issue({ cn: 'two', client: true });
+  const dir = await tlsDirectory(t, first, ca.cert);
+  const files = await createClientTls(dir, { log: recordingLog().log, pollMs });
+  t.teardown(() => files.close());
+  let changes = 0;
+  files.onChange(() => (changes += 1));
+  t.equal(files.current().cert, first.cert);
+  t.equal(reveal(files.current().key), first.key);
+  t.equal(files.current().ca, ca.cert);
+
+  await writeTls(dir, second);
+  await until('the new pair', () => files.current().cert === second.cert);
+  t.equal(reveal(files.current().key), second.key, 'never a mixed pair');
+  t.equal(changes, 1);
+});
+
+test('a broken pair keeps the old one, with one line and a count', async (t) => {
+  const pair = await ca.issue({ cn: 'server', notAfter: new Date('2090-01-02T03:04:05Z') });
+  const other = await ca.issue({ cn: 'server' });
+  const dir = await tlsDirectory(t, pair);
+  const { log, lines } = recordingLog();
+  const metrics = createMetrics();
+  const files = await openTlsFiles({ dir, use: 'server', ca: false, log, metrics, pollMs });
+  t.teardown(() => files.close());
+
+  await writeFile(join(dir, 'tls.key'), other.key);
+  await until('it is noticed', () => lines.length > 0);
+  await new Promise((resolve) => setTimeout(resolve, pollMs * 4));
+  t.equal(files.current().cert, pair.cert);
+  t.match(lines, [{ level: 'error', msg: /last good ones stay in force/, problem: /not the key of/ }]);
+  t.equal(lines.length, 1, 'told once');
+  const text = await metrics.render();
+  t.match(text, 'archwright_tls_reloads_total{use="server",outcome="failed"} 1');
+  t.match(
+    text,
+    `archwright_tls_certificate_expiry_timestamp_seconds{use="server"} ${Date.UTC(2090, 0, 2, 3, 4, 5) / 1000}`,
+  );
+
+  await writeTls(dir, other);
+  await until('the whole pair', () => files.current().cert === other.cert);
+  t.match(await metrics.render(), 'archwright_tls_reloads_total{use="server",outcome="loaded"} 1');
+});
+
+test('an expired certificate is used and told', async (t) => {
+  const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', notAfter: new Date(Date.now() - 1000) }));
+  const { log, lines } = recordingLog();
+  const files = await openTlsFiles({ dir, use: 'server', ca: false, log });
+  t.teardown(() => files.close());
+  t.match(lines, [{ level: 'warn', msg: /expired/ }]);
+});
+
+test('certificates change under requests, and none fails', async (t) => {
+  const next = await createCa('next');
+  const [first, second] = [
+    await ca.issue({ cn: 'a', ip: ['127.0.0.1'] }),
+    await next.issue({ cn: 'b', ip: ['127.0.0.1'] }),
+  ];
+  const dir = await tlsDirectory(t, first);
+  const { log, lines } = recordingLog();
+  const server = await startServer({
+    listen: '127.0.0.1:0',
+    tls: { dir, pollMs },
+    handler: (_request, response) => response.end('hello'),
+    log,
+    limits: { quietMs: 1 },
+  });
+  t.teardown(() => server.drain(0));
+
+  const both = `${ca.cert}\n${next.cert}`;
+  const agent = keepAlive(t, server.url, { ca: both });
+  let answers = 0;
+  const ended = new AbortController();
+  async function client(options: object): Promise<void> {
+    while (!ended.signal.aborted) {
+      await send(server.url, options);
+      answers += 1;
+    }
+  }
+  const clients = [client({ agent }), client({ agent: false, ca: both })];
+  await until('requests', () => answers > 20);
+  await writeTls(dir, second);
+  await until('the change', () => lines.some((line) => line['msg'] === 'TLS files were loaded again'));
+  const then = answers;
+  await until('more requests', () => answers > then + 20);
+  ended.abort();
+  await Promise.all(clients);
+
+  t.equal(
+    (await send(server.url, { agent: false, ca: next.cert })).body,
+    'hello',
+    'new connections see the new one',
+  );
+  await t.rejects(send(server.url, { agent: false, ca: ca.cert }), 'and not the old one');
+});
+
+test('a new authority for clients counts at once', async (t) => {
+  const next = await createCa('next');
+  const pair = await ca.issue({ cn: 'server', ip: ['127.0.0.1'] });
+  const dir = await tlsDirectory(t, pair, ca.cert);
+  const { log, lines } = recordingLog();
+  const server = await startServer({
+    listen: '127.0.0.1:0',
+    tls: { dir, clientAuth: true, pollMs },
+    handler: (_request, response) => response.end('hello'),
+    log,
+    limits: { quietMs: 1 },
+  });
+  t.teardown(() => server.drain(0));
+  const [old, fresh] = [
+    await ca.issue({ cn: 'c', client: true }),
+    await next.issue({ cn: 'c', client: true }),
+  ];
+  const trust = { ca: ca.cert, agent: false as const };
+  t.equal((await send(server.url, { ...trust, ...old })).body, 'hello');
+  await t.rejects(send(server.url, { ...trust, ...fresh }));
+  await writeTls(dir, pair, next.cert);
+  await until('the change', () => lines.some((line) => line['msg'] === 'TLS files were loaded again'));
+  t.equal((await send(server.url, { ...trust, ...fresh })).body, 'hello');
+  await t.rejects(send(server.url, { ...trust, ...old }));
+});
