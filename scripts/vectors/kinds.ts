@@ -1,0 +1,32 @@
+/**
+ * Who answers which kind of vector. Names of kinds are unique over all files, so a handler is found by its kind alone and a file
+ * may have any name. To add kinds, export a `Handlers` map from a file of this folder (`handler.ts` has the convention)
+ * and list it in `all`.
+ */
+import { credentials } from './credentials.ts';
+import type { Handler, Handlers } from './handler.ts';
+import { imageReferences } from './image-references.ts';
+import { platforms } from './platforms.ts';
+import { registryAuthentication } from './registry-authentication.ts';
+
+const all: readonly Handlers[] = [imageReferences, platforms, registryAuthentication, credentials];
+
+const handlers: ReadonlyMap<string, Handler> = new Map(all.flatMap((map) => Object.entries(map)));
+
+/** Kinds that describe another library or program, kept in the files for comparison. */
+const foreign: ReadonlySet<string> = new Set([
+  'containerd_spec',
+  // The host rules of the ECR plugin: we run the plugin, we do not replace it.
+  'region_from_host',
+  'private_host',
+  'host_from_image',
+  'cache_duration',
+]);
+
+export function handlerOf(kind: string): Handler | undefined {
+  return handlers.get(kind);
+}
+
+export function isForeign(kind: string): boolean {
+  return kind.startsWith('ggcr_') || foreign.has(kind);
+}

@@ -1,0 +1,116 @@
+/**
+ * `npm run vectors`: runs every vector file of the directory `$ARCHWRIGHT_VECTORS` against the product.
+ *
+ * Prints each failing case, then the kinds that are not ours and those that nothing answers yet, and as its last line
+ * `N passed, N failed`. Exit code 0 where none failed, 1 where any did, 2 where the directory or a file cannot be read.
+ */
+import { readFile, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Vector } from './handler.ts';
+import { isObject } from './input.ts';
+import { handlerOf, isForeign } from './kinds.ts';
+import { run } from './run.ts';
+
+const directoryVariable = 'ARCHWRIGHT_VECTORS';
+
+/** Why nothing could be run; said to the person on one line. */
+class Unusable extends Error {}
+
+interface Tally {
+  passed: number;
+  failed: number;
+  readonly foreign: Map<string, number>;
+  readonly unanswered: Map<string, number>;
+}
+
+async function main(): Promise<number> {
+  const tally: Tally = { passed: 0, failed: 0, foreign: new Map(), unanswered: new Map() };
+  for (const { file, vectors } of await readAll(process.env[directoryVariable] ?? '')) {
+    for (const vector of vectors) await runOne(file, vector, tally);
+  }
+  printKinds('kinds that are not ours, left out', tally.foreign);
+  printKinds('kinds that are not there yet', tally.unanswered);
+  print(`${tally.passed} passed, ${tally.failed} failed`);
+  return tally.failed === 0 ? 0 : 1;
+}
+
+async function runOne(file: string, vector: Vector, tally: Tally): Promise<void> {
+  if (isForeign(vector.kind)) return count(tally.foreign, `${file} ${vector.kind}`);
+  const handler = handlerOf(vector.kind);
+  if (handler === undefined) return count(tally.unanswered, `${file} ${vector.kind}`);
+  const { passed, actual } = await run(handler, vector);
+  if (passed) {
+    tally.passed += 1;
+    return undefined;
+  }
+  tally.failed += 1;
+  print(`FAILED ${file} ${vector.id} (${vector.kind}): ${vector.name}`);
+  print(`  input    ${JSON.stringify(vector.input)}`);
+  print(`  expected ${JSON.stringify(vector.expected)}`);
+  print(`  actual   ${JSON.stringify(actual)}`);
+  return undefined;
+}
+
+async function readAll(directory: string): Promise<{ file: string; vectors: Vector[] }[]> {
+  if (directory === '') throw new Unusable(`set ${directoryVariable} to the directory of the vector files`);
+  const entries = await readdir(directory).catch((error: unknown) => {
+    throw new Unusable(`${directoryVariable}: cannot read the directory ${directory}: ${messageOf(error)}`);
+  });
+  const files = entries.filter((entry) => entry.endsWith('.json')).sort();
+  if (files.length === 0) throw new Unusable(`${directoryVariable}: no .json file in ${directory}`);
+  const read = [];
+  for (const file of files) read.push({ file, vectors: await readVectors(join(directory, file)) });
+  return read;
+}
+
+async function readVectors(path: string): Promise<Vector[]> {
+  let document: unknown;
+  try {
+    document = JSON.parse(await readFile(path, 'utf8'));
+  } catch (error) {
+    throw new Unusable(`${path}: ${messageOf(error)}`);
+  }
+  const vectors = isObject(document) ? document['vectors'] : undefined;
+  if (!Array.isArray(vectors)) throw new Unusable(`${path}: has no list "vectors"`);
+  vectors.forEach((vector: unknown, index) => {
+    if (!isVector(vector)) {
+      throw new Unusable(`${path}: vectors[${index}] lacks one of id, kind, name, input, expected`);
+    }
+  });
+  return vectors as Vector[];
+}
+
+function isVector(value: unknown): value is Vector {
+  return (
+    isObject(value) &&
+    ['id', 'kind', 'name'].every((member) => typeof value[member] === 'string') &&
+    isObject(value['input']) &&
+    'expected' in value
+  );
+}
+
+function count(kinds: Map<string, number>, kind: string): void {
+  kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+}
+
+function printKinds(title: string, kinds: ReadonlyMap<string, number>): void {
+  if (kinds.size === 0) return;
+  print(`${title}:`);
+  for (const [kind, cases] of kinds) print(`  ${kind}: ${cases}`);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof Unusable)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,115 @@
+/** Handlers of platforms.json. */
+import { acceptedPlatforms } from '../../src/images/platform-compatible.ts';
+import {
+  any,
+  only,
+  onlyOs,
+  onlyStrict,
+  ordered,
+  selectFromIndex,
+  sortPlatforms,
+} from '../../src/images/platform-match.ts';
+import type { PlatformMatcher } from '../../src/images/platform-match.ts';
+import { UnknownMachine, architectureOfLabel, cpuVariantOfMachine } from '../../src/images/platform-node.ts';
+import { formatFullPlatform, parsePlatform } from '../../src/images/platform-specifier.ts';
+import { formatPlatform, normalizeArchitecture, normalizeOs } from '../../src/images/platform.ts';
+import type { FullPlatform } from '../../src/images/platform.ts';
+import type { Handlers } from './handler.ts';
+import { isObject, list, object, text, texts } from './input.ts';
+
+export const platforms: Handlers = {
+  match: (input) => {
+    const matcher = matcherOf(text(input, 'mode'), parsePlatform(text(input, 'node')));
+    const accepts = (candidate: string): boolean => matcher.matches(parsePlatform(candidate));
+    const candidates = texts(input, 'candidates');
+    return {
+      match: candidates.filter(accepts),
+      noMatch: candidates.filter((candidate) => !accepts(candidate)),
+    };
+  },
+
+  order: (input) => {
+    const node = parsePlatform(text(input, 'node'));
+    const candidates = texts(input, 'platforms').map((candidate) => parsePlatform(candidate));
+    const results = text(input, 'mode')
+      .split('|')
+      .map((mode) => sortPlatforms(candidates, matcherOf(mode, node)).map(formatFullPlatform));
+    const [first] = results;
+    // All modes that a case names give the same order; where they do not, all orders are shown.
+    const agree = results.every((result) => result.join() === first?.join());
+    return { sorted: agree ? first : results };
+  },
+
+  cpu_variant_from_uname: (input) => {
+    try {
+      return { variant: cpuVariantOfMachine(text(input, 'machine')) };
+    } catch (error) {
+      if (error instanceof UnknownMachine) return { variant: '', error: error.message };
+      throw error;
+    }
+  },
+
+  parse: (input, { expected }) => {
+    const platform = parsePlatform(text(input, 'platform'));
+    const wanted = isObject(expected) ? expected : {};
+    const formatter = wanted['formatter'];
+    const matcher = ordered([platform]);
+    return {
+      ok: true,
+      platform,
+      formatted: formatter === 'Format' ? formatPlatform(platform) : formatFullPlatform(platform),
+      formatter,
+      matches: (wanted['matches'] as FullPlatform[]).filter((candidate) => matcher.matches(candidate)),
+    };
+  },
+
+  format_all: (input) => ({
+    formatted: formatFullPlatform(object(input, 'platform') as unknown as FullPlatform),
+  }),
+
+  normalize_arch: (input) => normalizeArchitecture(text(input, 'architecture'), text(input, 'variant')),
+
+  normalize_os: (input) => ({ os: normalizeOs(text(input, 'os')) }),
+
+  only_vector: (input) => ({
+    accepted: acceptedPlatforms(parsePlatform(text(input, 'node'))).map(formatPlatform),
+  }),
+
+  select_from_index: (input) => {
+    const node = parsePlatform(text(input, 'node'));
+    const entries = list(input, 'manifests').map(writtenPlatform);
+    return {
+      localPull: selectFromIndex(entries, only(node)),
+      transferService: selectFromIndex(entries, onlyStrict(node)),
+    };
+  },
+
+  node_label: (input) => ({
+    goarch: text(input, 'label'),
+    ociArchitecture: architectureOfLabel(text(input, 'label')),
+  }),
+};
+
+/** An entry without platform may be written as null, as {} or as a manifest with `platform: null`. */
+function writtenPlatform(entry: unknown): FullPlatform | undefined {
+  return isObject(entry) && typeof entry['architecture'] === 'string'
+    ? (entry as unknown as FullPlatform)
+    : undefined;
+}
+
+function matcherOf(mode: string, node: FullPlatform): PlatformMatcher {
+  switch (mode) {
+    case 'only':
+      return only(node);
+    case 'only_strict':
+      return onlyStrict(node);
+    case 'only_os':
+      return onlyOs(node);
+    case 'ordered':
+      return ordered([node]);
+    case 'any':
+      return any([node]);
+    default:
+      throw new TypeError(`unknown mode ${mode}`);
+  }
+}

@@ -1,0 +1,50 @@
+/** Handlers of www_authenticate.json. */
+import { parseChallenges } from '../../src/registry/challenge.ts';
+import { canonicalAddress, validateRealm } from '../../src/registry/realm.ts';
+import { repositoryScope, tokenOptions, tokenScopes } from '../../src/registry/scope.ts';
+import { readTokenResponse } from '../../src/registry/token-response.ts';
+import { reveal } from '../../src/telemetry/secret.ts';
+import type { Handlers } from './handler.ts';
+import { flag, isObject, object, text, texts } from './input.ts';
+
+export const registryAuthentication: Handlers = {
+  parse_challenges: (input, { expected }) => ({
+    containerd: parseChallenges(texts(input, 'headers')).map(({ scheme, parameters }) => ({
+      parameters: Object.fromEntries(parameters),
+      scheme,
+    })),
+    // The other library's result of the same case is not ours to give.
+    ...(isObject(expected) && { goContainerregistry: expected['goContainerregistry'] }),
+  }),
+
+  validate_realm: (input) => {
+    const { ok } = validateRealm(text(input, 'realm'), {
+      host: text(input, 'registryHost'),
+      insecure: flag(input, 'insecure'),
+    });
+    return { ok };
+  },
+
+  canonical_address: (input) => ({
+    address: canonicalAddress(text(input, 'address'), text(input, 'scheme')),
+  }),
+
+  repository_scope: (input) => {
+    const locator = text(input, 'locator');
+    return { scope: repositoryScope(locator.slice(locator.indexOf('/') + 1), flag(input, 'push')) };
+  },
+
+  token_scopes: (input) => ({
+    scopes: tokenScopes(texts(input, 'contextScopes'), texts(input, 'challengeScopes')),
+  }),
+
+  token_options: (input) => {
+    const parameters = new Map(Object.entries(object(input, 'parameters') as Record<string, string>));
+    return { ok: true, ...tokenOptions({ parameters }) };
+  },
+
+  token_response: (input) => {
+    const { token, lifetimeSeconds, base } = readTokenResponse(object(input, 'response'), Date.now());
+    return { token: reveal(token), lifetimeSeconds, base: base === 'issued_at' ? base : undefined };
+  },
+};

@@ -1,0 +1,58 @@
+/** Runs one case and compares its answer, by the convention of `handler.ts`. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Handler, Vector } from './handler.ts';
+import { isObject } from './input.ts';
+
+export interface Outcome {
+  readonly passed: boolean;
+  readonly actual: unknown;
+}
+
+/** Runs one case. Never throws: whatever a handler throws is an outcome. */
+export async function run(handler: Handler, vector: Vector): Promise<Outcome> {
+  try {
+    const actual = plain(await handler(vector.input, vector));
+    return { passed: matches(actual, vector.expected), actual };
+  } catch (error) {
+    if (isFault(error)) return { passed: false, actual: `fault: ${describe(error)}` };
+    const refused = { ok: false, error: describe(error) };
+    return { passed: isRefusal(vector.expected, refused.error), actual: refused };
+  }
+}
+
+/** Equal in all members; `errorContains` in `expected` asks for an `error` that holds its text. */
+function matches(actual: unknown, expected: unknown): boolean {
+  if (!isObject(expected) || !isObject(actual) || typeof expected['errorContains'] !== 'string') {
+    return isDeepStrictEqual(actual, expected);
+  }
+  const { errorContains, ...rest } = expected;
+  const { error, ...others } = actual;
+  return typeof error === 'string' && error.includes(errorContains) && isDeepStrictEqual(others, rest);
+}
+
+function isRefusal(expected: unknown, message: string): boolean {
+  if (!isObject(expected)) return false;
+  const answer: Record<string, unknown> = {};
+  if ('ok' in expected) answer['ok'] = false;
+  if ('error' in expected || 'errorContains' in expected) answer['error'] = message;
+  return Object.keys(answer).length > 0 && matches(answer, expected);
+}
+
+function isFault(error: unknown): boolean {
+  return (
+    !(error instanceof Error) ||
+    error instanceof TypeError ||
+    error instanceof RangeError ||
+    error instanceof ReferenceError ||
+    error instanceof SyntaxError
+  );
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** As JSON would carry it: no undefined members, no classes. */
+function plain(value: unknown): unknown {
+  return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
+}
