@@ -1,5 +1,6 @@
 /** Kinds of values that name hosts: where to listen, where agents are found, registries and their mirrors. */
 import { isIPv6 } from 'node:net';
+import { parseListenAddress } from '../serving/address.ts';
 import { refuse, shown, text } from './kinds.ts';
 import type { Kind } from './setting.ts';
 
@@ -25,12 +26,15 @@ function isHost(value: string, port: 'must' | 'may'): boolean {
   return match[3] === undefined ? port === 'may' : Number(match[3]) <= maxPort;
 }
 
-/** `address:port` to listen on; port 0 is any free port. */
-export const listenAddress = text('address and port', (value) =>
-  isHost(value, 'must')
-    ? undefined
-    : `must be an address and a port such as 0.0.0.0:8443, not ${shown(value)}`,
-);
+/** An address to listen on; port 0 is any free port. */
+export const listenAddress = text('address and port', (value) => {
+  try {
+    parseListenAddress(value);
+    return undefined;
+  } catch {
+    return `must be an address and a port such as 0.0.0.0:8443, not ${shown(value)}`;
+  }
+});
 
 /** A registry's host as it stands in references. */
 export const registryHost = text('registry host', (value) =>
@@ -52,7 +56,7 @@ const agentForms = 'https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE
 export const agentsLocation = text('location of agents', (value) => {
   const [scheme, rest] = split(value, ':');
   const sound =
-    (scheme === 'https' && rest.startsWith('//') && isHost(rest.slice(2), 'must')) ||
+    (scheme === 'https' && rest.startsWith('//') && isHost(rest.slice(2), 'may')) ||
     (scheme === 'dns' && isHost(rest, 'must')) ||
     (scheme === 'endpointslices' && /^[a-z0-9][-a-z0-9]{0,62}\/[a-z0-9][-a-z0-9]{0,62}$/.test(rest));
   return sound ? undefined : `must be ${agentForms}, not ${shown(value)}`;
@@ -61,6 +65,7 @@ export const agentsLocation = text('location of agents', (value) => {
 /** `registry=mirror`. */
 export const registryProxy: Kind<RegistryProxy> = {
   name: 'registry=mirror',
+  placeholder: 'REGISTRY=MIRROR',
   fromText: (given) => given,
   read: (value, report) => {
     const [registry = '', endpoint = ''] = typeof value === 'string' ? split(value, '=') : [];

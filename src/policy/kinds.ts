@@ -11,6 +11,7 @@ export type Check = (text: string) => string | undefined;
 export function text(name: string, check: Check = () => undefined): Kind<string> {
   return {
     name,
+    placeholder: name.toUpperCase(),
     fromText: (given) => given,
     read: (value, report) => {
       if (typeof value !== 'string')
@@ -28,6 +29,7 @@ export function choice<const T extends string>(values: readonly T[]): Kind<T> {
   const allowed = values.map((value) => `\`${value}\``).join(', ');
   return {
     name: allowed,
+    placeholder: values.join('|'),
     fromText: (given) => given,
     read: (value, report) => {
       const found = values.find((known) => known === value);
@@ -42,6 +44,7 @@ export function choice<const T extends string>(values: readonly T[]): Kind<T> {
 /** On or off. As a flag: `--name` and `--no-name`. */
 export const flag: Kind<boolean> = {
   name: 'boolean',
+  placeholder: '',
   isSwitch: true,
   fromText: (given, report) => {
     if (given === 'true') return true;
@@ -56,6 +59,7 @@ export const flag: Kind<boolean> = {
 export function integer(min: number, max: number): Kind<number> {
   return {
     name: `number, ${min} to ${max}`,
+    placeholder: 'NUMBER',
     fromText: (given, report) =>
       /^-?\d{1,15}$/.test(given)
         ? Number(given)
@@ -75,6 +79,7 @@ export const maxTimerMs = 2_147_483_647;
 export function duration(minMs: number, maxMs: number): Kind<number> {
   return {
     name: 'duration',
+    placeholder: 'DURATION',
     fromText: (given) => given,
     read: (value, report) => {
       const ms = typeof value === 'string' ? parseDuration(value) : undefined;
@@ -95,6 +100,7 @@ export function duration(minMs: number, maxMs: number): Kind<number> {
 export function size(min: number, max: number): Kind<number> {
   return {
     name: 'size',
+    placeholder: 'SIZE',
     fromText: (given) => given,
     read: (value, report) => {
       const bytes =
@@ -111,6 +117,7 @@ export function size(min: number, max: number): Kind<number> {
 export function listOf<T>(element: Kind<T>): Kind<readonly T[]> {
   return {
     name: `list of ${element.name}`,
+    placeholder: `${element.placeholder},…`,
     isList: true,
     fromText: (given, report) =>
       given.trim() === '' ? [] : given.split(',').map((item) => element.fromText(item.trim(), report)),
@@ -136,6 +143,7 @@ export function listOf<T>(element: Kind<T>): Kind<readonly T[]> {
 export function tableOf<T>(key: Check, element: Kind<T>): Kind<Readonly<Record<string, T>>> {
   return {
     name: `table of ${element.name}`,
+    placeholder: `NAME=${element.placeholder},…`,
     isList: true,
     fromText: (given, report) => {
       if (given.trim() === '') return {};

@@ -10,6 +10,8 @@ import { parseToml, TomlError } from './toml.ts';
 type Fields = Readonly<Record<string, Kind<unknown>>>;
 type Values<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Kind<infer T> ? T : never };
 
+const placeholder = 'TOML';
+
 /** How a kind of table is made. */
 export interface RecordDescription<F extends Fields, T> {
   readonly name: string;
@@ -24,6 +26,7 @@ export function record<F extends Fields, T>(description: RecordDescription<F, T>
   const { name, fields } = description;
   return {
     name,
+    placeholder,
     fromText: inlineToml,
     read: (value, report) => {
       if (!isTable(value))
@@ -48,6 +51,7 @@ export function record<F extends Fields, T>(description: RecordDescription<F, T>
 export function oneOrMore<T>(element: Kind<T>): Kind<readonly T[]> {
   return {
     name: `list of ${element.name}`,
+    placeholder,
     fromText: inlineToml,
     read: (value, report) => {
       if (!Array.isArray(value)) {
@@ -66,7 +70,7 @@ export function oneOrMore<T>(element: Kind<T>): Kind<readonly T[]> {
 
 /** A table from names to records. */
 export function recordsByName<T>(key: Check, element: Kind<T>): Kind<Readonly<Record<string, T>>> {
-  return { ...tableOf(key, element), isList: false, fromText: inlineToml };
+  return { ...tableOf(key, element), isList: false, placeholder, fromText: inlineToml };
 }
 
 function inlineToml(text: string, report: Report): unknown {

@@ -21,6 +21,8 @@ export type Report = (message: string, path?: Path) => void;
 export interface Kind<T> {
   /** What the reference page calls it, such as `duration`. */
   readonly name: string;
+  /** What `--help` shows behind the flag, such as `DURATION`. */
+  readonly placeholder: string;
   /** Whether a flag of this kind stands alone, without a value. */
   readonly isSwitch?: boolean;
   /** Whether the flag may be given several times, each adding to the list. */
@@ -75,6 +77,11 @@ export function optional<T>(
   description: Omit<Description<T>, 'default'>,
 ): Setting<T | undefined> {
   return { restart: false, ...description, default: undefined, kind };
+}
+
+/** What TOML would hold for a value of a setting; undefined where it is not set. */
+export function written(setting: Setting<unknown>, value: unknown): TomlValue | undefined {
+  return value === undefined || value === null ? undefined : setting.kind.write(value);
 }
 
 /** Any table of settings by TOML key; a dot in a key is a table in the file. */

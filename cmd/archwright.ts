@@ -1,0 +1,30 @@
+/** The program's entry: connects `main` to this process. */
+import { describeFailure, main, wantsStack } from './main.ts';
+import { onStopSignal } from './signals.ts';
+import { exitCodes } from './subcommand.ts';
+
+const args = process.argv.slice(2);
+
+process.on('uncaughtException', (error) => {
+  process.stderr.write(describeFailure(error, wantsStack(args, process.env)));
+  process.exit(exitCodes.failure);
+});
+
+// Whoever read our output has seen enough: `archwright config print | head -3`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(exitCodes.success);
+  throw error;
+});
+
+const code = await main(args, {
+  io: {
+    env: process.env,
+    stdin: process.stdin,
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+  },
+  stop: onStopSignal().signal,
+});
+
+// Written text may still be on its way into a pipe.
+process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));

@@ -1,0 +1,96 @@
+/** `archwright config`: checks a configuration, or prints what is in force and where each value comes from. */
+import { loadConfiguration, type Configuration, type Origins } from '../src/policy/configuration.ts';
+import { ConfigurationError, describeProblem } from '../src/policy/problem.ts';
+import { written, type Settings, type TomlValue } from '../src/policy/setting.ts';
+import { settings } from '../src/policy/settings/all.ts';
+import { formatToml } from '../src/policy/toml.ts';
+import { didYouMean } from '../src/policy/nearest.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+
+const actions = ['check', 'print'] as const;
+const outputs = ['toml', 'json'] as const;
+
+export const subcommand: Subcommand = {
+  usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE]',
+  description:
+    '`check` reads a configuration file as the program would, with the environment and flags, and names all that is ' +
+    'wrong with it; its exit code is 1 where something is. `print` shows the value of every setting and where it ' +
+    'comes from; what it prints can be used as a configuration file.',
+  settings: 'all',
+  flags: { output: { value: 'toml|json', short: 'o', help: 'How `print` writes. Default: toml.' } },
+  run,
+};
+
+async function run(invocation: Invocation): Promise<number> {
+  const [action, file, ...more] = invocation.positionals;
+  const sources = { ...invocation.sources, file: file ?? invocation.sources.file };
+  if (more.length > 0) throw new UsageError('config', `takes one file, not also ${more.join(', ')}`);
+  switch (action) {
+    case 'check': {
+      if (invocation.flags.has('output')) throw new UsageError('config', '--output belongs to print');
+      return check(invocation, sources);
+    }
+    case 'print':
+      return print(invocation, sources);
+    case undefined:
+      throw new UsageError('config', `name what to do: ${actions.join(' or ')}`);
+    default:
+      throw new UsageError('config', `unknown action ${action}${didYouMean(action, actions)}`);
+  }
+}
+
+async function check({ io }: Invocation, sources: Invocation['sources']): Promise<number> {
+  const loaded = await loadConfiguration(sources);
+  for (const problem of loaded.problems) io.err(`${describeProblem(problem)}\n`);
+  if (!loaded.configuration) return exitCodes.failure;
+  const set = Object.values(loaded.origins).filter(({ kind }) => kind !== 'default').length;
+  io.out(
+    `${sources.file ?? 'configuration'}: sound, ${set} of ${Object.keys(settings).length} settings set\n`,
+  );
+  return exitCodes.success;
+}
+
+async function print({ io, flags }: Invocation, sources: Invocation['sources']): Promise<number> {
+  const output = flags.get('output')?.at(-1) ?? 'toml';
+  if (!outputs.some((known) => known === output)) {
+    throw new UsageError('config', `--output must be ${outputs.join(' or ')}, not ${output}`);
+  }
+  const loaded = await loadConfiguration(sources);
+  if (!loaded.configuration) throw new ConfigurationError(loaded.problems);
+  const lines = describe(loaded.configuration, loaded.origins);
+  io.out(output === 'json' ? asJson(lines) : asToml(lines));
+  return exitCodes.success;
+}
+
+interface Line {
+  readonly key: string;
+  /** As TOML would hold it; undefined where it is not set. */
+  readonly value: TomlValue | undefined;
+  readonly origin: string;
+}
+
+function describe(configuration: Configuration, origins: Origins): Line[] {
+  const values: Readonly<Record<string, unknown>> = configuration;
+  const places: Readonly<Record<string, Origins[keyof Origins]>> = origins;
+  return Object.entries(settings as Settings).map(([key, setting]) => {
+    const place = places[key];
+    return {
+      key,
+      value: written(setting, values[key]),
+      origin: place === undefined || place.kind === 'default' ? 'default' : `${place.kind} ${place.where}`,
+    };
+  });
+}
+
+function asToml(lines: readonly Line[]): string {
+  return lines
+    .map(({ key, value, origin }) =>
+      value === undefined ? `# ${key} is not set\n` : `${key} = ${formatToml(value)} # ${origin}\n`,
+    )
+    .join('');
+}
+
+function asJson(lines: readonly Line[]): string {
+  const entries = lines.map(({ key, value = null, origin }) => [key, { value, origin }]);
+  return `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
+}

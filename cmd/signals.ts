@@ -1,0 +1,28 @@
+/** Being told to stop: the first SIGTERM or SIGINT asks the program to end, a second one ends it. */
+import { constants } from 'node:os';
+
+export interface StopSignal {
+  /** Aborts at the first signal; its reason is the signal's name. */
+  readonly signal: AbortSignal;
+  /** Stops listening. */
+  close(): void;
+}
+
+const names = ['SIGTERM', 'SIGINT'] as const;
+
+/** Starts to listen for signals of this process. */
+export function onStopSignal(exit: (code: number) => void = (code) => process.exit(code)): StopSignal {
+  const controller = new AbortController();
+  const listener = (name: NodeJS.Signals): void => {
+    // As a shell counts a process that a signal ended.
+    if (controller.signal.aborted) exit(128 + constants.signals[name]);
+    else controller.abort(name);
+  };
+  for (const name of names) process.on(name, listener);
+  return {
+    signal: controller.signal,
+    close: () => {
+      for (const name of names) process.off(name, listener);
+    },
+  };
+}

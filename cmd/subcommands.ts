@@ -1,0 +1,15 @@
+/** Every subcommand, in the order of `archwright --help`. A file is loaded when its subcommand is called. */
+import type { Subcommand } from './subcommand.ts';
+
+export interface Entry {
+  /** One line for `archwright --help`. */
+  readonly summary: string;
+  load(): Promise<{ readonly subcommand: Subcommand }>;
+}
+
+export const subcommands: Readonly<Record<string, Entry>> = {
+  config: {
+    summary: 'checks or prints the configuration',
+    load: () => import('./config.ts'),
+  },
+};
