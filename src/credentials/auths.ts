@@ -1,0 +1,93 @@
+/**
+ * A pod's pull credentials on their way from the webhook to an agent: `auths` of `POST /v1/facts`, an object of index
+ * keys, each with one credential or a list of them in the order in which they are tried. Only what the pod's pull
+ * secrets gave for the asked images travels, never a whole Secret.
+ */
+import { secret, reveal } from '../telemetry/secret.ts';
+import { CredentialError, type CredentialSource, type MatchedCredential } from './credential.ts';
+import { contentId } from './identity.ts';
+import { createKeyring, type HeldCredential } from './keyring.ts';
+import { parsePattern } from './match.ts';
+
+export interface WireCredential {
+  readonly username: string;
+  readonly password: string;
+}
+export type WireAuths = Readonly<Record<string, WireCredential | readonly WireCredential[]>>;
+
+/** More than all credentials that match the images of one pod, by far. */
+const maxCredentials = 1000;
+/** A domain and a repository path may have 255 letters each. */
+const maxKeyLength = 1024;
+/** Clouds hand out signed tokens as passwords; the longest seen have some 16 KiB. */
+const maxFieldLength = 64 * 1024;
+
+/**
+ * The wire form of what pull secrets gave; matches of other sources are left out, they are the agent's own business.
+ * Holds passwords in clear.
+ * @param matched the matches of one or several images of one pod, each best first
+ */
+export function toAuths(matched: readonly MatchedCredential[]): WireAuths {
+  const auths = new Map<string, Map<string, WireCredential>>();
+  for (const { source, key, id, credential } of matched) {
+    if (source !== 'pull-secret') continue;
+    const under = auths.get(key) ?? new Map<string, WireCredential>();
+    if (!under.has(id)) {
+      under.set(id, { username: credential.username, password: reveal(credential.password) });
+    }
+    auths.set(key, under);
+  }
+  return Object.fromEntries([...auths].map(([key, under]) => [key, oneOrList([...under.values()])]));
+}
+
+/**
+ * A source for one question, from `auths` as the agent received it.
+ * @param value parsed JSON; `undefined` is an empty source
+ * @throws CredentialError that says what is wrong and quotes nothing
+ */
+export function parseAuths(value: unknown): CredentialSource {
+  const held: HeldCredential[] = [];
+  for (const [key, entry] of Object.entries(object(value ?? {}, 'auths'))) {
+    if (key.length > maxKeyLength || parsePattern(key) === undefined) {
+      throw new CredentialError('auths', 'auths has a key that is not a registry');
+    }
+    const list: readonly unknown[] = Array.isArray(entry) ? entry : [entry];
+    for (const item of list) {
+      if (held.length === maxCredentials) {
+        throw new CredentialError('auths', `auths has more than ${maxCredentials} credentials`);
+      }
+      held.push({ key, credential: credential(item), origin: 'the pod' });
+    }
+  }
+  const keyring = createKeyring('pull-secret', held);
+  return {
+    name: 'pull-secret',
+    lookup: (repository) => Promise.resolve(keyring.lookup(repository)),
+    problems: () => [],
+    fingerprint: () => contentId(held),
+  };
+}
+
+function credential(value: unknown): HeldCredential['credential'] {
+  const { username, password, ...others } = object(value, 'a credential of auths');
+  if (!isField(username) || !isField(password) || Object.keys(others).length > 0) {
+    throw new CredentialError('auths', 'a credential of auths is not exactly {username, password}');
+  }
+  return { username, password: secret(password) };
+}
+
+function isField(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= maxFieldLength;
+}
+
+function object(value: unknown, name: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new CredentialError('auths', `${name} is not an object`);
+  }
+  return value as Record<string, unknown>;
+}
+
+function oneOrList(list: readonly WireCredential[]): WireCredential | readonly WireCredential[] {
+  const [first] = list;
+  return first !== undefined && list.length === 1 ? first : list;
+}

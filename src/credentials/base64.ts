@@ -1,0 +1,63 @@
+/**
+ * Base64 as Go's encoding/base64 decodes it: carriage returns and newlines are skipped anywhere, any other character
+ * outside the standard alphabet is an error, and so is wrong padding. (`Buffer.from` accepts nearly everything.)
+ */
+export class Base64Error extends Error {
+  readonly code = 'malformed';
+  readonly temporary = false;
+  /** Index of the character at fault. */
+  readonly offset: number;
+  constructor(offset: number) {
+    super(`illegal base64 data at input byte ${offset}`);
+    this.name = 'Base64Error';
+    this.offset = offset;
+  }
+}
+
+/**
+ * Decodes standard base64.
+ * @param padding whether `=` must fill the last group, or must not
+ * @throws Base64Error
+ */
+export function decodeBase64(text: string, padding: 'padded' | 'unpadded'): Buffer {
+  const offset = faultOf(text, padding === 'padded');
+  if (offset !== undefined) throw new Base64Error(offset);
+  return Buffer.from(text, 'base64');
+}
+
+/** Where Go would report an error (encoding/base64 `decodeQuantum`), or `undefined` where there is none. */
+function faultOf(text: string, padded: boolean): number | undefined {
+  /** Letters in the current group of four. */
+  let group = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text.charAt(at);
+    if (isNewline(letter)) continue;
+    if (/[A-Za-z0-9+/]/.test(letter)) {
+      group = (group + 1) % 4;
+      continue;
+    }
+    return letter === '=' && padded && group > 1 ? faultOfPadding(text, at, group) : at;
+  }
+  return group === 1 || (group > 0 && padded) ? text.length - group : undefined;
+}
+
+/** The same for what follows the first `=`, which stands at `from`. */
+function faultOfPadding(text: string, from: number, group: number): number | undefined {
+  let at = skipNewlines(text, from + 1);
+  if (group === 2) {
+    if (at === text.length) return at;
+    if (text[at] !== '=') return at - 1;
+    at = skipNewlines(text, at + 1);
+  }
+  return at < text.length ? at : undefined;
+}
+
+function skipNewlines(text: string, from: number): number {
+  let at = from;
+  while (isNewline(text.charAt(at))) at += 1;
+  return at;
+}
+
+function isNewline(letter: string): boolean {
+  return letter === '\n' || letter === '\r';
+}

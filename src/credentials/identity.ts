@@ -1,0 +1,55 @@
+/**
+ * Names for secrets that reveal nothing. Two are needed: an identity of a credential inside this process, for cache
+ * keys, and a fingerprint of a source's content that is the same on every node with the same content.
+ */
+import { createHash, createHmac, randomBytes, scrypt } from 'node:crypto';
+import { promisify } from 'node:util';
+import { reveal } from '../telemetry/secret.ts';
+import type { Credential, CredentialSourceName } from './credential.ts';
+import type { HeldCredential } from './keyring.ts';
+
+/** Never leaves the process, so that nobody can test guesses against an identity. */
+const processKey = randomBytes(32);
+
+/** 2^14 blocks of 1 KiB: 16 MiB and some 40 ms for each guess, within the memory an idle agent is allowed. */
+const scryptCost = { N: 2 ** 14, r: 8, p: 1 };
+
+const derive = promisify<string, string, number, typeof scryptCost, Buffer>(scrypt);
+
+/** Identity of a credential: equal for equal user name and password, in this process only. */
+export function credentialId(credential: Credential): string {
+  return keyed([credential.username, reveal(credential.password)]);
+}
+
+/** Identity of a list of credentials with their keys, in this process only; cheap. */
+export function contentId(held: readonly HeldCredential[]): string {
+  return keyed(plain(held));
+}
+
+/**
+ * Fingerprint of what a source holds: equal on all nodes that hold the same credentials under the same keys in the
+ * same order, wherever their files are. It crosses the network, so it is slow to compute on purpose and covers all
+ * content at once: to test one guess of a weak password, an attacker must know everything else and pay for scrypt.
+ * A random salt is not possible, because nodes must agree without talking.
+ */
+export async function contentFingerprint(
+  source: CredentialSourceName,
+  held: readonly HeldCredential[],
+): Promise<string> {
+  if (held.length === 0) return combineFingerprints([source]);
+  const digest = await derive(JSON.stringify(plain(held)), `archwright ${source}`, 32, scryptCost);
+  return digest.toString('base64url');
+}
+
+/** One fingerprint for several, in order. */
+export function combineFingerprints(parts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+}
+
+function plain(held: readonly HeldCredential[]): readonly (readonly string[])[] {
+  return held.map(({ key, credential }) => [key, credential.username, reveal(credential.password)]);
+}
+
+function keyed(content: unknown): string {
+  return createHmac('sha256', processKey).update(JSON.stringify(content)).digest('base64url');
+}

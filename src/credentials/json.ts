@@ -1,0 +1,81 @@
+/**
+ * The parts of Go's encoding/json that `JSON.parse` cannot do and docker config files rely on: members in their
+ * written order with duplicates, and names that match whatever their case. The grammar itself is checked by
+ * `JSON.parse`; values are handed out as JSON text, because most of them are never looked into.
+ */
+
+/** Go refuses deeper nesting (encoding/json `maxNestingDepth`). */
+const maxDepth = 10_000;
+
+/**
+ * The members of an object, in written order, duplicates included.
+ * @param text a valid JSON text; check it with `JSON.parse` first
+ * @returns pairs of name and JSON text of the value, or `undefined` where the text is no object
+ * @throws RangeError where it is nested too deeply
+ */
+export function members(text: string): readonly (readonly [name: string, value: string])[] | undefined {
+  let at = skipSpace(text, 0);
+  if (text[at] !== '{') return undefined;
+  const found: [string, string][] = [];
+  at = skipSpace(text, at + 1);
+  while (text[at] === '"') {
+    const nameEnd = stringEnd(text, at);
+    const from = skipSpace(text, skipSpace(text, nameEnd) + 1);
+    const to = valueEnd(text, from);
+    found.push([readString(text.slice(at, nameEnd)) ?? '', text.slice(from, to)]);
+    at = skipSpace(text, to);
+    if (text[at] === ',') at = skipSpace(text, at + 1);
+  }
+  return found;
+}
+
+/** The value of a JSON string; `undefined` for another kind of value. Unpaired surrogates are replaced, as in Go. */
+export function readString(text: string): string | undefined {
+  const value: unknown = JSON.parse(text);
+  return typeof value === 'string' ? value.toWellFormed() : undefined;
+}
+
+/**
+ * Whether a member's name stands for a field, as encoding/json folds names: ASCII case, and the two letters outside
+ * ASCII whose simple case folding is an ASCII letter (U+017F for s, U+212A for k).
+ * @param field in lower case
+ */
+export function namesField(name: string, field: string): boolean {
+  return name.replaceAll('\u017f', 's').toLowerCase() === field;
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && ' \t\r\n'.includes(text.charAt(at))) at += 1;
+  return at;
+}
+
+/** Where the string that begins at `from` ends, behind its closing quote. */
+function stringEnd(text: string, from: number): number {
+  let at = from + 1;
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+/** Where the value that begins at `from` ends. A loop, not a recursion: depth costs no stack. */
+function valueEnd(text: string, from: number): number {
+  let depth = 0;
+  let at = from;
+  while (at < text.length) {
+    const letter = text.charAt(at);
+    if (letter === '"') {
+      at = stringEnd(text, at);
+      if (depth === 0) return at;
+      continue;
+    }
+    if (depth === 0 && ',} \t\r\n'.includes(letter)) return at;
+    if (letter === '{' || letter === '[') depth += 1;
+    if (depth >= maxDepth) throw new RangeError('nested too deeply');
+    at += 1;
+    if (letter === '}' || letter === ']') {
+      depth -= 1;
+      if (depth === 0) return at;
+    }
+  }
+  return at;
+}

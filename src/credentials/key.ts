@@ -1,0 +1,81 @@
+/**
+ * Keys of a docker config, taken apart as Go's net/url does it (kubernetes pkg/credentialprovider/keyring.go). WHATWG
+ * `URL` must not be used: it lower-cases hosts, drops `:443`, rewrites numbers to addresses and resolves `..`, while
+ * here equality of ports and case is part of the contract.
+ */
+import { isIPv6 } from 'node:net';
+
+export interface HostPath {
+  /** With its port, and brackets around an IPv6 address. */
+  readonly host: string;
+  /** Empty, or begins with a slash; percent escapes are decoded. */
+  readonly path: string;
+}
+
+const controlCharacter = /[^ -~\u0080-\uffff]/;
+const userInfo = /^[A-Za-z0-9\-._:~!$&'()*+,;=%@]*$/;
+const hostCharacters = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:[\]<>"%]|[\u0080-\uffff])*$/;
+const brokenEscape = /%(?![0-9A-Fa-f]{2})/;
+/** In a host, only bytes outside ASCII and the percent sign may be escaped. */
+const forbiddenHostEscape = /%(?!25|[89A-Fa-f])/;
+const optionalPort = /^(?::[0-9]*)?$/;
+
+/**
+ * Splits `host[:port][/path][?query][#fragment]`, which may begin with user info.
+ * @param text without a scheme
+ * @returns `undefined` where Go's parser gives an error
+ */
+export function splitHostPath(text: string): HostPath | undefined {
+  const [beforeFragment, fragment] = cut(text, '#');
+  if (controlCharacter.test(beforeFragment) || brokenEscape.test(fragment)) return undefined;
+  const [address] = cut(beforeFragment, '?');
+  const slash = address.includes('/') ? address.indexOf('/') : address.length;
+  const authority = address.slice(0, slash);
+  const at = authority.lastIndexOf('@');
+  const user = authority.slice(0, Math.max(at, 0));
+  if (!userInfo.test(user) || brokenEscape.test(user)) return undefined;
+  const host = parseHost(authority.slice(at + 1));
+  const path = unescape(address.slice(slash));
+  return host === undefined || path === undefined ? undefined : { host, path };
+}
+
+/**
+ * The index key of a docker config's map key: host and path without scheme, user info, query, fragment, and without
+ * the `/v1` or `/v2` of a registry's API when more follows.
+ * @returns `undefined` where the key cannot be parsed; the kubelet skips such an entry alone
+ */
+export function indexKey(mapKey: string): string | undefined {
+  const split = splitHostPath(mapKey.replace(/^https?:\/\//, ''));
+  if (split === undefined) return undefined;
+  const path = /^\/v[12]\//.test(split.path) ? split.path.slice(3) : split.path;
+  return path === '/' ? split.host : split.host + path;
+}
+
+function parseHost(host: string): string | undefined {
+  if (!hostCharacters.test(host) || forbiddenHostEscape.test(host)) return undefined;
+  if (host.includes('[')) {
+    // Current Go takes brackets for an IPv6 address only. Zones are left out: no image reference can have one.
+    const [address, port] = cut(host.slice(1), ']');
+    return host.startsWith('[') && isIPv6(address) && !address.includes('%') && optionalPort.test(port)
+      ? host
+      : undefined;
+  }
+  const colon = host.lastIndexOf(':');
+  if (colon >= 0 && !optionalPort.test(host.slice(colon))) return undefined;
+  return unescape(host);
+}
+
+/** Decodes percent escapes to UTF-8; `undefined` where one is broken. */
+function unescape(text: string): string | undefined {
+  if (brokenEscape.test(text)) return undefined;
+  if (!text.includes('%')) return text;
+  const bytes = Buffer.from(text)
+    .toString('latin1')
+    .replaceAll(/%(..)/gs, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+}
+
+function cut(text: string, separator: string): [before: string, after: string] {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
+}
