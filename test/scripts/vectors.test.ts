@@ -1,0 +1,138 @@
+import t from 'tap';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+
+interface Result {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+async function run(directory?: string): Promise<Result> {
+  const { ARCHWRIGHT_VECTORS: _, ...env } = process.env;
+  const child = spawn(process.execPath, ['scripts/vectors/main.ts'], {
+    env: directory === undefined ? env : { ...env, ARCHWRIGHT_VECTORS: directory },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code: child.exitCode, stdout, stderr };
+}
+
+const lastLine = (stdout: string): string | undefined => stdout.trimEnd().split('\n').at(-1);
+
+const vector = (id: string, kind: string, input: object, expected: unknown) => ({
+  id,
+  kind,
+  name: `name of ${id}`,
+  input,
+  expected,
+});
+const file = (...vectors: unknown[]): string => JSON.stringify({ about: '', kinds: {}, vectors });
+
+const good = vector('a/1', 'kubelet_default_tag', { image: 'a' }, { image: 'a:latest' });
+const refused = vector(
+  'a/2',
+  'parse_strict',
+  { image: ':a' },
+  { ok: false, error: 'invalid reference format' },
+);
+const partly = vector(
+  'a/3',
+  'kubelet_parse_image_name',
+  { image: 'A' },
+  { ok: false, errorContains: 'lowercase' },
+);
+const message = vector('a/4', 'token_response', { response: {} }, { error: 'no token' });
+
+t.test('all pass, whatever the file is called', async (t) => {
+  const directory = t.testdir({
+    'any.json': file(good, refused, partly, message),
+    'notes.txt': 'no vectors',
+    sub: {},
+  });
+  const { code, stdout, stderr } = await run(directory);
+  t.match({ code, stderr }, { code: 0, stderr: '' });
+  t.equal(stdout, '4 passed, 0 failed\n');
+});
+
+t.test('each failing case is shown', async (t) => {
+  const wrong = [
+    vector('b/1', 'kubelet_default_tag', { image: 'b' }, { image: 'b:newest' }),
+    vector('b/2', 'parse_strict', { image: ':a' }, { ok: false, error: 'another reason' }),
+    vector('b/3', 'kubelet_parse_image_name', { image: 'A' }, { ok: false, errorContains: 'another reason' }),
+    vector('b/4', 'parse_strict', { image: ':a' }, { string: 'a' }),
+    vector('b/5', 'parse_strict', { image: 'a' }, { ok: false, error: 'invalid reference format' }),
+    vector('b/6', 'parse_strict', { other: 'a' }, { ok: false }),
+    vector('b/7', 'parse_strict', { image: 'a' }, null),
+    vector('b/8', 'kubelet_parse_image_name', { image: 'a' }, { ok: true, errorContains: '' }),
+  ];
+  const { code, stdout } = await run(t.testdir({ 'b.json': file(good, ...wrong) }));
+  t.equal(code, 1);
+  t.equal(lastLine(stdout), '1 passed, 8 failed');
+  for (const { id } of wrong)
+    t.match(stdout, new RegExp(`^FAILED b\\.json ${id} \\(\\w+\\): name of ${id}$`, 'm'));
+  t.match(
+    stdout,
+    '  input    {"image":"b"}\n  expected {"image":"b:newest"}\n  actual   {"image":"b:latest"}\n',
+  );
+  t.match(stdout, 'actual   {"ok":false,"error":"invalid reference format"}');
+  t.match(stdout, 'actual   "fault: input.image is no text"');
+});
+
+t.test('kinds without an answer are counted, not failed', async (t) => {
+  const others = ['ggcr_reference', 'containerd_spec', 'private_host', 'of_tomorrow', 'of_tomorrow'].map(
+    (kind, index) => vector(`c/${index}`, kind, {}, {}),
+  );
+  const { code, stdout } = await run(t.testdir({ 'c.json': file(good, ...others) }));
+  t.equal(code, 0);
+  t.equal(
+    stdout,
+    [
+      'kinds that are not ours, left out:',
+      '  c.json ggcr_reference: 1',
+      '  c.json containerd_spec: 1',
+      '  c.json private_host: 1',
+      'kinds that are not there yet:',
+      '  c.json of_tomorrow: 2',
+      '1 passed, 0 failed',
+      '',
+    ].join('\n'),
+  );
+});
+
+t.test('what cannot be read ends with exit code 2 and one line why', async (t) => {
+  const cases: [name: string, directory: string | undefined, why: RegExp][] = [
+    ['unset', undefined, /^set ARCHWRIGHT_VECTORS to the directory of the vector files\n$/],
+    ['empty', '', /^set ARCHWRIGHT_VECTORS/],
+    ['missing', `${t.testdirName}-missing`, /^ARCHWRIGHT_VECTORS: cannot read the directory .*ENOENT.*\n$/],
+  ];
+  const broken: Record<string, [content: string, why: RegExp]> = {
+    syntax: ['{', /a\.json: .*JSON.*\n$/],
+    list: ['[]', /a\.json: has no list "vectors"\n$/],
+    object: ['{"vectors":{}}', /a\.json: has no list "vectors"\n$/],
+    nothing: [file(null), /a\.json: vectors\[0\] lacks one of/],
+    kind: [file(good, { ...good, kind: 5 }), /a\.json: vectors\[1\] lacks one of/],
+    input: [file({ ...good, input: 'a' }), /vectors\[0\] lacks one of/],
+    expected: [file({ ...good, expected: undefined }), /vectors\[0\] lacks one of/],
+  };
+  const tree = Object.fromEntries(
+    Object.entries(broken).map(([name, [content]]) => [name, { 'a.json': content }]),
+  );
+  const root = t.testdir({ ...tree, none: { 'notes.txt': '' } });
+  cases.push(['none', `${root}/none`, /^ARCHWRIGHT_VECTORS: no \.json file in /]);
+  for (const [name, [, why]] of Object.entries(broken)) cases.push([name, `${root}/${name}`, why]);
+  for (const [name, directory, why] of cases) {
+    const { code, stdout, stderr } = await run(directory);
+    t.match({ code, stdout, stderr }, { code: 2, stdout: '', stderr: why }, name);
+  }
+});
+
+const upstream = process.env['ARCHWRIGHT_VECTORS'];
+if (upstream !== undefined && upstream !== '') {
+  t.test('the vectors of this machine', async (t) => {
+    const { code, stdout, stderr } = await run(upstream);
+    t.match({ code, stderr }, { code: 0, stderr: '' }, stdout);
+    t.match(lastLine(stdout), /^[1-9]\d* passed, 0 failed$/);
+  });
+}
