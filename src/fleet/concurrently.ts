@@ -1,0 +1,30 @@
+/** Work on many things, a bounded number of them at a time. */
+
+/**
+ * Applies a function to each item.
+ * @param limit how many run at the same time
+ * @returns the results in the items' order
+ * @throws the first error; what was started goes on, nothing more is started
+ */
+export async function concurrently<T, R>(
+  items: readonly T[],
+  limit: number,
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  const entries = items.entries();
+  let failed = false;
+  async function worker(): Promise<void> {
+    for (const [index, item] of entries) {
+      if (failed) return;
+      try {
+        results[index] = await work(item);
+      } catch (error) {
+        failed = true;
+        throw error;
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+  return results;
+}

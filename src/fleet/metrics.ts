@@ -1,0 +1,117 @@
+/** Metrics of the agents as the webhook and the controller see them. */
+import type { Metrics, MetricSpec } from '../telemetry/metrics.ts';
+import type { AgentErrorCode } from './agent-error.ts';
+
+const attemptOutcomes = [
+  'answered',
+  'abandoned',
+  'unreachable',
+  'lost',
+  'timeout',
+  'refused',
+  'overloaded',
+  'rejected',
+  'bad-answer',
+] as const satisfies readonly (AgentErrorCode | 'answered' | 'abandoned')[];
+export type AttemptOutcome = (typeof attemptOutcomes)[number];
+
+const questions: MetricSpec = {
+  name: 'archwright_fleet_questions_total',
+  type: 'counter',
+  help: 'Images that agents were asked about, by outcome: answered by an agent, or by none.',
+  labels: { outcome: ['answered', 'unanswered'] },
+};
+
+const attempts: MetricSpec = {
+  name: 'archwright_fleet_attempts_total',
+  type: 'counter',
+  help: 'Requests to single agents, by outcome; abandoned ones were overtaken by another agent or given up by the asker.',
+  labels: { outcome: attemptOutcomes },
+};
+
+const hedges: MetricSpec = {
+  name: 'archwright_fleet_hedges_total',
+  type: 'counter',
+  help: 'Requests to a second agent because the first took longer than usual.',
+};
+
+const passedOn: MetricSpec = {
+  name: 'archwright_fleet_passed_on_total',
+  type: 'counter',
+  help: 'Questions passed on to another credential group because one had no access.',
+};
+
+const answerSeconds: MetricSpec = {
+  name: 'archwright_fleet_answer_duration_seconds',
+  type: 'histogram',
+  help: 'Time until an agent answered.',
+  buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
+};
+
+const agents: MetricSpec = {
+  name: 'archwright_fleet_agents',
+  type: 'gauge',
+  help: 'Agents by state: ready to be asked, or left alone for a while after failures.',
+  labels: { state: ['ready', 'resting'] },
+};
+
+const groups: MetricSpec = {
+  name: 'archwright_fleet_credential_groups',
+  type: 'gauge',
+  help: 'Groups of agents with the same credential sources.',
+};
+
+/** Every metric of this folder, for the documentation. */
+export const fleetMetrics: readonly MetricSpec[] = [
+  questions,
+  attempts,
+  hedges,
+  passedOn,
+  answerSeconds,
+  agents,
+  groups,
+];
+
+export interface FleetMeters {
+  question(outcome: 'answered' | 'unanswered'): void;
+  attempt(outcome: AttemptOutcome): void;
+  readonly hedge: () => void;
+  passOn(): void;
+  answered(durationMs: number): void;
+}
+
+/**
+ * Binds the metrics.
+ * @param levels what is true now; called before each scrape
+ */
+export function bindFleetMetrics(
+  metrics: Metrics,
+  levels: () => { readonly ready: number; readonly resting: number; readonly groups: number },
+): FleetMeters {
+  const questionCounts = {
+    answered: metrics.count(questions, { outcome: 'answered' }),
+    unanswered: metrics.count(questions, { outcome: 'unanswered' }),
+  };
+  const attemptCounts = new Map(
+    attemptOutcomes.map((outcome) => [outcome, metrics.count(attempts, { outcome })]),
+  );
+  const hedgeCount = metrics.count(hedges);
+  const passedOnCount = metrics.count(passedOn);
+  const answerSpread = metrics.spread(answerSeconds);
+  const readyLevel = metrics.level(agents, { state: 'ready' });
+  const restingLevel = metrics.level(agents, { state: 'resting' });
+  const groupLevel = metrics.level(groups);
+  metrics.beforeScrape(() => {
+    const now = levels();
+    readyLevel.set(now.ready);
+    restingLevel.set(now.resting);
+    groupLevel.set(now.groups);
+  });
+  return {
+    question: (outcome) => questionCounts[outcome].inc(),
+    attempt: (outcome) => attemptCounts.get(outcome)?.inc(),
+    hedge: () => hedgeCount.inc(),
+    passOn: () => passedOnCount.inc(),
+    answered: (durationMs) => answerSpread.observe(durationMs / 1000),
+  };
+}
