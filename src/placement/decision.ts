@@ -5,7 +5,13 @@
  * This file holds the words of the decision. `decide.ts` makes it; `patch.ts` writes it; each rule has a file of its own.
  */
 import type { ImageFacts } from '../images/facts.ts';
-import type { Pod, PodTemplate, Toleration } from '../kube/objects.ts';
+import type {
+  NodeSelectorRequirement,
+  Pod,
+  PodTemplate,
+  PreferredSchedulingTerm,
+  Toleration,
+} from '../kube/objects.ts';
 import type { Policy, PreferenceMode } from '../policy/policy.ts';
 
 export const names = {
@@ -84,8 +90,35 @@ export interface Reason {
   readonly message: string;
 }
 
+/** What was added to a pod, exactly; the annotation `arch.example/decision` keeps it for the next call. */
+export interface Added {
+  /** Expressions ANDed into each required term without architecture constraint, one list for each copy of the term. */
+  readonly terms: readonly (readonly NodeSelectorRequirement[])[];
+  /** Expressions ANDed into the required terms that constrain the architecture themselves. */
+  readonly match: readonly NodeSelectorRequirement[];
+  /** True where the pod had no required term, so that all of them are ours. */
+  readonly made: boolean;
+  readonly preferred: readonly PreferredSchedulingTerm[];
+  readonly tolerations: readonly Toleration[];
+  /** Value of the nodeSelector's `kubernetes.io/arch`. */
+  readonly pinned: string | undefined;
+}
+
+/** What an earlier call recorded in the annotation, as far as it is believed. */
+export interface Recorded {
+  /** The architectures required then; `undefined`: none were. */
+  readonly architectures: readonly string[] | undefined;
+  /** Stands for the images decided upon. */
+  readonly imagesKey: string;
+  readonly added: Added;
+}
+
 export interface PlacementDecision {
   readonly outcome: Outcome;
+  /** As in the input: a workload's patch is empty, whatever the rest says. */
+  readonly template?: 'DaemonSet' | 'workload';
+  /** What an earlier call added to this pod; the patch takes it out where it is not wanted any more. */
+  readonly replaces?: Recorded;
   readonly skip?: SkipReason;
   readonly os: string;
   readonly images: readonly ImageVerdict[];

@@ -1,0 +1,52 @@
+/**
+ * From a decision to exactly what is added to one pod. The patch writes it and the annotation records it, so both always
+ * say the same.
+ */
+import { names } from './decision.ts';
+import type { Added, PlacementDecision } from './decision.ts';
+import { own } from './architecture.ts';
+import { expressionGroups, labelExpressions } from './node-labels.ts';
+import type { OwnParts } from './own-parts.ts';
+import { preferredTerm } from './recorded.ts';
+import { constrainsItself } from './terms.ts';
+
+/**
+ * What the patch adds.
+ * @param parts the pod's own part of its scheduling fields
+ */
+export function additionsOf(decision: PlacementDecision, parts: OwnParts): Added {
+  const pinned = pinOf(decision, parts);
+  const terms = expressionGroups(decision, pinned !== undefined);
+  const match = labelExpressions(decision.nodeLabels);
+  const soft = decision.preferenceMode === 'soft' ? decision.preferred : [];
+  return {
+    terms,
+    match,
+    made: parts.terms === undefined && (terms.length > 0 || match.length > 0),
+    preferred: soft.map(({ architecture, weight }) => preferredTerm(architecture, weight)),
+    tolerations: decision.tolerations,
+    pinned,
+  };
+}
+
+/** Whether there is anything to add, and so to record. */
+export function addsNothing(added: Added): boolean {
+  return (
+    added.terms.length === 0 &&
+    added.match.length === 0 &&
+    added.preferred.length === 0 &&
+    added.tolerations.length === 0 &&
+    added.pinned === undefined
+  );
+}
+
+/**
+ * A hard preference pins by nodeSelector, which is ANDed to everything: not possible where a required term chose another
+ * architecture as an alternative. There the terms without a constraint are narrowed instead.
+ */
+function pinOf(decision: PlacementDecision, parts: OwnParts): string | undefined {
+  const preferred = decision.preferred[0];
+  if (decision.preferenceMode !== 'hard' || preferred === undefined) return undefined;
+  if (own(parts.nodeSelector, names.architectureLabel) !== undefined) return undefined;
+  return parts.terms?.some(constrainsItself) ? undefined : preferred.architecture;
+}

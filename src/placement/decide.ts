@@ -1,0 +1,196 @@
+/**
+ * The decision, step by step; each step is a file of its own:
+ * 1. `skip.ts`: pods that are left alone.
+ * 2. `images-of-pod.ts`, `required.ts`: what the images allow.
+ * 3. One of: `workload.ts` (a template that is only looked at), `own-constraint.ts` (the pod chose itself),
+ *    `no-common.ts` (nothing runs all images), `unknown.ts` (an image is not known), or plainly the required architectures.
+ * 4. `preferred.ts`, `tolerations.ts`, `node-labels.ts`: what comes on top.
+ *
+ * `recorded.ts` and `own-parts.ts` first take out what an earlier call added, so that a second call decides as the first.
+ */
+import type {
+  ImageVerdict,
+  PlacementDecision,
+  PlacementInput,
+  Reason,
+  Recorded,
+  SkipReason,
+} from './decision.ts';
+import { maxArchitectures } from './architecture.ts';
+import type { Draft } from './draft.ts';
+import { imagesOf } from './images-of-pod.ts';
+import { noCommonArchitecture } from './no-common.ts';
+import { labelsByArchitecture, matchedNodeLabels } from './node-labels.ts';
+import { keepOwnConstraint, ownConstraintOf } from './own-constraint.ts';
+import { ownPartsOf } from './own-parts.ts';
+import type { OwnParts } from './own-parts.ts';
+import { preferredOf } from './preferred.ts';
+import { imagesKeyOf, recordedIn } from './recorded.ts';
+import { commonArchitectures, verdictsOf } from './required.ts';
+import { describeRule, reason, skipRule } from './rules.ts';
+import { skipReasonOf } from './skip.ts';
+import { constrainsItself, isEmptyTerm, permits } from './terms.ts';
+import { boundedWarnings, printable } from './text.ts';
+import { tolerationsFor } from './tolerations.ts';
+import { recordedBound, unknownImage } from './unknown.ts';
+import { lookAtTemplate } from './workload.ts';
+
+/**
+ * Decides where a pod may run. Pure: the same input gives the same decision.
+ * @param input the pod, its policy, and what is known of its images
+ */
+export function decide(input: PlacementInput): PlacementDecision {
+  const { pod, policy } = input;
+  const os = pod.spec.os?.name || 'linux';
+  const uses = imagesOf(pod.spec);
+  const skip = skipReasonOf(input, uses);
+  if (skip !== undefined) return skipped(input, os, skip);
+  const images = verdictsOf(uses, os, input.facts);
+  const common = commonArchitectures(images, policy.schedulableArchitectures);
+  if (input.template === 'workload') return lookAtTemplate(policy, os, images, common);
+  const recorded = recordedIn(input);
+  const parts = ownPartsOf(pod.spec, recorded);
+  const draft = draftOf(input, { os, images, common, recorded, parts });
+  return completed(input, { os, images, recorded, parts }, draft);
+}
+
+interface Found {
+  readonly os: string;
+  readonly images: readonly ImageVerdict[];
+  readonly common: readonly string[] | undefined;
+  readonly recorded: Recorded | undefined;
+  readonly parts: OwnParts;
+}
+
+function draftOf(input: PlacementInput, { os, images, common, recorded, parts }: Found): Draft {
+  const constraint = ownConstraintOf(parts);
+  if (constraint !== undefined) return keepOwnConstraint(constraint, common, images);
+  if (common?.length === 0) return noCommonArchitecture(input.policy, images);
+  if (images.some((image) => image.unknown !== undefined)) {
+    const bound = recordedBound(input, recorded, imagesKeyOf(os, images), common);
+    if (bound === undefined) return unknownImage(input, images, common);
+    const text = `the same images were placed on ${bound.join(', ')} before`;
+    return { ...placed(bound), reasons: [reason('unknown-image-recorded', text)] };
+  }
+  if (common === undefined) {
+    const reasons = [reason('unconstrained', 'no image constrains the architecture')];
+    return { outcome: 'unconstrained', required: undefined, warnings: [], reasons };
+  }
+  return placed(common);
+}
+
+function placed(required: readonly string[]): Draft {
+  const text = `all known images can run on ${required.join(', ')}`;
+  return { outcome: 'placed', required, warnings: [], reasons: [reason('required-architectures', text)] };
+}
+
+function completed(
+  input: PlacementInput,
+  { os, images, recorded, parts }: Omit<Found, 'common'>,
+  draft: Draft,
+): PlacementDecision {
+  const { pod, policy } = input;
+  const known = draft.outcome === 'placed' || draft.outcome === 'unconstrained';
+  const settled =
+    draft.outcome === 'own-constraint' || draft.outcome === 'denied' || draft.outcome === 'pending';
+  const preference = settled ? undefined : preferredOf(input, parts, draft.required, known);
+  const pinned = preference?.mode === 'hard' ? preference.preferred[0]?.architecture : undefined;
+  const required = pinned === undefined ? draft.required : [pinned];
+  const tolerations = tolerationsFor(policy, draft.tolerated ?? required ?? [], parts.tolerations.own);
+  const nodeLabels = matchedNodeLabels(policy, pod.metadata?.labels);
+  const nodeLabelsByArchitecture = labelsByArchitecture(policy, required);
+  const excluded = excludedByPod(parts, required);
+  const reasons: Reason[] = [
+    ...draft.reasons,
+    ...(preference?.reasons ?? []),
+    ...detailReasons(input, images, parts, recorded),
+  ];
+  if (tolerations.length > 0) reasons.push(reason('tolerations', `${tolerations.length} added`));
+  for (const [architecture, labels] of Object.entries(nodeLabelsByArchitecture)) {
+    reasons.push(reason('require-node-labels', `${architecture}: ${describeLabels(labels)}`));
+  }
+  if (Object.keys(nodeLabels).length > 0)
+    reasons.push(reason('match-node-labels', describeLabels(nodeLabels)));
+  return {
+    outcome: draft.outcome,
+    ...(input.template === undefined ? {} : { template: input.template }),
+    ...(recorded === undefined ? {} : { replaces: recorded }),
+    os,
+    images,
+    required,
+    preferred: preference?.preferred ?? [],
+    preferenceMode: preference?.mode ?? 'soft',
+    nodeLabelsByArchitecture,
+    nodeLabels,
+    tolerations,
+    gate: draft.gate ?? false,
+    ...(draft.message === undefined ? {} : { message: draft.message }),
+    warnings: boundedWarnings([...draft.warnings, ...excluded, ...(preference?.warnings ?? [])]),
+    reasons,
+  };
+}
+
+/** What took part without changing the course: kept terms, images without a say, the bound of the cluster. */
+function detailReasons(
+  { policy }: PlacementInput,
+  images: readonly ImageVerdict[],
+  parts: OwnParts,
+  recorded: Recorded | undefined,
+): readonly Reason[] {
+  const reasons: Reason[] = [];
+  const { schedulableArchitectures: schedulable } = policy;
+  const bounded =
+    schedulable.length > 0 &&
+    images.some(({ architectures }) => architectures?.some((name) => !schedulable.includes(name)));
+  if (bounded)
+    reasons.push(reason('schedulable-architectures', `only ${printable(schedulable.join(', '), 200)}`));
+  const silent = images.filter(
+    ({ architectures, unknown }) => architectures === undefined && unknown === undefined,
+  );
+  for (const { image, facts } of silent.slice(0, maxArchitectures)) {
+    const why = facts === undefined ? 'it is never pulled' : (facts.error?.code ?? 'it has no platform');
+    reasons.push(reason('image-constrains-nothing', `${printable(image, 200)}: ${why}`));
+  }
+  const kept = parts.terms?.filter((term) => !isEmptyTerm(term) && constrainsItself(term)).length ?? 0;
+  if (kept > 0) reasons.push(reason('own-term-constraint', `${kept} of the pod's required terms`));
+  if (parts.terms && (parts.terms.length === 0 || parts.terms.some(isEmptyTerm))) {
+    reasons.push(reason('empty-term', "the pod's required node affinity has a part that matches no node"));
+  }
+  if (recorded !== undefined)
+    reasons.push(reason('replaces-recorded', 'what an earlier call added is replaced'));
+  return reasons;
+}
+
+/** Ours is ANDed beside a `NotIn` of the pod; where nothing is left of both, the pod stays pending and says so. */
+function excludedByPod({ terms }: OwnParts, required: readonly string[] | undefined): readonly string[] {
+  if (terms === undefined || terms.length === 0 || !required?.length) return [];
+  if (terms.some((term) => required.some((architecture) => permits(term, architecture)))) return [];
+  return [
+    `archwright: the pod's own node affinity excludes all that its images can run on: ${required.join(', ')}`,
+  ];
+}
+
+function describeLabels(labels: Readonly<Record<string, string>>): string {
+  const text = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+  return printable(text.join(', '), 400);
+}
+
+function skipped(input: PlacementInput, os: string, skip: SkipReason): PlacementDecision {
+  const rule = skipRule(skip);
+  return {
+    outcome: 'skipped',
+    skip,
+    ...(input.template === undefined ? {} : { template: input.template }),
+    os,
+    images: [],
+    required: undefined,
+    preferred: [],
+    preferenceMode: 'soft',
+    nodeLabelsByArchitecture: {},
+    nodeLabels: {},
+    tolerations: [],
+    gate: false,
+    warnings: [],
+    reasons: [reason(rule, describeRule(rule) ?? '')],
+  };
+}

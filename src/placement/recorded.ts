@@ -1,0 +1,201 @@
+/**
+ * The annotation `arch.example/decision`: what was decided and added, in compact, versioned JSON, so that a second call
+ * replaces what the first one added. Anybody can write an annotation. What cannot be read, has another version or shape,
+ * or names what this policy could not have added is treated as absent: then everything in the pod is its own.
+ */
+import type { NodeSelectorRequirement, PreferredSchedulingTerm, Toleration } from '../kube/objects.ts';
+import type { Policy } from '../policy/policy.ts';
+import { byName, isArchitecture, isLabelValue, maxArchitectures, own } from './architecture.ts';
+import { names } from './decision.ts';
+import type { Added, ImageVerdict, PlacementDecision, PlacementInput, Recorded } from './decision.ts';
+import { architectureIn } from './node-labels.ts';
+import { couldHaveAdded } from './tolerations.ts';
+import { maxImageBytes, printable } from './text.ts';
+
+const version = 1;
+
+/** What is kept for people is cut at this; what undoes an addition is kept whole and bounded by the policy. */
+const maxRecordBytes = 4096;
+
+/** More than any policy makes us write. */
+const maxReadLength = 32_768;
+
+/** More than the labels or tolerations of any sane policy. */
+const maxItems = 256;
+
+/** An expression in the record: key and values; the operator is always `In`. */
+type Pair = readonly [string, readonly string[]];
+
+/** A short stand-in for the images decided upon (FNV-1a, 32 bit). It decides nothing about safety, so a clash is harmless. */
+export function imagesKeyOf(os: string, images: readonly ImageVerdict[]): string {
+  let hash = hashText(0x811c9dc5, os);
+  for (const { image } of images) hash = hashText(hash, image);
+  return (hash >>> 0).toString(36);
+}
+
+function hashText(start: number, text: string): number {
+  let hash = start;
+  for (let index = 0; index < text.length; index += 1)
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  return Math.imul(hash ^ 0x1_0000, 0x01000193);
+}
+
+/**
+ * The annotation's text for a decision.
+ * @param added what the patch adds
+ */
+export function recordText(decision: PlacementDecision, added: Added): string {
+  const head = {
+    v: version,
+    outcome: decision.outcome,
+    ...(decision.required === undefined ? {} : { architectures: decision.required }),
+    imagesKey: imagesKeyOf(decision.os, decision.images),
+    added: {
+      ...(added.terms.length === 0 ? {} : { terms: added.terms.map(pairs) }),
+      ...(added.match.length === 0 ? {} : { match: pairs(added.match) }),
+      ...(added.made ? { made: true } : {}),
+      ...(added.preferred.length === 0 ? {} : { preferred: added.preferred.map(weighted) }),
+      ...(added.tolerations.length === 0 ? {} : { tolerations: added.tolerations }),
+      ...(added.pinned === undefined ? {} : { pinned: added.pinned }),
+    },
+  };
+  const text = JSON.stringify(head);
+  return `${text.slice(0, -1)},"images":${imageDetail(decision.images, maxRecordBytes - Buffer.byteLength(text))}}`;
+}
+
+/** As many images as fit, each with its architectures or why it is unknown; a number at the end counts the rest. */
+function imageDetail(images: readonly ImageVerdict[], room: number): string {
+  let text = '[';
+  // The key, the brackets and a count of the rest.
+  let left = room - 32;
+  for (const [index, { image, architectures, unknown }] of images.entries()) {
+    const says = unknown ?? (architectures ? printable(architectures.join(','), maxImageBytes) : '*');
+    const item = `${index === 0 ? '' : ','}${JSON.stringify([printable(image, maxImageBytes), says])}`;
+    left -= Buffer.byteLength(item);
+    if (left < 0) return `${text}${index === 0 ? '' : ','}${images.length - index}]`;
+    text += item;
+  }
+  return `${text}]`;
+}
+
+function pairs(expressions: readonly NodeSelectorRequirement[]): readonly Pair[] {
+  return expressions.map(({ key, values }) => [key, values ?? []]);
+}
+
+function weighted({ weight, preference }: PreferredSchedulingTerm): readonly [string, number] {
+  return [preference.matchExpressions?.[0]?.values?.[0] ?? '', weight];
+}
+
+/**
+ * Reads the annotation of a pod, as far as it is believed.
+ * @returns `undefined` where there is none, or none of ours
+ */
+export function recordedIn({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy'>): Recorded | undefined {
+  const text = own(pod.metadata?.annotations, names.decision);
+  if (typeof text !== 'string' || text.length > maxReadLength) return undefined;
+  let content: unknown;
+  try {
+    content = JSON.parse(text);
+  } catch {
+    return undefined; // Not ours: we only ever write JSON.
+  }
+  if (!isRecord(content) || content['v'] !== version || !isRecord(content['added'])) return undefined;
+  const { architectures, imagesKey } = content;
+  const added = readAdded(content['added'], policy);
+  if (added === undefined || typeof imagesKey !== 'string') return undefined;
+  if (architectures !== undefined && !isListOf(architectures, isArchitectureName, maxArchitectures))
+    return undefined;
+  return { architectures: architectures?.toSorted(byName), imagesKey, added };
+}
+
+function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): Added | undefined {
+  const { terms = [], match = [], made = false, preferred = [], tolerations = [], pinned } = content;
+  if (!isListOf(terms, isPairs, maxArchitectures) || !isPairs(match) || typeof made !== 'boolean')
+    return undefined;
+  if (!isListOf(preferred, isWeighted, maxArchitectures)) return undefined;
+  if (!isListOf(tolerations, isToleration, maxItems)) return undefined;
+  if (pinned !== undefined && !isArchitectureName(pinned)) return undefined;
+  const believed =
+    terms.every((group) => group.length > 0 && group.every((pair) => isOurs(pair, policy))) &&
+    match.every((pair) => isMatched(pair, policy));
+  return {
+    terms: believed ? terms.map(expressions) : [],
+    match: believed ? expressions(match) : [],
+    made: believed && made,
+    preferred: preferred.map(([architecture, weight]) => preferredTerm(architecture, weight)),
+    tolerations: tolerations.filter((toleration) => couldHaveAdded(policy, toleration)),
+    pinned,
+  };
+}
+
+/** The preferred term that we write. */
+export function preferredTerm(architecture: string, weight: number): PreferredSchedulingTerm {
+  return { weight, preference: { matchExpressions: [architectureIn([architecture])] } };
+}
+
+function expressions(list: readonly Pair[]): readonly NodeSelectorRequirement[] {
+  return list.map(([key, values]) => ({ key, operator: 'In', values }));
+}
+
+function isOurs(pair: Pair, policy: Policy): boolean {
+  const [key, values] = pair;
+  if (isMatched(pair, policy)) return true;
+  if (key === names.architectureLabel) {
+    return (
+      values.length > 0 &&
+      values.every((value, index) => isArchitecture(value) && (values[index - 1] ?? '') < value)
+    );
+  }
+  return Object.values(policy.architectures).some(
+    ({ requireNodeLabels }) => values.length === 1 && own(requireNodeLabels, key) === values[0],
+  );
+}
+
+function isMatched([key, values]: Pair, policy: Policy): boolean {
+  return policy.matchNodeLabels.includes(key) && values.length === 1 && isLabelValue(values[0]);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isListOf<Item>(
+  value: unknown,
+  isItem: (item: unknown) => item is Item,
+  max: number,
+): value is readonly Item[] {
+  return Array.isArray(value) && value.length <= max && value.every(isItem);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isArchitectureName(value: unknown): value is string {
+  return isText(value) && isArchitecture(value);
+}
+
+function isPair(value: unknown): value is Pair {
+  return (
+    Array.isArray(value) && value.length === 2 && isText(value[0]) && isListOf(value[1], isText, maxItems)
+  );
+}
+
+function isPairs(value: unknown): value is readonly Pair[] {
+  return isListOf(value, isPair, maxItems);
+}
+
+function isWeighted(value: unknown): value is readonly [string, number] {
+  if (!Array.isArray(value) || value.length !== 2) return false;
+  const [architecture, weight] = value as readonly unknown[];
+  return isArchitectureName(architecture) && typeof weight === 'number' && Number.isInteger(weight);
+}
+
+function isToleration(value: unknown): value is Toleration {
+  if (!isRecord(value)) return false;
+  const { key, operator, value: text, effect, tolerationSeconds: seconds } = value;
+  return (
+    [key, operator, text, effect].every((field) => field === undefined || isText(field)) &&
+    (seconds === undefined || typeof seconds === 'number')
+  );
+}

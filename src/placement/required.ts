@@ -1,0 +1,87 @@
+/**
+ * Required architectures: what each image can run on for the pod's operating system, and the intersection of that over
+ * all images, within the schedulable architectures. An image that is not known takes no part; what the others say
+ * remains an upper bound.
+ */
+import type { ImageFacts } from '../images/facts.ts';
+import { byName, isArchitecture, maxArchitectures } from './architecture.ts';
+import type { ImageVerdict } from './decision.ts';
+import type { ImageUse } from './images-of-pod.ts';
+
+/**
+ * What follows from each image.
+ * @param uses the pod's images
+ * @param os operating system of the pod, such as `linux`
+ * @param factsOf facts by image text; `undefined`: not known yet
+ */
+export function verdictsOf(
+  uses: readonly ImageUse[],
+  os: string,
+  factsOf: (image: string) => ImageFacts | undefined,
+): readonly ImageVerdict[] {
+  return uses.map((use) => verdictOf(use, os, factsOf));
+}
+
+function verdictOf(
+  use: ImageUse,
+  os: string,
+  factsOf: (image: string) => ImageFacts | undefined,
+): ImageVerdict {
+  const { image, usedBy } = use;
+  // It is on the node already or the pod fails; no registry can say what it is.
+  if (use.pullPolicy === 'Never') return { image, usedBy, architectures: undefined, facts: undefined };
+  const facts = factsOf(image);
+  if (facts === undefined) return { image, usedBy, architectures: undefined, unknown: 'unknown', facts };
+  const code = facts.error?.code;
+  if (code === undefined) return { image, usedBy, architectures: architecturesOf(facts, os), facts };
+  if (code === 'invalid-reference') return { image, usedBy, architectures: undefined, facts };
+  if (code === 'not-an-image' && use.volumeOnly) return { image, usedBy, architectures: undefined, facts };
+  return { image, usedBy, architectures: undefined, unknown: code, facts };
+}
+
+/**
+ * The architectures of an image for one operating system.
+ * @returns sorted, each once; `undefined` where no platform counts at all: an artifact constrains nothing
+ */
+function architecturesOf(facts: ImageFacts, os: string): readonly string[] | undefined {
+  const found: string[] = [];
+  let counted = false;
+  // A set only pays off for hostile indexes; images that people build have a dozen platforms.
+  const seen = facts.platforms.length > maxArchitectures ? new Set<string>() : undefined;
+  for (const platform of facts.platforms) {
+    if (platform.os === 'unknown' || platform.os === '' || !isArchitecture(platform.architecture)) continue;
+    counted = true;
+    if (platform.os !== os) continue;
+    if (seen ? seen.has(platform.architecture) : found.includes(platform.architecture)) continue;
+    seen?.add(platform.architecture);
+    found.push(platform.architecture);
+  }
+  return counted ? found.sort(byName) : undefined;
+}
+
+/**
+ * The architectures that every known image has.
+ * @param images verdicts of the pod's images
+ * @param schedulable architectures that nodes can have; empty: no bound
+ * @returns sorted; empty where they share none; `undefined` where no image constrains anything
+ */
+export function commonArchitectures(
+  images: readonly ImageVerdict[],
+  schedulable: readonly string[],
+): readonly string[] | undefined {
+  let common: readonly string[] | undefined;
+  for (const { architectures } of images) {
+    if (architectures === undefined) continue;
+    common = common === undefined ? architectures : intersection(common, architectures);
+  }
+  if (common === undefined) return undefined;
+  const possible = schedulable.length === 0 ? common : intersection(common, schedulable);
+  return possible.length > maxArchitectures ? possible.slice(0, maxArchitectures) : possible;
+}
+
+/** What is in both, in the order of the first. */
+export function intersection(a: readonly string[], b: readonly string[]): readonly string[] {
+  if (b.length <= maxArchitectures) return a.filter((name) => b.includes(name));
+  const wanted = new Set(b);
+  return a.filter((name) => wanted.has(name));
+}

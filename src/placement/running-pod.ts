@@ -1,0 +1,48 @@
+/**
+ * Pods that run already: an ephemeral container (`kubectl debug`) or a new image cannot move the pod, so where its
+ * node's architecture cannot run the new image, the person gets a warning and nothing is changed.
+ */
+import type { ImageFacts } from '../images/facts.ts';
+import type { Container, Pod } from '../kube/objects.ts';
+import { imagesOfContainers } from './images-of-pod.ts';
+import type { ImageUse } from './images-of-pod.ts';
+import { verdictsOf } from './required.ts';
+import { boundedWarnings, maxImageBytes, printable } from './text.ts';
+
+export interface RunningPodInput {
+  readonly pod: Pod;
+  /** The pod before the change; `undefined`: every image counts as new. */
+  readonly oldPod: Pod | undefined;
+  /** Architecture of its node; `undefined`: not known, then nothing is said. */
+  readonly nodeArchitecture: string | undefined;
+  /** Facts by image text as the pod writes it. */
+  readonly facts: (image: string) => ImageFacts | undefined;
+}
+
+/** The images that a change brings to a running pod; ask for their facts before `runningPodWarnings`. */
+export function newImagesOf(pod: Pod, oldPod: Pod | undefined): readonly ImageUse[] {
+  const before = new Map(containersOf(oldPod).map(({ name, image }) => [name, image]));
+  return imagesOfContainers(containersOf(pod).filter(({ name, image }) => before.get(name) !== image));
+}
+
+/** Warnings for new images that the pod's node cannot run; each at most 256 bytes. */
+export function runningPodWarnings(input: RunningPodInput): readonly string[] {
+  const { pod, nodeArchitecture } = input;
+  if (nodeArchitecture === undefined) return [];
+  const os = pod.spec.os?.name || 'linux';
+  const verdicts = verdictsOf(newImagesOf(pod, input.oldPod), os, input.facts);
+  const warnings = verdicts
+    .filter(({ architectures }) => architectures !== undefined && !architectures.includes(nodeArchitecture))
+    .map(({ image, architectures }) => {
+      const list = printable(architectures?.join(', ') || 'no platform for this OS', 60);
+      const node = printable(nodeArchitecture, 63);
+      return `archwright: image ${printable(image, maxImageBytes)} cannot run here: it has ${list}, the node is ${node}`;
+    });
+  return boundedWarnings(warnings);
+}
+
+function containersOf(pod: Pod | undefined): readonly Container[] {
+  if (pod === undefined) return [];
+  const { initContainers, containers, ephemeralContainers } = pod.spec;
+  return [...(initContainers ?? []), ...(containers ?? []), ...(ephemeralContainers ?? [])];
+}

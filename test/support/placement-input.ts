@@ -1,0 +1,103 @@
+/** Short ways to write pods, policies and facts for tests of placement. */
+import fastJsonPatch from 'fast-json-patch';
+import type { FactsError, ImageFacts } from '../../src/images/facts.ts';
+import type { Pod, PodSpec } from '../../src/kube/objects.ts';
+import { decide } from '../../src/placement/decide.ts';
+import type { Operation, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
+import { patchPod } from '../../src/placement/patch.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+
+export const defaultPolicy: Policy = {
+  schedulableArchitectures: [],
+  preference: undefined,
+  fallbackArchitecture: undefined,
+  onUnknownImage: 'gate',
+  onNoCommonArchitecture: 'deny',
+  matchNodeLabels: [],
+  tolerations: [],
+  architectures: {},
+  excludedNamespaces: ['kube-system'],
+};
+
+/** Platforms as `linux/arm64 windows/amd64`; words without a slash are Linux architectures. */
+export function facts(platforms: string, more: Partial<ImageFacts> = {}): ImageFacts {
+  return {
+    image: 'image',
+    platforms: platforms
+      .split(' ')
+      .filter(Boolean)
+      .map((text) => {
+        const [first = '', second, variant] = text.split('/');
+        const [os, architecture] = second === undefined ? ['linux', first] : [first, second];
+        return { os, architecture, ...(variant === undefined ? {} : { variant }) };
+      }),
+    source: 'memory',
+    credentialSource: 'anonymous',
+    endpoint: 'public.example',
+    freshUntil: '2026-11-21T00:00:00Z',
+    stale: false,
+    ...more,
+  };
+}
+
+export function failed(code: FactsError['code'], message = 'the registry said so'): ImageFacts {
+  return facts('', { error: { code, message } });
+}
+
+export type Known = Readonly<Record<string, ImageFacts | string>>;
+
+/** An image is known as facts, or as the platforms of `facts()`. */
+export function factsFrom(known: Known): (image: string) => ImageFacts | undefined {
+  return (image) => {
+    const entry = Object.hasOwn(known, image) ? known[image] : undefined;
+    return typeof entry === 'string' ? facts(entry) : entry;
+  };
+}
+
+/** A pod with one container for each image, and whatever else its spec and metadata say. */
+export function podOf(
+  images: readonly string[],
+  spec: Partial<PodSpec> = {},
+  metadata: NonNullable<Pod['metadata']> = {},
+): Pod {
+  return {
+    metadata,
+    spec: { containers: images.map((image, index) => ({ name: `c${index}`, image })), ...spec },
+  };
+}
+
+export function inputOf(
+  pod: Pod,
+  known: Known = {},
+  policy: Partial<Policy> = {},
+  more: Partial<PlacementInput> = {},
+): PlacementInput {
+  return {
+    pod,
+    namespace: 'shop',
+    namespaceLabels: {},
+    policy: { ...defaultPolicy, ...policy },
+    facts: factsFrom(known),
+    ...more,
+  };
+}
+
+export interface Placed {
+  readonly decision: PlacementDecision;
+  readonly patch: readonly Operation[];
+  readonly pod: Pod;
+}
+
+/** Decides, patches and applies; the patch is held against what an admission may do on this very object. */
+export function place(input: PlacementInput): Placed {
+  const decision = decide(input);
+  const patch = patchPod(input.pod, decision);
+  return { decision, patch, pod: applied(input.pod, patch) };
+}
+
+/** The object after the patch; the given one is not changed. */
+export function applied<Document extends object>(document: Document, patch: readonly Operation[]): Document {
+  const copy = structuredClone(document);
+  const operations = structuredClone(patch) as Parameters<typeof fastJsonPatch.applyPatch>[1];
+  return fastJsonPatch.applyPatch(copy, operations, true, true).newDocument;
+}
