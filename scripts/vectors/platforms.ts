@@ -59,7 +59,7 @@ export const platforms: Handlers = {
       platform,
       formatted: formatter === 'Format' ? formatPlatform(platform) : formatFullPlatform(platform),
       formatter,
-      matches: (wanted['matches'] as FullPlatform[]).filter((candidate) => matcher.matches(candidate)),
+      matches: list(wanted, 'matches').filter((candidate) => matcher.matches(candidate as FullPlatform)),
     };
   },
 

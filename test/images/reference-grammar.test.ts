@@ -30,6 +30,7 @@ t.test('what is refused, and how', (t) => {
     [`a@sha2.56+x:${hex}`, 'invalid reference format'],
     [`a@sha256+b64:${hex}`, 'unsupported digest algorithm'],
     [`a@x.y:${hex}`, 'unsupported digest algorithm'],
+    ['a'.repeat(4096), 'repository name must not be more than 255 characters'],
     ['a'.repeat(4097), 'invalid reference format: longer than 4096 characters'],
   ];
   for (const [text, message] of cases) {

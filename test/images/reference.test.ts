@@ -113,6 +113,7 @@ t.test('what the kubelet refuses is refused, in the words of its event', (t) => 
     [`nginx@sha256:${hex.toUpperCase()}`, 'invalid checksum digest format'],
     [`nginx:v1@SHA256:${hex}`, 'invalid checksum digest format'],
     [`nginx@md5:${hex}`, 'unsupported digest algorithm'],
+    ['A'.repeat(5000), `${format}: longer than 4096 characters`],
     [`a${'/a'.repeat(4096)}`, `${format}: longer than 4096 characters`],
   ];
   for (const [image, message] of cases) {
