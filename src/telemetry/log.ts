@@ -3,7 +3,7 @@
  * message and carry what varies as fields, so that lines can be counted. Every line passes `scrub`.
  */
 import { pino, type DestinationStream, type Logger } from 'pino';
-import { scrub } from './secret.ts';
+import { scrub } from './scrub.ts';
 
 export type Log = Logger;
 

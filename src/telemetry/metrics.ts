@@ -14,7 +14,7 @@ export interface MetricSpec {
   help: string;
   /** Label name → every value it can have. */
   labels?: Readonly<Record<string, readonly string[]>>;
-  /** Upper bounds in seconds (or the metric's own unit). */
+  /** Of a histogram: upper bounds in seconds (or the metric's own unit); prom-client's own, 5 ms to 10 s, where left out. */
   buckets?: readonly number[];
 }
 
@@ -47,14 +47,16 @@ const other = 'other';
 /** Makes an empty set of metrics. Each part of the program gets the same one. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
-  const known = new Map<string, Counter | Gauge | Histogram>();
+  const known = new Map<string, { readonly spec: string; readonly made: Counter | Gauge | Histogram }>();
   const updates: (() => void)[] = [];
 
   function metric(spec: MetricSpec): Counter | Gauge | Histogram {
+    const identity = JSON.stringify(spec);
     const existing = known.get(spec.name);
-    if (existing) return existing;
+    if (existing && existing.spec !== identity) throw new TypeError(`${spec.name} is described in two ways`);
+    if (existing) return existing.made;
     const made = make(spec, registry);
-    known.set(spec.name, made);
+    known.set(spec.name, { spec: identity, made });
     for (const labels of combinations(spec)) made.labels(labels);
     if (!(made instanceof Histogram)) for (const labels of combinations(spec)) initialize(made, labels);
     return made;
@@ -96,7 +98,7 @@ function make(spec: MetricSpec, registry: Registry): Counter | Gauge | Histogram
   };
   if (spec.type === 'counter') return new Counter(base);
   if (spec.type === 'gauge') return new Gauge(base);
-  return new Histogram({ ...base, buckets: [...(spec.buckets ?? [])] });
+  return new Histogram({ ...base, ...(spec.buckets && { buckets: [...spec.buckets] }) });
 }
 
 function initialize(made: Counter | Gauge, labels: LabelValues): void {

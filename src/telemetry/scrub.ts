@@ -1,0 +1,147 @@
+/**
+ * Takes known secrets out of texts that leave the process. A line of the log costs the same however many secrets are
+ * known: a small table says for almost every position that no secret begins there.
+ */
+
+/** Shorter texts occur in ordinary words; scrubbing them would garble every line. */
+const minLength = 6;
+
+/** More than the pull secrets and tokens that a busy webhook holds at once; the oldest are forgotten first. */
+const maxSecrets = 2048;
+
+/** Tokens can be 64 KiB each; this many characters of them is what memory is given for. */
+const maxCharacters = 1_048_576;
+
+/** Base64 of what is longer is not looked for: tokens and keys are never put into a Basic header. */
+const maxBase64Source = 512;
+
+const replacement = '[secret]';
+
+/** Every form of each secret, oldest first. */
+const remembered = new Map<string, readonly string[]>();
+/** Forms by their first characters, each with the number of secrets that have it. */
+const byStart = new Map<string, Map<string, number>>();
+/** How many forms begin with characters of this hash. */
+const starts = new Uint16Array(65_536);
+let characters = 0;
+
+/** Remembers a secret, so that `scrub` finds it from now on. */
+export function remember(secret: string): void {
+  const known = remembered.get(secret);
+  if (known) {
+    remembered.delete(secret);
+    remembered.set(secret, known);
+    return;
+  }
+  const found = forms(secret);
+  if (found.length === 0) return;
+  remembered.set(secret, found);
+  for (const form of found) add(form);
+  while (isTooMuch()) forgetOldest();
+}
+
+function isTooMuch(): boolean {
+  return remembered.size > maxSecrets || (characters > maxCharacters && remembered.size > 1);
+}
+
+/**
+ * Replaces every remembered secret in a text by `[secret]`, also where it stands escaped as in JSON or a URL, or inside
+ * base64.
+ * @param text any text that is about to leave the process
+ */
+export function scrub(text: string): string {
+  if (remembered.size === 0) return text;
+  let clean = '';
+  let copied = 0;
+  /** End of the secret that the scan is in; another may begin inside it and end later. */
+  let end = 0;
+  for (let at = 0; at + minLength <= text.length; at++) {
+    if (starts[hash(text, at)] === 0) continue;
+    const length = longestAt(text, at);
+    if (length === 0) continue;
+    if (at >= end) clean += text.slice(copied, at) + replacement;
+    end = Math.max(end, at + length);
+    copied = end;
+  }
+  return copied === 0 ? text : clean + text.slice(copied);
+}
+
+function longestAt(text: string, at: number): number {
+  let longest = 0;
+  for (const form of byStart.get(text.slice(at, at + minLength))?.keys() ?? []) {
+    if (form.length > longest && text.startsWith(form, at)) longest = form.length;
+  }
+  return longest;
+}
+
+function hash(text: string, at: number): number {
+  let value = 0;
+  for (let index = at; index < at + minLength; index++) value = (value * 31 + text.charCodeAt(index)) | 0;
+  return (value ^ (value >>> 16)) & 0xffff;
+}
+
+function add(form: string): void {
+  const start = form.slice(0, minLength);
+  const group = byStart.get(start) ?? new Map<string, number>();
+  const holders = group.get(form) ?? 0;
+  byStart.set(start, group.set(form, holders + 1));
+  if (holders === 0) note(form, 1);
+}
+
+function forgetOldest(): void {
+  const oldest = remembered.entries().next();
+  if (oldest.done) return;
+  const [secret, found] = oldest.value;
+  remembered.delete(secret);
+  for (const form of found) remove(form);
+}
+
+function remove(form: string): void {
+  const start = form.slice(0, minLength);
+  const group = byStart.get(start);
+  const holders = group?.get(form);
+  if (group === undefined || holders === undefined) return;
+  if (holders > 1) {
+    group.set(form, holders - 1);
+    return;
+  }
+  group.delete(form);
+  if (group.size === 0) byStart.delete(start);
+  note(form, -1);
+}
+
+function note(form: string, change: 1 | -1): void {
+  const slot = hash(form, 0);
+  starts[slot] = (starts[slot] ?? 0) + change;
+  characters += change * form.length;
+}
+
+function forms(secret: string): string[] {
+  const escaped = JSON.stringify(secret).slice(1, -1);
+  const all = new Set([
+    secret,
+    escaped,
+    encoded(secret),
+    ...(secret.length <= maxBase64Source ? base64(secret) : []),
+  ]);
+  return [...all].filter(({ length }) => length >= minLength);
+}
+
+function encoded(secret: string): string {
+  // A lone surrogate has no encoding.
+  return secret.isWellFormed() ? encodeURIComponent(secret) : secret;
+}
+
+/**
+ * What a secret looks like inside base64 of a longer text, such as `user:password`: three bytes become four characters,
+ * so it depends on how many bytes stand before it, and its first and last character mix with its neighbors.
+ */
+function base64(secret: string): string[] {
+  const bytes = Buffer.from(secret);
+  return [0, 1, 2].flatMap((before) => {
+    const bits = (before + bytes.length) * 8;
+    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
+    const inner = text.slice(Math.ceil((before * 8) / 6), Math.floor(bits / 6));
+    return [inner, inner.replaceAll('+', '-').replaceAll('/', '_')];
+  });
+}

@@ -1,0 +1,55 @@
+import t from 'tap';
+import { createLog, type LogOptions } from '../../src/telemetry/log.ts';
+import { secret } from '../../src/telemetry/secret.ts';
+
+function capture(options: LogOptions = {}) {
+  const lines: string[] = [];
+  const log = createLog({ ...options, destination: { write: (line: string) => void lines.push(line) } });
+  return { log, lines };
+}
+
+t.test('one line of JSON with level as a word and time', async (t) => {
+  const { log, lines } = capture();
+  log.child({ part: 'webhook' }).info({ uid: 'x' }, 'a line\nwith a break');
+  t.equal(lines.length, 1);
+  t.equal(lines[0]?.trim().includes('\n'), false);
+  const line = JSON.parse(lines[0] ?? '') as Record<string, unknown>;
+  t.match(line, { level: 'info', part: 'webhook', uid: 'x', msg: 'a line\nwith a break' });
+  t.match(line['time'], /^\d{4}-\d\d-\d\dT.*Z$/);
+  t.notOk('pid' in line);
+});
+
+t.test('levels', async (t) => {
+  const { log, lines } = capture();
+  log.debug('not yet');
+  log.level = 'debug';
+  log.debug('now');
+  log.level = 'silent';
+  log.error('no more');
+  t.equal(lines.length, 1);
+  t.equal(capture({ level: 'warn' }).log.isLevelEnabled('info'), false);
+});
+
+t.test('no secret reaches a line, whichever way it came', async (t) => {
+  const { log, lines } = capture();
+  const password = 'pass"word-of-somebody';
+  const holder = secret(password);
+  log.info({ holder, password, url: `https://u:${encodeURIComponent(password)}@host/` }, `got ${password}`);
+  log.child({ echo: password }).error({ err: new Error(`the server said ${password}`) }, 'failed');
+  const basic = Buffer.from(`user:${password}`).toString('base64');
+  log.warn({ header: `Basic ${basic}` }, 'header');
+  t.equal(lines.length, 3);
+  for (const line of lines) {
+    t.notOk(line.includes('word-of-somebody'), line);
+    t.notOk(line.includes(basic.slice(8, 24)), line);
+    t.doesNotThrow(() => JSON.parse(line) as unknown);
+  }
+});
+
+t.test('an error is written with its fields and stack', async (t) => {
+  const { log, lines } = capture();
+  log.error({ err: Object.assign(new Error('broken'), { code: 'unavailable' }) }, 'failed');
+  const { err } = JSON.parse(lines[0] ?? '') as { err: Record<string, unknown> };
+  t.match(err, { type: 'Error', message: 'broken', code: 'unavailable' });
+  t.match(err['stack'], /log\.test\.ts/);
+});

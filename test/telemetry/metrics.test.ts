@@ -1,0 +1,81 @@
+import t from 'tap';
+import { createMetrics, type MetricSpec } from '../../src/telemetry/metrics.ts';
+
+const requests: MetricSpec = {
+  name: 'test_requests_total',
+  type: 'counter',
+  help: 'Requests.',
+  labels: { method: ['GET', 'POST'], outcome: ['ok', 'failed'] },
+};
+const level: MetricSpec = { name: 'test_level', type: 'gauge', help: 'Level.', labels: { use: ['a'] } };
+const seconds: MetricSpec = { name: 'test_seconds', type: 'histogram', help: 'Time.', buckets: [0.1, 1] };
+
+t.test('every series exists from the start', async (t) => {
+  const metrics = createMetrics();
+  metrics.count(requests, { method: 'GET', outcome: 'ok' });
+  metrics.level(level, { use: 'a' });
+  metrics.spread(seconds);
+  const page = await metrics.render();
+  for (const line of [
+    '# HELP test_requests_total Requests.',
+    '# TYPE test_requests_total counter',
+    'test_requests_total{method="GET",outcome="ok"} 0',
+    'test_requests_total{method="POST",outcome="failed"} 0',
+    'test_level{use="a"} 0',
+    'test_seconds_bucket{le="1"} 0',
+    'test_seconds_count 0',
+  ]) {
+    t.ok(page.split('\n').includes(line), line);
+  }
+  t.match(metrics.contentType, /^text\/plain/);
+});
+
+t.test('counts, sets and observes', async (t) => {
+  const metrics = createMetrics();
+  const ok = metrics.count(requests, { method: 'GET', outcome: 'ok' });
+  ok.inc();
+  ok.inc(2);
+  metrics.level(level, { use: 'a' }).set(7);
+  metrics.spread(seconds).observe(0.5);
+  const page = await metrics.render();
+  t.match(page, 'test_requests_total{method="GET",outcome="ok"} 3');
+  t.match(page, 'test_level{use="a"} 7');
+  t.match(page, 'test_seconds_bucket{le="0.1"} 0');
+  t.match(page, 'test_seconds_bucket{le="1"} 1');
+});
+
+t.test('asking for a metric again does not set it back', async (t) => {
+  const metrics = createMetrics();
+  metrics.count(requests, { method: 'GET', outcome: 'ok' }).inc();
+  metrics.count({ ...requests }, { method: 'GET', outcome: 'ok' }).inc();
+  t.match(await metrics.render(), 'test_requests_total{method="GET",outcome="ok"} 2');
+});
+
+t.test('what is not in the list of a label is counted as other', async (t) => {
+  const metrics = createMetrics();
+  for (let index = 0; index < 100; index++)
+    metrics.count(requests, { method: `M${index}`, outcome: 'ok' }).inc();
+  metrics.count(requests, { method: 'GET' }).inc();
+  const page = await metrics.render();
+  t.match(page, 'test_requests_total{method="other",outcome="ok"} 100');
+  t.match(page, 'test_requests_total{method="GET",outcome="other"} 1');
+  t.equal(page.match(/^test_requests_total\{/gm)?.length, 6);
+});
+
+t.test('levels are brought up to date before each scrape', async (t) => {
+  const metrics = createMetrics();
+  const child = metrics.level(level, { use: 'a' });
+  let now = 1;
+  metrics.beforeScrape(() => child.set(now));
+  t.match(await metrics.render(), 'test_level{use="a"} 1');
+  now = 2;
+  t.match(await metrics.render(), 'test_level{use="a"} 2');
+});
+
+t.test('a metric used as what it is not, or described twice, is a fault', async (t) => {
+  const metrics = createMetrics();
+  t.throws(() => metrics.level(requests), /test_requests_total is no gauge/);
+  t.throws(() => metrics.spread(requests), /is no histogram/);
+  t.throws(() => metrics.count(level), /test_level is no counter/);
+  t.throws(() => metrics.count({ ...requests, help: 'Something else.' }), /described in two ways/);
+});
