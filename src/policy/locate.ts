@@ -27,6 +27,16 @@ function identity(path: Path): string {
   return JSON.stringify(path);
 }
 
+/** Keys with escapes that JSON does not know are found by the table around them. */
+function unquoted(step: string): string {
+  if (!step.startsWith('"')) return step.startsWith("'") ? step.slice(1, -1) : step;
+  try {
+    return JSON.parse(step) as string;
+  } catch {
+    return step;
+  }
+}
+
 function scan(text: string): Lines {
   const lines: Lines = new Map();
   /** How many `[[name]]` there are so far, by path. */
@@ -65,7 +75,7 @@ function scan(text: string): Lines {
     do {
       take(/[ \t]*/);
       const step = take(/"(?:\\.|[^"\\])*"|'[^']*'|[A-Za-z0-9_-]+/);
-      steps.push(/^["']/.test(step) ? step.slice(1, -1) : step);
+      steps.push(unquoted(step));
       take(/[ \t]*/);
     } while (take(/\./) !== '');
     return steps;

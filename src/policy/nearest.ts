@@ -1,5 +1,8 @@
 /** The nearest known word to one that is unknown, for messages that help with a typing mistake. */
 
+/** A shorter word is the beginning of too many others. */
+const minBeginning = 3;
+
 /**
  * Finds the candidate that takes the fewest insertions, deletions, replacements and swaps of neighbors; where none is
  * near, one that begins nearly like the word.
@@ -11,7 +14,8 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   const known = [...candidates];
   // Farther than a third of the word, it is more likely another word than a mistake in this one.
   const whole = closest(word, known, Math.max(1, Math.floor(word.length / 3)), (row) => row.at(-1) ?? 0);
-  return whole ?? closest(word, known, Math.floor(word.length / 5), (row) => Math.min(...row));
+  if (whole !== undefined || word.length < minBeginning) return whole;
+  return closest(word, known, Math.floor(word.length / 5), (row) => Math.min(...row));
 }
 
 function closest(
