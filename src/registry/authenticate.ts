@@ -1,0 +1,284 @@
+/**
+ * Authentication with an endpoint (containerd `core/remotes/docker/authorizer.go`): a request goes out without credentials
+ * until the endpoint challenges it, then with Basic or with a Bearer token. What an endpoint wanted is remembered, so
+ * that the next request brings it along and costs one exchange instead of three.
+ *
+ * A credential is sent to the endpoint itself or to its validated realm, and only where the endpoint accepts
+ * credentials. A host that an endpoint redirected to gets none, whatever it answers.
+ */
+import type { MatchedCredential } from '../credentials/credential.ts';
+import type { Clock } from '../telemetry/clock.ts';
+import { reveal, type Secret } from '../telemetry/secret.ts';
+import { parseChallenges } from './challenge.ts';
+import type { Endpoint } from './endpoint.ts';
+import type { Exchanger, Reason } from './exchange.ts';
+import { credentialLabel } from './outcome.ts';
+import type { Attempt } from './question.ts';
+import { endpointReach, targetReach, type AddressPolicy } from './reach.ts';
+import { validateRealm } from './realm.ts';
+import { followRedirects, type FinalAnswer } from './redirect.ts';
+import { InvalidChallenge, repositoryScope, tokenOptions, tokenScopes } from './scope.ts';
+import { askToken, basic, maxTokenBytes, type TokenExchange } from './token.ts';
+import { createTokenCache, type TokenKey } from './token-cache.ts';
+import type { HttpAnswer } from './transport.ts';
+
+/** Endpoints and repositories whose wishes are remembered. */
+const maxRemembered = 1000;
+
+/** One request of a question. */
+export interface Ask {
+  readonly method: 'GET' | 'HEAD';
+  readonly url: URL;
+  readonly purpose: Attempt['purpose'];
+  readonly accept: string;
+  readonly maxBytes: number;
+  readonly endpoint: Endpoint;
+  readonly repository: string;
+  /** Only where the endpoint accepts credentials. */
+  readonly credential: MatchedCredential | undefined;
+  readonly trace: ((attempt: Attempt) => void) | undefined;
+}
+
+export interface AuthenticatedAnswer extends FinalAnswer {
+  /** Whether the credential took part; an endpoint that asks for none gets none. */
+  readonly credentialUsed: boolean;
+}
+
+export interface Authenticator {
+  /** @returns the answer; a 401 where what could be offered was not enough */
+  send(ask: Ask, signal: AbortSignal): Promise<AuthenticatedAnswer>;
+  /** Forgets tokens and what endpoints wanted. */
+  clear(): void;
+}
+
+/** What an endpoint wants to see. */
+type Wish =
+  | { readonly scheme: 'basic' }
+  | {
+      readonly scheme: 'bearer';
+      readonly realm: URL;
+      readonly service: string;
+      readonly scopes: readonly string[];
+      /** Where the endpoint was reached, which bounds how near its realm may be. */
+      readonly registryIp?: string;
+    };
+
+interface Offer {
+  readonly header: string | undefined;
+  readonly credentialUsed: boolean;
+  readonly token?: { readonly key: TokenKey; readonly token: Secret; readonly remembered: boolean };
+}
+
+const nothing: Offer = { header: undefined, credentialUsed: false };
+
+export function createAuthenticator(parts: {
+  readonly exchanger: Exchanger;
+  readonly clock: Clock;
+  readonly policy: AddressPolicy;
+}): Authenticator {
+  const { exchanger, clock, policy } = parts;
+  const tokens = createTokenCache(clock);
+  const wishes = new Map<string, Wish>();
+
+  function remember(key: string, wish: Wish): void {
+    wishes.delete(key);
+    wishes.set(key, wish);
+    const oldest = wishes.keys().next();
+    if (wishes.size > maxRemembered && !oldest.done) wishes.delete(oldest.value);
+  }
+
+  /** By repository first: some registries want another scope than the one that follows from the path. */
+  function recall(ask: Ask): Wish | undefined {
+    const base = baseOf(ask);
+    const exact = wishes.get(`${base} ${ask.repository}`);
+    if (exact) return exact;
+    const general = wishes.get(base);
+    return general?.scheme === 'bearer' ? { ...general, scopes: ownScopes(ask) } : general;
+  }
+
+  function learn(ask: Ask, wish: Wish): void {
+    const base = baseOf(ask);
+    remember(base, wish);
+    const exact = `${base} ${ask.repository}`;
+    if (wish.scheme === 'bearer' && !sameScopes(wish.scopes, ownScopes(ask))) remember(exact, wish);
+    else wishes.delete(exact);
+  }
+
+  function send(ask: Ask, offer: Offer, signal: AbortSignal): Promise<FinalAnswer> {
+    const { endpoint } = ask;
+    return followRedirects(
+      {
+        method: ask.method,
+        url: ask.url,
+        headers: { accept: ask.accept },
+        ownHeaders: {
+          ...endpointHeaders(endpoint),
+          ...(offer.header === undefined ? {} : { authorization: offer.header }),
+        },
+        maxBytes: ask.maxBytes,
+        tls: endpoint.tls,
+        reach: endpointReach(endpoint, policy),
+        ...(endpoint.dialTimeoutMs === undefined ? {} : { dialTimeoutMs: endpoint.dialTimeoutMs }),
+      },
+      policy,
+      (step) => exchanger.send(step, reasonOf(ask, ask.purpose, offer.credentialUsed), signal),
+    );
+  }
+
+  async function fulfil(ask: Ask, wish: Wish, signal: AbortSignal): Promise<Offer> {
+    const usable = usableCredential(ask.credential);
+    if (wish.scheme === 'basic') {
+      // containerd refuses Basic without both; an empty half is no credential.
+      if (!usable || usable.credential.username === '') return nothing;
+      return { header: basic(usable.credential), credentialUsed: true };
+    }
+    const key: TokenKey = {
+      registry: `${ask.url.protocol}//${ask.url.host}`,
+      realm: wish.realm.href,
+      service: wish.service,
+      scopes: wish.scopes,
+      credential: usable?.id ?? 'anonymous',
+    };
+    const { token, remembered } = await tokens.get(key, signal, (shared) =>
+      askToken(
+        { ...wish, ...(usable ? { credential: usable.credential } : {}) },
+        (exchange) => sendToken(ask, wish, exchange, usable !== undefined, shared),
+        () => clock.now(),
+      ),
+    );
+    return {
+      header: `Bearer ${reveal(token)}`,
+      credentialUsed: usable !== undefined,
+      token: { key, token, remembered },
+    };
+  }
+
+  function sendToken(
+    ask: Ask,
+    wish: Wish & { scheme: 'bearer' },
+    exchange: TokenExchange,
+    credentialUsed: boolean,
+    signal: AbortSignal,
+  ): Promise<HttpAnswer> {
+    const { endpoint, url } = ask;
+    const same = exchange.url.host === url.host && exchange.url.protocol === url.protocol;
+    const { authorization, ...headers } = exchange.headers;
+    const ownHeaders: Record<string, string> = same ? endpointHeaders(endpoint) : {};
+    if (authorization !== undefined) ownHeaders['authorization'] = authorization;
+    else delete ownHeaders['authorization'];
+    const request = {
+      method: exchange.method,
+      url: exchange.url,
+      headers,
+      maxBytes: maxTokenBytes,
+      tls: same ? endpoint.tls : { ...endpoint.tls, client: [] },
+      reach: same ? endpointReach(endpoint, policy) : targetReach(wish.registryIp, policy),
+      ...(exchange.body === undefined ? {} : { body: exchange.body }),
+    };
+    const reason = reasonOf(ask, 'token', credentialUsed);
+    // A redirected POST would carry the password to wherever the redirect leads.
+    if (exchange.method === 'POST') {
+      return exchanger.send({ ...request, headers: { ...headers, ...ownHeaders } }, reason, signal);
+    }
+    return followRedirects({ ...request, ownHeaders }, policy, (step) =>
+      exchanger.send(step, reason, signal),
+    );
+  }
+
+  return {
+    send: async (ask, signal) => {
+      const planned = recall(ask);
+      const first = planned ? await fulfil(ask, planned, signal) : nothing;
+      const answer = await send(ask, first, signal);
+      if (answer.status !== 401 || answer.moved) return { ...answer, credentialUsed: first.credentialUsed };
+      if (first.token) tokens.forget(first.token.key, first.token.token);
+      const wish = wishOf(answer, ask);
+      if (!wish) return { ...answer, credentialUsed: first.credentialUsed };
+      learn(ask, wish);
+      if (!worthAnother(first, wish)) return { ...answer, credentialUsed: first.credentialUsed };
+      const second = await fulfil(ask, wish, signal);
+      if (second.header === undefined) return { ...answer, credentialUsed: first.credentialUsed };
+      const last = await send(ask, second, signal);
+      if (last.status === 401 && second.token) tokens.forget(second.token.key, second.token.token);
+      return { ...last, credentialUsed: second.credentialUsed };
+    },
+    clear: () => {
+      tokens.clear();
+      wishes.clear();
+    },
+  };
+}
+
+/** The best challenge of a 401 that can be answered. */
+function wishOf(answer: FinalAnswer, ask: Ask): Wish | undefined {
+  for (const challenge of parseChallenges(answer.headers['www-authenticate'] ?? [])) {
+    if (challenge.scheme === 'basic') return { scheme: 'basic' };
+    if (challenge.scheme !== 'bearer') continue;
+    const options = tokenOptions(challenge);
+    const verdict = validateRealm(options.realm, {
+      host: ask.url.host,
+      insecure: ask.url.protocol === 'http:',
+    });
+    if (!verdict.ok) throw new InvalidChallenge(verdict.reason);
+    return {
+      scheme: 'bearer',
+      realm: verdict.url,
+      service: options.service,
+      scopes: tokenScopes(
+        [repositoryScope(ask.repository)],
+        options.scopes.filter((scope) => scope !== ''),
+      ),
+      ...(answer.remoteAddress === undefined ? {} : { registryIp: answer.remoteAddress }),
+    };
+  }
+  return undefined;
+}
+
+/** The same offer a second time would be the same answer; a remembered token may have been revoked. */
+function worthAnother(first: Offer, wish: Wish): boolean {
+  if (first.header === undefined) return true;
+  if (wish.scheme === 'basic') return first.token !== undefined;
+  if (!first.token || first.token.remembered) return true;
+  const { key } = first.token;
+  return (
+    !sameScopes(key.scopes, wish.scopes) || key.realm !== wish.realm.href || key.service !== wish.service
+  );
+}
+
+/**
+ * What of a credential can be offered. The kubelet hands a password without user name to containerd, which then asks
+ * anonymously; only containerd's own configuration and our own files mean an identity token by it.
+ */
+function usableCredential(credential: MatchedCredential | undefined): MatchedCredential | undefined {
+  if (!credential || reveal(credential.credential.password) === '') return undefined;
+  const named = credential.credential.username !== '';
+  return named || credential.source === 'containerd' || credential.source === 'registry-toml'
+    ? credential
+    : undefined;
+}
+
+function endpointHeaders(endpoint: Endpoint): Record<string, string> {
+  return Object.fromEntries(endpoint.headers.map(({ name, value }) => [name.toLowerCase(), reveal(value)]));
+}
+
+function reasonOf(ask: Ask, purpose: Attempt['purpose'], credentialUsed: boolean): Reason {
+  const credential = credentialUsed ? ask.credential : undefined;
+  return {
+    purpose,
+    credential: credentialLabel(credential),
+    credentialId: credential?.id ?? 'anonymous',
+    trace: ask.trace,
+  };
+}
+
+function baseOf({ endpoint, url }: Ask): string {
+  return `${url.protocol} ${endpoint.base} ${endpoint.namespace}`;
+}
+
+function ownScopes({ repository }: Ask): string[] {
+  return [repositoryScope(repository)];
+}
+
+function sameScopes(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((scope, index) => scope === other[index]);
+}

@@ -1,0 +1,113 @@
+/**
+ * One HTTP exchange with everything around it that protects the other side: a place at the host's gate, the breaker's leave,
+ * and the trace for `inspect --verbose`.
+ */
+import type { Clock } from '../telemetry/clock.ts';
+import { type Breaker } from './breaker.ts';
+import type { Gate } from './gate.ts';
+import { LeftAlone } from './outcome.ts';
+import type { Attempt } from './question.ts';
+import { shownUrl } from './request-url.ts';
+import { retryAfter } from './retry-after.ts';
+import { TransportError, transportError, type TransportFailure } from './transport-error.ts';
+import type { HttpAnswer, HttpRequest, Transport } from './transport.ts';
+
+/** What an exchange is made for. */
+export interface Reason {
+  readonly purpose: Attempt['purpose'];
+  /** For people. */
+  readonly credential: string;
+  /** Identity of the credential: a rate limit counts for one of them, not for the host. */
+  readonly credentialId: string;
+  readonly trace?: ((attempt: Attempt) => void) | undefined;
+}
+
+export interface Exchanger {
+  /** @throws TransportError, LeftAlone */
+  send(request: HttpRequest, reason: Reason, signal: AbortSignal): Promise<HttpAnswer>;
+}
+
+/** Failures that say nothing about the host's health: our own rules, our own patience, or the size of one answer. */
+const neutral: ReadonlySet<TransportFailure> = new Set<TransportFailure>([
+  'aborted',
+  'refused-address',
+  'too-large',
+  'encoded',
+  'invalid',
+  'not-tls',
+]);
+
+export function createExchanger(parts: {
+  readonly transport: Transport;
+  readonly gate: Gate;
+  readonly breaker: Breaker;
+  readonly clock: Clock;
+}): Exchanger {
+  const { transport, gate, breaker, clock } = parts;
+
+  function askLeave(host: string, personal: string): void {
+    const pause = breaker.wait(host);
+    if (pause > 0) throw new LeftAlone(host, pause, false);
+    const limited = breaker.wait(personal);
+    if (limited === 0) return;
+    breaker.inconclusive(host);
+    throw new LeftAlone(host, limited, true);
+  }
+
+  function judge(answer: HttpAnswer, host: string, personal: string): void {
+    const pause = retryAfter(answer.headers['retry-after']?.[0], clock.now());
+    if (answer.status === 429) {
+      breaker.succeeded(host);
+      if (pause === undefined) breaker.inconclusive(personal);
+      else breaker.pause(personal, pause);
+      return;
+    }
+    breaker.succeeded(personal);
+    if (answer.status < 500) breaker.succeeded(host);
+    else breaker.failed(host);
+    if (answer.status === 503 && pause !== undefined) breaker.pause(host, pause);
+  }
+
+  return {
+    send: async (request, reason, signal) => {
+      const { host } = request.url;
+      const personal = `${host} ${reason.credentialId}`;
+      const leave = await enter(gate, host, signal);
+      const started = clock.monotonic();
+      const trace = (result: { status: number } | { problem: string }): void =>
+        reason.trace?.({
+          method: request.method,
+          url: shownUrl(request.url),
+          purpose: reason.purpose,
+          credential: reason.credential,
+          ...result,
+          durationMs: clock.monotonic() - started,
+        });
+      try {
+        askLeave(host, personal);
+        const answer = await transport.send(request, signal);
+        judge(answer, host, personal);
+        trace({ status: answer.status });
+        return answer;
+      } catch (error) {
+        if (error instanceof LeftAlone) throw error;
+        const failed = transportError(error, host);
+        breaker.inconclusive(personal);
+        if (neutral.has(failed.failure)) breaker.inconclusive(host);
+        else breaker.failed(host);
+        trace({ problem: failed.message });
+        throw failed;
+      } finally {
+        leave();
+      }
+    },
+  };
+}
+
+async function enter(gate: Gate, host: string, signal: AbortSignal): Promise<() => void> {
+  try {
+    return await gate.enter(host, signal);
+  } catch (error) {
+    throw new TransportError('aborted', host, 'given up while waiting for other requests', error);
+  }
+}

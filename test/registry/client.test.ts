@@ -1,0 +1,229 @@
+import t, { type Test } from 'tap';
+import { credential, endpointOf, patience, question, testClient, tracing } from '../support/registry/ask.ts';
+import { helmChart, image, mediaTypes, multiArch, schema1 } from '../support/registry/content.ts';
+import {
+  startTestRegistry,
+  type TestRegistry,
+  type TestRegistryOptions,
+} from '../support/registry/server.ts';
+import { createIssuer } from '../support/registry/tokens.ts';
+
+async function start(t: Test, options: TestRegistryOptions = {}): Promise<TestRegistry> {
+  const registry = await startTestRegistry(options);
+  t.teardown(() => registry.close());
+  return registry;
+}
+
+function client(t: Test, options: Parameters<typeof testClient>[0] = {}) {
+  const made = testClient(options);
+  t.teardown(() => made.close());
+  return made;
+}
+
+const both = [
+  { os: 'linux', architecture: 'amd64' },
+  { os: 'linux', architecture: 'arm64' },
+];
+
+t.test('what is asked of a registry for each kind of content', async (t) => {
+  const registry = await start(t);
+  const cases = [
+    [
+      'index',
+      multiArch(['linux/amd64', 'linux/arm64'], { attestations: true }),
+      both,
+      { 'GET manifests': 1 },
+    ],
+    ['list', multiArch(['linux/amd64', 'linux/arm64'], { flavor: 'docker' }), both, { 'GET manifests': 1 }],
+    [
+      'single',
+      image('linux/arm/v7'),
+      [{ os: 'linux', architecture: 'arm', variant: 'v7' }],
+      { 'GET manifests': 1, 'GET blobs': 1 },
+    ],
+    [
+      'docker single',
+      image('linux/s390x', { flavor: 'docker' }),
+      [{ os: 'linux', architecture: 's390x' }],
+      { 'GET manifests': 1, 'GET blobs': 1 },
+    ],
+    ['schema 1', schema1('ppc64le'), [{ os: 'linux', architecture: 'ppc64le' }], { 'GET manifests': 1 }],
+  ] as const;
+  const asker = client(t);
+  for (const [name, content, platforms, counts] of cases) {
+    registry.clearRequests();
+    registry.push('library/app', 'v1', content);
+    const answer = await asker.ask(question([registry]), patience);
+    t.same(answer.platforms, platforms, name);
+    t.equal(answer.digest, content.digest, name);
+    t.equal(answer.mediaType, content.mediaType, name);
+    t.equal(answer.kind, 'image', name);
+    t.equal(answer.unchanged, false, name);
+    t.equal(answer.credential, undefined, name);
+    t.same(registry.counts(), counts, name);
+  }
+  registry.clearRequests();
+  registry.push('library/app', 'v1', helmChart());
+  const chart = await asker.ask(question([registry]), patience);
+  t.match(chart, { kind: 'artifact', platforms: [], mediaType: mediaTypes.ociManifest });
+  t.same(registry.counts(), { 'GET manifests': 1 });
+  t.match(registry.requests[0]?.headers, {
+    accept: /index\.v1\+json.*\*\/\*$/,
+    'accept-encoding': 'identity',
+  });
+});
+
+t.test('by digest', async (t) => {
+  const registry = await start(t);
+  const content = multiArch(['linux/amd64', 'linux/arm64']);
+  registry.push('library/app', 'v1', content);
+  const answer = await client(t).ask(
+    question([endpointOf(registry, { resolve: false })], { reference: content.digest }),
+    patience,
+  );
+  t.equal(answer.digest, content.digest);
+  t.same(answer.platforms, both);
+});
+
+t.test('a known digest costs one HEAD while it holds', async (t) => {
+  const registry = await start(t);
+  const content = multiArch(['linux/amd64']);
+  registry.push('library/app', 'v1', content);
+  const asker = client(t);
+  const held = await asker.ask(question([registry], { knownDigest: content.digest }), patience);
+  t.match(held, { unchanged: true, digest: content.digest, platforms: [] });
+  t.same(registry.counts(), { 'HEAD manifests': 1 });
+
+  registry.clearRequests();
+  const changed = multiArch(['linux/amd64', 'linux/arm64']);
+  registry.push('library/app', 'v1', changed);
+  const fresh = await asker.ask(question([registry], { knownDigest: content.digest }), patience);
+  t.match(fresh, { unchanged: false, digest: changed.digest, platforms: both });
+  t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
+});
+
+for (const [name, options] of [
+  ['does not know HEAD', { head: false }],
+  ['gives no digest header', { digestHeader: false }],
+] as const) {
+  t.test(`a registry that ${name} is asked by GET and compared`, async (t) => {
+    const registry = await start(t, options);
+    const content = image('linux/amd64');
+    registry.push('library/app', 'v1', content);
+    const answer = await client(t).ask(question([registry], { knownDigest: content.digest }), patience);
+    t.match(answer, { unchanged: true, digest: content.digest });
+    t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'and no config is read');
+  });
+}
+
+t.test('mirror first, then the origin', async (t) => {
+  const [mirror, origin] = [await start(t), await start(t)];
+  const content = image('linux/arm64');
+  const viaMirror = endpointOf(mirror, { namespace: 'docker.io', namespaceParameter: true });
+  origin.push('library/app', 'v1', content);
+  const asker = client(t);
+  const answer = await asker.ask(question([viaMirror, origin]), patience);
+  t.equal(answer.endpoint.host, origin.host);
+  t.equal(mirror.requests[0]?.query.get('ns'), 'docker.io');
+  t.same(mirror.counts(), { 'GET manifests': 1 });
+
+  mirror.push('library/app', 'v1', content, 'docker.io');
+  origin.clearRequests();
+  const again = await asker.ask(question([viaMirror, origin]), patience);
+  t.equal(again.endpoint.host, mirror.host);
+  t.same(origin.counts(), {});
+  t.ok(
+    mirror.requests.every(({ query }) => query.get('ns') === 'docker.io'),
+    'blobs too',
+  );
+});
+
+t.test('a mirror that may not resolve is asked for digests only', async (t) => {
+  const [mirror, origin] = [await start(t), await start(t)];
+  const content = multiArch(['linux/amd64']);
+  for (const registry of [mirror, origin]) registry.push('library/app', 'v1', content);
+  const asker = client(t);
+  const endpoints = [endpointOf(mirror, { resolve: false }), endpointOf(origin)];
+  t.equal((await asker.ask(question(endpoints), patience)).endpoint.host, origin.host);
+  t.same(mirror.counts(), {});
+  const byDigest = question(endpoints, { reference: content.digest });
+  t.equal((await asker.ask(byDigest, patience)).endpoint.host, mirror.host);
+  await t.rejects(asker.ask(question([endpointOf(mirror, { resolve: false })]), patience), {
+    code: 'not-found',
+    where: '',
+  });
+  await t.rejects(asker.ask(question([endpointOf(mirror, { pull: false })]), patience), {
+    code: 'not-found',
+  });
+});
+
+t.test('credentials in order, the first that succeeds, and no anonymous attempt after them', async (t) => {
+  const registry = await start(t, { auth: { kind: 'basic', users: { bea: 'password-b' } } });
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const [ann, bea, cid] = [
+    credential('ann', 'password-a'),
+    credential('bea', 'password-b'),
+    credential('cid', 'password-c'),
+  ];
+  const asker = client(t);
+  const answer = await asker.ask(question([registry], { credentials: [ann, ann, bea, cid] }), patience);
+  t.equal(answer.credential, bea);
+  t.same(
+    registry.requests.map(({ authorization }) => authorization?.user),
+    [undefined, 'ann', 'bea'],
+    'each once, and the second one without asking first what is wanted',
+  );
+
+  registry.clearRequests();
+  const wrong = asker.ask(question([registry], { credentials: [ann, cid] }), patience);
+  await t.rejects(wrong, {
+    code: 'unauthorized',
+    temporary: false,
+    where: registry.host,
+    message: `${registry.host}: 401 for library/app with the credential docker-config registry.test (/var/lib/kubelet/config.json): ask for a new password`,
+  });
+  t.same(
+    registry.requests.map(({ authorization }) => authorization?.user),
+    ['ann', 'cid'],
+  );
+});
+
+t.test('a registry that asks for nothing gets no credential, and the answer is anonymous', async (t) => {
+  const registry = await start(t);
+  registry.push('library/app', 'v1', image('linux/amd64'));
+  const answer = await client(t).ask(
+    question([registry], { credentials: [credential('ann', 'password-a')] }),
+    patience,
+  );
+  t.equal(answer.credential, undefined);
+  t.ok(registry.requests.every(({ headers }) => headers.authorization === undefined));
+});
+
+t.test('an endpoint that accepts no credentials gets none, and is asked once for all of them', async (t) => {
+  const users = { ann: 'password-a', bea: 'password-b' };
+  const mirror = await start(t, { auth: { kind: 'basic', users } });
+  const origin = await start(t, { auth: { kind: 'basic', users: { bea: 'password-b' } } });
+  for (const registry of [mirror, origin]) registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const endpoints = [endpointOf(mirror, { acceptsCredentials: false }), endpointOf(origin)];
+  const credentials = [credential('ann', 'password-a'), credential('bea', 'password-b')];
+  const answer = await client(t).ask(question(endpoints, { credentials }), patience);
+  t.equal(answer.endpoint.host, origin.host);
+  t.equal(answer.credential, credentials[1]);
+  t.same(mirror.counts(), { 'GET manifests': 1 });
+  t.equal(mirror.requests[0]?.headers.authorization, undefined);
+});
+
+t.test('the trace tells each request and no secret', async (t) => {
+  const issuer = createIssuer({ users: { ann: 'password-a' } });
+  const registry = await start(t, { auth: { kind: 'bearer', issuer } });
+  registry.push('library/app', 'v1', image('linux/amd64'));
+  const { trace, lines, attempts } = tracing();
+  const credentials = [credential('ann', 'password-a')];
+  await client(t).ask(question([registry], { credentials, trace }), patience);
+  t.same(lines, ['GET manifest 401', 'POST token 200', 'GET manifest 200', 'GET config 200']);
+  t.equal(attempts[0]?.credential, 'anonymous');
+  t.equal(attempts[1]?.credential, 'docker-config registry.test (/var/lib/kubelet/config.json)');
+  t.equal(attempts[1]?.url, `${registry.url}/token`);
+  t.ok(attempts.every(({ durationMs }) => durationMs >= 0));
+  t.notMatch(JSON.stringify(attempts), /password|token-issuer/);
+});

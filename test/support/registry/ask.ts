@@ -1,0 +1,83 @@
+/** Short ways to put a question to test registries. */
+import type { MatchedCredential } from '../../../src/credentials/credential.ts';
+import { createRegistryClient, type RegistryClientOptions } from '../../../src/registry/client.ts';
+import type { Endpoint } from '../../../src/registry/endpoint.ts';
+import type { Attempt, ManifestQuestion, RegistryClient } from '../../../src/registry/question.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+import type { TestRegistry } from './server.ts';
+
+/** The endpoint that a test registry is; as if configured, unless the changes say otherwise. */
+export function endpointOf(registry: TestRegistry, changes: Partial<Endpoint> = {}): Endpoint {
+  return {
+    base: `${registry.url}/v2`,
+    host: registry.host,
+    namespace: registry.host,
+    namespaceParameter: false,
+    httpFallback: false,
+    resolve: true,
+    pull: true,
+    tls: { ca: registry.ca === '' ? [] : [registry.ca], client: [], skipVerify: false },
+    headers: [],
+    acceptsCredentials: true,
+    origin: 'test',
+    ...changes,
+  };
+}
+
+/** A credential as the docker config of a node would give it. */
+export function credential(
+  username: string,
+  password: string,
+  changes: Partial<MatchedCredential> = {},
+): MatchedCredential {
+  return {
+    credential: { username, password: secret(password) },
+    source: 'docker-config',
+    key: 'registry.test',
+    origin: '/var/lib/kubelet/config.json',
+    id: `${username} ${password.length} ${password.at(-1) ?? ''}`,
+    ...changes,
+  };
+}
+
+/** A question for `library/app:v1` at these registries or endpoints, in this order. */
+export function question(
+  where: readonly (TestRegistry | Endpoint)[],
+  changes: Partial<ManifestQuestion> = {},
+): ManifestQuestion {
+  return {
+    repository: 'library/app',
+    reference: 'v1',
+    endpoints: where.map((place) => ('faults' in place ? endpointOf(place) : place)),
+    credentials: [],
+    ...changes,
+  };
+}
+
+/** A client that knows no proxy and no files of this machine; it gives up on each phase after two seconds. */
+export function testClient(options: RegistryClientOptions = {}): RegistryClient {
+  const ms = 2000;
+  return createRegistryClient({
+    environment: {},
+    hostRoot: '/nonexistent',
+    limits: { dialMs: ms, tlsMs: ms, headerMs: ms, idleMs: ms, totalMs: 2 * ms },
+    ...options,
+  });
+}
+
+/** A signal that never aborts. */
+export const patience = new AbortController().signal;
+
+/** Collects attempts as short lines: `GET manifest 401`. */
+export function tracing(): { trace: (attempt: Attempt) => void; lines: string[]; attempts: Attempt[] } {
+  const attempts: Attempt[] = [];
+  const lines: string[] = [];
+  return {
+    attempts,
+    lines,
+    trace: (attempt) => {
+      attempts.push(attempt);
+      lines.push(`${attempt.method} ${attempt.purpose} ${attempt.status ?? attempt.problem ?? ''}`);
+    },
+  };
+}
