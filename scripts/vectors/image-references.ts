@@ -10,6 +10,7 @@ import {
   parseReference,
   pullReference,
 } from '../../src/images/reference.ts';
+import { createDefaultEndpoints } from '../../src/registry/default-endpoints.ts';
 import type { Handlers } from './handler.ts';
 import { text, texts } from './input.ts';
 
@@ -36,13 +37,14 @@ export const imageReferences: Handlers = {
 
   kubelet_default_tag: (input) => ({ image: applyDefaultTag(text(input, 'image')) }),
 
-  pipeline: (input) => {
+  pipeline: async (input) => {
     const { repository, domain, path, object } = pullReference(parseReference(text(input, 'image')));
+    const [origin] = await createDefaultEndpoints().endpoints(domain);
     return {
       keyringLookup: repository,
       hostsNamespace: domain,
-      defaultHost: domain === 'docker.io' ? 'registry-1.docker.io' : domain,
-      manifestPath: `/v2/${path}/manifests/${object}`,
+      defaultHost: origin?.host,
+      manifestPath: origin && `${new URL(origin.base).pathname}/${path}/manifests/${object}`,
     };
   },
 };
