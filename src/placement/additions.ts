@@ -8,7 +8,7 @@ import { own } from './architecture.ts';
 import { expressionGroups, labelExpressions } from './node-labels.ts';
 import type { OwnParts } from './own-parts.ts';
 import { preferredTerm } from './recorded.ts';
-import { constrainsItself } from './terms.ts';
+import { constrainsItself, lookalikesAmong } from './terms.ts';
 
 /**
  * What the patch adds.
@@ -22,6 +22,7 @@ export function additionsOf(decision: PlacementDecision, parts: OwnParts): Added
   return {
     terms,
     match,
+    lookalikes: lookalikesAmong(parts.terms, { terms, match }),
     made: parts.terms === undefined && (terms.length > 0 || match.length > 0),
     preferred: soft.map(({ architecture, weight }) => preferredTerm(architecture, weight)),
     tolerations: decision.tolerations,

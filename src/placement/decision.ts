@@ -96,6 +96,11 @@ export interface Added {
   readonly terms: readonly (readonly NodeSelectorRequirement[])[];
   /** Expressions ANDed into the required terms that constrain the architecture themselves. */
   readonly match: readonly NodeSelectorRequirement[];
+  /**
+   * Keys of the pod's own terms that look as if we had extended them: they hold by themselves what we add to others.
+   * Without these, a second call would take a person's constraint for ours.
+   */
+  readonly lookalikes: readonly string[];
   /** True where the pod had no required term, so that all of them are ours. */
   readonly made: boolean;
   readonly preferred: readonly PreferredSchedulingTerm[];

@@ -8,6 +8,7 @@ import type { Policy } from '../policy/policy.ts';
 import { byName, isArchitecture, isLabelValue, maxArchitectures, own } from './architecture.ts';
 import { names } from './decision.ts';
 import type { Added, ImageVerdict, PlacementDecision, PlacementInput, Recorded } from './decision.ts';
+import { hashText } from './hash.ts';
 import { architectureIn } from './node-labels.ts';
 import { couldHaveAdded } from './tolerations.ts';
 import { maxImageBytes, printable } from './text.ts';
@@ -26,18 +27,9 @@ const maxItems = 256;
 /** An expression in the record: key and values; the operator is always `In`. */
 type Pair = readonly [string, readonly string[]];
 
-/** A short stand-in for the images decided upon (FNV-1a, 32 bit). It decides nothing about safety, so a clash is harmless. */
+/** A short stand-in for the images decided upon. */
 export function imagesKeyOf(os: string, images: readonly ImageVerdict[]): string {
-  let hash = hashText(0x811c9dc5, os);
-  for (const { image } of images) hash = hashText(hash, image);
-  return (hash >>> 0).toString(36);
-}
-
-function hashText(start: number, text: string): number {
-  let hash = start;
-  for (let index = 0; index < text.length; index += 1)
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  return Math.imul(hash ^ 0x1_0000, 0x01000193);
+  return hashText([os, ...images.map(({ image }) => image)]);
 }
 
 /**
@@ -53,6 +45,7 @@ export function recordText(decision: PlacementDecision, added: Added): string {
     added: {
       ...(added.terms.length === 0 ? {} : { terms: added.terms.map(pairs) }),
       ...(added.match.length === 0 ? {} : { match: pairs(added.match) }),
+      ...(added.lookalikes.length === 0 ? {} : { lookalikes: added.lookalikes }),
       ...(added.made ? { made: true } : {}),
       ...(added.preferred.length === 0 ? {} : { preferred: added.preferred.map(weighted) }),
       ...(added.tolerations.length === 0 ? {} : { tolerations: added.tolerations }),
@@ -109,9 +102,18 @@ export function recordedIn({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy
 }
 
 function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): Added | undefined {
-  const { terms = [], match = [], made = false, preferred = [], tolerations = [], pinned } = content;
+  const {
+    terms = [],
+    match = [],
+    lookalikes = [],
+    made = false,
+    preferred = [],
+    tolerations = [],
+    pinned,
+  } = content;
   if (!isListOf(terms, isPairs, maxArchitectures) || !isPairs(match) || typeof made !== 'boolean')
     return undefined;
+  if (!isListOf(lookalikes, isText, maxItems)) return undefined;
   if (!isListOf(preferred, isWeighted, maxArchitectures)) return undefined;
   if (!isListOf(tolerations, isToleration, maxItems)) return undefined;
   if (pinned !== undefined && !isArchitectureName(pinned)) return undefined;
@@ -121,6 +123,7 @@ function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): 
   return {
     terms: believed ? terms.map(expressions) : [],
     match: believed ? expressions(match) : [],
+    lookalikes,
     made: believed && made,
     preferred: preferred.map(([architecture, weight]) => preferredTerm(architecture, weight)),
     tolerations: tolerations.filter((toleration) => couldHaveAdded(policy, toleration)),

@@ -10,6 +10,7 @@
  */
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../kube/objects.ts';
 import { isArchitectureKey } from './architecture.ts';
+import { hashText } from './hash.ts';
 import type { Added } from './decision.ts';
 
 type Terms = readonly NodeSelectorTerm[] | undefined;
@@ -86,9 +87,10 @@ function extend(term: NodeSelectorTerm, expressions: Expressions): NodeSelectorT
 export function withoutAdded(terms: Terms, added: Added): Terms {
   if (terms === undefined || (added.terms.length === 0 && added.match.length === 0)) return terms;
   const kept: NodeSelectorTerm[] = [];
+  const lookalikes = [...added.lookalikes];
   let previous: { base: NodeSelectorTerm; copy: number } | undefined;
   for (const term of terms) {
-    const found = ownPartOf(term, added);
+    const found = takeLookalike(term, added, lookalikes) ?? ownPartOf(term, added);
     if (found === undefined) {
       previous = undefined;
       kept.push(term);
@@ -104,10 +106,13 @@ export function withoutAdded(terms: Terms, added: Added): Terms {
   return kept.length === 0 && terms.length > 0 ? undefined : kept;
 }
 
-function ownPartOf(
-  term: NodeSelectorTerm,
-  added: Added,
-): { base: NodeSelectorTerm; copy: number } | undefined {
+interface OwnPart {
+  readonly base: NodeSelectorTerm;
+  /** Which of the copies of the pod's term this is. */
+  readonly copy: number;
+}
+
+function ownPartOf(term: NodeSelectorTerm, added: Pick<Added, 'terms' | 'match'>): OwnPart | undefined {
   for (const [copy, expressions] of added.terms.entries()) {
     const base = without(term, expressions);
     if (base && !constrainsItself(base)) return { base, copy };
@@ -115,6 +120,38 @@ function ownPartOf(
   const base = without(term, added.match);
   // Only such a term, or any where nothing else was added, is given `match` alone.
   return base && (added.terms.length === 0 || constrainsItself(base)) ? { base, copy: 0 } : undefined;
+}
+
+function takeLookalike(
+  term: NodeSelectorTerm,
+  { match }: Pick<Added, 'match'>,
+  lookalikes: string[],
+): OwnPart | undefined {
+  if (lookalikes.length === 0) return undefined;
+  const base = match.length === 0 ? term : without(term, match);
+  const index = base ? lookalikes.indexOf(keyOf(base)) : -1;
+  if (base === undefined || index === -1) return undefined;
+  lookalikes.splice(index, 1);
+  return { base, copy: 0 };
+}
+
+/** Keys of the own terms that `withoutAdded` could not tell from those that we extend. */
+export function lookalikesAmong(terms: Terms, added: Pick<Added, 'terms' | 'match'>): readonly string[] {
+  if (terms === undefined || added.terms.length === 0) return [];
+  return terms
+    .filter((term) => constrainsItself(term))
+    .filter((term) => {
+      const part = ownPartOf(extend(term, added.match), added);
+      return part === undefined ? false : !sameTerm(part.base, term);
+    })
+    .map(keyOf);
+}
+
+/** A short stand-in for a term's content. */
+function keyOf({ matchExpressions, matchFields }: NodeSelectorTerm): string {
+  const list = (requirements: Expressions | null | undefined): unknown =>
+    (requirements ?? []).map(({ key, operator, values }) => [key, operator, values ?? []]);
+  return hashText([JSON.stringify([list(matchExpressions), list(matchFields)])]);
 }
 
 /** The term without these expressions, the last occurrence of each; `undefined` where one is missing. */

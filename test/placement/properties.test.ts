@@ -1,0 +1,208 @@
+/** What holds for every pod, judged by an independent model of the scheduler. */
+import assert from 'node:assert/strict';
+import * as fc from 'fast-check';
+import { test } from 'tap';
+import type { NodeSelectorTerm, Pod } from '../../src/kube/objects.ts';
+import { decide } from '../../src/placement/decide.ts';
+import type { PlacementInput } from '../../src/placement/decision.ts';
+import { patchPod } from '../../src/placement/patch.ts';
+import { hostileRecord, inputs, knownImages, nodes, userToleration } from '../support/arbitrary-pods.ts';
+import { factsFrom, place } from '../support/placement-input.ts';
+import { schedulingFaults, selects, termMatches, tolerates } from '../support/scheduler-model.ts';
+
+const runs = { numRuns: 300 };
+const anyRecord = fc.option(hostileRecord, { nil: undefined });
+
+function requiredTerms(pod: Pod): readonly NodeSelectorTerm[] {
+  return (
+    pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
+  );
+}
+
+/** Whether the person who wrote the pod chose the node's architecture, or the node. */
+function chosenByPerson(pod: Pod, node: (typeof nodes)[number]): boolean {
+  const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
+  if (keys.some((key) => Object.hasOwn(pod.spec.nodeSelector ?? {}, key))) return true;
+  return requiredTerms(pod).some(
+    (term) =>
+      termMatches(term, node) &&
+      (term.matchFields?.some(({ operator }) => operator === 'In') ||
+        term.matchExpressions?.some(({ key, operator }) => keys.includes(key) && operator === 'In')),
+  );
+}
+
+test('a pod never gets onto a node that it excluded itself, whatever its annotations say', (t) => {
+  const property = fc.property(inputs(anyRecord), (input) => {
+    const { pod } = place(input);
+    return nodes.every((node) => !selects(pod.spec, node) || selects(input.pod.spec, node));
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.end();
+});
+
+test('a pod never gets onto an architecture that a known image lacks, unless a person chose it', (t) => {
+  const property = fc.property(inputs(anyRecord), (input) => {
+    const { pod, decision } = place(input);
+    if (decision.reasons.some(({ rule }) => rule === 'no-common-architecture-allow')) return true;
+    if (decision.outcome === 'denied' || decision.outcome === 'skipped') return true;
+    return nodes
+      .filter((node) => selects(pod.spec, node) && !chosenByPerson(input.pod, node))
+      .every((node) =>
+        decision.images.every(
+          ({ architectures }) => architectures?.includes(node.labels['kubernetes.io/arch'] ?? '') ?? true,
+        ),
+      );
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.end();
+});
+
+test('a taint that kept the pod away is only tolerated for an architecture that all known images have', (t) => {
+  const property = fc.property(inputs(), (input) => {
+    // `arch Exists` for amd64 tolerates every architecture's taint: that is what such a policy says.
+    fc.pre(!Object.hasOwn(input.policy.architectures, 'amd64'));
+    const { pod, decision } = place(input);
+    return nodes
+      .filter((node) => tolerates(pod.spec.tolerations, node) && !tolerates(input.pod.spec.tolerations, node))
+      .every((node) =>
+        decision.images.every(
+          ({ architectures }) => architectures?.includes(node.labels['kubernetes.io/arch'] ?? '') ?? true,
+        ),
+      );
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.end();
+});
+
+test('applying twice equals applying once', (t) => {
+  const property = fc.property(inputs(anyRecord), (input) => {
+    const once = place(input);
+    const twice = place({ ...input, pod: once.pod });
+    assert.deepEqual(twice.patch, [], 'the second patch is empty');
+    assert.equal(twice.decision.outcome, once.decision.outcome);
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.end();
+});
+
+test('what a person wrote survives', (t) => {
+  const property = fc.property(inputs(anyRecord), (input) => {
+    const { pod } = place(input);
+    const before = input.pod;
+    assert.deepEqual(pod.metadata?.labels, before.metadata?.labels);
+    assert.deepEqual(pod.spec.containers, before.spec.containers);
+    const tolerations = before.spec.tolerations ?? [];
+    assert.deepEqual((pod.spec.tolerations ?? []).slice(0, tolerations.length), tolerations);
+    const texts = requiredTerms(pod).map((term) => JSON.stringify(term.matchExpressions ?? []).slice(0, -1));
+    for (const term of requiredTerms(before)) {
+      const own = JSON.stringify(term.matchExpressions ?? []).slice(0, -1);
+      assert.ok(texts.some((text) => text.startsWith(own)));
+    }
+    const others = (gates: Pod['spec']['schedulingGates']): unknown =>
+      gates?.filter(({ name }) => name === 'x/y') ?? [];
+    assert.deepEqual(others(pod.spec.schedulingGates), others(before.spec.schedulingGates));
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.end();
+});
+
+test('a valid pod stays valid, and the decision is bounded', (t) => {
+  const property = fc.property(inputs(anyRecord), (input) => {
+    const { pod, decision } = place(input);
+    assert.deepEqual(schedulingFaults(pod.spec), schedulingFaults(input.pod.spec));
+    for (const warning of decision.warnings) assert.ok(Buffer.byteLength(warning) <= 256);
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.end();
+});
+
+test('the same input gives the same bytes, and the input is not changed', (t) => {
+  const property = fc.property(inputs(anyRecord), (input) => {
+    const before = JSON.stringify(input.pod);
+    const first = JSON.stringify([decide(input), patchPod(input.pod, decide(input))]);
+    const copy: PlacementInput = { ...input, pod: structuredClone(input.pod) };
+    assert.equal(JSON.stringify([decide(copy), patchPod(copy.pod, decide(copy))]), first);
+    assert.equal(JSON.stringify(input.pod), before);
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.end();
+});
+
+test('what was added is replaced: edits in between end where they would have without the first call', (t) => {
+  interface Edit {
+    readonly name: string;
+    readonly apply: (pod: Pod) => Pod;
+  }
+  const newTerm = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['b'] }] };
+  const edits = fc.oneof(
+    fc.constantFrom('web:1', 'legacy:1', 'sidecar:1', 'new:1', 'artifact:1').map((image): Edit => ({
+      name: `container ${image}`,
+      apply: (pod) => ({
+        ...pod,
+        spec: { ...pod.spec, containers: [...pod.spec.containers, { name: 'added', image }] },
+      }),
+    })),
+    userToleration
+      .filter(({ key }) => key === 'gpu')
+      .map((toleration): Edit => ({
+        name: `toleration ${JSON.stringify(toleration)}`,
+        apply: (pod) => ({
+          ...pod,
+          spec: { ...pod.spec, tolerations: [...(pod.spec.tolerations ?? []), toleration] },
+        }),
+      })),
+    fc.constant<Edit>({
+      name: 'term in front',
+      apply: (pod) => ({
+        ...pod,
+        spec: {
+          ...pod.spec,
+          affinity: {
+            ...pod.spec.affinity,
+            nodeAffinity: {
+              ...pod.spec.affinity?.nodeAffinity,
+              requiredDuringSchedulingIgnoredDuringExecution: {
+                nodeSelectorTerms: [newTerm, ...requiredTerms(pod)],
+              },
+            },
+          },
+        },
+      }),
+    }),
+    fc.constantFrom('a', 'b').map((zone): Edit => ({
+      name: `label zone=${zone}`,
+      apply: (pod) => ({ ...pod, metadata: { ...pod.metadata, labels: { ...pod.metadata?.labels, zone } } }),
+    })),
+  );
+  const property = fc.property(inputs(), edits, fc.boolean(), (input, edit, learned) => {
+    const first = place(input);
+    // A refused pod never comes back.
+    fc.pre(first.decision.outcome !== 'denied');
+    const later = learned
+      ? factsFrom({ ...knownImages, 'new:1': 'amd64 arm64', 'missing:1': 'arm64 amd64' })
+      : input.facts;
+    const edited = place({ ...input, pod: edit.apply(first.pod), facts: later });
+    const direct = place({ ...input, pod: edit.apply(input.pod), facts: later });
+    fc.pre(direct.decision.outcome !== 'denied');
+    assert.deepEqual(scheduling(edited.pod), scheduling(direct.pod), edit.name);
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.end();
+});
+
+/** What the scheduler sees, regardless of the order of tolerations and preferences, and of empty containers for lists. */
+function scheduling(pod: Pod): unknown {
+  const affinity = pod.spec.affinity?.nodeAffinity;
+  return {
+    nodeSelector: pod.spec.nodeSelector ?? {},
+    required: affinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms?.map(
+      ({ matchExpressions = [], matchFields = [] }) => ({ matchExpressions, matchFields }),
+    ),
+    preferred: (affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [])
+      .map((term) => JSON.stringify(term))
+      .sort(),
+    tolerations: (pod.spec.tolerations ?? []).map((toleration) => JSON.stringify(toleration)).sort(),
+    gates: (pod.spec.schedulingGates ?? []).map(({ name }) => name).sort(),
+    record: pod.metadata?.annotations?.['arch.example/decision'],
+  };
+}
