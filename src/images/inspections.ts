@@ -1,0 +1,208 @@
+/**
+ * Asking the inspector, and what becomes of its answer. One question at a time is under way for an image and a scope; its
+ * answer is kept (or its failure remembered) once, whoever waits for it.
+ *
+ * What ends old facts is a registry that says the image is not there. Every other failure leaves them, and they answer,
+ * marked stale: pods whose image is on their node start even while its registry refuses or is away.
+ */
+import type { Attempt } from '../registry/question.ts';
+import type { Clock } from '../telemetry/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Entry } from './entry.ts';
+import type { Failures } from './failures.ts';
+import type { FactsErrorCode, ImageFacts, ImageQuestion, Inspector } from './facts.ts';
+import { createFlights, FlightTimeout, unlessAborted } from './flights.ts';
+import { confirmedAt, type FreshnessSettings } from './freshness.ts';
+import { scopedKey, sharedScope, within, type Scope } from './key.ts';
+import type { FactsMetrics } from './metrics.ts';
+import type { FactsStore } from './store.ts';
+import type { StartTimer } from './timer.ts';
+import type { Viewer } from './view.ts';
+
+/** More questions than this at once are refused; each holds some kilobytes and most would run into their time limit. */
+const maxFlights = 4096;
+
+/** Revalidations give way to questions that somebody waits for; one that finds no room is started by a later answer. */
+const maxRevalidations = 64;
+
+/** An agent may answer a revalidation from its own memory with facts as old as ours; asking again at once would not help. */
+const revalidationPauseMs = 1000;
+
+export interface Inspections {
+  /**
+   * Asks, or joins who asks already.
+   * @param key of the image, without scope
+   * @param known old facts to compare with, and to answer with where asking fails
+   */
+  ask(
+    question: ImageQuestion,
+    key: string,
+    scope: Scope,
+    known: Entry | undefined,
+    trace?: (attempt: Attempt) => void,
+  ): Promise<ImageFacts>;
+  /** Confirms facts behind an answer; does nothing where that is under way, or was tried a moment ago. */
+  revalidate(question: ImageQuestion, key: string, entry: Entry): void;
+  /** Keeps facts that are newer than what is there. */
+  keep(key: string, scope: Scope, facts: ImageFacts): void;
+  close(): Promise<void>;
+}
+
+export interface InspectionsParts {
+  readonly inspector: Inspector;
+  readonly store: FactsStore;
+  readonly failures: Failures;
+  readonly viewer: Viewer;
+  readonly freshness: FreshnessSettings;
+  readonly inspectTimeoutMs: number;
+  readonly clock: Clock;
+  readonly startTimer: StartTimer;
+  readonly log: Log;
+  readonly metrics: FactsMetrics;
+  /** Told when shared facts were added, changed or taken away. */
+  readonly onChange: () => void;
+}
+
+export function createInspections(parts: InspectionsParts): Inspections {
+  const { inspector, store, failures, viewer, freshness, clock, log, metrics } = parts;
+  const flights = createFlights<ImageFacts>(parts.inspectTimeoutMs, parts.startTimer);
+  let closed = false;
+
+  function fly(
+    question: ImageQuestion,
+    key: string,
+    scope: Scope,
+    known: Entry | undefined,
+    trace: ((attempt: Attempt) => void) | undefined,
+  ): Promise<ImageFacts> {
+    const flightKey = scopedKey(key, scope);
+    return flights.join(flightKey, async (signal) => {
+      const facts = await inspect(question, known, trace, signal);
+      return closed ? facts : settle(question, key, scope, known, facts);
+    });
+  }
+
+  async function inspect(
+    question: ImageQuestion,
+    known: Entry | undefined,
+    trace: ((attempt: Attempt) => void) | undefined,
+    signal: AbortSignal,
+  ): Promise<ImageFacts> {
+    const byDigest = question.reference.digest !== undefined;
+    try {
+      return await unlessAborted(
+        inspector.inspect(question, {
+          signal,
+          ...(known && { known: viewer.facts(known, question.image, byDigest, false) }),
+          ...(trace && { trace }),
+        }),
+        signal,
+      );
+    } catch (error) {
+      if (error instanceof FlightTimeout) return failed(question, 'timeout', error.message);
+      if (closed) return failed(question, 'unavailable', 'the program is ending');
+      // An inspector answers with an error and does not throw one: this is a fault of ours.
+      log.error({ err: error, image: question.image }, 'inspecting an image failed unexpectedly');
+      return failed(question, 'unavailable', 'inspecting the image failed unexpectedly; the log says why');
+    }
+  }
+
+  function settle(
+    question: ImageQuestion,
+    key: string,
+    scope: Scope,
+    known: Entry | undefined,
+    facts: ImageFacts,
+  ): ImageFacts {
+    const failureKey = scopedKey(key, scope);
+    if (isKnowledge(facts)) {
+      if (facts.stale) failures.note(failureKey, staleAnswer, clock.monotonic());
+      else failures.forget(failureKey);
+      keep(key, scope, facts);
+      return facts;
+    }
+    const error = facts.error ?? { code: 'not-an-image', message: 'the answer names no digest' };
+    metrics.failure(error.code);
+    failures.note(failureKey, error, clock.monotonic());
+    if (known === undefined) return facts;
+    if (error.code !== 'not-found')
+      return viewer.facts(known, question.image, question.reference.digest !== undefined, true);
+    if (known.scope === scope) {
+      store.remove(known);
+      if (scope === sharedScope) parts.onChange();
+    }
+    return facts;
+  }
+
+  function keep(key: string, scope: Scope, facts: ImageFacts): void {
+    if (!isKnowledge(facts) || facts.source === 'override') return;
+    const keptScope = facts.credentialSource === 'pull-secret' ? scope : sharedScope;
+    if (facts.credentialSource === 'pull-secret' && scope === sharedScope) return;
+    const byDigest = key.includes('@');
+    if (byDigest && !key.endsWith(`@${facts.digest}`)) {
+      log.warn(
+        { image: facts.image, digest: facts.digest },
+        'facts of another digest than asked for left out',
+      );
+      return;
+    }
+    const confirmed = whenConfirmed(facts, byDigest);
+    const present = store.get(key, keptScope);
+    if (present && confirmed <= present.confirmedAt) return;
+    store.put(key, keptScope, facts, confirmed);
+    if (keptScope === sharedScope) parts.onChange();
+  }
+
+  /** In monotonic time. Facts that come straight from a registry were confirmed now, whatever the clock of who asked it says. */
+  function whenConfirmed(facts: ImageFacts, byDigest: boolean): number {
+    if (facts.source === 'registry') return clock.monotonic();
+    const now = clock.now();
+    const confirmed = confirmedAt(Date.parse(facts.freshUntil), now, byDigest, freshness);
+    return clock.monotonic() - (now - confirmed);
+  }
+
+  return {
+    ask: async (question, key, scope, known, trace) => {
+      if (flights.size >= maxFlights && !flights.has(scopedKey(key, scope))) {
+        return failed(question, 'unavailable', 'too many images are being inspected at once');
+      }
+      if (flights.has(scopedKey(key, scope))) metrics.joined.inc();
+      else metrics.asked.inc();
+      return fly(question, key, scope, known, trace);
+    },
+    revalidate: (question, key, entry) => {
+      const now = clock.monotonic();
+      if (closed || now < entry.pausedUntil) return;
+      if (flights.size >= maxRevalidations || flights.has(scopedKey(key, entry.scope))) return;
+      entry.pausedUntil = now + revalidationPauseMs;
+      metrics.revalidated.inc();
+      const pullCredentials = within(question.pullCredentials, entry.scope);
+      void fly({ ...question, pullCredentials }, key, entry.scope, entry, undefined);
+    },
+    keep,
+    close: () => {
+      closed = true;
+      return flights.close(new Error('the program is ending'));
+    },
+  };
+
+  function failed(question: ImageQuestion, code: FactsErrorCode, message: string): ImageFacts {
+    return {
+      image: question.image,
+      platforms: [],
+      source: 'registry',
+      credentialSource: 'anonymous',
+      endpoint: '',
+      freshUntil: new Date(clock.now()).toISOString(),
+      stale: false,
+      error: { code, message },
+    };
+  }
+}
+
+const staleAnswer = { code: 'unavailable', message: 'the registry fails; older facts were given' } as const;
+
+/** Facts to be kept: an image's, or that a digest is no image. Both hold as long as the digest does. */
+function isKnowledge(facts: ImageFacts): facts is ImageFacts & { readonly digest: string } {
+  return facts.digest !== undefined && (facts.error === undefined || facts.error.code === 'not-an-image');
+}

@@ -1,0 +1,98 @@
+/**
+ * Entries by key in the order of their last use, each with a size. A doubly linked list through the entries themselves, so that
+ * using an entry moves two pointers and allocates nothing.
+ */
+
+/** What the list needs in each entry. It owns `listed`, `newer` and `older`. */
+export interface Linked<Entry> {
+  readonly key: string;
+  readonly bytes: number;
+  /** Whether the entry is in the list. */
+  listed: boolean;
+  newer: Entry | undefined;
+  older: Entry | undefined;
+}
+
+export interface Lru<Entry> {
+  get(key: string): Entry | undefined;
+  /** Puts an entry in as the one used last; one with the same key is taken out first. */
+  put(entry: Entry): void;
+  /** Marks an entry as the one used last; does nothing for one that is not in the list. */
+  touch(entry: Entry): void;
+  /** Takes an entry out; does nothing for one that is not in the list. */
+  remove(entry: Entry): void;
+  oldest(): Entry | undefined;
+  /** All entries, from the one not used for longest to the one used last. */
+  entries(): Entry[];
+  readonly size: number;
+  /** Sum of the entries' sizes. */
+  readonly bytes: number;
+}
+
+/**
+ * Makes an empty list.
+ * @param onRemove told of every entry that leaves, whatever the reason
+ */
+export function createLru<Entry extends Linked<Entry>>(
+  onRemove: (entry: Entry) => void = () => {},
+): Lru<Entry> {
+  const byKey = new Map<string, Entry>();
+  let oldest: Entry | undefined;
+  let newest: Entry | undefined;
+  let bytes = 0;
+
+  function unlink(entry: Entry): void {
+    if (entry.newer) entry.newer.older = entry.older;
+    else newest = entry.older;
+    if (entry.older) entry.older.newer = entry.newer;
+    else oldest = entry.newer;
+    entry.newer = undefined;
+    entry.older = undefined;
+    entry.listed = false;
+  }
+
+  function linkNewest(entry: Entry): void {
+    entry.older = newest;
+    if (newest) newest.newer = entry;
+    else oldest = entry;
+    newest = entry;
+    entry.listed = true;
+  }
+
+  function remove(entry: Entry): void {
+    if (!entry.listed) return;
+    byKey.delete(entry.key);
+    unlink(entry);
+    bytes -= entry.bytes;
+    onRemove(entry);
+  }
+
+  return {
+    get: (key) => byKey.get(key),
+    put: (entry) => {
+      const previous = byKey.get(entry.key);
+      if (previous) remove(previous);
+      byKey.set(entry.key, entry);
+      linkNewest(entry);
+      bytes += entry.bytes;
+    },
+    touch: (entry) => {
+      if (entry === newest || !entry.listed) return;
+      unlink(entry);
+      linkNewest(entry);
+    },
+    remove,
+    oldest: () => oldest,
+    entries: () => {
+      const all: Entry[] = [];
+      for (let entry = oldest; entry; entry = entry.newer) all.push(entry);
+      return all;
+    },
+    get size() {
+      return byKey.size;
+    },
+    get bytes() {
+      return bytes;
+    },
+  };
+}

@@ -1,0 +1,26 @@
+import t from 'tap';
+import { scopedKey, scopeOf, sharedScope, within } from '../../src/images/key.ts';
+import { pullCredential } from './support.ts';
+
+const [a, b, c] = [pullCredential('a'), pullCredential('b'), pullCredential('c')];
+
+t.test('the identity of presented credentials', async (t) => {
+  t.equal(scopeOf([]), sharedScope);
+  t.equal(scopeOf([a]), 'a', 'one credential is its own identity');
+  t.equal(scopeOf([b, a]), scopeOf([a, b]), 'order does not count');
+  t.equal(scopeOf([a, b, a]), scopeOf([a, b]), 'nor does presenting one twice');
+  t.equal(scopeOf([a, a]), 'a');
+  t.not(scopeOf([a, b]), scopeOf([a]));
+  t.not(scopeOf([a, b]), scopeOf([a, b, c]));
+});
+
+t.test('keys differ by scope', async (t) => {
+  t.equal(scopedKey('docker.io/library/nginx:1', sharedScope), 'docker.io/library/nginx:1');
+  t.not(scopedKey('docker.io/library/nginx:1', 'a'), scopedKey('docker.io/library/nginx:1', 'b'));
+});
+
+t.test('the presented credentials that belong to a scope', async (t) => {
+  t.same(within([a, b, c], sharedScope), []);
+  t.same(within([a, b, c], 'b'), [b]);
+  t.same(within([c, b, a], scopeOf([a, c])), [c, a], 'in the order in which they are presented');
+});
