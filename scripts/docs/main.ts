@@ -1,0 +1,55 @@
+/**
+ * The reference pages in `docs/` that are made from the program: `npm run docs` writes them, `npm run docs:check` fails
+ * where one is not what it would write.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { commandLinePage } from './command-line.ts';
+import { configurationPage } from './configuration.ts';
+import { metricsPage } from './metrics.ts';
+
+/** The first line of each page, for who is about to edit it. */
+const notice = '<!-- Made by `npm run docs`; edit what it is made from instead. -->\n\n';
+
+/** Every page by its path from the root of the repository. */
+export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
+  'docs/command-line.md': commandLinePage,
+  'docs/configuration.md': configurationPage,
+  'docs/metrics.md': metricsPage,
+};
+
+/**
+ * Compares the pages with what they should be, or writes them.
+ * @param root directory that the paths start from
+ * @returns a line for each page that differs or was written
+ */
+export async function run(root: URL, mode: 'write' | 'check'): Promise<string[]> {
+  const lines: string[] = [];
+  for (const [path, make] of Object.entries(pages)) {
+    const file = new URL(path, root);
+    const expected = notice + (await make());
+    const found = await readFile(file, 'utf8').catch(() => undefined);
+    if (found === expected) continue;
+    if (mode === 'write') await writeFile(file, expected);
+    lines.push(mode === 'write' ? `${path} written` : `${path}: ${firstDifference(found, expected)}`);
+  }
+  return lines;
+}
+
+function firstDifference(found: string | undefined, expected: string): string {
+  if (found === undefined) return 'is missing';
+  const before = found.split('\n');
+  const after = expected.split('\n');
+  const index = after.findIndex((line, at) => line !== before[at]);
+  const at = index < 0 ? after.length : index;
+  return `line ${at + 1} is ${JSON.stringify(before[at] ?? '')}, should be ${JSON.stringify(after[at] ?? '')}`;
+}
+
+if (import.meta.main) {
+  const mode = process.argv.includes('--check') ? 'check' : 'write';
+  const lines = await run(new URL('../../', import.meta.url), mode);
+  for (const line of lines) process.stdout.write(`${line}\n`);
+  if (mode === 'check' && lines.length > 0) {
+    process.stdout.write('run `npm run docs` and commit what it writes\n');
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,43 @@
+/** The page `docs/metrics.md`, made from the descriptions that the endpoints serve. */
+import { agentMetrics } from '../../daemon/metrics.ts';
+import { fleetMetrics } from '../../src/fleet/metrics.ts';
+import { factsMetricSpecs } from '../../src/images/metrics.ts';
+import { policyMetrics } from '../../src/policy/metrics.ts';
+import { servingMetrics } from '../../src/serving/metrics.ts';
+import type { MetricSpec } from '../../src/telemetry/metrics.ts';
+import { buildInfoExample, processMetrics } from '../../src/telemetry/process.ts';
+import { webhookMetrics } from '../../src/webhook/metrics.ts';
+import { code, table } from './markdown.ts';
+
+/** Every metric of the program. A room with metrics of its own has a line here. */
+export const metricGroups: readonly { readonly title: string; readonly metrics: readonly MetricSpec[] }[] = [
+  { title: 'Webhook', metrics: webhookMetrics },
+  { title: 'Agent', metrics: agentMetrics },
+  { title: 'Questions to agents', metrics: fleetMetrics },
+  { title: 'Image facts', metrics: Object.values(factsMetricSpecs) },
+  { title: 'Servers and certificates', metrics: servingMetrics },
+  { title: 'Configuration', metrics: policyMetrics },
+  { title: 'Process', metrics: [buildInfoExample, ...processMetrics] },
+];
+
+const introduction = `# Metrics
+
+Served at \`/metrics\` on \`metricsListen\`, in the Prometheus text format. Every value that a label can have is listed here
+and there from the start with 0; anything else would be counted as \`other\`.
+`;
+
+/** Makes the page. */
+export function metricsPage(): string {
+  const groups = metricGroups.map(({ title, metrics }) => {
+    const rows = metrics.map(({ name, type, help, labels = {} }) => [
+      code(name),
+      type,
+      help,
+      Object.entries(labels)
+        .map(([label, values]) => `${code(label)}: ${values.join(', ')}`)
+        .join('; '),
+    ]);
+    return `## ${title}\n\n${table(['Name', 'Type', 'Meaning', 'Labels'], rows)}\n`;
+  });
+  return [introduction, ...groups].join('\n');
+}

@@ -1,0 +1,116 @@
+import { existsSync } from 'node:fs';
+import t from 'tap';
+import { brokenRule, findCycle } from './rooms.ts';
+import { importsOf, root, sources, type Source } from './sources.ts';
+
+/** The longest that a file may be. */
+const maxLines = 300;
+
+const all = sources();
+
+t.test('imports point one way', async (t) => {
+  t.ok(all.length > 10, 'there are sources');
+  for (const { path, imports } of all) {
+    const broken = imports.flatMap((found) => {
+      const rule = brokenRule(path, found);
+      return rule === undefined ? [] : [`${path} imports ${found.target}: ${rule}`];
+    });
+    t.same(broken, [], path);
+  }
+});
+
+t.test('rooms form no circle', async (t) => {
+  t.equal(findCycle(all)?.join(' → '), undefined);
+});
+
+t.test('every import of a file leads to one', async (t) => {
+  for (const { path, imports } of all) {
+    for (const { target } of imports) {
+      if (target.includes('/') && /\.[jt]s$/.test(target))
+        t.ok(existsSync(`${root}${target}`), `${path}: ${target}`);
+    }
+  }
+});
+
+t.test(`no file is longer than ${maxLines} lines`, async (t) => {
+  for (const { path, lines } of all) t.ok(lines <= maxLines, `${path} has ${lines} lines`);
+});
+
+t.test('the rules catch what they are for', async (t) => {
+  const cases: [string, string, boolean, RegExp | undefined][] = [
+    ['src/webhook/mutate.ts', 'src/placement/decide.ts', false, undefined],
+    ['src/webhook/mutate.ts', 'src/fleet/fleet.ts', false, undefined],
+    ['src/webhook/mutate.ts', 'src/controller/gates.ts', false, /webhook may import/],
+    ['src/webhook/mutate.ts', 'cmd/flags.ts', true, /webhook may import/],
+    ['src/fleet/fleet.ts', 'src/webhook/mutate.ts', false, /fleet may import images, policy/],
+    ['src/images/memory.ts', 'src/registry/client.ts', false, undefined],
+    ['src/images/memory.ts', 'src/policy/policy.ts', true, /images may import registry, credentials/],
+    ['src/credentials/keyring.ts', 'src/registry/client.ts', false, /credentials may import none/],
+    ['src/credentials/keyring.ts', 'src/files/live.ts', false, undefined],
+    ['src/placement/decide.ts', 'src/policy/policy.ts', true, undefined],
+    ['src/placement/decide.ts', 'src/policy/policy.ts', false, /only types/],
+    ['src/placement/decide.ts', 'src/kube/objects.ts', false, /only types/],
+    ['src/placement/decide.ts', 'src/placement/patch.ts', false, undefined],
+    ['src/kube/client.ts', 'src/images/facts.ts', true, /kube may import telemetry, files, serving/],
+    ['src/telemetry/log.ts', 'src/files/live.ts', false, /telemetry may import nothing/],
+    ['src/files/live.ts', 'src/telemetry/log.ts', false, undefined],
+    ['daemon/agent.ts', 'src/images/memory.ts', false, undefined],
+    ['daemon/agent.ts', 'src/webhook/mutate.ts', false, /daemon may import/],
+    ['cmd/agent.ts', 'daemon/agent.ts', false, undefined],
+    ['src/surprise/x.ts', 'src/images/facts.ts', false, /no room of the layout/],
+    ['cmd/agent.ts', 'src/surprise/x.ts', false, /no room of the layout/],
+    ['cmd/agent.ts', 'test/support/certificates.ts', false, /nothing from outside/],
+    ['cmd/agent.ts', 'node:fs', false, undefined],
+    ['cmd/agent.ts', 'koa', false, undefined],
+  ];
+  for (const [from, target, typeOnly, rule] of cases) {
+    const broken = brokenRule(from, { target, typeOnly });
+    if (rule) t.match(broken, rule, `${from} → ${target}`);
+    else t.equal(broken, undefined, `${from} → ${target}`);
+  }
+});
+
+t.test('imports are read as they are written', async (t) => {
+  const text = `import { a } from './a.ts';
+import type { B } from '../other/b.ts';
+import { type C, type D } from './c.ts';
+import { type E, f } from './e.ts';
+import {
+  g,
+  h,
+} from "./g.ts";
+import './side.ts';
+export { i } from './i.ts';
+export type { J } from './j.ts';
+export const from = 'x';
+const later = () => import('./later.ts');
+`;
+  t.same(importsOf('src/room/file.ts', text), [
+    { target: 'src/room/a.ts', typeOnly: false },
+    { target: 'src/other/b.ts', typeOnly: true },
+    { target: 'src/room/c.ts', typeOnly: true },
+    { target: 'src/room/e.ts', typeOnly: false },
+    { target: 'src/room/g.ts', typeOnly: false },
+    { target: 'src/room/side.ts', typeOnly: false },
+    { target: 'src/room/i.ts', typeOnly: false },
+    { target: 'src/room/j.ts', typeOnly: true },
+    { target: 'src/room/later.ts', typeOnly: false },
+  ]);
+});
+
+t.test('a circle is found and named', async (t) => {
+  const source = (path: string, target: string, typeOnly = false): Source => ({
+    path,
+    lines: 1,
+    imports: [{ target, typeOnly }],
+  });
+  const there = source('src/a/x.ts', 'src/b/y.ts');
+  t.same(findCycle([there, source('src/b/y.ts', 'src/c/z.ts'), source('src/c/z.ts', 'src/a/x.ts')]), [
+    'a',
+    'b',
+    'c',
+    'a',
+  ]);
+  t.equal(findCycle([there, source('src/b/y.ts', 'src/a/x.ts', true)]), undefined);
+  t.equal(findCycle([there, source('src/b/y.ts', 'src/b/z.ts')]), undefined);
+});

@@ -1,0 +1,87 @@
+/** The rooms of the program and which may import which. */
+import type { Import, Source } from './sources.ts';
+
+/** Rooms that know nothing of the domain; each may import those before it in this list, and everybody may import them. */
+const plain = ['telemetry', 'files', 'serving', 'kube'];
+
+/**
+ * Rooms that each room may import besides the plain ones and itself. `cmd → webhook, controller, daemon → fleet →
+ * images, policy → registry → credentials`: what is farther to the right may be imported by all on the left of it.
+ */
+const chain: readonly (readonly string[])[] = [
+  ['cmd'],
+  ['webhook', 'controller', 'daemon'],
+  ['placement', 'fleet'],
+  ['images', 'policy'],
+  ['registry'],
+  ['credentials'],
+];
+
+/** The room of a file: `cmd`, `daemon`, or the folder in `src/`. */
+export function roomOf(path: string): string {
+  const [top = '', second = ''] = path.split('/');
+  return top === 'src' ? second : top;
+}
+
+/** Says which rule an import breaks; undefined where it breaks none. */
+export function brokenRule(from: string, { target, typeOnly }: Import): string | undefined {
+  if (!/^(?:cmd|src|daemon)\//.test(target)) {
+    return /^(?:test|bench|scripts|examples)\//.test(target)
+      ? 'the program imports nothing from outside of it'
+      : undefined;
+  }
+  const room = roomOf(from);
+  const other = roomOf(target);
+  if (room === other) return undefined;
+  if (room === 'placement') return typeOnly ? undefined : 'placement imports only types from elsewhere';
+  if (plain.includes(room)) {
+    return plain.indexOf(other) >= 0 && plain.indexOf(other) < plain.indexOf(room)
+      ? undefined
+      : `${room} may import ${plain.slice(0, plain.indexOf(room)).join(', ') || 'nothing'}`;
+  }
+  if (plain.includes(other)) return undefined;
+  const place = placeOf(room);
+  const otherPlace = placeOf(other);
+  if (place === undefined) return `${room} is no room of the layout`;
+  if (otherPlace === undefined) return `${other} is no room of the layout`;
+  if (otherPlace > place) return undefined;
+  return `${room} may import ${
+    chain
+      .slice(place + 1)
+      .flat()
+      .join(', ') || 'none of the rooms in the chain'
+  }`;
+}
+
+function placeOf(room: string): number | undefined {
+  const place = chain.findIndex((rooms) => rooms.includes(room));
+  return place < 0 ? undefined : place;
+}
+
+/** Finds a circle of rooms that import each other's values, if there is one. */
+export function findCycle(sources: readonly Source[]): string[] | undefined {
+  const edges = new Map<string, Set<string>>();
+  for (const { path, imports } of sources) {
+    const room = roomOf(path);
+    for (const { target, typeOnly } of imports) {
+      if (typeOnly || !/^(?:cmd|src|daemon)\//.test(target) || roomOf(target) === room) continue;
+      edges.set(room, (edges.get(room) ?? new Set()).add(roomOf(target)));
+    }
+  }
+  const done = new Set<string>();
+  function visit(room: string, above: readonly string[]): string[] | undefined {
+    if (above.includes(room)) return [...above.slice(above.indexOf(room)), room];
+    if (done.has(room)) return undefined;
+    for (const next of edges.get(room) ?? []) {
+      const cycle = visit(next, [...above, room]);
+      if (cycle) return cycle;
+    }
+    done.add(room);
+    return undefined;
+  }
+  for (const room of edges.keys()) {
+    const cycle = visit(room, []);
+    if (cycle) return cycle;
+  }
+  return undefined;
+}
