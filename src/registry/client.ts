@@ -23,7 +23,7 @@ import { createGate } from './gate.ts';
 import { isUnreachable, rankOf, registryError } from './outcome.ts';
 import type { Environment } from './proxy.ts';
 import { RegistryError, type ManifestQuestion, type RegistryClient } from './question.ts';
-import type { AddressPolicy } from './reach.ts';
+import type { AddressPolicy, Resolve } from './reach.ts';
 import { createTransport, type TransportLimits } from './transport.ts';
 import { createTrust } from './trust.ts';
 
@@ -42,6 +42,8 @@ export interface RegistryClientOptions {
   /** Requests to one host at a time. */
   readonly perHost?: number;
   readonly breaker?: BreakerOptions;
+  /** How names are resolved; by the system where it is left out. */
+  readonly resolve?: Resolve;
 }
 
 /** Makes a client. It holds connections and tokens until `close`. */
@@ -60,6 +62,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
     clock,
     trust,
     ...(options.limits === undefined ? {} : { limits: options.limits }),
+    ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
   });
   const exchanger = createExchanger({
     transport,

@@ -10,7 +10,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { reveal } from '../telemetry/secret.ts';
 import type { EndpointTls } from './endpoint.ts';
 import type { Proxy } from './proxy.ts';
-import { checkedLookup, type Reach } from './reach.ts';
+import { checkedLookup, type Reach, type Resolve } from './reach.ts';
 import { TransportError } from './transport-error.ts';
 import type { Roots } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
@@ -38,7 +38,8 @@ export interface Connections {
   close(): void;
 }
 
-export function createConnections(): Connections {
+/** @param resolve how names are resolved; by the system where it is left out */
+export function createConnections(resolve?: Resolve): Connections {
   const pools = new Map<string, HttpAgent>();
 
   function trim(): void {
@@ -60,7 +61,7 @@ export function createConnections(): Connections {
         return existing;
       }
       trim();
-      const made = makeAgent(needs);
+      const made = makeAgent(needs, resolve);
       pools.set(id, made);
       return made;
     },
@@ -85,13 +86,14 @@ function poolId({ secure, tls, reach, proxy, roots }: ConnectionNeeds): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64');
 }
 
-function makeAgent(needs: ConnectionNeeds): HttpAgent {
+function makeAgent(needs: ConnectionNeeds, resolve: Resolve | undefined): HttpAgent {
+  const lookup = checkedLookup(needs.reach, resolve);
   const keep = { keepAlive: true, maxFreeSockets: maxIdlePerHost, timeout: needs.idleMs };
   if (!needs.secure) {
-    return new HttpAgent({ ...keep, ...(needs.proxy ? {} : { lookup: checkedLookup(needs.reach) }) });
+    return new HttpAgent({ ...keep, ...(needs.proxy ? {} : { lookup }) });
   }
   const tls = { secureContext: secureContext(needs), rejectUnauthorized: !needs.tls.skipVerify };
-  if (!needs.proxy) return new HttpsAgent({ ...keep, ...tls, lookup: checkedLookup(needs.reach) });
+  if (!needs.proxy) return new HttpsAgent({ ...keep, ...tls, lookup });
   return tunnelAgent(new HttpsAgent(keep), needs.proxy, needs, tls);
 }
 

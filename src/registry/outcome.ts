@@ -110,6 +110,7 @@ export function registryError(error: unknown, about: Circumstances, now: number)
   }
   if (error instanceof InvalidChallenge || error instanceof InvalidTokenResponse) {
     return new RegistryError('unavailable', about.host, `${prefix}: no token: ${error.message}`, {
+      temporary: error instanceof InvalidTokenResponse,
       cause: error,
     });
   }

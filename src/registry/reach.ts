@@ -8,7 +8,7 @@
  * - A realm or redirect may be as near as the registry itself was: see `isForbiddenAddress`.
  * - Ports that only a node's own services use are refused, unless the endpoint was configured.
  */
-import { lookup, type LookupAddress } from 'node:dns';
+import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { addressKind, isForbiddenAddress, type AddressKind } from './address.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -25,6 +25,13 @@ export interface AddressPolicy {
   /** Ports that are not connected to unless an endpoint was configured; `nodePorts` by default. */
   readonly refusedPorts?: ReadonlySet<number>;
 }
+
+/** Finds all addresses of a name, as `dns.lookup` does. */
+export type Resolve = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
 
 export interface Reach {
   /** Equal for equal rules: connections are shared only among requests that may go equally far. */
@@ -99,9 +106,9 @@ export function checkTarget(url: URL, reach: Reach): void {
 }
 
 /** A `lookup` for `net.connect` that fails where any address of a name may not be connected to. */
-export function checkedLookup(reach: Reach, resolve: typeof lookup = lookup): LookupFunction {
+export function checkedLookup(reach: Reach, resolve: Resolve = lookup): LookupFunction {
   return (hostname, options, callback) => {
-    resolve(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, []);
       for (const { address } of addresses) {
         const reason = reach.refusal(address);

@@ -5,8 +5,8 @@
  */
 import type { Credential } from '../credentials/credential.ts';
 import { reveal } from '../telemetry/secret.ts';
-import { parseObject } from './json.ts';
-import { readTokenResponse, type BearerToken } from './token-response.ts';
+import { InvalidDocument, parseObject } from './json.ts';
+import { InvalidTokenResponse, readTokenResponse, type BearerToken } from './token-response.ts';
 
 /** Token answers are one to four KiB; go-containerregistry has the same bound. */
 export const maxTokenBytes = 64 * 1024;
@@ -56,7 +56,7 @@ export interface TokenAnswer {
  * Asks for a token.
  * @param send one exchange with the token server; it follows no redirect of a POST
  * @param now wall clock, milliseconds
- * @throws TokenRefused, InvalidDocument, InvalidTokenResponse, and what `send` throws
+ * @throws TokenRefused, InvalidTokenResponse, and what `send` throws
  */
 export async function askToken(
   question: TokenQuestion,
@@ -118,5 +118,9 @@ function refused({ status, headers }: TokenAnswer): TokenRefused {
 }
 
 function read(answer: TokenAnswer, now: () => number): BearerToken {
-  return readTokenResponse(parseObject(answer.body), now());
+  try {
+    return readTokenResponse(parseObject(answer.body), now());
+  } catch (error) {
+    throw error instanceof InvalidDocument ? new InvalidTokenResponse(error.message) : error;
+  }
 }

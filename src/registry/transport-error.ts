@@ -57,8 +57,12 @@ export function transportError(error: unknown, where: string): TransportError {
     new TransportError(failure, where, message, error);
   if (notTlsCodes.has(code)) return make('not-tls', 'the server does not speak TLS');
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') return make('tls', `TLS handshake failed (${code})`);
-  if (code.startsWith('HPE_HEADER_OVERFLOW')) return make('too-large', 'the header block is too large');
-  if (code.startsWith('HPE_')) return make('garbage', `the answer is not HTTP (${code})`);
+  // These carry the server's bytes, so they are not kept as cause.
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new TransportError('too-large', where, 'the header block is too large');
+  }
+  if (code.startsWith('HPE_'))
+    return new TransportError('garbage', where, `the answer is not HTTP (${code})`);
   if (code === 'ENOTFOUND' || code.startsWith('EAI_')) return make('resolve', 'the host name has no address');
   if (code === 'ECONNREFUSED') return make('connect', 'the connection was refused');
   if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return make('connect', `no route (${code})`);

@@ -11,7 +11,7 @@ import type { Clock } from '../telemetry/clock.ts';
 import { createConnections } from './connections.ts';
 import type { EndpointTls } from './endpoint.ts';
 import { proxyFor, ProxyError, type Environment, type Proxy } from './proxy.ts';
-import { checkTarget, type Reach } from './reach.ts';
+import { checkTarget, type Reach, type Resolve } from './reach.ts';
 import { TransportError, transportError, type TransportFailure } from './transport-error.ts';
 import { createTrust, type Trust } from './trust.ts';
 
@@ -72,6 +72,8 @@ export interface TransportOptions {
   readonly clock: Clock;
   readonly trust?: Trust;
   readonly limits?: Partial<TransportLimits>;
+  /** How names are resolved; by the system where it is left out. */
+  readonly resolve?: Resolve;
 }
 
 export interface Transport {
@@ -83,7 +85,7 @@ export interface Transport {
 export function createTransport(options: TransportOptions): Transport {
   const limits = { ...defaultTransportLimits, ...options.limits };
   const trust = options.trust ?? createTrust(options);
-  const connections = createConnections();
+  const connections = createConnections(options.resolve);
 
   async function attempt(request: HttpRequest, signal: AbortSignal, stale: number): Promise<HttpAnswer> {
     const { url } = request;

@@ -148,11 +148,11 @@ export function spoil(response: ServerResponse, answer: Answer, head: boolean, f
       raw(response, answer, answer.body.length - fault.extra);
       return;
     case 'endless':
-      response.writeHead(answer.status, copy(answer.headers));
+      response.writeHead(answer.status, copy(answer.headers)).flushHeaders();
       pour(response);
       return;
     case 'drip':
-      response.writeHead(answer.status, copy(answer.headers));
+      response.writeHead(answer.status, copy(answer.headers)).flushHeaders();
       until(
         response,
         setInterval(() => response.write(' '), fault.everyMs),

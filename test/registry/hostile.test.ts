@@ -1,0 +1,245 @@
+/** A registry that answers garbage, too much, too slowly, in circles: a typed error, and the socket is closed. */
+import t, { type Test } from 'tap';
+import { patience, question, testClient } from '../support/registry/ask.ts';
+import { document, image, index, mediaTypes, multiArch } from '../support/registry/content.ts';
+import type { Fault } from '../support/registry/faults.ts';
+import { startTestRegistry, type TestRegistry } from '../support/registry/server.ts';
+
+const limits = { dialMs: 2000, tlsMs: 2000, headerMs: 150, idleMs: 150, totalMs: 400 };
+
+async function setUp(t: Test, content = multiArch(['linux/amd64'])) {
+  const registry = await startTestRegistry();
+  registry.push('library/app', 'v1', content);
+  const client = testClient({ limits, breaker: { threshold: 1000 } });
+  t.teardown(async () => {
+    client.close();
+    await registry.close();
+  });
+  return { registry, client };
+}
+
+const faults: readonly (readonly [name: string, fault: Fault, code: string, message: RegExp])[] = [
+  ['garbage', { kind: 'garbage' }, 'unavailable', /not HTTP/],
+  ['no answer', { kind: 'hold' }, 'timeout', /waiting for an answer took longer than 150 ms/],
+  ['slow headers', { kind: 'drip-headers', everyMs: 20 }, 'timeout', /waiting for an answer/],
+  ['slow body', { kind: 'drip', everyMs: 20 }, 'timeout', /the whole exchange took longer than 400 ms/],
+  ['silence inside the body', { kind: 'drip', everyMs: 300 }, 'timeout', /silence/],
+  ['endless body', { kind: 'endless' }, 'too-large', /larger than 4194304 bytes/],
+  ['closed at once', { kind: 'drop' }, 'unavailable', /closed/],
+  ['closed after headers', { kind: 'close-after-headers' }, 'unavailable', /closed/],
+  ['Content-Length above the body', { kind: 'short', missing: 100 }, 'unavailable', /closed/],
+  ['Content-Length below the body', { kind: 'long', extra: 100 }, 'unavailable', /not HTTP/],
+  ['compressed', { kind: 'gzip' }, 'unsupported-media-type', /compressed/],
+  ['huge headers', { kind: 'huge-headers', bytes: 20_000 }, 'too-large', /header block/],
+  ['another body', { kind: 'body', body: '{}' }, 'digest-mismatch', /not genuine/],
+  [
+    'another digest',
+    { kind: 'headers', headers: { 'docker-content-digest': `sha256:${'0'.repeat(64)}` } },
+    'digest-mismatch',
+    /not genuine/,
+  ],
+  [
+    'another type',
+    { kind: 'headers', headers: { 'content-type': 'text/html' } },
+    'unsupported-media-type',
+    /kind|type/,
+  ],
+  [
+    'a contradictory type',
+    { kind: 'headers', headers: { 'content-type': mediaTypes.dockerManifest } },
+    'unsupported-media-type',
+    /not the one it was sent with/,
+  ],
+  ['204', { kind: 'status', status: 204, body: '' }, 'unavailable', /204/],
+  ['304', { kind: 'status', status: 304, body: '' }, 'unavailable', /304/],
+  ['101', { kind: 'status', status: 101, body: '' }, 'unavailable', /101/],
+  ['403', { kind: 'status', status: 403 }, 'forbidden', /403/],
+  ['404', { kind: 'status', status: 404 }, 'not-found', /check the name and the tag/],
+  ['406', { kind: 'status', status: 406 }, 'unsupported-media-type', /406/],
+  ['408', { kind: 'status', status: 408 }, 'timeout', /408/],
+  ['410', { kind: 'status', status: 410 }, 'not-found', /410/],
+  ['418', { kind: 'status', status: 418 }, 'unavailable', /418/],
+  ['429', { kind: 'status', status: 429 }, 'rate-limited', /a mirror/],
+  ['500', { kind: 'status', status: 500 }, 'unavailable', /500/],
+  [
+    'a 401 that asks for nothing',
+    { kind: 'status', status: 401 },
+    'unauthorized',
+    /give the pod a pull secret/,
+  ],
+  [
+    'a 401 that asks for digest authentication',
+    { kind: 'status', status: 401, headers: { 'www-authenticate': 'Digest realm="x"' } },
+    'unauthorized',
+    /401/,
+  ],
+  [
+    'a 401 without a realm',
+    { kind: 'status', status: 401, headers: { 'www-authenticate': 'Bearer service="x"' } },
+    'unavailable',
+    /names no realm/,
+  ],
+];
+
+for (const [name, fault, code, message] of faults) {
+  t.test(name, async (t) => {
+    const { registry, client } = await setUp(t);
+    registry.faults.add({ path: /manifests/, fault });
+    await t.rejects(client.ask(question([registry]), patience), { name: 'RegistryError', code, message });
+    t.same(registry.counts(), { 'GET manifests': 1 });
+    registry.faults.clear();
+    const answer = await client.ask(question([registry]), patience);
+    t.equal(answer.platforms.length, 1, 'and afterwards all is well');
+  });
+}
+
+t.test('an error page without end is not read to its end', async (t) => {
+  const { registry, client } = await setUp(t);
+  const page = 'x'.repeat(10 * 1024 * 1024);
+  registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 403, body: page } });
+  await t.rejects(client.ask(question([registry]), patience), { code: 'forbidden' });
+  t.equal(await registry.requests[0]?.ended, 'aborted');
+});
+
+t.test('no error quotes what the server said', async (t) => {
+  const { registry, client } = await setUp(t);
+  for (const status of [401, 403, 404, 500]) {
+    const body = JSON.stringify({ errors: [{ message: 'root:x:0:0 internal' }] });
+    const headers = { 'x-internal': 'root:x', 'www-authenticate': 'Basic realm="internal"' };
+    registry.faults.add({ path: /manifests/, fault: { kind: 'status', status, body, headers } });
+    const error: unknown = await client.ask(question([registry]), patience).catch((e: unknown) => e);
+    t.notMatch(JSON.stringify([String(error), error]), /internal|root:x/);
+  }
+});
+
+t.test('when the asker gives up, the socket closes on both sides', async (t) => {
+  for (const fault of [
+    { kind: 'hold' },
+    { kind: 'drip', everyMs: 10 },
+    { kind: 'drip-headers', everyMs: 10 },
+  ] as const) {
+    const registry = await startTestRegistry();
+    const client = testClient();
+    t.teardown(async () => {
+      client.close();
+      await registry.close();
+    });
+    registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+    registry.faults.add({ path: /manifests/, fault });
+    const controller = new AbortController();
+    const asked = client.ask(question([registry]), controller.signal);
+    const request = await registry.waitFor(({ method }) => method === 'GET');
+    controller.abort();
+    await t.rejects(asked, { code: 'timeout', temporary: true, where: registry.host }, fault.kind);
+    t.equal(await request.ended, 'aborted', fault.kind);
+  }
+});
+
+t.test('a question that is late from the start asks nobody', async (t) => {
+  const { registry, client } = await setUp(t);
+  await t.rejects(client.ask(question([registry]), AbortSignal.abort()), { code: 'timeout' });
+  t.same(registry.requests, []);
+});
+
+const documents: readonly (readonly [name: string, body: unknown, mediaType: string, code: string])[] = [
+  ['no JSON', '<html>', mediaTypes.ociIndex, 'unsupported-media-type'],
+  ['JSON cut short', '{"manifests":[', mediaTypes.ociIndex, 'unsupported-media-type'],
+  ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), mediaTypes.ociIndex, 'unsupported-media-type'],
+  ['an array', '[]', mediaTypes.ociIndex, 'unsupported-media-type'],
+  ['deeply nested', `{"manifests":${'['.repeat(200_000)}`, mediaTypes.ociIndex, 'unsupported-media-type'],
+  ['an index without manifests', '{}', mediaTypes.ociIndex, 'unsupported-media-type'],
+  ['an empty index', '{"manifests":[]}', mediaTypes.ociIndex, 'not-an-image'],
+  ['an index with a foreign entry', '{"manifests":[7]}', mediaTypes.ociIndex, 'unsupported-media-type'],
+  [
+    'an index that is a manifest too',
+    '{"manifests":[],"layers":[]}',
+    mediaTypes.ociIndex,
+    'unsupported-media-type',
+  ],
+  ['a manifest without config', '{"layers":[]}', mediaTypes.ociManifest, 'unsupported-media-type'],
+  [
+    'a config digest that is a path',
+    { config: { mediaType: mediaTypes.ociConfig, digest: 'sha256:../../../secret', size: 2 }, layers: [] },
+    mediaTypes.ociManifest,
+    'unsupported-media-type',
+  ],
+  [
+    'a config announced too large',
+    {
+      config: { mediaType: mediaTypes.ociConfig, digest: `sha256:${'a'.repeat(64)}`, size: 2 ** 40 },
+      layers: [],
+    },
+    mediaTypes.ociManifest,
+    'too-large',
+  ],
+  [
+    'too many children',
+    {
+      manifests: Array.from({ length: 1001 }, (_, n) => ({
+        mediaType: mediaTypes.ociManifest,
+        digest: `sha256:${String(n).padStart(64, '0')}`,
+        size: 2,
+        platform: { os: 'linux', architecture: 'amd64' },
+      })),
+    },
+    mediaTypes.ociIndex,
+    'too-large',
+  ],
+];
+
+for (const [name, body, mediaType, code] of documents) {
+  t.test(`a document: ${name}`, async (t) => {
+    const { registry, client } = await setUp(t, document(mediaType, body));
+    await t.rejects(client.ask(question([registry]), patience), { code });
+    t.same(registry.counts(), { 'GET manifests': 1 });
+  });
+}
+
+t.test('a manifest of 100 MB is refused by its announced length', async (t) => {
+  const { registry, client } = await setUp(
+    t,
+    document(mediaTypes.ociIndex, Buffer.alloc(100 * 1024 * 1024, ' ')),
+  );
+  await t.rejects(client.ask(question([registry]), patience), { code: 'too-large' });
+  t.equal(await registry.requests[0]?.ended, 'aborted');
+});
+
+async function answers(registry: TestRegistry, client: ReturnType<typeof testClient>) {
+  return (await client.ask(question([registry]), patience)).platforms;
+}
+
+t.test('an index that leads back to itself ends', async (t) => {
+  // A digest cannot name a document that holds it, so the circle is one of answers that do not match.
+  const inner = index([{ content: image('linux/amd64'), platform: { os: 'linux', architecture: 'amd64' } }]);
+  const twice = index([{ content: inner }, { content: inner }]);
+  const { registry, client } = await setUp(t, twice);
+  t.same(await answers(registry, client), [{ os: 'linux', architecture: 'amd64' }]);
+  t.same(registry.counts(), { 'GET manifests': 2 }, 'the same index is read once');
+});
+
+t.test('nesting deeper than three is refused', async (t) => {
+  let content = index([{ content: image('linux/amd64'), platform: { os: 'linux', architecture: 'amd64' } }]);
+  content = index([{ content }]);
+  content = index([{ content }]);
+  const { registry, client } = await setUp(t, content);
+  t.equal((await answers(registry, client)).length, 1, 'three are read');
+  registry.push('library/app', 'v1', index([{ content }]));
+  await t.rejects(answers(registry, client), { code: 'too-large', message: /nested deeper than 3/ });
+});
+
+t.test('a config that is another than announced', async (t) => {
+  const { registry, client } = await setUp(t, image('linux/amd64'));
+  registry.faults.add({ path: /blobs/, fault: { kind: 'body', body: '{"architecture":"arm64"}' } });
+  await t.rejects(answers(registry, client), { code: 'digest-mismatch', message: /size/ });
+  registry.faults.clear();
+  const size = image('linux/amd64').blobs[0]?.bytes.length ?? 0;
+  const forged = '{"architecture":"arm64"}'.padEnd(size, ' ');
+  registry.faults.add({ path: /blobs/, fault: { kind: 'body', body: forged } });
+  await t.rejects(answers(registry, client), { code: 'digest-mismatch', message: /digest/ });
+});
+
+t.test('a config larger than its cap', async (t) => {
+  const { registry, client } = await setUp(t, image('linux/amd64'));
+  registry.faults.add({ path: /blobs/, fault: { kind: 'endless' } });
+  await t.rejects(answers(registry, client), { code: 'too-large', message: /1048576/ });
+});
