@@ -55,10 +55,8 @@ function parseHost(host: string): string | undefined {
   if (!hostCharacters.test(host) || forbiddenHostEscape.test(host)) return undefined;
   if (host.includes('[')) {
     // Current Go takes brackets for an IPv6 address only. Zones are left out: no image reference can have one.
-    const [address, port] = cut(host.slice(1), ']');
-    return host.startsWith('[') && isIPv6(address) && !address.includes('%') && optionalPort.test(port)
-      ? host
-      : undefined;
+    const [, address = '', port = ''] = /^\[([^\]]*)\](.*)$/.exec(host) ?? [];
+    return isIPv6(address) && !address.includes('%') && optionalPort.test(port) ? host : undefined;
   }
   const colon = host.lastIndexOf(':');
   if (colon >= 0 && !optionalPort.test(host.slice(colon))) return undefined;

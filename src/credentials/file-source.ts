@@ -1,0 +1,98 @@
+/**
+ * What the sources that live in files share: they are read again when their directories change, their problems are
+ * logged once, and the slow fingerprint is computed only when what they hold has really changed.
+ */
+import { liveContent } from '../files/live.ts';
+import type { WatchOptions } from '../files/watch.ts';
+import type { CredentialSource, CredentialSourceName, SourceProblem } from './credential.ts';
+import { contentFingerprint, contentId } from './identity.ts';
+import { createKeyring, type HeldCredential, type Keyring } from './keyring.ts';
+
+/** A source with files behind it. */
+export interface LiveCredentialSource extends CredentialSource {
+  /** Looks at the files now instead of at the next change. */
+  refresh(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What a source found in its files; one that is wrong in part has both. */
+export interface Findings {
+  readonly held: readonly HeldCredential[];
+  readonly problems: readonly SourceProblem[];
+}
+
+export interface FileSourceOptions extends WatchOptions {
+  /** Called when the source holds something else than before. */
+  readonly onChange?: (() => void) | undefined;
+}
+
+interface State extends Findings {
+  readonly id: string;
+  readonly keyring: Keyring;
+  readonly fingerprint: string;
+}
+
+/**
+ * @param name kind of the source
+ * @param dirs directories whose entries matter
+ * @param read finds out what there is; never called twice at once
+ */
+export async function createFileSource(
+  name: CredentialSourceName,
+  dirs: readonly string[],
+  read: () => Promise<Findings>,
+  options: FileSourceOptions = {},
+): Promise<LiveCredentialSource> {
+  const log = options.log?.child({ credentialSource: name });
+  let last: State = {
+    held: [],
+    problems: [],
+    id: contentId([]),
+    keyring: createKeyring(name, []),
+    fingerprint: await contentFingerprint(name, []),
+  };
+
+  async function look(): Promise<State> {
+    const { held, problems } = await read();
+    const known = new Set(last.problems.map(identify));
+    for (const problem of problems) {
+      if (!known.has(identify(problem))) {
+        log?.warn({ origin: problem.origin, problem: problem.message }, 'credentials are left out');
+      }
+    }
+    const id = contentId(held);
+    const content =
+      id === last.id
+        ? last
+        : { keyring: createKeyring(name, held), fingerprint: await contentFingerprint(name, held) };
+    last = { held, problems, id, keyring: content.keyring, fingerprint: content.fingerprint };
+    return last;
+  }
+
+  const live = await liveContent({
+    ...options,
+    dirs,
+    read: look,
+    fingerprint: ({ id }) => id,
+    onChange: () => options.onChange?.(),
+    onProblem: (error) => log?.warn({ err: error }, 'reading credentials failed, the last ones stay'),
+  });
+
+  return {
+    name,
+    lookup: (repository) => Promise.resolve(last.keyring.lookup(repository)),
+    problems() {
+      const failure = live.problem();
+      return failure === undefined
+        ? last.problems
+        : [...last.problems, { source: name, origin: dirs.join(', '), message: failure.message }];
+    },
+    fingerprint: () => last.fingerprint,
+    refresh: () => live.refresh(),
+    close: () => live.close(),
+  };
+}
+
+function identify({ origin, message }: SourceProblem): string {
+  return `${origin}\0${message}`;
+}

@@ -1,0 +1,119 @@
+import { deepStrictEqual } from 'node:assert';
+import { array, assert, asyncProperty, constantFrom, record, string, uniqueArray } from 'fast-check';
+import t from 'tap';
+import { parseAuths, toAuths } from '../../src/credentials/auths.ts';
+import type { MatchedCredential } from '../../src/credentials/credential.ts';
+import { createKeyring } from '../../src/credentials/keyring.ts';
+import { reveal, secret } from '../../src/telemetry/secret.ts';
+
+type Entry = [key: string, username: string, password: string];
+
+function keyring(...entries: Entry[]) {
+  return createKeyring(
+    'pull-secret',
+    entries.map(([key, username, password]) => ({
+      key,
+      credential: { username, password: secret(password) },
+      origin: 'team/secret',
+    })),
+  );
+}
+const texts = (matched: readonly MatchedCredential[]) =>
+  matched.map(({ key, credential }) => `${key} ${credential.username}:${reveal(credential.password)}`);
+
+t.test('one credential is an object, several are a list in order', async (t) => {
+  const ring = keyring(['gcr.io', 'b', '2'], ['gcr.io', 'a', '1'], ['gcr.io/x', 'c', '3']);
+  const auths = toAuths(ring.lookup('gcr.io/x/y'));
+  t.same(JSON.parse(JSON.stringify(auths)), {
+    'gcr.io/x': { username: 'c', password: '3' },
+    'gcr.io': [
+      { username: 'b', password: '2' },
+      { username: 'a', password: '1' },
+    ],
+  });
+  const source = parseAuths(JSON.parse(JSON.stringify(auths)));
+  t.equal(source.name, 'pull-secret');
+  t.same(texts(await source.lookup('gcr.io/x/y')), ['gcr.io/x c:3', 'gcr.io b:2', 'gcr.io a:1']);
+  t.same(texts(await source.lookup('gcr.io/z')), ['gcr.io b:2', 'gcr.io a:1']);
+  t.same(await source.lookup('quay.io/z'), []);
+  t.same(source.problems(), []);
+});
+
+t.test('the same credential for two images travels once', async (t) => {
+  const ring = keyring(['gcr.io', 'a', '1'], ['gcr.io', 'a', '1']);
+  t.same(toAuths([...ring.lookup('gcr.io/x'), ...ring.lookup('gcr.io/y')]), {
+    'gcr.io': { username: 'a', password: '1' },
+  });
+});
+
+t.test('only what pull secrets gave travels', async (t) => {
+  const [match] = createKeyring('docker-config', [
+    { key: 'gcr.io', credential: { username: 'u', password: secret('p') }, origin: '' },
+  ]).lookup('gcr.io/a');
+  t.same(toAuths(match === undefined ? [] : [match]), {});
+});
+
+t.test('a key is taken as it is: it has been normalized before', async (t) => {
+  const auths = toAuths(keyring(['gcr.io/v1/x', 'a', '1']).lookup('gcr.io/v1/x'));
+  const source = parseAuths(auths);
+  t.equal((await source.lookup('gcr.io/v1/x')).length, 1);
+  t.equal((await source.lookup('gcr.io/x')).length, 0);
+});
+
+t.test('nothing is an empty source', async (t) => {
+  t.same(await parseAuths(undefined).lookup('gcr.io/a'), []);
+  t.same(await parseAuths({}).lookup('gcr.io/a'), []);
+  t.equal(parseAuths(undefined).fingerprint(), parseAuths({ a: [] }).fingerprint());
+  t.not(parseAuths({}).fingerprint(), parseAuths({ a: good() }).fingerprint());
+});
+
+const good = () => ({ username: 'u', password: 'hunter22' });
+const bad: [string, unknown, RegExp][] = [
+  ['a list', [], /auths is not an object/],
+  ['a text', 'x', /auths is not an object/],
+  ['a credential that is text', { a: 'hunter22' }, /a credential of auths is not an object/],
+  ['null for a credential', { a: null }, /is not an object/],
+  ['a list in a list', { a: [[good()]] }, /is not an object/],
+  ['no password', { a: { username: 'u' } }, /exactly/],
+  ['a password that is a number', { a: { username: 'u', password: 1 } }, /exactly/],
+  ['a further member', { a: { ...good(), auth: 'x' } }, /exactly/],
+  ['a password without end', { a: { username: 'u', password: 'x'.repeat(65_537) } }, /exactly/],
+  ['a key without end', { ['a'.repeat(1025)]: good() }, /not a registry/],
+  ['a key that is no registry', { 'gcr.io:*': good() }, /not a registry/],
+  ['too many', { a: Array.from({ length: 1001 }, good) }, /more than 1000/],
+];
+for (const [name, value, message] of bad) {
+  t.test(`refuses ${name}`, async (t) => {
+    try {
+      parseAuths(value);
+      t.fail('accepted');
+    } catch (error) {
+      t.match(error, { name: 'CredentialError', where: 'auths', message });
+      t.notMatch(String(error), /hunter22/);
+    }
+  });
+}
+
+t.test('accepts what is just within the limits', async (t) => {
+  const long = { username: 'u', password: 'x'.repeat(65_536) };
+  t.equal((await parseAuths({ ['a'.repeat(1024)]: long, a: [] }).lookup('a'.repeat(1024))).length, 1);
+  t.ok(parseAuths({ a: Array.from({ length: 1000 }, good) }));
+});
+
+t.test('an agent finds what the webhook found, in the same order', async () => {
+  const key = constantFrom('gcr.io', 'gcr.io/a', '*.io', 'docker.io', 'index.docker.io', '__proto__', 'a%25');
+  const entry = record({ key, username: constantFrom('u', 'v', ''), password: string() });
+  const repository = constantFrom('gcr.io/a', 'gcr.io/b', 'docker.io/library/a', '__proto__/x');
+  const distinct = uniqueArray(entry, { maxLength: 8, selector: (e) => JSON.stringify(e) });
+  await assert(
+    asyncProperty(distinct, array(repository, { maxLength: 3 }), async (entries, repositories) => {
+      const ring = keyring(...entries.map((e): Entry => [e.key, e.username, e.password]));
+      const auths = toAuths(repositories.flatMap((name) => ring.lookup(name)));
+      const source = parseAuths(JSON.parse(JSON.stringify(auths)));
+      for (const name of repositories) {
+        deepStrictEqual(texts(await source.lookup(name)), texts(ring.lookup(name)));
+      }
+    }),
+    { numRuns: 300 },
+  );
+});

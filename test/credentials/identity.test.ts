@@ -1,0 +1,83 @@
+import { execFileSync } from 'node:child_process';
+import t from 'tap';
+import {
+  combineFingerprints,
+  contentFingerprint,
+  contentId,
+  credentialId,
+} from '../../src/credentials/identity.ts';
+import type { HeldCredential } from '../../src/credentials/keyring.ts';
+import { secret } from '../../src/telemetry/secret.ts';
+
+function held(key: string, username: string, password: string, origin = 'here'): HeldCredential {
+  return { key, credential: { username, password: secret(password) }, origin };
+}
+
+const base = [held('gcr.io', 'user', 'password')];
+const others: [string, HeldCredential[]][] = [
+  ['another key', [held('quay.io', 'user', 'password')]],
+  ['another user', [held('gcr.io', 'user2', 'password')]],
+  ['another password', [held('gcr.io', 'user', 'password2')]],
+  ['a shifted border', [held('gcr.io', 'userp', 'assword')]],
+  ['one more', [...base, ...base]],
+  ['nothing', []],
+];
+
+t.test('an identity is equal for equal credentials only, and says nothing', async (t) => {
+  const [{ credential }] = [held('a', 'user', 'password')];
+  t.equal(credentialId(credential), credentialId(held('b', 'user', 'password', 'there').credential));
+  t.not(credentialId(credential), credentialId(held('a', 'user', 'password2').credential));
+  t.not(credentialId(credential), credentialId(held('a', 'userp', 'assword').credential));
+  t.notMatch(credentialId(credential), /user|password/);
+});
+
+t.test('content has an identity and a fingerprint, which do not depend on where it is', async (t) => {
+  const elsewhere = [held('gcr.io', 'user', 'password', 'elsewhere')];
+  t.equal(contentId(base), contentId(elsewhere));
+  t.equal(
+    await contentFingerprint('docker-config', base),
+    await contentFingerprint('docker-config', elsewhere),
+  );
+  for (const [name, other] of others) {
+    t.not(contentId(base), contentId(other), name);
+    t.not(
+      await contentFingerprint('docker-config', base),
+      await contentFingerprint('docker-config', other),
+      name,
+    );
+  }
+  t.not(
+    await contentFingerprint('docker-config', base),
+    await contentFingerprint('registry-toml', base),
+    'kind',
+  );
+  t.not(
+    await contentFingerprint('docker-config', []),
+    await contentFingerprint('registry-toml', []),
+    'empty',
+  );
+});
+
+t.test('order counts: it decides what is tried first', async (t) => {
+  const two = [held('gcr.io', 'a', 'password'), held('gcr.io', 'b', 'password')];
+  t.not(contentId(two), contentId(two.toReversed()));
+});
+
+t.test('another process has the same fingerprints and other identities', async (t) => {
+  const module = (name: string) => JSON.stringify(new URL(`../../src/${name}`, import.meta.url).href);
+  const program = `
+    import { contentFingerprint, contentId } from ${module('credentials/identity.ts')};
+    import { secret } from ${module('telemetry/secret.ts')};
+    const held = [{ key: 'gcr.io', credential: { username: 'user', password: secret('password') }, origin: '' }];
+    console.log(contentId(held), await contentFingerprint('docker-config', held));`;
+  const out = execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+  const [id, fingerprint] = out.trim().split(' ');
+  t.not(id, contentId(base));
+  t.equal(fingerprint, await contentFingerprint('docker-config', base));
+});
+
+t.test('fingerprints combine by their order', async (t) => {
+  t.equal(combineFingerprints(['a', 'b']), combineFingerprints(['a', 'b']));
+  t.not(combineFingerprints(['a', 'b']), combineFingerprints(['b', 'a']));
+  t.not(combineFingerprints(['ab']), combineFingerprints(['a', 'b']));
+});
