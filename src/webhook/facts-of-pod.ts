@@ -1,0 +1,153 @@
+/**
+ * Image facts for one pod. What memory knows is answered without waiting; that is the usual case, and then nothing here
+ * is asynchronous. For what is missing there is one time budget: the pod's pull secrets are read by name and the images
+ * are asked for, all at once. What has no answer by then is answered with older facts, or stays unknown; the questions
+ * go on, so that the next pod finds the answers.
+ */
+import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
+import type { FactsError, ImageFacts, ImageQuestion } from '../images/facts.ts';
+import type { FactsMemory } from '../images/memory.ts';
+import { createReferenceCache } from '../images/reference-cache.ts';
+import { InvalidReference } from '../images/reference.ts';
+import type { ImageUse } from '../placement/images-of-pod.ts';
+import type { Clock } from '../telemetry/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { AdmissionCounters } from './metrics.ts';
+import { noPullSecrets, type PullSecretNames, type PullSecrets } from './pull-secrets.ts';
+
+/** Facts by image as the pod writes it. An image that is not in it is unknown. */
+export type FactsByImage = ReadonlyMap<string, ImageFacts>;
+
+export interface FactsWanted {
+  readonly uses: readonly ImageUse[];
+  readonly namespace: string;
+  readonly pullSecrets: PullSecretNames;
+  /** How long may be waited, milliseconds. */
+  readonly budgetMs: number;
+}
+
+export type FactsOfPod = (wanted: FactsWanted) => FactsByImage | Promise<FactsByImage>;
+
+export interface FactsOfPodOptions {
+  readonly memory: FactsMemory;
+  readonly pullSecrets: PullSecrets;
+  readonly counters: AdmissionCounters;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * More images than any real pod has. The largest object that etcd takes could name ten thousand, and each question
+ * costs an agent a request.
+ */
+const maxAsked = 256;
+
+interface Missing {
+  readonly question: ImageQuestion;
+  /** A failure that memory has for everybody; a pull secret may do better. */
+  readonly failure: ImageFacts | undefined;
+}
+
+export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
+  const { memory, pullSecrets, counters, clock, log } = options;
+  const parse = createReferenceCache();
+
+  function factsOfPod(wanted: FactsWanted): FactsByImage | Promise<FactsByImage> {
+    const known = new Map<string, ImageFacts>();
+    const missing: Missing[] = [];
+    const secrets = pullSecrets.mayHave(wanted.pullSecrets);
+    for (const use of wanted.uses) {
+      if (use.pullPolicy === 'Never') continue;
+      const question = questionOf(use);
+      const facts = 'error' in question ? failed(use.image, question.error) : memory.recall(question);
+      if (facts && (facts.error === undefined || !secrets || 'error' in question))
+        known.set(use.image, facts);
+      else if (!('error' in question)) missing.push({ question, failure: facts });
+    }
+    return missing.length === 0 ? known : inquire(wanted, missing, known);
+  }
+
+  function questionOf({ image, pullPolicy }: ImageUse): ImageQuestion | { readonly error: FactsError } {
+    try {
+      return { image, reference: parse(image), pullPolicy, pullCredentials: [] };
+    } catch (error) {
+      if (!(error instanceof InvalidReference)) throw error;
+      return { error: { code: 'invalid-reference', message: error.message } };
+    }
+  }
+
+  async function inquire(
+    wanted: FactsWanted,
+    missing: readonly Missing[],
+    known: Map<string, ImageFacts>,
+  ): Promise<FactsByImage> {
+    const budget = new AbortController();
+    const timer = setTimeout(() => budget.abort(), wanted.budgetMs);
+    try {
+      const source = await sourceFor(wanted, budget.signal);
+      await Promise.all(
+        missing.map(async ({ question, failure }, index) => {
+          const facts =
+            index < maxAsked
+              ? await learn(question, failure, source, budget.signal)
+              : memory.lastKnown(question);
+          if (facts) known.set(question.image, facts);
+        }),
+      );
+    } finally {
+      clearTimeout(timer);
+    }
+    (budget.signal.aborted ? counters.waitsExpired : counters.waitsAnswered).inc();
+    return known;
+  }
+
+  /** Where the secrets cannot be had in time, the images are asked for as if the pod named none: they may be public. */
+  async function sourceFor(wanted: FactsWanted, signal: AbortSignal): Promise<CredentialSource> {
+    try {
+      return await pullSecrets.source(wanted.namespace, wanted.pullSecrets, signal);
+    } catch (error) {
+      if (!signal.aborted)
+        log.warn({ err: error, namespace: wanted.namespace }, 'pull secrets could not be read');
+      return noPullSecrets;
+    }
+  }
+
+  async function learn(
+    shared: ImageQuestion,
+    failure: ImageFacts | undefined,
+    source: CredentialSource,
+    signal: AbortSignal,
+  ): Promise<ImageFacts | undefined> {
+    let question = shared;
+    try {
+      const pullCredentials = await source.lookup(shared.reference.repository);
+      if (pullCredentials.length > 0) question = { ...shared, pullCredentials };
+      const recalled = question === shared ? failure : memory.recall(question);
+      return recalled ?? (await memory.ask(question, { signal }));
+    } catch (error) {
+      if (error instanceof CredentialError) {
+        return failed(question.image, { code: 'unauthorized', message: error.message });
+      }
+      if (!signal.aborted) {
+        counters.inquiryFailures.inc();
+        log.error({ err: error }, 'an image inspection ended by an unexpected error');
+      }
+      return memory.lastKnown(question) ?? failure;
+    }
+  }
+
+  function failed(image: string, error: FactsError): ImageFacts {
+    return {
+      image,
+      platforms: [],
+      source: 'memory',
+      credentialSource: error.code === 'unauthorized' ? 'pull-secret' : 'anonymous',
+      endpoint: '',
+      freshUntil: new Date(clock.now()).toISOString(),
+      stale: false,
+      error,
+    };
+  }
+
+  return factsOfPod;
+}

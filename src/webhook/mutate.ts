@@ -1,0 +1,237 @@
+/**
+ * What an admission gets, by kind and operation:
+ * - a pod that is created: decided and patched;
+ * - a running pod that gets an image (an update, an ephemeral container): a warning where its node cannot run it;
+ * - a DaemonSet: its template decided and patched, so that it starts only where it can run;
+ * - other workloads: a warning where the images of their template share no architecture;
+ * - anything else: let through.
+ *
+ * Whatever goes wrong in here, the object is let through unpatched, with a warning and the request's uid.
+ */
+import type { AdmissionRequest, AdmissionResponse, Pod, PodTemplate } from '../kube/objects.ts';
+import { pullSecretNames } from '../credentials/pull-secrets.ts';
+import { decide } from '../placement/decide.ts';
+import type { Operation, PlacementDecision, PlacementInput } from '../placement/decision.ts';
+import { imagesOf } from '../placement/images-of-pod.ts';
+import { patchPod } from '../placement/patch.ts';
+import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
+import { skipReasonOf } from '../placement/skip.ts';
+import { boundedWarnings } from '../placement/text.ts';
+import type { Policy } from '../policy/policy.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Cluster } from './cluster.ts';
+import type { FactsByImage, FactsOfPod } from './facts-of-pod.ts';
+import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
+import type { PullSecretNames } from './pull-secrets.ts';
+import { podOf, ShapeError } from './shape.ts';
+import { hasController, kindOf, templateIn, templatePullSecrets, templateUnchanged } from './workloads.ts';
+
+/** Answers a request; waits only for images that memory does not know, `budgetMs` at most. Never throws. */
+export type Mutate = (
+  request: AdmissionRequest,
+  budgetMs: number,
+) => AdmissionResponse | Promise<AdmissionResponse>;
+
+export interface MutateOptions {
+  readonly factsOfPod: FactsOfPod;
+  readonly policy: () => Policy;
+  readonly cluster: Cluster | undefined;
+  readonly counters: AdmissionCounters;
+  readonly log: Log;
+}
+
+const faultWarning =
+  'archwright: this object could not be understood and was let through without a placement';
+const noLabels: Readonly<Record<string, string>> = {};
+const noFacts: FactsByImage = new Map();
+
+export function createMutate(options: MutateOptions): Mutate {
+  const { factsOfPod, policy, cluster, counters, log } = options;
+
+  function mutate(
+    request: AdmissionRequest,
+    budgetMs: number,
+  ): AdmissionResponse | Promise<AdmissionResponse> {
+    try {
+      const answer = route(request, budgetMs);
+      return answer instanceof Promise ? answer.catch((error: unknown) => fault(request, error)) : answer;
+    } catch (error) {
+      return fault(request, error);
+    }
+  }
+
+  function route(
+    request: AdmissionRequest,
+    budgetMs: number,
+  ): AdmissionResponse | Promise<AdmissionResponse> {
+    const kind = kindOf(request);
+    const creates = request.operation === 'CREATE';
+    if (kind === 'other' || (!creates && request.operation !== 'UPDATE')) return ignore(request, kind);
+    if (kind === 'Pod') {
+      if (request.subResource === 'ephemeralcontainers' || (!creates && !request.subResource)) {
+        return adviseRunningPod(request, budgetMs);
+      }
+      return request.subResource ? ignore(request, kind) : placePod(request, budgetMs);
+    }
+    if (request.subResource || templateUnchanged(request)) return ignore(request, kind);
+    if (kind === 'DaemonSet') return placeTemplate(request, kind, budgetMs);
+    // Its owner was looked at when a person applied that.
+    return hasController(request.object) ? ignore(request, kind) : placeTemplate(request, kind, budgetMs);
+  }
+
+  function placePod(
+    request: AdmissionRequest,
+    budgetMs: number,
+  ): AdmissionResponse | Promise<AdmissionResponse> {
+    const pod = podOf(request.object);
+    return place(request, {
+      kind: 'Pod',
+      pod,
+      pullSecrets: { names: pullSecretNames(pod.spec) },
+      basePath: '',
+      budgetMs,
+    });
+  }
+
+  function placeTemplate(
+    request: AdmissionRequest,
+    kind: AdmissionKind,
+    budgetMs: number,
+  ): AdmissionResponse | Promise<AdmissionResponse> {
+    const { template, basePath } = templateIn(request);
+    return place(request, {
+      kind,
+      pod: template,
+      template: kind === 'DaemonSet' ? 'DaemonSet' : 'workload',
+      pullSecrets: templatePullSecrets(template),
+      basePath,
+      budgetMs,
+    });
+  }
+
+  interface Placing {
+    readonly kind: AdmissionKind;
+    readonly pod: Pod | PodTemplate;
+    readonly template?: 'DaemonSet' | 'workload';
+    readonly pullSecrets: PullSecretNames;
+    readonly basePath: string;
+    readonly budgetMs: number;
+  }
+
+  function place(
+    request: AdmissionRequest,
+    placing: Placing,
+  ): AdmissionResponse | Promise<AdmissionResponse> {
+    const { pod, pullSecrets, budgetMs } = placing;
+    const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
+    const input = {
+      pod,
+      namespace,
+      namespaceLabels: cluster?.namespaceLabels(namespace) ?? noLabels,
+      policy: policy(),
+      ...(placing.template !== undefined && { template: placing.template }),
+    };
+    const uses = imagesOf(pod.spec);
+    if (skipReasonOf(input, uses) !== undefined) return settle(request, placing, input, noFacts);
+    const facts = factsOfPod({ uses, namespace, pullSecrets, budgetMs });
+    if (facts instanceof Promise) return facts.then((found) => settle(request, placing, input, found));
+    return settle(request, placing, input, facts);
+  }
+
+  function settle(
+    request: AdmissionRequest,
+    { kind, pod, basePath }: Placing,
+    input: Omit<PlacementInput, 'facts'>,
+    facts: FactsByImage,
+  ): AdmissionResponse {
+    const decision = decide({ ...input, facts: (image) => facts.get(image) });
+    count(kind, decision);
+    if (log.isLevelEnabled('debug')) {
+      const { outcome, required, skip } = decision;
+      log.debug(
+        { uid: request.uid, kind, namespace: input.namespace, outcome, required, skip },
+        'admission decided',
+      );
+    }
+    if (decision.outcome === 'denied') {
+      const message = decision.message ?? 'no architecture can run all images';
+      return {
+        uid: request.uid,
+        allowed: false,
+        status: { message, code: 403 },
+        ...warnings(decision.warnings),
+      };
+    }
+    return {
+      uid: request.uid,
+      allowed: true,
+      ...patch(patchPod(pod, decision, { basePath })),
+      ...warnings(decision.warnings),
+    };
+  }
+
+  function adviseRunningPod(
+    request: AdmissionRequest,
+    budgetMs: number,
+  ): AdmissionResponse | Promise<AdmissionResponse> {
+    const pod = podOf(request.object);
+    const oldPod =
+      request.oldObject === undefined || request.oldObject === null ? undefined : podOf(request.oldObject);
+    const node = pod.spec.nodeName;
+    const nodeArchitecture = node ? cluster?.nodeArchitecture(node) : undefined;
+    const uses = nodeArchitecture === undefined ? [] : newImagesOf(pod, oldPod);
+    if (uses.length === 0) return ignore(request, 'Pod');
+
+    function advise(facts: FactsByImage): AdmissionResponse {
+      const texts = runningPodWarnings({ pod, oldPod, nodeArchitecture, facts: (image) => facts.get(image) });
+      counters.admitted('Pod', 'ignored');
+      return { uid: request.uid, allowed: true, ...warnings(texts) };
+    }
+    const namespace = request.namespace ?? '';
+    const facts = factsOfPod({
+      uses,
+      namespace,
+      pullSecrets: { names: pullSecretNames(pod.spec) },
+      budgetMs,
+    });
+    return facts instanceof Promise ? facts.then(advise) : advise(facts);
+  }
+
+  function ignore(request: AdmissionRequest, kind: AdmissionKind): AdmissionResponse {
+    counters.admitted(kind, 'ignored');
+    return { uid: request.uid, allowed: true };
+  }
+
+  function fault(request: AdmissionRequest, error: unknown): AdmissionResponse {
+    counters.faults.inc();
+    counters.admitted(kindOf(request), 'fault');
+    const text = error instanceof ShapeError ? `${faultWarning}: ${error.message}` : faultWarning;
+    log.error(
+      { err: error, uid: request.uid, kind: kindOf(request) },
+      'admission failed, the object was let through',
+    );
+    return { uid: request.uid, allowed: true, ...warnings([text]) };
+  }
+
+  function count(kind: AdmissionKind, decision: PlacementDecision): void {
+    counters.admitted(kind, decision.outcome);
+    if (decision.skip !== undefined) counters.skipped(decision.skip);
+    for (const { unknown, facts } of decision.images) {
+      const code = unknown ?? facts?.error?.code;
+      if (code !== undefined) counters.unknown(code);
+    }
+  }
+
+  function warnings(texts: readonly string[]): { warnings?: readonly string[] } {
+    if (texts.length === 0) return {};
+    counters.warnings.inc(texts.length);
+    return { warnings: boundedWarnings(texts) };
+  }
+
+  return mutate;
+}
+
+function patch(operations: readonly Operation[]): Pick<AdmissionResponse, 'patch' | 'patchType'> {
+  if (operations.length === 0) return {};
+  return { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(operations)).toString('base64') };
+}

@@ -1,0 +1,86 @@
+/**
+ * The pull secrets of a pod, read from the cluster by name and only when an image is not known without them. A pod that
+ * admission has completed names them itself; a template may leave them to its service account.
+ */
+import type { CredentialSource } from '../credentials/credential.ts';
+import { createPullSecretSource } from '../credentials/pull-secrets.ts';
+import type { Clock } from '../telemetry/clock.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { keepByName } from './by-name.ts';
+import type { Cluster } from './cluster.ts';
+import { pullSecretReads } from './metrics.ts';
+
+export interface PullSecretNames {
+  readonly names: readonly string[];
+  /** Whose pull secrets count where `names` is empty. */
+  readonly serviceAccount?: string;
+}
+
+export interface PullSecrets {
+  /** False where there is surely no pull secret, without asking anybody. */
+  mayHave(wanted: PullSecretNames): boolean;
+  /**
+   * The pod's pull secrets as one source, in the pod's order. Those that do not exist, may not be read or cannot be
+   * read now are left out, as the kubelet leaves them out.
+   * @throws the reason of `signal` when it aborts first
+   */
+  source(namespace: string, wanted: PullSecretNames, signal: AbortSignal): Promise<CredentialSource>;
+}
+
+/** The source of a pod without pull secrets. */
+export const noPullSecrets: CredentialSource = createPullSecretSource([]);
+
+/**
+ * Pods name one or two. The API server lets a pod name thousands, and each is a request to it; the kubelet would
+ * read them all, one after the other.
+ */
+const maxSecrets = 20;
+
+export interface PullSecretsOptions {
+  readonly cluster: Cluster | undefined;
+  readonly keepMs: number;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+export function createPullSecrets(options: PullSecretsOptions): PullSecrets {
+  const { cluster, keepMs, clock, metrics } = options;
+  if (cluster === undefined) {
+    return { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) };
+  }
+  const counts = {
+    found: metrics.count(pullSecretReads, { outcome: 'found' }),
+    missing: metrics.count(pullSecretReads, { outcome: 'missing' }),
+    failed: metrics.count(pullSecretReads, { outcome: 'failed' }),
+  };
+  const secrets = keepByName({
+    load: (namespace, name, signal) => cluster.secret(namespace, name, signal),
+    keepMs,
+    clock,
+    counts,
+  });
+  const accounts = keepByName({
+    load: (namespace, name, signal) => cluster.serviceAccountPullSecrets(namespace, name, signal),
+    keepMs,
+    clock,
+    counts,
+  });
+
+  return {
+    mayHave: ({ names, serviceAccount }) => names.length > 0 || serviceAccount !== undefined,
+    source: async (namespace, { names, serviceAccount }, signal) => {
+      let wanted = names;
+      if (wanted.length === 0 && serviceAccount !== undefined) {
+        wanted = (await accounts.get(namespace, serviceAccount, signal)) ?? [];
+      }
+      if (wanted.length === 0) return noPullSecrets;
+      const read = await Promise.allSettled(
+        wanted.slice(0, maxSecrets).map((name) => secrets.get(namespace, name, signal)),
+      );
+      signal.throwIfAborted();
+      return createPullSecretSource(
+        read.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : [])),
+      );
+    },
+  };
+}

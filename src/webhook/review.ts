@@ -1,0 +1,66 @@
+/**
+ * The envelope of an admission: `AdmissionReview` of `admission.k8s.io/v1`, in and out (kubernetes
+ * staging/src/k8s.io/api/admission/v1/types.go). The API server refuses an answer whose apiVersion, kind or uid is not
+ * that of its request.
+ */
+import type { AdmissionRequest, AdmissionResponse } from '../kube/objects.ts';
+import { isObject } from './shape.ts';
+
+export type BadReviewCode = 'not-json' | 'not-a-review';
+
+/** Why a body is no review. The message is one line for whoever sent it. */
+export class BadReview extends Error {
+  readonly code: BadReviewCode;
+  readonly temporary = false;
+  readonly where = 'request body';
+  constructor(code: BadReviewCode, message: string) {
+    super(message);
+    this.name = 'BadReview';
+    this.code = code;
+  }
+}
+
+const apiVersion = 'admission.k8s.io/v1';
+
+/** A uid of the API server has 36 characters; it is echoed, so it is bounded. */
+const maxUid = 256;
+
+/**
+ * Reads a review. Only the envelope is checked: the object in it may be anything.
+ * @throws BadReview
+ */
+export function parseReview(body: Buffer): AdmissionRequest {
+  const review = parseJson(body);
+  if (!isObject(review) || review['kind'] !== 'AdmissionReview') {
+    throw new BadReview('not-a-review', 'the body is no AdmissionReview');
+  }
+  if (review['apiVersion'] !== apiVersion) {
+    throw new BadReview('not-a-review', `only AdmissionReviews of ${apiVersion} are understood`);
+  }
+  const { request } = review;
+  if (!isObject(request)) throw new BadReview('not-a-review', 'the AdmissionReview has no request');
+  const { uid, kind, operation } = request;
+  if (typeof uid !== 'string' || uid === '' || uid.length > maxUid) {
+    throw new BadReview('not-a-review', 'the request of the AdmissionReview has no usable uid');
+  }
+  if (!isObject(kind) || typeof kind['kind'] !== 'string' || typeof operation !== 'string') {
+    throw new BadReview('not-a-review', 'the request of the AdmissionReview lacks kind or operation');
+  }
+  return request as unknown as AdmissionRequest;
+}
+
+function parseJson(body: Buffer): unknown {
+  if (body.length === 0)
+    throw new BadReview('not-json', 'the body is empty; an AdmissionReview was expected');
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    // The parser's own message quotes the body, which can hold what is nobody's business.
+    throw new BadReview('not-json', 'the body is not one JSON document');
+  }
+}
+
+/** Writes the review that answers a request. */
+export function formatReview(response: AdmissionResponse): string {
+  return `{"apiVersion":"${apiVersion}","kind":"AdmissionReview","response":${JSON.stringify(response)}}`;
+}

@@ -1,0 +1,136 @@
+/**
+ * The admission webhook as a running server. The way of a request: `app.ts` reads it, `mutate.ts` routes it by kind and
+ * operation, `facts-of-pod.ts` finds what is known of its images, `placement/` decides and writes the patch. A request whose
+ * images are in memory waits for nobody and writes nothing.
+ *
+ * Starting: listen, then take what the agents know (`warm-up.ts`) and the first answers of the cluster's watches, then be
+ * ready. Ending: be not ready, give the Service time to notice, then drain.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { FactsMemory } from '../images/memory.ts';
+import type { Policy } from '../policy/policy.ts';
+import type { Checks } from '../serving/health.ts';
+import type { ServerLimits } from '../serving/limits.ts';
+import { startServer } from '../serving/server.ts';
+import { systemClock, type Clock } from '../telemetry/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { createApp } from './app.ts';
+import type { Cluster } from './cluster.ts';
+import { createFactsOfPod } from './facts-of-pod.ts';
+import { bindCounters } from './metrics.ts';
+import { createMutate } from './mutate.ts';
+import { createPullSecrets } from './pull-secrets.ts';
+import { warmUp } from './warm-up.ts';
+
+export interface WebhookOptions {
+  /** `host:port`. */
+  readonly listen: string;
+  /** Directory with `tls.crt` and `tls.key`. */
+  readonly tlsDir: string;
+  /** How long an admission waits for images that memory does not know, milliseconds; asked for each request. */
+  readonly inlineBudgetMs: () => number;
+  /** How long pull secrets and service accounts are kept, milliseconds. */
+  readonly pullSecretCacheMs: number;
+  /** The policy now; asked for each request. */
+  readonly policy: () => Policy;
+  readonly memory: FactsMemory;
+  readonly fleet?: Fleet | undefined;
+  readonly cluster?: Cluster | undefined;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly clock?: Clock;
+  readonly limits?: Partial<ServerLimits>;
+  readonly bodyTimeoutMs?: number;
+  readonly tlsPollMs?: number;
+  readonly warmUpMs?: number;
+}
+
+export interface RunningWebhook {
+  readonly url: string;
+  readonly port: number;
+  /** For the health server. */
+  readonly checks: Checks;
+  /** Resolves when it is ready for requests; it answers before that too. */
+  readonly ready: Promise<void>;
+  /**
+   * Ends without losing a request. Does not close memory, fleet and cluster, which belong to the caller.
+   * @param options.noticeMs how long the Service may take to send requests elsewhere
+   * @param options.graceMs how long requests under way may take after that
+   */
+  stop(options?: { readonly noticeMs?: number; readonly graceMs?: number }): Promise<void>;
+}
+
+/** Agents answer within milliseconds; a fleet that cannot is no reason to start later than this. */
+const defaultWarmUpMs = 3000;
+
+/** kube-proxy and the API server's own resolver follow an EndpointSlice within a second or two. */
+const defaultNoticeMs = 5000;
+
+/** The longest timeoutSeconds a webhook can have is 30; ours is far below, and the kubelet kills after 30 s in all. */
+const defaultGraceMs = 15_000;
+
+/**
+ * Starts the webhook. Resolves when it listens; `ready` says when it should get traffic.
+ * @throws ServingError where it cannot listen or its TLS files cannot be used
+ */
+export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
+  const { cluster, fleet, memory, log, metrics, clock = systemClock } = options;
+  const counters = bindCounters(metrics);
+  let phase: 'starting' | 'ready' | 'stopping' = 'starting';
+  const checks: Checks = {
+    'warm-up': () => (phase === 'starting' ? 'memory is being filled' : undefined),
+    shutdown: () => (phase === 'stopping' ? 'the webhook is stopping' : undefined),
+  };
+
+  const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics });
+  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, clock, log });
+  const mutate = createMutate({ factsOfPod, policy: options.policy, cluster, counters, log });
+  const app = createApp({
+    mutate,
+    inlineBudgetMs: options.inlineBudgetMs,
+    ready: checks,
+    counters,
+    clock,
+    log,
+    ...(options.bodyTimeoutMs !== undefined && { bodyTimeoutMs: options.bodyTimeoutMs }),
+  });
+  const handle = app.callback();
+  const server = await startServer({
+    listen: options.listen,
+    handler: (request, response) => void handle(request, response),
+    tls: { dir: options.tlsDir, ...(options.tlsPollMs !== undefined && { pollMs: options.tlsPollMs }) },
+    log,
+    metrics,
+    ...(options.limits && { limits: options.limits }),
+  });
+  log.info({ url: server.url }, 'the webhook listens');
+
+  const timeoutMs = options.warmUpMs ?? defaultWarmUpMs;
+  async function becomeReady(): Promise<void> {
+    await Promise.all([
+      fleet && warmUp({ fleet, memory, log, timeoutMs }),
+      cluster?.ready(AbortSignal.timeout(timeoutMs)).catch((error: unknown) => {
+        log.warn(
+          { err: error },
+          'the first answers of the API server are not there; namespaces count as unlabeled',
+        );
+      }),
+    ]);
+    if (phase === 'starting') phase = 'ready';
+  }
+
+  return {
+    url: server.url,
+    port: server.port,
+    checks,
+    ready: becomeReady(),
+    stop: async ({ noticeMs = defaultNoticeMs, graceMs = defaultGraceMs } = {}) => {
+      phase = 'stopping';
+      await pause(noticeMs);
+      await server.drain(graceMs);
+      log.info('the webhook has stopped');
+    },
+  };
+}

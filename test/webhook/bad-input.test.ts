@@ -1,0 +1,234 @@
+import { test } from 'tap';
+import { connect } from 'node:tls';
+import { maxReviewBytes } from '../../src/webhook/app.ts';
+import { until } from '../serving/support.ts';
+import { ca, podOf, readAnswer, review, scripted, serve, uid } from './support.ts';
+
+const pod = podOf(['app:1']);
+const valid = review({ object: pod });
+
+test('a body that is no review gets 400 and one line why', async (t) => {
+  const { post, metric } = await serve(t);
+  const cases: [what: string, body: string | Buffer, message: RegExp, reason: string][] = [
+    ['nothing', '', /the body is empty/, 'not-json'],
+    ['text', 'hello', /not one JSON document/, 'not-json'],
+    ['bytes', Buffer.from([0xff, 0x00, 0xfe]), /not one JSON document/, 'not-json'],
+    ['half', valid.slice(0, -20), /not one JSON document/, 'not-json'],
+    ['two documents', valid + valid, /not one JSON document/, 'not-json'],
+    ['a list', '[]', /no AdmissionReview/, 'not-a-review'],
+    ['null', 'null', /no AdmissionReview/, 'not-a-review'],
+    ['a number', '7', /no AdmissionReview/, 'not-a-review'],
+    ['a pod', JSON.stringify(pod), /no AdmissionReview/, 'not-a-review'],
+    [
+      'v1beta1',
+      valid.replace('k8s.io/v1"', 'k8s.io/v1beta1"'),
+      /only AdmissionReviews of admission.k8s.io\/v1/,
+      'not-a-review',
+    ],
+    [
+      'no request',
+      '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
+      /no request/,
+      'not-a-review',
+    ],
+    ['no uid', valid.replace(`"uid":"${uid}",`, ''), /no usable uid/, 'not-a-review'],
+    ['an empty uid', valid.replace(uid, ''), /no usable uid/, 'not-a-review'],
+    ['an endless uid', valid.replace(uid, 'x'.repeat(300)), /no usable uid/, 'not-a-review'],
+    ['a uid that is no text', valid.replace(`"${uid}"`, '7'), /no usable uid/, 'not-a-review'],
+    [
+      'no kind',
+      valid.replace('"kind":"Pod"},"res', '"x":"y"},"res'),
+      /lacks kind or operation/,
+      'not-a-review',
+    ],
+    ['no operation', valid.replace('"operation"', '"x"'), /lacks kind or operation/, 'not-a-review'],
+    ['nested lists', '['.repeat(100_000) + ']'.repeat(100_000), /./, ''],
+    ['unclosed lists', '['.repeat(100_000), /not one JSON document/, ''],
+  ];
+  for (const [what, body, message, reason] of cases) {
+    const answer = await post(body);
+    t.equal(answer.status, 400, what);
+    t.match(answer.body, message, what);
+    t.equal(answer.body.split('\n').length, 2, `${what}: one line`);
+    if (reason) t.ok((await metric(`archwright_admission_bad_requests_total{reason="${reason}"}`)) > 0, what);
+  }
+  t.equal((await post(valid)).status, 200, 'the connection and the server are fine');
+});
+
+test('content types', async (t) => {
+  const { post, metric } = await serve(t);
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', '', 'application/jsonx']) {
+    t.match(
+      await post(valid, { headers: { 'content-type': type } }),
+      { status: 400, body: /application\/json/ },
+      type,
+    );
+  }
+  t.equal(
+    (await post(valid, { headers: { 'content-type': 'application/json; charset=utf-8' } })).status,
+    200,
+  );
+  t.equal(await metric('archwright_admission_bad_requests_total{reason="content-type"}'), 4);
+});
+
+test('methods and paths', async (t) => {
+  const { webhook, agent } = await serve(t);
+  const { send } = await import('../serving/support.ts');
+  t.equal((await send(`${webhook.url}/mutate`, { agent })).status, 405);
+  t.equal((await send(`${webhook.url}/nothing`, { agent })).status, 404);
+  t.match(await send(`${webhook.url}/healthz`, { agent }), { status: 200, body: 'ok\n' });
+  t.match(await send(`${webhook.url}/readyz`, { agent }), { status: 200, body: /\[\+\]warm-up ok/ });
+});
+
+test('more than 7 MiB gets 413', async (t) => {
+  const { post, metric } = await serve(t);
+  t.equal(maxReviewBytes, 7 * 1024 * 1024);
+  const padding = (size: number): string => valid.replace('"dryRun"', `"x":"${'y'.repeat(size)}","dryRun"`);
+  const overhead = padding(0).length;
+  t.equal((await post(padding(maxReviewBytes - overhead))).status, 200, 'exactly as much');
+  t.match(await post(padding(maxReviewBytes - overhead + 1)), {
+    status: 413,
+    body: /larger than 7340032 bytes\n/,
+  });
+  t.equal((await post(Buffer.alloc(100_000_000, ' '))).status, 413, '100 MB');
+  t.equal(
+    (await post(Buffer.alloc(100_000_000, ' '), { headers: { 'transfer-encoding': 'chunked' } })).status,
+    413,
+    '100 MB, not announced',
+  );
+  t.equal(await metric('archwright_admission_bad_requests_total{reason="too-large"}'), 3);
+  t.equal((await post(valid)).status, 200);
+});
+
+test('a body that stops coming gets 408, and the connection ends', async (t) => {
+  const { webhook, metric } = await serve(t, { bodyTimeoutMs: 50 });
+  const socket = connect({ port: webhook.port, host: '127.0.0.1', ca: ca.cert });
+  t.teardown(() => socket.destroy());
+  let text = '';
+  let ended = false;
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString())).on('error', () => undefined);
+  socket.on('close', () => (ended = true));
+  socket.write(
+    'POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{',
+  );
+  await until('an answer', () => text.includes('not complete after 50 ms'));
+  t.match(text, /^HTTP\/1.1 408 /);
+  await until('closed', () => ended);
+  t.equal(await metric('archwright_admission_bad_requests_total{reason="body"}'), 1);
+});
+
+test('a client that goes away in the middle harms nobody', async (t) => {
+  const { webhook, post, metric, lines } = await serve(t);
+  const socket = connect({ port: webhook.port, host: '127.0.0.1', ca: ca.cert });
+  await new Promise((resolve) => socket.once('secureConnect', resolve));
+  socket.write(
+    'POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{',
+  );
+  socket.on('error', () => undefined);
+  setTimeout(() => socket.destroy(), 20);
+  const before = performance.now();
+  while ((await metric('archwright_admission_bad_requests_total{reason="body"}')) === 0) {
+    if (performance.now() - before > 5000) throw new Error('it was not noticed');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  t.equal((await post(valid)).status, 200);
+  t.strictSame(
+    lines.filter(({ level }) => level === 'error'),
+    [],
+  );
+});
+
+test('an object that cannot be understood is let through with its uid and a warning', async (t) => {
+  const { admit, metric, lines } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
+  const spec = pod.spec;
+  const cases: [what: string, object: unknown, warning: RegExp][] = [
+    ['none', undefined, /object is not an object/],
+    ['null', null, /object is not an object/],
+    ['a list', [], /object is not an object/],
+    ['no spec', { metadata: {} }, /object\.spec is not an object/],
+    ['spec is a text', { spec: 'x' }, /object\.spec is not an object/],
+    ['metadata is a text', { metadata: 'x', spec }, /object\.metadata is not an object/],
+    ['no containers', { spec: {} }, /object\.spec\.containers is not a list/],
+    ['containers is a number', { spec: { containers: 3 } }, /containers is not a list/],
+    ['a container is null', { spec: { containers: [null] } }, /containers is not a list of objects/],
+    ['an image is a number', { spec: { containers: [{ name: 'a', image: 7 }] } }, /image is not a text/],
+    [
+      'init containers are a text',
+      { spec: { ...spec, initContainers: 'x' } },
+      /initContainers is not a list/,
+    ],
+    ['volumes are an object', { spec: { ...spec, volumes: {} } }, /volumes is not a list/],
+    [
+      'pull secrets are texts',
+      { spec: { ...spec, imagePullSecrets: ['x'] } },
+      /imagePullSecrets is not a list of objects/,
+    ],
+    [
+      'affinity is a trap',
+      {
+        spec: {
+          ...spec,
+          affinity: {
+            nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: 'x' } },
+          },
+        },
+      },
+      /could not be understood/,
+    ],
+  ];
+  for (const [index, [what, object, warning]] of cases.entries()) {
+    const admitted = await admit({ object });
+    t.match(admitted.raw, { uid, allowed: true }, what);
+    t.strictSame(admitted.operations, [], what);
+    t.match(admitted.warnings, [warning], what);
+    t.equal(await metric('archwright_admission_faults_total'), index + 1, what);
+  }
+  t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="fault"}'), cases.length);
+  t.equal(lines.filter(({ level }) => level === 'error').length, cases.length);
+});
+
+test('objects nested beyond reason crash nothing', async (t) => {
+  const { post } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
+  const depth = 100_000;
+  const deep = `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
+  for (const field of ['metadata', 'labels', 'affinity', 'nodeAffinity', 'tolerations', 'x']) {
+    const object = JSON.stringify({
+      metadata: { labels: { labels: 1 }, metadata: 1 },
+      spec: {
+        containers: [{ name: 'a', image: 'app:1' }],
+        affinity: { nodeAffinity: { nodeAffinity: 1 } },
+        tolerations: 1,
+        x: 1,
+      },
+    }).replace(`"${field}":1`, `"${field}":${deep}`);
+    const admitted = readAnswer(await post(review({ object: 'HERE' }).replace('"HERE"', object)));
+    t.match(admitted, { uid, allowed: true }, field);
+  }
+});
+
+test('keys that mean something to JavaScript mean nothing here', async (t) => {
+  const { post } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
+  const object = JSON.stringify(pod).replace(
+    '"spec":{',
+    '"__proto__":{"polluted":1},"spec":{"__proto__":{"nodeName":"n"},"constructor":1,',
+  );
+  const admitted = readAnswer(await post(review({ object: 'HERE' }).replace('"HERE"', object)));
+  t.strictSame(admitted.required, ['arm64']);
+  t.equal(Reflect.get({}, 'polluted'), undefined);
+  t.match(readAnswer(await post(review({ kind: { group: '__proto__', kind: 'constructor' } }))), {
+    allowed: true,
+  });
+});
+
+test('ten thousand images are answered within the budget, with a bounded number of questions', async (t) => {
+  const asked = scripted({});
+  const { admit } = await serve(t, { inspector: asked, inlineBudgetMs: () => 300 });
+  const images = Array.from({ length: 10_000 }, (_, index) => `registry.example/team/app-${index}:1`);
+  const started = performance.now();
+  const admitted = await admit({ object: podOf(images) });
+  const took = performance.now() - started;
+  t.ok(admitted.gated);
+  t.ok(took < 5000, `${Math.round(took)} ms`);
+  t.equal(asked.asked.length, 256);
+  t.ok(JSON.stringify(admitted.raw).length < 100_000, 'nor is the answer endless');
+});

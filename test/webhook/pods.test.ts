@@ -1,0 +1,167 @@
+import { test } from 'tap';
+import { factsOf, podOf, policy, review, scripted, serve, uid } from './support.ts';
+
+const inspector = scripted({
+  'app:1': ['amd64', 'arm64'],
+  'sidecar:1': ['arm64', 's390x'],
+  'legacy:1': ['amd64'],
+});
+
+test('a pod is placed on what all its images share', async (t) => {
+  const { admit, metric } = await serve(t, { inspector });
+  const admitted = await admit({ object: podOf(['app:1', 'sidecar:1']) });
+  t.strictSame(admitted.required, ['arm64']);
+  t.match(admitted.raw, { uid, allowed: true, patchType: 'JSONPatch' });
+  t.notOk(
+    admitted.operations.some(({ op }) => op === 'test' || op === 'remove'),
+    'nothing that can fail',
+  );
+  t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="placed"}'), 1);
+  t.equal(await metric('archwright_admission_duration_seconds_count'), 1);
+});
+
+test('no common architecture is denied with a message for the user', async (t) => {
+  const { admit } = await serve(t, { inspector });
+  const admitted = await admit({ object: podOf(['legacy:1', 'sidecar:1']) });
+  t.notOk(admitted.allowed);
+  t.match(admitted.raw, { uid, status: { code: 403 } });
+  t.match(admitted.message, /legacy:1 has amd64; sidecar:1 has arm64, s390x/);
+  t.notOk('patch' in admitted.raw);
+});
+
+test('once learned, nobody is asked and nothing is logged', async (t) => {
+  const asked = scripted({ 'app:1': ['amd64'] });
+  const { admit, lines, metric } = await serve(t, { inspector: asked });
+  await admit({ object: podOf(['app:1']) });
+  const before = lines.length;
+  for (let turn = 0; turn < 20; turn += 1) {
+    t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['amd64']);
+  }
+  t.equal(asked.asked.length, 1);
+  t.equal(lines.length, before, 'no line per request');
+  t.equal(await metric('archwright_admission_inline_waits_total{outcome="answered"}'), 1);
+  t.equal(await metric('archwright_admission_inline_waits_total{outcome="expired"}'), 0);
+});
+
+test('an unknown image gates, and what is known bounds', async (t) => {
+  const { admit, metric } = await serve(t, { inspector });
+  const admitted = await admit({ object: podOf(['app:1', 'nowhere:1']) });
+  t.ok(admitted.gated);
+  t.strictSame(admitted.required, ['amd64', 'arm64']);
+  t.match(admitted.warnings, [/nowhere:1: not-found/]);
+  t.equal(await metric('archwright_admission_unknown_images_total{code="not-found"}'), 1);
+  t.equal(await metric('archwright_admission_warnings_total'), 1);
+});
+
+test('an image reference that cannot be parsed is left to the kubelet, and counted', async (t) => {
+  const { admit, metric } = await serve(t, { inspector });
+  const admitted = await admit({ object: podOf(['UPPER/case::', 'app:1']) });
+  t.ok(admitted.allowed);
+  t.notOk(admitted.gated);
+  t.strictSame(admitted.required, ['amd64', 'arm64']);
+  t.equal(await metric('archwright_admission_unknown_images_total{code="invalid-reference"}'), 1);
+});
+
+test('skipped pods are counted by reason and wait for nobody', async (t) => {
+  const asked = scripted({});
+  const { admit, metric } = await serve(t, { inspector: asked });
+  const cases: [reason: string, request: Record<string, unknown>][] = [
+    ['node-name', { object: podOf(['a:1'], { nodeName: 'n1' }) }],
+    ['excluded-namespace', { object: podOf(['a:1']), namespace: 'kube-system' }],
+    [
+      'no-image',
+      { object: podOf([], { containers: [{ name: 'c', image: 'a:1', imagePullPolicy: 'Never' }] }) },
+    ],
+  ];
+  for (const [reason, request] of cases) {
+    const admitted = await admit(request);
+    t.strictSame(admitted.raw, { uid, allowed: true }, reason);
+    t.equal(await metric(`archwright_admission_skipped_total{reason="${reason}"}`), 1);
+  }
+  t.equal(asked.asked.length, 0);
+});
+
+test('images that are never pulled are not asked for', async (t) => {
+  const asked = scripted({ 'app:1': ['amd64'] });
+  const { admit } = await serve(t, { inspector: asked });
+  const local = { name: 'local', image: 'local:1', imagePullPolicy: 'Never' };
+  const app = { name: 'app', image: 'app:1', imagePullPolicy: 'IfNotPresent' };
+  t.strictSame((await admit({ object: podOf([], { containers: [local, app] }) })).required, ['amd64']);
+  t.strictSame(
+    asked.asked.map(({ image }) => image),
+    ['app:1'],
+  );
+});
+
+test('a dry run is answered like any other', async (t) => {
+  const { admit } = await serve(t, { inspector });
+  t.strictSame((await admit({ object: podOf(['legacy:1']), dryRun: true })).required, ['amd64']);
+});
+
+test('reinvocation replaces what was added before', async (t) => {
+  const { admit } = await serve(t, { inspector });
+  const first = podOf(['app:1']);
+  const patched = await apply(first, (await admit({ object: first })).operations);
+  const again = await admit({ object: patched });
+  t.strictSame(await apply(patched, again.operations), patched, 'nothing new: nothing changes');
+
+  const injected = structuredClone(patched) as { spec: { containers: unknown[] } };
+  injected.spec.containers.push({ name: 'proxy', image: 'sidecar:1', imagePullPolicy: 'IfNotPresent' });
+  const third = await apply(injected, (await admit({ object: injected })).operations);
+  t.match(JSON.stringify(third), '"values":["arm64"]');
+  t.notMatch(JSON.stringify(third), '"values":["amd64","arm64"]');
+});
+
+test('the policy is the one in force when the request comes', async (t) => {
+  let current = policy;
+  const { admit } = await serve(t, { inspector, policy: () => current });
+  t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['amd64', 'arm64']);
+  current = { ...policy, schedulableArchitectures: ['arm64'] };
+  t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['arm64']);
+});
+
+test('old facts serve while their registry fails', async (t) => {
+  const { admit, memory } = await serve(t, { inspector: scripted({}) });
+  memory.learn(
+    factsOf('docker.io/library/old:1', ['arm64'], { freshUntil: new Date(Date.now() - 1000).toISOString() }),
+  );
+  t.strictSame((await admit({ object: podOf(['old:1']) })).required, ['arm64']);
+});
+
+test('what a person wrote cannot put control characters or endless text into a warning', async (t) => {
+  const { admit } = await serve(t, { inspector });
+  const images = Array.from({ length: 30 }, (_, index) => `nowhere\u001b[31m${index}/${'x'.repeat(400)}:1`);
+  const plain = Array.from({ length: 30 }, (_, index) => `nowhere${index}/${'x'.repeat(200)}:1`);
+  for (const names of [images, plain]) {
+    const { warnings, uid: answered } = await admit({ object: podOf(names) });
+    t.equal(answered, uid);
+    t.ok(warnings.length <= 10, `${warnings.length} warnings`);
+    for (const warning of warnings) {
+      t.ok(Buffer.byteLength(warning) <= 256);
+      // oxlint-disable-next-line no-control-regex -- that is what must not be there
+      t.notMatch(warning, /[\u0000-\u001f\u007f]/);
+    }
+  }
+});
+
+test('at level debug there is one line, without the object', async (t) => {
+  const { admit, lines } = await serve(t, { inspector, level: 'debug' });
+  await admit({ object: podOf(['app:1'], { serviceAccountName: 'do-not-print' }) });
+  t.match(lines.at(-1), { level: 'debug', uid, kind: 'Pod', namespace: 'shop', outcome: 'placed' });
+  t.notMatch(JSON.stringify(lines), 'do-not-print');
+});
+
+test('/validate allows everything', async (t) => {
+  const { admit, post } = await serve(t);
+  t.strictSame((await admit({ object: podOf(['nowhere:1']) }, '/validate')).raw, { uid, allowed: true });
+  t.strictSame((await admit({ operation: 'DELETE' }, '/validate')).raw, { uid, allowed: true });
+  t.equal((await post('{}', { path: '/validate' })).status, 400);
+  t.match(await post(review({}), { path: '/elsewhere' }), { status: 404 });
+});
+
+/** Applies a patch as the API server does. */
+async function apply(object: object, operations: readonly object[]): Promise<object> {
+  const { default: jsonPatch } = await import('fast-json-patch');
+  return jsonPatch.applyPatch(structuredClone(object), structuredClone(operations) as never, true)
+    .newDocument;
+}

@@ -1,0 +1,60 @@
+import { test } from 'tap';
+import { clusterOf, podOf, scripted, serve, uid } from './support.ts';
+
+const images = { 'app:1': ['amd64', 'arm64'], 'app:2': ['amd64'], 'debug:1': ['amd64', 's390x'] };
+const cluster = clusterOf({ nodeArchitecture: (node) => (node === 'graviton' ? 'arm64' : undefined) });
+const running = (images: readonly string[], spec: object = {}): object =>
+  podOf(images, { nodeName: 'graviton', ...spec });
+
+test('a new image that the node cannot run is warned of', async (t) => {
+  const { admit, metric } = await serve(t, { inspector: scripted(images), cluster });
+  const admitted = await admit({
+    operation: 'UPDATE',
+    object: running(['app:2']),
+    oldObject: running(['app:1']),
+  });
+  t.ok(admitted.allowed);
+  t.strictSame(admitted.operations, []);
+  t.match(admitted.warnings, [/app:2 cannot run here: it has amd64, the node is arm64/]);
+  t.equal(await metric('archwright_admission_warnings_total'), 1);
+});
+
+test('so is an ephemeral container', async (t) => {
+  const { admit } = await serve(t, { inspector: scripted(images), cluster });
+  const debug = { ephemeralContainers: [{ name: 'debugger', image: 'debug:1' }] };
+  const request = { operation: 'UPDATE', subResource: 'ephemeralcontainers', oldObject: running(['app:1']) };
+  t.match((await admit({ ...request, object: running(['app:1'], debug) })).warnings, [
+    /debug:1 cannot run here/,
+  ]);
+});
+
+test('nothing is said or asked where there is nothing to say', async (t) => {
+  const asked = scripted(images);
+  const { admit } = await serve(t, { inspector: asked, cluster });
+  const update = { operation: 'UPDATE', oldObject: running(['app:1']) };
+  const cases: [what: string, request: Record<string, unknown>][] = [
+    ['no new image', { ...update, object: running(['app:1']) }],
+    ['a node that is not known', { ...update, object: podOf(['app:2'], { nodeName: 'other' }) }],
+    ['no node yet', { ...update, object: podOf(['app:2']) }],
+  ];
+  for (const [what, request] of cases) t.strictSame((await admit(request)).raw, { uid, allowed: true }, what);
+  t.equal(asked.asked.length, 0);
+  t.strictSame(
+    (await admit({ ...update, object: running(['app:1', 'app:1']) })).raw,
+    { uid, allowed: true },
+    'one that runs',
+  );
+});
+
+test('without a cluster no node is known', async (t) => {
+  const { admit } = await serve(t, { inspector: scripted(images) });
+  const update = { operation: 'UPDATE', oldObject: running(['app:1']), object: running(['app:2']) };
+  t.strictSame((await admit(update)).raw, { uid, allowed: true });
+});
+
+test('an old object that is missing or broken', async (t) => {
+  const { admit } = await serve(t, { inspector: scripted(images), cluster });
+  const update = { operation: 'UPDATE', object: running(['app:2']) };
+  t.match((await admit({ ...update, oldObject: null })).warnings, [/app:2 cannot run here/]);
+  t.match((await admit({ ...update, oldObject: { spec: 1 } })).warnings, [/could not be understood/]);
+});

@@ -1,0 +1,241 @@
+/** What the tests of the webhook share: a webhook on a socket, an inspector that can be scripted, reviews. */
+import type { Agent } from 'node:https';
+import type { Test } from 'tap';
+import type { ImageFacts, ImageQuestion, Inspector } from '../../src/images/facts.ts';
+import { createFactsMemory, type FactsMemory } from '../../src/images/memory.ts';
+import type { Pod, PodSpec, Secret } from '../../src/kube/objects.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
+import type { Cluster } from '../../src/webhook/cluster.ts';
+import { startWebhook, type RunningWebhook, type WebhookOptions } from '../../src/webhook/webhook.ts';
+import { createCa } from '../support/certificates.ts';
+import { keepAlive, recordingLog, send, tlsDirectory, type Answer } from '../serving/support.ts';
+
+export const ca = await createCa();
+export const serverPair = await ca.issue({ cn: 'webhook', ip: ['127.0.0.1'] });
+
+export const policy: Policy = {
+  schedulableArchitectures: [],
+  preference: undefined,
+  fallbackArchitecture: undefined,
+  onUnknownImage: 'gate',
+  onNoCommonArchitecture: 'deny',
+  matchNodeLabels: [],
+  tolerations: [],
+  architectures: {},
+  excludedNamespaces: ['kube-system'],
+};
+
+/** Facts as a registry gave them just now. */
+export function factsOf(
+  image: string,
+  architectures: readonly string[],
+  more: Partial<ImageFacts> = {},
+): ImageFacts {
+  return {
+    image,
+    digest: `sha256:${'a'.repeat(64)}`,
+    mediaType: 'application/vnd.oci.image.index.v1+json',
+    platforms: architectures.map((architecture) => ({ os: 'linux', architecture })),
+    source: 'registry',
+    credentialSource: 'anonymous',
+    endpoint: 'registry.example',
+    freshUntil: new Date(Date.now() + 3_600_000).toISOString(),
+    stale: false,
+    ...more,
+  };
+}
+
+/** An inspector that knows images by name, and counts how often it is asked. */
+export function scripted(images: Readonly<Record<string, readonly string[] | ImageFacts>>): Inspector & {
+  readonly asked: ImageQuestion[];
+} {
+  const asked: ImageQuestion[] = [];
+  return {
+    asked,
+    inspect: (question) => {
+      asked.push(question);
+      const known = images[question.image];
+      if (known === undefined) {
+        const error = { code: 'not-found' as const, message: 'no such image' };
+        return Promise.resolve(factsOf(question.image, [], { error }));
+      }
+      return Promise.resolve('platforms' in known ? known : factsOf(question.image, known));
+    },
+  };
+}
+
+/** An inspector that never answers. */
+export const hanging: Inspector = { inspect: () => new Promise(() => undefined) };
+
+/** A cluster from plain values. */
+export function clusterOf(parts: Partial<Cluster> & { secrets?: Readonly<Record<string, Secret>> }): Cluster {
+  return {
+    namespaceLabels: () => ({}),
+    nodeArchitecture: () => undefined,
+    secret: (namespace, name) => Promise.resolve(parts.secrets?.[`${namespace}/${name}`]),
+    serviceAccountPullSecrets: () => Promise.resolve([]),
+    ready: () => Promise.resolve(),
+    close: () => undefined,
+    ...parts,
+  };
+}
+
+export interface Served {
+  readonly webhook: RunningWebhook;
+  readonly memory: FactsMemory;
+  readonly metrics: Metrics;
+  readonly lines: Record<string, unknown>[];
+  readonly tlsDir: string;
+  readonly agent: Agent;
+  /** Posts a review and reads the answer. */
+  readonly admit: (request: Readonly<Record<string, unknown>>, path?: string) => Promise<Admitted>;
+  /** Posts anything. */
+  readonly post: (
+    body: string | Buffer,
+    options?: { path?: string; headers?: Record<string, string> },
+  ) => Promise<Answer>;
+  /** Value of a metric line, such as `x_total{kind="Pod"}`. */
+  readonly metric: (line: string) => Promise<number>;
+}
+
+/** A webhook on a free port with TLS, over real memory, stopped after the test. */
+export async function serve(
+  t: Test,
+  options: Partial<WebhookOptions> & { inspector?: Inspector; level?: 'debug' | 'info' } = {},
+): Promise<Served> {
+  const { inspector = scripted({}), level, ...rest } = options;
+  const { log, lines } = recordingLog(level);
+  const metrics = createMetrics();
+  const memory = rest.memory ?? createFactsMemory({ inspector, log });
+  t.teardown(() => memory.close());
+  const tlsDir = await tlsDirectory(t, serverPair);
+  const webhook = await startWebhook({
+    listen: '127.0.0.1:0',
+    tlsDir,
+    tlsPollMs: 50,
+    inlineBudgetMs: () => 2000,
+    pullSecretCacheMs: 60_000,
+    policy: () => policy,
+    memory,
+    log,
+    metrics,
+    ...rest,
+    limits: { quietMs: 1, checkMs: 20, ...rest.limits },
+  });
+  t.teardown(() => webhook.stop({ noticeMs: 0, graceMs: 0 }));
+  await webhook.ready;
+  const agent = keepAlive(t, webhook.url, { ca: ca.cert });
+
+  const post: Served['post'] = (body, { path = '/mutate?timeout=10s', headers = {} } = {}) =>
+    send(`${webhook.url}${path}`, {
+      method: 'POST',
+      agent,
+      body,
+      headers: { 'content-type': 'application/json', ...headers },
+    });
+  return {
+    webhook,
+    memory,
+    metrics,
+    lines,
+    tlsDir,
+    agent,
+    post,
+    admit: async (request, path) =>
+      readAnswer(await post(review(request), path === undefined ? {} : { path })),
+    metric: async (line) => {
+      const found = (await metrics.render()).split('\n').find((text) => text.startsWith(`${line} `));
+      return Number(found?.slice(line.length + 1));
+    },
+  };
+}
+
+export const uid = '705ab4f5-6393-11e8-b7cc-42010a800002';
+
+/** The text of a review, a pod's creation where nothing else is said. */
+export function review(request: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify({
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid,
+      kind: { group: '', version: 'v1', kind: 'Pod' },
+      resource: { group: '', version: 'v1', resource: 'pods' },
+      operation: 'CREATE',
+      namespace: 'shop',
+      dryRun: false,
+      ...request,
+    },
+  });
+}
+
+export function podOf(images: readonly string[], spec: Partial<PodSpec> = {}): Pod {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { generateName: 'web-', namespace: 'shop' },
+    spec: {
+      containers: images.map((image, index) => ({
+        name: `c${index}`,
+        image,
+        imagePullPolicy: 'IfNotPresent',
+      })),
+      ...spec,
+    },
+  };
+}
+
+/** A request about a workload of the group apps or batch. */
+export function workload(
+  kind: string,
+  object: unknown,
+  more: Readonly<Record<string, unknown>> = {},
+): Record<string, unknown> {
+  const group = kind === 'Job' || kind === 'CronJob' ? 'batch' : 'apps';
+  return { kind: { group, version: 'v1', kind }, object, ...more };
+}
+
+export interface Admitted {
+  readonly allowed: boolean;
+  readonly uid: string;
+  readonly operations: readonly { op: string; path: string; value?: unknown }[];
+  readonly warnings: readonly string[];
+  readonly message: string;
+  /** The response as it came. */
+  readonly raw: Record<string, unknown>;
+  /** Architectures in the patch's required terms. */
+  readonly required: readonly string[] | undefined;
+  readonly gated: boolean;
+}
+
+export function readAnswer(answer: Answer): Admitted {
+  if (answer.status !== 200) throw new Error(`status ${answer.status}: ${answer.body}`);
+  const parsed = JSON.parse(answer.body) as {
+    apiVersion: string;
+    kind: string;
+    response: Record<string, unknown>;
+  };
+  if (parsed.apiVersion !== 'admission.k8s.io/v1' || parsed.kind !== 'AdmissionReview')
+    throw new Error(answer.body);
+  const raw = parsed.response;
+  const patch =
+    typeof raw['patch'] === 'string' ? Buffer.from(raw['patch'], 'base64').toString('utf8') : '[]';
+  const operations = JSON.parse(patch) as Admitted['operations'];
+  const text = JSON.stringify(
+    operations.filter(({ path }) => path.includes('affinity') || path.includes('Affinity')),
+  );
+  const match = /"key":"kubernetes.io\/arch","operator":"In","values":(\[[^\]]*\])/.exec(text);
+  return {
+    allowed: raw['allowed'] === true,
+    uid: String(raw['uid']),
+    operations,
+    warnings: (raw['warnings'] as string[] | undefined) ?? [],
+    message: (raw['status'] as { message?: string } | undefined)?.message ?? '',
+    raw,
+    required: match?.[1] === undefined ? undefined : (JSON.parse(match[1]) as string[]),
+    gated: operations.some(
+      ({ path, value }) => path.includes('schedulingGates') && JSON.stringify(value).includes('arch.example'),
+    ),
+  };
+}

@@ -1,0 +1,120 @@
+import { test } from 'tap';
+import { podOf, scripted, serve, uid, workload } from './support.ts';
+
+const images = { 'app:1': ['amd64', 'arm64'], 'arm:1': ['arm64'], 'intel:1': ['amd64'] };
+
+const withTemplate = (images: readonly string[], more: object = {}): object => ({
+  metadata: { name: 'w' },
+  ...more,
+  spec: { template: { metadata: { labels: { app: 'w' } }, spec: podOf(images).spec } },
+});
+const cronJob = (images: readonly string[]): object => ({
+  spec: { jobTemplate: { spec: { template: { spec: podOf(images).spec } } } },
+});
+
+test('the template of a DaemonSet is patched where it is', async (t) => {
+  const { admit, metric } = await serve(t, { inspector: scripted(images) });
+  for (const operation of ['CREATE', 'UPDATE']) {
+    const admitted = await admit(workload('DaemonSet', withTemplate(['app:1', 'arm:1']), { operation }));
+    t.strictSame(admitted.required, ['arm64'], operation);
+    t.ok(admitted.operations.every(({ path }) => path.startsWith('/spec/template/')));
+    t.notOk(admitted.gated);
+  }
+  t.equal(await metric('archwright_admissions_total{kind="DaemonSet",outcome="placed"}'), 2);
+});
+
+test('a DaemonSet with unknown images gets no gate', async (t) => {
+  const { admit } = await serve(t, { inspector: scripted(images) });
+  const admitted = await admit(workload('DaemonSet', withTemplate(['nowhere:1', 'arm:1'])));
+  t.notOk(admitted.gated);
+  t.strictSame(admitted.required, ['arm64'], 'what is known bounds it');
+});
+
+test('an update that leaves the template alone starts no rollout', async (t) => {
+  const asked = scripted(images);
+  const { admit } = await serve(t, { inspector: asked });
+  const before = withTemplate(['arm:1']);
+  const labeled = withTemplate(['arm:1'], { metadata: { name: 'w', labels: { team: 'a' } } });
+  const same = workload('DaemonSet', labeled, { operation: 'UPDATE', oldObject: before });
+  t.strictSame((await admit(same)).raw, { uid, allowed: true });
+  t.equal(asked.asked.length, 0);
+  const changed = workload('DaemonSet', withTemplate(['arm:1', 'app:1']), {
+    operation: 'UPDATE',
+    oldObject: before,
+  });
+  t.strictSame((await admit(changed)).required, ['arm64']);
+});
+
+test('other workloads are not changed; the person applying them is warned', async (t) => {
+  const { admit, metric } = await serve(t, { inspector: scripted(images) });
+  const bad = ['arm:1', 'intel:1'];
+  for (const kind of ['Deployment', 'StatefulSet', 'ReplicaSet', 'Job', 'CronJob']) {
+    const make = kind === 'CronJob' ? cronJob : withTemplate;
+    const warned = await admit(workload(kind, make(bad)));
+    t.ok(warned.allowed, kind);
+    t.strictSame(warned.operations, [], kind);
+    t.match(warned.warnings, [/arm:1 has arm64; intel:1 has amd64/], kind);
+    t.strictSame((await admit(workload(kind, make(['app:1', 'arm:1'])))).raw, { uid, allowed: true }, kind);
+    t.equal(await metric(`archwright_admissions_total{kind="${kind}",outcome="unconstrained"}`), 2);
+  }
+});
+
+test('what a controller made for its owner is not looked at again', async (t) => {
+  const asked = scripted(images);
+  const { admit } = await serve(t, { inspector: asked });
+  const owned = {
+    ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'u', controller: true }],
+  };
+  const admitted = await admit(
+    workload('ReplicaSet', withTemplate(['arm:1', 'intel:1'], { metadata: owned })),
+  );
+  t.strictSame(admitted.raw, { uid, allowed: true });
+  t.equal(asked.asked.length, 0);
+});
+
+test('kinds, operations and subresources that need no decision', async (t) => {
+  const asked = scripted(images);
+  const { admit, metric } = await serve(t, { inspector: asked });
+  const object = podOf(['arm:1']);
+  const cases: [what: string, request: Record<string, unknown>][] = [
+    ['delete', { operation: 'DELETE', object: null, oldObject: object }],
+    ['connect', { operation: 'CONNECT', subResource: 'exec', object }],
+    ['binding', { subResource: 'binding', object }],
+    ['status', { operation: 'UPDATE', subResource: 'status', object }],
+    [
+      'scale',
+      workload('Deployment', { spec: { replicas: 3 } }, { operation: 'UPDATE', subResource: 'scale' }),
+    ],
+    ['a ConfigMap', { kind: { group: '', version: 'v1', kind: 'ConfigMap' }, object: {} }],
+    ['a Pod of somebody else', { kind: { group: 'example.com', version: 'v1', kind: 'Pod' }, object }],
+    [
+      'a Deployment of somebody else',
+      { kind: { group: 'example.com', version: 'v1', kind: 'Deployment' }, object },
+    ],
+  ];
+  for (const [what, request] of cases) t.strictSame((await admit(request)).raw, { uid, allowed: true }, what);
+  t.equal(asked.asked.length, 0);
+  t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="ignored"}'), 4);
+  t.equal(await metric('archwright_admissions_total{kind="other",outcome="ignored"}'), 3);
+});
+
+test('a template that cannot be understood is let through and counted', async (t) => {
+  const { admit, metric } = await serve(t, { inspector: scripted(images) });
+  for (const object of [{}, { spec: {} }, { spec: { template: [] } }, null]) {
+    const admitted = await admit(workload('DaemonSet', object));
+    t.match(admitted.raw, { uid, allowed: true });
+    t.match(admitted.warnings, [/spec\.template is not an object/]);
+  }
+  t.match((await admit(workload('CronJob', {}))).warnings, [
+    /spec\.jobTemplate\.spec\.template is not an object/,
+  ]);
+  t.equal(await metric('archwright_admissions_total{kind="DaemonSet",outcome="fault"}'), 4);
+});
+
+test('a DaemonSet whose images share nothing is denied, as its pods would be', async (t) => {
+  const { admit } = await serve(t, { inspector: scripted(images) });
+  t.match(await admit(workload('DaemonSet', withTemplate(['arm:1', 'intel:1']))), {
+    allowed: false,
+    message: /no architecture/,
+  });
+});
