@@ -55,6 +55,7 @@ export function createAsking(context: AskingContext, question: ImageQuestion, si
   const ended = AbortSignal.any([signal, timeUp]);
   setMaxListeners(0, ended);
   const tried: string[] = [];
+  const waitingFor = new Set<AgentAddress>();
   let asked = 0;
   let soonestMs = Number.POSITIVE_INFINITY;
   let late: ImageFacts | undefined;
@@ -62,6 +63,7 @@ export function createAsking(context: AskingContext, question: ImageQuestion, si
   async function ask(agent: AgentAddress, stop: AbortSignal): Promise<ImageFacts> {
     const started = clock.monotonic();
     let facts: ImageFacts;
+    waitingFor.add(agent);
     try {
       facts = await askAgent(context.connection, agent.url, question, {
         signal: AbortSignal.any([ended, stop]),
@@ -72,6 +74,8 @@ export function createAsking(context: AskingContext, question: ImageQuestion, si
       // What one agent finds wrong, the others of its group will too.
       if (error instanceof AgentError && !error.temporary) return rejected(error);
       throw error;
+    } finally {
+      waitingFor.delete(agent);
     }
     const tookMs = clock.monotonic() - started;
     rest.answered(agent.url);
@@ -85,7 +89,7 @@ export function createAsking(context: AskingContext, question: ImageQuestion, si
   }
 
   function noteFailure(agent: AgentAddress, error: unknown, stop: AbortSignal): void {
-    if (stop.aborted || signal.aborted) return meters.attempt('abandoned');
+    if (signal.aborted || (stop.aborted && !timeUp.aborted)) return meters.attempt('abandoned');
     const { code, message } = error instanceof AgentError ? error : fault(agent, error);
     tried.push(`${nameOf(agent)}: ${message}`);
     meters.attempt(code);
@@ -128,7 +132,7 @@ export function createAsking(context: AskingContext, question: ImageQuestion, si
       }),
     nothing: () => {
       if (late) return late;
-      const who = tried.length === 0 ? 'none could be asked' : listed(tried);
+      const who = listed([...tried, ...[...waitingFor].map((agent) => `${nameOf(agent)}: no answer yet`)]);
       if (ended.aborted) {
         const message = `no agent answered in time: ${who}`;
         return failedFacts(question.image, { code: 'timeout', message }, clock);
@@ -156,6 +160,7 @@ function nameOf(agent: AgentAddress): string {
 }
 
 function listed(tried: readonly string[]): string {
+  if (tried.length === 0) return 'none was asked';
   const shown = tried.slice(0, maxShown).join('; ');
   return tried.length > maxShown ? `${shown}; and ${tried.length - maxShown} more` : shown;
 }

@@ -68,7 +68,6 @@ export function dnsDiscovery(options: DnsDiscoveryOptions): Discovery {
       changes.set([...urls].map((url) => ({ url })));
     }
     timer = setTimeout(() => void refresh(), answered ? refreshMs : retryMs);
-    timer.unref();
   }
 
   function failed(error: unknown): undefined {

@@ -101,7 +101,6 @@ export function createGroups(options: GroupsOptions): Groups {
   }
   discovery.onChange(tick);
   const timer = setInterval(tick, tickMs);
-  timer.unref();
   tick();
 
   return {

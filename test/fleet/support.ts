@@ -1,0 +1,229 @@
+/** Agents for tests: real servers with mutual TLS whose answers a test writes, and what it takes to ask them. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import type { MatchedCredential } from '../../src/credentials/credential.ts';
+import { openConnection, type AgentConnection } from '../../src/fleet/connection.ts';
+import type { ImageFacts, ImageQuestion } from '../../src/images/facts.ts';
+import { parseReference } from '../../src/images/reference.ts';
+import type { Clock } from '../../src/telemetry/clock.ts';
+import { createLog, type Log } from '../../src/telemetry/log.ts';
+import { createCa, type IssueOptions, type TestCa } from '../support/certificates.ts';
+
+/** A clock that a test moves. */
+export function manualClock(startMs = 1_000_000): Clock & { advance(ms: number): void } {
+  let at = startMs;
+  return {
+    now: () => 1_700_000_000_000 + at,
+    monotonic: () => at,
+    advance: (ms) => {
+      at += ms;
+    },
+  };
+}
+
+/** A log whose lines can be read. */
+export function readableLog(): { log: Log; lines: () => string } {
+  let text = '';
+  const log = createLog({
+    level: 'trace',
+    destination: {
+      write: (line: string) => {
+        text += line;
+      },
+    },
+  });
+  return { log, lines: () => text };
+}
+
+export const silentLog = createLog({ level: 'silent' });
+
+/** Waits until something is true; fails after five seconds. */
+export async function until(what: () => boolean): Promise<void> {
+  const end = Date.now() + 5000;
+  while (!what()) {
+    if (Date.now() > end) throw new Error(`waited in vain for ${what.toString()}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+export interface Pki {
+  readonly ca: TestCa;
+  readonly serverDir: string;
+  readonly clientDir: string;
+  /** A directory with `tls.crt`, `tls.key` and `ca.crt`. */
+  dir(issue: IssueOptions, parts?: { readonly issuer?: TestCa; readonly trusts?: TestCa }): Promise<string>;
+}
+
+export const serverNames: IssueOptions = { cn: 'archwright-agent', dns: ['archwright-agent'], server: true };
+export const clientNames: IssueOptions = { cn: 'archwright-webhook', client: true };
+
+/** A certificate authority, and the directories of an agent and of a webhook. */
+export async function createPki(t: Test): Promise<Pki> {
+  const ca = await createCa();
+  const dir: Pki['dir'] = async (issue, parts = {}) => {
+    const path = await mkdtemp(join(tmpdir(), 'archwright-tls-'));
+    t.teardown(() => rm(path, { recursive: true, force: true }));
+    await writeTls(path, parts.issuer ?? ca, parts.trusts ?? ca, issue);
+    return path;
+  };
+  return { ca, dir, serverDir: await dir(serverNames), clientDir: await dir(clientNames) };
+}
+
+/** Writes `tls.crt`, `tls.key` and `ca.crt`. */
+export async function writeTls(
+  path: string,
+  issuer: TestCa,
+  trusts: TestCa,
+  issue: IssueOptions,
+): Promise<void> {
+  const { cert, key } = await issuer.issue(issue);
+  await writeFile(join(path, 'tls.crt'), cert);
+  await writeFile(join(path, 'tls.key'), key);
+  await writeFile(join(path, 'ca.crt'), trusts.cert);
+}
+
+/** What an agent is asked. */
+export interface Asked {
+  readonly images: readonly { readonly image: string; readonly pullPolicy: string }[];
+  readonly auths?: unknown;
+  readonly deadlineMs: number;
+}
+
+export interface Script {
+  fingerprint?: string;
+  /** The answer to `POST /v1/facts`, sent as JSON; `undefined` where it was written to `response` already. */
+  facts?: (asked: Asked, response: ServerResponse, request: IncomingMessage) => unknown;
+  /** Writes the answer to `GET /v1/facts`. */
+  known?: (response: ServerResponse) => void;
+  /** The answer to `GET /v1/info`. */
+  info?: (response: ServerResponse) => unknown;
+}
+
+export interface ScriptedAgent {
+  readonly url: string;
+  readonly port: number;
+  /** Can be changed while the agent runs. */
+  readonly script: Script;
+  readonly asked: Asked[];
+  /** Connections that were opened. */
+  readonly connections: () => number;
+  /** Closes the idle connections of its clients. */
+  closeIdle(): void;
+  stop(): Promise<void>;
+}
+
+/** Starts an agent that does what its script says; by default it knows every image. */
+export async function startScripted(t: Test, pki: Pki, script: Script = {}): Promise<ScriptedAgent> {
+  const { cert, key } = await pki.ca.issue(serverNames);
+  const asked: Asked[] = [];
+  let connections = 0;
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let answer: unknown;
+    if (request.url === '/v1/info') {
+      answer = script.info ? script.info(response) : { credentialFingerprint: script.fingerprint ?? 'same' };
+    } else if (request.method === 'GET') {
+      if (script.known) return script.known(response);
+      response.end();
+      return;
+    } else {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+      const body = JSON.parse(Buffer.concat(chunks).toString()) as Asked;
+      asked.push(body);
+      answer = script.facts
+        ? script.facts(body, response, request)
+        : { results: body.images.map(({ image }) => factsOf(image)) };
+    }
+    if (answer !== undefined) {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+    }
+  }
+
+  const server = createServer(
+    { cert, key, ca: pki.ca.cert, requestCert: true, rejectUnauthorized: true },
+    (request, response) => {
+      handle(request, response).catch(() => response.destroy());
+    },
+  );
+  server.on('secureConnection', () => {
+    connections += 1;
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const stop = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  t.teardown(stop);
+  return {
+    url: `https://127.0.0.1:${port}`,
+    port,
+    script,
+    asked,
+    connections: () => connections,
+    closeIdle: () => server.closeIdleConnections(),
+    stop,
+  };
+}
+
+/** Opens a connection that is closed with the test. */
+export async function connect(
+  t: Test,
+  pki: Pki,
+  options: { readonly dir?: string; readonly dialTimeoutMs?: number; readonly pollMs?: number } = {},
+): Promise<AgentConnection> {
+  const { dir, ...others } = options;
+  const connection = await openConnection({ tlsDir: dir ?? pki.clientDir, log: silentLog, ...others });
+  t.teardown(() => connection.close());
+  return connection;
+}
+
+/** Good facts of an image. */
+export function factsOf(image: string, change: Partial<ImageFacts> = {}): ImageFacts {
+  return {
+    image,
+    digest: `sha256:${'a'.repeat(64)}`,
+    mediaType: 'application/vnd.oci.image.index.v1+json',
+    platforms: [
+      { os: 'linux', architecture: 'amd64' },
+      { os: 'linux', architecture: 'arm64', variant: 'v8' },
+    ],
+    source: 'registry',
+    credentialSource: 'anonymous',
+    endpoint: 'registry.example',
+    freshUntil: '2030-01-01T00:00:00.000Z',
+    stale: false,
+    ...change,
+  };
+}
+
+/** Facts of an image that could not be learned. */
+export function failureOf(
+  image: string,
+  code: NonNullable<ImageFacts['error']>['code'],
+  message = code,
+): ImageFacts {
+  return {
+    image,
+    platforms: [],
+    source: 'registry',
+    credentialSource: 'anonymous',
+    endpoint: '',
+    freshUntil: '2030-01-01T00:00:00.000Z',
+    stale: false,
+    error: { code, message },
+  };
+}
+
+export function questionOf(image: string, pullCredentials: readonly MatchedCredential[] = []): ImageQuestion {
+  return { image, reference: parseReference(image), pullPolicy: 'IfNotPresent', pullCredentials };
+}
