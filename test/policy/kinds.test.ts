@@ -1,22 +1,7 @@
 import t from 'tap';
 import { choice, duration, flag, integer, listOf, size, tableOf, text } from '../../src/policy/kinds.ts';
 import type { Kind } from '../../src/policy/setting.ts';
-
-/** Reads a value and gives it, or what was reported. */
-function read<T>(kind: Kind<T>, value: unknown): unknown {
-  const reports: string[] = [];
-  const result = kind.read(value, (message, path = []) => reports.push(`${path.join('.')}: ${message}`));
-  if ((result === undefined) !== reports.length > 0)
-    throw new Error('a value, or a report: never both or neither');
-  return result ?? reports.join('; ');
-}
-
-/** Reads a text of a variable. */
-function readText<T>(kind: Kind<T>, given: string): unknown {
-  const reports: string[] = [];
-  const raw = kind.fromText(given, (message) => reports.push(`: ${message}`));
-  return reports.length > 0 ? reports.join('; ') : read(kind, raw);
-}
+import { read, readText } from './report.ts';
 
 const even = text('even', (value) => (value.length % 2 === 0 ? undefined : 'must be even'));
 
