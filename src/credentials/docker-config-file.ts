@@ -82,7 +82,7 @@ async function search(
       const content = await readBounded(path, { maxBytes, root });
       const format = basename(path) === '.dockercfg' ? 'dockercfg' : 'config.json';
       const { held, skipped } = holdEntries(parseDockerConfig(content, format), path);
-      if (skipped > 0) problem(path, `${skipped} entries were left out: their keys are not registries`);
+      if (skipped > 0) problem(path, `entries left out because their keys are not registries: ${skipped}`);
       return { found: { held, problems }, path, broken };
     } catch (error) {
       if (error instanceof FileError && error.code === 'missing') continue;

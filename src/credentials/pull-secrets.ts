@@ -31,7 +31,8 @@ export function createPullSecretSource(secrets: readonly Secret[]): CredentialSo
     try {
       const read = readSecret(secret, origin);
       held.push(...read.held);
-      if (read.skipped > 0) problem(`${read.skipped} entries were left out: their keys are not registries`);
+      if (read.skipped > 0)
+        problem(`entries left out because their keys are not registries: ${read.skipped}`);
     } catch (error) {
       if (!(error instanceof DockerConfigError || error instanceof Base64Error)) throw error;
       malformed ??= new CredentialError(

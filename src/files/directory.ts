@@ -4,7 +4,7 @@
  */
 import { readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errnoOf, fileError, type FileError } from './error.ts';
+import { errnoOf, FileError, fileError } from './error.ts';
 import { listDirectory, readBounded } from './read.ts';
 import { resolveInRoot } from './root.ts';
 
@@ -18,8 +18,8 @@ export interface DirectoryOptions {
   readonly root?: string | undefined;
 }
 
-/** Volumes are swapped minutes apart; a third swap within one reading is not to be waited for. */
-const maxAttempts = 3;
+/** Volumes are swapped minutes apart; one that is swapped during each of so many readings is a fault of its own. */
+const maxAttempts = 5;
 
 /**
  * Reads the wanted files of a directory.
@@ -30,11 +30,12 @@ export async function readDirectory(
   dir: string,
   options: DirectoryOptions,
 ): Promise<ReadonlyMap<string, Buffer | FileError>> {
-  for (let attempt = 1; ; attempt += 1) {
+  for (let attempt = 1; attempt <= maxAttempts; attempt += 1) {
     const before = await volumeVersion(dir, options.root);
     const files = await readFiles(dir, options);
-    if (attempt === maxAttempts || (await volumeVersion(dir, options.root)) === before) return files;
+    if ((await volumeVersion(dir, options.root)) === before) return files;
   }
+  throw new FileError('unreadable', dir, 'is replaced again and again while it is read');
 }
 
 async function readFiles(

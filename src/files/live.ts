@@ -12,7 +12,7 @@ export interface LiveContentOptions<T> extends WatchOptions {
   readonly fingerprint: (value: T) => string;
   /** Directories whose entries matter. */
   readonly dirs: readonly string[];
-  /** Called with each new value, not with the first. */
+  /** Called with each new value, but not with what the first reading gives. */
   readonly onChange?: ((value: T) => void) | undefined;
   /** Called once for each distinct problem; the same problem is told again only after a success. */
   readonly onProblem?: ((error: Error) => void) | undefined;
@@ -37,6 +37,7 @@ export async function liveContent<T>(options: LiveContentOptions<T>): Promise<Li
   let problem: Error | undefined;
   let queue: Promise<void> = Promise.resolve();
   let waiting: Promise<void> | undefined;
+  let started = false;
   let closed = false;
 
   async function look(): Promise<void> {
@@ -47,9 +48,8 @@ export async function liveContent<T>(options: LiveContentOptions<T>): Promise<Li
       const fingerprint = options.fingerprint(value);
       problem = undefined;
       if (closed || fingerprint === good?.fingerprint) return;
-      const first = good === undefined;
       good = { value, fingerprint };
-      if (!first || started) options.onChange?.(value);
+      if (started) options.onChange?.(value);
     } catch (error) {
       const told = problem?.message;
       problem = error instanceof Error ? error : new Error(String(error));
@@ -66,7 +66,6 @@ export async function liveContent<T>(options: LiveContentOptions<T>): Promise<Li
     return waiting;
   }
 
-  let started = false;
   // Watching starts before the first reading, so that a change during it is not lost.
   const watcher = watchDirectories(options.dirs, () => void refresh(), options);
   await refresh();

@@ -45,7 +45,7 @@ export async function readBounded(path: string, options: ReadOptions): Promise<B
 /**
  * The names in a directory, sorted bytewise.
  * @param options.maxEntries more names than this are an error
- * @throws FileError `not-a-file` also where the path is no directory
+ * @throws FileError `missing` also where the path is no directory
  */
 export async function listDirectory(
   path: string,

@@ -1,9 +1,10 @@
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { liveContent, type LiveContentOptions } from '../../src/files/live.ts';
 import { decodeUtf8, readBounded } from '../../src/files/read.ts';
+import { swapVolume } from './volume.ts';
 
 /** Nothing happens by itself: only `refresh` reads. */
 const byHand = { pollMs: 600_000, debounceMs: 600_000 };
@@ -103,18 +104,10 @@ t.test('starts without a file and finds it when it appears, vanishes and returns
 
 t.test('ends at the last of many fast volume swaps', async (t) => {
   const dir = t.testdir({});
-  const swap = (version: number, content: string) => {
-    mkdirSync(join(dir, `..v${version}`));
-    writeFileSync(join(dir, `..v${version}`, 'file'), content);
-    symlinkSync(`..v${version}`, join(dir, '..data_tmp'));
-    renameSync(join(dir, '..data_tmp'), join(dir, '..data'));
-    rmSync(join(dir, `..v${version - 1}`), { recursive: true, force: true });
-  };
-  swap(1, '1:1');
-  symlinkSync('..data/file', join(dir, 'file'));
+  swapVolume(dir, { file: '1:1' });
   const { content, told } = await live(t, join(dir, 'file'));
   for (let version = 2; version <= 20; version += 1) {
-    swap(version, `${String(version).length}:${version}`);
+    swapVolume(dir, { file: `${String(version).length}:${version}` });
     if (version % 3 === 0) await pause(3);
   }
   t.ok(await until(() => content.current() === '20'));

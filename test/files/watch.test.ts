@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { watchDirectories, type WatchOptions } from '../../src/files/watch.ts';
+import { swapVolume } from './volume.ts';
 
 /** Events alone must do it: a poll would come after the test has given up. */
 const byEvents = { pollMs: 600_000, debounceMs: 10 };
@@ -28,15 +29,6 @@ function listen(t: Test, dirs: string[], options: WatchOptions) {
   };
 }
 
-/** What the kubelet does to a mounted volume (kubernetes pkg/volume/util/atomic_writer.go). */
-function swap(dir: string, version: number, content: string): void {
-  mkdirSync(join(dir, `..v${version}`));
-  writeFileSync(join(dir, `..v${version}`, 'file'), content);
-  symlinkSync(`..v${version}`, join(dir, '..data_tmp'));
-  renameSync(join(dir, '..data_tmp'), join(dir, '..data'));
-  rmSync(join(dir, `..v${version - 1}`), { recursive: true, force: true });
-}
-
 t.test('tells of a file that is written, replaced and removed', async (t) => {
   const dir = t.testdir({ file: 'one' });
   const ear = listen(t, [dir], byEvents);
@@ -54,18 +46,17 @@ t.test('tells of a file that is written, replaced and removed', async (t) => {
 
 t.test('tells of every swap of a mounted volume, after fast ones too', async (t) => {
   const dir = t.testdir({});
-  swap(dir, 1, 'one');
-  symlinkSync('..data/file', join(dir, 'file'));
+  swapVolume(dir, { file: 'one' });
   const ear = listen(t, [dir], byEvents);
   let seen = await ear.quiet();
-  swap(dir, 2, 'two');
+  swapVolume(dir, { file: 'two' });
   t.ok(await ear.more(seen), 'one swap');
-  for (let version = 3; version < 13; version += 1) {
-    swap(dir, version, 'fast');
+  for (let swap = 0; swap < 10; swap += 1) {
+    swapVolume(dir, { file: 'fast' });
     await turn();
   }
   seen = await ear.quiet();
-  swap(dir, 13, 'last');
+  swapVolume(dir, { file: 'last' });
   t.ok(await ear.more(seen), 'a swap after ten fast ones');
 });
 
