@@ -26,3 +26,11 @@ export function onStopSignal(exit: (code: number) => void = (code) => process.ex
     },
   };
 }
+
+/** Resolves when the program is told to stop. */
+export function stopped(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -8,6 +8,14 @@ export interface Entry {
 }
 
 export const subcommands: Readonly<Record<string, Entry>> = {
+  webhook: {
+    summary: 'runs the admission webhook',
+    load: () => import('./webhook.ts'),
+  },
+  agent: {
+    summary: 'runs the node agent',
+    load: () => import('./agent.ts'),
+  },
   config: {
     summary: 'checks or prints the configuration',
     load: () => import('./config.ts'),

@@ -13,20 +13,17 @@ export const imageSettings = {
     default: 7 * day,
     help: 'How long what a tag stands for is remembered.',
     parts,
-    restart: true,
   }),
   pullAlwaysCacheTime: optional(duration(0, 365 * day), {
     help:
       'The same for containers with the pull policy `Always`. Not set: the registry is asked each time, once for all ' +
       'who ask at the same time.',
     parts,
-    restart: true,
   }),
   revalidateInterval: setting(duration(1000, maxTimerMs), {
     default: 15 * minute,
     help: 'How often a remembered tag that is in use is compared with its registry, by a request that is not counted.',
     parts,
-    restart: true,
   }),
   cacheSize: setting(size(mebibyte, 16 * 1024 * mebibyte), {
     default: 64 * mebibyte,

@@ -92,6 +92,5 @@ export const placementSettings = {
       'Images whose architectures are taken from here instead of their registry: `match` is a pattern of image ' +
       'references, `architectures` a list that may be empty, for an image that runs anywhere.',
     parts: ['webhook', 'agent', 'inspect', 'explain'],
-    restart: true,
   }),
 };

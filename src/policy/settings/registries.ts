@@ -29,19 +29,16 @@ export const registrySettings = {
     default: [],
     help: 'Registries that are never asked anonymously; `*` stands for a part of the name.',
     parts,
-    restart: true,
   }),
   proxies: setting(listOf(registryProxy), {
     default: [],
     help: 'Mirrors that are asked before a registry, such as `docker.io=docker-proxy.example.com`.',
     parts,
-    restart: true,
   }),
   insecureRegistries: setting(listOf(registryHost), {
     default: [],
-    help: 'Registries that are reached by plain HTTP.',
+    help: 'Registries that need no trusted certificate, and are reached by plain HTTP where they speak no TLS.',
     parts,
-    restart: true,
   }),
   caFiles: setting(listOf(text('path')), {
     default: [],

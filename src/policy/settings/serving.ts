@@ -29,7 +29,6 @@ export const servingSettings = {
     default: 150,
     help: 'How long an admission waits for an image that is not known yet.',
     parts: ['webhook'],
-    restart: true,
   }),
   agents: setting(listOf(agentsLocation), {
     default: [],
@@ -43,6 +42,19 @@ export const servingSettings = {
     help: "Directory with `tls.crt`, `tls.key` and `ca.crt` for the webhook's connections to agents.",
     parts: ['webhook', 'explain'],
     restart: true,
+  }),
+  kubeconfig: optional(text('path'), {
+    help:
+      'A kubeconfig file, to read pull secrets, namespaces and nodes of its cluster. Not set: the service account of the ' +
+      "pod that it runs in; outside of a cluster none, and for `explain` the user's own.",
+    parts: ['webhook', 'explain'],
+    restart: true,
+  }),
+  kubeContext: optional(text('context'), {
+    help: 'A context of the kubeconfig. Not set: its current one.',
+    parts: ['webhook', 'explain'],
+    restart: true,
+    shortFlag: 'context',
   }),
   drainTime: setting(duration(0, 10 * minute), {
     default: 20_000,
@@ -63,7 +75,7 @@ export const servingSettings = {
   }),
   agentConcurrency: setting(integer(1, 1000), {
     default: 16,
-    help: 'Images that an agent learns about at the same time; others wait.',
+    help: 'Images of one request that an agent learns about at the same time; others wait.',
     parts: ['agent'],
     restart: true,
   }),

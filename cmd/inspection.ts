@@ -1,0 +1,128 @@
+/**
+ * How this machine learns about images: the node's credential sources and endpoints, the registry client and the
+ * inspector over them. The agent, the webhook without agents, `inspect` and `explain` are wired the same way, from the
+ * same settings; only where credentials are looked for differs.
+ */
+import { homedir } from 'node:os';
+import { mayAskAnonymously } from '../src/credentials/anonymous.ts';
+import type { CredentialSource, SourceProblem } from '../src/credentials/credential.ts';
+import { createDockerConfigSource } from '../src/credentials/docker-config-file.ts';
+import { dockerLoginCandidates } from '../src/credentials/docker-login.ts';
+import type { LiveCredentialSource } from '../src/credentials/file-source.ts';
+import { createRegistryTomlSource } from '../src/credentials/registry-toml.ts';
+import { combineSources } from '../src/credentials/sources.ts';
+import type { Inspector } from '../src/images/facts.ts';
+import type { FreshnessSettings } from '../src/images/freshness.ts';
+import { createInspector } from '../src/images/inspector.ts';
+import type { Configuration } from '../src/policy/configuration.ts';
+import { createRegistryClient } from '../src/registry/client.ts';
+import { createDefaultEndpoints } from '../src/registry/default-endpoints.ts';
+import type { EndpointSource } from '../src/registry/endpoint.ts';
+import { combineFingerprints } from '../src/credentials/identity.ts';
+import type { Log } from '../src/telemetry/log.ts';
+
+/**
+ * Where docker configurations are looked for: where the kubelet looks (`node`), there and in the login of whoever runs the
+ * command line (`user`), or nowhere (`none`: a webhook has no node of its own).
+ */
+export type DockerConfigs = 'node' | 'user' | 'none';
+
+export interface InspectionOptions {
+  /** The configuration now; asked again after each change. */
+  readonly configuration: () => Configuration;
+  readonly dockerConfigs: DockerConfigs;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+}
+
+export interface Inspection {
+  readonly inspector: Inspector;
+  /** Sources that are left out, or parts of them. */
+  problems(): readonly SourceProblem[];
+  /** A hash over credential and endpoint sources; equal for equal content, reveals nothing. */
+  fingerprint(): string;
+  close(): Promise<void>;
+}
+
+/** Opens the sources and makes the inspector. Close it in the end. */
+export async function openInspection(options: InspectionOptions): Promise<Inspection> {
+  const { configuration, log } = options;
+  const first = configuration();
+  const sources = await openSources(options);
+  const credentials: CredentialSource = { name: 'docker-config', ...combineSources(sources) };
+  const endpoints = liveEndpoints(configuration);
+  const registry = createRegistryClient({
+    environment: options.env,
+    hostRoot: first.hostRoot,
+    caFiles: first.caFiles,
+    perHost: first.maxRequestsPerRegistry,
+    onProblem: (file, problem) => log.warn({ file, problem }, 'certificates are left out'),
+  });
+  const inspector = createInspector({
+    registry,
+    endpoints,
+    credentials,
+    mayAskAnonymously: (repository) => mayAskAnonymously(repository, configuration().privateRegistries),
+    freshness: liveFreshness(configuration),
+  });
+  return {
+    inspector,
+    problems: () => credentials.problems(),
+    fingerprint: () => combineFingerprints([credentials.fingerprint(), endpoints.fingerprint()]),
+    close: async () => {
+      registry.close();
+      await Promise.all(sources.map((source) => source.close()));
+    },
+  };
+}
+
+/** The times of the configuration in force, as the facts memory takes them. */
+export function liveFreshness(configuration: () => Configuration): FreshnessSettings {
+  return {
+    get ifNotPresentCacheTimeMs() {
+      return configuration().ifNotPresentCacheTime;
+    },
+    get revalidateIntervalMs() {
+      return configuration().revalidateInterval;
+    },
+    get pullAlwaysCacheTimeMs() {
+      return configuration().pullAlwaysCacheTime;
+    },
+  };
+}
+
+/** Follows `proxies` and `insecureRegistries`, which need no restart. */
+function liveEndpoints(configuration: () => Configuration): EndpointSource {
+  let made: { readonly from: Configuration; readonly source: EndpointSource } | undefined;
+  function current(): EndpointSource {
+    const from = configuration();
+    if (made?.from !== from) {
+      const { insecureRegistries } = from;
+      const proxies: Record<string, string> = {};
+      for (const { registry, endpoint } of from.proxies) proxies[registry] = endpoint;
+      made = { from, source: createDefaultEndpoints({ proxies, insecureRegistries }) };
+    }
+    return made.source;
+  }
+  return {
+    endpoints: (namespace) => current().endpoints(namespace),
+    fingerprint: () => current().fingerprint(),
+  };
+}
+
+/** In the order in which they are tried. */
+async function openSources({
+  configuration,
+  dockerConfigs,
+  env,
+  log,
+}: InspectionOptions): Promise<LiveCredentialSource[]> {
+  const { credsDir, dockerConfigPathCandidates: candidates, hostRoot } = configuration();
+  const open: Promise<LiveCredentialSource>[] = [];
+  if (credsDir !== undefined) open.push(createRegistryTomlSource({ dir: credsDir, log }));
+  if (dockerConfigs !== 'none') open.push(createDockerConfigSource({ candidates, root: hostRoot, log }));
+  if (dockerConfigs === 'user' && candidates === undefined) {
+    open.push(createDockerConfigSource({ candidates: dockerLoginCandidates(env, homedir()), log }));
+  }
+  return await Promise.all(open);
+}

@@ -1,0 +1,97 @@
+/** `archwright webhook`: runs the admission webhook. */
+import { policyFor } from '../src/policy/effective.ts';
+import { startHealth } from '../src/serving/health.ts';
+import { connectCluster } from '../src/webhook/cluster-kube.ts';
+import { startWebhook } from '../src/webhook/webhook.ts';
+import { openFleet } from './fleet.ts';
+import { openInspection } from './inspection.ts';
+import { openKubernetes } from './kubernetes.ts';
+import { openMemory } from './memory.ts';
+import { stopped } from './signals.ts';
+import { startup } from './startup.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+
+export const subcommand: Subcommand = {
+  usage: '[FLAGS]',
+  description:
+    'Answers admission reviews: decides for each pod from what is known of its images, and patches it. It needs ' +
+    '`--tls-dir`, a directory with `tls.crt` and `tls.key`. With `--agents` it asks the node agents about images, without ' +
+    'it asks registries itself. In a pod, or with `--kubeconfig`, it reads pull secrets, namespaces and nodes of the cluster.',
+  settings: 'webhook',
+  flags: {},
+  run,
+};
+
+async function run(invocation: Invocation): Promise<number> {
+  const { configuration: live, log, metrics } = await startup(invocation);
+  /** What was opened, closed in the reverse order. */
+  const opened: (() => unknown)[] = [() => live.close()];
+  try {
+    const configuration = live.current();
+    if (configuration.tlsDir === undefined) {
+      throw new UsageError('webhook', 'name the directory with tls.crt and tls.key by --tls-dir');
+    }
+    const kubernetes = await openKubernetes(configuration, invocation, 'none');
+    const cluster = kubernetes && connectCluster({ client: kubernetes.client, log });
+    if (cluster) opened.push(() => cluster.close());
+    const agents = await openFleet({
+      subcommand: 'webhook',
+      agents: configuration.agents,
+      agentTlsDir: configuration.agentTlsDir,
+      client: kubernetes?.client,
+      log,
+      metrics,
+    });
+    if (agents) opened.push(() => agents.close());
+    const inspection = agents
+      ? undefined
+      : await openInspection({
+          configuration: () => live.current(),
+          dockerConfigs: 'none',
+          env: invocation.io.env,
+          log,
+        });
+    if (inspection) opened.push(() => inspection.close());
+    const inspector = agents?.fleet ?? inspection?.inspector;
+    if (!inspector) throw new TypeError('neither agents nor an inspector of its own');
+    const memory = await openMemory({ configuration: () => live.current(), inspector, log, metrics });
+    opened.push(() => memory.close());
+
+    let policy = policyFor(configuration);
+    live.onChange((changed) => {
+      policy = policyFor(changed);
+    });
+    // Agents that are not found yet must not keep the webhook from answering.
+    const patience = AbortSignal.any([AbortSignal.timeout(configuration.warmUpTime), invocation.stop]);
+    await agents?.ready(patience).catch(() => undefined);
+    const webhook = await startWebhook({
+      listen: configuration.listen,
+      tlsDir: configuration.tlsDir,
+      inlineBudgetMs: () => live.current().inlineBudget,
+      pullSecretCacheMs: configuration.pullSecretCacheTime,
+      policy: () => policy,
+      memory,
+      fleet: agents?.fleet,
+      cluster,
+      warmUpMs: configuration.warmUpTime,
+      log,
+      metrics,
+    });
+    const health = await startHealth({
+      listen: configuration.metricsListen,
+      ready: webhook.checks,
+      metrics,
+      log,
+    });
+    opened.push(() => health.drain(0));
+    log.info(
+      { health: health.url, cluster: kubernetes?.access.description ?? 'none' },
+      'the webhook serves health and metrics',
+    );
+    await stopped(invocation.stop);
+    await webhook.stop({ graceMs: live.current().drainTime });
+  } finally {
+    for (const close of opened.reverse()) await close();
+  }
+  return exitCodes.success;
+}
