@@ -19,7 +19,7 @@ export interface InspectorOptions {
   readonly registry: RegistryClient;
   readonly endpoints: EndpointSource;
   /** The node's sources, combined. */
-  readonly credentials: CredentialSource;
+  readonly credentials: Pick<CredentialSource, 'lookup'>;
   /**
    * Whether a repository may be asked for without credentials: not where `privateRegistries` matches.
    * @param repository normalised, `domain/path`
