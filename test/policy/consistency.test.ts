@@ -1,0 +1,46 @@
+import t from 'tap';
+import { defaultConfiguration, type Configuration } from '../../src/policy/configuration.ts';
+import { inconsistencies } from '../../src/policy/consistency.ts';
+import type { Part } from '../../src/policy/setting.ts';
+
+t.test('settings that contradict each other', async (t) => {
+  const two = { schedulableArchitectures: ['amd64', 'arm64'] };
+  const cases: [string, Partial<Configuration>, Part | undefined, string[]][] = [
+    ['nothing', {}, 'webhook', []],
+    ['preferred', { ...two, preferredArchitecture: 'arm64' }, undefined, []],
+    ['preferred elsewhere', { ...two, preferredArchitecture: 's390x' }, undefined, ['preferredArchitecture']],
+    ['preferred, any schedulable', { preferredArchitecture: 's390x' }, undefined, []],
+    ['weights', { ...two, preferredWeights: { arm64: 1, amd64: 2 } }, undefined, []],
+    [
+      'weights elsewhere',
+      { ...two, preferredWeights: { arm64: 1, arm: 2, s390x: 3 } },
+      undefined,
+      ['preferredWeights.arm', 'preferredWeights.s390x'],
+    ],
+    ['fallback', { ...two, fallbackArchitecture: 'amd64' }, undefined, []],
+    ['fallback elsewhere', { ...two, fallbackArchitecture: 'arm' }, undefined, ['fallbackArchitecture']],
+    [
+      'two preferences',
+      { preferredArchitecture: 'arm64', preferredWeights: { arm64: 1 } },
+      undefined,
+      ['preferredArchitecture'],
+    ],
+    ['fallback without one', { onUnknownImage: 'fallback' }, undefined, ['onUnknownImage']],
+    ['fallback with one', { onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' }, undefined, []],
+    ['gate as asked for', { onUnknownImage: 'gate' }, 'webhook', []],
+    ['agents without TLS', { agents: ['https://a'] }, 'webhook', ['agents']],
+    ['explain too', { agents: ['https://a'] }, 'explain', ['agents']],
+    ['agents with TLS', { agents: ['https://a'], agentTlsDir: '/tls' }, 'webhook', []],
+    ['for a part that asks no agents', { agents: ['https://a'] }, 'agent', []],
+    ['for no part', { agents: ['https://a'] }, undefined, []],
+  ];
+  for (const [name, values, part, expected] of cases) {
+    const found = inconsistencies({ ...defaultConfiguration(), ...values }, part);
+    t.same(
+      found.map(({ key, path = [] }) => [key, ...path].join('.')),
+      expected,
+      name,
+    );
+    for (const { message } of found) t.ok(message.length > 10, message);
+  }
+});
