@@ -1,0 +1,119 @@
+/**
+ * What 100,000 cached images cost in memory, beside the estimate that the bound goes by, and what a recall costs in time. Run with
+ * `npm run bench:memory`; the heap can be measured only with --expose-gc.
+ *
+ * The images are as unlike each other as real ones are: every one has a name and a digest of its own, and they share a few
+ * hundred combinations of platforms, media type and endpoint.
+ */
+import { createHash } from 'node:crypto';
+import type { ImageFacts, ImageQuestion, Inspector } from '../src/images/facts.ts';
+import { createFactsMemory } from '../src/images/memory.ts';
+import type { Platform } from '../src/images/platform.ts';
+import { createReferenceCache } from '../src/images/reference-cache.ts';
+import { createLog } from '../src/telemetry/log.ts';
+
+const count = 100_000;
+const budgetMiB = 64;
+const mebibyte = 1_048_576;
+const recalls = 1_000_000;
+const hotImages = 500;
+
+const architectures = ['amd64', 'arm64', 'arm', '386', 'ppc64le', 's390x', 'riscv64', 'mips64le'];
+const registries = [
+  'docker.io/library',
+  'ghcr.io/organisation',
+  'quay.io/team',
+  'registry.corp.example:5000/department/group',
+];
+
+const nobody: Inspector = { inspect: () => Promise.reject(new Error('the benchmark asks nobody')) };
+
+/** Text as it comes from a parser: every fact has strings of its own, as if read from an answer. */
+function factsOf(index: number): ImageFacts {
+  return JSON.parse(
+    JSON.stringify({
+      image: imageOf(index),
+      digest: `sha256:${createHash('sha256').update(String(index)).digest('hex')}`,
+      mediaType: 'application/vnd.oci.image.index.v1+json',
+      platforms: platformsOf(index % 256),
+      source: 'memory',
+      credentialSource: 'anonymous',
+      endpoint: `mirror-${index % 3}.corp.example`,
+      freshUntil: new Date(Date.now() + 600_000).toISOString(),
+      stale: false,
+    }),
+  ) as ImageFacts;
+}
+
+function imageOf(index: number): string {
+  return `${registries[index % registries.length]}/service-${index}:v1.${index % 97}.${index % 31}`;
+}
+
+/** One architecture for each bit. */
+function platformsOf(bits: number): Platform[] {
+  return architectures
+    .filter((_, position) => bits === 0 || (bits & (1 << position)) !== 0)
+    .map((architecture) => ({ os: 'linux', architecture }));
+}
+
+function heapMiB(): number {
+  if (globalThis.gc === undefined) throw new Error('run it with node --expose-gc');
+  globalThis.gc();
+  globalThis.gc();
+  return process.memoryUsage().heapUsed / mebibyte;
+}
+
+function nanosecondsEach(times: number, action: (index: number) => void): number {
+  const start = process.hrtime.bigint();
+  for (let index = 0; index < times; index += 1) action(index);
+  return Number(process.hrtime.bigint() - start) / times;
+}
+
+function report(name: string, value: number, unit: string): void {
+  process.stdout.write(`${name.padEnd(52)} ${value.toFixed(unit === 'MiB' ? 1 : 0).padStart(8)} ${unit}\n`);
+}
+
+const memory = createFactsMemory({
+  inspector: nobody,
+  log: createLog({ level: 'silent' }),
+  maxBytes: 1024 * mebibyte,
+});
+const parse = createReferenceCache();
+const question = (index: number): ImageQuestion => {
+  const image = imageOf(index);
+  return { image, reference: parse(image), pullPolicy: 'IfNotPresent', pullCredentials: [] };
+};
+
+const idle = heapMiB();
+for (let index = 0; index < count; index += 1) memory.learn(factsOf(index));
+const used = heapMiB() - idle;
+report(`memory for ${count} facts, over idle`, used, 'MiB');
+report('the same by the estimate that the bound goes by', memory.bytes / mebibyte, 'MiB');
+
+const hot = Array.from({ length: hotImages }, (_, index) => question(index));
+const [first] = hot;
+if (!first || memory.size !== count) throw new Error(`expected ${count} facts, found ${memory.size}`);
+const all = hot.map((one) => () => memory.recall(one));
+for (const recall of all) recall();
+nanosecondsEach(recalls / 10, (index) => all[index % hotImages]?.());
+report(
+  `recall of one of ${hotImages} images in use`,
+  nanosecondsEach(recalls, (index) => all[index % hotImages]?.()),
+  'ns',
+);
+const cold = Array.from({ length: count / 10 }, (_, index) => question(index * 10 + 5));
+report(
+  'first recall of an image',
+  nanosecondsEach(cold.length, (index) => {
+    const one = cold[index];
+    if (one && !memory.recall(one)) throw new Error(`${one.image} is missing`);
+  }),
+  'ns',
+);
+report('with the answers kept ready, over idle', heapMiB() - idle, 'MiB');
+await memory.close();
+
+if (used > budgetMiB) {
+  process.stdout.write(`over the budget of ${budgetMiB} MiB\n`);
+  process.exitCode = 1;
+}
