@@ -2,7 +2,7 @@
  * Kept-alive connections. Requests share a pool of connections only where trust, client certificate, reach and proxy are
  * the same, so that no request ever travels on a connection that it could not have opened itself.
  */
-import { createHash } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { isIP } from 'node:net';
@@ -12,7 +12,7 @@ import type { EndpointTls } from './endpoint.ts';
 import type { Proxy } from './proxy.ts';
 import { checkedLookup, type Reach, type Resolve } from './reach.ts';
 import { TransportError } from './transport-error.ts';
-import type { Roots } from './trust.ts';
+import { certificatesIn, type Roots } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
 
 /** More than the TLS settings of a node's hosts.toml files; the ones that are not in use go first. */
@@ -128,11 +128,19 @@ function tunnelAgent(agent: HttpsAgent, proxy: Proxy, needs: ConnectionNeeds, tl
 function secureContext({ tls, roots }: ConnectionNeeds): SecureContext {
   try {
     return createSecureContext({
-      ca: [...roots.certificates, ...tls.ca],
+      ca: [...roots.certificates, ...tls.ca.flatMap(usableCertificates)],
       cert: tls.client.map(({ certificate }) => certificate),
       key: tls.client.map(({ key }) => reveal(key)),
     });
   } catch (error) {
     throw new TransportError('tls', '', 'the configured CA or client certificate is not usable PEM', error);
   }
+}
+
+/** OpenSSL leaves out what it cannot read, and the connection then fails for a reason that leads nowhere. */
+function usableCertificates(pem: string): string[] {
+  const found = certificatesIn(pem);
+  if (found.length === 0) throw new Error('no PEM certificate');
+  for (const certificate of found) void new X509Certificate(certificate);
+  return found;
 }

@@ -1,0 +1,134 @@
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
+import t, { type Test } from 'tap';
+import { certificatesIn, createTrust } from '../../src/registry/trust.ts';
+import { patience, question, endpointOf, testClient } from '../support/registry/ask.ts';
+import { createCa } from '../support/certificates.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { startTestRegistry } from '../support/registry/server.ts';
+
+function clockAt(start = 0) {
+  const clock = { time: start, now: () => clock.time, monotonic: () => clock.time };
+  return clock;
+}
+
+async function files(t: Test) {
+  const [one, other] = [await createCa('one'), await createCa('other')];
+  const root = t.testdir({ etc: { ssl: { certs: { 'ca-certificates.crt': `# one\n${one.cert}\n` } } } });
+  return { root, one, other };
+}
+
+t.test("Node's roots, the node's bundle, SSL_CERT_FILE below the host root, and our own files", async (t) => {
+  const { root, one, other } = await files(t);
+  const third = await createCa('third');
+  await writeFile(join(root, 'extra.pem'), `${other.cert}\n${one.cert}`);
+  await writeFile(join(root, 'variable.pem'), third.cert);
+  const problems: string[] = [];
+  const trust = createTrust({
+    environment: { SSL_CERT_FILE: '/variable.pem' },
+    clock: clockAt(),
+    hostRoot: root,
+    extraFiles: [join(root, 'extra.pem')],
+    onProblem: (file) => problems.push(file),
+  });
+  const { certificates } = await trust.roots();
+  t.equal(certificates.length, rootCertificates.length + 3, 'each once');
+  for (const pem of [one.cert, other.cert, third.cert]) t.ok(certificates.includes(pem.trim()));
+  t.same(problems, []);
+});
+
+t.test('only the first bundle that exists is read, and a missing one is no problem', async (t) => {
+  const { root, one, other } = await files(t);
+  await mkdir(join(root, 'etc/pki/tls/certs'), { recursive: true });
+  await writeFile(join(root, 'etc/pki/tls/certs/ca-bundle.crt'), other.cert);
+  const problems: string[] = [];
+  const make = (hostRoot: string) =>
+    createTrust({
+      environment: {},
+      clock: clockAt(),
+      hostRoot,
+      onProblem: (file) => problems.push(file),
+    }).roots();
+  const { certificates } = await make(root);
+  t.ok(certificates.includes(one.cert.trim()));
+  t.notOk(certificates.includes(other.cert.trim()));
+  t.equal((await make(t.testdirName)).certificates.length, rootCertificates.length + 1);
+  t.equal((await make('/nonexistent')).certificates.length, rootCertificates.length);
+  t.same(problems, []);
+});
+
+t.test('a named file that cannot be used is told once, and the others are used', async (t) => {
+  const { root, one } = await files(t);
+  await writeFile(join(root, 'empty.pem'), 'nothing');
+  await writeFile(join(root, 'huge.pem'), Buffer.alloc(8 * 1024 * 1024 + 1));
+  const clock = clockAt();
+  const problems: string[] = [];
+  const extraFiles = ['empty.pem', 'huge.pem', 'missing.pem', 'etc'].map((name) => join(root, name));
+  const trust = createTrust({
+    environment: {},
+    clock,
+    hostRoot: root,
+    extraFiles,
+    onProblem: (file, message) => problems.push(`${file}: ${message}`),
+  });
+  t.ok((await trust.roots()).certificates.includes(one.cert.trim()));
+  clock.time = 60_000;
+  await trust.roots();
+  t.equal(problems.length, 4);
+  t.match(problems, [/no PEM certificate/, /larger than/, /ENOENT/, /not a file/]);
+});
+
+t.test('files are read again after a minute', async (t) => {
+  const { root, other } = await files(t);
+  const clock = clockAt();
+  const trust = createTrust({ environment: {}, clock, hostRoot: root });
+  const before = await trust.roots();
+  await writeFile(join(root, 'new'), other.cert);
+  await rename(join(root, 'new'), join(root, 'etc/ssl/certs/ca-certificates.crt'));
+  clock.time = 59_999;
+  t.equal(await trust.roots(), before);
+  clock.time = 60_000;
+  const after = await trust.roots();
+  t.not(after.id, before.id);
+  t.ok(after.certificates.includes(other.cert.trim()));
+});
+
+t.test('what is between certificates does not count', async (t) => {
+  const { cert } = await createCa();
+  t.same(
+    certificatesIn(`Bag attributes\n${cert}\n-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----`),
+    [cert.trim()],
+  );
+  t.same(certificatesIn('-----BEGIN CERTIFICATE-----'), []);
+});
+
+t.test('a registry of a private CA is asked once its CA is known, and not before', async (t) => {
+  const registry = await startTestRegistry();
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const file = join(t.testdir({}), 'ca.pem');
+  await writeFile(file, registry.ca);
+  const without = { tls: { ca: [], client: [], skipVerify: false } };
+  const ignorant = testClient();
+  const knowing = testClient({ caFiles: [file] });
+  t.teardown(async () => {
+    ignorant.close();
+    knowing.close();
+    await registry.close();
+  });
+  await t.rejects(ignorant.ask(question([endpointOf(registry, without)]), patience), {
+    code: 'unavailable',
+    message: /certificate is not trusted/,
+  });
+  t.same(registry.requests, []);
+  t.equal((await knowing.ask(question([endpointOf(registry, without)]), patience)).platforms.length, 1);
+  const lax = { tls: { ca: [], client: [], skipVerify: true } };
+  t.equal((await ignorant.ask(question([endpointOf(registry, lax)]), patience)).platforms.length, 1);
+  const broken = {
+    tls: { ca: ['-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----'], client: [], skipVerify: false },
+  };
+  await t.rejects(ignorant.ask(question([endpointOf(registry, broken)]), patience), {
+    code: 'unavailable',
+    message: /not usable PEM/,
+  });
+});

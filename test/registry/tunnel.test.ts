@@ -1,0 +1,128 @@
+/** The client behind a proxy: tunnels for https, plain requests for http. */
+import t, { type Test } from 'tap';
+import { credential, endpointOf, patience, question, testClient } from '../support/registry/ask.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { startTestProxy, type TestProxyOptions } from '../support/registry/proxy.ts';
+import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
+
+async function setUp(
+  t: Test,
+  options: TestRegistryOptions = {},
+  proxyOptions: Partial<TestProxyOptions> = {},
+  limits: { dialMs?: number } = {},
+) {
+  const registry = await startTestRegistry({ names: ['registry.test'], ...options });
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const proxy = await startTestProxy({ to: { host: '127.0.0.1', port: registry.port }, ...proxyOptions });
+  const address = proxy.url.replace('//', '//ann:proxy-password@');
+  const client = testClient({
+    environment: { HTTPS_PROXY: address, HTTP_PROXY: address },
+    limits: { dialMs: 5000, ...limits },
+    resolve: (_name, _options, callback) => callback(new Error('nothing is resolved here'), []),
+  });
+  t.teardown(async () => {
+    client.close();
+    await proxy.close();
+    await registry.close();
+  });
+  const scheme = registry.ca === '' ? 'http' : 'https';
+  const endpoint = endpointOf(registry, { base: `${scheme}://registry.test/v2`, host: 'registry.test' });
+  return { registry, proxy, client, endpoint };
+}
+
+const authorization = `Basic ${btoa('ann:proxy-password')}`;
+
+t.test('https goes through a tunnel that is kept', async (t) => {
+  const auth = { kind: 'basic', users: { ann: 'password-a' } } as const;
+  const { registry, proxy, client, endpoint } = await setUp(t, { auth });
+  for (let count = 0; count < 2; count += 1) {
+    const credentials = [credential('ann', 'password-a')];
+    const answer = await client.ask(question([endpoint], { credentials }), patience);
+    t.equal(answer.platforms.length, 1);
+  }
+  t.same(proxy.requests, [{ line: 'CONNECT registry.test:443', authorization }]);
+  t.ok(registry.requests.every(({ headers }) => headers['proxy-authorization'] === undefined));
+  t.equal(new Set(registry.requests.map(({ connection }) => connection)).size, 1);
+});
+
+t.test('the certificate behind the tunnel is checked', async (t) => {
+  const { registry, client, endpoint } = await setUp(t);
+  const stranger = { ...endpoint, tls: { ca: [], client: [], skipVerify: false } };
+  await t.rejects(client.ask(question([stranger]), patience), {
+    code: 'unavailable',
+    message: /certificate/,
+  });
+  const other = { ...endpoint, base: 'https://other.test/v2' };
+  await t.rejects(client.ask(question([other]), patience), { code: 'unavailable', message: /ALTNAME/ });
+  t.same(registry.requests, []);
+});
+
+t.test('http is asked of the proxy with the whole URL', async (t) => {
+  const { registry, proxy, client, endpoint } = await setUp(t, { tls: false });
+  t.equal((await client.ask(question([endpoint]), patience)).platforms.length, 1);
+  t.same(proxy.requests, [{ line: 'GET http://registry.test/v2/library/app/manifests/v1', authorization }]);
+  t.equal(registry.requests[0]?.headers.host, 'registry.test');
+});
+
+t.test('loopback is asked directly', async (t) => {
+  const { registry, proxy, client } = await setUp(t);
+  await client.ask(question([registry]), patience);
+  t.same(proxy.requests, []);
+});
+
+t.test('addresses are refused through a proxy too', async (t) => {
+  const { proxy, client, endpoint } = await setUp(t);
+  const metadata = { ...endpoint, base: 'https://169.254.169.254/v2', origin: 'default' };
+  await t.rejects(client.ask(question([metadata]), patience), { code: 'forbidden' });
+  t.same(proxy.requests, []);
+});
+
+for (const [name, connectAnswer, code, message] of [
+  [
+    'says no',
+    'HTTP/1.1 407 Proxy Authentication Required\r\n\r\n',
+    'unavailable',
+    /the proxy .* answered 407/,
+  ],
+  ['speaks no HTTP', 'SSH-2.0-x\r\n\r\n', 'unavailable', /something that is no HTTP answer/],
+  ['hangs up', 'HTTP/1.1 200', 'unavailable', /closed the connection/],
+  ['never stops', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(40_000)}`, 'unavailable', /no HTTP answer/],
+  ['says nothing', '', 'timeout', /took longer than|in time/],
+] as const) {
+  t.test(`a proxy that ${name}`, async (t) => {
+    const { proxy, client, endpoint } = await setUp(t, {}, { connectAnswer }, { dialMs: 300 });
+    const error: unknown = await client.ask(question([endpoint]), patience).catch((e: unknown) => e);
+    t.match(error, { code, message });
+    t.notMatch(JSON.stringify([String(error), error]), /proxy-password/);
+    t.equal(proxy.requests.length, 1);
+  });
+}
+
+t.test('a proxy that is not there, or no proxy at all', async (t) => {
+  const { registry } = await setUp(t);
+  const endpoint = endpointOf(registry, { base: 'https://registry.test/v2' });
+  for (const [HTTPS_PROXY, message] of [
+    ['http://127.0.0.1:1', /the proxy 127\.0\.0\.1:1 cannot be reached/],
+    ['socks5://127.0.0.1:1', /not supported/],
+  ] as const) {
+    const client = testClient({ environment: { HTTPS_PROXY } });
+    t.teardown(() => client.close());
+    await t.rejects(client.ask(question([endpoint]), patience), { code: 'unavailable', message });
+  }
+});
+
+t.test('giving up closes the tunnel that is being opened', async (t) => {
+  const { proxy, client, endpoint } = await setUp(t, {}, { connectAnswer: '' });
+  const controller = new AbortController();
+  const asked = client.ask(question([endpoint]), controller.signal);
+  await until(() => proxy.requests.length === 1);
+  controller.abort();
+  await t.rejects(asked, { code: 'timeout' });
+  await until(() => proxy.connections === 0);
+  t.equal(proxy.connections, 0);
+});
+
+async function until(holds: () => boolean): Promise<void> {
+  const deadline = Date.now() + 2000;
+  while (!holds() && Date.now() < deadline) await new Promise(setImmediate);
+}

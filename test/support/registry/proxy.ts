@@ -1,0 +1,79 @@
+/** A forward proxy on a socket: CONNECT for https, absolute URLs for http. Names are its own affair, as with real ones. */
+import { once } from 'node:events';
+import { createServer, request, type IncomingMessage } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+
+export interface TestProxy {
+  /** `http://127.0.0.1:port`. */
+  readonly url: string;
+  /** What was asked: `CONNECT host:port`, `GET http://…`, with the Proxy-Authorization it came with. */
+  readonly requests: { readonly line: string; readonly authorization: string | undefined }[];
+  /** Connections that are open now. */
+  readonly connections: number;
+  close(): Promise<void>;
+}
+
+export interface TestProxyOptions {
+  /** Host and port that names lead to. */
+  readonly to: { readonly host: string; readonly port: number };
+  /** What a CONNECT is answered with; a tunnel by default. An empty text is no answer at all. */
+  readonly connectAnswer?: string;
+}
+
+/** Starts a proxy that sends everything to one server. */
+export async function startTestProxy(options: TestProxyOptions): Promise<TestProxy> {
+  const requests: TestProxy['requests'] = [];
+  const sockets = new Set<Socket>();
+  const note = (message: IncomingMessage): void => {
+    const line = `${message.method} ${message.url}`;
+    requests.push({ line, authorization: message.headers['proxy-authorization'] });
+  };
+  const keep = (socket: Socket): void => {
+    sockets.add(socket);
+    socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
+  };
+  const server = createServer((message, response) => {
+    note(message);
+    const { pathname, search } = new URL(message.url ?? '/');
+    const onward = request(
+      { ...options.to, method: message.method, path: `${pathname}${search}`, headers: message.headers },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      },
+    );
+    onward.on('error', () => response.destroy());
+    onward.end();
+  });
+  server.on('connection', keep);
+  server.on('connect', (message, socket: Socket) => {
+    note(message);
+    if (options.connectAnswer !== undefined) {
+      if (options.connectAnswer !== '') socket.end(options.connectAnswer);
+      return;
+    }
+    const onward = connect(options.to.port, options.to.host, () => {
+      // In two pieces, because nobody promises that a header comes in one.
+      socket.write('HTTP/1.1 200 Connection');
+      socket.write(' established\r\nVia: test\r\n\r\n');
+      onward.pipe(socket);
+      socket.pipe(onward);
+    });
+    keep(onward);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    get connections() {
+      return sockets.size;
+    },
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
