@@ -37,9 +37,11 @@ export function imagesKeyOf(os: string, images: readonly ImageVerdict[]): string
  * @param added what the patch adds
  */
 export function recordText(decision: PlacementDecision, added: Added): string {
+  // Whatever changes in a template rolls out all of its pods, so there only what undoes the additions is kept.
+  const forPeople = decision.template === undefined;
   const head = {
     v: version,
-    outcome: decision.outcome,
+    ...(forPeople ? { outcome: decision.outcome } : {}),
     ...(decision.required === undefined ? {} : { architectures: decision.required }),
     imagesKey: imagesKeyOf(decision.os, decision.images),
     added: {
@@ -53,6 +55,7 @@ export function recordText(decision: PlacementDecision, added: Added): string {
     },
   };
   const text = JSON.stringify(head);
+  if (!forPeople) return text;
   return `${text.slice(0, -1)},"images":${imageDetail(decision.images, maxRecordBytes - Buffer.byteLength(text))}}`;
 }
 

@@ -72,16 +72,10 @@ function lastsAsLong(present: Toleration, wanted: Toleration): boolean {
 
 /** Whether this policy could have added a toleration: what a forged record names beyond that is not ours. */
 export function couldHaveAdded(policy: Policy, toleration: Toleration): boolean {
-  const byTemplate = policy.tolerations.some(({ key, operator, effect }) =>
-    sameToleration(toleration, {
-      key,
-      operator,
-      ...(effect === undefined ? {} : { effect }),
-      ...(toleration.value !== undefined && isArchitecture(toleration.value)
-        ? { value: toleration.value }
-        : {}),
-    }),
-  );
+  const { value = '' } = toleration;
+  const byTemplate =
+    isArchitecture(value) &&
+    policy.tolerations.some((template) => sameToleration(toleration, { ...template, value }));
   return (
     byTemplate ||
     Object.values(policy.architectures).some(({ taintsToTolerate }) =>

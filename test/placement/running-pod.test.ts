@@ -1,0 +1,77 @@
+import { test } from 'tap';
+import type { Container, Pod } from '../../src/kube/objects.ts';
+import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
+import { factsFrom, failed, podOf } from '../support/placement-input.ts';
+
+const facts = factsFrom({
+  app: 'amd64 arm64',
+  debug: 'amd64',
+  artifact: '',
+  broken: failed('timeout'),
+  win: 'windows/arm64',
+});
+
+function withDebug(...images: string[]): Pod {
+  const ephemeralContainers: Container[] = images.map((image, index) => ({ name: `debug-${index}`, image }));
+  return podOf(['app'], { nodeName: 'n1', ephemeralContainers });
+}
+
+const before = withDebug();
+
+test('an ephemeral container that the node cannot run', (t) => {
+  const warnings = runningPodWarnings({
+    pod: withDebug('debug'),
+    oldPod: before,
+    nodeArchitecture: 'arm64',
+    facts,
+  });
+  t.strictSame(warnings, ['archwright: image debug cannot run here: it has amd64, the node is arm64']);
+  t.end();
+});
+
+test('what is said for other changes', (t) => {
+  const said = (pod: Pod, oldPod: Pod | undefined, nodeArchitecture: string | undefined): number =>
+    runningPodWarnings({ pod, oldPod, nodeArchitecture, facts }).length;
+  t.equal(said(withDebug('debug'), before, 'amd64'), 0, 'it can run it');
+  t.equal(said(withDebug('debug'), before, undefined), 0, 'the node is not known');
+  t.equal(said(withDebug('unknown'), before, 'arm64'), 0, 'the image is not known');
+  t.equal(said(withDebug('broken'), before, 'arm64'), 0, 'the image cannot be known');
+  t.equal(said(withDebug('artifact'), before, 'arm64'), 0, 'it constrains nothing');
+  t.equal(said(withDebug('win'), before, 'arm64'), 1, 'it is for another operating system');
+  t.equal(said(withDebug('debug'), withDebug('debug'), 'arm64'), 0, 'it is not new');
+  t.equal(said(withDebug('debug', 'debug'), withDebug('debug'), 'arm64'), 1, 'a second one is');
+  t.equal(said(withDebug('debug'), undefined, 'arm64'), 1, 'all of them are new');
+  t.equal(
+    said(podOf(['debug'], { nodeName: 'n1' }), podOf(['app'], { nodeName: 'n1' }), 'arm64'),
+    1,
+    'a new image',
+  );
+  t.end();
+});
+
+test('the new images of a change', (t) => {
+  const oldPod = podOf(['app', 'side'], { initContainers: [{ name: 'i', image: 'init' }] });
+  const pod = podOf(['app', 'side:2'], {
+    initContainers: [{ name: 'i', image: 'init:2' }],
+    ephemeralContainers: [{ name: 'd', image: 'debug' }],
+  });
+  t.strictSame(
+    newImagesOf(pod, oldPod).map(({ image }) => image),
+    ['init:2', 'side:2', 'debug'],
+  );
+  t.strictSame(newImagesOf(oldPod, oldPod), []);
+  t.end();
+});
+
+test('names of strangers are printed clean and bounded', (t) => {
+  const image = `debug\u001b[2J${'x'.repeat(400)}`;
+  const warnings = runningPodWarnings({
+    pod: withDebug(image),
+    oldPod: before,
+    nodeArchitecture: 'arm64',
+    facts: factsFrom({ [image]: 'amd64' }),
+  });
+  t.ok(warnings.length === 1 && Buffer.byteLength(warnings[0] ?? '') <= 256);
+  t.notMatch(warnings[0], /\p{C}/u);
+  t.end();
+});

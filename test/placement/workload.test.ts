@@ -1,0 +1,123 @@
+import { test } from 'tap';
+import type { Pod } from '../../src/kube/objects.ts';
+import { decide } from '../../src/placement/decide.ts';
+import { patchPod } from '../../src/placement/patch.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import type { Known } from '../support/placement-input.ts';
+import { applied, failed, inputOf, podOf } from '../support/placement-input.ts';
+
+const known: Known = { a: 'amd64 arm64', b: 'arm64', c: 'amd64', broken: failed('timeout') };
+
+function daemonSet(pod: Pod, facts: Known = known, policy: Partial<Policy> = {}) {
+  const decision = decide(inputOf(pod, facts, policy, { template: 'DaemonSet' }));
+  const patch = patchPod(pod, decision, { basePath: '/spec/template' });
+  const object = applied({ kind: 'DaemonSet', metadata: { name: 'd' }, spec: { template: pod } }, patch);
+  return { decision, patch, template: object.spec.template };
+}
+
+test('the template of a DaemonSet gets the required architectures, under its own path', (t) => {
+  const policy: Partial<Policy> = { tolerations: [{ key: 'arch', operator: 'Equal' }] };
+  const { decision, patch, template } = daemonSet({ spec: podOf(['b']).spec }, known, policy);
+  t.equal(decision.outcome, 'placed');
+  t.strictSame(decision.required, ['arm64']);
+  t.ok(patch.every(({ path }) => path.startsWith('/spec/template/')));
+  t.strictSame(template.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
+  t.match(JSON.stringify(template.spec.affinity), /"values":\["arm64"\]/u);
+  t.strictSame(Object.keys(template.metadata?.annotations ?? {}), ['arch.example/decision']);
+  t.strictSame(daemonSet(template, known, policy).patch, [], 'an update changes nothing');
+  t.end();
+});
+
+test('an update with other images replaces what was required', (t) => {
+  const { template } = daemonSet(podOf(['b']));
+  const update = { ...template, spec: { ...template.spec, containers: [{ name: 'c0', image: 'a' }] } };
+  const after = daemonSet(update).template;
+  t.match(JSON.stringify(after.spec.affinity), /"values":\["amd64","arm64"\]/u);
+  t.equal(JSON.stringify(after.spec.affinity).match(/kubernetes.io\/arch/gu)?.length, 1);
+  t.end();
+});
+
+test('a DaemonSet is never gated and has no preference', (t) => {
+  const policy: Partial<Policy> = {
+    preference: { weights: { arm64: 100 }, mode: 'hard', origin: 'configuration' },
+  };
+  const labels = { 'arch.example/preferred': 'arm64' };
+  const placed = daemonSet(podOf(['a'], {}, { labels }), known, policy);
+  t.strictSame(placed.decision.preferred, []);
+  t.strictSame(placed.decision.required, ['amd64', 'arm64']);
+  const unknown = daemonSet(podOf(['x', 'b']), known, policy);
+  t.equal(unknown.decision.outcome, 'allowed-unknown');
+  t.equal(unknown.decision.gate, false);
+  t.strictSame(unknown.decision.required, ['arm64']);
+  t.equal(unknown.template.spec.schedulingGates, undefined);
+  t.end();
+});
+
+test('a registry that fails does not change a DaemonSet that was placed', (t) => {
+  const { template } = daemonSet(podOf(['a', 'b']));
+  for (const later of [{}, { a: 'amd64 arm64' }, { b: failed('unavailable') }]) {
+    const { decision, patch } = daemonSet(template, later);
+    t.strictSame(decision.required, ['arm64']);
+    t.equal(decision.outcome, 'placed');
+    t.equal(decision.reasons[0]?.rule, 'unknown-image-recorded');
+    t.equal(
+      patch.filter(({ path }) => path.includes('/spec/template/spec')).length,
+      0,
+      'no new rollout of the pods',
+    );
+  }
+  const other = { ...template, spec: { ...template.spec, containers: [{ name: 'n', image: 'new' }] } };
+  t.equal(daemonSet(other, {}).decision.required, undefined, 'other images were not placed before');
+  t.strictSame(
+    daemonSet(template, { a: 'amd64' }).decision.required,
+    ['amd64'],
+    'what is known now contradicts it',
+  );
+  t.end();
+});
+
+test('a platform more in one image, and none in common, rolls out nothing', (t) => {
+  const { template } = daemonSet(podOf(['a', 'b']));
+  t.strictSame(daemonSet(template, { ...known, a: 'amd64 arm64 s390x' }).patch, []);
+  t.end();
+});
+
+test('a pod does not profit from its record in this way', (t) => {
+  const first = decide(inputOf(podOf(['a']), known));
+  const pod = applied(podOf(['a']), patchPod(podOf(['a']), first));
+  t.equal(decide(inputOf(pod, {})).outcome, 'gated');
+  t.end();
+});
+
+test('a DaemonSet whose images share nothing is refused', (t) => {
+  const { decision, patch } = daemonSet(podOf(['b', 'c']));
+  t.equal(decision.outcome, 'denied');
+  t.strictSame(patch, []);
+  t.end();
+});
+
+test('other workloads stay as they are; a warning where their images share nothing', (t) => {
+  const look = (pod: Pod, policy: Partial<Policy> = {}) => {
+    const decision = decide(inputOf(pod, known, policy, { template: 'workload' }));
+    t.strictSame(patchPod(pod, decision, { basePath: '/spec/template' }), []);
+    t.equal(decision.required, undefined);
+    t.equal(decision.gate, false);
+    return decision.warnings;
+  };
+  t.strictSame(look(podOf(['a', 'b'])), []);
+  t.strictSame(look(podOf(['x', 'broken'])), []);
+  t.match(look(podOf(['b', 'c'])), [/pods of this template cannot be placed: .*b has arm64; c has amd64/u]);
+  t.match(look(podOf(['b', 'c', 'x'])), [/cannot be placed/u]);
+  t.match(look(podOf(['b']), { schedulableArchitectures: ['amd64'] }), [/schedulable ones \(amd64\)/u]);
+  const gates = [{ name: 'arch.example/scheduling-gate' }];
+  t.strictSame(look(podOf(['a'], { schedulingGates: gates })), []);
+  t.strictSame(look(podOf(['b', 'c'], {}, { labels: { 'arch.example/placement': 'disabled' } })), []);
+  t.end();
+});
+
+test('a template that was made from a placed pod stays as it is', (t) => {
+  const pod = applied(podOf(['a']), patchPod(podOf(['a']), decide(inputOf(podOf(['a']), known))));
+  const decision = decide(inputOf(pod, known, {}, { template: 'workload' }));
+  t.strictSame(patchPod(pod, decision, { basePath: '/spec/template' }), []);
+  t.end();
+});
