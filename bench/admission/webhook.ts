@@ -1,0 +1,52 @@
+/** The measured webhook: the real one, with the images of the sample in memory. */
+import { createFactsMemory } from '../../src/images/memory.ts';
+import { parseReference } from '../../src/images/reference.ts';
+import { defaultConfiguration } from '../../src/policy/configuration.ts';
+import { policyFor } from '../../src/policy/effective.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { startWebhook } from '../../src/webhook/webhook.ts';
+import { serveMeasured } from '../support/child.ts';
+import { images } from './sample.ts';
+
+const { tlsDir } = JSON.parse(process.argv[2] ?? '{}') as { tlsDir: string };
+const policy = policyFor(defaultConfiguration());
+const log = createLog({ level: 'warn' });
+const memory = createFactsMemory({
+  log,
+  inspector: {
+    inspect: ({ image }) =>
+      Promise.resolve({
+        image,
+        digest: `sha256:${'a'.repeat(64)}`,
+        platforms: [
+          { os: 'linux', architecture: 'amd64' },
+          { os: 'linux', architecture: 'arm64', variant: 'v8' },
+        ],
+        source: 'registry',
+        credentialSource: 'anonymous',
+        endpoint: 'registry.example',
+        freshUntil: new Date(Date.now() + 3_600_000).toISOString(),
+        stale: false,
+      }),
+  },
+});
+for (const image of images) {
+  const facts = await memory.ask(
+    { image, reference: parseReference(image), pullPolicy: 'IfNotPresent', pullCredentials: [] },
+    { signal: AbortSignal.timeout(5000) },
+  );
+  if (facts.error) throw new Error(facts.error.message);
+}
+const webhook = await startWebhook({
+  listen: '127.0.0.1:0',
+  tlsDir,
+  inlineBudgetMs: () => 150,
+  pullSecretCacheMs: 60_000,
+  policy: () => policy,
+  memory,
+  log,
+  metrics: createMetrics(),
+});
+await webhook.ready;
+serveMeasured(`${webhook.url}/mutate?timeout=10s`);

@@ -1,0 +1,107 @@
+/**
+ * Decision and patch alone, with facts in memory: `npm run bench:decision`. The budget is 30 µs in the median for a pod of
+ * three containers.
+ */
+import { decide } from '../src/placement/decide.ts';
+import type { PlacementInput } from '../src/placement/decision.ts';
+import { patchPod } from '../src/placement/patch.ts';
+import type { ImageFacts } from '../src/images/facts.ts';
+import type { NodeSelectorTerm, Pod } from '../src/kube/objects.ts';
+import type { Policy } from '../src/policy/policy.ts';
+
+const policy: Policy = {
+  schedulableArchitectures: ['amd64', 'arm64', 's390x'],
+  preference: { weights: { arm64: 80, amd64: 20 }, mode: 'soft', origin: 'configuration' },
+  fallbackArchitecture: 'amd64',
+  onUnknownImage: 'gate',
+  onNoCommonArchitecture: 'deny',
+  matchNodeLabels: ['topology.kubernetes.io/zone'],
+  tolerations: [{ key: 'supported-arch', operator: 'Equal', effect: 'NoSchedule' }],
+  architectures: { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } },
+  excludedNamespaces: ['kube-system'],
+};
+
+const known: ImageFacts = {
+  image: '',
+  platforms: ['amd64', 'arm64', 's390x', 'ppc64le', 'riscv64'].map((architecture) => ({
+    os: 'linux',
+    architecture,
+  })),
+  source: 'memory',
+  credentialSource: 'anonymous',
+  endpoint: 'public.example',
+  freshUntil: '2026-11-21T00:00:00Z',
+  stale: false,
+};
+
+function podWith(containers: number, terms: number): Pod {
+  const nodeSelectorTerms: NodeSelectorTerm[] = Array.from({ length: terms }, (_, index) => ({
+    matchExpressions: [{ key: 'zone', operator: 'In', values: [`zone-${index}`] }],
+  }));
+  return {
+    metadata: { labels: { app: 'shop' }, annotations: { team: 'shop' } },
+    spec: {
+      containers: Array.from({ length: containers }, (_, index) => ({
+        name: `container-${index}`,
+        image: `public.example/shop/service-${index}:1.${index}`,
+        imagePullPolicy: 'IfNotPresent',
+      })),
+      tolerations: [
+        {
+          key: 'node.kubernetes.io/not-ready',
+          operator: 'Exists',
+          effect: 'NoExecute',
+          tolerationSeconds: 300,
+        },
+      ],
+      ...(terms === 0
+        ? {}
+        : {
+            affinity: {
+              nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
+            },
+          }),
+    },
+  };
+}
+
+function inputOf(pod: Pod, facts: PlacementInput['facts']): PlacementInput {
+  return { pod, namespace: 'shop', namespaceLabels: {}, policy, facts };
+}
+
+/** Microseconds for one decision with its patch, sorted; each sample is a batch, since the clock is coarser. */
+function samples(input: PlacementInput, batches: number, batch: number): readonly number[] {
+  let operations = 0;
+  const found: number[] = [];
+  for (let sample = 0; sample < batches; sample += 1) {
+    const start = process.hrtime.bigint();
+    for (let index = 0; index < batch; index += 1) operations += patchPod(input.pod, decide(input)).length;
+    found.push(Number(process.hrtime.bigint() - start) / 1000 / batch);
+  }
+  if (operations === 0) throw new Error('nothing was patched, so nothing was measured');
+  return found.sort((a, b) => a - b);
+}
+
+const facts = new Map<string, ImageFacts>();
+for (let index = 0; index < 10_000; index += 1)
+  facts.set(`public.example/shop/service-${index}:1.${index}`, known);
+const fromMemory = (image: string): ImageFacts | undefined => facts.get(image);
+
+const cases: readonly (readonly [name: string, input: PlacementInput, batches: number, batch: number])[] = [
+  ['1 container', inputOf(podWith(1, 0), fromMemory), 2000, 20],
+  ['3 containers', inputOf(podWith(3, 0), fromMemory), 2000, 20],
+  ['3 containers, own terms', inputOf(podWith(3, 2), fromMemory), 2000, 20],
+  ['3 containers, unknown', inputOf(podWith(3, 0), () => undefined), 2000, 20],
+  ['30 containers', inputOf(podWith(30, 0), fromMemory), 500, 5],
+  ['10,000 containers', inputOf(podWith(10_000, 0), fromMemory), 30, 1],
+];
+
+const rows = cases.map(([name, input, batches, batch]) => {
+  samples(input, Math.min(batches, 200), batch);
+  const sorted = samples(input, batches, batch);
+  const at = (share: number): string => (sorted[Math.floor((sorted.length - 1) * share)] ?? 0).toFixed(1);
+  return [name, at(0.5), at(0.99)] as const;
+});
+
+process.stdout.write('| decision and patch | median µs | p99 µs |\n| --- | ---: | ---: |\n');
+for (const row of rows) process.stdout.write(`| ${row.join(' | ')} |\n`);

@@ -1,0 +1,69 @@
+/** A server under measurement, in a process of its own, so that its CPU time is its alone. */
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+
+/** What a measured server says when it listens, and when it is asked for its CPU time. */
+export type ChildMessage =
+  { readonly url: string } | { readonly cpuMicros: number; readonly residentBytes: number };
+
+export interface MeasuredServer {
+  readonly url: string;
+  /** CPU time of the process so far, user and system, microseconds; and its resident memory. */
+  usage(): Promise<{ cpuMicros: number; residentBytes: number }>;
+  stop(): Promise<void>;
+}
+
+const startLimitMs = 20_000;
+
+/**
+ * Starts a server that calls `serveMeasured`.
+ * @param file the module to run
+ * @param argument handed to it as JSON
+ */
+export async function startMeasured(file: URL, argument: unknown): Promise<MeasuredServer> {
+  const child = fork(file, [JSON.stringify(argument)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const started = await answer(child, startLimitMs);
+  if (!('url' in started)) throw new Error(`${file.pathname} did not say where it listens`);
+  return {
+    url: started.url,
+    usage: async () => {
+      child.send('usage');
+      const usage = await answer(child, startLimitMs);
+      if (!('cpuMicros' in usage)) throw new Error(`${file.pathname} did not tell its usage`);
+      return usage;
+    },
+    stop: async () => {
+      const gone = once(child, 'exit');
+      child.disconnect();
+      await gone;
+    },
+  };
+}
+
+/** In the child: says where it listens, answers questions, and ends when the parent lets go of it. */
+export function serveMeasured(url: string): void {
+  process.on('message', () => {
+    const { user, system } = process.cpuUsage();
+    process.send?.({
+      cpuMicros: user + system,
+      residentBytes: process.memoryUsage.rss(),
+    } satisfies ChildMessage);
+  });
+  process.on('disconnect', () => process.exit(0));
+  process.send?.({ url } satisfies ChildMessage);
+}
+
+function answer(child: ChildProcess, limitMs: number): Promise<ChildMessage> {
+  const done = new AbortController();
+  const signal = AbortSignal.any([done.signal, AbortSignal.timeout(limitMs)]);
+  return new Promise<ChildMessage>((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('the measured server does not answer')), {
+      once: true,
+    });
+    child.once('message', (message) => resolve(message as ChildMessage));
+    once(child, 'exit', { signal }).then(
+      () => reject(new Error('the measured server ended')),
+      () => undefined,
+    );
+  }).finally(() => done.abort());
+}
