@@ -171,7 +171,7 @@ t.test('time is up', async (t) => {
   const connection = await connect(t, pki);
   await t.test('before the answer', async (t) => {
     const stop = new AbortController();
-    const agent = await startScripted(t, pki, { facts: () => void stop.abort() });
+    const agent = await startScripted(t, pki, { facts: () => stop.abort() });
     await fails(
       t,
       connection.json(agent.url, '/v1/facts', { ...call, signal: stop.signal }),

@@ -319,7 +319,7 @@ t.test('time', async (t) => {
   });
   await t.test('ends with the asker', async (t) => {
     const stop = new AbortController();
-    const facts: Answer = () => void stop.abort();
+    const facts: Answer = () => stop.abort();
     const { fleet, agents, metric } = await setup(t, [{ facts }, {}]);
     t.match(await fleet.inspect(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
     t.strictSame(askedOf(agents), [1, 0]);

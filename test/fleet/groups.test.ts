@@ -1,0 +1,117 @@
+import t, { type Test } from 'tap';
+import type { AgentAddress } from '../../src/fleet/fleet.ts';
+import { createGroups, unknownGroup } from '../../src/fleet/groups.ts';
+import {
+  connect,
+  createPki,
+  manualClock,
+  silentLog,
+  startScripted,
+  until,
+  type Script,
+  type ScriptedAgent,
+} from './support.ts';
+
+const never = new AbortController().signal;
+
+async function setup(t: Test, scripts: readonly Script[], tickMs = 60_000) {
+  const pki = await createPki(t);
+  const agents = await Promise.all(scripts.map((script) => startScripted(t, pki, script)));
+  const listeners: (() => void)[] = [];
+  let listed: readonly AgentAddress[] = agents;
+  const clock = manualClock();
+  const groups = createGroups({
+    discovery: {
+      current: () => listed,
+      ready: () => Promise.resolve(),
+      onChange: (listener) => void listeners.push(listener),
+      close: () => {},
+    },
+    connection: await connect(t, pki),
+    clock,
+    log: silentLog,
+    refreshMs: 1000,
+    tickMs,
+  });
+  t.teardown(() => groups.close());
+  return {
+    groups,
+    agents,
+    clock,
+    names: () => agents.map((agent) => groups.groupOf(agent)),
+    list: (...now: readonly (ScriptedAgent | undefined)[]) => {
+      listed = now.filter((agent) => agent !== undefined);
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+t.test('agents with one fingerprint are one group', async (t) => {
+  const { groups, names } = await setup(t, [
+    { fingerprint: 'a' },
+    { fingerprint: 'b' },
+    { fingerprint: 'a' },
+  ]);
+  t.strictSame(names(), [unknownGroup, unknownGroup, unknownGroup]);
+  t.equal(groups.size, 1);
+  await groups.ready(never);
+  t.strictSame(names(), ['a', 'b', 'a']);
+  t.equal(groups.size, 2);
+});
+
+t.test('what says no fingerprint stays unknown', async (t) => {
+  const { groups, names } = await setup(t, [
+    { info: () => ({}) },
+    { info: () => ({ credentialFingerprint: 7 }) },
+    { info: () => ({ credentialFingerprint: 'x'.repeat(300) }) },
+    { info: (response) => void response.writeHead(500).end() },
+    { info: (response) => void response.end('x'.repeat(100_000)) },
+    { info: () => null },
+  ]);
+  await groups.ready(never);
+  t.strictSame(
+    names(),
+    names().map(() => unknownGroup),
+  );
+});
+
+t.test('fingerprints are asked for again when they are old, and kept when there is no answer', async (t) => {
+  const { groups, agents, clock, names } = await setup(t, [{ fingerprint: 'a' }, { fingerprint: 'a' }]);
+  await groups.ready(never);
+  for (const agent of agents) agent.script.fingerprint = 'b';
+  await groups.ready(never);
+  t.strictSame(names(), ['a', 'a'], 'not old yet');
+  await agents[1]?.stop();
+  clock.advance(1000);
+  await groups.ready(never);
+  t.strictSame(names(), ['b', 'a']);
+});
+
+t.test('new agents are asked when they come, those that go are forgotten', async (t) => {
+  const { groups, agents, names, list } = await setup(t, [{ fingerprint: 'a' }, { fingerprint: 'b' }]);
+  list(agents[0]);
+  await groups.ready(never);
+  list(agents[1]);
+  await until(() => names()[1] === 'b' && names()[0] === unknownGroup);
+  t.equal(groups.size, 1);
+});
+
+t.test('agents that gave no answer are asked again before long', async (t) => {
+  let answers = 0;
+  const info: Script['info'] = (response) => {
+    answers += 1;
+    return answers < 3 ? void response.writeHead(503).end() : { credentialFingerprint: 'a' };
+  };
+  const { names } = await setup(t, [{ info }], 5);
+  await until(() => names()[0] === 'a');
+  t.equal(answers, 3);
+});
+
+t.test('ready ends with its signal', async (t) => {
+  const { groups } = await setup(t, [{ info: () => undefined }]);
+  await groups.ready(AbortSignal.abort());
+  const stop = new AbortController();
+  const ready = groups.ready(stop.signal);
+  stop.abort();
+  await ready;
+});
