@@ -50,8 +50,8 @@ export async function startTestProxy(options: TestProxyOptions): Promise<TestPro
     note(message);
     if (options.connectAnswer !== undefined) {
       if (options.connectAnswer !== '') socket.end(options.connectAnswer);
-      // A socket that nobody reads from does not notice that the other side has gone.
-      socket.resume();
+      // A socket that nobody reads from does not notice that the other side has gone, and stays half open.
+      socket.on('end', () => socket.destroy()).resume();
       return;
     }
     const onward = connect(options.to.port, options.to.host, () => {
