@@ -2,9 +2,7 @@
  * From a decision to exactly what is added to one pod. The patch writes it and the annotation records it, so both always
  * say the same.
  */
-import { names } from './decision.ts';
 import type { Added, PlacementDecision } from './decision.ts';
-import { own } from './architecture.ts';
 import { expressionGroups, labelExpressions } from './node-labels.ts';
 import type { OwnParts } from './own-parts.ts';
 import { preferredTerm } from './recorded.ts';
@@ -43,11 +41,11 @@ export function addsNothing(added: Added): boolean {
 
 /**
  * A hard preference pins by nodeSelector, which is ANDed to everything: not possible where a required term chose another
- * architecture as an alternative. There the terms without a constraint are narrowed instead.
+ * architecture as an alternative. There the terms without a constraint are narrowed instead. (A pod with an architecture in
+ * its own nodeSelector gets no preference in the first place.)
  */
 function pinOf(decision: PlacementDecision, parts: OwnParts): string | undefined {
   const preferred = decision.preferred[0];
   if (decision.preferenceMode !== 'hard' || preferred === undefined) return undefined;
-  if (own(parts.nodeSelector, names.architectureLabel) !== undefined) return undefined;
   return parts.terms?.some(constrainsItself) ? undefined : preferred.architecture;
 }

@@ -201,6 +201,28 @@ test("a person's choice that looks like ours is told apart", (t) => {
   t.end();
 });
 
+test('it is told apart beside handed-on labels too, and from one that is no such choice', (t) => {
+  const zone = { key: 'zone', operator: 'In', values: ['a'] };
+  const amd64 = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
+  const nodeSelectorTerms = [{ matchExpressions: [amd64] }, { matchExpressions: [zone] }, {}];
+  const spec: Partial<PodSpec> = {
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  };
+  const labeled = podOf(['b'], spec, { labels: { rack: 'r1' } });
+  const first = place(inputOf(labeled, known, policy));
+  t.strictSame(place(inputOf(first.pod, known, policy)).patch, []);
+  const later = place(inputOf(first.pod, { b: 'amd64 s390x' }, policy));
+  const rack = { key: 'rack', operator: 'In', values: ['r1'] };
+  t.strictSame(later.pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, {
+    nodeSelectorTerms: [
+      { matchExpressions: [amd64, rack] },
+      { matchExpressions: [zone, { ...amd64, values: ['amd64', 's390x'] }, rack] },
+      {},
+    ],
+  });
+  t.end();
+});
+
 test('all that was added is replaced by what is wanted now', (t) => {
   const hard = { preference: { weights: { arm64: 1 }, mode: 'hard' as const, origin: 'configuration' } };
   const soft = { preference: { weights: { arm64: 1 }, mode: 'soft' as const, origin: 'configuration' } };

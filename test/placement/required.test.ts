@@ -191,6 +191,15 @@ const cases: readonly Case[] = [
     required: many.slice(0, 16),
   },
   {
+    name: 'what two with far too many architectures share',
+    images: ['a', 'b'],
+    known: {
+      a: `amd64 ${many.join(' ')}`,
+      b: `amd64 ${many.slice(38).join(' ')} ${many.slice(0, 20).join('x ')}`,
+    },
+    required: ['amd64', 'arch38', 'arch39', 'arch19'].sort(),
+  },
+  {
     name: 'only schedulable architectures',
     images: ['a'],
     known: { a: 'amd64 arm64 s390x' },
