@@ -43,12 +43,13 @@ export const registryHost = text('registry host', (value) =>
     : `must be a registry's host such as registry.example.com:5000, not ${shown(value)}`,
 );
 
-/** A registry's host in which a part may be `*`. */
-export const registryPattern = text('registry host pattern', (value) =>
-  isHost(value.replaceAll('*', 'x'), 'may')
+/** A registry's host in which `*` stands for a part, with the beginning of a path or without one. */
+export const registryPattern = text('registry pattern', (value) => {
+  const [authority, path] = split(value, '/');
+  return isHost(authority.replaceAll('*', 'x'), 'may') && isPath(path)
     ? undefined
-    : `must be a registry's host such as *.corp.example.com, not ${shown(value)}`,
-);
+    : `must be a registry's host such as *.corp.example.com, not ${shown(value)}`;
+});
 
 const agentForms = 'https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE';
 
@@ -80,7 +81,11 @@ export const registryProxy: Kind<RegistryProxy> = {
 
 function isMirror(endpoint: string): boolean {
   const [authority, path] = split(endpoint.replace(/^https?:\/\//, ''), '/');
-  return isHost(authority, 'may') && /^[-A-Za-z0-9._~/]*$/.test(path) && !path.split('/').includes('..');
+  return isHost(authority, 'may') && isPath(path);
+}
+
+function isPath(path: string): boolean {
+  return /^[-A-Za-z0-9._~/]*$/.test(path) && !path.split('/').includes('..');
 }
 
 function split(value: string, separator: string): [string, string] {

@@ -7,7 +7,7 @@ import { oneOrMore, record } from './records.ts';
 
 /** Architectures of an image whose registry entry is wrong or cannot be read. */
 export interface ImageOverride {
-  /** A repository, tag or digest pattern. */
+  /** A glob over `domain/path`, with `:tag` or `@digest` or without. */
   readonly match: string;
   /** Taken as what the image has; empty: it constrains nothing. */
   readonly architectures: readonly string[];
@@ -91,9 +91,22 @@ export const architectureRules = record({
   }),
 });
 
+/** The limits of what a pattern may take to match; the same as where it is used. */
+const maxPatternLength = 512;
+const maxPatternStars = 8;
+
+function checkPattern(pattern: string): string | undefined {
+  if (pattern.length > maxPatternLength) return `must not be longer than ${maxPatternLength} characters`;
+  if ((pattern.match(/\*+/g) ?? []).length > maxPatternStars)
+    return `must not have more than ${maxPatternStars} stars`;
+  return /^[^\s@:]+(?::\d+\/[^\s@:]+)*(?::[^\s@:/]+)?(?:@[^\s@]+)?$/.test(pattern)
+    ? undefined
+    : `must be an image such as registry.example.com/team/*:latest, not ${shown(pattern)}`;
+}
+
 export const imageOverride = record({
   name: 'image override',
-  fields: { match: text('pattern'), architectures: listOf(architecture) },
+  fields: { match: text('pattern', checkPattern), architectures: listOf(architecture) },
   make: ({ match, architectures }, report): ImageOverride | undefined => {
     if (match === undefined) return refuse(report, 'needs match: a pattern of image references');
     if (architectures === undefined) return refuse(report, 'needs architectures: a list, which may be empty');

@@ -18,6 +18,8 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
     ...notSchedulable(configuration),
     ...twoPreferences(configuration),
     ...noFallback(configuration),
+    ...twoProxies(configuration),
+    ...mixedAgents(configuration),
     ...(part === 'webhook' || part === 'explain' ? agentsWithoutTls(configuration) : []),
   ];
 }
@@ -59,6 +61,21 @@ function noFallback(configuration: Configuration): Inconsistency[] {
   if (configuration.onUnknownImage !== 'fallback' || configuration.fallbackArchitecture !== undefined)
     return [];
   return [{ key: 'onUnknownImage', message: 'is fallback, so fallbackArchitecture must be set' }];
+}
+
+/** A registry has one proxy; which of two was meant cannot be told. */
+function twoProxies({ proxies }: Configuration): Inconsistency[] {
+  return proxies.flatMap(({ registry }, index) =>
+    proxies.findIndex((proxy) => proxy.registry === registry) === index
+      ? []
+      : [{ key: 'proxies', path: [index], message: `names a second proxy for ${registry}` }],
+  );
+}
+
+function mixedAgents({ agents }: Configuration): Inconsistency[] {
+  const places = agents.filter((agent) => !agent.startsWith('https://'));
+  if (places.length === 0 || agents.length === 1) return [];
+  return [{ key: 'agents', message: 'must be URLs only, or a single dns: or endpointslices: location' }];
 }
 
 function agentsWithoutTls(configuration: Configuration): Inconsistency[] {

@@ -85,6 +85,18 @@ t.test('image overrides', async (t) => {
   const cases: [string, unknown][] = [
     ['{ match = "a", architectures = [] }', [{ match: 'a', architectures: [] }]],
     ['{ match = "a", architectures = ["arm64"] }', [{ match: 'a', architectures: ['arm64'] }]],
+    ...['nginx', 'a.io:5000/b:1', 'a.io/b@sha256:c', 'a.io:5000/b*/**:v*@sha256:c'].map(
+      (match): [string, unknown] => [
+        `{ match = "${match}", architectures = [] }`,
+        [{ match, architectures: [] }],
+      ],
+    ),
+    ...['a b', 'a:', '@b', 'a@', 'a@b@c', 'a:b:c', ':a'].map((match): [string, unknown] => [
+      `{ match = "${match}", architectures = [] }`,
+      `match: must be an image such as registry.example.com/team/*:latest, not "${match}"`,
+    ]),
+    [`{ match = "${'*a'.repeat(9)}", architectures = [] }`, 'match: must not have more than 8 stars'],
+    [`{ match = "${'a'.repeat(513)}", architectures = [] }`, 'match: must not be longer than 512 characters'],
     ['{ match = "a" }', ': needs architectures: a list, which may be empty'],
     ['{ architectures = [] }', ': needs match: a pattern of image references'],
     ['{ match = "", architectures = [] }', 'match: must not be empty'],

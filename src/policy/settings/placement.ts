@@ -89,8 +89,9 @@ export const placementSettings = {
   imageOverrides: setting(oneOrMore(imageOverride), {
     default: [],
     help:
-      'Images whose architectures are taken from here instead of their registry: `match` is a pattern of image ' +
-      'references, `architectures` a list that may be empty, for an image that runs anywhere.',
+      'Images whose architectures are taken from here instead of their registry; the first that matches counts. ' +
+      '`match` is an image in which `*` stands for any characters but a slash and `**` for any; `architectures` is a ' +
+      'list that may be empty, for an image that runs anywhere.',
     parts: ['webhook', 'agent', 'inspect', 'explain'],
   }),
 };

@@ -27,7 +27,7 @@ export const registrySettings = {
   }),
   privateRegistries: setting(listOf(registryPattern), {
     default: [],
-    help: 'Registries that are never asked anonymously; `*` stands for a part of the name.',
+    help: 'Registries, or paths of them, that are never asked anonymously; `*` stands for one part of a host name.',
     parts,
   }),
   proxies: setting(listOf(registryProxy), {

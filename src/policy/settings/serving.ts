@@ -33,8 +33,8 @@ export const servingSettings = {
   agents: setting(listOf(agentsLocation), {
     default: [],
     help:
-      'Where agents are: `https://HOST:PORT`, `dns:NAME:PORT` or `endpointslices:NAMESPACE/SERVICE`. Empty: the ' +
-      'webhook asks registries itself.',
+      'Where agents are: `https://HOST:PORT` for each of them, or one `dns:NAME:PORT` or ' +
+      '`endpointslices:NAMESPACE/SERVICE`, a Service with a port named `api`. Empty: the webhook asks registries itself.',
     parts: ['webhook', 'explain'],
     restart: true,
   }),
@@ -60,7 +60,6 @@ export const servingSettings = {
     default: 20_000,
     help: 'How long requests in flight may take to end after the process was told to stop.',
     parts: servers,
-    restart: true,
   }),
   warmUpTime: setting(duration(0, 10 * minute), {
     default: 10_000,

@@ -1,0 +1,103 @@
+import { join } from 'node:path';
+import t from 'tap';
+import { settings } from '../../src/policy/settings/all.ts';
+import { run } from './run.ts';
+
+const count = Object.keys(settings).length;
+
+t.test('check', async (t) => {
+  const dir = t.testdir({
+    'good.toml': 'listen = ":1"\ninlineBudget = "1s"\n',
+    'bad.toml': 'listen = 1\nlistn = 2\n',
+    'clash.toml': 'onUnknownImage = "fallback"\n',
+  });
+  const good = join(dir, 'good.toml');
+  const bad = join(dir, 'bad.toml');
+  t.same(await run(['config', 'check', good]), {
+    code: 0,
+    out: `${good}: sound, 2 of ${count} settings set\n`,
+    err: '',
+  });
+  t.same(await run(['config', 'check', '--config', good, '--drain-time', '1s']), {
+    code: 0,
+    out: `${good}: sound, 3 of ${count} settings set\n`,
+    err: '',
+  });
+  t.same(await run(['config', 'check', bad]), {
+    code: 1,
+    out: '',
+    err: `${bad}:1: listen must be a text in quotes, not a number\n${bad}:2: listn is no known setting; did you mean listen?\n`,
+  });
+  t.match(await run(['config', 'check', join(dir, 'clash.toml')]), {
+    code: 1,
+    err: /clash\.toml:1: onUnknownImage is fallback/,
+  });
+  t.match(await run(['config', 'check', good], { env: { ARCHWRIGHT_LISTN: 'x' } }), {
+    code: 1,
+    err: /ARCHWRIGHT_LISTN/,
+  });
+  t.match(await run(['config', 'check', dir]), { code: 1, err: /is not a regular file/ });
+  t.match(await run(['config', 'check', join(dir, 'no.toml')]), { code: 1, err: /there is no such file/ });
+  t.match(await run(['config', 'check']), { code: 0, out: /^configuration: sound, 0 of/ });
+});
+
+t.test('print tells each value and where it comes from', async (t) => {
+  const dir = t.testdir({ 'a.toml': 'listen = ":1"\n[preferredWeights]\narm64 = 3\n' });
+  const file = join(dir, 'a.toml');
+  const env = { ARCHWRIGHT_INLINE_BUDGET: '1000ms' };
+  const { code, out } = await run(['config', 'print', file, '--agents', 'https://a', '--agents=https://b'], {
+    env,
+  });
+  t.equal(code, 0);
+  for (const line of [
+    `listen = ":1" # file ${file}:1`,
+    `preferredWeights = { arm64 = 3 } # file ${file}:2`,
+    'inlineBudget = "1s" # environment ARCHWRIGHT_INLINE_BUDGET',
+    'agents = ["https://a", "https://b"] # flag --agents',
+    'cacheSize = "64Mi" # default',
+    '# stateDir is not set',
+  ]) {
+    t.ok(out.split('\n').includes(line), line);
+  }
+  const json = JSON.parse((await run(['config', 'print', file, '-o', 'json'], { env })).out) as object;
+  t.match(json, {
+    listen: { value: ':1', origin: `file ${file}:1` },
+    inlineBudget: { value: '1s', origin: 'environment ARCHWRIGHT_INLINE_BUDGET' },
+    stateDir: { value: null, origin: 'default' },
+  });
+});
+
+t.test('what is printed is a configuration file with the same values', async (t) => {
+  const flags = [
+    '--preferred-weights=arm64=3,s390x=1',
+    '--tolerations={ key = "arch", effect = "NoSchedule" }',
+    '--image-overrides=[{ match = "a.io/b*/**:c", architectures = [] }]',
+    '--architectures={ arm64 = { taintsToTolerate = [{ operator = "Exists" }], requireNodeLabels = { "a.b/c" = "d" } } }',
+    '--no-tolerate-architecture-taint',
+    '--proxies=docker.io=mirror:5000/hub',
+    '--cache-size=100000000',
+    '--if-not-present-cache-time=1d1h1m1s1ms',
+  ];
+  const { out, err } = await run(['config', 'print', ...flags]);
+  t.equal(err, '');
+  const file = join(t.testdir({ 'printed.toml': out }), 'printed.toml');
+  const again = await run(['config', 'print', file]);
+  const values = (text: string) => text.replaceAll(/ # (?:default|flag|file) ?.*$/gm, '');
+  t.equal(values(again.out), values(out));
+});
+
+t.test('wrong usage', async (t) => {
+  const cases: [string[], RegExp][] = [
+    [[], /name what to do: check or print/],
+    [['chekc'], /unknown action chekc; did you mean check\?/],
+    [['check', 'a', 'b'], /takes one file, not also b/],
+    [['check', '-o', 'json'], /--output belongs to print/],
+    [['print', '-o', 'yaml'], /--output must be toml or json, not yaml/],
+    [['print', '--listen', 'x'], /^archwright: --listen: listen must be an address/],
+  ];
+  for (const [args, expected] of cases) {
+    const { code, out, err } = await run(['config', ...args]);
+    t.same([code, out], [2, ''], args.join(' '));
+    t.match(err, expected, args.join(' '));
+  }
+});

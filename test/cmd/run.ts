@@ -1,0 +1,35 @@
+/** Runs the program inside the test, with streams that can be looked at. */
+import { Readable } from 'node:stream';
+import { main } from '../../cmd/main.ts';
+import type { Entry } from '../../cmd/subcommands.ts';
+
+export interface Result {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string;
+  readonly stop?: AbortSignal;
+  readonly subcommands?: Readonly<Record<string, Entry>>;
+}
+
+/** Runs the program to its end. */
+export async function run(args: readonly string[], options: RunOptions = {}): Promise<Result> {
+  const { env = {}, stdin = '', stop = new AbortController().signal, subcommands } = options;
+  let out = '';
+  let err = '';
+  const code = await main(args, {
+    io: {
+      env,
+      stdin: Readable.from([stdin]),
+      out: (text) => (out += text),
+      err: (text) => (err += text),
+    },
+    stop,
+    ...(subcommands && { subcommands }),
+  });
+  return { code, out, err };
+}

@@ -1,0 +1,40 @@
+import * as fc from 'fast-check';
+import t from 'tap';
+import { systemClock } from '../../src/telemetry/clock.ts';
+import { compileOverrides } from '../../src/images/overrides.ts';
+import { registryProxy } from '../../src/policy/addresses.ts';
+import { imageOverride } from '../../src/policy/architectures.ts';
+import { createDefaultEndpoints } from '../../src/registry/default-endpoints.ts';
+
+// What the configuration accepts must not fail where it is used: there it would fail for every pod.
+
+t.test('property: every pattern that is accepted compiles', async (t) => {
+  const unit = fc.constantFrom('a', 'b', '*', '**', '/', ':', '@', '.', '5', ' ', '[', '(');
+  let accepted = 0;
+  fc.assert(
+    fc.property(fc.string({ unit, maxLength: 14 }), (match) => {
+      const override = imageOverride.read({ match, architectures: [] }, () => undefined);
+      if (!override) return;
+      accepted++;
+      compileOverrides([override], systemClock);
+    }),
+    { numRuns: 2000 },
+  );
+  t.ok(accepted > 50, `${accepted} were accepted`);
+});
+
+t.test('property: every proxy that is accepted makes an endpoint', async (t) => {
+  const unit = fc.constantFrom('a', 'b', '=', '/', ':', '.', '5', '[', ']', '-', '@', 'http://');
+  let accepted = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.string({ unit, maxLength: 8 }), async (text) => {
+      const proxy = registryProxy.read(`docker.io=${text}`, () => undefined);
+      if (!proxy) return;
+      accepted++;
+      const source = createDefaultEndpoints({ proxies: { [proxy.registry]: proxy.endpoint } });
+      t.equal((await source.endpoints('docker.io')).length, 2, text);
+    }),
+    { numRuns: 1000 },
+  );
+  t.ok(accepted > 50, `${accepted} were accepted`);
+});
