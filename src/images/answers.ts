@@ -97,9 +97,8 @@ export function createAnswers(parts: AnswersParts): Answers {
     }
     const failure = failures.holding(scopedKey(key, entry.scope), now);
     if (failure) {
-      // Whoever brings credentials of its own may learn what is refused to all.
-      const refused = entry.scope === sharedScope && isAnswer(failure.error.code);
-      if (refused && question.pullCredentials.length > 0) return undefined;
+      // Whoever brings credentials of its own may learn what is refused to all; the others get these facts in the end.
+      if (entry.scope === sharedScope && isAnswer(failure.error.code)) return undefined;
     } else {
       if (state === 'expired') return undefined;
       inspections.revalidate(question, key, entry);

@@ -15,7 +15,7 @@ export interface FreshnessSettings {
   /** `revalidateInterval`: after this age a tag's facts are confirmed behind the next answer. */
   readonly revalidateIntervalMs: number;
   /** `pullAlwaysCacheTime`; absent: pods that pull `Always` cause a question each time. */
-  readonly pullAlwaysCacheTimeMs?: number;
+  readonly pullAlwaysCacheTimeMs?: number | undefined;
 }
 
 const minute = 60_000;

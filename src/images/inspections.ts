@@ -136,8 +136,10 @@ export function createInspections(parts: InspectionsParts): Inspections {
 
   function keep(key: string, scope: Scope, facts: ImageFacts): void {
     if (!isKnowledge(facts) || facts.source === 'override') return;
-    const keptScope = facts.credentialSource === 'pull-secret' ? scope : sharedScope;
-    if (facts.credentialSource === 'pull-secret' && scope === sharedScope) return;
+    const bySecret = facts.credentialSource === 'pull-secret';
+    // Nobody knows whose secret that was, so nobody may see it.
+    if (bySecret && scope === sharedScope) return;
+    const keptScope = bySecret ? scope : sharedScope;
     const byDigest = key.includes('@');
     if (byDigest && !key.endsWith(`@${facts.digest}`)) {
       log.warn(

@@ -149,7 +149,6 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
       return facts.image === question.image ? facts : { ...facts, image: question.image };
     },
     learn: (facts) => {
-      if (facts.credentialSource === 'pull-secret') return;
       const key = keyOf(facts.image);
       if (key !== undefined) inspections.keep(key, sharedScope, facts);
     },

@@ -166,6 +166,38 @@ t.test('while a registry refuses shared facts, a secret asks for itself', async 
   t.match(memory.recall(none), { digest: digestOf(image), stale: true });
 });
 
+t.test('an image that is gone for a secret is not gone for all', async (t) => {
+  const { memory, inspector, time, teach } = bench();
+  await teach(none, facts(image));
+  time.pass(hour);
+  memory.recall(none);
+  await inspector.last().answer(failure(image, 'unauthorized'));
+  t.match(await teach(withX, failure(image, 'not-found')), { platforms: [], error: { code: 'not-found' } });
+  t.match(memory.recall(withX), { platforms: [], error: { code: 'not-found' } });
+  t.match(memory.recall(none), { digest: digestOf(image), stale: true });
+  t.match(await teach(withY, failure(image, 'unavailable')), { digest: digestOf(image), stale: true });
+  t.match(memory.recall(withY), { digest: digestOf(image), stale: true }, 'old facts are better than none');
+});
+
+t.test('of all that a pod may see, the newest is the last known', async (t) => {
+  const { memory, inspector, time, teach } = bench();
+  await teach(withX, bySecret);
+  time.pass(hour);
+  memory.learn(
+    facts(image, { digest: digestOf('public'), source: 'memory', freshUntil: '2026-11-21T13:15:00Z' }),
+  );
+  t.equal(memory.lastKnown(withX)?.digest, digestOf('public'));
+  time.pass(hour);
+  memory.recall(withX);
+  await inspector.last().answer(failure(image, 'forbidden'));
+  await teach(question(image, { pullPolicy: 'Always', credentials: ['x'] }), {
+    ...bySecret,
+    digest: digestOf('private'),
+  });
+  t.equal(memory.lastKnown(withX)?.digest, digestOf('private'));
+  t.equal(memory.lastKnown(none)?.digest, digestOf('public'));
+});
+
 t.test('an agent that claims a secret where none was sent is not believed', async (t) => {
   const { memory, teach } = bench();
   await teach(none, bySecret);
