@@ -1,6 +1,7 @@
 /** The program as a function: finds the subcommand, runs it, and turns what went wrong into one line and an exit code. */
 import { didYouMean } from '../src/policy/nearest.ts';
 import { ConfigurationError, describeProblem } from '../src/policy/problem.ts';
+import { scrub } from '../src/telemetry/scrub.ts';
 import { parseFlags } from './flags.ts';
 import { programHelp, subcommandHelp } from './help.ts';
 import { exitCodes, UsageError, type Streams } from './subcommand.ts';
@@ -74,10 +75,11 @@ async function run(args: readonly string[], options: MainOptions): Promise<numbe
   });
 }
 
-/** A failure that nobody expected: one line, and where it came from for who looks for the fault. */
+/** A failure that nobody expected: one line, and where it came from for who looks for the fault; no secret. */
 export function describeFailure(error: unknown, withStack: boolean): string {
-  if (!(error instanceof Error)) return `archwright: ${String(error)}\n`;
-  return `archwright: ${withStack && error.stack !== undefined ? error.stack : firstLine(error.message)}\n`;
+  const text = error instanceof Error ? error.message : String(error);
+  const stack = error instanceof Error && withStack ? error.stack : undefined;
+  return scrub(`archwright: ${stack ?? firstLine(text)}\n`);
 }
 
 /** Read without the configuration, which may be what failed. */

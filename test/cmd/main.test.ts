@@ -2,6 +2,7 @@ import t from 'tap';
 import type { Invocation, Subcommand } from '../../cmd/subcommand.ts';
 import { subcommands } from '../../cmd/subcommands.ts';
 import { ConfigurationError } from '../../src/policy/problem.ts';
+import { secret } from '../../src/telemetry/secret.ts';
 import { run } from './run.ts';
 
 /** A program with one subcommand. */
@@ -109,6 +110,14 @@ t.test('failures are one line', async (t) => {
     out: '',
     err: 'archwright: a text\n',
   });
+});
+
+t.test('a failure that quotes a secret does not tell it', async (t) => {
+  secret('told-in-confidence');
+  const failing = only(() => Promise.reject(new Error('wrong password told-in-confidence')));
+  const { err } = await run(['thing', '--log-level=debug'], { subcommands: failing });
+  t.match(err, 'wrong password [secret]');
+  t.notMatch(err, 'told-in-confidence');
 });
 
 t.test('with the log level debug a failure shows where it came from', async (t) => {

@@ -1,0 +1,79 @@
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import t from 'tap';
+import { configurationPage } from '../../scripts/docs/configuration.ts';
+import { table } from '../../scripts/docs/markdown.ts';
+import { metricGroups, metricsPage } from '../../scripts/docs/metrics.ts';
+import { pages, run } from '../../scripts/docs/main.ts';
+import { variableName } from '../../src/policy/setting.ts';
+import { settings } from '../../src/policy/settings/all.ts';
+
+const metrics = metricGroups.flatMap(({ metrics }) => metrics);
+
+t.test('what was written is found up to date, what was edited is named', async (t) => {
+  const dir = t.testdir();
+  mkdirSync(join(dir, 'docs'));
+  const root = pathToFileURL(`${dir}/`);
+  t.same(
+    await run(root, 'check'),
+    Object.keys(pages).map((path) => `${path}: is missing`),
+  );
+  t.same(
+    await run(root, 'write'),
+    Object.keys(pages).map((path) => `${path} written`),
+  );
+  t.same(await run(root, 'check'), []);
+  t.same(await run(root, 'write'), []);
+
+  const page = join(dir, 'docs/metrics.md');
+  const text = readFileSync(page, 'utf8');
+  writeFileSync(page, text.replace('# Metrics', '# Numbers'));
+  t.same(await run(root, 'check'), ['docs/metrics.md: line 3 is "# Numbers", should be "# Metrics"']);
+  writeFileSync(page, `${text}more\n`);
+  t.match(await run(root, 'check'), [/^docs\/metrics\.md: line \d+ is "more", should be ""$/]);
+});
+
+t.test('the pages name every setting and every metric', async (t) => {
+  const configuration = configurationPage();
+  const page = metricsPage();
+  for (const key of Object.keys(settings)) {
+    t.ok(configuration.includes(`### \`${key}\`\n`), key);
+    t.ok(configuration.includes(`\`${variableName(key)}\``), key);
+  }
+  for (const { name } of metrics) t.ok(page.includes(`| \`${name}\` |`), name);
+});
+
+t.test('every metric that the program describes is on the page', async (t) => {
+  const known = new Set(metrics.map(({ name }) => name));
+  const files = globSync('{src,daemon,cmd}/**/*.ts');
+  t.ok(files.length > 10);
+  for (const file of files) {
+    for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(
+      /^\s*name: '([a-z]+(?:_[a-z0-9]+)+)',$/gm,
+    )) {
+      t.ok(known.has(name), `${file}: ${name}`);
+    }
+  }
+});
+
+t.test('metrics keep to the rules of Prometheus', async (t) => {
+  const seen = new Set<string>();
+  for (const { name, type, help, labels = {}, buckets } of metrics) {
+    t.notOk(seen.has(name), `${name} is described once`);
+    seen.add(name);
+    t.match(name, /^(?:archwright|process|nodejs)_[a-z0-9_]+$/, name);
+    t.equal(name.endsWith('_total'), type === 'counter', `${name}: only counters end in _total`);
+    t.notMatch(name, /_(?:ms|milliseconds|kb|mb|count|sum|bucket)(?:_|$)/, `${name}: base units`);
+    t.match(help, /^[A-Z].*\.$/, `${name} is explained in a sentence`);
+    const series = Object.values(labels).reduce((product, values) => product * values.length, 1);
+    t.ok(series * ((buckets?.length ?? 0) + 1) <= 500, `${name} has ${series} series`);
+    for (const values of Object.values(labels))
+      t.equal(new Set(values).size, values.length, `${name}: values once`);
+    t.same(buckets, buckets && [...buckets].sort((a, b) => a - b), `${name}: rising buckets`);
+  }
+});
+
+t.test('a bar in a cell does not end it', async (t) => {
+  t.equal(table(['a'], [['b|c\nd']]), '| a |\n| --- |\n| b\\|c d |');
+});
