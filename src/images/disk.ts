@@ -3,8 +3,9 @@
  *
  * Lines of JSON: a header with format and version, one line per image from the most to the least recently used, and a last
  * line with their number and the SHA-256 of all before it. A file that is anything else is ignored as a whole: it is a
- * cache. It is written at most every half minute, to a second file that then takes the name of the first, so that a
- * reader (or a crash) sees the old one or the new one. It holds no secret, and nothing that a pull secret learned.
+ * cache. It is written at most every half minute (less often where it is large), to a second file that then takes the name of
+ * the first, so that a reader (or a crash) sees the old one or the new one. It holds no secret, and nothing that a pull
+ * secret learned.
  */
 import { createHash } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
@@ -45,6 +46,8 @@ const defaultMaxBytes = 96 * 1_048_576;
 const trailerBytes = 256;
 /** Changes come in bursts; a crash costs at most this much knowledge. */
 const writeDelayMs = 30_000;
+/** On average no more than this is written, in bytes per millisecond: the disk is the node's. */
+const writeRate = 100;
 /** A disk that is full or read-only rarely is not for long. */
 const retryDelayMs = 300_000;
 const chunkBytes = 65_536;
@@ -62,9 +65,10 @@ export function createFactsFile(options: FactsFileOptions): FactsFile {
   let failing = false;
   let closed = false;
   let stopTimer: (() => void) | undefined;
-  let writing: Promise<void> | undefined;
+  let writing: Promise<number> | undefined;
+  let delayMs = writeDelayMs;
 
-  function schedule(delayMs: number): void {
+  function schedule(): void {
     if (stopTimer || writing || closed) return;
     stopTimer = startTimer(delayMs, () => {
       stopTimer = undefined;
@@ -76,17 +80,18 @@ export function createFactsFile(options: FactsFileOptions): FactsFile {
     dirty = false;
     writing = writeFile(path, source(), maxBytes);
     try {
-      await writing;
+      delayMs = Math.max(writeDelayMs, (await writing) / writeRate);
       if (failing) log.info({ path }, 'the state file can be written again');
       failing = false;
     } catch (error) {
       dirty = true;
+      delayMs = retryDelayMs;
       if (!failing) log.warn({ err: error, path }, 'the state file cannot be written; going on from memory');
       failing = true;
     } finally {
       writing = undefined;
     }
-    if (dirty) schedule(failing ? retryDelayMs : writeDelayMs);
+    if (dirty) schedule();
   }
 
   return {
@@ -110,7 +115,7 @@ export function createFactsFile(options: FactsFileOptions): FactsFile {
     changed: () => {
       if (loading) return;
       dirty = true;
-      schedule(writeDelayMs);
+      schedule();
     },
     close: async () => {
       closed = true;
@@ -165,14 +170,15 @@ function readLine(path: string, line: string): ImageFacts {
   }
 }
 
-async function writeFile(path: string, shared: Iterable<ImageFacts>, maxBytes: number): Promise<void> {
+/** @returns the number of bytes that were written */
+async function writeFile(path: string, shared: Iterable<ImageFacts>, maxBytes: number): Promise<number> {
   const temporary = `${path}.new`;
+  let total = 0;
   await rm(temporary, { force: true });
   const file = await open(temporary, 'wx', fileMode);
   try {
     const hash = createHash('sha256');
     let pending = '';
-    let total = 0;
     const flush = async (): Promise<void> => {
       hash.update(pending);
       await file.appendFile(pending);
@@ -202,6 +208,7 @@ async function writeFile(path: string, shared: Iterable<ImageFacts>, maxBytes: n
   }
   await file.close();
   await rename(temporary, path);
+  return total;
 }
 
 function lastLine(count: number, sha256: string): string {

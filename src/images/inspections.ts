@@ -46,6 +46,8 @@ export interface Inspections {
   /** Keeps facts that are newer than what is there. */
   keep(key: string, scope: Scope, facts: ImageFacts): void;
   close(): Promise<void>;
+  /** Questions under way. */
+  readonly size: number;
 }
 
 export interface InspectionsParts {
@@ -185,6 +187,9 @@ export function createInspections(parts: InspectionsParts): Inspections {
     close: () => {
       closed = true;
       return flights.close(new Error('the program is ending'));
+    },
+    get size() {
+      return flights.size;
     },
   };
 

@@ -168,7 +168,7 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
       await file?.close();
     },
   };
-  metrics.watch(memory);
+  metrics.watch(memory, inspections);
   file?.keep(() => memory.shared());
   return memory;
 }

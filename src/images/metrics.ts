@@ -30,6 +30,11 @@ export const factsMetricSpecs = {
     type: 'counter',
     help: 'Facts forgotten for want of room.',
   },
+  inFlight: {
+    name: 'archwright_facts_inspections_in_flight',
+    type: 'gauge',
+    help: 'Questions about an image that are under way.',
+  },
   entries: {
     name: 'archwright_facts_entries',
     type: 'gauge',
@@ -51,7 +56,10 @@ export interface FactsMetrics {
   readonly joined: Count;
   readonly evicted: Count;
   /** Shows how much there is, at each scrape. */
-  watch(memory: { readonly size: number; readonly bytes: number }): void;
+  watch(
+    memory: { readonly size: number; readonly bytes: number },
+    inspections: { readonly size: number },
+  ): void;
 }
 
 /** Binds the metrics of memory. */
@@ -59,6 +67,7 @@ export function createFactsMetrics(metrics: Metrics): FactsMetrics {
   const specs = factsMetricSpecs;
   const recalls = new Map(recallResults.map((result) => [result, metrics.count(specs.recalls, { result })]));
   const failures = new Map(factsErrorCodes.map((code) => [code, metrics.count(specs.failures, { code })]));
+  const inFlight = metrics.level(specs.inFlight);
   const entries = metrics.level(specs.entries);
   const bytes = metrics.level(specs.bytes);
   return {
@@ -68,8 +77,9 @@ export function createFactsMetrics(metrics: Metrics): FactsMetrics {
     revalidated: metrics.count(specs.inspections, { cause: 'revalidation' }),
     joined: metrics.count(specs.inspections, { cause: 'joined' }),
     evicted: metrics.count(specs.evictions),
-    watch: (memory) => {
+    watch: (memory, inspections) => {
       metrics.beforeScrape(() => {
+        inFlight.set(inspections.size);
         entries.set(memory.size);
         bytes.set(memory.bytes);
       });

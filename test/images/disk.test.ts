@@ -162,6 +162,24 @@ t.test('writing waits for half a minute, and is done once for all changes', asyn
   t.equal(reads, 1, 'so there is nothing left to write');
 });
 
+t.test('a large file is written less often', async (t) => {
+  const { file, path, time } = keeper(join(t.testdir(), 'facts'));
+  file.keep(() => Array.from({ length: 20_000 }, () => a));
+  file.changed();
+  time.pass(30_000);
+  await until(() => existsSync(path));
+  await until(() => {
+    file.changed();
+    return time.timers === 1;
+  });
+  const { size } = statSync(path);
+  time.pass(size / 100 - 1000);
+  t.equal(time.timers, 1, 'not yet');
+  time.pass(1000);
+  t.equal(time.timers, 0);
+  await file.close();
+});
+
 t.test('a change while it is written is written afterwards', async (t) => {
   const { file, path, time } = keeper(join(t.testdir(), 'facts'));
   let all = [a];

@@ -256,6 +256,7 @@ t.test('every look is counted by what it gave', async (t) => {
   memory.recall(nginx);
   const both = [memory.ask(question('b'), { signal }), memory.ask(question('b'), { signal })];
   await settled();
+  t.ok((await counts()).includes('inspections_in_flight 1'));
   await inspector.last().answer(failure('b', 'not-found'));
   await Promise.all(both);
   memory.recall(question('b'));
