@@ -38,13 +38,12 @@ export class TransportError extends Error {
 /** Codes of certificates that do not hold; Node names OpenSSL's verification results. */
 const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO_|ISSUER|SIGNATURE|CRL|HOSTNAME|ALTNAME|INVALID_PURPOSE/;
 
-/** OpenSSL's words for a peer that answers a TLS handshake with something else, such as `HTTP/1.1 400`. */
-const notTlsCodes = new Set([
-  'ERR_SSL_WRONG_VERSION_NUMBER',
-  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
-  'ERR_SSL_HTTP_REQUEST',
-  'ERR_SSL_UNKNOWN_PROTOCOL',
-]);
+/**
+ * OpenSSL's reasons for a peer that answers a handshake with something else, such as `HTTP/1.1 400`: wrong version number,
+ * packet length too long, http request, unknown protocol. Node gives them by name, or as EPROTO with OpenSSL's number in the text.
+ */
+const notTls = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|UNKNOWN_PROTOCOL)$/;
+const notTlsNumbers = /error:0A0(0010B|000C6|0009C|000FC):/;
 
 /**
  * Puts a name to an error of Node's net, tls, dns and http.
@@ -55,7 +54,9 @@ export function transportError(error: unknown, where: string): TransportError {
   const code = codeOf(error);
   const make = (failure: TransportFailure, message: string): TransportError =>
     new TransportError(failure, where, message, error);
-  if (notTlsCodes.has(code)) return make('not-tls', 'the server does not speak TLS');
+  if (notTls.test(code) || (code === 'EPROTO' && notTlsNumbers.test(String(error)))) {
+    return make('not-tls', 'the server does not speak TLS');
+  }
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') return make('tls', `TLS handshake failed (${code})`);
   // These carry the server's bytes, so they are not kept as cause.
   if (code === 'HPE_HEADER_OVERFLOW') {

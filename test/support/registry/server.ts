@@ -68,6 +68,8 @@ export interface TestRegistry extends Pick<Recorder, 'requests' | 'waitFor' | 'c
   close(): Promise<void>;
 }
 
+type ReceivedRequest = Omit<RecordedRequest, 'status'>;
+
 /** Starts a registry on a free port of 127.0.0.1. */
 export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
   const store = new Map<string, Content>();
@@ -103,16 +105,16 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   const url = `${ca ? 'https' : 'http'}://${host}`;
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const recorded = await record(request, response);
-    recorder.add(recorded);
-    const answer = respond(recorded);
-    const head = recorded.method === 'HEAD';
-    const fault = faults.strike(recorded.method, request.url ?? '');
+    const received = await receive(request, response);
+    const answer = respond(received);
+    recorder.add({ ...received, status: answer.status });
+    const head = received.method === 'HEAD';
+    const fault = faults.strike(received.method, request.url ?? '');
     if (fault) spoil(response, answer, head, fault);
     else send(response, answer, head);
   }
 
-  async function record(request: IncomingMessage, response: ServerResponse): Promise<RecordedRequest> {
+  async function receive(request: IncomingMessage, response: ServerResponse): Promise<ReceivedRequest> {
     const ended = ending(response);
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -139,7 +141,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
     return options.tokens ?? (options.auth?.kind === 'bearer' ? options.auth.issuer : undefined);
   }
 
-  function respond(request: RecordedRequest): Answer {
+  function respond(request: ReceivedRequest): Answer {
     if (request.path === '/token') return answerToken(request);
     const storage = /^\/storage\/(.+)$/.exec(request.path)?.[1];
     if (storage !== undefined) return answerStorage(request, storage);
@@ -172,7 +174,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
     };
   }
 
-  function answerToken(request: RecordedRequest): Answer {
+  function answerToken(request: ReceivedRequest): Answer {
     const tokens = issuer();
     if (!tokens) return failure(404, 'NOT_FOUND');
     const basic = readBasic(request.headers.authorization);
@@ -190,14 +192,14 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   }
 
   /** Object storage: serves by digest alone, and refuses an Authorization header as S3 does. */
-  function answerStorage(request: RecordedRequest, digest: string): Answer {
+  function answerStorage(request: ReceivedRequest, digest: string): Answer {
     if (request.headers.authorization !== undefined) return failure(400, 'InvalidArgument');
     const found = [...store.values()].find((content) => content.digest === digest);
     if (!found) return failure(404, 'NoSuchKey');
     return { status: 200, headers: { 'content-type': 'application/octet-stream' }, body: found.bytes };
   }
 
-  function authorize(request: RecordedRequest, repository: string): Answer | undefined {
+  function authorize(request: ReceivedRequest, repository: string): Answer | undefined {
     const auth = options.auth ?? { kind: 'anonymous' };
     if (auth.kind === 'anonymous') return undefined;
     if (auth.kind === 'basic') {

@@ -1,0 +1,177 @@
+/** What protects the other side, seen from outside: the gate, the breaker, Retry-After. */
+import t, { type Test } from 'tap';
+import type { RegistryClientOptions } from '../../src/registry/client.ts';
+import { credential, patience, question, testClient, tracing } from '../support/registry/ask.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
+
+async function setUp(
+  t: Test,
+  options: RegistryClientOptions = {},
+  registryOptions: TestRegistryOptions = {},
+) {
+  const registry = await startTestRegistry(registryOptions);
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const clock = {
+    time: 0,
+    now: () => Date.parse('2026-11-21T08:00:00Z') + clock.time,
+    monotonic: () => clock.time,
+  };
+  const client = testClient({ clock, ...options });
+  t.teardown(async () => {
+    client.close();
+    await registry.close();
+  });
+  return { registry, client, clock };
+}
+
+t.test('no more than so many requests to one host at a time', async (t) => {
+  const { registry, client } = await setUp(t, { perHost: 2 });
+  const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'delay', ms: 30 } });
+  let most = 0;
+  let running = 0;
+  registry.faults.add({ path: /none/, fault: { kind: 'hold' } });
+  const asked = Array.from({ length: 6 }, () => client.ask(question([registry]), patience));
+  const watch = async () => {
+    for (let n = 1; n <= 6; n += 1) {
+      const request = await registry.waitFor((one) => registry.requests.indexOf(one) === n - 1);
+      running += 1;
+      most = Math.max(most, running);
+      void request.ended.then(() => (running -= 1));
+    }
+  };
+  await Promise.all([...asked, watch()]);
+  remove();
+  t.equal(most, 2);
+  t.equal(registry.requests.length, 6);
+});
+
+t.test('waiting in line ends when the asker gives up', async (t) => {
+  const { registry, client } = await setUp(t, { perHost: 1 });
+  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
+  const first = new AbortController();
+  const second = new AbortController();
+  const held = client.ask(question([registry]), first.signal);
+  await registry.waitFor(() => true);
+  const waiting = client.ask(question([registry]), second.signal);
+  second.abort();
+  await t.rejects(waiting, { code: 'timeout' });
+  t.equal(registry.requests.length, 1);
+  first.abort();
+  await t.rejects(held, { code: 'timeout' });
+  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+});
+
+t.test('a registry that keeps failing is left alone, and tried again', async (t) => {
+  const { registry, client, clock } = await setUp(t);
+  const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 500 } });
+  for (let n = 0; n < 5; n += 1)
+    await t.rejects(client.ask(question([registry]), patience), { message: /500/ });
+  const { trace, lines } = tracing();
+  await t.rejects(client.ask(question([registry], { trace }), patience), {
+    code: 'unavailable',
+    temporary: true,
+    retryAfterMs: 5000,
+    where: registry.host,
+    message: /left alone for 5 s/,
+  });
+  t.same(lines, [], 'nothing was asked');
+  t.equal(registry.requests.length, 5);
+  remove();
+  clock.time = 5000;
+  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+});
+
+t.test(
+  'a registry that never answers is left alone as well; what one image lacks does not count',
+  async (t) => {
+    const { registry, client } = await setUp(t, { breaker: { threshold: 2 } });
+    for (let n = 0; n < 3; n += 1) {
+      await t.rejects(client.ask(question([registry], { reference: 'v2' }), patience), { code: 'not-found' });
+    }
+    registry.faults.add({ path: /manifests/, fault: { kind: 'garbage' } });
+    for (let n = 0; n < 2; n += 1)
+      await t.rejects(client.ask(question([registry]), patience), { message: /HTTP/ });
+    await t.rejects(client.ask(question([registry]), patience), { message: /left alone/ });
+  },
+);
+
+t.test('askers who give up do not open the breaker', async (t) => {
+  const { registry, client } = await setUp(t, { breaker: { threshold: 1 } });
+  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
+  const controller = new AbortController();
+  const held = client.ask(question([registry]), controller.signal);
+  await registry.waitFor(() => true);
+  controller.abort();
+  await t.rejects(held, { code: 'timeout' });
+  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+});
+
+const waits = [
+  ['120', 120_000],
+  ['Sat, 21 Nov 2026 08:02:00 GMT', 120_000],
+  ['Thu, 01 Jan 1970 00:00:00 GMT', 1000],
+  ['Fri, 31 Dec 9999 23:59:59 GMT', 15 * 60_000],
+  ['99999999999', 15 * 60_000],
+] as const;
+
+for (const [value, ms] of waits) {
+  t.test(`429 with Retry-After: ${value}`, async (t) => {
+    const { registry, client, clock } = await setUp(t);
+    registry.faults.add({
+      path: /manifests/,
+      times: 1,
+      fault: { kind: 'status', status: 429, headers: { 'retry-after': value } },
+    });
+    const limited = { code: 'rate-limited', temporary: true, retryAfterMs: ms };
+    await t.rejects(client.ask(question([registry]), patience), limited);
+    await t.rejects(client.ask(question([registry]), patience), limited);
+    clock.time = ms - 1;
+    await t.rejects(client.ask(question([registry]), patience), { ...limited, retryAfterMs: 1 });
+    t.equal(registry.requests.length, 1);
+    clock.time = ms;
+    t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+  });
+}
+
+t.test('a limit of one credential is not a limit of another', async (t) => {
+  const users = { ann: 'password-a', bea: 'password-b' };
+  const { registry, client } = await setUp(t, {}, { auth: { kind: 'basic', users } });
+  const [ann, bea] = [credential('ann', 'password-a'), credential('bea', 'password-b')];
+  const ask = (credentials: (typeof ann)[]) => client.ask(question([registry], { credentials }), patience);
+  await ask([ann]);
+  registry.faults.add({
+    path: /manifests/,
+    times: 1,
+    fault: { kind: 'status', status: 429, headers: { 'retry-after': '60' } },
+  });
+  t.equal((await ask([ann, bea])).credential, bea);
+  registry.clearRequests();
+  t.equal((await ask([ann, bea])).credential, bea);
+  t.equal(registry.requests.length, 1, 'and the limited one is not tried before its time');
+  await t.rejects(ask([ann]), { code: 'rate-limited' });
+});
+
+t.test('503 with Retry-After holds for everyone', async (t) => {
+  const { registry, client } = await setUp(t);
+  registry.faults.add({
+    path: /manifests/,
+    times: 1,
+    fault: { kind: 'status', status: 503, headers: { 'retry-after': '60' } },
+  });
+  await t.rejects(client.ask(question([registry]), patience), { code: 'unavailable', retryAfterMs: 60_000 });
+  await t.rejects(client.ask(question([registry]), patience), { code: 'unavailable', retryAfterMs: 60_000 });
+  t.equal(registry.requests.length, 1);
+});
+
+t.test('the mirror is left alone, the origin answers', async (t) => {
+  const { registry: mirror, client } = await setUp(t, { breaker: { threshold: 1 } });
+  const { registry: origin } = await setUp(t);
+  mirror.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
+  for (let n = 0; n < 3; n += 1) {
+    const answer = await client.ask(question([mirror, origin]), patience);
+    t.equal(answer.endpoint.host, origin.host);
+  }
+  t.equal(mirror.requests.length, 1);
+});

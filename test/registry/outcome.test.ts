@@ -1,0 +1,70 @@
+import t, { type Test } from 'tap';
+import { registryErrorCodes, type RegistryErrorCode } from '../../src/registry/question.ts';
+import { registryError } from '../../src/registry/outcome.ts';
+import { credential, patience, question, testClient } from '../support/registry/ask.ts';
+import type { Fault } from '../support/registry/faults.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { startTestRegistry } from '../support/registry/server.ts';
+
+async function registryThat(t: Test, fault: Fault) {
+  const registry = await startTestRegistry();
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  registry.faults.add({ path: /manifests/, fault });
+  t.teardown(() => registry.close());
+  return registry;
+}
+
+const status = (code: number): Fault => ({ kind: 'status', status: code });
+const gone: Fault = { kind: 'drop' };
+const large: Fault = { kind: 'endless' };
+
+t.test('of several endpoints the error that counts', async (t) => {
+  const cases: readonly (readonly [first: Fault, last: Fault, code: RegistryErrorCode])[] = [
+    [gone, status(404), 'not-found'],
+    [status(404), gone, 'unavailable'],
+    [gone, status(401), 'unauthorized'],
+    [status(404), status(401), 'unauthorized'],
+    [status(401), status(404), 'unauthorized'],
+    [status(403), status(404), 'forbidden'],
+    [status(403), status(401), 'forbidden'],
+    [status(404), status(500), 'unavailable'],
+    [status(500), status(404), 'unavailable'],
+    [status(429), status(500), 'rate-limited'],
+    [large, status(500), 'too-large'],
+    [status(404), large, 'too-large'],
+    [{ kind: 'gzip' }, status(404), 'unsupported-media-type'],
+    [gone, gone, 'unavailable'],
+  ];
+  for (const [first, last, code] of cases) {
+    const client = testClient();
+    t.teardown(() => client.close());
+    const [mirror, origin] = [await registryThat(t, first), await registryThat(t, last)];
+    const error: unknown = await client.ask(question([mirror, origin]), patience).catch((e: unknown) => e);
+    t.match(error, { name: 'RegistryError', code }, JSON.stringify([first, last]));
+    t.equal(mirror.requests.length, 1);
+    t.equal(origin.requests.length, 1);
+  }
+});
+
+t.test('where nobody answers, the other credentials are not tried', async (t) => {
+  const client = testClient();
+  t.teardown(() => client.close());
+  const [mirror, origin] = [await registryThat(t, gone), await registryThat(t, gone)];
+  const credentials = ['a', 'b', 'c'].map((name) => credential(name, `password-${name}`));
+  await t.rejects(client.ask(question([mirror, origin], { credentials }), patience), { code: 'unavailable' });
+  t.equal(mirror.requests.length + origin.requests.length, 2);
+  const [answering, silent] = [await registryThat(t, status(403)), await registryThat(t, gone)];
+  await t.rejects(client.ask(question([answering, silent], { credentials }), patience), {
+    code: 'unavailable',
+  });
+  t.equal(answering.requests.length, 3, 'one that answers is asked with each');
+});
+
+t.test('every error is typed and says whether time helps', async (t) => {
+  t.equal(registryErrorCodes.length, 10);
+  const about = { host: 'registry.corp', repository: 'library/app', credential: undefined };
+  const fault = registryError(new TypeError('secret detail'), about, 0);
+  t.match(fault, { name: 'RegistryError', code: 'unavailable', temporary: true, where: 'registry.corp' });
+  t.notMatch(fault.message, /secret detail/);
+  t.equal(registryError(fault, about, 0), fault);
+});
