@@ -23,6 +23,8 @@ function isHost(value: string, port: 'must' | 'may'): boolean {
   const match = host.exec(value);
   if (!match || value.length > maxName + ':65535'.length) return false;
   if (match[2] !== undefined && !isIPv6(match[2])) return false;
+  // A name that ends in a number is read as an IPv4 address wherever a URL is made of it.
+  if (!URL.canParse(`https://${value}`)) return false;
   return match[3] === undefined ? port === 'may' : Number(match[3]) <= maxPort;
 }
 

@@ -33,6 +33,8 @@ const cases: [string, Kind<unknown>, string[], string[]][] = [
       '::1',
       '[::g]',
       'u@h',
+      'a.5',
+      '1.2.3.256',
       'x'.repeat(300),
     ],
   ],
