@@ -48,7 +48,7 @@ export interface ApiLimits {
 }
 
 export const defaultApiLimits: ApiLimits = {
-  // Each webhook holds at most 64 connections; this is several of them with every connection in use.
+  // Each webhook holds at most 32 connections; this is many of them with every connection in use.
   openRequests: 512,
   // The registry client has limits of its own per host; this keeps one large request from filling its queues.
   concurrentImages: 64,
@@ -127,7 +127,7 @@ export function createApi(options: ApiOptions): (request: IncomingMessage, respo
       meters.request(ctx.method, ctx.path, 'answered');
     } catch (error) {
       const shown = apiErrorOf(error);
-      const gone = ctx.res.destroyed || ctx.req.destroyed;
+      const gone = ctx.res.destroyed;
       meters.request(ctx.method, ctx.path, gone ? 'abandoned' : outcomes[shown.code]);
       if (shown.code === 'internal' && !gone) log.error({ err: error }, 'a request failed unexpectedly');
       if (shown.code === 'forbidden') {

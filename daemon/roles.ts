@@ -2,8 +2,8 @@
  * Who is answered. TLS has already refused every client without a certificate of the cluster's archwright authority;
  * that authority also signs the agents' own certificates, so each request is checked for the role of its client too.
  */
-import type { TLSSocket } from 'node:tls';
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../src/telemetry/clock.ts';
 
 /** Common name of the subject → role. */
@@ -18,29 +18,55 @@ export type RoleCheck =
   /** Why not, for the log and the answer. */
   | { readonly refused: string };
 
+interface Client {
+  readonly check: RoleCheck;
+  /** Validity of its certificate, milliseconds since 1970. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A connection's client stays the same, and taking its certificate apart costs more than answering from memory. */
+const clients = new WeakMap<Socket, Client>();
+
 /**
  * The role of a connection's client.
  *
- * The dates are checked again, because a connection that is kept open outlives the handshake in which TLS checked them.
+ * The dates are checked each time: a connection that is kept open outlives the handshake in which TLS checked them.
  */
 export function roleOf(socket: Socket | TLSSocket, clock: Clock): RoleCheck {
+  let client = clients.get(socket);
+  if (!client) {
+    client = clientOf(socket);
+    clients.set(socket, client);
+  }
+  if ('refused' in client.check) return client.check;
+  const now = clock.now();
+  if (client.from <= now && now <= client.to) return client.check;
+  return { refused: 'the client certificate is not valid now' };
+}
+
+function clientOf(socket: Socket | TLSSocket): Client {
   if (!('getPeerCertificate' in socket) || !socket.authorized) {
-    return { refused: 'the connection has no verified client certificate' };
+    return refused('the connection has no verified client certificate');
   }
   // An ended socket has no certificate; the type does not say so.
   const certificate = socket.getPeerCertificate() as Partial<ReturnType<TLSSocket['getPeerCertificate']>>;
   const commonName = certificate.subject?.CN;
   if (typeof commonName !== 'string' || !isRoleName(commonName)) {
-    return { refused: 'the client certificate is of no role that is answered' };
+    return refused('the client certificate is of no role that is answered');
   }
   if (!certificate.ext_key_usage?.includes(clientAuth)) {
-    return { refused: 'the client certificate is not for client authentication' };
+    return refused('the client certificate is not for client authentication');
   }
-  const from = Date.parse(certificate.valid_from ?? '');
-  const to = Date.parse(certificate.valid_to ?? '');
-  const now = clock.now();
-  if (!(from <= now && now <= to)) return { refused: 'the client certificate is not valid now' };
-  return { role: roleNames[commonName] };
+  return {
+    check: { role: roleNames[commonName] },
+    from: Date.parse(certificate.valid_from ?? ''),
+    to: Date.parse(certificate.valid_to ?? ''),
+  };
+}
+
+function refused(why: string): Client {
+  return { check: { refused: why }, from: Number.NaN, to: Number.NaN };
 }
 
 function isRoleName(name: string): name is keyof typeof roleNames {

@@ -19,6 +19,9 @@ export interface InTurn<T> {
   readonly onOvertaken?: (agent: AgentAddress) => void;
 }
 
+/** One for all: making an error for each question costs more than the rest of this file. */
+const decided = new Error('another agent answered, or the question was given up');
+
 /**
  * @returns the first answer, or `undefined` where no agent gave one or `signal` aborted
  */
@@ -33,7 +36,7 @@ export function firstAnswer<T>(turn: InTurn<T>): Promise<T | undefined> {
     resolve(answer);
     clearTimeout(hedge);
     turn.signal.removeEventListener('abort', giveUp);
-    stop.abort();
+    stop.abort(decided);
   }
   const giveUp = (): void => end(undefined);
 

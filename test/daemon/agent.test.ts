@@ -1,0 +1,179 @@
+import t from 'tap';
+import { get } from 'node:http';
+import { agentMetrics } from '../../daemon/metrics.ts';
+import { architectureOf, startAgent } from '../../daemon/agent.ts';
+import { createFactsMemory } from '../../src/images/memory.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { factsOf, silentLog, until } from '../fleet/support.ts';
+import { knowsAll, startTestAgent } from './support.ts';
+
+function probe(url: string): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    get(url, { agent: false }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+    }).on('error', reject);
+  });
+}
+
+const facts = { images: [{ image: 'r.example/a:1', pullPolicy: 'IfNotPresent' }], deadlineMs: 1000 };
+
+t.test('says who it is', async (t) => {
+  let fingerprint = 'one';
+  const { send } = await startTestAgent(t, { fingerprint: () => fingerprint });
+  t.strictSame((await send('GET', '/v1/info')).json, {
+    nodeName: 'node-1',
+    architecture: architectureOf(process.arch),
+    version: '1.2.3',
+    credentialFingerprint: 'one',
+  });
+  fingerprint = 'two';
+  t.match((await send('GET', '/v1/info')).json, { credentialFingerprint: 'two' });
+});
+
+t.test('architectures by the names that nodes have', (t) => {
+  t.equal(architectureOf('x64'), 'amd64');
+  t.equal(architectureOf('arm64'), 'arm64');
+  t.equal(architectureOf('s390x'), 's390x');
+  t.equal(architectureOf('ppc64'), 'ppc64le');
+  t.equal(architectureOf('riscv64'), 'riscv64');
+  t.end();
+});
+
+t.test('requests that are wrong', async (t) => {
+  const { send, post, metric } = await startTestAgent(t, {
+    limits: { maxBodyBytes: 1000, bodyTimeoutMs: 50 },
+  });
+  const json = { 'content-type': 'application/json' };
+  const cases: [string, Promise<Awaited<ReturnType<typeof send>>>, number, string][] = [
+    ['unknown path', send('GET', '/'), 404, 'not-found'],
+    ['unknown version', send('GET', '/v2/facts'), 404, 'not-found'],
+    ['health is elsewhere', send('GET', '/healthz'), 404, 'not-found'],
+    ['metrics are elsewhere', send('GET', '/metrics'), 404, 'not-found'],
+    ['method of facts', send('DELETE', '/v1/facts'), 405, 'method-not-allowed'],
+    ['method of info', send('POST', '/v1/info', { headers: json, body: '{}' }), 405, 'method-not-allowed'],
+    ['method that nobody knows', send('PROPFIND', '/v1/facts'), 405, 'method-not-allowed'],
+    ['no content type', send('POST', '/v1/facts', { body: '{}' }), 415, 'unsupported-media-type'],
+    [
+      'wrong content type',
+      post(facts, { headers: { 'content-type': 'text/plain' } }),
+      415,
+      'unsupported-media-type',
+    ],
+    ['no JSON', post('{'), 400, 'bad-request'],
+    ['no body', post(''), 400, 'bad-request'],
+    ['not in the shape', post({}), 400, 'bad-request'],
+    ['too large', post('x'.repeat(1001)), 413, 'too-large'],
+  ];
+  for (const [name, sent, status, code] of cases) {
+    const answer = await sent;
+    t.equal(answer.status, status, name);
+    t.match(answer.headers['content-type'], /^application\/json/, name);
+    t.match(answer.json, { error: { code, message: String } }, name);
+  }
+  const allowed = (await send('DELETE', '/v1/facts')).headers.allow;
+  t.match(allowed, /GET/);
+  t.match(allowed, /POST/);
+  t.ok((await metric('archwright_agent_requests_total{method="POST",path="/v1/facts",outcome="wrong"}')) > 3);
+  t.ok(
+    (await metric('archwright_agent_requests_total{method="other",path="/v1/facts",outcome="wrong"}')) > 0,
+  );
+  t.ok((await metric('archwright_agent_requests_total{method="GET",path="other",outcome="wrong"}')) > 3);
+});
+
+t.test('a charset is no other content type, and a query changes nothing', async (t) => {
+  const { post, send } = await startTestAgent(t);
+  t.equal(
+    (await post(facts, { headers: { 'content-type': 'application/json; charset=utf-8' } })).status,
+    200,
+  );
+  t.equal((await send('GET', '/v1/info?x=1')).status, 200);
+  const head = await send('HEAD', '/v1/info');
+  t.equal(head.status, 200);
+  t.equal(head.text, '');
+});
+
+t.test('too many questions at the same time', async (t) => {
+  let release: (() => void) | undefined;
+  const { post, metric } = await startTestAgent(t, {
+    limits: { openRequests: 1 },
+    inspector: {
+      inspect: ({ image }) =>
+        new Promise((resolve) => {
+          release = () => resolve(factsOf(image));
+        }),
+    },
+  });
+  const first = post(facts);
+  await until(() => release !== undefined);
+  const second = await post(facts);
+  t.equal(second.status, 503);
+  t.equal(second.headers['retry-after'], '1');
+  t.match(second.json, { error: { code: 'overloaded' } });
+  t.equal(await metric('archwright_agent_open_requests'), 1);
+  release?.();
+  t.equal((await first).status, 200);
+  t.equal((await post(facts)).status, 200);
+});
+
+t.test('health, readiness and metrics', async (t) => {
+  let problem: string | undefined = 'no memory yet';
+  const { agent } = await startTestAgent(t, { ready: { memory: () => problem } });
+  t.equal((await probe(`${agent.metricsUrl}/healthz`)).status, 200);
+  const notReady = await probe(`${agent.metricsUrl}/readyz`);
+  t.equal(notReady.status, 503);
+  t.match(notReady.text, /no memory yet/);
+  problem = undefined;
+  t.equal((await probe(`${agent.metricsUrl}/readyz`)).status, 200);
+  const { text } = await probe(`${agent.metricsUrl}/metrics`);
+  for (const { name } of agentMetrics) t.match(text, new RegExp(`^# HELP ${name} `, 'm'));
+  t.match(text, /archwright_agent_requests_total\{method="POST",path="\/v1\/facts",outcome="failed"\} 0/);
+});
+
+t.test('stops without losing a request', async (t) => {
+  let release: (() => void) | undefined;
+  const { agent, post, send } = await startTestAgent(t, {
+    inspector: {
+      inspect: ({ image }) =>
+        new Promise((resolve) => {
+          release = () => resolve(factsOf(image));
+        }),
+    },
+  });
+  const inFlight = post(facts);
+  await until(() => release !== undefined);
+  const stopped = agent.stop(10_000);
+  t.equal(agent.stop(0), stopped, 'stopping twice is stopping once');
+  t.match(await probe(`${agent.metricsUrl}/readyz`), { status: 503, text: /the agent is stopping/ });
+  release?.();
+  const answer = await inFlight;
+  t.equal(answer.status, 200);
+  t.equal(answer.headers.connection, 'close');
+  await stopped;
+  await t.rejects(send('GET', '/v1/info'), { code: 'ECONNREFUSED' });
+  await t.rejects(probe(`${agent.metricsUrl}/healthz`), { code: 'ECONNREFUSED' });
+});
+
+t.test('does not start with what cannot work', async (t) => {
+  const { pki, agent } = await startTestAgent(t);
+  const memory = createFactsMemory({ inspector: knowsAll, log: silentLog });
+  t.teardown(() => memory.close());
+  const options = {
+    listen: '127.0.0.1:0',
+    metricsListen: '127.0.0.1:0',
+    tlsDir: pki.serverDir,
+    nodeName: 'n',
+    version: '1',
+    memory,
+    fingerprint: () => 'x',
+    log: silentLog,
+    metrics: createMetrics(),
+  };
+  await t.rejects(startAgent({ ...options, tlsDir: '/nonexistent' }), { code: 'tls-files' });
+  await t.rejects(startAgent({ ...options, listen: 'nonsense' }), { code: 'invalid-address' });
+  const taken = new URL(agent.metricsUrl).host;
+  await t.rejects(startAgent({ ...options, metricsListen: taken }), { code: 'cannot-listen' });
+});

@@ -1,0 +1,138 @@
+/** A running agent over an inspector that a test writes, and a client that sends whatever it is told. */
+import { request, type RequestOptions } from 'node:https';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/agent.ts';
+import type { ImageFacts, Inspector } from '../../src/images/facts.ts';
+import { createFactsMemory, type FactsMemory } from '../../src/images/memory.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createPki, factsOf, readableLog, silentLog, type Pki } from '../fleet/support.ts';
+
+export interface TestAgent {
+  readonly agent: RunningAgent;
+  readonly pki: Pki;
+  readonly memory: FactsMemory;
+  readonly lines: () => string;
+  readonly metric: (sample: string) => Promise<number>;
+  /** Sends a request with the webhook's certificate. */
+  readonly send: (method: string, path: string, more?: Sending) => Promise<Received>;
+  /** `POST /v1/facts`. */
+  readonly post: (body: unknown, more?: Sending) => Promise<Received>;
+}
+
+export interface Sending extends Omit<RequestOptions, 'headers'> {
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer;
+  /** Directory of another client certificate. */
+  readonly tlsDir?: string;
+}
+
+export interface Received {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The text as JSON. */
+  readonly json: unknown;
+}
+
+export interface Answer {
+  readonly results: readonly ImageFacts[];
+}
+
+/** Knows every image at once. */
+export const knowsAll: Inspector = { inspect: ({ image }) => Promise.resolve(factsOf(image)) };
+
+/** Starts an agent that ends with the test. */
+export async function startTestAgent(
+  t: Test,
+  options: Partial<AgentOptions> & { readonly inspector?: Inspector; readonly pki?: Pki } = {},
+): Promise<TestAgent> {
+  const { inspector = knowsAll, ...others } = options;
+  const pki = options.pki ?? (await createPki(t));
+  const { log, lines } = readableLog();
+  const metrics = createMetrics();
+  const memory = options.memory ?? createFactsMemory({ inspector, log: silentLog });
+  const agent = await startAgent({
+    listen: '127.0.0.1:0',
+    metricsListen: '127.0.0.1:0',
+    tlsDir: pki.serverDir,
+    nodeName: 'node-1',
+    version: '1.2.3',
+    memory,
+    fingerprint: () => 'abc',
+    log,
+    metrics,
+    ...others,
+  });
+  t.teardown(async () => {
+    await agent.stop(0);
+    await memory.close();
+  });
+  const send: TestAgent['send'] = (method, path, more) => sendTo(agent.url, pki, method, path, more);
+  return {
+    agent,
+    pki,
+    memory,
+    lines,
+    send,
+    post: (body, more = {}) =>
+      send('POST', '/v1/facts', {
+        ...more,
+        headers: { 'content-type': 'application/json', ...more.headers },
+        body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      }),
+    metric: async (sample) => {
+      const line = (await metrics.render()).split('\n').find((text) => text.startsWith(`${sample} `));
+      return Number(line?.split(' ').at(-1));
+    },
+  };
+}
+
+/** Sends one request on a connection of its own. */
+export async function sendTo(
+  url: string,
+  pki: Pki,
+  method: string,
+  path: string,
+  more: Sending = {},
+): Promise<Received> {
+  const { body, tlsDir = pki.clientDir, ...options } = more;
+  const [cert, key] = await Promise.all(
+    ['tls.crt', 'tls.key'].map((name) => readFile(join(tlsDir, name), 'utf8').catch(() => undefined)),
+  );
+  return await new Promise((resolve, reject) => {
+    const sent = request(
+      url + path,
+      {
+        method,
+        servername: 'archwright-agent',
+        ca: pki.ca.cert,
+        agent: false,
+        ...(cert !== undefined && { cert }),
+        ...(key !== undefined && { key }),
+        ...options,
+      },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          text += chunk;
+        });
+        response.on('error', reject);
+        response.on('end', () => {
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text,
+            get json() {
+              return JSON.parse(text) as unknown;
+            },
+          });
+        });
+      },
+    );
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}

@@ -1,0 +1,119 @@
+/**
+ * The promise that a registry is asked once per image: several webhooks, each with a fleet and a memory of its own, over real
+ * agents with real memories, all asking for everything at the same time.
+ */
+import t, { type Test } from 'tap';
+import { startAgent } from '../../daemon/agent.ts';
+import { concurrently } from '../../src/fleet/concurrently.ts';
+import { staticDiscovery } from '../../src/fleet/discovery-static.ts';
+import { createFleet } from '../../src/fleet/fleet.ts';
+import type { ImageFacts } from '../../src/images/facts.ts';
+import { createFactsMemory, type FactsMemory } from '../../src/images/memory.ts';
+import { systemClock } from '../../src/telemetry/clock.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { connect, createPki, factsOf, failureOf, questionOf, silentLog, type Pki } from './support.ts';
+
+const never = new AbortController().signal;
+const images = Array.from({ length: 500 }, (_, index) => `r.example/team-${index % 9}/app-${index}:1`);
+
+/** An agent whose registry counts what it is asked. */
+async function startCounting(
+  t: Test,
+  pki: Pki,
+  fingerprint: string,
+  counts: Map<string, number>,
+  answer: (image: string) => ImageFacts,
+): Promise<string> {
+  const memory = createFactsMemory({
+    log: silentLog,
+    inspector: {
+      inspect: async ({ image }) => {
+        counts.set(image, (counts.get(image) ?? 0) + 1);
+        await new Promise((resolve) => setImmediate(resolve));
+        return answer(image);
+      },
+    },
+  });
+  const agent = await startAgent({
+    listen: '127.0.0.1:0',
+    metricsListen: '127.0.0.1:0',
+    tlsDir: pki.serverDir,
+    nodeName: fingerprint,
+    version: '1',
+    memory,
+    fingerprint: () => fingerprint,
+    log: silentLog,
+    metrics: createMetrics(),
+  });
+  t.teardown(async () => {
+    await agent.stop(0);
+    await memory.close();
+  });
+  return agent.url;
+}
+
+async function startWebhookMemory(t: Test, pki: Pki, urls: readonly string[]): Promise<FactsMemory> {
+  const connection = await connect(t, pki, { dialTimeoutMs: 30_000 });
+  const fleet = createFleet({
+    discovery: staticDiscovery(urls),
+    connection,
+    clock: systemClock,
+    log: silentLog,
+    metrics: createMetrics(),
+    // A machine under load is slow, which is not what this is about.
+    answerTime: { floorMs: 30_000, capMs: 30_000 },
+    questionTimeoutMs: 50_000,
+  });
+  t.teardown(() => fleet.close());
+  const memory = createFactsMemory({ inspector: fleet, log: silentLog, inspectTimeoutMs: 55_000 });
+  t.teardown(() => memory.close());
+  for await (const facts of fleet.known(never)) memory.learn(facts);
+  return memory;
+}
+
+async function askAll(memories: readonly FactsMemory[]): Promise<readonly ImageFacts[]> {
+  const answers = await Promise.all(
+    memories.map((memory) =>
+      concurrently(images, 40, (image) => memory.ask(questionOf(image), { signal: never })),
+    ),
+  );
+  return answers.flat();
+}
+
+t.test('20 agents, 3 webhooks, 500 images: each image is inspected once', async (t) => {
+  const pki = await createPki(t);
+  const counts = new Map<string, number>();
+  const urls = await Promise.all(
+    Array.from({ length: 20 }, () => startCounting(t, pki, 'same', counts, (image) => factsOf(image))),
+  );
+  const memories = await Promise.all([1, 2, 3].map(() => startWebhookMemory(t, pki, urls)));
+  const answers = await askAll(memories);
+  t.equal(answers.length, 1500);
+  t.notOk(answers.find((facts) => facts.error));
+  t.equal(counts.size, 500);
+  t.strictSame([...new Set(counts.values())], [1]);
+
+  // A webhook that starts later takes what the agents know, and asks nobody.
+  const late = await startWebhookMemory(t, pki, urls);
+  t.equal(late.size, 500);
+  t.ok(images.every((image) => late.recall(questionOf(image))));
+  t.strictSame([...new Set(counts.values())], [1]);
+});
+
+t.test('two credential groups of which one has access: each image is inspected once in each', async (t) => {
+  const pki = await createPki(t);
+  const [poor, rich] = [new Map<string, number>(), new Map<string, number>()];
+  const urls = await Promise.all([
+    ...Array.from({ length: 5 }, () =>
+      startCounting(t, pki, 'poor', poor, (image) => failureOf(image, 'unauthorized')),
+    ),
+    ...Array.from({ length: 5 }, () => startCounting(t, pki, 'rich', rich, (image) => factsOf(image))),
+  ]);
+  const memories = await Promise.all([1, 2].map(() => startWebhookMemory(t, pki, urls)));
+  const answers = await askAll(memories);
+  t.notOk(answers.find((facts) => facts.error));
+  t.equal(rich.size, 500);
+  t.strictSame([...new Set(rich.values())], [1]);
+  t.ok(poor.size > 150 && poor.size < 350, `${poor.size} images belong to an agent without access first`);
+  t.strictSame([...new Set(poor.values())], [1]);
+});
