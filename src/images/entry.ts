@@ -44,16 +44,17 @@ export function detailsOf(facts: ImageFacts): Details {
   };
 }
 
-/** A text that is equal for equal details only. */
-export function detailsText(details: Details): string {
-  const { mediaType, platforms, credentialSource, endpoint, error } = details;
-  return JSON.stringify([
-    mediaType ?? null,
-    credentialSource,
-    endpoint,
-    error ? [error.code, error.message] : null,
-    ...platforms.map(({ os, architecture, variant }) => [os, architecture, variant ?? null]),
-  ]);
+/** Stands in no platform, media type or host. */
+const separator = '\0';
+
+/** A text that is equal for facts with equal details only. */
+export function detailsText(facts: ImageFacts): string {
+  const { mediaType = '', platforms, credentialSource, endpoint, error } = facts;
+  let text = mediaType + separator + credentialSource + separator + endpoint;
+  for (const { os, architecture, variant = '' } of platforms) {
+    text += separator + os + separator + architecture + separator + variant;
+  }
+  return error ? text + separator + error.code + separator + JSON.stringify(error.message) : text;
 }
 
 /** What details cost in memory. */

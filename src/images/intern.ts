@@ -10,8 +10,12 @@ export interface Interned<Value> {
 }
 
 export interface Interner<Value> {
-  /** Begins a use of the kept value that equals this one. */
-  take(value: Value): Interned<Value>;
+  /**
+   * Begins a use of the value with this text.
+   * @param text equal for equal values and for no others
+   * @param make called where no such value is kept
+   */
+  take(text: string, make: () => Value): Interned<Value>;
   /** Ends a use that `take` began. */
   release(interned: Interned<Value>): void;
   /** Number of distinct values. */
@@ -28,24 +32,20 @@ interface Kept<Value> extends Interned<Value> {
 
 /**
  * Makes an empty interner.
- * @param textOf equal for equal values and for no others
  * @param bytesOf what a value costs in memory
  */
-export function createInterner<Value>(
-  textOf: (value: Value) => string,
-  bytesOf: (value: Value) => number,
-): Interner<Value> {
+export function createInterner<Value>(bytesOf: (value: Value) => number): Interner<Value> {
   const byText = new Map<string, Kept<Value>>();
   let bytes = 0;
 
   return {
-    take: (value) => {
-      const text = textOf(value);
+    take: (text, make) => {
       const kept = byText.get(text);
       if (kept) {
         kept.uses += 1;
         return kept;
       }
+      const value = make();
       const made = { value, text, bytes: bytesOf(value) + ownBytes(text), uses: 1 };
       byText.set(text, made);
       bytes += made.bytes;

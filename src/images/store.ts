@@ -8,6 +8,7 @@ import { createInterner } from './intern.ts';
 import { scopedKey, sharedScope, type Scope } from './key.ts';
 import { createLru } from './lru.ts';
 import type { Reference } from './reference.ts';
+import { compact } from './size.ts';
 
 export interface FactsStore {
   /**
@@ -33,7 +34,7 @@ export interface FactsStore {
  * @param onEvict told of each entry that leaves for want of room
  */
 export function createFactsStore(maxBytes: number, onEvict: () => void = () => {}): FactsStore {
-  const details = createInterner(detailsText, detailsBytes);
+  const details = createInterner(detailsBytes);
   const byDigest = new Map<string, Entry>();
   const entries = createLru<Entry>((entry) => {
     details.release(entry.details);
@@ -54,7 +55,7 @@ export function createFactsStore(maxBytes: number, onEvict: () => void = () => {
         scopedKey(key, scope),
         scope,
         facts.digest,
-        details.take(detailsOf(facts)),
+        details.take(compact(detailsText(facts)), () => detailsOf(facts)),
         confirmedAt,
       );
       entries.put(made);

@@ -2,15 +2,13 @@ import t from 'tap';
 import { createInterner } from '../../src/images/intern.ts';
 
 t.test('equal values are kept once, and counted while they are used', async (t) => {
-  const interner = createInterner<{ name: string }>(
-    ({ name }) => name,
-    ({ name }) => name.length * 100,
-  );
-  const first = interner.take({ name: 'a' });
+  const interner = createInterner<{ name: string }>(({ name }) => name.length * 100);
+  const take = (name: string): ReturnType<typeof interner.take> => interner.take(name, () => ({ name }));
+  const first = take('a');
   const bytes = interner.bytes;
   t.ok(bytes > 100);
-  const again = interner.take({ name: 'a' });
-  const other = interner.take({ name: 'bb' });
+  const again = interner.take('a', () => t.fail('it is there already') as never);
+  const other = take('bb');
   t.equal(again.value, first.value);
   t.not(other.value, first.value);
   t.equal(interner.size, 2);
@@ -19,9 +17,9 @@ t.test('equal values are kept once, and counted while they are used', async (t) 
   t.equal(interner.bytes, bytes);
   interner.release(first);
   t.equal(interner.size, 1, 'still used once');
-  t.equal(interner.take({ name: 'a' }).value, first.value);
+  t.equal(take('a').value, first.value);
   interner.release(again);
   interner.release(again);
   t.same([interner.size, interner.bytes], [0, 0]);
-  t.not(interner.take({ name: 'a' }).value, first.value);
+  t.not(take('a').value, first.value);
 });
