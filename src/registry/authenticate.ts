@@ -218,6 +218,7 @@ function wishOf(answer: FinalAnswer, ask: Ask): Wish | undefined {
     const verdict = validateRealm(options.realm, {
       host: ask.url.host,
       insecure: ask.url.protocol === 'http:',
+      ip: answer.remoteAddress,
     });
     if (!verdict.ok) throw new InvalidChallenge(verdict.reason);
     return {

@@ -3,7 +3,7 @@
  * no guard; the rules are those of go-containerregistry (`pkg/v1/remote/transport/bearer.go`), applied to the host as Node will dial
  * it, so that `https://2130706433/` is seen for what it is. Names are checked again after resolution: `address.ts`.
  */
-import { addressKind } from './address.ts';
+import { addressKind, isForbiddenAddress } from './address.ts';
 
 export type RealmVerdict =
   | { readonly ok: true; readonly url: URL }
@@ -16,6 +16,8 @@ export interface ChallengingRegistry {
   readonly host: string;
   /** Whether it was asked by plain HTTP, by configuration. */
   readonly insecure: boolean;
+  /** The address at which it was reached; unknown behind a proxy, and then it counts as public. */
+  readonly ip?: string | undefined;
 }
 
 const defaultPorts: ReadonlyMap<string, string> = new Map([
@@ -23,13 +25,14 @@ const defaultPorts: ReadonlyMap<string, string> = new Map([
   ['https', '443'],
 ]);
 
-/** Names that lead to this machine or to a cloud's metadata service without an IP literal. */
-const forbiddenNames =
-  /^(?:(?:.*\.)?localhost|metadata|metadata\.google\.internal|instance-data(?:\.ec2\.internal)?)\.?$/;
+/** Names that lead to this machine, or to a cloud's metadata service, without an IP literal. */
+const loopbackNames = /^(?:.*\.)?localhost\.?$/;
+const metadataNames = /^(?:metadata|metadata\.google\.internal|instance-data(?:\.ec2\.internal)?)\.?$/;
 
 /**
  * Whether a token may be asked for at a realm: https (http only for a registry that is itself asked by http), no user info, and no
- * literal address inside the node's or a private network, unless it is the registry itself.
+ * literal address inside the node's or a private network, unless it is the registry itself or the registry was reached in such a
+ * network too (`isForbiddenAddress`): a registry on this machine often has its token server beside it, on another port.
  * @param realm as the challenge wrote it
  * @param registry who wrote it
  */
@@ -46,11 +49,13 @@ export function validateRealm(realm: string, registry: ChallengingRegistry): Rea
 
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const kind = addressKind(host);
-  if (kind !== undefined && kind !== 'public') {
+  if (kind !== undefined && isForbiddenAddress(host, registry.ip)) {
     return refuse(`the realm's host ${host} is a ${kind} address and not the registry itself`);
   }
-  if (forbiddenNames.test(host))
+  const registryIsHere = registry.ip !== undefined && addressKind(registry.ip) === 'loopback';
+  if (metadataNames.test(host) || (loopbackNames.test(host) && !registryIsHere)) {
     return refuse(`the realm's host ${host} names this machine or a metadata service`);
+  }
   return { ok: true, url };
 }
 

@@ -15,7 +15,7 @@ const ann = credential('ann', 'password-a');
 async function setUp(t: Test, options: TestRegistryOptions = {}, content: Content = image('linux/amd64')) {
   const registry = await startTestRegistry(options);
   registry.push('library/app', 'v1', content);
-  const client = testClient({ limits: { tlsMs: 200 } });
+  const client = testClient();
   t.teardown(async () => {
     client.close();
     await registry.close();
@@ -76,8 +76,12 @@ t.test('a peer that says nothing to a handshake is asked by http', async (t) => 
   });
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');
-  const { client, registry } = await setUp(t);
-  t.teardown(() => silent.close());
+  const { registry } = await setUp(t);
+  const client = testClient({ limits: { tlsMs: 200 } });
+  t.teardown(() => {
+    client.close();
+    silent.close();
+  });
   const host = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
   const endpoint = endpointOf(registry, { base: `https://${host}/v2`, host, httpFallback: true });
   const { trace, lines } = tracing();

@@ -50,6 +50,33 @@ t.test('realms', (t) => {
   t.end();
 });
 
+t.test('a realm may be as near as the registry was reached', (t) => {
+  const cases: [realm: string, ip: string, reason: RegExp | undefined][] = [
+    ['https://127.0.0.1:5001/token', '127.0.0.1', undefined],
+    ['https://[::1]:5001/token', '127.0.0.1', undefined],
+    ['https://localhost:5001/token', '::1', undefined],
+    ['https://10.0.0.9/token', '127.0.0.1', undefined],
+    ['https://10.0.0.9/token', '10.0.0.1', undefined],
+    ['https://192.168.0.9/token', '10.0.0.1', undefined],
+    ['https://127.0.0.1:5001/token', '10.0.0.1', /loopback/],
+    ['https://localhost:5001/token', '10.0.0.1', /this machine/],
+    ['https://10.0.0.9/token', '8.8.8.8', /private/],
+    ['https://127.0.0.1/token', '8.8.8.8', /loopback/],
+    ['https://169.254.169.254/token', '127.0.0.1', /metadata/],
+    ['https://169.254.169.254/token', '169.254.169.254', /metadata/],
+    ['https://169.254.1.1/token', '10.0.0.1', /link-local/],
+    ['https://0.0.0.0/token', '127.0.0.1', /unspecified/],
+    ['https://metadata.google.internal/token', '127.0.0.1', /metadata service/],
+    ['http://127.0.0.1:5001/token', '127.0.0.1', /is http/],
+  ];
+  for (const [realm, ip, reason] of cases) {
+    const verdict = validateRealm(realm, { host: 'registry.example.com', insecure: false, ip });
+    if (reason === undefined) t.ok(verdict.ok, `${realm} from ${ip}`);
+    else t.match(verdict, { ok: false, reason }, `${realm} from ${ip}`);
+  }
+  t.end();
+});
+
 t.test('addresses with their port', (t) => {
   const cases: [address: string, scheme: string, canonical: string][] = [
     ['registry.example.com', 'https', 'registry.example.com:443'],
