@@ -5,7 +5,8 @@ export type StartTimer = (ms: number, action: () => void) => () => void;
 
 /** Real time. A timer alone does not keep the program running. */
 export const systemTimer: StartTimer = (ms, action) => {
-  const timer = setTimeout(action, ms).unref();
+  const timer = setTimeout(action, ms);
+  timer.unref();
   return () => {
     clearTimeout(timer);
   };

@@ -1,6 +1,5 @@
 import t from 'tap';
 import { createGenerations } from '../../src/images/generations.ts';
-import { createReferenceCache, maxCachedLength } from '../../src/images/reference-cache.ts';
 
 t.test('what is used stays, what is not is forgotten after two generations', async (t) => {
   const cache = createGenerations<number>(2);
@@ -22,15 +21,4 @@ t.test('setting what is there already forgets nothing', async (t) => {
   cache.set('b', 1);
   for (let index = 0; index < 5; index += 1) cache.set('a', index);
   t.equal(cache.get('b'), 1);
-});
-
-t.test('references are parsed once', async (t) => {
-  const parse = createReferenceCache(2);
-  t.equal(parse('nginx'), parse('nginx'));
-  t.equal(parse('nginx').repository, 'docker.io/library/nginx');
-  t.throws(() => parse('NGINX'), { code: 'invalid-reference' });
-  t.throws(() => parse('NGINX'), { code: 'invalid-reference' });
-  const long = `${'a.'.repeat(maxCachedLength)}b/c`;
-  t.not(parse(long), parse(long), 'but long ones each time');
-  t.same(parse(long), parse(long));
 });
