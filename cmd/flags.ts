@@ -16,12 +16,19 @@ export interface ParsedFlags {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** The settings that a subcommand takes as flags, by TOML key. */
-export function settingsOf(subcommand: Pick<Subcommand, 'settings'>): Settings {
-  if (subcommand.settings === 'none') return {};
-  const part = subcommand.settings;
+/**
+ * The settings that a subcommand takes as flags, by TOML key. A flag of its own takes the place of a setting's with the
+ * same name; that setting then comes from the file and the environment only.
+ */
+export function settingsOf({
+  settings: part,
+  flags = {},
+}: Pick<Subcommand, 'settings'> & Partial<Pick<Subcommand, 'flags'>>): Settings {
+  if (part === 'none') return {};
   return Object.fromEntries(
-    Object.entries(settings as Settings).filter(([, { parts }]) => part === 'all' || parts.includes(part)),
+    Object.entries(settings as Settings).filter(
+      ([key, { parts }]) => (part === 'all' || parts.includes(part)) && !Object.hasOwn(flags, flagName(key)),
+    ),
   );
 }
 

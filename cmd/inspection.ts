@@ -4,9 +4,13 @@
  * same settings; only where credentials are looked for differs.
  */
 import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { mayAskAnonymously } from '../src/credentials/anonymous.ts';
-import type { CredentialSource, SourceProblem } from '../src/credentials/credential.ts';
-import { createDockerConfigSource } from '../src/credentials/docker-config-file.ts';
+import type { SourceProblem } from '../src/credentials/credential.ts';
+import {
+  createDockerConfigSource,
+  defaultDockerConfigPathCandidates,
+} from '../src/credentials/docker-config-file.ts';
 import { dockerLoginCandidates } from '../src/credentials/docker-login.ts';
 import type { LiveCredentialSource } from '../src/credentials/file-source.ts';
 import { createRegistryTomlSource } from '../src/credentials/registry-toml.ts';
@@ -35,8 +39,17 @@ export interface InspectionOptions {
   readonly log: Log;
 }
 
+/** A credential source and where it looks. */
+export interface OpenSource {
+  readonly source: LiveCredentialSource;
+  /** Directory or files, for people. */
+  readonly place: string;
+}
+
 export interface Inspection {
   readonly inspector: Inspector;
+  /** In the order in which they are tried. */
+  readonly sources: readonly OpenSource[];
   /** Sources that are left out, or parts of them. */
   problems(): readonly SourceProblem[];
   /** A hash over credential and endpoint sources; equal for equal content, reveals nothing. */
@@ -49,7 +62,7 @@ export async function openInspection(options: InspectionOptions): Promise<Inspec
   const { configuration, log } = options;
   const first = configuration();
   const sources = await openSources(options);
-  const credentials: CredentialSource = { name: 'docker-config', ...combineSources(sources) };
+  const credentials = combineSources(sources.map(({ source }) => source));
   const endpoints = liveEndpoints(configuration);
   const registry = createRegistryClient({
     environment: options.env,
@@ -67,11 +80,12 @@ export async function openInspection(options: InspectionOptions): Promise<Inspec
   });
   return {
     inspector,
+    sources,
     problems: () => credentials.problems(),
     fingerprint: () => combineFingerprints([credentials.fingerprint(), endpoints.fingerprint()]),
     close: async () => {
       registry.close();
-      await Promise.all(sources.map((source) => source.close()));
+      await Promise.all(sources.map(({ source }) => source.close()));
     },
   };
 }
@@ -116,13 +130,33 @@ async function openSources({
   dockerConfigs,
   env,
   log,
-}: InspectionOptions): Promise<LiveCredentialSource[]> {
-  const { credsDir, dockerConfigPathCandidates: candidates, hostRoot } = configuration();
-  const open: Promise<LiveCredentialSource>[] = [];
-  if (credsDir !== undefined) open.push(createRegistryTomlSource({ dir: credsDir, log }));
-  if (dockerConfigs !== 'none') open.push(createDockerConfigSource({ candidates, root: hostRoot, log }));
-  if (dockerConfigs === 'user' && candidates === undefined) {
-    open.push(createDockerConfigSource({ candidates: dockerLoginCandidates(env, homedir()), log }));
+}: InspectionOptions): Promise<OpenSource[]> {
+  const { credsDir, dockerConfigPathCandidates: named, hostRoot: root } = configuration();
+  const open: Promise<OpenSource>[] = [];
+  if (credsDir !== undefined) {
+    open.push(
+      createRegistryTomlSource({ dir: credsDir, log }).then((source) => ({ source, place: credsDir })),
+    );
+  }
+  if (dockerConfigs !== 'none') {
+    // A person's relative path starts where they are; the kubelet's is below the host root.
+    const candidates = dockerConfigs === 'user' ? named?.map((path) => resolve(path)) : named;
+    const places = (candidates ?? defaultDockerConfigPathCandidates).map((path) => join(root, path));
+    open.push(
+      createDockerConfigSource({ candidates, root, log }).then((source) => ({
+        source,
+        place: places.join(', '),
+      })),
+    );
+  }
+  if (dockerConfigs === 'user' && named === undefined) {
+    const candidates = dockerLoginCandidates(env, homedir());
+    open.push(
+      createDockerConfigSource({ candidates, log }).then((source) => ({
+        source,
+        place: candidates.join(', '),
+      })),
+    );
   }
   return await Promise.all(open);
 }

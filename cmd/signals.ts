@@ -14,8 +14,7 @@ const names = ['SIGTERM', 'SIGINT'] as const;
 export function onStopSignal(exit: (code: number) => void = (code) => process.exit(code)): StopSignal {
   const controller = new AbortController();
   const listener = (name: NodeJS.Signals): void => {
-    // As a shell counts a process that a signal ended.
-    if (controller.signal.aborted) exit(128 + constants.signals[name]);
+    if (controller.signal.aborted) exit(signalCode(name));
     else controller.abort(name);
   };
   for (const name of names) process.on(name, listener);
@@ -33,4 +32,14 @@ export function stopped(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
+}
+
+/** The exit code of a program that ended because it was told to stop; `signal` has aborted. */
+export function stoppedCode({ reason }: AbortSignal): number {
+  return signalCode(names.find((name) => name === reason) ?? 'SIGTERM');
+}
+
+/** As a shell counts a process that a signal ended. */
+function signalCode(name: NodeJS.Signals): number {
+  return 128 + constants.signals[name];
 }

@@ -16,6 +16,10 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     summary: 'runs the node agent',
     load: () => import('./agent.ts'),
   },
+  inspect: {
+    summary: 'says which platforms images have',
+    load: () => import('./inspect.ts'),
+  },
   config: {
     summary: 'checks or prints the configuration',
     load: () => import('./config.ts'),

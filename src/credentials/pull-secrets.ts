@@ -26,7 +26,8 @@ export function createPullSecretSource(secrets: readonly Secret[]): CredentialSo
   const problems: SourceProblem[] = [];
   let malformed: CredentialError | undefined;
   for (const secret of secrets) {
-    const origin = `${secret.metadata?.namespace ?? ''}/${secret.metadata?.name ?? ''}`;
+    const { namespace = '', name = '' } = secret.metadata ?? {};
+    const origin = namespace === '' ? name : `${namespace}/${name}`;
     const problem = (message: string) => problems.push({ source: 'pull-secret', origin, message });
     try {
       const read = readSecret(secret, origin);

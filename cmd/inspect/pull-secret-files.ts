@@ -1,0 +1,89 @@
+/**
+ * `--pull-secret FILE`: Secrets as in a manifest, or a docker configuration by itself. On a node a Secret that is broken
+ * makes each pull of its pod fail; here it ends the program, because somebody is there to repair it.
+ */
+import { basename } from 'node:path';
+import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
+import { createPullSecretSource } from '../../src/credentials/pull-secrets.ts';
+import { FileError } from '../../src/files/error.ts';
+import type { Secret } from '../../src/kube/objects.ts';
+import { isObject } from '../../src/webhook/shape.ts';
+import { DocumentError, parseObjects, readText, type NamedText } from '../documents.ts';
+import { isSecret, storedSecret } from '../secret-object.ts';
+import { UsageError } from '../subcommand.ts';
+
+const types = { config: 'kubernetes.io/dockerconfigjson', legacy: 'kubernetes.io/dockercfg' } as const;
+const keys = { config: '.dockerconfigjson', legacy: '.dockercfg' } as const;
+
+/** A repository that asks every credential to be read; whether one matches does not matter. */
+const anyRepository = 'docker.io/library/scratch';
+
+/**
+ * Reads pull secrets.
+ * @param files in the order in which they are presented; `-` is standard input
+ * @throws UsageError for a file that cannot be read, is malformed or holds no pull secret
+ */
+export async function readPullSecrets(
+  files: readonly string[],
+  stdin: NodeJS.ReadableStream,
+): Promise<CredentialSource> {
+  const secrets: Secret[] = [];
+  for (const file of files) secrets.push(...(await secretsIn(file, stdin)));
+  const source = createPullSecretSource(secrets);
+  try {
+    await source.lookup(anyRepository);
+  } catch (error) {
+    if (error instanceof CredentialError) throw new UsageError('inspect', error.message);
+    throw error;
+  }
+  return source;
+}
+
+async function secretsIn(file: string, stdin: NodeJS.ReadableStream): Promise<readonly Secret[]> {
+  try {
+    const text = await readText(file, stdin);
+    const objects = parseObjects(text);
+    const [first, ...more] = objects;
+    if (first === undefined) throw new UsageError('inspect', `--pull-secret ${text.file}: is empty`);
+    if (more.length === 0 && isObject(first.value) && !('kind' in first.value)) {
+      return [bareConfig(text, first.value)];
+    }
+    return objects.map(({ value, line }) => pullSecret(value, `${text.file}:${line}`));
+  } catch (error) {
+    if (!(error instanceof FileError || error instanceof DocumentError)) throw error;
+    throw new UsageError('inspect', `--pull-secret ${error.message}`);
+  }
+}
+
+/** The text as it is: how a docker configuration is read in detail is for who reads it from a Secret. */
+function bareConfig({ file, text }: NamedText, content: Readonly<Record<string, unknown>>): Secret {
+  const format = basename(file).endsWith('.dockercfg') || isLegacy(content) ? 'legacy' : 'config';
+  const data = { [keys[format]]: Buffer.from(text).toString('base64') };
+  return { kind: 'Secret', metadata: { name: file }, type: types[format], data };
+}
+
+/** A `.dockercfg` is the object that a `config.json` has under `auths`: each member is a login. */
+function isLegacy(content: Readonly<Record<string, unknown>>): boolean {
+  const entries = Object.values(content);
+  return (
+    entries.length > 0 &&
+    entries.every(
+      (entry) => isObject(entry) && ('auth' in entry || 'username' in entry || 'password' in entry),
+    )
+  );
+}
+
+function pullSecret(value: unknown, where: string): Secret {
+  if (!isSecret(value)) {
+    throw new UsageError('inspect', `--pull-secret ${where}: is neither a Secret nor a docker configuration`);
+  }
+  const secret = storedSecret(value);
+  for (const format of ['config', 'legacy'] as const) {
+    if (secret.type === types[format] && secret.data?.[keys[format]]) return secret;
+  }
+  throw new UsageError(
+    'inspect',
+    `--pull-secret ${where}: the kubelet would ignore this Secret; it takes type ${types.config} with the key ` +
+      `${keys.config}, or ${types.legacy} with ${keys.legacy}`,
+  );
+}
