@@ -96,6 +96,7 @@ export function createApi(options: ApiOptions): (request: IncomingMessage, respo
     if (streams >= limits.knownStreams) throw new ApiError('overloaded', 'too many readers at the same time');
     streams += 1;
     const stream = facts.known();
+    stream.once('error', (error) => log.error({ err: error }, 'telling what is known failed unexpectedly'));
     const timer = setTimeout(() => ctx.res.destroy(), limits.knownTimeoutMs);
     ctx.res.once('close', () => {
       streams -= 1;

@@ -97,7 +97,7 @@ export function createGroups(options: GroupsOptions): Groups {
   }
 
   function tick(): void {
-    if (running === undefined) void round();
+    if (running === undefined && !stopping.signal.aborted) void round();
   }
   discovery.onChange(tick);
   const timer = setInterval(tick, tickMs);

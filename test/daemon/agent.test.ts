@@ -1,5 +1,9 @@
 import t from 'tap';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { get } from 'node:http';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { agentMetrics } from '../../daemon/metrics.ts';
 import { architectureOf, startAgent } from '../../daemon/agent.ts';
 import { createFactsMemory } from '../../src/images/memory.ts';
@@ -82,6 +86,28 @@ t.test('requests that are wrong', async (t) => {
     (await metric('archwright_agent_requests_total{method="other",path="/v1/facts",outcome="wrong"}')) > 0,
   );
   t.ok((await metric('archwright_agent_requests_total{method="GET",path="other",outcome="wrong"}')) > 3);
+});
+
+t.test('a body that does not come', async (t) => {
+  const { agent, pki, metric } = await startTestAgent(t, { limits: { bodyTimeoutMs: 50 } });
+  const [cert, key] = await Promise.all(
+    ['tls.crt', 'tls.key'].map((name) => readFile(join(pki.clientDir, name), 'utf8')),
+  );
+  const socket = connect({
+    port: Number(new URL(agent.url).port),
+    host: '127.0.0.1',
+    servername: 'archwright-agent',
+    ca: pki.ca.cert,
+    cert,
+    key,
+  });
+  t.teardown(() => socket.destroy());
+  socket.write(
+    'POST /v1/facts HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{',
+  );
+  const [received] = (await once(socket, 'data')) as [Buffer];
+  t.match(received.toString(), /^HTTP\/1\.1 408 /);
+  t.equal(await metric('archwright_agent_open_requests'), 0);
 });
 
 t.test('a charset is no other content type, and a query changes nothing', async (t) => {

@@ -204,6 +204,24 @@ t.test('what is known, one line for each image', async (t) => {
   t.strictSame(known.map((facts) => facts.image).sort(), ['docker.io/library/nginx:latest', 'r.example/a:1']);
 });
 
+t.test('readers that have ended make room, also those that wanted no body', async (t) => {
+  const { send } = await startTestAgent(t, { limits: { knownStreams: 1 } });
+  for (const method of ['GET', 'HEAD', 'GET', 'GET']) {
+    t.equal((await send(method, '/v1/facts')).status, 200, method);
+  }
+});
+
+t.test('a memory that fails while it is told', async (t) => {
+  const failing = function* () {
+    yield factsOf('r.example/a:1');
+    throw new Error('boom');
+  };
+  const { send, lines } = await startTestAgent(t, { memory: sharing(failing, 5) });
+  await t.rejects(send('GET', '/v1/facts'), { code: 'ECONNRESET' });
+  t.match(lines(), /telling what is known failed/);
+  t.equal((await send('GET', '/v1/info')).status, 200);
+});
+
 /** A memory that shares these facts. */
 function sharing(shared: () => Iterable<ReturnType<typeof factsOf>>, size: number): FactsMemory {
   const memory = createFactsMemory({
