@@ -2,17 +2,17 @@
  * Kept-alive connections. Requests share a pool of connections only where trust, client certificate, reach and proxy are
  * the same, so that no request ever travels on a connection that it could not have opened itself.
  */
-import { createHash, X509Certificate } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { isIP } from 'node:net';
-import { createSecureContext, type SecureContext } from 'node:tls';
+import type { ConnectionOptions } from 'node:tls';
 import { reveal } from '../telemetry/secret.ts';
 import type { EndpointTls } from './endpoint.ts';
 import type { Proxy } from './proxy.ts';
 import { checkedLookup, type Reach, type Resolve } from './reach.ts';
-import { TransportError } from './transport-error.ts';
-import { certificatesIn, type Roots } from './trust.ts';
+import { createSecureContexts, trustId, type SecureContexts } from './secure-contexts.ts';
+import type { Roots } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
 
 /** More than the TLS settings of a node's hosts.toml files; the ones that are not in use go first. */
@@ -41,6 +41,7 @@ export interface Connections {
 /** @param resolve how names are resolved; by the system where it is left out */
 export function createConnections(resolve?: Resolve): Connections {
   const pools = new Map<string, HttpAgent>();
+  const contexts = createSecureContexts();
 
   function trim(): void {
     for (const [id, agent] of pools) {
@@ -61,7 +62,7 @@ export function createConnections(resolve?: Resolve): Connections {
         return existing;
       }
       trim();
-      const made = makeAgent(needs, resolve);
+      const made = makeAgent(needs, contexts, resolve);
       pools.set(id, made);
       return made;
     },
@@ -73,46 +74,46 @@ export function createConnections(resolve?: Resolve): Connections {
 }
 
 function poolId({ secure, tls, reach, proxy, roots }: ConnectionNeeds): string {
-  const parts = [
-    secure ? 'https' : 'http',
-    proxy
-      ? `${proxy.url.href} ${proxy.authorization ? reveal(proxy.authorization) : ''}`
-      : `direct ${reach.id}`,
-    roots.id,
-    String(tls.skipVerify),
-    ...tls.ca,
-    ...tls.client.flatMap(({ certificate, key }) => [certificate, reveal(key)]),
-  ];
+  const proxyUser = proxy?.authorization ? reveal(proxy.authorization) : '';
+  const way = proxy ? ['proxy', proxy.url.href, proxyUser] : ['direct', reach.id];
+  const parts = [secure, tls.skipVerify, trustId({ roots, tls }), ...way];
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64');
 }
 
-function makeAgent(needs: ConnectionNeeds, resolve: Resolve | undefined): HttpAgent {
+function makeAgent(
+  needs: ConnectionNeeds,
+  contexts: SecureContexts,
+  resolve: Resolve | undefined,
+): HttpAgent {
+  const { roots, proxy } = needs;
   const lookup = checkedLookup(needs.reach, resolve);
   const keep = { keepAlive: true, maxFreeSockets: maxIdlePerHost, timeout: needs.idleMs };
-  if (!needs.secure) {
-    return new HttpAgent({ ...keep, ...(needs.proxy ? {} : { lookup }) });
-  }
-  const tls = { secureContext: secureContext(needs), rejectUnauthorized: !needs.tls.skipVerify };
-  if (!needs.proxy) return new HttpsAgent({ ...keep, ...tls, lookup });
-  return tunnelAgent(new HttpsAgent(keep), needs.proxy, needs, tls);
+  if (!needs.secure) return new HttpAgent({ ...keep, ...(proxy ? {} : { lookup }) });
+  const tls = { secureContext: contexts.contextFor(needs), rejectUnauthorized: !needs.tls.skipVerify };
+  if (!proxy) return new HttpsAgent({ ...keep, ...tls, lookup });
+  // The proxy is no endpoint: it sees none of the endpoint's certificates.
+  const proxyTls = { secureContext: contexts.contextFor({ roots, tls: { ca: [], client: [] } }) };
+  return tunnelAgent(new HttpsAgent(keep), { proxy, proxyTls, dialMs: needs.dialMs, tls });
 }
 
-interface TlsSettings {
-  readonly secureContext: SecureContext;
-  readonly rejectUnauthorized: boolean;
+interface TunnelSettings {
+  readonly proxy: Proxy;
+  readonly dialMs: number;
+  readonly proxyTls: ConnectionOptions;
+  readonly tls: ConnectionOptions;
 }
 
-/** Tunnels that are waited for by nobody end with the dial limit; the asker's abort closes what it was given. */
-function tunnelAgent(agent: HttpsAgent, proxy: Proxy, needs: ConnectionNeeds, tls: TlsSettings): HttpsAgent {
+/** A tunnel that is being opened ends with the dial limit, or when its asker gives up. */
+function tunnelAgent(agent: HttpsAgent, { proxy, dialMs, proxyTls, tls }: TunnelSettings): HttpsAgent {
   agent.createConnection = (options, created) => {
     const host = options.host ?? '';
     const abort = (options as { abort?: AbortSignal }).abort;
-    const limit = AbortSignal.timeout(needs.dialMs);
+    const limit = AbortSignal.timeout(dialMs);
     openTunnel({
       proxy,
       host,
       port: Number(options.port),
-      proxyTls: { secureContext: tls.secureContext },
+      proxyTls,
       targetTls: { ...tls, servername: isIP(host) === 0 ? host : '', host },
       signal: abort ? AbortSignal.any([limit, abort]) : limit,
     }).then(
@@ -122,25 +123,4 @@ function tunnelAgent(agent: HttpsAgent, proxy: Proxy, needs: ConnectionNeeds, tl
     return undefined;
   };
   return agent;
-}
-
-/** Building one parses some hundred certificates, so it is done once per pool. */
-function secureContext({ tls, roots }: ConnectionNeeds): SecureContext {
-  try {
-    return createSecureContext({
-      ca: [...roots.certificates, ...tls.ca.flatMap(usableCertificates)],
-      cert: tls.client.map(({ certificate }) => certificate),
-      key: tls.client.map(({ key }) => reveal(key)),
-    });
-  } catch (error) {
-    throw new TransportError('tls', '', 'the configured CA or client certificate is not usable PEM', error);
-  }
-}
-
-/** OpenSSL leaves out what it cannot read, and the connection then fails for a reason that leads nowhere. */
-function usableCertificates(pem: string): string[] {
-  const found = certificatesIn(pem);
-  if (found.length === 0) throw new Error('no PEM certificate');
-  for (const certificate of found) void new X509Certificate(certificate);
-  return found;
 }

@@ -68,7 +68,11 @@ export function transportError(error: unknown, where: string): TransportError {
   if (code === 'ECONNREFUSED') return make('connect', 'the connection was refused');
   if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return make('connect', `no route (${code})`);
   if (code === 'ETIMEDOUT') return make('dial-timeout', 'the connection timed out');
-  if (code === 'ERR_INVALID_CHAR' || code === 'ERR_UNESCAPED_CHARACTERS') {
+  if (
+    code === 'ERR_INVALID_CHAR' ||
+    code === 'ERR_INVALID_HTTP_TOKEN' ||
+    code === 'ERR_UNESCAPED_CHARACTERS'
+  ) {
     return make('invalid', 'a header or path holds characters that HTTP does not allow');
   }
   if (certificateCodes.test(code)) return make('tls', `the certificate is not trusted (${code})`);

@@ -38,8 +38,8 @@ export interface TransportLimits {
 
 /** Shorter than containerd's (30 s, 10 s, 30 s, 30 s): a pod waits for the answer, and the next endpoint for its turn. */
 export const defaultTransportLimits: TransportLimits = {
-  dialMs: 10_000,
-  tlsMs: 10_000,
+  dialMs: 5000,
+  tlsMs: 5000,
   headerMs: 15_000,
   idleMs: 10_000,
   totalMs: 30_000,
