@@ -193,7 +193,7 @@ async function compare(t: Test, clients: Clients, prefix: string, args: readonly
 }
 
 for (const program of ['docker-registry', 'distribution'] as const) {
-  void t.test(`${program}: anonymous`, async (t) => {
+  void t.test(`${program}: anonymous, and a pull-through mirror of it`, async (t) => {
     const world = await createWorld(t);
     const { host } = await world.start('open', program, { kind: 'none' });
     const clients = world.clients('open', host);
@@ -202,6 +202,7 @@ for (const program of ['docker-registry', 'distribution'] as const) {
     const missing = await inspect(['--config', world.config, `${host}/open/multi:none`]);
     t.equal(missing.code, 1);
     t.equal(missing.results[0]?.error?.code, 'not-found');
+    await throughMirror(t, world, program, host, 'open');
   });
 
   void t.test(`${program}: htpasswd, and a pull-through mirror of it`, async (t) => {
@@ -214,22 +215,8 @@ for (const program of ['docker-registry', 'distribution'] as const) {
     await compare(t, clients, `${host}/team`, [...flags, '--docker-config', clients.login]);
     await refused(t, world, host, 'team');
 
-    const mirror = await world.start('mirror', program, { kind: 'none' }, `https://${host}`);
-    const config = join(world.directory, 'mirror.toml');
-    writeFileSync(
-      config,
-      `caFiles = [${JSON.stringify(join(world.directory, 'ca.crt'))}]\nproxies = ["origin.example=${mirror.host}"]\n`,
-    );
-    const through = await inspect([
-      '--config',
-      config,
-      'origin.example/team/multi:1',
-      'origin.example/team/single-oci:1',
-    ]);
-    t.equal(through.code, 0, through.text);
-    t.same(written(through.results[0]), ['linux/amd64', 'linux/arm/v7', 'linux/arm64']);
-    t.same(written(through.results[1]), ['linux/arm64']);
-    t.equal(through.results[0]?.endpoint, mirror.host);
+    // docker-registry 2.8 cannot log in to a registry that wants Basic, so here the mirror is always the newer one.
+    await throughMirror(t, world, 'distribution', host, 'team');
   });
 
   void t.test(`${program}: tokens`, async (t) => {
@@ -261,6 +248,30 @@ for (const program of ['docker-registry', 'distribution'] as const) {
     t.equal(open.results[0]?.credentialSource, 'anonymous');
     await refused(t, world, host, 'team');
   });
+}
+
+/** A mirror named in `proxies` answers for a registry that cannot be reached itself. */
+async function throughMirror(
+  t: Test,
+  world: World,
+  program: PartName,
+  host: string,
+  repository: string,
+): Promise<void> {
+  const mirror = await world.start('mirror', program, { kind: 'none' }, `https://${host}`);
+  const config = join(world.directory, 'mirror.toml');
+  const caFiles = JSON.stringify([join(world.directory, 'ca.crt')]);
+  writeFileSync(config, `caFiles = ${caFiles}\nproxies = ["origin.example=${mirror.host}"]\n`);
+  const through = await inspect([
+    '--config',
+    config,
+    `origin.example/${repository}/multi:1`,
+    `origin.example/${repository}/single-oci:1`,
+  ]);
+  t.equal(through.code, 0, through.text);
+  t.same(written(through.results[0]), ['linux/amd64', 'linux/arm/v7', 'linux/arm64']);
+  t.same(written(through.results[1]), ['linux/arm64']);
+  t.equal(through.results[0]?.endpoint, mirror.host);
 }
 
 /** Without credentials and with wrong ones: exit code 1, `unauthorized`, and no password in anything that was printed. */
