@@ -9,21 +9,16 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import { reveal, type Secret } from '../telemetry/secret.ts';
-import { parseChallenges } from './challenge.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { Exchanger, Reason } from './exchange.ts';
 import { credentialLabel } from './outcome.ts';
 import type { Attempt } from './question.ts';
 import { endpointReach, targetReach, type AddressPolicy } from './reach.ts';
-import { validateRealm } from './realm.ts';
 import { followRedirects, type FinalAnswer } from './redirect.ts';
-import { InvalidChallenge, repositoryScope, tokenOptions, tokenScopes } from './scope.ts';
 import { askToken, basic, maxTokenBytes, type TokenExchange } from './token.ts';
 import { createTokenCache, type TokenKey } from './token-cache.ts';
 import type { HttpAnswer } from './transport.ts';
-
-/** Endpoints and repositories whose wishes are remembered. */
-const maxRemembered = 1000;
+import { createWishes, sameScopes, wishOf, type BearerWish, type Wish } from './wishes.ts';
 
 /** One request of a question. */
 export interface Ask {
@@ -51,18 +46,6 @@ export interface Authenticator {
   clear(): void;
 }
 
-/** What an endpoint wants to see. */
-type Wish =
-  | { readonly scheme: 'basic' }
-  | {
-      readonly scheme: 'bearer';
-      readonly realm: URL;
-      readonly service: string;
-      readonly scopes: readonly string[];
-      /** Where the endpoint was reached, which bounds how near its realm may be. */
-      readonly registryIp?: string;
-    };
-
 interface Offer {
   readonly header: string | undefined;
   readonly credentialUsed: boolean;
@@ -78,31 +61,7 @@ export function createAuthenticator(parts: {
 }): Authenticator {
   const { exchanger, clock, policy } = parts;
   const tokens = createTokenCache(clock);
-  const wishes = new Map<string, Wish>();
-
-  function remember(key: string, wish: Wish): void {
-    wishes.delete(key);
-    wishes.set(key, wish);
-    const oldest = wishes.keys().next();
-    if (wishes.size > maxRemembered && !oldest.done) wishes.delete(oldest.value);
-  }
-
-  /** By repository first: some registries want another scope than the one that follows from the path. */
-  function recall(ask: Ask): Wish | undefined {
-    const base = baseOf(ask);
-    const exact = wishes.get(`${base} ${ask.repository}`);
-    if (exact) return exact;
-    const general = wishes.get(base);
-    return general?.scheme === 'bearer' ? { ...general, scopes: ownScopes(ask) } : general;
-  }
-
-  function learn(ask: Ask, wish: Wish): void {
-    const base = baseOf(ask);
-    remember(base, wish);
-    const exact = `${base} ${ask.repository}`;
-    if (wish.scheme === 'bearer' && !sameScopes(wish.scopes, ownScopes(ask))) remember(exact, wish);
-    else wishes.delete(exact);
-  }
+  const wishes = createWishes();
 
   function send(ask: Ask, offer: Offer, signal: AbortSignal): Promise<FinalAnswer> {
     const { endpoint } = ask;
@@ -155,7 +114,7 @@ export function createAuthenticator(parts: {
 
   function sendToken(
     ask: Ask,
-    wish: Wish & { scheme: 'bearer' },
+    wish: BearerWish,
     exchange: TokenExchange,
     credentialUsed: boolean,
     signal: AbortSignal,
@@ -187,14 +146,14 @@ export function createAuthenticator(parts: {
 
   return {
     send: async (ask, signal) => {
-      const planned = recall(ask);
+      const planned = wishes.recall(ask);
       const first = planned ? await fulfil(ask, planned, signal) : nothing;
       const answer = await send(ask, first, signal);
       if (answer.status !== 401 || answer.moved) return { ...answer, credentialUsed: first.credentialUsed };
       if (first.token) tokens.forget(first.token.key, first.token.token);
-      const wish = wishOf(answer, ask);
+      const wish = wishOf(ask, answer.headers['www-authenticate'] ?? [], answer.remoteAddress);
       if (!wish) return { ...answer, credentialUsed: first.credentialUsed };
-      learn(ask, wish);
+      wishes.learn(ask, wish);
       if (!worthAnother(first, wish)) return { ...answer, credentialUsed: first.credentialUsed };
       const second = await fulfil(ask, wish, signal);
       if (second.header === undefined) return { ...answer, credentialUsed: first.credentialUsed };
@@ -207,32 +166,6 @@ export function createAuthenticator(parts: {
       wishes.clear();
     },
   };
-}
-
-/** The best challenge of a 401 that can be answered. */
-function wishOf(answer: FinalAnswer, ask: Ask): Wish | undefined {
-  for (const challenge of parseChallenges(answer.headers['www-authenticate'] ?? [])) {
-    if (challenge.scheme === 'basic') return { scheme: 'basic' };
-    if (challenge.scheme !== 'bearer') continue;
-    const options = tokenOptions(challenge);
-    const verdict = validateRealm(options.realm, {
-      host: ask.url.host,
-      insecure: ask.url.protocol === 'http:',
-      ip: answer.remoteAddress,
-    });
-    if (!verdict.ok) throw new InvalidChallenge(verdict.reason);
-    return {
-      scheme: 'bearer',
-      realm: verdict.url,
-      service: options.service,
-      scopes: tokenScopes(
-        [repositoryScope(ask.repository)],
-        options.scopes.filter((scope) => scope !== ''),
-      ),
-      ...(answer.remoteAddress === undefined ? {} : { registryIp: answer.remoteAddress }),
-    };
-  }
-  return undefined;
 }
 
 /** The same offer a second time would be the same answer; a remembered token may have been revoked. */
@@ -270,16 +203,4 @@ function reasonOf(ask: Ask, purpose: Attempt['purpose'], credentialUsed: boolean
     credentialId: credential?.id ?? 'anonymous',
     trace: ask.trace,
   };
-}
-
-function baseOf({ endpoint, url }: Ask): string {
-  return `${url.protocol} ${endpoint.base} ${endpoint.namespace}`;
-}
-
-function ownScopes({ repository }: Ask): string[] {
-  return [repositoryScope(repository)];
-}
-
-function sameScopes(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((scope, index) => scope === other[index]);
 }
