@@ -42,6 +42,7 @@ const expected: Readonly<
   'preferred-weights.yaml': ['placed', 'amd64 arm64 s390x'],
   'private-with-secret.yaml': ['placed', 'amd64 arm64'],
   'private-without-secret.yaml': ['placed', 'amd64 arm64'],
+  'pull-always.yaml': ['placed', 'amd64 arm64 s390x'],
   'sidecars.yaml': ['placed', 'amd64 arm64'],
   'single-architecture-arm.yaml': ['placed', 'arm64'],
   'single-architecture.yaml': ['placed', 'amd64'],

@@ -1,0 +1,10 @@
+/** What keeps the demo from showing what it should; the message is for people. */
+export class DemoError extends Error {
+  readonly code = 'demo';
+  readonly temporary = false;
+  readonly where = 'examples/demo';
+  constructor(message: string) {
+    super(message);
+    this.name = 'DemoError';
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * What the agents know of an example's images, and what follows from it: the webhook answers with a patch alone, so the
+ * demo asks the agents the same questions and decides the same way, to show why. Both then have to agree.
+ */
+import { openFleet } from '../../cmd/fleet.ts';
+import { createPullSecretSource } from '../../src/credentials/pull-secrets.ts';
+import type { ImageFacts } from '../../src/images/facts.ts';
+import { parseReference } from '../../src/images/reference.ts';
+import type { AdmissionRequest, Pod, PodTemplate } from '../../src/kube/objects.ts';
+import { decide } from '../../src/placement/decide.ts';
+import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
+import { imagesOf } from '../../src/placement/images-of-pod.ts';
+import { patchPod } from '../../src/placement/patch.ts';
+import { skipReasonOf } from '../../src/placement/skip.ts';
+import { loadConfiguration } from '../../src/policy/configuration.ts';
+import { policyFor } from '../../src/policy/effective.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { kindOf, templateIn } from '../../src/webhook/workloads.ts';
+import { namespaceLabels } from './cluster.ts';
+import { DemoError } from './error.ts';
+import type { Example } from './examples.ts';
+
+export interface Knowledge {
+  readonly decision: PlacementDecision;
+  /** The patch that follows from it. */
+  readonly operations: readonly Operation[];
+}
+
+export interface Agents {
+  /** Asks about each image of an example that the decision looks at. */
+  explain(example: Example): Promise<Knowledge>;
+  close(): Promise<void>;
+}
+
+/** Agents answer from memory here; what they would have to learn first shows as unknown. */
+const questionTimeoutMs = 5000;
+
+export async function askAgents(options: {
+  readonly configFile: string;
+  readonly urls: readonly string[];
+  readonly agentTlsDir: string;
+}): Promise<Agents> {
+  const { configFile, urls, agentTlsDir } = options;
+  const { configuration } = await loadConfiguration({ file: configFile, env: {}, flags: {} });
+  if (!configuration) throw new DemoError(`${configFile} is no configuration`);
+  const policy = policyFor(configuration);
+  const log = createLog({ level: 'silent' });
+  const opened = await openFleet({
+    subcommand: 'demo',
+    agents: urls,
+    agentTlsDir,
+    client: undefined,
+    log,
+    metrics: createMetrics(),
+  });
+  if (!opened) throw new DemoError('there are no agents to ask');
+  const { fleet } = opened;
+  // Only for its end: the fleet then knows which agents have the same credentials.
+  for await (const _facts of fleet.known(AbortSignal.timeout(questionTimeoutMs)));
+
+  async function factsOf({ secrets }: Example, pod: Pod | PodTemplate): Promise<Map<string, ImageFacts>> {
+    const named = new Set(pod.spec.imagePullSecrets?.map(({ name }) => name));
+    const source = createPullSecretSource(secrets.filter(({ metadata }) => named.has(metadata?.name)));
+    const facts = new Map<string, ImageFacts>();
+    for (const { image } of imagesOf(pod.spec)) {
+      const reference = parseReference(image);
+      const pullCredentials = await source.lookup(reference.repository);
+      // Also for `Always`: that asks the registry, and this is only about what is known.
+      const question = { image, reference, pullPolicy: 'IfNotPresent', pullCredentials } as const;
+      facts.set(image, await fleet.inspect(question, { signal: AbortSignal.timeout(questionTimeoutMs) }));
+    }
+    return facts;
+  }
+
+  return {
+    explain: async (example) => {
+      const { request } = example;
+      const { pod, template, basePath } = podIn(request);
+      const namespace = request.namespace ?? '';
+      const input = { pod, namespace, namespaceLabels: namespaceLabels(namespace), policy };
+      const skipped = skipReasonOf(input, imagesOf(pod.spec)) !== undefined;
+      const facts = skipped ? new Map<string, ImageFacts>() : await factsOf(example, pod);
+      const decision = decide({
+        ...input,
+        facts: (image) => facts.get(image),
+        ...(template !== undefined && { template }),
+      });
+      return { decision, operations: patchPod(pod, decision, { basePath }) };
+    },
+    close: () => opened.close(),
+  };
+}
+
+interface Placed {
+  readonly pod: Pod | PodTemplate;
+  readonly template?: 'DaemonSet' | 'workload';
+  readonly basePath: string;
+}
+
+/** The pod of a request, or the template of a workload's pods. */
+export function podIn(request: AdmissionRequest): Placed {
+  const kind = kindOf(request);
+  if (kind === 'Pod') return { pod: request.object as Pod, basePath: '' };
+  const { template, basePath } = templateIn(request);
+  return { pod: template, basePath, template: kind === 'DaemonSet' ? kind : 'workload' };
+}

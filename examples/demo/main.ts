@@ -1,0 +1,110 @@
+/**
+ * `npm run demo`: the whole way from a pod to its placement on one machine. Registries, a piece of the Kubernetes API, two
+ * node agents and the webhook are started on loopback; the pods of `examples/pods` are sent as an API server would send
+ * them; and for each is shown what was learned, from where, and what was decided. What is not as the example promises
+ * makes it fail.
+ *
+ * `setup.ts` starts everything, `rounds.ts` sends the examples, `stay.ts` keeps it running. The agents and the webhook are
+ * the real program in processes of their own; the rest runs in this one.
+ */
+import { constants } from 'node:os';
+import { onStopSignal } from '../../cmd/signals.ts';
+import { createApiServer } from './admit.ts';
+import { DemoError } from './error.ts';
+import { readExamples, type Example } from './examples.ts';
+import { askAgents } from './knowledge.ts';
+import { print, printServers } from './print.ts';
+import { firstRound, secondRound } from './rounds.ts';
+import { setUp, type Setup } from './setup.ts';
+import { stay } from './stay.ts';
+import { openWorkspace, type Workspace } from './workspace.ts';
+
+/** Usually some seconds. Somebody waits for it, so it gives up before the minute is over. */
+const timeLimitMs = 50_000;
+
+const help = `Usage: npm run demo [-- --stay]
+
+Starts registries, two node agents and the webhook on free ports of 127.0.0.1, sends the pods of examples/pods as an
+API server would, and shows for each what is decided and why. Exit code 1 where anything is not as expected.
+
+  --stay  Goes on running, and says how to send one more review; Ctrl-C ends it.
+  --help  Prints this.
+`;
+
+/** Ends by a signal before it was done. */
+class Interrupted extends Error {}
+
+interface Shown {
+  readonly examples: readonly Example[];
+  readonly setup: Setup;
+}
+
+async function show(workspace: Workspace): Promise<Shown> {
+  const examples = await readExamples();
+  const setup = await setUp(workspace, examples);
+  const { registries, servers, configFile } = setup;
+  printServers(servers, registries);
+  const agents = await askAgents({
+    configFile,
+    urls: [...servers.agents.values()].map(({ url }) => url),
+    agentTlsDir: servers.agentTlsDir,
+  });
+  workspace.onClose(() => agents.close());
+  const apiServer = createApiServer({ url: servers.webhook.url, ca: servers.webhookCa });
+  workspace.onClose(() => apiServer.close());
+  const rounds = { examples, apiServer, agents, registries, servers };
+  await secondRound(rounds, await firstRound(rounds));
+  print('\nAll as expected.');
+  return { examples, setup };
+}
+
+/** Rejects when there is a reason to end early, until `shown` aborts. */
+function untilInterrupted(stop: AbortSignal, shown: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    stop.addEventListener('abort', () => reject(new Interrupted(String(stop.reason))), { signal: shown });
+    AbortSignal.any([AbortSignal.timeout(timeLimitMs), shown]).addEventListener('abort', () => {
+      reject(new DemoError(`did not end within ${timeLimitMs / 1000} s`));
+    });
+  });
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const unknown = args.find((arg) => arg !== '--stay' && arg !== '--help' && arg !== '-h');
+  if (unknown !== undefined) {
+    process.stderr.write(`unknown argument ${unknown}\n\n${help}`);
+    return 2;
+  }
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(help);
+    return 0;
+  }
+  const staying = args.includes('--stay');
+  const stop = onStopSignal().signal;
+  const workspace = await openWorkspace();
+  try {
+    const shown = new AbortController();
+    const { examples, setup } = await Promise.race([show(workspace), untilInterrupted(stop, shown.signal)]);
+    shown.abort();
+    if (staying) await stay(workspace, setup, examples, stop);
+    return 0;
+  } catch (error) {
+    if (error instanceof Interrupted) return 128 + constants.signals[stop.reason as NodeJS.Signals];
+    process.stderr.write(`demo: ${describe(error)}\n`);
+    return 1;
+  } finally {
+    await workspace.close();
+  }
+}
+
+/** What is not foreseen comes with its stack: it is a fault of ours. */
+function describe(error: unknown): string {
+  if (error instanceof DemoError) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+// Whoever reads has seen enough: `npm run demo | head`. Leaving by `exit` ends the children too.
+process.stdout.on('error', () => process.exit(1));
+
+const code = await main(process.argv.slice(2));
+// Not by itself: what was interrupted while it started could go on. Written text may still be on its way into a pipe.
+process.stdout.write('', () => process.exit(code));

@@ -1,0 +1,100 @@
+/** The two rounds: every example is sent, shown and checked; then all are sent again, and no registry hears of it. */
+import { isDeepStrictEqual } from 'node:util';
+import { imagesOf } from '../../src/placement/images-of-pod.ts';
+import { parseReference } from '../../src/images/reference.ts';
+import type { Answer, ApiServer } from './admit.ts';
+import { problemsOf } from './check.ts';
+import { askedSince, assertOnce, countRequests, givenImages, marks } from './count.ts';
+import { DemoError } from './error.ts';
+import { sentAgain, type Example } from './examples.ts';
+import { podIn, type Agents } from './knowledge.ts';
+import { heading, print, printCounts, printExample, printProblems } from './print.ts';
+import type { Registries } from './registries.ts';
+import { readMetric, type Servers } from './servers.ts';
+
+export interface Rounds {
+  readonly examples: readonly Example[];
+  readonly apiServer: ApiServer;
+  readonly agents: Agents;
+  readonly registries: Registries;
+  readonly servers: Servers;
+}
+
+/**
+ * Sends each example, and shows and checks what comes back.
+ * @returns the answers, in the order of the examples
+ * @throws DemoError where something is not as expected, after all were shown
+ */
+export async function firstRound(rounds: Rounds): Promise<readonly Answer[]> {
+  const { examples, apiServer, agents, registries } = rounds;
+  const answers: Answer[] = [];
+  const wrong: string[] = [];
+  for (const example of examples) {
+    const answer = await apiServer.admit(example.request);
+    answers.push(answer);
+    const knowledge = await agents.explain(example);
+    printExample(example, answer, knowledge, registries);
+    const problems = problemsOf(example, answer, knowledge);
+    if (problems.length > 0) wrong.push(example.file);
+    printProblems(example.file, problems);
+  }
+  heading('Requests that each registry saw');
+  printCounts(countRequests(registries));
+  if (wrong.length > 0) throw new DemoError(`not as expected: ${wrong.join(', ')}`);
+  await printSummary(rounds);
+  return answers;
+}
+
+async function printSummary({ examples, registries, servers }: Rounds): Promise<void> {
+  const given = givenImages(registries);
+  assertOnce(given);
+  const users = Map.groupBy(given, ({ image }) => image);
+  const several = [...users.values()].filter((each) => each.length > 1).flatMap(([first]) => first ?? []);
+  const exceptions = several.map(({ image }) => `; ${image} once for each credential that opens it`).join('');
+  print(
+    `  ${examples.length} objects, ${users.size} images, ${servers.agents.size} nodes: ` +
+      `the registries gave out each image once, by one GET of its tag${exceptions}.`,
+  );
+  print(
+    '  The other GETs are parts of an index inside an index, and questions that were refused or found nothing.',
+  );
+  const passedOn = await readMetric(servers.webhook, 'archwright_fleet_passed_on_total');
+  print(
+    `  Questions passed on to a node with other credentials, because the first one had no access: ${passedOn}.`,
+  );
+}
+
+/**
+ * Sends everything again.
+ * @throws DemoError where an answer differs, or a registry is asked though no image has the pull policy `Always`
+ */
+export async function secondRound(rounds: Rounds, before: readonly Answer[]): Promise<void> {
+  const { examples, apiServer, registries } = rounds;
+  heading('The same once more');
+  const from = marks(registries);
+  const changed: string[] = [];
+  for (const [index, example] of examples.entries()) {
+    const { response, operations } = await apiServer.admit(sentAgain(example.request));
+    const earlier = before[index];
+    const same =
+      response.allowed === earlier?.response.allowed && isDeepStrictEqual(operations, earlier.operations);
+    if (!same) changed.push(example.file);
+  }
+  if (changed.length > 0) throw new DemoError(`answered differently the second time: ${changed.join(', ')}`);
+  const always = new Set(examples.flatMap(alwaysPulled));
+  const asked = askedSince(registries, from);
+  const unwanted = asked.filter((line) => ![...always].some((repository) => line.includes(repository)));
+  if (unwanted.length > 0) throw new DemoError(`registries were asked again: ${unwanted.join(', ')}`);
+  print(`  ${examples.length} objects, the same answers; requests to registries: ${asked.length}`);
+  if (asked.length > 0) print(`  for the pull policy Always: ${asked.join(', ')}`);
+}
+
+/** Paths of repositories that are asked for at every start of a pod. */
+function alwaysPulled({ request }: Example): string[] {
+  return imagesOf(podIn(request).pod.spec)
+    .filter(({ pullPolicy }) => pullPolicy === 'Always')
+    .map(({ image }) => {
+      const { domain, path } = parseReference(image);
+      return `${domain}/v2/${path}/`;
+    });
+}
