@@ -8,7 +8,7 @@
  *
  * Whatever goes wrong in here, the object is let through unpatched, with a warning and the request's uid.
  */
-import type { AdmissionRequest, AdmissionResponse, Pod, PodTemplate } from '../kube/objects.ts';
+import type { AdmissionRequest, AdmissionResponse } from '../kube/objects.ts';
 import { pullSecretNames } from '../credentials/pull-secrets.ts';
 import { decide } from '../placement/decide.ts';
 import type { Operation, PlacementDecision, PlacementInput } from '../placement/decision.ts';
@@ -22,9 +22,9 @@ import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from './cluster.ts';
 import type { FactsByImage, FactsOfPod } from './facts-of-pod.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
-import type { PullSecretNames } from './pull-secrets.ts';
+import { placingOf, type Placing } from './placing.ts';
 import { podOf, ShapeError } from './shape.ts';
-import { hasController, kindOf, templateIn, templatePullSecrets, templateUnchanged } from './workloads.ts';
+import { hasController, kindOf, templateUnchanged } from './workloads.ts';
 
 /** Answers a request; waits only for images that memory does not know, `budgetMs` at most. Never throws. */
 export type Mutate = (
@@ -71,65 +71,28 @@ export function createMutate(options: MutateOptions): Mutate {
       if (request.subResource === 'ephemeralcontainers' || (!creates && !request.subResource)) {
         return adviseRunningPod(request, budgetMs);
       }
-      return request.subResource ? ignore(request, kind) : placePod(request, budgetMs);
+      return request.subResource ? ignore(request, kind) : place(request, kind, budgetMs);
     }
     if (request.subResource || templateUnchanged(request)) return ignore(request, kind);
-    if (kind === 'DaemonSet') return placeTemplate(request, kind, budgetMs);
+    if (kind === 'DaemonSet') return place(request, kind, budgetMs);
     // Its owner was looked at when a person applied that.
-    return hasController(request.object) ? ignore(request, kind) : placeTemplate(request, kind, budgetMs);
-  }
-
-  function placePod(
-    request: AdmissionRequest,
-    budgetMs: number,
-  ): AdmissionResponse | Promise<AdmissionResponse> {
-    const pod = podOf(request.object);
-    return place(request, {
-      kind: 'Pod',
-      pod,
-      pullSecrets: { names: pullSecretNames(pod.spec) },
-      basePath: '',
-      budgetMs,
-    });
-  }
-
-  function placeTemplate(
-    request: AdmissionRequest,
-    kind: AdmissionKind,
-    budgetMs: number,
-  ): AdmissionResponse | Promise<AdmissionResponse> {
-    const { template, basePath } = templateIn(request);
-    return place(request, {
-      kind,
-      pod: template,
-      template: kind === 'DaemonSet' ? 'DaemonSet' : 'workload',
-      pullSecrets: templatePullSecrets(template),
-      basePath,
-      budgetMs,
-    });
-  }
-
-  interface Placing {
-    readonly kind: AdmissionKind;
-    readonly pod: Pod | PodTemplate;
-    readonly template?: 'DaemonSet' | 'workload';
-    readonly pullSecrets: PullSecretNames;
-    readonly basePath: string;
-    readonly budgetMs: number;
+    return hasController(request.object) ? ignore(request, kind) : place(request, kind, budgetMs);
   }
 
   function place(
     request: AdmissionRequest,
-    placing: Placing,
+    kind: Exclude<AdmissionKind, 'other'>,
+    budgetMs: number,
   ): AdmissionResponse | Promise<AdmissionResponse> {
-    const { pod, pullSecrets, budgetMs } = placing;
+    const placing = placingOf(request, kind);
+    const { pod, pullSecrets, template } = placing;
     const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
     const input = {
       pod,
       namespace,
       namespaceLabels: cluster?.namespaceLabels(namespace) ?? noLabels,
       policy: policy(),
-      ...(placing.template !== undefined && { template: placing.template }),
+      ...(template !== undefined && { template }),
     };
     const uses = imagesOf(pod.spec);
     if (skipReasonOf(input, uses) !== undefined) return settle(request, placing, input, noFacts);

@@ -37,7 +37,7 @@ export const noPullSecrets: CredentialSource = createPullSecretSource([]);
 const maxSecrets = 20;
 
 export interface PullSecretsOptions {
-  readonly cluster: Cluster | undefined;
+  readonly cluster: Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> | undefined;
   readonly keepMs: number;
   readonly clock: Clock;
   readonly metrics: Metrics;

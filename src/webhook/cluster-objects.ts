@@ -1,0 +1,62 @@
+/** What is read of a cluster by name, one GET for each question. */
+import { KubeError } from '../kube/errors.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { KubeObject, Node, Secret, ServiceAccount } from '../kube/objects.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Cluster } from './cluster.ts';
+
+/** All throw KubeError where the cluster gives no answer. */
+export interface ClusterObjects extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
+  /** Labels of a namespace; `undefined` where it does not exist or may not be read. */
+  namespaceLabels(name: string, signal: AbortSignal): Promise<Readonly<Record<string, string>> | undefined>;
+  /** Architecture of a node; `undefined` where it is not known. */
+  nodeArchitecture(name: string, signal: AbortSignal): Promise<string | undefined>;
+}
+
+const architectureLabel = 'kubernetes.io/arch';
+
+/** Makes the reader; it holds nothing that needs to be closed. */
+export function clusterObjects(options: { readonly client: KubeClient; readonly log: Log }): ClusterObjects {
+  const { client, log } = options;
+
+  /** What does not exist or may not be read is left out, as the kubelet leaves out a missing pull secret. */
+  async function read<T>(path: string, signal: AbortSignal): Promise<T | undefined> {
+    try {
+      return await client.get<T>(path, { signal });
+    } catch (error) {
+      if (!(error instanceof KubeError) || (error.code !== 'not-found' && error.code !== 'forbidden'))
+        throw error;
+      log.debug({ path, code: error.code }, 'object cannot be read');
+      return undefined;
+    }
+  }
+
+  return {
+    secret: (namespace, name, signal) => read<Secret>(namespacedPath(namespace, 'secrets', name), signal),
+    serviceAccountPullSecrets: async (namespace, name, signal) => {
+      const account = await read<ServiceAccount>(namespacedPath(namespace, 'serviceaccounts', name), signal);
+      return (account?.imagePullSecrets ?? []).flatMap((reference) => reference.name || []);
+    },
+    namespaceLabels: async (name, signal) => {
+      const namespace = await read<KubeObject>(clusterPath('namespaces', name), signal);
+      return namespace && (namespace.metadata?.labels ?? {});
+    },
+    nodeArchitecture: async (name, signal) => {
+      const node = await read<Node>(clusterPath('nodes', name), signal);
+      return node && architectureOf(node);
+    },
+  };
+}
+
+/** The node's own report comes before the label, which people can overwrite. */
+export function architectureOf(node: Node): string | undefined {
+  return node.status?.nodeInfo?.architecture ?? node.metadata?.labels?.[architectureLabel];
+}
+
+function clusterPath(resource: string, name: string): string {
+  return `/api/v1/${resource}/${encodeURIComponent(name)}`;
+}
+
+function namespacedPath(namespace: string, resource: string, name: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(name)}`;
+}
