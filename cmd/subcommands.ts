@@ -20,6 +20,10 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     summary: 'says which platforms images have',
     load: () => import('./inspect.ts'),
   },
+  explain: {
+    summary: 'says what would be decided for pods, and why',
+    load: () => import('./explain.ts'),
+  },
   config: {
     summary: 'checks or prints the configuration',
     load: () => import('./config.ts'),

@@ -1,0 +1,203 @@
+/**
+ * `archwright explain`: what the webhook would do to the objects in files, and why. The steps are the webhook's own; only
+ * where facts and surroundings come from differs: files and the cluster by name, registries or agents, without haste.
+ */
+import { setMaxListeners } from 'node:events';
+import { stringify } from 'yaml';
+import { FileError } from '../src/files/error.ts';
+import { concurrently } from '../src/fleet/concurrently.ts';
+import type { Inspector } from '../src/images/facts.ts';
+import { policyFor } from '../src/policy/effective.ts';
+import { systemClock } from '../src/telemetry/clock.ts';
+import { clusterObjects } from '../src/webhook/cluster-objects.ts';
+import { createFactsOfPod } from '../src/webhook/facts-of-pod.ts';
+import { bindCounters } from '../src/webhook/metrics.ts';
+import { createPullSecrets } from '../src/webhook/pull-secrets.ts';
+import { DocumentError, parseObjects, readText, type FoundObject } from './documents.ts';
+import { describe } from './explain/describe.ts';
+import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
+import { sortObjects, type Input } from './explain/input.ts';
+import { resultOf } from './explain/result.ts';
+import { createSurroundings } from './explain/surroundings.ts';
+import { openFleet } from './fleet.ts';
+import { openInspection } from './inspection.ts';
+import { openKubernetes, type Kubernetes } from './kubernetes.ts';
+import { openMemory } from './memory.ts';
+import { beginOneShot, outputOf, untilStopped, type OneShot } from './one-shot.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+
+export const subcommand: Subcommand = {
+  usage: '[FLAGS] -f FILE…',
+  description:
+    'Says what would be decided for the pods and workloads in files, and why: each rule by name, and for each image ' +
+    'its architectures, where they were learned and with which credential. Secrets, service accounts and namespaces ' +
+    'in the same files count; more comes from the cluster of your kubeconfig, where there is one. Images are asked ' +
+    'for at registries, or at agents with `--agents`. Exit code: 0 where everything would be admitted, 1 where ' +
+    'something would be denied or cannot be understood, 2 for wrong usage.',
+  settings: 'explain',
+  flags: {
+    filename: {
+      value: 'FILE',
+      short: 'f',
+      help: 'YAML or JSON with objects; `-` is standard input. May be given several times.',
+    },
+    namespace: {
+      value: 'NAME',
+      short: 'n',
+      help: 'Namespace of objects that name none. Default: that of the kubeconfig context.',
+    },
+    output: { value: 'table|json|yaml', short: 'o', help: 'How to write. Default: table.' },
+    patch: { help: 'Adds the JSON patch that the webhook would answer with.' },
+  },
+  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+};
+
+/** Objects looked at together; a chart has some dozens, and their images share registries. */
+const concurrentObjects = 8;
+/** Pull secrets are read first, in the time that `by-name.ts` gives them; then each image has its own limit. */
+const readingSecretsMs = 6000;
+/** How long agents are looked for. */
+const discoveryMs = 5000;
+const keepSecretsMs = 60_000;
+
+async function run(invocation: Invocation): Promise<number> {
+  const { io, flags, stop } = invocation;
+  const output = outputOf('explain', invocation, ['table', 'json', 'yaml']);
+  const found = await readObjects(invocation);
+  const shot = await beginOneShot(invocation);
+  const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
+  /** What was opened, closed in the reverse order. */
+  const opened: (() => unknown)[] = [];
+  try {
+    const kubernetes = await connect(invocation, shot, warn);
+    if (kubernetes) opened.push(() => kubernetes.client.close());
+    const input = sortObjects(
+      found,
+      flags.get('namespace')?.at(-1) ?? kubernetes?.access.namespace ?? 'default',
+    );
+    tellWhatIsLeftOut(input, warn);
+    if (input.subjects.length === 0 && input.unclear.length === 0) {
+      throw new UsageError('explain', 'there is no pod and no workload in what was given');
+    }
+    const explainer = await openExplainer(invocation, shot, { kubernetes, input, warn }, opened);
+    setMaxListeners(0, stop);
+    const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
+    io.out(write(explanations, output, flags.has('patch')));
+    const isAllRight = input.unclear.length === 0 && explanations.every(isAdmitted);
+    return isAllRight ? exitCodes.success : exitCodes.failure;
+  } finally {
+    for (const close of opened.reverse()) await close();
+  }
+}
+
+async function readObjects({ flags, positionals, io }: Invocation): Promise<readonly FoundObject[]> {
+  const files = flags.get('filename') ?? [];
+  const [stray] = positionals;
+  if (stray !== undefined) throw new UsageError('explain', `files are named by -f: -f ${stray}`);
+  if (files.length === 0)
+    throw new UsageError('explain', 'name at least one file by -f, or - for standard input');
+  const found: FoundObject[] = [];
+  for (const file of files) {
+    try {
+      found.push(...parseObjects(await readText(file, io.stdin)));
+    } catch (error) {
+      if (error instanceof FileError || error instanceof DocumentError) {
+        throw new UsageError('explain', error.message);
+      }
+      throw error;
+    }
+  }
+  return found;
+}
+
+/** A cluster that was named has to be there; the person's usual one only helps. */
+async function connect(
+  invocation: Invocation,
+  { configuration }: OneShot,
+  warn: (message: string) => void,
+): Promise<Kubernetes | undefined> {
+  try {
+    return await openKubernetes(configuration, invocation, 'own kubeconfig');
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    if (configuration.kubeconfig !== undefined || configuration.kubeContext !== undefined) {
+      throw new UsageError('explain', message);
+    }
+    warn(`the cluster of the kubeconfig is left out: ${message}`);
+    return undefined;
+  }
+}
+
+function tellWhatIsLeftOut({ skipped, unclear }: Input, warn: (message: string) => void): void {
+  for (const { kind, name, place } of skipped) warn(`${place}: ${kind} ${name} is skipped, it has no pods`);
+  for (const place of unclear) warn(`${place}: this is no Kubernetes object, it has no kind`);
+}
+
+interface World {
+  readonly kubernetes: Kubernetes | undefined;
+  readonly input: Input;
+  readonly warn: (message: string) => void;
+}
+
+async function openExplainer(
+  invocation: Invocation,
+  shot: OneShot,
+  { kubernetes, input, warn }: World,
+  opened: (() => unknown)[],
+): Promise<ReturnType<typeof createExplainer>> {
+  const { configuration, log, metrics } = shot;
+  const inspector = await openInspector(invocation, shot, kubernetes, opened);
+  const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
+  opened.push(() => memory.close());
+  const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log });
+  const surroundings = createSurroundings({ input, cluster, warn });
+  const clock = systemClock;
+  const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
+  return createExplainer({
+    factsOfPod: createFactsOfPod({ memory, pullSecrets, counters: bindCounters(metrics), clock, log }),
+    policy: policyFor(configuration),
+    surroundings,
+    budgetMs: configuration.inspectTimeout + readingSecretsMs,
+    stop: invocation.stop,
+  });
+}
+
+async function openInspector(
+  { io, stop }: Invocation,
+  { configuration, dockerConfigs, log, metrics }: OneShot,
+  kubernetes: Kubernetes | undefined,
+  opened: (() => unknown)[],
+): Promise<Inspector> {
+  const agents = await openFleet({
+    subcommand: 'explain',
+    agents: configuration.agents,
+    agentTlsDir: configuration.agentTlsDir,
+    client: kubernetes?.client,
+    log,
+    metrics,
+  });
+  if (agents) {
+    opened.push(() => agents.close());
+    await agents.ready(AbortSignal.any([stop, AbortSignal.timeout(discoveryMs)])).catch(() => undefined);
+    return agents.fleet;
+  }
+  const inspection = await openInspection({
+    configuration: () => configuration,
+    dockerConfigs,
+    env: io.env,
+    log,
+  });
+  opened.push(() => inspection.close());
+  return inspection.inspector;
+}
+
+function write(
+  explanations: readonly Explanation[],
+  output: 'table' | 'json' | 'yaml',
+  withPatch: boolean,
+): string {
+  if (output === 'table') return explanations.map((each) => describe(each, withPatch)).join('\n');
+  const document = { results: explanations.map((each) => resultOf(each, withPatch)) };
+  if (output === 'json') return `${JSON.stringify(document, undefined, 2)}\n`;
+  return stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
+}

@@ -1,0 +1,93 @@
+/** Explaining one object: the webhook's own steps, with time to wait for each image. */
+import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
+import { decide } from '../../src/placement/decide.ts';
+import { imagesOf } from '../../src/placement/images-of-pod.ts';
+import { patchPod } from '../../src/placement/patch.ts';
+import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
+import { skipReasonOf } from '../../src/placement/skip.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import type { FactsByImage, FactsOfPod } from '../../src/webhook/facts-of-pod.ts';
+import { placingOf, type Placing } from '../../src/webhook/placing.ts';
+import { templatePullSecrets } from '../../src/webhook/workloads.ts';
+import type { Subject } from './input.ts';
+import type { Surroundings } from './surroundings.ts';
+
+export interface Explanation {
+  readonly subject: Subject;
+  /** What was decided, or why the object cannot be understood. */
+  readonly outcome:
+    | {
+        readonly decision: PlacementDecision;
+        readonly patch: readonly Operation[];
+        /** The decision's, and those of a pod that runs already. */
+        readonly warnings: readonly string[];
+      }
+    | { readonly error: string };
+}
+
+export interface ExplainerOptions {
+  readonly factsOfPod: FactsOfPod;
+  readonly policy: Policy;
+  readonly surroundings: Surroundings;
+  /** How long may be waited for the images of one object, milliseconds. */
+  readonly budgetMs: number;
+  readonly stop: AbortSignal;
+}
+
+/** Makes a function that explains an object; it rejects only when `stop` aborts. */
+export function createExplainer(options: ExplainerOptions): (subject: Subject) => Promise<Explanation> {
+  const { factsOfPod, policy, surroundings, budgetMs, stop } = options;
+
+  async function decided(subject: Subject): Promise<Explanation['outcome']> {
+    const placing = placingOf(subject.request, subject.kind);
+    const { pod, template, basePath } = placing;
+    const { namespace } = subject;
+    const namespaceLabels = await surroundings.namespaceLabels(namespace, stop);
+    const input = { pod, namespace, namespaceLabels, policy, ...(template !== undefined && { template }) };
+    const uses = imagesOf(pod.spec);
+    const isSkipped = skipReasonOf(input, uses) !== undefined;
+    const facts: FactsByImage = isSkipped
+      ? new Map()
+      : await factsOfPod({ uses, namespace, pullSecrets: pullSecretsOf(placing), budgetMs });
+    const decision = decide({ ...input, facts: (image) => facts.get(image) });
+    const patch = patchPod(pod, decision, { basePath });
+    const warnings = [...decision.warnings, ...(await warningsOfRunning(placing, namespace))];
+    return { decision, patch, warnings };
+  }
+
+  /** A pod with a node cannot be placed any more, but its images may be wrong for that node. */
+  async function warningsOfRunning(placing: Placing, namespace: string): Promise<readonly string[]> {
+    const { kind, pod } = placing;
+    if (kind !== 'Pod' || !pod.spec.nodeName) return [];
+    const nodeArchitecture = await surroundings.nodeArchitecture(pod.spec.nodeName, stop);
+    if (nodeArchitecture === undefined) return [];
+    const uses = newImagesOf(pod, undefined);
+    const facts = await factsOfPod({ uses, namespace, pullSecrets: pullSecretsOf(placing), budgetMs });
+    return runningPodWarnings({
+      pod,
+      oldPod: undefined,
+      nodeArchitecture,
+      facts: (image) => facts.get(image),
+    });
+  }
+
+  return async (subject) => {
+    try {
+      return { subject, outcome: await decided(subject) };
+    } catch (error) {
+      stop.throwIfAborted();
+      // Placement reads the fields it needs; what has another shape there ends in an error of any type.
+      return { subject, outcome: { error: error instanceof Error ? error.message : String(error) } };
+    }
+  };
+}
+
+/** A pod in a file has not been through admission: its service account's pull secrets are still to come. */
+function pullSecretsOf({ pod }: Placing): Placing['pullSecrets'] {
+  return templatePullSecrets(pod);
+}
+
+/** Whether the API server would take the object as far as archwright is concerned. */
+export function isAdmitted({ outcome }: Explanation): boolean {
+  return 'decision' in outcome && outcome.decision.outcome !== 'denied';
+}

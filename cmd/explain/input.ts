@@ -1,0 +1,109 @@
+/**
+ * What stands in the files: pods and workloads to be explained, and the Secrets, service accounts and namespaces around
+ * them, which count as if the cluster had them.
+ */
+import { pullSecretNames } from '../../src/credentials/pull-secrets.ts';
+import type { AdmissionRequest, Secret, ServiceAccount } from '../../src/kube/objects.ts';
+import type { AdmissionKind } from '../../src/webhook/metrics.ts';
+import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
+import { kindOf } from '../../src/webhook/workloads.ts';
+import type { FoundObject } from '../documents.ts';
+import { isSecret, storedSecret } from '../secret-object.ts';
+
+/** A pod or workload to be explained. */
+export interface Subject {
+  readonly kind: Exclude<AdmissionKind, 'other'>;
+  readonly namespace: string;
+  readonly name: string;
+  /** `file:line` */
+  readonly place: string;
+  /** The request that the API server would send when the object is created. */
+  readonly request: AdmissionRequest;
+}
+
+/** An object that is not explained. */
+export interface Skipped {
+  readonly kind: string;
+  readonly name: string;
+  readonly place: string;
+}
+
+export interface Input {
+  readonly subjects: readonly Subject[];
+  /** By `namespace/name`. */
+  readonly secrets: ReadonlyMap<string, Secret>;
+  /** Names of pull secrets by `namespace/name` of the service account. */
+  readonly serviceAccounts: ReadonlyMap<string, readonly string[]>;
+  /** Labels by name. */
+  readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  readonly skipped: readonly Skipped[];
+  /** Places of documents that are no Kubernetes objects. */
+  readonly unclear: readonly string[];
+}
+
+/**
+ * Sorts objects.
+ * @param namespace of objects that name none
+ */
+export function sortObjects(found: readonly FoundObject[], namespace: string): Input {
+  const subjects: Subject[] = [];
+  const secrets = new Map<string, Secret>();
+  const serviceAccounts = new Map<string, readonly string[]>();
+  const namespaces = new Map<string, Readonly<Record<string, string>>>();
+  const skipped: Skipped[] = [];
+  const unclear: string[] = [];
+
+  for (const { value, file, line } of found) {
+    const place = `${file}:${line}`;
+    if (!isObject(value) || typeof value['kind'] !== 'string' || value['kind'] === '') {
+      unclear.push(place);
+      continue;
+    }
+    const kind = value['kind'];
+    const name = metadataText(value, 'name') ?? metadataText(value, 'generateName') ?? '';
+    const home = metadataText(value, 'namespace') ?? namespace;
+    const key = `${home}/${name}`;
+    const request = creationOf(value, kind, home);
+    const admission = kindOf(request);
+    if (admission !== 'other') subjects.push({ kind: admission, namespace: home, name, place, request });
+    else if (isSecret(value))
+      secrets.set(key, { ...storedSecret(value), metadata: { name, namespace: home } });
+    else if (kind === 'ServiceAccount') serviceAccounts.set(key, pullSecretsOf(value));
+    else if (kind === 'Namespace') namespaces.set(name, labelsOf(value));
+    else skipped.push({ kind, name, place });
+  }
+  return { subjects, secrets, serviceAccounts, namespaces, skipped, unclear };
+}
+
+function creationOf(object: JsonObject, kind: string, namespace: string): AdmissionRequest {
+  const apiVersion = typeof object['apiVersion'] === 'string' ? object['apiVersion'] : '';
+  const slash = apiVersion.indexOf('/');
+  const [group, version] = [apiVersion.slice(0, Math.max(slash, 0)), apiVersion.slice(slash + 1)];
+  return {
+    uid: '',
+    kind: { group, version, kind },
+    resource: { group, version, resource: '' },
+    namespace,
+    operation: 'CREATE',
+    object,
+  };
+}
+
+function metadataText({ metadata }: JsonObject, field: string): string | undefined {
+  const value = isObject(metadata) ? metadata[field] : undefined;
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function labelsOf({ metadata }: JsonObject): Readonly<Record<string, string>> {
+  const labels = isObject(metadata) ? metadata['labels'] : undefined;
+  if (!isObject(labels)) return {};
+  return Object.fromEntries(
+    Object.entries(labels).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
+  );
+}
+
+function pullSecretsOf({ imagePullSecrets }: JsonObject): readonly string[] {
+  const references: readonly unknown[] = Array.isArray(imagePullSecrets) ? imagePullSecrets : [];
+  const account: ServiceAccount = { imagePullSecrets: references.filter(isObject) };
+  return pullSecretNames({}, account);
+}

@@ -1,0 +1,57 @@
+/** The form of an explanation for programs: `--output json` and `yaml`. */
+import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
+import { describeRule } from '../../src/placement/rules.ts';
+import { isAdmitted, type Explanation } from './explainer.ts';
+
+/**
+ * An explanation as plain data; documented in `docs/explain.md`.
+ * @param withPatch whether the JSON patch belongs to it
+ */
+export function resultOf(explanation: Explanation, withPatch: boolean): Readonly<Record<string, unknown>> {
+  const { subject, outcome } = explanation;
+  const { kind, namespace, name, place } = subject;
+  const head = { kind, namespace, name, place, admitted: isAdmitted(explanation) };
+  if ('error' in outcome) return { ...head, error: outcome.error };
+  const { decision, patch, warnings } = outcome;
+  return {
+    ...head,
+    ...decisionResult(decision),
+    images: decision.images.map(imageResult),
+    rules: decision.reasons.map(({ rule, message }) => ({
+      rule,
+      message,
+      meaning: describeRule(rule) ?? '',
+    })),
+    warnings,
+    ...(withPatch && { patch }),
+  };
+}
+
+function decisionResult(decision: PlacementDecision): Readonly<Record<string, unknown>> {
+  const { outcome, message, os, required, preferred, preferenceMode, tolerations, gate } = decision;
+  const { nodeLabels, nodeLabelsByArchitecture } = decision;
+  return {
+    outcome,
+    ...(message !== undefined && { message }),
+    os,
+    ...(required !== undefined && { required }),
+    ...(preferred.length > 0 && { preferred, preferenceMode }),
+    ...(Object.keys(nodeLabels).length > 0 && { nodeLabels }),
+    ...(Object.keys(nodeLabelsByArchitecture).length > 0 && { nodeLabelsByArchitecture }),
+    tolerations,
+    gate,
+  };
+}
+
+/** The facts are those of the agent's API and of `inspect`, without the image's name a second time. */
+function imageResult({ image, usedBy, architectures, unknown, facts }: ImageVerdict): object {
+  if (facts === undefined) return { image, usedBy, ...(unknown !== undefined && { unknown }) };
+  const { image: _asked, ...learned } = facts;
+  return {
+    image,
+    usedBy,
+    ...(architectures !== undefined && { architectures }),
+    ...(unknown !== undefined && { unknown }),
+    ...learned,
+  };
+}
