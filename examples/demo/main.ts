@@ -53,7 +53,8 @@ async function show(workspace: Workspace): Promise<Shown> {
   const apiServer = createApiServer({ url: servers.webhook.url, ca: servers.webhookCa });
   workspace.onClose(() => apiServer.close());
   const rounds = { examples, apiServer, agents, registries, servers };
-  await secondRound(rounds, await firstRound(rounds));
+  const sent = firstRound(rounds).then((answers) => secondRound(rounds, answers));
+  await Promise.race([sent, servers.failed]);
   print('\nAll as expected.');
   return { examples, setup };
 }

@@ -26,6 +26,8 @@ export interface Server {
 export interface Servers {
   readonly agents: ReadonlyMap<NodeName, Server>;
   readonly webhook: Server;
+  /** Rejects when one of them ends before it was told to. */
+  readonly failed: Promise<never>;
   /** File with the authority that signed the webhook's certificate. */
   readonly webhookCaFile: string;
   /** The same as text. */
@@ -58,7 +60,10 @@ export async function startServers(options: ServersOptions): Promise<Servers> {
   const agents = new Map(started);
   const webhook = await startWebhook(options, webhookCa, agents, agentTlsDir);
   const webhookCaFile = await workspace.write('webhook-ca.crt', webhookCa.cert);
-  return { agents, webhook, agentTlsDir, webhookCaFile, webhookCa: webhookCa.cert };
+  const failed = Promise.race([webhook, ...agents.values()].map(({ process }) => process.failed));
+  // Whoever waits for it hears of it; nobody has to.
+  failed.catch(() => undefined);
+  return { agents, webhook, failed, agentTlsDir, webhookCaFile, webhookCa: webhookCa.cert };
 }
 
 async function startAgent(

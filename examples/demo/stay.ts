@@ -39,8 +39,7 @@ export async function stay(
     if (stop.aborted) resolve();
     else stop.addEventListener('abort', () => resolve(), { once: true });
   });
-  const processes = [servers.webhook, ...servers.agents.values()].map(({ process }) => process.failed);
-  await Promise.race([stopped, ...processes]);
+  await Promise.race([stopped, servers.failed]);
 }
 
 /** For a shell. */

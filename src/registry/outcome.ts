@@ -123,7 +123,9 @@ export function registryError(error: unknown, about: Circumstances, now: number)
 
 function transportFailed(error: TransportError, { host, repository }: Circumstances): RegistryError {
   const where = error.where === '' ? host : error.where;
-  const message = `${where}: ${error.message} (for ${repository})`;
+  // The proxy or the storage that failed says nothing of the registry it was asked for.
+  const wanted = where === host ? repository : `${host}/${repository}`;
+  const message = `${where}: ${error.message} (for ${wanted})`;
   return new RegistryError(transportCode(error), where, message, { cause: error });
 }
 

@@ -1,0 +1,97 @@
+/** The demo as a child process of a test. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Test } from 'tap';
+import { logins } from '../../../examples/demo/registries.ts';
+
+const main = fileURLToPath(new URL('../../../examples/demo/main.ts', import.meta.url));
+const pods = fileURLToPath(new URL('../../../examples/pods/', import.meta.url));
+
+/** Files of the examples. */
+export const examples = readdirSync(pods).filter((name) => name.endsWith('.yaml'));
+
+/** Nothing of it may be written anywhere that is not meant for it. */
+const secrets = [
+  ...Object.values(logins).flatMap(({ username, password }) => [
+    password,
+    Buffer.from(password).toString('base64'),
+    Buffer.from(`${username}:${password}`).toString('base64'),
+  ]),
+  // The test registry's tokens and the kubeconfig's.
+  'token-issuer',
+  'of-the-test',
+];
+
+export interface Demo {
+  readonly child: ChildProcess;
+  /** Where it makes its temporary directory. */
+  readonly tmp: string;
+  readonly text: () => string;
+  /** Waits for output; fails when the demo ends without it. */
+  until(pattern: RegExp): Promise<RegExpExecArray>;
+  readonly ended: Promise<{ code: number | null; out: string; err: string }>;
+}
+
+/** Starts it; its temporary files go to a directory of the test. */
+export function start(t: Test, args: string[] = [], more: Record<string, string> = {}): Demo {
+  const tmp = t.testdir({});
+  // Without what tap adds to each process it starts.
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { ...env, ...more, TMPDIR: tmp },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.teardown(() => child.kill('SIGTERM'));
+  let out = '';
+  let err = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+  });
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, out, err }));
+  async function until(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = pattern.exec(out);
+      if (found) return found;
+      const more = once(child.stdout ?? child, 'data').then(() => true);
+      if (!(await Promise.race([more, ended.then(() => false)]))) {
+        throw new Error(`the demo ended without ${pattern}: ${err}`);
+      }
+    }
+  }
+  return { child, tmp, text: () => out, until, ended };
+}
+
+/** Ids of the processes that it says it started. */
+export function pidsIn(text: string): number[] {
+  return [...text.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid));
+}
+
+function runs(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Three children were there, and neither they nor a file are left. */
+export function leavesNothing(t: Test, demo: Demo): void {
+  const pids = pidsIn(demo.text());
+  t.equal(pids.length, 3, 'two agents and a webhook were started');
+  t.same(pids.filter(runs), [], 'no child is left');
+  t.same(readdirSync(demo.tmp), [], 'no file is left');
+}
+
+export function tellsNoSecret(t: Test, text: string): void {
+  t.same(
+    secrets.filter((secret) => text.includes(secret)),
+    [],
+    'no secret in the output',
+  );
+}
