@@ -101,7 +101,6 @@ export function createApi(options: ApiOptions): (request: IncomingMessage, respo
     ctx.res.once('close', () => {
       streams -= 1;
       clearTimeout(timer);
-      stream.destroy();
     });
     ctx.type = 'application/x-ndjson';
     ctx.body = stream;

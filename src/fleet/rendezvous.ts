@@ -29,7 +29,7 @@ function hash(text: string): number {
   for (let index = 0; index < text.length; index += 1) {
     state = Math.imul(state ^ text.charCodeAt(index), 0x01000193);
   }
-  return mix(state);
+  return state;
 }
 
 /** The finalizer of MurmurHash3: every bit of the input changes half of the bits of the result. */

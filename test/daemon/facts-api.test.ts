@@ -158,7 +158,7 @@ t.test('a fault of ours is an answer too', async (t) => {
 t.test('a client that goes away is not waited for, and the answer it caused is kept', async (t) => {
   let release: (() => void) | undefined;
   let inspected = 0;
-  const { agent, pki, post, metric } = await startTestAgent(t, {
+  const { agent, pki, post, metric, lines } = await startTestAgent(t, {
     inspector: {
       inspect: ({ image }) =>
         new Promise((resolve) => {
@@ -189,6 +189,7 @@ t.test('a client that goes away is not waited for, and the answer it caused is k
   release?.();
   t.match((await post(ask('r.example/a:1'))).json, { results: [{ digest: /^sha256:/ }] });
   t.equal(inspected, 1);
+  t.notMatch(lines(), /failed unexpectedly/);
 });
 
 t.test('what is known, one line for each image', async (t) => {

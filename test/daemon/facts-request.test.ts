@@ -79,8 +79,8 @@ t.test('what is no JSON', (t) => {
     );
   }
   t.throws(
-    () => parseFactsRequest(Buffer.from([0x22, 0xff, 0xfe, 0x22])),
-    { code: 'bad-request' },
+    () => parseFactsRequest(Buffer.from('{"\xff":1}', 'latin1')),
+    { message: 'the body is no JSON' },
     'not UTF-8',
   );
   const deep = Buffer.from('['.repeat(1_000_000) + ']'.repeat(1_000_000));

@@ -1,3 +1,4 @@
+import { Agent } from 'node:https';
 import { connect as connectPlain, createServer, type Socket } from 'node:net';
 import { connect } from 'node:tls';
 import { request } from 'node:http';
@@ -46,6 +47,13 @@ t.test('other roles of the same authority get nothing, and the connection is clo
       t.match(answer.json, { error: { code: 'forbidden', message: /of no role/ } });
     }
   }
+  const agent = new Agent({ keepAlive: true });
+  t.teardown(() => agent.destroy());
+  const kept = await send('GET', '/v1/info', {
+    agent,
+    tlsDir: await pki.dir({ cn: 'kubelet', client: true }),
+  });
+  t.equal(kept.headers.connection, 'close', 'although the client wants to keep it');
   t.match(lines(), /a client was refused/);
   t.equal(
     await metric('archwright_agent_requests_total{method="GET",path="/v1/facts",outcome="refused"}'),

@@ -226,6 +226,15 @@ t.test('no connection', async (t) => {
   });
 });
 
+t.test('the limit for connecting is none for answering', async (t) => {
+  const pki = await createPki(t);
+  const agent = await startScripted(t, pki, {
+    facts: (_, response) => void setTimeout(() => response.end('{}'), 1200),
+  });
+  const connection = await connect(t, pki, { dialTimeoutMs: 1000 });
+  t.strictSame(await connection.json(agent.url, '/v1/facts', call), {});
+});
+
 t.test('a connection that was closed while idle costs nothing', async (t) => {
   const pki = await createPki(t);
   const agent = await startScripted(t, pki, {
@@ -271,8 +280,11 @@ t.test('a new certificate is used for new connections, and an answer under way a
   while (names.at(-1) !== 'archwright-controller') {
     await connection.json(agent.url, '/v1/facts', call);
   }
+  t.equal(await agent.open(), 2);
   release?.();
   t.strictSame(await late, { late: true });
+  while ((await agent.open()) > 1) await new Promise((resolve) => setImmediate(resolve));
+  t.pass('the connection with the old certificate was closed after its answer');
 });
 
 t.test('lines', async (t) => {

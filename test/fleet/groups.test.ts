@@ -87,6 +87,28 @@ t.test('fingerprints are asked for again when they are old, and kept when there 
   t.strictSame(names(), ['b', 'a']);
 });
 
+t.test('the more agents there are, the longer fingerprints are taken as true', async (t) => {
+  const { groups, agents, clock, names, list } = await setup(t, [{ fingerprint: 'a' }]);
+  const [agent] = agents;
+  if (!agent) throw new Error('no agent');
+  // Nobody listens on these ports.
+  const others = Array.from({ length: 19 }, (_, index) => ({
+    ...agent,
+    url: `https://127.0.0.1:${index + 1}`,
+  }));
+  await groups.ready(never);
+  list(agent, ...others);
+  clock.advance(1000);
+  await groups.ready(never);
+  agent.script.fingerprint = 'b';
+  clock.advance(1999);
+  await groups.ready(never);
+  t.equal(names()[0], 'a');
+  clock.advance(1);
+  await groups.ready(never);
+  t.equal(names()[0], 'b');
+});
+
 t.test('new agents are asked when they come, those that go are forgotten', async (t) => {
   const { groups, agents, names, list } = await setup(t, [{ fingerprint: 'a' }, { fingerprint: 'b' }]);
   list(agents[0]);
@@ -114,4 +136,5 @@ t.test('ready ends with its signal', async (t) => {
   const ready = groups.ready(stop.signal);
   stop.abort();
   await ready;
+  groups.close();
 });

@@ -95,6 +95,15 @@ t.test('an agent without end is cut', async (t) => {
   t.match(logged(), /know more than is taken|could not tell all/);
 });
 
+t.test('the limit is for all agents together', async (t) => {
+  const many = (agent: string) =>
+    lines(...Array.from({ length: 60 }, (_, index) => factsOf(`r.example/${agent}:${index}`)));
+  const { found, logged } = await read(t, [many('a'), many('b'), many('c')], { maxBytes: 30_000 });
+  const bytes = found.reduce((sum, facts) => sum + JSON.stringify(facts).length + 1, 0);
+  t.ok(bytes > 10_000 && bytes <= 30_000, `${bytes}`);
+  t.match(logged(), /know more than is taken/);
+});
+
 t.test('ends without an error when its signal aborts', async (t) => {
   const stop = new AbortController();
   const { found, logged } = await read(

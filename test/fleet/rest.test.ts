@@ -45,7 +45,8 @@ t.test('an answer ends it all', (t) => {
 });
 
 t.test('slow three times in a row is a failure', (t) => {
-  const rest = createRest(manualClock());
+  const clock = manualClock();
+  const rest = createRest(clock);
   rest.slow(url);
   rest.slow(url);
   t.equal(rest.remainingMs(url), 0);
@@ -55,6 +56,9 @@ t.test('slow three times in a row is a failure', (t) => {
   t.equal(rest.remainingMs(url), 0);
   rest.slow(url);
   t.equal(rest.remainingMs(url), 1000);
+  clock.advance(1000);
+  rest.slow(url);
+  t.equal(rest.remainingMs(url), 0, 'after its rest it starts anew');
   t.end();
 });
 

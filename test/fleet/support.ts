@@ -112,8 +112,8 @@ export interface ScriptedAgent {
   readonly asked: Asked[];
   /** Connections that were opened. */
   readonly connections: () => number;
-  /** Closes the idle connections of its clients. */
-  closeIdle(): void;
+  /** Connections that are open now. */
+  open(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -170,7 +170,10 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
     script,
     asked,
     connections: () => connections,
-    closeIdle: () => server.closeIdleConnections(),
+    open: () =>
+      new Promise((resolve, reject) => {
+        server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+      }),
     stop,
   };
 }
