@@ -60,7 +60,7 @@ async function printSummary({ examples, registries, servers }: Rounds): Promise<
   );
   const passedOn = await readMetric(servers.webhook, 'archwright_fleet_passed_on_total');
   print(
-    `  Questions passed on to a node with other credentials, because the first one had no access: ${passedOn}.`,
+    `  Questions passed on to the other node, after the first was refused or could not reach the registry: ${passedOn}.`,
   );
 }
 
