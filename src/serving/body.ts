@@ -47,36 +47,42 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    // Listeners stay where they are when it is over: taking them off costs more than the rest of a small body.
+    let settled = false;
 
     const timer = setTimeout(() => {
       refuse(new BodyError('timeout', `the body was not complete after ${limits.timeoutMs} ms`));
     }, limits.timeoutMs);
 
-    function settle(): void {
+    function settle(): boolean {
+      if (settled) return false;
+      settled = true;
       clearTimeout(timer);
-      request.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
+      return true;
     }
     function refuse(error: BodyError): void {
-      settle();
+      if (!settle()) return;
+      chunks.length = 0;
       discard(request);
       reject(error);
     }
-    function onData(chunk: Buffer): void {
+    function gone(): void {
+      if (settle()) reject(new BodyError('aborted', `the client went away after ${size} bytes of the body`));
+    }
+
+    request.on('data', (chunk: Buffer) => {
+      if (settled) return;
       size += chunk.length;
       if (size > limits.maxBytes) refuse(tooLarge(limits.maxBytes));
       else chunks.push(chunk);
-    }
-    function onEnd(): void {
-      settle();
+    });
+    request.on('end', () => {
+      if (!settle()) return;
       const [only] = chunks;
       resolve(chunks.length === 1 && only ? only : Buffer.concat(chunks, size));
-    }
-    function onGone(): void {
-      settle();
-      reject(new BodyError('aborted', `the client went away after ${size} bytes of the body`));
-    }
-
-    request.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+    });
+    request.on('error', gone);
+    request.on('close', gone);
   });
 }
 
