@@ -111,6 +111,7 @@ export function createGroups(options: GroupsOptions): Groups {
     },
     ready: (signal) =>
       new Promise((resolve) => {
+        if (signal.aborted) return resolve();
         signal.addEventListener('abort', () => resolve(), { once: true });
         void round().then(resolve);
       }),

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap';
+import { staticDiscovery } from '../../src/fleet/discovery-static.ts';
 import type { AgentAddress } from '../../src/fleet/fleet.ts';
 import { createGroups, unknownGroup } from '../../src/fleet/groups.ts';
 import {
@@ -130,11 +131,23 @@ t.test('agents that gave no answer are asked again before long', async (t) => {
 });
 
 t.test('ready ends with its signal', async (t) => {
-  const { groups } = await setup(t, [{ info: () => undefined }]);
+  const groups = createGroups({
+    discovery: staticDiscovery(['https://127.0.0.1:1']),
+    // An agent that is being waited for.
+    connection: {
+      json: () => new Promise(() => {}),
+      lines: () => {
+        throw new Error('nobody reads lines');
+      },
+      close: () => Promise.resolve(),
+    },
+    clock: manualClock(),
+    log: silentLog,
+  });
+  t.teardown(() => groups.close());
   await groups.ready(AbortSignal.abort());
   const stop = new AbortController();
   const ready = groups.ready(stop.signal);
   stop.abort();
   await ready;
-  groups.close();
 });

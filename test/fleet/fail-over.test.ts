@@ -1,0 +1,170 @@
+import { setImmediate } from 'node:timers/promises';
+import t from 'tap';
+import { factsOf, questionOf, until } from './support.ts';
+import { askedOf, cut, denied, image, never, setup, silent, type Answer } from './fleet-setup.ts';
+
+t.test(
+  'an agent that gives no answer is followed by the next of its group, and left alone for a while',
+  async (t) => {
+    const bad: [string, Answer, boolean][] = [
+      ['connection lost', cut, true],
+      ['overloaded', (_, response) => void response.writeHead(503).end(), true],
+      ['role refused', (_, response) => void response.writeHead(403).end(), true],
+      ['no JSON', (_, response) => void response.end('<html>'), false],
+      ['huge', (_, response) => void response.end('x'.repeat(300_000)), false],
+      ['another image', () => ({ results: [factsOf('registry.example/team/other:1')] }), false],
+      ['no results', () => ({}), false],
+      ['results of another kind', () => ({ results: {} }), false],
+      ['too few results', () => ({ results: [] }), false],
+      ['too many results', () => ({ results: [factsOf(image), factsOf(image)] }), false],
+      [
+        'wrong facts',
+        () => ({ results: [{ image, platforms: [{ os: 'linux', architecture: '../x' }] }] }),
+        false,
+      ],
+      ['null', () => null, false],
+    ];
+    for (const [name, facts, rests] of bad) {
+      await t.test(name, async (t) => {
+        const { fleet, agents, lines, metric } = await setup(t, [{ facts }, {}, {}]);
+        t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+        t.strictSame(askedOf(agents), [1, 1, 0]);
+        t.match(lines(), /an agent gave no answer/);
+        await fleet.inspect(questionOf(image), { signal: never });
+        t.strictSame(askedOf(agents), rests ? [1, 2, 0] : [2, 2, 0]);
+        t.equal(await metric('archwright_fleet_agents{state="resting"}'), rests ? 1 : 0);
+      });
+    }
+    await t.test('stopped', async (t) => {
+      const { fleet, agents } = await setup(t, [{}, {}, {}]);
+      await agents[0]?.stop();
+      t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+      t.strictSame(askedOf(agents), [0, 1, 0]);
+    });
+  },
+);
+
+t.test('the number of agents that one question is sent to is bounded', async (t) => {
+  await t.test('in a group', async (t) => {
+    const { fleet, agents } = await setup(
+      t,
+      Array.from({ length: 6 }, () => ({ facts: cut })),
+    );
+    const facts = await fleet.inspect(questionOf(image), { signal: never });
+    t.match(facts, {
+      image,
+      error: { code: 'unavailable', message: /^no agent answered: 127\.0\.0\.1:\d+: / },
+    });
+    t.strictSame(askedOf(agents), [1, 1, 1, 0, 0, 0]);
+  });
+  await t.test('in all groups', async (t) => {
+    const { fleet, agents } = await setup(
+      t,
+      Array.from({ length: 12 }, (_, index) => ({
+        facts: denied('forbidden'),
+        fingerprint: `group ${index}`,
+      })),
+    );
+    t.match(await fleet.inspect(questionOf(image), { signal: never }), { error: { code: 'forbidden' } });
+    t.equal(
+      askedOf(agents).reduce((sum, count) => sum + count, 0),
+      8,
+    );
+  });
+});
+
+t.test('agents that all rest are not asked, and the answer says when to come back', async (t) => {
+  const { fleet, agents } = await setup(t, [{ facts: cut }, { facts: cut }]);
+  await fleet.inspect(questionOf(image), { signal: never });
+  t.strictSame(askedOf(agents), [1, 1]);
+  const facts = await fleet.inspect(questionOf(image), { signal: never });
+  t.strictSame(askedOf(agents), [1, 1]);
+  t.match(facts, { error: { code: 'unavailable', message: /left alone for a while after failures/ } });
+  const retryAfterMs = facts.error?.retryAfterMs ?? 0;
+  t.ok(retryAfterMs > 0 && retryAfterMs <= 1000, `${retryAfterMs}`);
+});
+
+t.test('a long list of failures is cut', async (t) => {
+  const { fleet } = await setup(
+    t,
+    Array.from({ length: 12 }, (_, index) => ({ facts: cut, fingerprint: `group ${index}` })),
+  );
+  t.match(await fleet.inspect(questionOf(image), { signal: never }), {
+    error: { code: 'unavailable', message: /; and 3 more$/ },
+  });
+});
+
+t.test('beside a slow agent the next one is asked', async (t) => {
+  let gone = 0;
+  const slow: Answer = (_, response) => {
+    response.once('close', () => {
+      gone += 1;
+    });
+  };
+  const { fleet, agents, metric } = await setup(t, [{ facts: slow }, {}, {}], { hedgeMs: 20 });
+  t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+  t.strictSame(askedOf(agents), [1, 1, 0]);
+  t.equal(await metric('archwright_fleet_hedges_total'), 1);
+  await fleet.inspect(questionOf(image), { signal: never });
+  await fleet.inspect(questionOf(image), { signal: never });
+  t.strictSame(askedOf(agents), [3, 3, 0]);
+  await until(() => gone === 3);
+  await fleet.inspect(questionOf(image), { signal: never });
+  t.strictSame(askedOf(agents), [3, 4, 0], 'three times in a row: it rests');
+  t.equal(await metric('archwright_fleet_attempts_total{outcome="abandoned"}'), 3);
+});
+
+t.test('time', async (t) => {
+  await t.test('ends with an answer that says who was asked', async (t) => {
+    const { fleet } = await setup(t, [{ facts: cut }, { facts: silent }], { questionTimeoutMs: 100 });
+    t.match(await fleet.inspect(questionOf(image), { signal: never }), {
+      image,
+      error: {
+        code: 'timeout',
+        message: /^no agent answered in time: .*lost within the answer; 127\.0\.0\.1:\d+: no answer yet$/,
+      },
+    });
+  });
+  await t.test('an agent that lets it run out three times in a row is left alone', async (t) => {
+    const { fleet, agents, metric } = await setup(t, [{ facts: silent }], { questionTimeoutMs: 50 });
+    for (let count = 0; count < 3; count += 1) await fleet.inspect(questionOf(image), { signal: never });
+    await until(() => agents[0]?.asked.length === 3);
+    while ((await metric('archwright_fleet_agents{state="resting"}')) === 0) await setImmediate();
+    await fleet.inspect(questionOf(image), { signal: never });
+    t.strictSame(askedOf(agents), [3]);
+    t.equal(await metric('archwright_fleet_attempts_total{outcome="timeout"}'), 3);
+  });
+  await t.test('ends with the asker', async (t) => {
+    const stop = new AbortController();
+    const facts: Answer = () => stop.abort();
+    const { fleet, agents, metric } = await setup(t, [{ facts }, {}]);
+    t.match(await fleet.inspect(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
+    t.strictSame(askedOf(agents), [1, 0]);
+    t.equal(await metric('archwright_fleet_agents{state="resting"}'), 0, 'no fault of the agent');
+    t.match(await fleet.inspect(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
+    t.strictSame(askedOf(agents), [1, 0]);
+  });
+  await t.test('an agent whose registry took too long is followed by the next', async (t) => {
+    const { fleet, agents, metric } = await setup(t, [{ facts: denied('timeout') }, {}]);
+    t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+    t.strictSame(askedOf(agents), [1, 1]);
+    t.equal(await metric('archwright_fleet_agents{state="resting"}'), 0);
+  });
+  await t.test('if it is so for all, their answer is given', async (t) => {
+    const { fleet } = await setup(t, [{ facts: denied('timeout') }, { facts: denied('timeout') }]);
+    t.match(await fleet.inspect(questionOf(image), { signal: never }), {
+      error: { code: 'timeout', message: 'timeout' },
+    });
+  });
+});
+
+t.test('what an agent finds wrong is not asked of its whole group', async (t) => {
+  const facts: Answer = (_, response) =>
+    void response.writeHead(400).end('{"error":{"code":"bad-request","message":"no good"}}');
+  const { fleet, agents, metric } = await setup(t, [{ facts }, {}, {}]);
+  t.match(await fleet.inspect(questionOf(image), { signal: never }), {
+    error: { code: 'unavailable', message: 'the agent answered 400: no good' },
+  });
+  t.strictSame(askedOf(agents), [1, 0, 0]);
+  t.equal(await metric('archwright_fleet_agents{state="resting"}'), 0);
+});
