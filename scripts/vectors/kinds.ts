@@ -3,13 +3,22 @@
  * may have any name. To add kinds, export a `Handlers` map from a file of this folder (`handler.ts` has the convention)
  * and list it in `all`.
  */
+import { credentialProviderConfig } from './credential-provider-config.ts';
+import { credentialProviders } from './credential-providers.ts';
 import { credentials } from './credentials.ts';
 import type { Handler, Handlers } from './handler.ts';
 import { imageReferences } from './image-references.ts';
 import { platforms } from './platforms.ts';
 import { registryAuthentication } from './registry-authentication.ts';
 
-const all: readonly Handlers[] = [imageReferences, platforms, registryAuthentication, credentials];
+const all: readonly Handlers[] = [
+  imageReferences,
+  platforms,
+  registryAuthentication,
+  credentials,
+  credentialProviderConfig,
+  credentialProviders,
+];
 
 const handlers: ReadonlyMap<string, Handler> = new Map(all.flatMap((map) => Object.entries(map)));
 

@@ -37,7 +37,12 @@ export async function contentFingerprint(
   held: readonly HeldCredential[],
 ): Promise<string> {
   if (held.length === 0) return combineFingerprints([source]);
-  const digest = await derive(JSON.stringify(plain(held)), `archwright ${source}`, 32, scryptCost);
+  return textFingerprint(source, JSON.stringify(plain(held)));
+}
+
+/** The same for a source that holds a text, such as a configuration with secrets in it. */
+export async function textFingerprint(source: CredentialSourceName, text: string): Promise<string> {
+  const digest = await derive(text, `archwright ${source}`, 32, scryptCost);
   return digest.toString('base64url');
 }
 

@@ -1,0 +1,66 @@
+/** One question to one plugin: its program is checked, run with its request, and its response decoded. */
+import type { Gate } from '../../src/registry/gate.ts';
+import { checkBinary, type BinaryPlace } from './binary.ts';
+import { environmentObject, mergeEnvironment } from './environment.ts';
+import { PluginError } from './plugin-error.ts';
+import type { ProviderConfig } from './provider-config.ts';
+import type { Execute } from './provider.ts';
+import { encodeRequest } from './request.ts';
+import { decodeResponse } from './response.ts';
+import { hostCommand, runPlugin, type RunLimits } from './run.ts';
+
+export interface ExecuteOptions extends BinaryPlace {
+  /** What all plugins have before their configured variables; asked before each run. */
+  readonly environment: () => Promise<readonly string[]>;
+  /** Keeps plugins from running too often at the same time. */
+  readonly gate: Gate;
+  readonly limits?: RunLimits | undefined;
+  /** Kills what runs. */
+  readonly stop: AbortSignal;
+}
+
+/** How the plugin of a provider is run. */
+export function createExecute(config: ProviderConfig, options: ExecuteOptions): Execute {
+  const { name, apiVersion, args, env } = config;
+  return async (request, abandoned) => {
+    const leave = await enter(options, name, abandoned);
+    try {
+      // Checked each time: it may have been replaced since.
+      const path = await checkBinary(name, options);
+      const stdout = await runPlugin(
+        {
+          plugin: name,
+          command: hostCommand(options.hostRoot, path, args),
+          env: environmentObject(mergeEnvironment(await options.environment(), env)),
+          stdin: encodeRequest(apiVersion, request),
+          ...(options.limits && { limits: options.limits }),
+        },
+        options.stop,
+      );
+      return decodeResponse(stdout.toString('utf8'), name, apiVersion);
+    } catch (error) {
+      throw error instanceof PluginError && error.code !== 'bad-response'
+        ? new PluginError(
+            error.code,
+            name,
+            `error execing credential provider plugin ${name} for image ${request.image}: ${error.message}`,
+          )
+        : error;
+    } finally {
+      leave();
+    }
+  };
+}
+
+/** Waits for a place, as long as anybody waits for the answer. */
+async function enter(
+  { gate, stop }: ExecuteOptions,
+  name: string,
+  abandoned: AbortSignal,
+): Promise<() => void> {
+  try {
+    return await gate.enter(name, AbortSignal.any([stop, abandoned]));
+  } catch {
+    throw new PluginError('stopped', name, 'nobody waits for the answer any more');
+  }
+}

@@ -1,0 +1,51 @@
+/** Durations as Go writes them (`time.ParseDuration`, `Duration.String`): `1h30m`, `1.5s`, `-100ms`, `0`. */
+
+const unitsInMs: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** 2^63 ns: what Go's duration can hold. */
+const maxMs = 9_223_372_036_854.775;
+
+const whole = /^[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
+const part = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
+
+/**
+ * @returns milliseconds, negative ones and fractions included; `undefined` where Go gives an error
+ */
+export function parseGoDuration(text: string): number | undefined {
+  if (/^[-+]?0$/.test(text)) return 0;
+  if (!whole.test(text)) return undefined;
+  let ms = 0;
+  for (const [, amount, unit = ''] of text.matchAll(part))
+    ms += Number(amount) * (unitsInMs[unit] ?? Number.NaN);
+  if (!(ms <= maxMs)) return undefined;
+  return text.startsWith('-') ? -ms : ms;
+}
+
+/** As Go prints it: `-1m0s`, `1h0m0s`, `1.5s`, `100ms`. */
+export function formatGoDuration(ms: number): string {
+  const sign = ms < 0 ? '-' : '';
+  const abs = Math.abs(ms);
+  if (abs === 0) return '0s';
+  if (abs < 1e-3) return `${sign}${round(abs * 1e6)}ns`;
+  if (abs < 1) return `${sign}${round(abs * 1e3)}µs`;
+  if (abs < 1000) return `${sign}${round(abs)}ms`;
+  const hours = Math.floor(abs / 3_600_000);
+  const minutes = Math.floor((abs % 3_600_000) / 60_000);
+  const seconds = `${round((abs % 60_000) / 1000)}s`;
+  if (hours > 0) return `${sign}${hours}h${minutes}m${seconds}`;
+  return minutes > 0 ? `${sign}${minutes}m${seconds}` : `${sign}${seconds}`;
+}
+
+/** Nanoseconds are the finest that there is. */
+function round(value: number): number {
+  return Number(value.toFixed(9));
+}

@@ -1,0 +1,28 @@
+/** Why a plugin gave no credentials. Never quotes what it wrote to its standard output. */
+export type PluginErrorCode =
+  | 'missing'
+  | 'unsafe'
+  | 'not-executable'
+  | 'not-started'
+  | 'failed'
+  | 'timeout'
+  | 'too-much-output'
+  | 'stopped'
+  | 'bad-response';
+
+/** Trying again later may help: the program or what it talks to may have recovered. */
+const temporaryCodes: ReadonlySet<PluginErrorCode> = new Set(['failed', 'timeout', 'stopped', 'not-started']);
+
+export class PluginError extends Error {
+  readonly code: PluginErrorCode;
+  readonly temporary: boolean;
+  /** Name of the plugin. */
+  readonly where: string;
+  constructor(code: PluginErrorCode, where: string, message: string) {
+    super(message);
+    this.name = 'PluginError';
+    this.code = code;
+    this.where = where;
+    this.temporary = temporaryCodes.has(code);
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * The credential provider plugins of this node as a credential source. As in the kubelet, all plugins whose `matchImages` match are
+ * asked, and their answers go into one keyring, where the keys that they gave are matched once more (kubernetes
+ * pkg/credentialprovider/plugin/plugins.go `Lookup`): a plugin cannot bring in a credential for another registry than the image's.
+ * Among equal keys, providers count in the order of the configuration (Kubernetes 1.34 and later).
+ *
+ * The configuration is live: one that cannot be used leaves the last good one in force. Providers that did not change keep
+ * what they remember.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { SourceProblem } from '../../src/credentials/credential.ts';
+import type { LiveCredentialSource } from '../../src/credentials/file-source.ts';
+import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
+import { createKeyring, holdEntries } from '../../src/credentials/keyring.ts';
+import { liveContent } from '../../src/files/live.ts';
+import type { WatchOptions } from '../../src/files/watch.ts';
+import { createGate } from '../../src/registry/gate.ts';
+import { systemClock, type Clock } from '../../src/telemetry/clock.ts';
+import { checkBinary } from './binary.ts';
+import { systemEnvironment } from './environment.ts';
+import { createExecute } from './execute.ts';
+import type { Failure } from './pause.ts';
+import { PluginError } from './plugin-error.ts';
+import { ProviderConfigError, type ProviderConfig } from './provider-config.ts';
+import { createProvider, tokenReason, type Provider } from './provider.ts';
+import { readConfig } from './read-config.ts';
+import type { RunLimits } from './run.ts';
+import { validateConfig } from './validate-config.ts';
+
+export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'root'> {
+  /** Directory that stands for `/`; plugins run in it. */
+  readonly hostRoot: string;
+  /** A file or a directory, inside the host root. */
+  readonly config: string;
+  /** Directory of the plugins, inside the host root. */
+  readonly binDir: string;
+  /** Variables for all plugins, besides those of the kubelet. */
+  readonly environment?: Readonly<Record<string, string>> | undefined;
+  readonly clock?: Clock | undefined;
+  readonly limits?: RunLimits | undefined;
+}
+
+/** Runs of one plugin at a time. A kubelet pulls one image after the other by default; an agent looks at several. */
+const runsPerPlugin = 4;
+
+const name = 'credential-provider';
+
+interface Setup {
+  readonly providers: readonly ProviderConfig[];
+  /** Why some of them are left out, by name. */
+  readonly leftOut: ReadonlyMap<string, string>;
+  /** Equal for equal content and equally usable programs. */
+  readonly id: string;
+  readonly fingerprint: string;
+}
+
+/** Reads the configuration once and then keeps up with it; runs nothing before it is asked. Close it in the end. */
+export async function createCredentialProviderSource(
+  options: CredentialProviderSourceOptions,
+): Promise<LiveCredentialSource> {
+  const { hostRoot, config: path, binDir, clock = systemClock } = options;
+  const log = options.log?.child({ credentialSource: name });
+  const gate = createGate(runsPerPlugin);
+  const stop = new AbortController();
+  let providers: readonly Provider[] = [];
+
+  async function read(): Promise<Setup> {
+    const { providers: configs, hash } = await readConfig(path, hostRoot);
+    const verdict = validateConfig(configs);
+    if (verdict !== undefined) {
+      throw new ProviderConfigError(
+        'invalid',
+        path,
+        `failed to validate credential provider config: ${verdict}`,
+      );
+    }
+    const leftOut = new Map<string, string>();
+    const states: string[] = [];
+    for (const config of configs) {
+      const problem = await binaryProblem(config);
+      if (problem !== undefined) leftOut.set(config.name, problem.message);
+      else if (config.tokenAttributes !== undefined) leftOut.set(config.name, tokenReason);
+      states.push(problem?.code ?? 'usable');
+    }
+    const id = JSON.stringify([hash, states]);
+    return { providers: configs, leftOut, id, fingerprint: await textFingerprint(name, id) };
+  }
+
+  async function binaryProblem(config: ProviderConfig): Promise<PluginError | undefined> {
+    try {
+      await checkBinary(config.name, { hostRoot, binDir });
+      return undefined;
+    } catch (error) {
+      if (error instanceof PluginError) return error;
+      throw error;
+    }
+  }
+
+  /** Makes the providers of a new configuration; one that is the same as before stays, with all that it remembers. */
+  function take({ providers: configs, leftOut }: Setup): void {
+    const before = new Map(providers.map((provider) => [provider.config.name, provider]));
+    providers = configs.flatMap((config) => {
+      const reason = leftOut.get(config.name);
+      if (reason !== undefined) {
+        log?.warn({ plugin: config.name, problem: reason }, 'credential provider plugin is left out');
+        return [];
+      }
+      const same = before.get(config.name);
+      return [same !== undefined && isDeepStrictEqual(same.config, config) ? same : open(config)];
+    });
+  }
+
+  function open(config: ProviderConfig): Provider {
+    return createProvider({
+      config,
+      clock,
+      execute: createExecute(config, {
+        hostRoot,
+        binDir,
+        gate,
+        stop: stop.signal,
+        limits: options.limits,
+        environment: () => systemEnvironment({ hostRoot, extra: options.environment }),
+      }),
+      onFailure: ({ image, error }) =>
+        log?.warn(
+          { plugin: config.name, image, problem: error.message },
+          'credential provider plugin failed',
+        ),
+    });
+  }
+
+  const live = await liveContent({
+    ...options,
+    root: hostRoot,
+    dirs: [...new Set([path, binDir])],
+    read,
+    fingerprint: ({ id }) => id,
+    onChange: take,
+    onProblem: (error) =>
+      log?.warn({ origin: path, problem: error.message }, 'credential provider configuration cannot be used'),
+  });
+  const first = live.current();
+  if (first !== undefined) take(first);
+
+  function problems(): SourceProblem[] {
+    const config = live.problem();
+    const current = live.current();
+    return [
+      ...(config === undefined
+        ? []
+        : [
+            problem(
+              path,
+              `${config.message}${current === undefined ? '' : '; the last good one stays in force'}`,
+            ),
+          ]),
+      ...[...(current?.leftOut ?? [])].map(([plugin, reason]) =>
+        problem(originOf(plugin), `left out: ${reason}`),
+      ),
+      ...providers.flatMap((provider) => {
+        const failure = provider.lastFailure();
+        return failure === undefined ? [] : [problem(originOf(provider.config.name), describe(failure))];
+      }),
+    ];
+  }
+
+  return {
+    name,
+    async lookup(repository, signal) {
+      const asked = providers.filter((provider) => provider.isFor(repository));
+      const held = await Promise.all(
+        asked.map(async (provider) => {
+          const { auth } = await provider.provide(repository, undefined, signal);
+          return holdEntries(auth, originOf(provider.config.name)).held;
+        }),
+      );
+      return createKeyring(name, held.flat()).lookup(repository);
+    },
+    problems,
+    fingerprint: () => live.current()?.fingerprint ?? combineFingerprints([name]),
+    refresh: () => live.refresh(),
+    async close() {
+      stop.abort();
+      await live.close();
+    },
+  };
+}
+
+function originOf(plugin: string): string {
+  return `plugin ${plugin}`;
+}
+
+function problem(origin: string, message: string): SourceProblem {
+  return { source: name, origin, message };
+}
+
+function describe({ image, error }: Failure): string {
+  return error.message.includes(image) ? error.message : `for image ${image}: ${error.message}`;
+}

@@ -1,0 +1,141 @@
+/**
+ * YAML as Kubernetes reads it: YAML 1.1 scalars by the rules of sigs.k8s.io/yaml (goyaml.v2 resolve.go), made into what
+ * JSON can hold. `yes`, `on` and `y` are booleans, `0777` and `1_000` numbers, dates stay texts, keys become texts,
+ * `<<` merges. Only the first document counts.
+ */
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseAllDocuments,
+  type Document,
+  type Node,
+} from 'yaml';
+import { DecodeError, maxDepth, type Tree, type TreeObject } from './tree.ts';
+
+/** Aliases can make a small text expand without end; configurations have some hundred values. */
+const maxNodes = 100_000;
+
+/**
+ * @param strict takes duplicate keys, with their lines
+ * @throws DecodeError for what is no YAML, and for what JSON cannot hold
+ */
+export function parseYamlTree(text: string, strict: string[]): Tree {
+  const lines = new LineCounter();
+  // Plain texts for scalars: which of them is a number or boolean is decided here, by Go's rules.
+  const document = firstDocument(text, lines);
+  const [error] = document?.errors ?? [];
+  if (error !== undefined) {
+    const line = error.linePos?.[0].line;
+    throw new DecodeError(
+      `yaml: ${line === undefined ? '' : `line ${line}: `}${error.code.toLowerCase().replaceAll('_', ' ')}`,
+    );
+  }
+  let nodes = 0;
+
+  function tree(node: unknown, depth: number): Tree {
+    nodes += 1;
+    if (nodes > maxNodes) throw new DecodeError('yaml: document contains excessive aliasing');
+    if (depth > maxDepth) throw new DecodeError(`yaml: is nested deeper than ${maxDepth} levels`);
+    if (isAlias(node)) return tree(document && node.resolve(document), depth + 1);
+    if (isSeq(node)) return node.items.map((item) => tree(item, depth + 1));
+    if (isMap(node)) return { members: members(node.items, depth) };
+    return isScalar(node) ? scalarOf(node) : null;
+  }
+
+  function members(
+    pairs: readonly { key: unknown; value?: unknown }[],
+    depth: number,
+  ): TreeObject['members'] {
+    const found: [string, Tree][] = [];
+    const names = new Set<string>();
+    const add = (name: string, value: Tree, at: unknown): void => {
+      if (names.has(name))
+        strict.push(`yaml: ${lineOf(at, lines)}key ${JSON.stringify(name)} already set in map`);
+      names.add(name);
+      found.push([name, value]);
+    };
+    for (const { key, value } of pairs) {
+      if (isScalar(key) && key.type === 'PLAIN' && key.source === '<<') {
+        for (const [name, merged] of mergedMembers(tree(value, depth + 1))) add(name, merged, key);
+      } else add(keyOf(tree(key, depth + 1), key), tree(value, depth + 1), key);
+    }
+    return found;
+  }
+
+  return tree(document?.contents, 0);
+}
+
+function firstDocument(text: string, lineCounter: LineCounter): Document | undefined {
+  const documents = parseAllDocuments(text, {
+    version: '1.1',
+    schema: 'failsafe',
+    uniqueKeys: false,
+    logLevel: 'silent',
+    prettyErrors: true,
+    lineCounter,
+  });
+  return Array.isArray(documents) ? documents[0] : undefined;
+}
+
+function mergedMembers(value: Tree): TreeObject['members'] {
+  const maps = Array.isArray(value) ? (value as readonly Tree[]) : [value];
+  return maps.flatMap((map) => {
+    if (map !== null && typeof map === 'object' && 'members' in map) return map.members;
+    throw new DecodeError('yaml: map merge requires map or sequence of maps as the value');
+  });
+}
+
+/** JSON has text keys only; numbers and booleans are turned into theirs. */
+function keyOf(key: Tree, node: unknown): string {
+  if (typeof key === 'string' || typeof key === 'boolean') return String(key);
+  if (typeof key === 'number') return isScalar(node) ? (node.source ?? String(key)) : String(key);
+  throw new DecodeError('yaml: unsupported map key: neither a text nor a number nor a boolean');
+}
+
+function lineOf(node: unknown, lines: LineCounter): string {
+  const start = isNodeWithRange(node) ? node.range?.[0] : undefined;
+  return start === undefined ? '' : `line ${lines.linePos(start).line}: `;
+}
+
+function isNodeWithRange(node: unknown): node is Node {
+  return isScalar(node) || isMap(node) || isSeq(node) || isAlias(node);
+}
+
+const resolvable: ReadonlySet<string> = new Set(
+  ['str', 'bool', 'int', 'float', 'null', 'timestamp'].map((name) => `tag:yaml.org,2002:${name}`),
+);
+
+function scalarOf(node: { value: unknown; source?: string; type?: string | undefined; tag?: string }): Tree {
+  const text = typeof node.value === 'string' ? node.value : (node.source ?? '');
+  if (node.tag === 'tag:yaml.org,2002:binary') return Buffer.from(text, 'base64').toString('utf8');
+  const plain = node.type === undefined || node.type === 'PLAIN';
+  const asText =
+    node.tag !== undefined && (node.tag === 'tag:yaml.org,2002:str' || !resolvable.has(node.tag));
+  return plain && !asText ? resolvePlain(text) : text;
+}
+
+const words: ReadonlyMap<string, boolean | null> = new Map([
+  ...['y', 'Y', 'yes', 'Yes', 'YES', 'true', 'True', 'TRUE', 'on', 'On', 'ON'].map(
+    (word) => [word, true] as const,
+  ),
+  ...['n', 'N', 'no', 'No', 'NO', 'false', 'False', 'FALSE', 'off', 'Off', 'OFF'].map(
+    (word) => [word, false] as const,
+  ),
+  ...['', '~', 'null', 'Null', 'NULL'].map((word) => [word, null] as const),
+]);
+const notJson = /^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/;
+const integer = /^[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/;
+const float = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
+
+/** A scalar without quotes. No field here is a number, so which number it is does not matter. */
+function resolvePlain(text: string): Tree {
+  const word = words.get(text);
+  if (word !== undefined) return word;
+  if (notJson.test(text)) throw new DecodeError('yaml: a number that JSON cannot hold');
+  if (!/^[-+.0-9]/.test(text)) return text;
+  const digits = text.startsWith('.') ? text : text.replaceAll('_', '');
+  return integer.test(digits) || float.test(digits) ? Number.parseFloat(digits) : text;
+}

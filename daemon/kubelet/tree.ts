@@ -1,0 +1,114 @@
+/**
+ * A document as Go's strict decoders see it: members in written order, duplicates included, so that they can be refused.
+ * Names match case-sensitively (sigs.k8s.io/json).
+ */
+
+export type Tree = null | boolean | number | string | readonly Tree[] | TreeObject;
+
+export interface TreeObject {
+  readonly members: readonly (readonly [name: string, value: Tree])[];
+}
+
+/** Configurations and responses are a few levels deep; each level costs stack. */
+export const maxDepth = 64;
+
+/** What is wrong with a document; quotes names of fields, never values. */
+export class DecodeError extends Error {
+  readonly code: 'malformed';
+  readonly temporary = false;
+  readonly where: string;
+  constructor(message: string, where = 'document') {
+    super(message);
+    this.name = 'DecodeError';
+    this.code = 'malformed';
+    this.where = where;
+  }
+}
+
+/**
+ * The fields of an object; `null` is an object without any, as in Go.
+ * @param path for messages, such as `providers[0]`
+ * @param known names of the fields there can be
+ * @param strict takes what only a strict decoder refuses: unknown and duplicate fields
+ * @returns the last value of each known field
+ * @throws DecodeError for another kind of value
+ */
+export function fields<const Name extends string>(
+  tree: Tree,
+  path: string,
+  known: readonly Name[],
+  strict: string[],
+): Partial<Record<Name, Tree>> {
+  const found: Partial<Record<Name, Tree>> = {};
+  for (const [member, value] of membersOf(tree, path)) {
+    const name = known.find((field) => field === member);
+    const where = JSON.stringify(childPath(path, member));
+    if (name === undefined) strict.push(`unknown field ${where}`);
+    else if (Object.hasOwn(found, name)) strict.push(`duplicate field ${where}`);
+    if (name !== undefined) found[name] = value;
+  }
+  return found;
+}
+
+/**
+ * The members of a map, in written order; `null` is an empty map.
+ * @throws DecodeError for another kind of value
+ */
+export function entries(tree: Tree, path: string, strict: string[]): ReadonlyMap<string, Tree> {
+  const found = new Map<string, Tree>();
+  for (const [name, value] of membersOf(tree, path)) {
+    if (found.has(name)) strict.push(`duplicate field ${JSON.stringify(childPath(path, name))}`);
+    found.set(name, value);
+  }
+  return found;
+}
+
+/** The items of a list; `null` and an absent list are `undefined`. */
+export function items<T>(
+  tree: Tree | undefined,
+  path: string,
+  read: (item: Tree, path: string) => T,
+): readonly T[] | undefined {
+  if (tree === undefined || tree === null) return undefined;
+  if (!isList(tree)) throw mismatch(tree, path, 'list');
+  return tree.map((item, index) => read(item, `${path}[${index}]`));
+}
+
+/** A text; `null` and an absent one are empty. */
+export function text(tree: Tree | undefined, path: string): string {
+  if (tree === undefined || tree === null) return '';
+  if (typeof tree !== 'string') throw mismatch(tree, path, 'string');
+  return tree;
+}
+
+/** A boolean; `null` and an absent one are `undefined`. */
+export function boolean(tree: Tree | undefined, path: string): boolean | undefined {
+  if (tree === undefined || tree === null) return undefined;
+  if (typeof tree !== 'boolean') throw mismatch(tree, path, 'bool');
+  return tree;
+}
+
+export function childPath(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`;
+}
+
+function membersOf(tree: Tree, path: string): TreeObject['members'] {
+  if (tree === null) return [];
+  if (typeof tree !== 'object' || isList(tree)) throw mismatch(tree, path, 'object');
+  return tree.members;
+}
+
+function mismatch(tree: Tree, path: string, wanted: string): DecodeError {
+  const at = path === '' ? 'the document' : JSON.stringify(path);
+  return new DecodeError(`cannot unmarshal ${kindOf(tree)} into ${at} of type ${wanted}`);
+}
+
+function kindOf(tree: Tree): string {
+  if (tree === null) return 'null';
+  if (isList(tree)) return 'array';
+  return typeof tree === 'boolean' ? 'bool' : typeof tree;
+}
+
+function isList(tree: Tree): tree is readonly Tree[] {
+  return Array.isArray(tree);
+}

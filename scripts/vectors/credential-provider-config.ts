@@ -1,0 +1,69 @@
+/** Handlers of credential_provider_config_validation.json. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ProviderConfig } from '../../daemon/kubelet/provider-config.ts';
+import { readConfig } from '../../daemon/kubelet/read-config.ts';
+import { validateConfig } from '../../daemon/kubelet/validate-config.ts';
+import type { Handlers, Input } from './handler.ts';
+import { flag, isObject, list, text, texts } from './input.ts';
+
+export const credentialProviderConfig: Handlers = {
+  read: async (input) => {
+    const dir = await mkdtemp(join(tmpdir(), 'archwright-vectors-'));
+    try {
+      const files = list(input, 'files').map(member);
+      for (const file of files) await writeFile(join(dir, text(file, 'name')), text(file, 'content'));
+      const only = files[0];
+      const path = flag(input, 'directory') || only === undefined ? dir : join(dir, text(only, 'name'));
+      const { providers, hash } = await readConfig(path);
+      return { ok: true, providers, configHash: hash };
+    } finally {
+      await rm(dir, { recursive: true });
+    }
+  },
+
+  validate: (input) => {
+    const error = validateConfig(list(input, 'providers').map(provider), {
+      serviceAccountTokens: flag(input, 'serviceAccountTokenFeatureGate'),
+    });
+    return error === undefined ? { ok: true } : { ok: false, error };
+  },
+};
+
+/** Absent members are what decoding makes of them. */
+function provider(value: unknown): ProviderConfig {
+  const fields = member(value);
+  const ms = fields['defaultCacheDurationMs'];
+  return {
+    name: textOr(fields, 'name'),
+    matchImages: textsOr(fields, 'matchImages') ?? [],
+    defaultCacheDurationMs: typeof ms === 'number' ? ms : undefined,
+    apiVersion: textOr(fields, 'apiVersion'),
+    tokenAttributes: isObject(fields['tokenAttributes']) ? attributes(fields['tokenAttributes']) : undefined,
+  };
+}
+
+function attributes(fields: Input): ProviderConfig['tokenAttributes'] {
+  const required = fields['requireServiceAccount'];
+  return {
+    serviceAccountTokenAudience: textOr(fields, 'serviceAccountTokenAudience'),
+    cacheType: textOr(fields, 'cacheType'),
+    requireServiceAccount: typeof required === 'boolean' ? required : undefined,
+    requiredServiceAccountAnnotationKeys: textsOr(fields, 'requiredServiceAccountAnnotationKeys'),
+    optionalServiceAccountAnnotationKeys: textsOr(fields, 'optionalServiceAccountAnnotationKeys'),
+  };
+}
+
+function textOr(fields: Input, name: string): string {
+  return name in fields ? text(fields, name) : '';
+}
+
+function textsOr(fields: Input, name: string): string[] | undefined {
+  return name in fields ? texts(fields, name) : undefined;
+}
+
+function member(value: unknown): Input {
+  if (!isObject(value)) throw new TypeError('an item of the input is no object');
+  return value;
+}

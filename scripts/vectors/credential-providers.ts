@@ -1,0 +1,283 @@
+/** Handlers of credential_provider_exec.json. */
+import {
+  cacheKey,
+  registryOf,
+  serviceAccountKey,
+  tokenHash,
+  type ServiceAccountIdentity,
+} from '../../daemon/kubelet/cache-key.ts';
+import { createCredentialCache, type Auth } from '../../daemon/kubelet/cache.ts';
+import { mergeEnvironment } from '../../daemon/kubelet/environment.ts';
+import { PluginError } from '../../daemon/kubelet/plugin-error.ts';
+import type { ProviderConfig, TokenAttributes } from '../../daemon/kubelet/provider-config.ts';
+import { baseKey, createProvider, type Execute } from '../../daemon/kubelet/provider.ts';
+import { encodeRequest } from '../../daemon/kubelet/request.ts';
+import { decodeResponse, type ProviderResponse } from '../../daemon/kubelet/response.ts';
+import type { PodIdentity, ServiceAccountTokens } from '../../daemon/kubelet/service-account.ts';
+import { createKeyring, holdEntries } from '../../src/credentials/keyring.ts';
+import { reveal, secret } from '../../src/telemetry/secret.ts';
+import type { Handlers, Input, Vector } from './handler.ts';
+import { flag, isObject, list, object, text, texts } from './input.ts';
+
+export const credentialProviders: Handlers = {
+  encode_request: (input) => {
+    const request = object(input, 'request');
+    const token = request['serviceAccountToken'];
+    return {
+      stdin: encodeRequest(text(input, 'apiVersion'), {
+        image: text(request, 'image'),
+        serviceAccountToken: typeof token === 'string' ? secret(token) : undefined,
+        serviceAccountAnnotations: annotationsOf(request['serviceAccountAnnotations']),
+      }),
+    };
+  },
+
+  decode_response: (input, { expected }) => {
+    try {
+      const response = decodeResponse(text(input, 'stdout'), 'vector', text(input, 'expectedApiVersion'));
+      const { cacheKeyType, cacheDurationMs = null, auth } = response;
+      return { ok: true, response: { cacheKeyType, cacheDurationMs, auth: open(auth) } };
+    } catch (error) {
+      const prefix = isObject(expected) ? expected['errorPrefix'] : undefined;
+      if (!(error instanceof PluginError) || typeof prefix !== 'string') throw error;
+      return { ok: false, errorPrefix: error.message.startsWith(prefix) ? prefix : error.message };
+    }
+  },
+
+  merge_env: (input) => ({
+    environ: mergeEnvironment(
+      texts(input, 'system'),
+      list(input, 'config').map((item) => ({
+        name: text(member(item), 'name'),
+        value: text(member(item), 'value'),
+      })),
+    ),
+  }),
+
+  service_account_cache_key: (input) => ({
+    hex: serviceAccountKey(accountOf(input), text(input, 'cacheType'), text(input, 'tokenHash')).toString(
+      'hex',
+    ),
+  }),
+
+  cache_key: (input) => ({
+    hex: cacheKey(
+      text(input, 'baseKey'),
+      Buffer.from(text(input, 'serviceAccountCacheKeyHex'), 'hex'),
+    ).toString('hex'),
+  }),
+
+  cache_key_for_response: (input) => {
+    const account = input['serviceAccount'];
+    const base = baseKey(text(input, 'image'), text(input, 'cacheKeyType'));
+    if (!isObject(account)) return { hex: cacheKey(base).toString('hex') };
+    const hash = tokenHash(secret(text(account, 'token')));
+    const key = serviceAccountKey(accountOf(account), text(input, 'serviceAccountCacheType'), hash);
+    return { hex: cacheKey(base, key).toString('hex') };
+  },
+
+  cache_expiry: (input) => {
+    // A sequence: unless it says that it follows another, a case begins a new one.
+    if (!('note' in input && text(input, 'note').includes('previous'))) expiry = startExpiry();
+    const { cache, clock } = expiry;
+    cache.set(cacheKey(text(input, 'entryKey')), new Map(), number(input, 'expiresInSeconds') * 1000);
+    clock.at += number(input, 'advanceSeconds') * 1000;
+    return { found: cache.get(text(input, 'lookup')) !== undefined, cachedKeysAfter: cache.size };
+  },
+
+  provide: async (input, vector) => {
+    const mode = isObject(input['serviceAccountMode']) ? input['serviceAccountMode'] : undefined;
+    let executed = false;
+    const provider = createProvider({
+      config: configOf(texts(input, 'matchImages'), mode && attributesOf(mode)),
+      clock: { now: () => 0, monotonic: () => 0 },
+      tokens: mode && tokensOf(mode),
+      execute: () => {
+        executed = true;
+        return Promise.resolve(responseOf(object(input, 'response')));
+      },
+    });
+    const pod = isObject(input['pod']) ? podOf(input['pod']) : undefined;
+    const { auth, reason, serviceAccount } = await provider.provide(text(input, 'image'), pod);
+    return named(vector, {
+      dockerConfig: open(auth),
+      pluginExecuted: executed,
+      log: reason,
+      cachedKeys: provider.cache.size,
+      serviceAccount: serviceAccount && {
+        namespace: serviceAccount.namespace,
+        name: serviceAccount.name,
+        uid: serviceAccount.uid,
+      },
+    });
+  },
+
+  singleflight: async (input) => {
+    const mode = flag(input, 'serviceAccountMode');
+    let executions = 0;
+    let tokens = 0;
+    const provider = createProvider({
+      config: configOf(
+        ['registry.example'],
+        mode ? attributesOf({ requireServiceAccount: true }) : undefined,
+      ),
+      clock: { now: () => 0, monotonic: () => 0 },
+      tokens: {
+        serviceAccount: () => Promise.resolve({ uid: 'uid', annotations: {} }),
+        tokenFor: () => {
+          tokens += 1;
+          return Promise.resolve(secret(input['sameToken'] === true ? 'token' : `token-${tokens}`));
+        },
+      },
+      execute: async () => {
+        executions += 1;
+        // Long enough for the others to come.
+        await new Promise((resolve) => setImmediate(resolve));
+        return { cacheKeyType: 'Image', cacheDurationMs: 0, auth: new Map() };
+      },
+    });
+    const same = flag(input, 'sameImage');
+    const calls = Array.from({ length: number(input, 'concurrentCalls') }, (_, index) =>
+      provider.provide(`registry.example/image${same ? '' : index}`, mode ? somePod : undefined),
+    );
+    await Promise.all(calls);
+    return { executions };
+  },
+
+  multi_provider_lookup: async (input) => {
+    const image = text(input, 'image');
+    const executed: number[] = [];
+    const held = [];
+    for (const [index, answer] of list(input, 'providers').map(member).entries()) {
+      executed[index] = 0;
+      const execute: Execute = () => {
+        executed[index] = (executed[index] ?? 0) + 1;
+        return Promise.resolve({ cacheKeyType: 'Image', auth: authOf(answer) });
+      };
+      const clock = { now: () => 0, monotonic: () => 0 };
+      const provider = createProvider({ config: configOf([registryOf(image)]), execute, clock });
+      const { auth } = await provider.provide(image);
+      held.push(...holdEntries(auth, `provider ${index}`).held);
+    }
+    const found = createKeyring('credential-provider', held).lookup(image);
+    return { found: found.length > 0, count: found.length, executed };
+  },
+
+  registry_of_image: (input) => ({ registry: registryOf(text(input, 'image')) }),
+};
+
+interface Expiry {
+  readonly cache: ReturnType<typeof createCredentialCache>;
+  readonly clock: { at: number };
+}
+let expiry = startExpiry();
+
+function startExpiry(): Expiry {
+  const clock = { at: 0 };
+  return {
+    clock,
+    cache: createCredentialCache({ clock: { now: () => clock.at, monotonic: () => clock.at } }),
+  };
+}
+
+const somePod: PodIdentity = { namespace: 'ns', name: 'pod', uid: 'uid', serviceAccountName: 'account' };
+
+function configOf(matchImages: readonly string[], tokenAttributes?: TokenAttributes): ProviderConfig {
+  return {
+    name: 'vector',
+    matchImages,
+    defaultCacheDurationMs: 0,
+    apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+    tokenAttributes,
+  };
+}
+
+function attributesOf(mode: Input): TokenAttributes {
+  return {
+    serviceAccountTokenAudience: 'audience',
+    cacheType: typeof mode['cacheType'] === 'string' ? mode['cacheType'] : '',
+    requireServiceAccount: mode['requireServiceAccount'] === true,
+    requiredServiceAccountAnnotationKeys:
+      'requiredAnnotationKeys' in mode ? texts(mode, 'requiredAnnotationKeys') : [],
+    optionalServiceAccountAnnotationKeys:
+      'optionalAnnotationKeys' in mode ? texts(mode, 'optionalAnnotationKeys') : [],
+  };
+}
+
+function tokensOf(mode: Input): ServiceAccountTokens {
+  return {
+    serviceAccount: () =>
+      Promise.resolve({
+        uid: 'serviceAccountUid' in mode ? text(mode, 'serviceAccountUid') : '',
+        annotations: annotationsOf(mode['serviceAccountAnnotations']) ?? {},
+      }),
+    tokenFor: () =>
+      typeof mode['tokenError'] === 'string'
+        ? Promise.reject(new Error(mode['tokenError']))
+        : Promise.resolve(secret(text(mode, 'token'))),
+  };
+}
+
+function podOf(pod: Input): PodIdentity {
+  return {
+    namespace: text(pod, 'namespace'),
+    name: text(pod, 'name'),
+    uid: 'uid' in pod ? text(pod, 'uid') : '',
+    serviceAccountName: text(pod, 'serviceAccountName'),
+  };
+}
+
+function accountOf(fields: Input): ServiceAccountIdentity {
+  return {
+    namespace: text(fields, 'namespace'),
+    name: text(fields, 'name'),
+    uid: text(fields, 'uid'),
+    annotations: annotationsOf(fields['annotations']) ?? {},
+  };
+}
+
+function responseOf(fields: Input): ProviderResponse {
+  const ms = fields['cacheDurationMs'];
+  return {
+    cacheKeyType: text(fields, 'cacheKeyType'),
+    cacheDurationMs: typeof ms === 'number' ? ms : undefined,
+    auth: authOf(isObject(fields['auth']) ? fields['auth'] : {}),
+  };
+}
+
+function authOf(fields: Input): Auth {
+  return new Map(
+    Object.keys(fields).map((key) => {
+      const entry = object(fields, key);
+      return [key, { username: text(entry, 'username'), password: secret(text(entry, 'password')) }];
+    }),
+  );
+}
+
+function open(auth: Auth): Record<string, unknown> {
+  return Object.fromEntries(
+    [...auth].map(([key, { username, password }]) => [key, { username, password: reveal(password) }]),
+  );
+}
+
+function annotationsOf(value: unknown): Record<string, string> | undefined {
+  if (!isObject(value)) return undefined;
+  return Object.fromEntries(Object.keys(value).map((key) => [key, text(value, key)]));
+}
+
+/** Only what the case asks about. */
+function named({ expected }: Vector, actual: Record<string, unknown>): Record<string, unknown> {
+  const asked = isObject(expected) ? expected : {};
+  return Object.fromEntries(Object.entries(actual).filter(([name]) => name in asked));
+}
+
+function number(input: Input, name: string): number {
+  const value = input[name];
+  if (typeof value !== 'number') throw new TypeError(`input.${name} is no number`);
+  return value;
+}
+
+function member(value: unknown): Input {
+  if (!isObject(value)) throw new TypeError('an item of the input is no object');
+  return value;
+}
