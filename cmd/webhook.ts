@@ -89,7 +89,8 @@ async function run(invocation: Invocation): Promise<number> {
       'the webhook serves health and metrics',
     );
     await stopped(invocation.stop);
-    await webhook.stop({ graceMs: live.current().drainTime });
+    // Without a cluster there is no Service that would have to notice first.
+    await webhook.stop({ graceMs: live.current().drainTime, ...(!kubernetes && { noticeMs: 0 }) });
   } finally {
     for (const close of opened.reverse()) await close();
   }

@@ -2,6 +2,7 @@
 import { otherVariables } from '../../src/policy/layer.ts';
 import { flagName, variableName, written, type Setting, type Settings } from '../../src/policy/setting.ts';
 import { imageSettings } from '../../src/policy/settings/images.ts';
+import { kubeletSettings } from '../../src/policy/settings/kubelet.ts';
 import { placementSettings } from '../../src/policy/settings/placement.ts';
 import { registrySettings } from '../../src/policy/settings/registries.ts';
 import { servingSettings } from '../../src/policy/settings/serving.ts';
@@ -12,6 +13,7 @@ const groups: readonly { readonly title: string; readonly settings: Settings }[]
   { title: 'Placement', settings: placementSettings },
   { title: 'Image facts', settings: imageSettings },
   { title: 'Registries and credentials', settings: registrySettings },
+  { title: 'Kubelet', settings: kubeletSettings },
   { title: 'Processes', settings: servingSettings },
 ];
 

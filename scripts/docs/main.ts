@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { commandLinePage } from './command-line.ts';
 import { configurationPage } from './configuration.ts';
 import { metricsPage } from './metrics.ts';
+import { placementPage } from './placement.ts';
 
 /** The first line of each page, for who is about to edit it. */
 const notice = '<!-- Made by `npm run docs`; edit what it is made from instead. -->\n\n';
@@ -15,6 +16,7 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/command-line.md': commandLinePage,
   'docs/configuration.md': configurationPage,
   'docs/metrics.md': metricsPage,
+  'docs/placement.md': placementPage,
 };
 
 /**

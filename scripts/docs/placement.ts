@@ -1,0 +1,53 @@
+/** The page `docs/placement.md`: the order of the decision in prose, and every rule from the list that decisions name. */
+import { names } from '../../src/placement/decision.ts';
+import { rules } from '../../src/placement/rules.ts';
+import { code, table } from './markdown.ts';
+
+const introduction = `# Placement
+
+What is decided for a pod, in this order. Each step names its rules; a decision says which of them took part
+(\`archwright explain\`, the annotation ${code(names.decision)} and the webhook's log at \`debug\`).
+
+1. **Skipped?** Pods that are placed already, or that nobody wants placed, are left as they are.
+2. **Own constraint?** A pod that constrains its architecture by nodeSelector or in every required term keeps that. It still
+   gets tolerations and \`matchNodeLabels\`.
+3. **Required architectures**: what all images of the pod have for its operating system (init containers, sidecars,
+   containers, image volumes), within \`schedulableArchitectures\`. It is ANDed into every required term; a further term would
+   loosen what the pod's author wrote.
+4. **Unknown images** follow \`onUnknownImage\`; what is known of the others is applied all the same.
+5. **No common architecture** follows \`onNoCommonArchitecture\`.
+6. **Preference**: the first of the pod's label ${code(names.preferred)}, its annotation ${code(names.preferredWeights)}
+   (\`arm64=80,amd64=20\`), and the configuration. One that the images cannot meet is left out.
+7. **Tolerations and node labels** for the architectures that came out.
+
+## What people write
+
+| on | key | value | effect |
+| --- | --- | --- | --- |
+| pod or namespace label, pod annotation | ${code(names.placement)} | \`disabled\` | left alone |
+| pod label | ${code(names.preferred)} | an architecture | preferred |
+| pod annotation | ${code(names.preferredWeights)} | \`arm64=80,amd64=20\` | preferred, weighted |
+
+## What we write
+
+| on | what | for |
+| --- | --- | --- |
+| pod, DaemonSet template | node affinity on ${code(names.architectureLabel)}, tolerations, node labels | the placement |
+| pod, DaemonSet template | annotation ${code(names.decision)} | what was added, so that it is replaced and not added to |
+| pod | scheduling gate ${code(names.gate)} | a pod whose images are not known, under \`onUnknownImage = "gate"\` |
+
+Nothing else is changed, and nothing that a person wrote is changed or removed.
+
+## Variants
+
+Nodes say nothing of an architecture's variant (\`kubernetes.io/arch\` has \`arm64\`, not \`arm64/v9\`), so variants are not
+looked at: an image for \`amd64/v3\` alone counts as amd64.
+
+## Rules
+`;
+
+/** Makes the page. */
+export function placementPage(): string {
+  const rows = rules.map(({ rule, description }) => [code(rule), description]);
+  return `${introduction}\n${table(['Rule', 'Meaning'], rows)}\n`;
+}
