@@ -5,6 +5,7 @@
  */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { createCredentialProviderSource } from '../daemon/kubelet/source.ts';
 import { mayAskAnonymously } from '../src/credentials/anonymous.ts';
 import type { SourceProblem } from '../src/credentials/credential.ts';
 import {
@@ -158,5 +159,24 @@ async function openSources({
       })),
     );
   }
+  if (dockerConfigs !== 'none') open.push(...openPlugins(configuration(), dockerConfigs, log));
   return await Promise.all(open);
+}
+
+/** The kubelet's credential provider plugins, where they are configured. */
+function openPlugins(configuration: Configuration, whose: DockerConfigs, log: Log): Promise<OpenSource>[] {
+  const { hostRoot, kubeletEnvironment: environment } = configuration;
+  const named = configuration['kubeletConfig.config'] ?? configuration['kubeletConfig.configDir'];
+  const namedBinDir = configuration['kubeletConfig.binDir'];
+  if (named === undefined || namedBinDir === undefined) return [];
+  const place = (path: string): string => (whose === 'user' ? resolve(path) : path);
+  const config = place(named);
+  const made = createCredentialProviderSource({
+    hostRoot,
+    config,
+    binDir: place(namedBinDir),
+    environment,
+    log,
+  });
+  return [made.then((source) => ({ source, place: join(hostRoot, config) }))];
 }

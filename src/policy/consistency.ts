@@ -20,6 +20,7 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
     ...noFallback(configuration),
     ...twoProxies(configuration),
     ...mixedAgents(configuration),
+    ...halfOfPlugins(configuration),
     ...(part === 'webhook' || part === 'explain' ? agentsWithoutTls(configuration) : []),
   ];
 }
@@ -81,4 +82,25 @@ function mixedAgents({ agents }: Configuration): Inconsistency[] {
 function agentsWithoutTls(configuration: Configuration): Inconsistency[] {
   if (configuration.agents.length === 0 || configuration.agentTlsDir !== undefined) return [];
   return [{ key: 'agents', message: 'are asked by mutual TLS only, so agentTlsDir must be set' }];
+}
+
+/** The kubelet takes one place for the configuration, and needs both places. */
+function halfOfPlugins(configuration: Configuration): Inconsistency[] {
+  const { 'kubeletConfig.config': file, 'kubeletConfig.configDir': dir } = configuration;
+  const binDir = configuration['kubeletConfig.binDir'];
+  if (file !== undefined && dir !== undefined) {
+    return [
+      { key: 'kubeletConfig.config', message: 'and kubeletConfig.configDir are both set; set one of them' },
+    ];
+  }
+  if (binDir === undefined && (file ?? dir) !== undefined) {
+    const key = file === undefined ? 'kubeletConfig.configDir' : 'kubeletConfig.config';
+    return [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins' }];
+  }
+  if (binDir !== undefined && (file ?? dir) === undefined) {
+    return [
+      { key: 'kubeletConfig.binDir', message: 'needs kubeletConfig.config or kubeletConfig.configDir' },
+    ];
+  }
+  return [];
 }

@@ -1,6 +1,7 @@
 /** Every setting of the program, by its TOML key, in the order of the reference page. */
 import type { Setting } from '../setting.ts';
 import { imageSettings } from './images.ts';
+import { kubeletSettings } from './kubelet.ts';
 import { placementSettings } from './placement.ts';
 import { registrySettings } from './registries.ts';
 import { servingSettings } from './serving.ts';
@@ -9,6 +10,7 @@ export const settings = {
   ...placementSettings,
   ...imageSettings,
   ...registrySettings,
+  ...kubeletSettings,
   ...servingSettings,
 };
 
