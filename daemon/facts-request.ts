@@ -2,7 +2,6 @@
  * The body of `POST /v1/facts`. It is refused as a whole where it is not what the API says: its sender is one of our
  * own programs, so a field that is misspelled or missing is a fault to be seen, not a wish to be guessed.
  */
-import * as z from 'zod';
 import { parseAuths } from '../src/credentials/auths.ts';
 import { CredentialError, type CredentialSource } from '../src/credentials/credential.ts';
 import type { PullPolicy } from '../src/images/facts.ts';
@@ -12,25 +11,20 @@ import { ApiError } from './api-error.ts';
 export const maxImages = 1000;
 /** As in image facts: nothing longer could be answered. */
 const maxImageLength = 1024;
+/** Enough of a misspelled field's name to find it. */
+const maxFieldLength = 64;
 /** Below this no registry answers, above it nobody waits: the API server gives a webhook 30 s at most. */
 export const deadlineLimits = { leastMs: 10, mostMs: 30_000 };
 
-const schema = z.strictObject({
-  images: z
-    .array(
-      z.strictObject({
-        image: z.string().min(1).max(maxImageLength),
-        pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']),
-      }),
-    )
-    .max(maxImages),
-  /** Checked by `parseAuths`. */
-  auths: z.unknown().optional(),
-  deadlineMs: z.number().positive(),
-});
+const pullPolicies: readonly PullPolicy[] = ['Always', 'IfNotPresent', 'Never'];
+
+interface AskedImage {
+  readonly image: string;
+  readonly pullPolicy: PullPolicy;
+}
 
 export interface FactsRequest {
-  readonly images: readonly { readonly image: string; readonly pullPolicy: PullPolicy }[];
+  readonly images: readonly AskedImage[];
   readonly deadlineMs: number;
   /** The pod's credentials, for this request only. */
   readonly pullSecrets: CredentialSource;
@@ -48,14 +42,33 @@ export function parseFactsRequest(body: Buffer): FactsRequest {
   } catch {
     throw new ApiError('bad-request', 'the body is no JSON');
   }
-  const parsed = schema.safeParse(json);
-  if (!parsed.success) throw badRequest(parsed.error);
-  const { images, auths, deadlineMs } = parsed.data;
+  const { images, auths, deadlineMs } = object(json, '', ['images', 'auths', 'deadlineMs']);
   return {
-    images,
-    deadlineMs: Math.min(deadlineLimits.mostMs, Math.max(deadlineLimits.leastMs, deadlineMs)),
+    images: readImages(images),
+    deadlineMs: readDeadline(deadlineMs),
     pullSecrets: readAuths(auths),
   };
+}
+
+function readImages(value: unknown): AskedImage[] {
+  if (!Array.isArray(value)) throw wrong('images', 'expected an array');
+  if (value.length > maxImages) throw wrong('images', `expected at most ${maxImages}`);
+  return value.map((item: unknown, index) => {
+    const where = `images.${index}`;
+    const { image, pullPolicy } = object(item, where, ['image', 'pullPolicy']);
+    if (typeof image !== 'string' || image === '' || image.length > maxImageLength)
+      throw wrong(`${where}.image`, `expected a text of 1 to ${maxImageLength} characters`);
+    const policy = pullPolicies.find((name) => name === pullPolicy);
+    if (policy === undefined)
+      throw wrong(`${where}.pullPolicy`, `expected one of ${pullPolicies.join(', ')}`);
+    return { image, pullPolicy: policy };
+  });
+}
+
+function readDeadline(value: unknown): number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0)
+    throw wrong('deadlineMs', 'expected a positive number of milliseconds');
+  return Math.min(deadlineLimits.mostMs, Math.max(deadlineLimits.leastMs, value));
 }
 
 function readAuths(auths: unknown): CredentialSource {
@@ -72,9 +85,16 @@ function utf8(body: Buffer): string {
   return new TextDecoder('utf-8', { fatal: true }).decode(body);
 }
 
-function badRequest(error: z.ZodError): ApiError {
-  const issue = error.issues[0];
-  const where = (issue?.path ?? []).map(String).join('.').slice(0, 200);
-  const what = (issue?.message ?? 'not what the API says').slice(0, 300);
+/** @throws ApiError where it is no object, or has a field that the API does not know */
+function object(value: unknown, where: string, fields: readonly string[]): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wrong(where, 'expected an object');
+  const stranger = Object.keys(value).find((field) => !fields.includes(field));
+  if (stranger !== undefined)
+    throw wrong(where, `there is no field ${JSON.stringify(stranger.slice(0, maxFieldLength))}`);
+  return value as Readonly<Record<string, unknown>>;
+}
+
+function wrong(where: string, what: string): ApiError {
   return new ApiError('bad-request', where === '' ? what : `${where}: ${what}`, where);
 }

@@ -5,7 +5,6 @@
  * Agents whose fingerprint is not known (yet) form one group of their own. It is a passing state, and a group for each would send a denied
  * question to every agent of a cluster that just started.
  */
-import * as z from 'zod';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import { AgentError } from './agent-error.ts';
@@ -44,8 +43,8 @@ const concurrency = 16;
 const timeoutMs = 2000;
 const maxInfoBytes = 16 * 1024;
 
-/** Only what is needed is read; an agent of a later version may say more. */
-const infoSchema = z.object({ credentialFingerprint: z.string().min(1).max(200) });
+/** A fingerprint is a hash; this is room for a longer one of a later version. */
+const maxFingerprintLength = 200;
 
 interface Known {
   readonly fingerprint: string;
@@ -64,12 +63,10 @@ export function createGroups(options: GroupsOptions): Groups {
     try {
       const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(timeoutMs)]);
       const answer = await connection.json(agent.url, '/v1/info', { signal, maxBytes: maxInfoBytes });
-      const info = infoSchema.safeParse(answer);
-      if (!info.success) throw new AgentError('bad-answer', agent.url, 'the agent says no fingerprint');
-      known.set(agent.url, {
-        fingerprint: info.data.credentialFingerprint,
-        until: clock.monotonic() + lifetimeMs,
-      });
+      const fingerprint = fingerprintIn(answer);
+      if (fingerprint === undefined)
+        throw new AgentError('bad-answer', agent.url, 'the agent says no fingerprint');
+      known.set(agent.url, { fingerprint, until: clock.monotonic() + lifetimeMs });
     } catch (error) {
       // The last fingerprint stands: an agent that cannot be reached has not changed its node's credentials.
       if (!stopping.signal.aborted)
@@ -120,4 +117,12 @@ export function createGroups(options: GroupsOptions): Groups {
       stopping.abort();
     },
   };
+}
+
+/** Only what is needed is read; an agent of a later version may say more. */
+function fingerprintIn(answer: unknown): string | undefined {
+  if (typeof answer !== 'object' || answer === null || !('credentialFingerprint' in answer)) return undefined;
+  const { credentialFingerprint: found } = answer;
+  const usable = typeof found === 'string' && found !== '' && found.length <= maxFingerprintLength;
+  return usable ? found : undefined;
 }

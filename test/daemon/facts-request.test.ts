@@ -7,6 +7,9 @@ const parse = (value: unknown) => parseFactsRequest(Buffer.from(JSON.stringify(v
 
 t.test('good requests', async (t) => {
   t.match(parse(good), good);
+  t.match(parse({ ...good, images: [{ image: 'x'.repeat(1024), pullPolicy: 'Never' }] }).images, {
+    length: 1,
+  });
   t.match(parse({ images: [], deadlineMs: 0.5 }), { images: [], deadlineMs: deadlineLimits.leastMs });
   t.match(parse({ ...good, deadlineMs: 1e12 }), { deadlineMs: deadlineLimits.mostMs });
   t.equal(
@@ -33,9 +36,9 @@ t.test('good requests', async (t) => {
 t.test('bad requests say where they are wrong', (t) => {
   const image = { image: 'nginx', pullPolicy: 'Always' };
   const cases: [unknown, RegExp][] = [
-    [null, /expected object/],
-    [[], /expected object/],
-    ['text', /expected object/],
+    [null, /^expected an object$/],
+    [[], /^expected an object$/],
+    ['text', /^expected an object$/],
     [{}, /^images: /],
     [{ images: {}, deadlineMs: 1 }, /^images: .*array/],
     [{ images: [image] }, /^deadlineMs: /],
@@ -43,14 +46,17 @@ t.test('bad requests say where they are wrong', (t) => {
     [{ images: [image], deadlineMs: 0 }, /^deadlineMs: /],
     [{ images: [image], deadlineMs: -1 }, /^deadlineMs: /],
     [{ images: [image], deadlineMs: null }, /^deadlineMs: /],
-    [{ ...good, other: 1 }, /other/],
+    [{ ...good, other: 1 }, /^there is no field "other"$/],
+    [{ ...good, ['x'.repeat(1000)]: 1 }, /^there is no field "x{64}"$/],
     [{ ...good, images: ['nginx'] }, /^images\.0: /],
+    [{ ...good, images: [image, null] }, /^images\.1: expected an object$/],
+    [{ ...good, images: [[image]] }, /^images\.0: /],
     [{ ...good, images: [image, { image: 'x' }] }, /^images\.1\.pullPolicy: /],
     [{ ...good, images: [{ ...image, pullPolicy: 'always' }] }, /^images\.0\.pullPolicy: /],
     [{ ...good, images: [{ ...image, image: '' }] }, /^images\.0\.image: /],
     [{ ...good, images: [{ ...image, image: 7 }] }, /^images\.0\.image: /],
     [{ ...good, images: [{ ...image, image: 'x'.repeat(1025) }] }, /^images\.0\.image: /],
-    [{ ...good, images: [{ ...image, tag: 'x' }] }, /tag/],
+    [{ ...good, images: [{ ...image, tag: 'x' }] }, /^images\.0: there is no field "tag"$/],
     [{ ...good, images: Array.from({ length: maxImages + 1 }, () => image) }, /^images: /],
     [{ ...good, auths: [] }, /auths/],
     [{ ...good, auths: { 'r.example': 'ann:hunter22' } }, /auths/],
@@ -85,6 +91,24 @@ t.test('what is no JSON', (t) => {
   );
   const deep = Buffer.from('['.repeat(1_000_000) + ']'.repeat(1_000_000));
   t.throws(() => parseFactsRequest(deep), { code: 'bad-request' }, 'nested a million times');
+  t.end();
+});
+
+t.test('the error names the part at fault', (t) => {
+  t.match(
+    thrown(() => parse({ ...good, images: [{ image: 'x', pullPolicy: 'always' }] })),
+    { where: 'images.0.pullPolicy', message: /expected one of Always, IfNotPresent, Never/ },
+  );
+  t.match(
+    thrown(() => parse(null)),
+    { where: '' },
+  );
+  t.end();
+});
+
+t.test('a deadline too large for a number is refused', (t) => {
+  const body = Buffer.from('{"images":[],"deadlineMs":1e999}');
+  t.throws(() => parseFactsRequest(body), { code: 'bad-request', where: 'deadlineMs' });
   t.end();
 });
 

@@ -60,11 +60,20 @@ t.test('agents with one fingerprint are one group', async (t) => {
   t.equal(groups.size, 2);
 });
 
+t.test('a fingerprint may be long, and beside it may stand what later versions say', async (t) => {
+  const long = 'x'.repeat(200);
+  const { groups, names } = await setup(t, [{ info: () => ({ credentialFingerprint: long, new: 1 }) }]);
+  await groups.ready(never);
+  t.strictSame(names(), [long]);
+});
+
 t.test('what says no fingerprint stays unknown', async (t) => {
   const { groups, names } = await setup(t, [
     { info: () => ({}) },
     { info: () => ({ credentialFingerprint: 7 }) },
-    { info: () => ({ credentialFingerprint: 'x'.repeat(300) }) },
+    { info: () => ({ credentialFingerprint: '' }) },
+    { info: () => ({ credentialFingerprint: 'x'.repeat(201) }) },
+    { info: () => 'text' },
     { info: (response) => void response.writeHead(500).end() },
     { info: (response) => void response.end('x'.repeat(100_000)) },
     { info: () => null },
