@@ -135,10 +135,14 @@ t.test('a listener that fails does not keep others from the change', async (t) =
 });
 
 t.test('a configuration that is broken from the start is thrown, not logged', async (t) => {
-  await t.rejects(open(t, 'a = 1\nb = 2\n'), {
+  const file = join(t.testdir({ 'archwright.toml': 'a = 1\nb = 2\n' }), 'archwright.toml');
+  const lines: string[] = [];
+  const log = createLog({ destination: { write: (line: string) => void lines.push(line) } });
+  await t.rejects(liveConfiguration({ file, env: {}, flags: {}, log, metrics: createMetrics() }), {
     name: 'ConfigurationError',
     problems: [{ line: 1 }, { line: 2 }],
   });
+  t.same(lines, []);
 });
 
 t.test('without a file there is nothing to watch', async (t) => {

@@ -13,6 +13,8 @@ t.test('nearest setting', async (t) => {
     ['agent', 'agents'],
     ['logLevel', 'logLevel'],
     ['somethingElse', undefined],
+    ['age', 'agents'],
+    ['ag', undefined],
     ['x', undefined],
     ['', undefined],
   ];
@@ -22,6 +24,7 @@ t.test('nearest setting', async (t) => {
 t.test('a swap of neighbors is one mistake, not two', async (t) => {
   t.equal(nearest('abdc', ['abxx', 'abcd']), 'abcd');
   t.equal(nearest('ba', ['ab']), 'ab');
+  t.equal(nearest('badc', ['abcd']), undefined, 'two swaps are two');
 });
 
 t.test('the nearer one wins, whichever comes first', async (t) => {

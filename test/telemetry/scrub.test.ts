@@ -35,6 +35,19 @@ t.test('inside base64, wherever it begins', async (t) => {
   }
 });
 
+t.test('base64 of what could be a password is looked for, of longer texts not', async (t) => {
+  for (const [length, expected] of [
+    [512, true],
+    [513, false],
+  ] as const) {
+    const text = String.fromCharCode(
+      ...Array.from({ length }, (_, index) => 97 + ((index * 7 + length) % 26)),
+    );
+    secret(text);
+    t.equal(scrub(Buffer.from(text).toString('base64')).includes('[secret]'), expected, `${length}`);
+  }
+});
+
 t.test('one secret that begins with another leaves no rest', async (t) => {
   secret('abcdefgh');
   secret('abcdefgh-and-more');
@@ -71,11 +84,26 @@ t.test('the oldest are forgotten, one remembered again is not', async (t) => {
   t.equal(scrub('filler-2046-filler'), '[secret]');
 });
 
+t.test('as many as there is room for are remembered, one more is too many', async (t) => {
+  secret('first-of-them-all');
+  for (let index = 0; index < 2047; index++) secret(`room-${index}-room`);
+  t.equal(scrub('first-of-them-all'), '[secret]');
+  secret('one-more-than-room');
+  t.equal(scrub('first-of-them-all'), 'first-of-them-all');
+});
+
 t.test('memory is bounded by characters too, the newest always stays', async (t) => {
   secret('before-the-large-ones');
   for (const letter of ['a', 'b', 'c']) secret(letter.repeat(600_000));
   t.equal(scrub('before-the-large-ones'), 'before-the-large-ones');
   t.equal(scrub('c'.repeat(600_000)), '[secret]');
+
+  secret('d'.repeat(448_576));
+  t.equal(scrub('c'.repeat(600_000)), '[secret]', 'both just fit');
+  secret('one-more-secret');
+  t.equal(scrub('c'.repeat(600_000)), 'c'.repeat(600_000));
+  secret('e'.repeat(1_100_000));
+  t.equal(scrub('e'.repeat(1_100_000)), '[secret]', 'larger than all room, but the newest');
 });
 
 t.test('a form that two secrets share stays while one of them does', async (t) => {
@@ -84,6 +112,8 @@ t.test('a form that two secrets share stays while one of them does', async (t) =
   for (let index = 0; index < 2047; index++) secret(`other-${index}-other`);
   t.equal(scrub('shared%20a'), '[secret]');
   t.equal(scrub('shared a'), 'shared a');
+  secret('the-last-that-shares');
+  t.equal(scrub('shared%20a'), 'shared%20a', 'gone with the last');
 });
 
 t.test('property: no secret survives, whatever stands around it', async () => {
