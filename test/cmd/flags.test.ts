@@ -75,6 +75,9 @@ t.test('the settings of a part', async (t) => {
   t.notOk('stateDir' in settingsOf({ settings: 'webhook' }));
   t.ok('stateDir' in settingsOf({ settings: 'all' }));
   t.same(settingsOf({ settings: 'none' }), {});
+  const flags = { namespace: { value: 'NAME', help: '' } };
+  t.notOk('namespace' in settingsOf({ settings: 'explain', flags }), 'a flag of its own has the name');
+  t.ok('namespace' in settingsOf({ settings: 'explain' }));
   const none = { ...subcommand, settings: 'none' as const };
   t.throws(() => parseFlags('thing', none, ['--config', 'f']), /unknown flag --config/);
 });

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import t from 'tap';
-import { onStopSignal } from '../../cmd/signals.ts';
+import { onStopSignal, stoppedCode } from '../../cmd/signals.ts';
 
 for (const [name, code] of [
   ['SIGTERM', 143],
@@ -18,6 +18,7 @@ for (const [name, code] of [
     process.kill(process.pid, name);
     await once(stop.signal, 'abort');
     t.equal(stop.signal.reason, name);
+    t.equal(stoppedCode(stop.signal), code);
     process.kill(process.pid, name);
     t.equal(await end, code);
   });

@@ -1,0 +1,149 @@
+import { createServer, type AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { image, multiArch } from '../support/registry/content.ts';
+import { json, startKubeServer, type KubeServer } from '../support/kube-server.ts';
+import { startTestAgent } from '../daemon/support.ts';
+import { factsOf } from '../fleet/support.ts';
+import { run } from './run.ts';
+import { dockerConfig, files, pullSecret, registry, type Explained } from './world.ts';
+
+async function cluster(t: Test): Promise<KubeServer> {
+  const server = await startKubeServer();
+  t.teardown(() => server.close());
+  return server;
+}
+
+/** A kubeconfig for an API server, with its context in the namespace `shop`. */
+function kubeconfig(server: string): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test', namespace: 'shop' } }],
+    clusters: [{ name: 'test', cluster: { server, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'test', user: { token: 'token-of-the-user' } }],
+  });
+}
+
+const pod = (image: string, spec: Readonly<Record<string, unknown>> = {}) =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web' },
+    spec: { ...spec, containers: [{ name: 'web', image }] },
+  });
+
+async function explain(t: Test, server: string, text: string, ...args: string[]) {
+  const { config } = files(t, { config: kubeconfig(server) });
+  const { code, out, err } = await run(
+    ['explain', '-f', '-', '-o', 'json', '--kubeconfig', config, ...args],
+    {
+      stdin: text,
+    },
+  );
+  const [explained] = (JSON.parse(out) as { results: Explained[] }).results;
+  return { code, err, explained };
+}
+
+t.test('pull secrets and namespace labels come from the cluster, by GET', async (t) => {
+  const private_ = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
+  private_.push('app', '1', image('linux/arm64'));
+  const app = `${private_.host}/app:1`;
+  const kube = await cluster(t);
+  const secret: unknown = JSON.parse(pullSecret(dockerConfig(private_.host, 'ann', 'password-of-ann')));
+  kube.script('/api/v1/namespaces/shop', json({ metadata: { name: 'shop', labels: {} } }));
+  kube.script('/api/v1/namespaces/shop/secrets/regcred', json(secret));
+  kube.script(
+    '/api/v1/namespaces/shop/serviceaccounts/default',
+    json({ imagePullSecrets: [{ name: 'regcred' }] }),
+  );
+  kube.script(
+    '/api/v1/namespaces/off',
+    json({ metadata: { name: 'off', labels: { 'arch.example/placement': 'disabled' } } }),
+  );
+
+  const named = await explain(t, kube.access.server, pod(app, { imagePullSecrets: [{ name: 'regcred' }] }));
+  t.equal(named.explained?.namespace, 'shop', 'the namespace of the context');
+  t.equal(named.explained?.images[0]?.credentialSource, 'pull-secret');
+  t.equal(named.err, '');
+  const account = await explain(t, kube.access.server, pod(app));
+  t.equal(account.explained?.images[0]?.credentialSource, 'pull-secret', 'of the service account');
+  const off = await explain(t, kube.access.server, pod(app), '-n', 'off');
+  t.same(
+    off.explained?.rules.map(({ rule }) => rule),
+    ['skip-disabled-by-namespace'],
+  );
+  const gone = await explain(t, kube.access.server, pod(app, { imagePullSecrets: [{ name: 'gone' }] }));
+  t.match(gone.err, /there is no pull secret shop\/gone in the files or the cluster/);
+  t.equal(gone.explained?.images[0]?.unknown, 'unauthorized');
+  t.ok(kube.requests.every(({ authorization }) => authorization === 'Bearer token-of-the-user'));
+  t.ok(kube.requests.every(({ query }) => !query.has('watch')));
+});
+
+t.test('files win over the cluster', async (t) => {
+  const open = await registry(t);
+  open.push('app', '1', image('linux/arm64'));
+  const kube = await cluster(t);
+  const namespace =
+    'apiVersion: v1\nkind: Namespace\nmetadata: { name: shop, labels: { arch.example/placement: disabled } }\n';
+  const { explained } = await explain(t, kube.access.server, `${namespace}---\n${pod(`${open.host}/app:1`)}`);
+  t.equal(explained?.outcome, 'skipped');
+  t.same(kube.requests, []);
+});
+
+t.test('a pod that runs already, on a node that cannot run its image', async (t) => {
+  const open = await registry(t);
+  open.push('app', '1', image('linux/arm64'));
+  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  const kube = await cluster(t);
+  kube.script('/api/v1/nodes/n1', json({ status: { nodeInfo: { architecture: 'amd64' } } }));
+  const wrong = await explain(t, kube.access.server, pod(`${open.host}/app:1`, { nodeName: 'n1' }));
+  t.same(
+    wrong.explained?.rules.map(({ rule }) => rule),
+    ['skip-node-name'],
+  );
+  t.match(wrong.explained?.warnings, [/app:1 cannot run here: it has arm64, the node is amd64/]);
+  t.equal(wrong.code, 0);
+  const right = await explain(t, kube.access.server, pod(`${open.host}/both:1`, { nodeName: 'n1' }));
+  t.same(right.explained?.warnings, []);
+  const unknown = await explain(t, kube.access.server, pod(`${open.host}/app:1`, { nodeName: 'n2' }));
+  t.same(unknown.explained?.warnings, []);
+});
+
+t.test('a cluster that gives no answer is left out, with one line', async (t) => {
+  const open = await registry(t);
+  open.push('app', '1', image('linux/arm64'));
+  const pods = `${pod(`${open.host}/app:1`)}\n---\n${pod(`${open.host}/app:1`, { nodeName: 'n1' })}`;
+  const refusing = await cluster(t);
+  const answer = json({ kind: 'Status', message: 'who are you', code: 401 }, 401);
+  refusing.script('/api/v1/namespaces/shop', answer);
+  const silent = createServer(() => undefined);
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const cases: [what: string, server: string, reason: RegExp][] = [
+    ['nobody there', 'https://127.0.0.1:1', /127\.0\.0\.1:1/],
+    ['it refuses us', refusing.access.server, /who are you/],
+    ['it is silent', `https://127.0.0.1:${port}`, /./],
+  ];
+  for (const [what, server, reason] of cases) {
+    const { code, err, explained } = await explain(t, server, pods);
+    t.equal(code, 0, what);
+    t.equal(explained?.outcome, 'placed', what);
+    t.match(err, /^archwright: warning: the cluster gives no answer and is left out: .*\n$/, what);
+    t.match(err, reason, what);
+  }
+});
+
+t.test('agents in place of registries', async (t) => {
+  const { agent, pki } = await startTestAgent(t, {
+    inspector: { inspect: ({ image }) => Promise.resolve(factsOf(image)) },
+  });
+  const app = 'registry.invalid/app:1';
+  const args = ['explain', '-f', '-', '-o', 'json', '--agents', agent.url, '--agent-tls-dir', pki.clientDir];
+  const { code, out, err } = await run(args, { stdin: pod(app) });
+  t.equal(code, 0, err);
+  const [explained] = (JSON.parse(out) as { results: Explained[] }).results;
+  t.equal(explained?.outcome, 'placed');
+  t.equal(explained?.images[0]?.endpoint, factsOf(app).endpoint);
+});

@@ -1,0 +1,156 @@
+import t from 'tap';
+import { parse } from 'yaml';
+import { image } from '../support/registry/content.ts';
+import { containers, explain, pod, rulesOf, shop } from './explaining.ts';
+import { run } from './run.ts';
+import { child, dockerConfig, files, pullSecret, registry, type Explained } from './world.ts';
+
+t.test('secrets, service accounts and namespaces in the files', async (t) => {
+  const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
+  server.push('private', '1', image('linux/arm64'));
+  const spec = { containers: containers(`${server.host}/private:1`) };
+  const login = dockerConfig(server.host, 'ann', 'password-of-ann');
+  const secret = (namespace?: string) =>
+    pullSecret(login, { name: 'regcred', ...(namespace !== undefined && { namespace }) });
+  const named = { ...spec, imagePullSecrets: [{ name: 'regcred' }] };
+  const account = JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { name: 'default' },
+    imagePullSecrets: [{ name: 'regcred' }],
+  });
+  const cases: [what: string, documents: string[], args: string[], credential: string | undefined][] = [
+    ['none', [pod(spec)], [], undefined],
+    ['named by the pod', [secret(), pod(named)], [], 'pull-secret'],
+    ['after the pod', [pod(named), secret()], [], 'pull-secret'],
+    ['named by its service account', [account, secret(), pod(spec)], [], 'pull-secret'],
+    [
+      'of another service account',
+      [account, secret(), pod({ ...spec, serviceAccountName: 'other' })],
+      [],
+      undefined,
+    ],
+    ['not named', [secret(), pod(spec)], [], undefined],
+    ['in another namespace', [secret('other'), pod(named)], [], undefined],
+    ['in the namespace of the flag', [secret('other'), pod(named)], ['-n', 'other'], 'pull-secret'],
+    [
+      'the flag does not move an object',
+      [secret('other'), pod(named, { namespace: 'here' })],
+      ['-n', 'other'],
+      undefined,
+    ],
+  ];
+  for (const [what, documents, args, credential] of cases) {
+    const { results, err } = await explain(t, documents.join('\n---\n'), args);
+    const [found] = results[0]?.images ?? [];
+    if (credential === undefined) t.equal(found?.unknown, 'unauthorized', what);
+    else t.equal(found?.credentialSource, credential, what);
+    t.notMatch(err, /password/, what);
+  }
+  const { err } = await explain(t, pod(named));
+  t.match(
+    err,
+    /^archwright: warning: there is no pull secret default\/regcred in the files, and no cluster is asked/m,
+  );
+  t.equal(err.split('\n').length, 2, 'said once');
+
+  const namespace =
+    'apiVersion: v1\nkind: Namespace\nmetadata:\n  name: off\n  labels: { arch.example/placement: disabled }\n';
+  const disabled = await explain(t, `${namespace}---\n${pod(spec, { namespace: 'off' })}`);
+  t.same(rulesOf(disabled.results[0]), ['skip-disabled-by-namespace']);
+  t.equal(disabled.code, 0);
+});
+
+t.test('several files, standard input, and what is skipped', async (t) => {
+  const { host } = await shop(t);
+  const text = pod({ containers: containers(`${host}/web:1`) });
+  const { 'a.yaml': a, 'b.yaml': b } = files(t, {
+    'a.yaml': `apiVersion: v1\nkind: Service\nmetadata: { name: front }\n---\n${text}`,
+    'b.yaml': `{"kind": "List", "items": [${text}, {"apiVersion": "extensions/v1beta1", "kind": "Deployment", "metadata": {"name": "ancient"}}]}`,
+  });
+  const { code, out, err } = await run(['explain', '-f', a, '-f', b, '-f', '-', '-o', 'yaml'], {
+    stdin: text,
+  });
+  t.equal(code, 0);
+  const { results } = parse(out) as { results: Explained[] };
+  t.same(
+    results.map(({ place }) => place),
+    [`${a}:5`, `${b}:1`, 'standard input:1'],
+  );
+  t.match(err, `${a}:1: Service front is skipped`);
+  t.match(err, `${b}:1: Deployment ancient is skipped`);
+});
+
+t.test('what cannot be understood', async (t) => {
+  const cases: [what: string, text: string, error: RegExp][] = [
+    ['no spec', '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}', /spec is not an object/],
+    ['containers', '{"apiVersion":"v1","kind":"Pod","spec":{"containers":{}}}', /containers is not a list/],
+    [
+      'an image',
+      '{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"image":3}]}}',
+      /image is not a text/,
+    ],
+    [
+      'no template',
+      '{"apiVersion":"apps/v1","kind":"Deployment","spec":{}}',
+      /spec\.template is not an object/,
+    ],
+  ];
+  for (const [what, text, error] of cases) {
+    const { code, results } = await explain(t, text);
+    t.equal(code, 1, what);
+    t.match(results[0]?.error, error, what);
+    t.equal(results[0]?.admitted, false, what);
+    const { 'input.yaml': file } = files(t, { 'input.yaml': text });
+    const { out } = await run(['explain', '-f', file]);
+    t.match(out, /not understood: .*the webhook would let it through without a placement/, what);
+  }
+  const { host } = await shop(t);
+  const beside = await explain(t, `hello\n---\n${pod({ containers: containers(`${host}/web:1`) })}`);
+  t.equal(beside.code, 1, 'a document that is no object');
+  t.match(beside.err, /input\.yaml:1: this is no Kubernetes object/);
+  t.equal(beside.results[0]?.outcome, 'placed', 'the others are explained');
+});
+
+t.test('wrong usage', async (t) => {
+  const {
+    'pod.yaml': file,
+    'bad.yaml': bad,
+    'service.yaml': service,
+  } = files(t, {
+    'pod.yaml': pod({ containers: [] }),
+    'bad.yaml': 'kind: Pod\nmetadata:\n  name: [a\n',
+    'service.yaml': 'apiVersion: v1\nkind: Service\nmetadata: { name: front }\n',
+  });
+  const cases: [args: readonly string[], message: RegExp][] = [
+    [[], /name at least one file by -f/],
+    [[file], /files are named by -f: -f .*pod\.yaml/],
+    [['-f', bad], /bad\.yaml:[34]:\d+: /],
+    [['-f', `${file}.gone`], /there is no such file/],
+    [['-f', service], /there is no pod and no workload/],
+    [['-f', file, '-o', 'toml'], /--output must be table or json or yaml/],
+    [['-f', file, '--kubeconfig', '/nonexistent/kubeconfig'], /\/nonexistent\/kubeconfig/],
+    [['-f', file, '--context', 'nowhere'], /no context nowhere/],
+    [['-f', file, '--agents', 'https://127.0.0.1:1'], /agents are asked by mutual TLS/],
+    [['-f'], /-f needs a value/],
+  ];
+  for (const [args, message] of cases) {
+    const { code, out, err } = await run(['explain', ...args]);
+    t.equal(code, 2, args.join(' '));
+    t.equal(out, '', args.join(' '));
+    t.match(err, message);
+  }
+});
+
+t.test('Ctrl-C ends at once', async (t) => {
+  const server = await shop(t);
+  server.faults.add({ path: /manifests/, fault: { kind: 'hold' } });
+  const explaining = child(
+    t,
+    ['explain', '-f', '-'],
+    pod({ containers: containers(`${server.host}/web:1`) }),
+  );
+  await server.waitFor(() => true);
+  explaining.kill('SIGINT');
+  t.equal((await explaining.ended).code, 130);
+});

@@ -1,0 +1,182 @@
+import fastJsonPatch from 'fast-json-patch';
+import t from 'tap';
+import { containers, explain, pod, rulesOf, shop } from './explaining.ts';
+import { run } from './run.ts';
+import { files } from './world.ts';
+
+t.test('a pod: architectures, where they were learned, rules, patch', async (t) => {
+  const { host } = await shop(t);
+  const text = pod({ containers: containers(`${host}/web:1`, `${host}/proxy:1`) });
+  const { code, err, results, file } = await explain(t, text, ['--patch']);
+  t.equal(code, 0);
+  t.equal(err, '');
+  const [explained] = results;
+  t.match(explained, {
+    kind: 'Pod',
+    namespace: 'default',
+    name: 'web',
+    place: `${file}:1`,
+    admitted: true,
+    outcome: 'placed',
+    required: ['amd64', 'arm64'],
+    images: [
+      {
+        image: `${host}/web:1`,
+        usedBy: ['c0'],
+        architectures: ['amd64', 'arm64', 's390x'],
+        source: 'registry',
+        credentialSource: 'anonymous',
+        endpoint: host,
+      },
+      { image: `${host}/proxy:1`, architectures: ['amd64', 'arm64'] },
+    ],
+    rules: [
+      { rule: 'required-architectures', message: /amd64, arm64/, meaning: /ANDed/ },
+      { rule: 'tolerations' },
+    ],
+  });
+  const patched = fastJsonPatch.applyPatch(JSON.parse(text), explained?.patch ?? []).newDocument as object;
+  t.match(patched, {
+    spec: {
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [
+              { matchExpressions: [{ key: 'kubernetes.io/arch', values: ['amd64', 'arm64'] }] },
+            ],
+          },
+        },
+      },
+    },
+  });
+  const without = await explain(t, text);
+  t.notOk('patch' in (without.results[0] ?? {}), 'only with --patch');
+});
+
+t.test('outcomes and exit codes', async (t) => {
+  const { host } = await shop(t);
+  const [web, old, arm, gone] = ['web:1', 'old:1', 'arm:1', 'gone:1'].map((name) => `${host}/${name}`);
+  const of = (...images: (string | undefined)[]) =>
+    pod({ containers: containers(...images.map((image) => image ?? '')) });
+  const cases: [what: string, text: string, args: string[], code: number, outcome: string, rule: string][] = [
+    ['no common architecture', of(old, arm), [], 1, 'denied', 'no-common-architecture-deny'],
+    [
+      'the same, pending',
+      of(old, arm),
+      ['--on-no-common-architecture', 'pend'],
+      0,
+      'pending',
+      'no-common-architecture-pend',
+    ],
+    ['unknown', of(web, gone), [], 0, 'allowed-unknown', 'unknown-image-allow'],
+    ['unknown, denied', of(web, gone), ['--on-unknown-image', 'deny'], 1, 'denied', 'unknown-image-deny'],
+    ['unknown, gated', of(web, gone), ['--on-unknown-image', 'gate'], 0, 'gated', 'unknown-image-gate'],
+    [
+      'unknown, fallback',
+      of(web, gone),
+      ['--fallback-architecture', 's390x'],
+      0,
+      'fallback',
+      'unknown-image-fallback',
+    ],
+    [
+      'schedulable',
+      of(web),
+      ['--schedulable-architectures', 's390x'],
+      0,
+      'placed',
+      'schedulable-architectures',
+    ],
+    ['preferred', of(web), ['--preferred-architecture', 'arm64'], 0, 'placed', 'preferred-policy'],
+    [
+      'own constraint',
+      pod({ nodeSelector: { 'kubernetes.io/arch': 'arm64' }, containers: containers(web ?? '') }),
+      [],
+      0,
+      'own-constraint',
+      'own-constraint',
+    ],
+    [
+      'excluded',
+      pod({ containers: containers(web ?? '') }, { namespace: 'kube-system' }),
+      [],
+      0,
+      'skipped',
+      'skip-excluded-namespace',
+    ],
+  ];
+  for (const [what, text, args, code, outcome, rule] of cases) {
+    const answer = await explain(t, text, args);
+    const [explained] = answer.results;
+    t.equal(answer.code, code, what);
+    t.equal(explained?.outcome, outcome, what);
+    t.equal(explained?.admitted, code === 0, what);
+    t.ok(rulesOf(explained)?.includes(rule), `${what}: ${rulesOf(explained)?.join(' ')}`);
+  }
+  const { results } = await explain(t, of(old, arm));
+  t.match(results[0]?.message, /old:1.*amd64/, 'the message names each image');
+  t.match(results[0]?.message, /arm:1.*arm64/);
+});
+
+t.test('workloads by their templates', async (t) => {
+  const { host } = await shop(t);
+  const template = { metadata: {}, spec: { containers: containers(`${host}/old:1`, `${host}/arm:1`) } };
+  const fine = { metadata: {}, spec: { containers: containers(`${host}/web:1`) } };
+  const workload = (apiVersion: string, kind: string, spec: unknown) =>
+    JSON.stringify({ apiVersion, kind, metadata: { name: kind.toLowerCase() }, spec });
+  const kinds = ['Deployment', 'StatefulSet', 'ReplicaSet'];
+  const text = [
+    ...kinds.map((kind) => workload('apps/v1', kind, { template })),
+    workload('batch/v1', 'Job', { template }),
+    workload('batch/v1', 'CronJob', { jobTemplate: { spec: { template } } }),
+    workload('apps/v1', 'DaemonSet', { template: fine }),
+  ].join('\n---\n');
+  const { code, results } = await explain(t, text, ['--patch']);
+  t.equal(code, 0, 'workloads get a warning, they are not denied');
+  t.same(
+    results.map(({ kind }) => kind),
+    [...kinds, 'Job', 'CronJob', 'DaemonSet'],
+  );
+  for (const explained of results.slice(0, 5)) {
+    t.same(rulesOf(explained), ['workload-template'], explained.kind);
+    t.match(explained.warnings, [/pods of this template cannot be placed/], explained.kind);
+    t.same(explained.patch, [], explained.kind);
+  }
+  const daemonSet = results[5];
+  t.equal(daemonSet?.outcome, 'placed');
+  t.ok(daemonSet?.patch?.every(({ path }) => path.startsWith('/spec/template/')));
+});
+
+t.test('a table for people', async (t) => {
+  const { host } = await shop(t);
+  const { 'pod.yaml': file } = files(t, {
+    'pod.yaml': [
+      pod({ containers: containers(`${host}/web:1`, `${host}/gone:1`) }),
+      pod({ containers: containers(`${host}/old:1`, `${host}/arm:1`) }, { name: 'never' }),
+    ].join('\n---\n'),
+  });
+  const { code, out } = await run(['explain', '-f', file, '--patch']);
+  t.equal(code, 1);
+  t.match(out, `Pod default/web (${file}:1)\n  decision  allowed-unknown: admitted, changed by`);
+  t.match(out, /\n {2}requires +amd64, arm64, s390x\n/);
+  t.match(out, /\n {2}IMAGE +USED BY +ARCHITECTURES +SOURCE +CREDENTIAL +ENDPOINT\n/);
+  t.match(out, new RegExp(`\\n  ${host}/web:1 +c0 +amd64 arm64 s390x +registry +anonymous +${host}\\n`));
+  t.match(out, new RegExp(`\\n  ${host}/gone:1 +c1 +unknown \\(not-found\\) +- +- +${host}\\n`));
+  t.match(out, `\n  ${host}/gone:1: not-found: `);
+  t.match(out, /\n {2}unknown-image-allow +/);
+  t.match(out, /\n {2}patch: \[\n/);
+  t.match(out, `\nPod default/never (${file}:3)\n  decision  denied\n  because `);
+});
+
+t.test('an override', async (t) => {
+  const { 'archwright.toml': config } = files(t, {
+    'archwright.toml': 'imageOverrides = { match = "nowhere.invalid/**", architectures = ["arm64"] }\n',
+  });
+  const { code, results } = await explain(t, pod({ containers: containers('nowhere.invalid/app:1') }), [
+    '--config',
+    config,
+  ]);
+  t.equal(code, 0);
+  t.equal(results[0]?.images[0]?.source, 'override');
+  t.same(results[0]?.required, ['arm64']);
+});

@@ -1,0 +1,40 @@
+/** Short ways to ask `explain`. */
+import type { Test } from 'tap';
+import { image, multiArch } from '../support/registry/content.ts';
+import type { TestRegistry } from '../support/registry/server.ts';
+import { run, type Result, type RunOptions } from './run.ts';
+import { files, registry, type Explained } from './world.ts';
+
+/** Explains a text; the results are empty where there is no output. */
+export async function explain(
+  t: Test,
+  text: string,
+  args: readonly string[] = [],
+  options: RunOptions = {},
+): Promise<Result & { readonly results: readonly Explained[]; readonly file: string }> {
+  const { 'input.yaml': file } = files(t, { 'input.yaml': text });
+  const result = await run(['explain', '-f', file, '-o', 'json', ...args], options);
+  const results = result.out === '' ? [] : (JSON.parse(result.out) as { results: Explained[] }).results;
+  return { ...result, results, file };
+}
+
+/** A registry with images of several architectures. */
+export async function shop(t: Test): Promise<TestRegistry> {
+  const server = await registry(t);
+  server.push('web', '1', multiArch(['linux/amd64', 'linux/arm64', 'linux/s390x']));
+  server.push('proxy', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  server.push('old', '1', image('linux/amd64'));
+  server.push('arm', '1', image('linux/arm64'));
+  return server;
+}
+
+/** A pod as JSON. */
+export const pod = (
+  spec: Readonly<Record<string, unknown>>,
+  metadata: Readonly<Record<string, unknown>> = {},
+) => JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web', ...metadata }, spec });
+/** A container for each image. */
+export const containers = (...images: readonly string[]) =>
+  images.map((image, index) => ({ name: `c${index}`, image }));
+/** The names of the rules that took part. */
+export const rulesOf = (explained: Explained | undefined) => explained?.rules.map(({ rule }) => rule);

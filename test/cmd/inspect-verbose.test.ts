@@ -1,0 +1,166 @@
+import t from 'tap';
+import { multiArch } from '../support/registry/content.ts';
+import { createIssuer } from '../support/registry/tokens.ts';
+import { run } from './run.ts';
+import { dockerConfig, files, pullSecret, registry } from './world.ts';
+
+const app = multiArch(['linux/amd64', 'linux/arm64']);
+
+t.test('each request and its answer', async (t) => {
+  const issuer = createIssuer({ users: { ann: 'password-of-ann' } });
+  const server = await registry(t, { auth: { kind: 'bearer', issuer } });
+  server.push('team/app', 'v1', app);
+  const { 'config.json': config } = files(t, {
+    'config.json': dockerConfig(server.host, 'ann', 'password-of-ann'),
+  });
+  const image = `${server.host}/team/app:v1`;
+  const url = `https://${server.host}`;
+  const label = `docker-config ${server.host} (${config})`;
+
+  const { code, out, err } = await run(['inspect', '--verbose', '--docker-config', config, image]);
+  t.equal(code, 0);
+  t.equal(err, '');
+  const told = out.slice(out.indexOf('Credentials are looked for'));
+  t.match(told, `  docker-config: ${config}\n`);
+  const rows = told
+    .slice(told.indexOf(`\n${image}\n`))
+    .split('\n')
+    .slice(2, -1)
+    .map((line) => line.trim().split(/ {2,}/));
+  t.match(rows, [
+    ['GET', 'manifest', `${url}/v2/team/app/manifests/v1`, 'anonymous', '401', /^\d+ ms$/],
+    ['POST', 'token', `${url}/token`, label, '200', /^\d+ ms$/],
+    ['GET', 'manifest', `${url}/v2/team/app/manifests/v1`, label, '200', /^\d+ ms$/],
+  ]);
+  t.equal(rows.length, 3);
+
+  const json = await run(['inspect', '-v', '-o', 'json', '--docker-config', config, image]);
+  t.doesNotThrow(() => JSON.parse(json.out) as unknown, 'standard output is the results alone');
+  t.match(json.err, `${url}/token`);
+});
+
+t.test('an endpoint that is not there, then the next', async (t) => {
+  const mirror = await registry(t, { tls: false });
+  const { 'archwright.toml': config } = files(t, {
+    'archwright.toml': `proxies = ["origin.invalid=http://${mirror.host}"]\n`,
+  });
+  const { code, out } = await run(['inspect', '-v', '--config', config, 'origin.invalid/team/app:v1']);
+  t.equal(code, 1);
+  t.match(
+    out,
+    new RegExp(
+      `GET +manifest +http://${mirror.host}/v2/team/app/manifests/v1\\?ns=origin\\.invalid +anonymous +404`,
+    ),
+  );
+  t.match(
+    out,
+    /GET +manifest +https:\/\/origin\.invalid\/v2\/team\/app\/manifests\/v1 +anonymous +\D.* \d+ ms\n/,
+  );
+});
+
+t.test('sources with what is wrong with them', async (t) => {
+  const server = await registry(t);
+  server.push('team/app', 'v1', app);
+  const { directory, ...paths } = files(t, {
+    'creds/broken.example.toml': 'user = "u"\nsecret = ',
+    'config.json': '{"auths": {"broken.example": {"auth": "%%%"}}}',
+    'secret.json': pullSecret(dockerConfig('other.example', 'bob', 'password-of-bob')),
+  });
+  const { code, out, err } = await run([
+    'inspect',
+    '--verbose',
+    '--creds-dir',
+    `${directory}/creds`,
+    '--docker-config',
+    paths['config.json'],
+    '--pull-secret',
+    paths['secret.json'],
+    `${server.host}/team/app:v1`,
+  ]);
+  t.equal(code, 0);
+  const order = ['  pull-secret: ', '  registry-toml: ', '  docker-config: '].map((name) =>
+    out.indexOf(name),
+  );
+  t.ok(
+    order.every((at) => at > 0),
+    out,
+  );
+  t.same(
+    order,
+    order.toSorted((a, b) => a - b),
+    'in the order in which they are tried',
+  );
+  t.match(out, /registry-toml: .*\n    left out: .*broken\.example\.toml/);
+  t.match(out, /docker-config: .*\n    left out: .*config\.json/);
+  t.match(
+    err,
+    /^archwright: warn: credentials are left out: .*broken\.example\.toml/m,
+    'also without --verbose',
+  );
+});
+
+t.test('no password in anything that is printed', async (t) => {
+  const passwords = {
+    docker: 'docker-Pa55/word+of ann',
+    toml: 'toml-Pa55"word%of\\\\ann',
+    secret: 'secret-Pa55wörd-of-ann',
+    stringData: 'string-data-Pa55word',
+    legacy: 'legacy-Pa55word-of-ann',
+  };
+  // None of them opens these registries, so each is tried.
+  const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'another-password' } } });
+  const issuer = createIssuer({ users: { ann: 'another-password' } });
+  const bearer = await registry(t, { auth: { kind: 'bearer', issuer } });
+  const { directory } = files(t, {
+    'config.json': JSON.stringify({
+      auths: Object.fromEntries(
+        [server.host, bearer.host].map((host) => [host, { username: 'ann', password: passwords.docker }]),
+      ),
+    }),
+    [`creds/${server.host}.toml`]: `user = "ann"\nsecret = "${passwords.toml.replaceAll('"', '\\"')}"\n`,
+    'secret.json': pullSecret(dockerConfig(server.host, 'ann', passwords.secret)),
+    'string-data.yaml': [
+      'kind: Secret',
+      'type: kubernetes.io/dockerconfigjson',
+      'metadata: { name: written }',
+      'stringData:',
+      `  .dockerconfigjson: '${dockerConfig(bearer.host, 'ann', passwords.stringData)}'`,
+    ].join('\n'),
+    '.dockercfg': JSON.stringify({ [server.host]: { username: 'ann', password: passwords.legacy } }),
+  });
+  const args = [
+    '--creds-dir',
+    `${directory}/creds`,
+    '--docker-config',
+    `${directory}/config.json`,
+    ...['secret.json', 'string-data.yaml', '.dockercfg'].flatMap((name) => [
+      '--pull-secret',
+      `${directory}/${name}`,
+    ]),
+    '--log-level',
+    'trace',
+    `${server.host}/team/app:v1`,
+    `${bearer.host}/team/app:v1`,
+  ];
+  for (const output of ['table', 'json']) {
+    const { code, out, err } = await run(['inspect', '--verbose', '-o', output, ...args]);
+    t.equal(code, 1);
+    const printed = out + err;
+    t.match(printed, /registry-toml .*\.toml/, 'the credentials were tried');
+    for (const [name, password] of Object.entries(passwords)) {
+      const forms = [
+        password,
+        JSON.stringify(password).slice(1, -1),
+        encodeURIComponent(password),
+        Buffer.from(`ann:${password}`).toString('base64'),
+        Buffer.from(password).toString('base64').replace(/=+$/, ''),
+      ];
+      for (const form of forms) t.notOk(printed.includes(form), `${name} in ${output}`);
+    }
+  }
+  t.equal(
+    server.requests.filter(({ authorization }) => authorization?.scheme === 'basic').length,
+    8,
+    'four credentials, twice',
+  );
+});

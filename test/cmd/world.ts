@@ -1,0 +1,119 @@
+/** What the tests of `inspect` and `explain` share: registries, files around them, and a home without logins. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Operation } from 'fast-json-patch';
+import type { Test } from 'tap';
+import { fileURLToPath } from 'node:url';
+import type { ImageFacts } from '../../src/images/facts.ts';
+import {
+  startTestRegistry,
+  type TestRegistry,
+  type TestRegistryOptions,
+} from '../support/registry/server.ts';
+
+/** Nothing of the person who runs the tests: no docker login, no kubeconfig, no cluster. */
+const home = mkdtempSync(join(tmpdir(), 'archwright-home-'));
+process.env['HOME'] = home;
+delete process.env['KUBECONFIG'];
+process.on('exit', () => rmSync(home, { recursive: true, force: true }));
+
+/** For children, without what tap adds to each process it starts. */
+export const childEnv = { PATH: process.env['PATH'] ?? '', HOME: home };
+
+/** A registry that ends with the test. */
+export async function registry(t: Test, options: TestRegistryOptions = {}): Promise<TestRegistry> {
+  const started = await startTestRegistry(options);
+  t.teardown(() => started.close());
+  return started;
+}
+
+/** Writes files below a directory of the test's own; gives back their paths by name. */
+export function files<Name extends string>(
+  t: Test,
+  content: Readonly<Record<Name, string>>,
+): Readonly<Record<Name, string>> & { readonly directory: string } {
+  const directory = mkdtempSync(join(tmpdir(), 'archwright-test-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const paths = Object.fromEntries(
+    Object.entries<string>(content).map(([name, text]) => {
+      const path = join(directory, name);
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, text);
+      return [name, path];
+    }),
+  ) as Record<Name, string>;
+  return { ...paths, directory };
+}
+
+/** A docker `config.json` with one login. */
+export function dockerConfig(host: string, username: string, password: string): string {
+  const auth = Buffer.from(`${username}:${password}`).toString('base64');
+  return JSON.stringify({ auths: { [host]: { auth } } });
+}
+
+/** A pull secret as a manifest in JSON, which is YAML too. */
+export function pullSecret(
+  config: string,
+  metadata: Readonly<Record<string, string>> = { name: 'regcred' },
+): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata,
+    type: 'kubernetes.io/dockerconfigjson',
+    data: { '.dockerconfigjson': Buffer.from(config).toString('base64') },
+  });
+}
+
+/** The results in an output of `inspect --output json`. */
+export function resultsIn(out: string): readonly ImageFacts[] {
+  return (JSON.parse(out) as { results: ImageFacts[] }).results;
+}
+
+/** A result of `explain`, as `docs/explain.md` describes it, as far as the tests look. */
+export interface Explained {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly place: string;
+  readonly admitted: boolean;
+  readonly error?: string;
+  readonly outcome?: string;
+  readonly message?: string;
+  readonly required?: readonly string[];
+  readonly images: readonly {
+    readonly image: string;
+    readonly architectures?: readonly string[];
+    readonly unknown?: string;
+    readonly source?: string;
+    readonly credentialSource?: string;
+    readonly endpoint?: string;
+    readonly error?: { readonly code: string };
+  }[];
+  readonly rules: readonly { readonly rule: string; readonly message: string; readonly meaning: string }[];
+  readonly warnings: readonly string[];
+  readonly patch?: Operation[];
+}
+
+export interface Child {
+  readonly ended: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** The program as a process of its own. */
+export function child(t: Test, args: readonly string[], stdin?: string): Child {
+  const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
+  const process_ = spawn(process.execPath, [program, ...args], { env: childEnv });
+  t.teardown(() => process_.kill('SIGKILL'));
+  let out = '';
+  let err = '';
+  process_.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
+  process_.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
+  if (stdin !== undefined) process_.stdin.end(stdin);
+  return {
+    ended: new Promise((resolve) => process_.on('close', (code) => resolve({ code, out, err }))),
+    kill: (signal) => void process_.kill(signal),
+  };
+}
