@@ -39,7 +39,11 @@ export function parseYamlTree(text: string, strict: string[]): Tree {
     nodes += 1;
     if (nodes > maxNodes) throw new DecodeError('yaml: document contains excessive aliasing');
     if (depth > maxDepth) throw new DecodeError(`yaml: is nested deeper than ${maxDepth} levels`);
-    if (isAlias(node)) return tree(document && node.resolve(document), depth + 1);
+    if (isAlias(node)) {
+      const named = document && node.resolve(document);
+      if (named === undefined) throw new DecodeError('yaml: unknown anchor referenced');
+      return tree(named, depth + 1);
+    }
     if (isSeq(node)) return node.items.map((item) => tree(item, depth + 1));
     if (isMap(node)) return { members: members(node.items, depth) };
     return isScalar(node) ? scalarOf(node) : null;

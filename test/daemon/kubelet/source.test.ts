@@ -1,0 +1,97 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { answering, configText, nodeDir, openSource, writePlugin } from './support.ts';
+
+const creds = (key: string, username: string) => ({ auth: { [key]: { username, password: 'pass' } } });
+
+t.test('a plugin is asked for the repositories that match, and only for them', async (t) => {
+  const { dir, bin, config } = nodeDir(
+    t,
+    configText({ name: 'p', matchImages: ['*.example/team', 'other.example'] }),
+  );
+  const counter = join(dir, 'asked');
+  writePlugin(
+    join(bin, 'p'),
+    answering(
+      { auth: { 'a.example/team': { username: 'u', password: 'pass' } }, cacheDuration: '0s' },
+      `require('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`,
+    ),
+  );
+  const { source, found, problems } = await openSource(t, { config, binDir: bin });
+  t.equal(source.name, 'credential-provider');
+  t.same(await found('a.example/team/app'), ['u:pass (plugin p, a.example/team)']);
+  t.same(await found('a.example/other'), []);
+  t.same(await found('b.a.example/team/app'), []);
+  t.same(problems(), []);
+});
+
+t.test(
+  'the answers of several plugins are one keyring: longer keys first, then the order of the configuration',
+  async (t) => {
+    const { bin, config } = nodeDir(t, configText({ name: 'z' }, { name: 'a' }, { name: 'long' }));
+    writePlugin(join(bin, 'z'), answering(creds('registry.example', 'z')));
+    writePlugin(join(bin, 'a'), answering(creds('https://registry.example/v2/', 'a')));
+    writePlugin(join(bin, 'long'), answering(creds('registry.example/app', 'long')));
+    const { found } = await openSource(t, { config, binDir: bin });
+    t.same(await found('registry.example/app'), [
+      'long:pass (plugin long, registry.example/app)',
+      'z:pass (plugin z, registry.example)',
+      'a:pass (plugin a, registry.example)',
+    ]);
+  },
+);
+
+t.test('a plugin that wants service account tokens is left out with the reason', async (t) => {
+  const { bin, config } = nodeDir(
+    t,
+    configText(
+      {
+        name: 'p',
+        tokenAttributes: {
+          serviceAccountTokenAudience: 'a',
+          cacheType: 'Token',
+          requireServiceAccount: true,
+        },
+      },
+      { name: 'q' },
+    ),
+  );
+  for (const name of ['p', 'q']) writePlugin(join(bin, name), answering(creds('registry.example', name)));
+  const { found, problems } = await openSource(t, { config, binDir: bin });
+  t.same(await found('registry.example/app'), ['q:pass (plugin q, registry.example)']);
+  t.match(problems(), [/^plugin p: left out: it needs a token of the pod’s service account/]);
+});
+
+t.test('a caller that gives up does not stop a run that others or the cache can use', async (t) => {
+  const { dir, bin, config } = nodeDir(t, configText({ name: 'p' }));
+  const gate = join(dir, 'go');
+  const started = join(dir, 'started');
+  writePlugin(
+    join(bin, 'p'),
+    answering(
+      creds('registry.example', 'u'),
+      `const fs = require('node:fs'); fs.appendFileSync(${JSON.stringify(started)}, '.');
+       while (!fs.existsSync(${JSON.stringify(gate)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);`,
+    ),
+  );
+  const { found } = await openSource(t, { config, binDir: bin });
+  const signal = AbortSignal.timeout(200);
+  await t.rejects(found('registry.example/app', signal), { name: 'TimeoutError' });
+  const second = found('registry.example/app');
+  writeFileSync(gate, '');
+  t.same(await second, ['u:pass (plugin p, registry.example)']);
+  rmSync(started);
+  t.same(await found('registry.example/app'), ['u:pass (plugin p, registry.example)']);
+  t.throws(() => rmSync(started), { code: 'ENOENT' }, 'kept');
+});
+
+t.test('closing kills what runs', async (t) => {
+  const { bin, config } = nodeDir(t, configText({ name: 'p' }));
+  writePlugin(join(bin, 'p'), 'while :; do sleep 60; done', '/bin/sh');
+  const { source, found, problems } = await openSource(t, { config, binDir: bin });
+  const running = found('registry.example/app');
+  await source.close();
+  t.same(await running, []);
+  t.same(problems(), [], 'that is no fault of the plugin');
+});

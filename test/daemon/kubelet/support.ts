@@ -1,0 +1,137 @@
+/** Nodes with plugins that are real programs: what a test writes into a directory of its own. */
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Writable } from 'node:stream';
+import type { Test } from 'tap';
+import type { LiveCredentialSource } from '../../../src/credentials/file-source.ts';
+import {
+  createCredentialProviderSource,
+  type CredentialProviderSourceOptions,
+} from '../../../daemon/kubelet/source.ts';
+import { createLog, type Log } from '../../../src/telemetry/log.ts';
+import { reveal } from '../../../src/telemetry/secret.ts';
+
+export const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
+
+/** Files are looked at when a test says so. */
+export const byHand = { pollMs: 600_000, debounceMs: 600_000 };
+
+/** Writes an executable script; it runs by the Node of the test, whatever the machine has. */
+export function writePlugin(path: string, body: string, interpreter = process.execPath): void {
+  writeFileSync(path, `#!${interpreter}\n${body}\n`);
+  chmodSync(path, 0o755);
+}
+
+/** The body of a plugin that answers with this, after what `before` does. */
+export function answering(response: object, before = ''): string {
+  const text = JSON.stringify({
+    kind: 'CredentialProviderResponse',
+    apiVersion: execV1,
+    cacheKeyType: 'Image',
+    ...response,
+  });
+  return `${before}\nprocess.stdin.resume();\nprocess.stdin.on('end', () => process.stdout.write(${JSON.stringify(text)}));`;
+}
+
+export interface ProviderFields {
+  readonly name: string;
+  readonly matchImages?: readonly string[];
+  readonly defaultCacheDuration?: string;
+  readonly [field: string]: unknown;
+}
+
+/** The text of a configuration in JSON. */
+export function configText(...providers: readonly ProviderFields[]): string {
+  return JSON.stringify({
+    kind: 'CredentialProviderConfig',
+    apiVersion: 'kubelet.config.k8s.io/v1',
+    providers: providers.map((provider) => ({
+      matchImages: ['registry.example'],
+      defaultCacheDuration: '10m',
+      apiVersion: execV1,
+      ...provider,
+    })),
+  });
+}
+
+/** A directory with `config.json` and an empty `bin`. */
+export function nodeDir(t: Test, config: string): { dir: string; bin: string; config: string } {
+  const dir = t.testdir({ 'config.json': config });
+  const bin = join(dir, 'bin');
+  mkdirSync(bin, { mode: 0o755 });
+  return { dir, bin, config: join(dir, 'config.json') };
+}
+
+export interface OpenSource {
+  readonly source: LiveCredentialSource;
+  /** `user:password (origin, key)` for a repository. */
+  readonly found: (repository: string, signal?: AbortSignal) => Promise<string[]>;
+  readonly problems: () => string[];
+  /** Lines of the log. */
+  readonly lines: string[];
+}
+
+/** Opens the source of a directory on this machine's own root, so that scripts find their interpreter. */
+export async function openSource(
+  t: Test,
+  options: Partial<CredentialProviderSourceOptions> & { readonly config: string; readonly binDir: string },
+): Promise<OpenSource> {
+  const { log, lines } = captureLog();
+  const source = await createCredentialProviderSource({ hostRoot: '/', log, ...byHand, ...options });
+  t.teardown(() => source.close());
+  return {
+    source,
+    lines,
+    problems: () => source.problems().map(({ origin, message }) => `${origin}: ${message}`),
+    found: async (repository, signal) => {
+      const matched = await source.lookup(repository, signal);
+      return matched.map(
+        ({ credential, origin, key }) =>
+          `${credential.username}:${reveal(credential.password)} (${origin}, ${key})`,
+      );
+    },
+  };
+}
+
+export function captureLog(): { log: Log; lines: string[] } {
+  const lines: string[] = [];
+  const destination = new Writable({
+    write(chunk, _, done) {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+  return { log: createLog({ destination }), lines };
+}
+
+/** A clock that stands still until it is moved. */
+export function stoppedClock(): { at: number; now(): number; monotonic(): number } {
+  return {
+    at: 0,
+    now() {
+      return this.at;
+    },
+    monotonic() {
+      return this.at;
+    },
+  };
+}
+
+/** Waits for a condition, for some seconds at most. */
+export async function until(condition: () => boolean): Promise<boolean> {
+  for (let tries = 0; tries < 1000; tries += 1) {
+    if (condition()) return true;
+    await pause(10);
+  }
+  return false;
+}
+
+/** Whether a process is still there. A zombie that nobody collects counts as gone. */
+export function isAlive(pid: number, stat: (pid: number) => string): boolean {
+  try {
+    return !/\) [ZX] /.test(stat(pid));
+  } catch {
+    return false;
+  }
+}
