@@ -21,7 +21,7 @@ const maxName = 253;
 /** Whether a text is a host name, IPv4 address or bracketed IPv6 address, with or without a port. */
 function isHost(value: string, port: 'must' | 'may'): boolean {
   const match = host.exec(value);
-  if (!match || value.length > maxName + ':65535'.length) return false;
+  if (!match || (match[1] ?? '').length > maxName) return false;
   if (match[2] !== undefined && !isIPv6(match[2])) return false;
   // A name that ends in a number is read as an IPv4 address wherever a URL is made of it.
   if (!URL.canParse(`https://${value}`)) return false;

@@ -32,6 +32,7 @@ t.test('flags', async (t) => {
       ['--preferred-weights', 'a=1', '--preferred-weights=b=2'],
       { settings: { preferredWeights: 'a=1,b=2' } },
     ],
+    [['--architectures', '{}', '--architectures={ a = {} }'], { settings: { architectures: '{ a = {} }' } }],
     [['--tolerations', '{ key = "a" }'], { settings: { tolerations: '{ key = "a" }' } }],
     [['--docker-config', 'f'], { settings: { dockerConfigPathCandidates: 'f' } }],
     [['--docker-config-path-candidates', 'f'], { settings: { dockerConfigPathCandidates: 'f' } }],

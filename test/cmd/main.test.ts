@@ -94,6 +94,26 @@ t.test('what the subcommand gets', async (t) => {
   t.equal(got?.sources.file, '/flag.toml');
 });
 
+t.test('a subcommand for every part is checked as none of them', async (t) => {
+  for (const settings of ['all', 'none'] as const) {
+    let got: Invocation | undefined;
+    const subcommand: Subcommand = {
+      usage: '',
+      description: '',
+      settings,
+      flags: {},
+      run: (invocation) => {
+        got = invocation;
+        return Promise.resolve(0);
+      },
+    };
+    await run(['thing'], {
+      subcommands: { thing: { summary: '', load: () => Promise.resolve({ subcommand }) } },
+    });
+    t.equal(got?.sources.part, undefined, settings);
+  }
+});
+
 t.test('failures are one line', async (t) => {
   const fails = (error: unknown) =>
     only(async () => {

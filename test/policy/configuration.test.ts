@@ -103,6 +103,19 @@ key = 1
   ]);
 });
 
+t.test('a text that cannot be read is told once', async (t) => {
+  t.same(
+    await problemsOf('', undefined, {
+      ARCHWRIGHT_TOLERATE_ARCHITECTURE_TAINT: 'yes',
+      ARCHWRIGHT_AGENT_CONCURRENCY: 'x',
+    }),
+    [
+      'ARCHWRIGHT_TOLERATE_ARCHITECTURE_TAINT: tolerateArchitectureTaint must be true or false, not "yes"',
+      'ARCHWRIGHT_AGENT_CONCURRENCY: agentConcurrency must be a whole number, not "x"',
+    ],
+  );
+});
+
 t.test('a wrong value is told also where a flag covers it', async (t) => {
   const dir = t.testdir({ 'a.toml': 'listen = "nowhere"\n' });
   t.match(await problemsOf(dir, 'a.toml', {}, { listen: ':1' }), [/^a\.toml:1: listen must be an address/]);

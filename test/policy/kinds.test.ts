@@ -37,6 +37,7 @@ t.test('values of TOML', async (t) => {
     ['duration above', duration(1000, 60_000), '61s', ': must be from 1s to 1m, not "61s"'],
     ['duration number', duration(0, 60_000), 5, ': must be a duration such as 7d, 1h30m or 500ms, not 5'],
     ['size', size(1, 2048), '2Ki', 2048],
+    ['size lowest', size(1024, 2048), '1Ki', 1024],
     ['size number', size(1, 2048), 100, 100],
     ['size above', size(1, 2048), '3Ki', ': must be from 1 to 2Ki, not "3Ki"'],
     ['size below', size(1024, 2048), 10, ': must be from 1Ki to 2Ki, not 10'],
@@ -75,6 +76,7 @@ t.test('texts of variables and flags', async (t) => {
   const cases: [string, Kind<unknown>, string, unknown][] = [
     ['text', even, 'ab', 'ab'],
     ['flag', flag, 'false', false],
+    ['flag on', flag, 'true', true],
     ['flag other', flag, 'yes', ': must be true or false, not "yes"'],
     ['integer', integer(-5, 5), '-5', -5],
     ['integer hex', integer(0, 50), '0x10', ': must be a whole number, not "0x10"'],
@@ -117,5 +119,6 @@ t.test('a key of the prototype is a key like any other', async (t) => {
 });
 
 t.test('a long wrong value is cut', async (t) => {
-  t.match(read(choice(['a']), 'x'.repeat(1000)), /^.{1,140}$/);
+  t.equal(read(choice(['a']), 'x'.repeat(78)), `: must be one of a, not "${'x'.repeat(78)}"`);
+  t.equal(read(choice(['a']), 'x'.repeat(79)), `: must be one of a, not "${'x'.repeat(79)}…`);
 });

@@ -91,6 +91,10 @@ t.test('image overrides', async (t) => {
         [{ match, architectures: [] }],
       ],
     ),
+    ...['*a'.repeat(8), 'a'.repeat(512)].map((match): [string, unknown] => [
+      `{ match = "${match}", architectures = [] }`,
+      [{ match, architectures: [] }],
+    ]),
     ...['a b', 'a:', '@b', 'a@', 'a@b@c', 'a:b:c', ':a'].map((match): [string, unknown] => [
       `{ match = "${match}", architectures = [] }`,
       `match: must be an image such as registry.example.com/team/*:latest, not "${match}"`,
