@@ -162,6 +162,8 @@ t.test('variables that are not ours to refuse', async (t) => {
     ARCHWRIGHT_WEBHOOK_SERVICE_HOST: '10.0.0.1',
     ARCHWRIGHT_WEBHOOK_PORT_9443_UDP_PORT: '9443',
     ARCHWRIGHT_VECTORS: '/vectors',
+    ARCHWRIGHT_COMMIT: 'abc',
+    ARCHWRIGHT_E2E_CACHE: '/cache',
     ARCHWRIGHT_CONFIG: '/etc/archwright.toml',
     ARCHWRIGHTISH: 'x',
     archwright_listen: 'x',
