@@ -3,6 +3,8 @@ import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 export interface RecordedRequest {
+  /** When it came, milliseconds since the epoch with their fraction. */
+  readonly at: number;
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;

@@ -32,6 +32,8 @@ export type RegistryAuth =
 export interface TestRegistryOptions {
   /** `false` serves plain HTTP; a CA issues the certificate; a CA of its own by default. */
   readonly tls?: false | TestCa;
+  /** Where it listens: 127.0.0.1, on a free port, by default. */
+  readonly listen?: { readonly address: string; readonly port: number };
   /** Names in the certificate besides `127.0.0.1` and `localhost`. */
   readonly names?: readonly string[];
   readonly auth?: RegistryAuth;
@@ -48,7 +50,7 @@ export interface TestRegistryOptions {
 }
 
 export interface TestRegistry extends Pick<Recorder, 'requests' | 'waitFor' | 'counts'> {
-  /** `127.0.0.1:port`. */
+  /** `127.0.0.1:port`, or where it was told to listen. */
   readonly host: string;
   readonly port: number;
   /** `https://127.0.0.1:port`. */
@@ -70,8 +72,9 @@ export interface TestRegistry extends Pick<Recorder, 'requests' | 'waitFor' | 'c
 
 type ReceivedRequest = Omit<RecordedRequest, 'status'>;
 
-/** Starts a registry on a free port of 127.0.0.1. */
+/** Starts a registry, on a free port of 127.0.0.1 where nothing else is said. */
 export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
+  const listen = options.listen ?? { address: '127.0.0.1', port: 0 };
   const store = new Map<string, Content>();
   const recorder = createRecorder();
   const faults = createFaults();
@@ -84,7 +87,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
         await ca.issue({
           cn: 'test registry',
           dns: ['localhost', ...(options.names ?? [])],
-          ip: ['127.0.0.1', '::1'],
+          ip: ['127.0.0.1', '::1', listen.address],
         }),
       )
     : createHttpServer();
@@ -98,10 +101,10 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     handle(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(listen.port, listen.address);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const host = `127.0.0.1:${port}`;
+  const host = `${listen.address}:${port}`;
   const url = `${ca ? 'https' : 'http'}://${host}`;
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -116,11 +119,13 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
 
   async function receive(request: IncomingMessage, response: ServerResponse): Promise<ReceivedRequest> {
     const ended = ending(response);
+    const at = performance.timeOrigin + performance.now();
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const target = new URL(request.url ?? '/', url);
     const authorization = readAuthorization(request.headers.authorization, issuer());
     return {
+      at,
       method: request.method ?? '',
       path: target.pathname,
       query: target.searchParams,
