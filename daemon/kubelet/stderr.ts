@@ -28,7 +28,7 @@ export function describeStderr(bytes: Buffer): string {
     .toString('utf8')
     // oxlint-disable-next-line no-control-regex
     .replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, '')
-    .replaceAll(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]+/gu, ' ')
+    .replaceAll(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]+/gu, ' ')
     .trim();
   let clean = scrub(text);
   for (const pattern of looksSecret) clean = clean.replaceAll(pattern, replacement);

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import t from 'tap';
 import { formatGoDuration, parseGoDuration } from '../../../daemon/kubelet/go-duration.ts';
 

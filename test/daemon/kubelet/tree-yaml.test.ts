@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import t from 'tap';
 import { DecodeError, type Tree } from '../../../daemon/kubelet/tree.ts';
 import { parseJsonTree } from '../../../daemon/kubelet/tree-json.ts';
