@@ -5,7 +5,7 @@ ARG NODE_VERSION=24
 FROM --platform=$BUILDPLATFORM node:${NODE_VERSION}-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --ignore-scripts && npm rebuild esbuild
+RUN npm ci
 COPY . .
 ARG COMMIT=unknown
 RUN ARCHWRIGHT_COMMIT=${COMMIT} npm run bundle
