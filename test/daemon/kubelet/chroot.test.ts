@@ -1,6 +1,6 @@
 /** The node's root mounted somewhere: its own loader, libraries and programs, nothing of ours. */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, symlinkSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { openSource, configText, execV1, writePlugin } from './support.ts';
@@ -19,6 +19,7 @@ function hostRoot(t: Test, body: string): string {
     mkdirSync(join(root, dirname(path)), { recursive: true });
     copyFileSync(path, join(root, path));
   }
+  chmodSync(join(root, 'opt/bin'), 0o755);
   writePlugin(join(root, 'opt/bin/real'), body, shell);
   // As a node would have it: a link that is absolute in the node's own root.
   mkdirSync(join(root, 'usr/libexec'), { recursive: true });

@@ -3,19 +3,19 @@ import { join } from 'node:path';
 import t from 'tap';
 import { createExecute } from '../../../daemon/kubelet/execute.ts';
 import { createGate } from '../../../src/registry/gate.ts';
-import { answering, execV1, until, writePlugin } from './support.ts';
+import { answering, execV1, nodeDir, until, writePlugin } from './support.ts';
 
 const config = { name: 'p', matchImages: ['r.example'], apiVersion: execV1 };
 
 t.test('so many run at a time, and who is not waited for never starts', async (t) => {
-  const binDir = t.testdir();
+  const { bin: binDir } = nodeDir(t, '');
   const log = join(binDir, 'log');
   const go = join(binDir, 'go');
   writePlugin(
     join(binDir, 'p'),
     answering(
       {},
-      `const fs = require('node:fs'); fs.appendFileSync(${JSON.stringify(log)}, 's');
+      `const fs = process.getBuiltinModule('node:fs'); fs.appendFileSync(${JSON.stringify(log)}, 's');
        while (!fs.existsSync(${JSON.stringify(go)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);`,
     ),
   );
@@ -39,7 +39,7 @@ t.test('so many run at a time, and who is not waited for never starts', async (t
 });
 
 t.test('the plugin reads the request of its version', async (t) => {
-  const binDir = t.testdir();
+  const { bin: binDir } = nodeDir(t, '');
   const log = join(binDir, 'log');
   writePlugin(join(binDir, 'p'), `cat > ${log}; echo "$@" >> ${log}`, '/bin/sh');
   const stop = new AbortController();

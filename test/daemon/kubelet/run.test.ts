@@ -98,9 +98,9 @@ t.test('one that leaves a child behind with the pipe open is not waited for', as
 t.test('nor one whose child has left the group', async (t) => {
   const { dir, run } = plugin(
     t,
-    `const { spawn } = require('node:child_process');
+    `const { spawn } = process.getBuiltinModule('node:child_process');
      const child = spawn('sleep', ['600'], { detached: true, stdio: 'inherit' });
-     require('node:fs').writeFileSync(process.argv[2], child.pid + '\\n');
+     process.getBuiltinModule('node:fs').writeFileSync(process.argv[2], child.pid + '\\n');
      process.stdout.write('answer', () => process.exit(0));`,
   );
   const file = join(dir, 'pids');

@@ -28,7 +28,7 @@ t.test(
 t.test('the configuration is live, and one that breaks leaves the last good one in force', async (t) => {
   const { dir, bin, config } = nodeDir(t, configText({ name: 'p' }));
   const counter = join(dir, 'asked');
-  const count = `require('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`;
+  const count = `process.getBuiltinModule('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`;
   writePlugin(join(bin, 'p'), answering(creds('registry.example', 'u'), count));
   const { source, found, problems, lines } = await openSource(t, { config, binDir: bin, debounceMs: 5 });
   const first = source.fingerprint();
@@ -67,7 +67,7 @@ t.test('providers that did not change keep what they remember', async (t) => {
     configText({ name: 'p' }, { name: 'q', matchImages: ['q.example'] }),
   );
   const counter = join(dir, 'asked');
-  const count = `require('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`;
+  const count = `process.getBuiltinModule('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`;
   writePlugin(join(bin, 'p'), answering(creds('registry.example', 'u'), count));
   writePlugin(join(bin, 'q'), answering(creds('q.example', 'u')));
   const { source, found } = await openSource(t, { config, binDir: bin });
@@ -101,7 +101,7 @@ t.test('equal nodes have equal fingerprints, which run nothing and hold no secre
       writeFileSync(own, text);
       writePlugin(
         join(bin, 'p'),
-        `${comment}\nrequire('node:fs').writeFileSync(${JSON.stringify(join(dir, 'ran'))}, '')`,
+        `${comment}\nprocess.getBuiltinModule('node:fs').writeFileSync(${JSON.stringify(join(dir, 'ran'))}, '')`,
       );
       const { source } = await openSource(t, { config, binDir: bin });
       t.throws(() => rmSync(join(dir, 'ran')), { code: 'ENOENT' });

@@ -15,7 +15,7 @@ t.test('a plugin is asked for the repositories that match, and only for them', a
     join(bin, 'p'),
     answering(
       { auth: { 'a.example/team': { username: 'u', password: 'pass' } }, cacheDuration: '0s' },
-      `require('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`,
+      `process.getBuiltinModule('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`,
     ),
   );
   const { source, found, problems } = await openSource(t, { config, binDir: bin });
@@ -71,7 +71,7 @@ t.test('a caller that gives up does not stop a run that others or the cache can 
     join(bin, 'p'),
     answering(
       creds('registry.example', 'u'),
-      `const fs = require('node:fs'); fs.appendFileSync(${JSON.stringify(started)}, '.');
+      `const fs = process.getBuiltinModule('node:fs'); fs.appendFileSync(${JSON.stringify(started)}, '.');
        while (!fs.existsSync(${JSON.stringify(gate)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);`,
     ),
   );
