@@ -13,7 +13,7 @@ interface DebianPart {
   readonly package: string;
   readonly program: string;
 }
-interface GoPart {
+export interface GoPart {
   readonly module: string;
   readonly version: string;
   /** Name of the program that `go install` makes. */
@@ -23,6 +23,8 @@ interface GoPart {
 export const parts = {
   'docker-registry': { package: 'docker-registry', program: 'docker-registry' },
   skopeo: { package: 'skopeo', program: 'skopeo' },
+  runc: { package: 'runc', program: 'runc' },
+  busybox: { package: 'busybox-static', program: 'busybox' },
   distribution: {
     module: 'github.com/distribution/distribution/v3/cmd/registry',
     version: 'v3.1.2',
@@ -33,7 +35,8 @@ export const parts = {
 
 export type PartName = keyof typeof parts;
 
-const cache = process.env['ARCHWRIGHT_E2E_CACHE'] ?? join(homedir(), '.cache', 'archwright', 'e2e');
+/** Where programs are kept. */
+export const cache = process.env['ARCHWRIGHT_E2E_CACHE'] ?? join(homedir(), '.cache', 'archwright', 'e2e');
 
 /** Building distribution takes about a minute on two cores; a cold download of its modules may double that. */
 const buildTimeoutMs = 10 * 60_000;
@@ -64,7 +67,8 @@ function debian(wanted: DebianPart): string {
   return installed;
 }
 
-function built(name: string, wanted: GoPart): string {
+/** Builds a Go program unless the cache has it, and says where it is. */
+export function built(name: string, wanted: GoPart): string {
   const path = join(cache, `${name}-${wanted.version}`);
   if (existsSync(path)) return path;
   if (onPath('go') === undefined) throw new Error(`${name} is missing: building ${wanted.module} needs go`);
@@ -80,7 +84,8 @@ function built(name: string, wanted: GoPart): string {
   return path;
 }
 
-function run(program: string, args: readonly string[], env: Record<string, string> = {}): void {
+/** Runs a program to its end; what it says on standard error is shown. */
+export function run(program: string, args: readonly string[], env: Record<string, string> = {}): void {
   execFileSync(program, args, {
     stdio: ['ignore', 'ignore', 'inherit'],
     timeout: buildTimeoutMs,
@@ -88,13 +93,13 @@ function run(program: string, args: readonly string[], env: Record<string, strin
   });
 }
 
-function onPath(program: string): string | undefined {
+export function onPath(program: string): string | undefined {
   return (process.env['PATH'] ?? '')
     .split(delimiter)
     .map((directory) => join(directory, program))
     .find((path) => existsSync(path));
 }
 
-function say(text: string): void {
+export function say(text: string): void {
   process.stderr.write(`e2e: ${text}\n`);
 }

@@ -1,0 +1,89 @@
+/** A CRI client: what the kubelet says to the container runtime to get an image, over its unix socket. */
+import { credentials, loadPackageDefinition, type Client, type ServiceError } from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+import { join } from 'node:path';
+
+/** What the kubelet passes on of a credential: user name and password, nothing else. */
+export interface PullAuth {
+  readonly username: string;
+  readonly password: string;
+}
+
+export interface Cri {
+  /**
+   * Pulls an image as the kubelet would.
+   * @param auth absent: no credential at all, which is not the same as an empty one
+   * @returns the manifest digest that the image had, or the runtime's error
+   */
+  pull(image: string, auth: PullAuth | undefined): Promise<Pulled>;
+  close(): void;
+}
+
+export type Pulled =
+  | { readonly digest: string; readonly error?: undefined }
+  | { readonly digest?: undefined; readonly error: { readonly code: number; readonly message: string } };
+
+type Method<Request, Response> = (
+  request: Request,
+  options: { readonly deadline: number },
+  callback: (error: ServiceError | null, response: Response) => void,
+) => void;
+
+interface ImageClient extends Client {
+  readonly imageStatus: Method<{ image: { image: string } }, { image: { repoDigests: string[] } | null }>;
+  readonly pullImage: Method<{ image: { image: string }; auth?: PullAuth }, { imageRef: string }>;
+}
+
+type ImageClientType = new (
+  target: string,
+  creds: ReturnType<typeof credentials.createInsecure>,
+  options: Readonly<Record<string, number>>,
+) => ImageClient;
+
+/** containerd waits up to 30 s for a header; no fault of these tests makes it wait that long. */
+const callTimeoutMs = 40_000;
+
+/**
+ * Connects and waits until the image service answers.
+ * @param readyTimeoutMs how long that may take
+ * @throws ServiceError where it does not answer
+ */
+export async function connectCri(socket: string, readyTimeoutMs: number): Promise<Cri> {
+  const definition = loadSync(join(import.meta.dirname, 'cri.proto'), { keepCase: false, defaults: true });
+  const { runtime } = loadPackageDefinition(definition) as unknown as {
+    runtime: { v1: { ImageService: ImageClientType } };
+  };
+  // containerd is there within 100 ms; gRPC would wait for a second before it tries again.
+  const options = { 'grpc.initial_reconnect_backoff_ms': 20, 'grpc.max_reconnect_backoff_ms': 100 };
+  const client = new runtime.v1.ImageService(`unix:${socket}`, credentials.createInsecure(), options);
+
+  function call<Request, Response>(method: Method<Request, Response>, request: Request): Promise<Response> {
+    return new Promise((resolve, reject) => {
+      method.call(client, request, { deadline: Date.now() + callTimeoutMs }, (error, response) => {
+        if (error) reject(error);
+        else resolve(response);
+      });
+    });
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    client.waitForReady(Date.now() + readyTimeoutMs, (error) => (error ? reject(error) : resolve()));
+  });
+  return {
+    pull: async (image, auth) => {
+      const spec = { image: { image } };
+      try {
+        const { imageRef } = await call(client.pullImage, { ...spec, ...(auth ? { auth } : {}) });
+        const { image: found } = await call(client.imageStatus, { image: { image: imageRef } });
+        const repository = image.replace(/@.*$/, '').replace(/:[^/:]*$/, '');
+        const digests = found?.repoDigests ?? [];
+        const own = digests.find((digest) => digest.startsWith(`${repository}@`)) ?? digests[0] ?? '';
+        return { digest: own.slice(own.indexOf('@') + 1) };
+      } catch (error) {
+        const { code, details } = error as ServiceError;
+        return { error: { code, message: details } };
+      }
+    },
+    close: () => client.close(),
+  };
+}

@@ -1,0 +1,51 @@
+/** The agent's side: what the program would say of an image on this node, with the credential that a pod presents. */
+import { openInspection } from '../../../cmd/inspection.ts';
+import type { ImageFacts } from '../../../src/images/facts.ts';
+import { parseReference } from '../../../src/images/reference.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import type { PullAuth } from './cri.ts';
+
+/** No fault of these tests makes an answer wait. */
+const timeoutMs = 20_000;
+
+/**
+ * Opens the node's files anew, asks once and closes everything.
+ * @param env proxy variables of the container runtime
+ */
+export async function inspectOnNode(options: {
+  readonly node: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly image: string;
+  readonly auth: PullAuth | undefined;
+}): Promise<ImageFacts> {
+  const { node, env, image, auth } = options;
+  const configuration = { ...defaultConfiguration(), hostRoot: node };
+  const inspection = await openInspection({
+    configuration: () => configuration,
+    dockerConfigs: 'node',
+    env,
+    log: createLog({ level: 'silent' }),
+  });
+  try {
+    const pullCredentials = auth
+      ? [
+          {
+            credential: { username: auth.username, password: secret(auth.password) },
+            source: 'pull-secret' as const,
+            key: image.slice(0, image.indexOf('/')),
+            origin: 'default/pull',
+            id: JSON.stringify(auth),
+          },
+        ]
+      : [];
+    const reference = parseReference(image);
+    return await inspection.inspector.inspect(
+      { image, reference, pullPolicy: 'Always', pullCredentials },
+      { signal: AbortSignal.timeout(timeoutMs) },
+    );
+  } finally {
+    await inspection.close();
+  }
+}

@@ -1,0 +1,102 @@
+/** Runs cases on a node: the files are written, containerd pulls, the agent inspects, and both are observed. */
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { openRegistry, type Case, type NodeFiles } from './case.ts';
+import type { ContainerdProgram } from './containerd-programs.ts';
+import { prepareNode, startContainerd, type RunningContainerd } from './containerd.ts';
+import { makeStock } from './images.ts';
+import { inspectOnNode } from './inspect.ts';
+import { observe, outcomeOfFacts, outcomeOfPull } from './observed.ts';
+import type { Compared } from './rules.ts';
+import type { World } from './world.ts';
+
+export interface Node {
+  /** Runs one case. containerd is started anew where the configuration is another than that of the case before. */
+  run(about: Case): Promise<Compared>;
+  /** Directory that stands for the node's `/`. */
+  readonly root: string;
+  log(): string;
+  close(): Promise<void>;
+}
+
+/** Where the agent's own state is no business of a case: everything below it goes with the case. */
+const hostDirectories = ['etc/containerd', 'etc/docker'] as const;
+
+/** Everything is gone in minutes; in memory containerd's database is several times faster. */
+const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+
+/** @param certificates files that are there in every case */
+export function createNode(program: ContainerdProgram, world: World, certificates: NodeFiles): Node {
+  const root = mkdtempSync(join(base, 'archwright-node-'));
+  prepareNode(root);
+  let running: { readonly key: string; readonly containerd: RunningContainerd } | undefined;
+  let warm = false;
+  let count = 0;
+
+  function write(files: NodeFiles): void {
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(root, path)), { recursive: true });
+      writeFileSync(join(root, path), text);
+    }
+  }
+
+  function lay(about: Case): void {
+    for (const directory of hostDirectories) rmSync(join(root, directory), { recursive: true, force: true });
+    write({ ...certificates, ...about.configuration, ...about.hosts });
+  }
+
+  async function containerdFor(about: Case): Promise<RunningContainerd> {
+    const key = JSON.stringify(about.configuration);
+    if (running?.key === key) return running.containerd;
+    await running?.containerd.stop();
+    running = undefined;
+    const containerd = await startContainerd({ program: program.path, node: root, env: world.env });
+    running = { key, containerd };
+    return containerd;
+  }
+
+  /** The layer that all images share is pulled once, so that no case depends on who serves layers. */
+  async function warmUp(containerd: RunningContainerd): Promise<void> {
+    if (warm) return;
+    const host = world.places.plain;
+    world.arrange(makeStock('team/first', 'single').stock, new Map([[host, openRegistry]]));
+    const { error } = await containerd.cri.pull(`${host}/team/first:1`, undefined);
+    if (error) throw new Error(`the first image cannot be pulled: ${error.message}`);
+    warm = true;
+  }
+
+  return {
+    root,
+    log: () => running?.containerd.log() ?? '',
+    run: async (about) => {
+      if (!warm) {
+        lay({ ...about, configuration: { '/etc/containerd/config.toml': 'version = 2\n' }, hosts: {} });
+        await warmUp(await containerdFor({ ...about, configuration: {} }));
+      }
+      lay(about);
+      const containerd = await containerdFor(about);
+      const repository = `team/c${(count += 1)}`;
+      const { stock, digest } = makeStock(repository, about.image);
+      const object = about.byDigest ? digest : '1';
+      const image = `${about.domain}/${repository}${about.byDigest ? '@' : ':'}${object}`;
+      world.arrange(stock, about.behaviors);
+      const pulled = observe(
+        world.records,
+        object,
+        outcomeOfPull(await containerd.cri.pull(image, about.auth)),
+      );
+      return { case: about, containerd: pulled, agent: await inspected(image, object, about) };
+    },
+    close: async () => {
+      await running?.containerd.stop();
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+
+  async function inspected(image: string, object: string, { auth }: Case): Promise<Compared['agent']> {
+    world.clear();
+    const facts = await inspectOnNode({ node: root, env: world.env, image, auth });
+    return observe(world.records, object, outcomeOfFacts(facts));
+  }
+}

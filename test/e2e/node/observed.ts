@@ -1,0 +1,155 @@
+/**
+ * What one side did, in terms that both sides can be compared in: the hosts that were asked for the manifest, in order, how
+ * each was persuaded, which token servers were asked, and what came of it.
+ *
+ * Both sides really send more than that. What is left out, because each side does it its own way by design, is named in
+ * `rules.ts`.
+ */
+import type { ImageFacts } from '../../../src/images/facts.ts';
+import type { Pulled } from './cri.ts';
+import type { Recorded } from './registry.ts';
+
+/** Requests to one host that follow each other. */
+export interface Visit {
+  /** `scheme://host/path` with `?ns=` where it was sent; for a connection without a request the host and that. */
+  readonly where: string;
+  /** Authorization of each request, without repetitions. */
+  readonly authorizations: readonly string[];
+  /** Special headers. */
+  readonly headers: string;
+  /** Statuses, to explain what came next; not compared. */
+  readonly statuses: readonly (number | 'dropped')[];
+  /** Where it redirected to, and as whom that was asked. */
+  readonly redirected: readonly { readonly where: string; readonly authorization: string }[];
+}
+
+/** The one that the registries of these tests redirect with. */
+const redirectStatus = 307;
+
+export const outcomes = ['found', 'no-platform', 'denied', 'absent', 'broken', 'unavailable'] as const;
+export type Outcome = (typeof outcomes)[number];
+
+export interface Observed {
+  readonly visits: readonly Visit[];
+  /** `realm user service scopes`, in order, without repetitions. */
+  readonly tokens: readonly string[];
+  readonly outcome: Outcome;
+  /** Of the manifest that the reference means. */
+  readonly digest: string;
+  /** The error, for people. */
+  readonly message: string;
+  readonly requests: readonly Recorded[];
+}
+
+/** @param object tag or digest of the reference */
+export function observe(
+  requests: readonly Recorded[],
+  object: string,
+  result: { readonly outcome: Outcome; readonly digest: string; readonly message: string },
+): Observed {
+  const resolving = untilResolved(requests, object);
+  return {
+    ...result,
+    visits: visitsOf(resolving, object),
+    tokens: tokensOf(resolving),
+    requests: [...requests],
+  };
+}
+
+/** The requests that were made to find out what the reference means: up to its first success. */
+function untilResolved(requests: readonly Recorded[], object: string): Recorded[] {
+  const first = requests.findIndex(
+    ({ kind, object: asked, status }) => kind === 'manifests' && asked === object && status === 200,
+  );
+  return requests.slice(0, first === -1 ? requests.length : first + 1);
+}
+
+function visitsOf(requests: readonly Recorded[], object: string): Visit[] {
+  const visits: Growing[] = [];
+  let moving = false;
+  for (const request of requests) {
+    if (request.kind !== 'connection' && (request.kind !== 'manifests' || request.object !== object))
+      continue;
+    const { authorization, headers, status } = request;
+    const where = whereOf(request);
+    const last = visits.at(-1);
+    if (last?.where === where && last.headers === headers) {
+      if (last.authorizations.at(-1) !== authorization) last.authorizations.push(authorization);
+      last.statuses.push(status);
+    } else if (last && moving) {
+      const seen = last.redirected.find(
+        (target) => target.where === where && target.authorization === authorization,
+      );
+      if (!seen) last.redirected.push({ where, authorization });
+    } else {
+      visits.push({ where, headers, authorizations: [authorization], statuses: [status], redirected: [] });
+    }
+    moving = status === redirectStatus || (moving && request.kind === 'connection');
+  }
+  return visits;
+}
+
+interface Growing extends Visit {
+  readonly authorizations: string[];
+  readonly statuses: (number | 'dropped')[];
+  readonly redirected: { where: string; authorization: string }[];
+}
+
+function whereOf({ kind, scheme, host, path, ns }: Recorded): string {
+  if (kind === 'connection') return `${host.replace(/:443$/, '')}: a connection without a request`;
+  return `${scheme}://${host}${path}${ns === '' ? '' : `?ns=${ns}`}`;
+}
+
+function tokensOf(requests: readonly Recorded[]): string[] {
+  const lines = requests
+    .filter(({ kind }) => kind === 'token')
+    .map(({ scheme, host, asked, headers }) => `${scheme}://${host} ${asked} ${headers}`.trim());
+  return lines.filter((line, index) => lines.indexOf(line) === index);
+}
+
+/** The outcome of a pull by what containerd's error says; CRI has codes for two of them only. */
+export function outcomeOfPull({ digest, error }: Pulled): {
+  outcome: Outcome;
+  digest: string;
+  message: string;
+} {
+  if (!error) return { outcome: 'found', digest: digest ?? '', message: '' };
+  const { message } = error;
+  return { outcome: pullOutcome(message), digest: '', message };
+}
+
+function pullOutcome(message: string): Outcome {
+  if (message.includes('no match for platform')) return 'no-platform';
+  if (
+    /pull access denied|authorization failed|401 Unauthorized|403 Forbidden|insufficient_scope/.test(message)
+  ) {
+    return 'denied';
+  }
+  if (/unexpected commit digest|failed size validation/.test(message)) return 'broken';
+  if (message.endsWith(': not found')) return 'absent';
+  return 'unavailable';
+}
+
+/** The same for the agent. */
+export function outcomeOfFacts(facts: ImageFacts): { outcome: Outcome; digest: string; message: string } {
+  const { error, platforms, digest = '' } = facts;
+  if (error)
+    return { outcome: factsOutcome(error.code), digest: '', message: `${error.code}: ${error.message}` };
+  const here = platforms.some(({ os, architecture }) => os === 'linux' && architecture === 'amd64');
+  return { outcome: here ? 'found' : 'no-platform', digest, message: '' };
+}
+
+type FactsErrorCode = NonNullable<ImageFacts['error']>['code'];
+
+const brokenCodes: ReadonlySet<FactsErrorCode> = new Set<FactsErrorCode>([
+  'digest-mismatch',
+  'unsupported-media-type',
+  'not-an-image',
+  'too-large',
+]);
+
+function factsOutcome(code: FactsErrorCode): Outcome {
+  if (code === 'unauthorized' || code === 'forbidden') return 'denied';
+  if (code === 'not-found') return 'absent';
+  return brokenCodes.has(code) ? 'broken' : 'unavailable';
+}

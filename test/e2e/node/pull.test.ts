@@ -1,0 +1,103 @@
+/**
+ * The agent against real containerd: the same nodes, registries, images and credentials for both, and what they did compared.
+ * Each remaining difference is one of the rules in `rules.ts`, which `docs/deviations.md` explains, or a failure.
+ *
+ *   E2E_SEED         generates the same cases again; otherwise the seed is chosen and printed
+ *   E2E_CASES        generated cases for each version of containerd (500)
+ *   E2E_CONTAINERD   versions to compare, such as `1.7,2.4`; all by default
+ *   E2E_ONLY         numbers of generated cases to run alone, such as `17,230`
+ */
+import { randomInt } from 'node:crypto';
+import t, { type Test } from 'tap';
+import type { Case, NodeFiles } from './case.ts';
+import { differences } from './compare.ts';
+import { containerdProgram, containerdVersions, type ContainerdVersion } from './containerd-programs.ts';
+import { certificateFiles } from './generate-hosts.ts';
+import { generateCases } from './generate.ts';
+import { createNode, type Node } from './nodes.ts';
+import { report, type Unexplained } from './report.ts';
+import { rules } from './rules.ts';
+import { createWorld, type World } from './world.ts';
+import { writtenCases } from './written-cases.ts';
+
+const seed = Number(process.env['E2E_SEED'] ?? randomInt(1_000_000));
+const count = Number(process.env['E2E_CASES'] ?? 500);
+const only = process.env['E2E_ONLY']?.split(',').map(Number);
+const versions = (process.env['E2E_CONTAINERD']?.split(',') ??
+  Object.keys(containerdVersions)) as ContainerdVersion[];
+
+/** What one version's cases came to. */
+interface Tally {
+  readonly outcomes: Map<string, number>;
+  readonly explained: Map<string, number>;
+  readonly unexplained: Unexplained[];
+}
+
+t.comment(`E2E_SEED=${seed}, ${count} generated cases for each of containerd ${versions.join(', ')}`);
+
+if (process.getuid?.() !== 0) {
+  t.fail(
+    "containerd needs root: its mounts and its files are the root user's; nothing of this can run without",
+  );
+} else {
+  const world = await createWorld();
+  t.teardown(() => world.close());
+  for (const minor of versions) {
+    await t.test(`containerd ${minor}`, (t) => comparedWith(t, minor, world));
+  }
+}
+
+async function comparedWith(t: Test, minor: ContainerdVersion, world: World): Promise<void> {
+  const program = containerdProgram(minor);
+  const certificates = certificateFiles(world);
+  const node = createNode(program, world, certificates);
+  t.teardown(() => node.close());
+  const tally: Tally = { outcomes: new Map(), explained: new Map(), unexplained: [] };
+  for (const written of writtenCases(world.places, certificates)) {
+    const outcome = await run(t, node, written, tally);
+    t.equal(outcome, written.expected, `${written.name}: containerd says so`);
+  }
+  for (const [number, generated] of numbered(minor, world, certificates)) {
+    if (only === undefined || only.includes(number)) await run(t, node, generated, tally);
+  }
+  t.comment(
+    `containerd ${program.version}: ${counts(tally.outcomes)}; explained differences: ${counts(tally.explained)}`,
+  );
+  if (tally.unexplained.length > 0) process.stderr.write(`${report(tally.unexplained)}\n`);
+}
+
+function* numbered(
+  minor: ContainerdVersion,
+  world: World,
+  certificates: NodeFiles,
+): Generator<[number, Case]> {
+  let number = 0;
+  for (const generated of generateCases({ seed, count, minor, places: world.places, certificates })) {
+    yield [number, generated];
+    number += 1;
+  }
+}
+
+/** @returns containerd's outcome */
+async function run(t: Test, node: Node, about: Case, tally: Tally): Promise<string> {
+  const compared = await node.run(about);
+  const { outcome } = compared.containerd;
+  increase(tally.outcomes, outcome);
+  const unexplained = differences(compared.containerd, compared.agent).filter((difference) => {
+    const rule = rules.find(({ explains }) => explains(difference, compared));
+    if (rule) increase(tally.explained, rule.name);
+    return rule === undefined;
+  });
+  tally.unexplained.push(...unexplained.map((difference) => ({ about: compared, difference })));
+  const kinds = unexplained.map(({ kind }) => kind).join(', ');
+  t.equal(kinds, '', `${about.name}: no unexplained difference`, { diagnostic: false });
+  return outcome;
+}
+
+function increase(map: Map<string, number>, key: string): void {
+  map.set(key, (map.get(key) ?? 0) + 1);
+}
+
+function counts(map: ReadonlyMap<string, number>): string {
+  return [...map].map(([key, number]) => `${key} ${number}`).join(', ');
+}

@@ -1,0 +1,50 @@
+/** Choices from a seed: the same seed gives the same cases. */
+
+export interface Random {
+  /** Whole number from 0 up to, not including, `limit`. */
+  below(limit: number): number;
+  /** True with this probability. */
+  chance(probability: number): boolean;
+  pick<Item>(items: readonly Item[]): Item;
+  /** Picks by weight. */
+  weighted<Item>(items: readonly (readonly [weight: number, item: Item])[]): Item;
+  /** Some of the items in random order, none twice. */
+  some<Item>(items: readonly Item[], count: number): Item[];
+}
+
+/** @param seed any whole number; 32 bits of it count */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  /** Mulberry32: small, and good enough to choose cases. */
+  function next(): number {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+  const below = (limit: number): number => Math.floor(next() * limit);
+  function pick<Item>(items: readonly Item[]): Item {
+    const item = items[below(items.length)];
+    if (item === undefined) throw new Error('nothing to pick from');
+    return item;
+  }
+  return {
+    below,
+    chance: (probability) => next() < probability,
+    pick,
+    weighted: (items) => {
+      let left = next() * items.reduce((sum, [weight]) => sum + weight, 0);
+      for (const [weight, item] of items) {
+        left -= weight;
+        if (left < 0) return item;
+      }
+      return pick(items)[1];
+    },
+    some: (items, count) => {
+      const rest = [...items];
+      const taken: typeof rest = [];
+      while (taken.length < count && rest.length > 0) taken.push(...rest.splice(below(rest.length), 1));
+      return taken;
+    },
+  };
+}
