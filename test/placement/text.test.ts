@@ -15,12 +15,11 @@ const cases: readonly (readonly [text: string, max: number, printed: string])[] 
   ['😀😀😀', 11, '😀😀...'],
 ];
 
-for (const [text, max, printed] of cases) {
-  test(`printable: ${JSON.stringify(text)} in ${max} bytes`, (t) => {
-    t.equal(printable(text, max), printed);
-    t.end();
-  });
-}
+// One test for all: tap ends a file silently at a test whose name holds a line separator.
+test('printable', (t) => {
+  for (const [text, max, printed] of cases) t.equal(printable(text, max), printed);
+  t.end();
+});
 
 test('printable is bounded and clean for every text', (t) => {
   const property = fc.property(
