@@ -54,6 +54,21 @@ export function createPullSecretSource(secrets: readonly Secret[]): CredentialSo
 }
 
 /**
+ * The part of a Secret that a source reads: what a Secret of another type holds is nobody's business here, and large
+ * Secrets become small.
+ */
+export function pullSecretPart({ metadata, type, data }: Secret): Secret {
+  const { namespace, name } = metadata ?? {};
+  const dataKey = kinds.find((kind) => kind.type === type)?.dataKey;
+  const value = dataKey === undefined ? undefined : data?.[dataKey];
+  return {
+    metadata: { ...(namespace !== undefined && { namespace }), ...(name !== undefined && { name }) },
+    ...(type !== undefined && { type }),
+    ...(dataKey !== undefined && value !== undefined && { data: { [dataKey]: value } }),
+  };
+}
+
+/**
  * The names of the pull secrets a pod will have: its own, or its service account's where it has none. They are never
  * merged (kubernetes plugin/pkg/admission/serviceaccount). Empty names count for nothing.
  */

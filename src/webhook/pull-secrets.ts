@@ -3,7 +3,7 @@
  * admission has completed names them itself; a template may leave them to its service account.
  */
 import type { CredentialSource } from '../credentials/credential.ts';
-import { createPullSecretSource } from '../credentials/pull-secrets.ts';
+import { createPullSecretSource, pullSecretPart } from '../credentials/pull-secrets.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { keepByName } from './by-name.ts';
@@ -36,6 +36,9 @@ export const noPullSecrets: CredentialSource = createPullSecretSource([]);
  */
 const maxSecrets = 20;
 
+/** Of a kept Secret without its data: names, type, a few objects. */
+const entryBytes = 512;
+
 export interface PullSecretsOptions {
   readonly cluster: Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> | undefined;
   readonly keepMs: number;
@@ -54,13 +57,18 @@ export function createPullSecrets(options: PullSecretsOptions): PullSecrets {
     failed: metrics.count(pullSecretReads, { outcome: 'failed' }),
   };
   const secrets = keepByName({
-    load: (namespace, name, signal) => cluster.secret(namespace, name, signal),
+    load: async (namespace, name, signal) => {
+      const secret = await cluster.secret(namespace, name, signal);
+      return secret && pullSecretPart(secret);
+    },
+    sizeOf: ({ data = {} }) => Object.values(data).reduce((sum, text) => sum + text.length, entryBytes),
     keepMs,
     clock,
     counts,
   });
   const accounts = keepByName({
-    load: (namespace, name, signal) => cluster.serviceAccountPullSecrets(namespace, name, signal),
+    load: async (namespace, name, signal) =>
+      (await cluster.serviceAccountPullSecrets(namespace, name, signal)).slice(0, maxSecrets),
     keepMs,
     clock,
     counts,

@@ -1,5 +1,9 @@
 import t from 'tap';
-import { createPullSecretSource, pullSecretNames } from '../../src/credentials/pull-secrets.ts';
+import {
+  createPullSecretSource,
+  pullSecretNames,
+  pullSecretPart,
+} from '../../src/credentials/pull-secrets.ts';
 import type { Secret } from '../../src/kube/objects.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 
@@ -114,4 +118,19 @@ t.test('names: the pod’s own, else its service account’s, never both', async
   t.same(pullSecretNames({ imagePullSecrets: [] }, account), ['c']);
   t.same(pullSecretNames({}, account), ['c']);
   t.same(pullSecretNames({}), []);
+});
+
+t.test('the part that is read holds nothing else', async (t) => {
+  const data = { '.dockerconfigjson': 'e30=', '.dockercfg': 'e30=', 'tls.key': 'secret' };
+  const metadata = { namespace: 'shop', name: 'regcred', labels: { a: 'b' } };
+  const named = { namespace: 'shop', name: 'regcred' };
+  const type = 'kubernetes.io/dockerconfigjson';
+  t.strictSame(pullSecretPart({ metadata, type, data }), {
+    metadata: named,
+    type,
+    data: { '.dockerconfigjson': 'e30=' },
+  });
+  t.strictSame(pullSecretPart({ metadata, type: 'Opaque', data }), { metadata: named, type: 'Opaque' });
+  t.strictSame(pullSecretPart({ type }), { metadata: {}, type });
+  t.strictSame(pullSecretPart({}), { metadata: {} });
 });

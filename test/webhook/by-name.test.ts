@@ -98,3 +98,25 @@ test('waiting ends with the signal, whichever is first', async (t) => {
   await t.rejects(whileWaiting(late, AbortSignal.abort(new Error('late'))), { message: 'late' });
   await turn();
 });
+
+test('what is kept is bounded by bytes, the oldest leave first', async (t) => {
+  const loads: string[] = [];
+  const kept = keepByName({
+    load: (_, name) => {
+      loads.push(name);
+      return Promise.resolve(name === 'none' ? undefined : Number(name));
+    },
+    sizeOf: (size) => size,
+    maxBytes: 100,
+    keepMs: 1000,
+    clock: manualClock(),
+  });
+  for (const name of ['40', '60', 'none', '60', '40', '1']) await kept.get('a', name, signal);
+  t.strictSame(loads, ['40', '60', 'none', '1'], 'a hundred are kept');
+  await kept.get('a', '40', signal);
+  await kept.get('a', '1', signal);
+  t.strictSame(loads.slice(4), ['40'], 'one more had made the oldest leave');
+  t.equal(await kept.get('a', '101', signal), 101, 'too large to be kept, and given all the same');
+  await kept.get('a', '101', signal);
+  t.strictSame(loads.slice(5), ['101', '101']);
+});

@@ -167,3 +167,31 @@ test('a pod that names a thousand secrets reads a few', async (t) => {
   await admit({ object: podOf(['app:1'], { imagePullSecrets }) });
   t.equal(read.length, 20);
 });
+
+test('what a large Secret of another type holds is not kept, and large ones do not add up', async (t) => {
+  const megabyte = 'x'.repeat(1024 * 1024);
+  let reads = 0;
+  const pods = (image: string) =>
+    Array.from({ length: 18 }, (_, index) => podOf([image], { imagePullSecrets: [{ name: `s${index}` }] }));
+  for (const [type, again] of [
+    ['Opaque', 0],
+    ['kubernetes.io/dockerconfigjson', 18],
+  ] as const) {
+    reads = 0;
+    const cluster = clusterOf({
+      secret: (namespace, name) => {
+        reads += 1;
+        return Promise.resolve({
+          metadata: { namespace, name },
+          type,
+          data: { '.dockerconfigjson': megabyte },
+        });
+      },
+    });
+    const { admit } = await serve(t, { inspector: privateRegistry(), cluster });
+    for (const pod of pods('private.example/app:1')) await admit({ object: pod });
+    t.equal(reads, 18, type);
+    for (const pod of pods('private.example/app:2')) await admit({ object: pod });
+    t.equal(reads - 18, again, type);
+  }
+});
