@@ -5,6 +5,8 @@
  */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { createContainerdEndpoints, type ContainerdEndpoints } from '../daemon/containerd/endpoints.ts';
+import { containerdSource } from '../daemon/containerd/source.ts';
 import { createCredentialProviderSource } from '../daemon/kubelet/source.ts';
 import { mayAskAnonymously } from '../src/credentials/anonymous.ts';
 import type { SourceProblem } from '../src/credentials/credential.ts';
@@ -23,6 +25,7 @@ import type { Configuration } from '../src/policy/configuration.ts';
 import { createRegistryClient } from '../src/registry/client.ts';
 import { createDefaultEndpoints } from '../src/registry/default-endpoints.ts';
 import type { EndpointSource } from '../src/registry/endpoint.ts';
+import { withNodeEndpoints } from '../src/registry/node-endpoints.ts';
 import { combineFingerprints } from '../src/credentials/identity.ts';
 import type { Log } from '../src/telemetry/log.ts';
 
@@ -62,9 +65,11 @@ export interface Inspection {
 export async function openInspection(options: InspectionOptions): Promise<Inspection> {
   const { configuration, log } = options;
   const first = configuration();
-  const sources = await openSources(options);
+  const [found, containerd] = await Promise.all([openSources(options), openContainerd(options)]);
+  const sources = [...found, ...(containerd ? [openSourceOf(containerd)] : [])];
   const credentials = combineSources(sources.map(({ source }) => source));
-  const endpoints = liveEndpoints(configuration);
+  const own = liveEndpoints(configuration);
+  const endpoints = containerd ? withNodeEndpoints(own, containerd) : own;
   const registry = createRegistryClient({
     environment: options.env,
     hostRoot: first.hostRoot,
@@ -179,4 +184,24 @@ function openPlugins(configuration: Configuration, whose: DockerConfigs, log: Lo
     log,
   });
   return [made.then((source) => ({ source, place: join(hostRoot, config) }))];
+}
+
+/** The node's containerd; where there is no node, or where it is left out, there is none. */
+async function openContainerd({
+  configuration,
+  dockerConfigs,
+  log,
+}: InspectionOptions): Promise<ContainerdEndpoints | undefined> {
+  const {
+    hostRoot,
+    containerdConfigPathCandidates: candidates,
+    containerdVersion: version,
+  } = configuration();
+  if (dockerConfigs === 'none' || candidates?.length === 0) return undefined;
+  const mirrorCredentials = (): boolean => configuration().mirrorCredentials;
+  return createContainerdEndpoints({ hostRoot, candidates, version, mirrorCredentials, log });
+}
+
+function openSourceOf(containerd: ContainerdEndpoints): OpenSource {
+  return { source: containerdSource(containerd), place: containerd.description() };
 }

@@ -3,6 +3,8 @@
  * may have any name. To add kinds, export a `Handlers` map from a file of this folder (`handler.ts` has the convention)
  * and list it in `all`.
  */
+import { containerdConfig } from './containerd-config.ts';
+import { containerdHosts } from './containerd-hosts.ts';
 import { credentialProviderConfig } from './credential-provider-config.ts';
 import { credentialProviders } from './credential-providers.ts';
 import { credentials } from './credentials.ts';
@@ -18,6 +20,8 @@ const all: readonly Handlers[] = [
   credentials,
   credentialProviderConfig,
   credentialProviders,
+  containerdHosts,
+  containerdConfig,
 ];
 
 const handlers: ReadonlyMap<string, Handler> = new Map(all.flatMap((map) => Object.entries(map)));

@@ -52,7 +52,9 @@ export function createInspector(options: InspectorOptions): Inspector {
     }
     const own = await credentials.lookup(repository, signal);
     const presented = unique([...question.pullCredentials, ...own]);
-    if (presented.length === 0 && !mayAskAnonymously(repository)) {
+    const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
+    const asked = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
+    if (asked.length === 0) {
       throw new RegistryError(
         'unauthorized',
         domain,
@@ -64,7 +66,7 @@ export function createInspector(options: InspectorOptions): Inspector {
       {
         repository: path,
         reference: object,
-        endpoints: bases,
+        endpoints: asked,
         credentials: presented,
         ...(known?.digest !== undefined && { knownDigest: known.digest }),
         ...(trace && { trace }),

@@ -9,7 +9,7 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import { reveal, type Secret } from '../telemetry/secret.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Endpoint, EndpointHeader } from './endpoint.ts';
 import type { Exchanger, Reason } from './exchange.ts';
 import { credentialLabel } from './outcome.ts';
 import type { Attempt } from './question.ts';
@@ -71,7 +71,7 @@ export function createAuthenticator(parts: {
         url: ask.url,
         headers: { accept: ask.accept },
         ownHeaders: {
-          ...endpointHeaders(endpoint),
+          ...headersOf(endpoint.headers),
           ...(offer.header === undefined ? {} : { authorization: offer.header }),
         },
         maxBytes: ask.maxBytes,
@@ -122,7 +122,7 @@ export function createAuthenticator(parts: {
     const { endpoint, url } = ask;
     const same = exchange.url.host === url.host && exchange.url.protocol === url.protocol;
     const { authorization, ...headers } = exchange.headers;
-    const ownHeaders: Record<string, string> = same ? endpointHeaders(endpoint) : {};
+    const ownHeaders = headersOf(same ? endpoint.headers : (endpoint.tokenHeaders ?? []));
     if (authorization !== undefined) ownHeaders['authorization'] = authorization;
     else delete ownHeaders['authorization'];
     const request = {
@@ -191,8 +191,16 @@ function usableCredential(credential: MatchedCredential | undefined): MatchedCre
     : undefined;
 }
 
-function endpointHeaders(endpoint: Endpoint): Record<string, string> {
-  return Object.fromEntries(endpoint.headers.map(({ name, value }) => [name.toLowerCase(), reveal(value)]));
+/** By name; several values are one list, which HTTP takes for the same as several lines. */
+function headersOf(headers: readonly EndpointHeader[]): Record<string, string> {
+  const found = new Map<string, string>();
+  for (const { name, value } of headers) {
+    const key = name.toLowerCase();
+    const before = found.get(key);
+    const separator = key === 'cookie' ? '; ' : ', ';
+    found.set(key, before === undefined ? reveal(value) : `${before}${separator}${reveal(value)}`);
+  }
+  return Object.fromEntries(found);
 }
 
 function reasonOf(ask: Ask, purpose: Attempt['purpose'], credentialUsed: boolean): Reason {

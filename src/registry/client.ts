@@ -74,12 +74,12 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
 
   return {
     ask: async (question, signal) => {
-      const endpoints = eligible(question);
+      const endpoints = eligible(question.endpoints, question.reference);
       const failures = createFailures();
       for (const credential of credentialsOf(question)) {
         let reached = false;
         for (const [index, endpoint] of endpoints.entries()) {
-          const offered = endpoint.acceptsCredentials ? credential : undefined;
+          const offered = offeredTo(endpoint, credential);
           const earlier = failures.of(index, offered);
           if (earlier) {
             reached ||= !isUnreachable(earlier);
@@ -113,7 +113,11 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   };
 }
 
-function eligible({ endpoints, reference }: ManifestQuestion): Endpoint[] {
+/** The endpoints that may be asked for a tag or digest: only some are trusted to say what a tag stands for. */
+export function eligible<E extends Pick<Endpoint, 'pull' | 'resolve'>>(
+  endpoints: readonly E[],
+  reference: string,
+): E[] {
   const byDigest = isDigest(reference);
   return endpoints.filter((endpoint) => endpoint.pull && (byDigest || endpoint.resolve));
 }
@@ -122,6 +126,15 @@ function eligible({ endpoints, reference }: ManifestQuestion): Endpoint[] {
 function credentialsOf({ credentials }: ManifestQuestion): (MatchedCredential | undefined)[] {
   if (credentials.length === 0) return [undefined];
   return [...new Map(credentials.map((credential) => [credential.id, credential])).values()];
+}
+
+/** An endpoint's own credential counts only where there is no other one (containerd `PullImage`: the kubelet sent none). */
+function offeredTo(
+  endpoint: Endpoint,
+  credential: MatchedCredential | undefined,
+): MatchedCredential | undefined {
+  if (!credential) return endpoint.ownCredential;
+  return endpoint.acceptsCredentials ? credential : undefined;
 }
 
 function outOfTime(error: unknown, { repository }: ManifestQuestion, { host }: Endpoint): RegistryError {

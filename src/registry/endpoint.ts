@@ -3,6 +3,7 @@
  * request to it needs. Which endpoints a namespace has, and in which order, is decided by endpoint sources: `proxies` of
  * our own configuration first, then what the node's containerd would use, else the origin by containerd's defaults.
  */
+import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Secret } from '../telemetry/secret.ts';
 
 export interface EndpointTls {
@@ -11,6 +12,11 @@ export interface EndpointTls {
   /** Client certificates, PEM; the key may be in the same text. */
   readonly client: readonly { readonly certificate: string; readonly key: Secret }[];
   readonly skipVerify: boolean;
+}
+
+export interface EndpointHeader {
+  readonly name: string;
+  readonly value: Secret;
 }
 
 export interface Endpoint {
@@ -29,10 +35,14 @@ export interface Endpoint {
   readonly pull: boolean;
   readonly tls: EndpointTls;
   /** Sent with every request to this host, and only there. Values may be secret. */
-  readonly headers: readonly { readonly name: string; readonly value: Secret }[];
+  readonly headers: readonly EndpointHeader[];
+  /** Sent to its token server too where that is another host; nothing that logs in. */
+  readonly tokenHeaders?: readonly EndpointHeader[];
   readonly dialTimeoutMs?: number;
   /** Whether credentials matched for the namespace may be sent here. */
   readonly acceptsCredentials: boolean;
+  /** Offered to this endpoint alone, and only where nobody has a credential for the namespace. */
+  readonly ownCredential?: MatchedCredential;
   /** Where it was found: `default`, `proxies`, or a file. */
   readonly origin: string;
 }

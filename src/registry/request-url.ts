@@ -11,7 +11,7 @@ import type { Endpoint } from './endpoint.ts';
  * @returns undefined where repository or object hold what no reference can hold
  */
 export function objectUrl(
-  endpoint: Endpoint,
+  endpoint: Pick<Endpoint, 'base' | 'namespace' | 'namespaceParameter'>,
   repository: string,
   kind: 'manifests' | 'blobs',
   object: string,

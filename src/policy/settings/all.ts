@@ -1,5 +1,6 @@
 /** Every setting of the program, by its TOML key, in the order of the reference page. */
 import type { Setting } from '../setting.ts';
+import { containerdSettings } from './containerd.ts';
 import { imageSettings } from './images.ts';
 import { kubeletSettings } from './kubelet.ts';
 import { placementSettings } from './placement.ts';
@@ -11,6 +12,7 @@ export const settings = {
   ...imageSettings,
   ...registrySettings,
   ...kubeletSettings,
+  ...containerdSettings,
   ...servingSettings,
 };
 

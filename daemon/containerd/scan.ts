@@ -1,0 +1,105 @@
+/**
+ * All that is configured, at once: for the fingerprint, for what is wrong, and for which directories to watch. Lookups do not go
+ * through here; they read the one directory that they need.
+ */
+import { join } from 'node:path';
+import type { EndpointTls } from '../../src/registry/endpoint.ts';
+import { FileError } from '../../src/files/error.ts';
+import { listDirectory } from '../../src/files/read.ts';
+import { reveal } from '../../src/telemetry/secret.ts';
+import { readTls } from './certificates.ts';
+import type { HostFilesReader } from './host-files.ts';
+import type { HostConfig } from './hosts-file.ts';
+import { HostFilesError } from './lookup-error.ts';
+import type { NodeConfig, NodeProblem } from './node.ts';
+
+export interface Scan {
+  /** Everything that can change an endpoint, in clear: never to be shown. */
+  readonly content: string;
+  readonly problems: readonly NodeProblem[];
+  /** Directories that were looked into. */
+  readonly dirs: readonly string[];
+}
+
+/** One directory for each registry that the node has settings for. */
+const maxDirectories = 1000;
+
+/** Looks into every directory below the roots of a configuration. */
+export async function scanHosts(node: NodeConfig, reader: HostFilesReader, hostRoot: string): Promise<Scan> {
+  const problems: NodeProblem[] = [];
+  const dirs: string[] = [];
+  const found: unknown[] = [];
+  for (const root of node.roots) {
+    const names = await namesIn(root, hostRoot, problems);
+    dirs.push(root);
+    for (const name of names) {
+      const dir = join(root, name);
+      try {
+        const { hosts, problem } = await reader.read(dir, node.rules);
+        if (problem) problems.push(problem);
+        dirs.push(dir);
+        found.push([dir, await Promise.all(hosts.map((host) => plainHost(host, hostRoot)))]);
+      } catch (error) {
+        if (!(error instanceof HostFilesError)) throw error;
+        problems.push({
+          origin: error.where,
+          message: `${error.reason}; pulls that need it fail on this node`,
+        });
+        found.push([dir, error.message]);
+      }
+    }
+  }
+  problems.push(...(await unsplit(node, hostRoot)));
+  return { content: JSON.stringify([plainNode(node), found]), problems, dirs };
+}
+
+/** The transfer service does not split `config_path`, so that directories with settings do not count although they are listed. */
+async function unsplit(node: NodeConfig, hostRoot: string): Promise<NodeProblem[]> {
+  const [path, ...others] = node.roots;
+  if (node.localPull || others.length > 0 || path === undefined || !path.includes(':')) return [];
+  const ignored: string[] = [];
+  for (const part of path.split(':')) if ((await namesIn(part, hostRoot, [])).length > 0) ignored.push(part);
+  if (ignored.length === 0) return [];
+  const message =
+    `this containerd does not read ${ignored.join(' and ')}, because its transfer service takes config_path "${path}" ` +
+    'for one directory; set config_path to a single directory, or use_local_image_pull to true';
+  return [{ origin: node.configFile ?? 'containerd', message }];
+}
+
+async function namesIn(dir: string, root: string, problems: NodeProblem[]): Promise<readonly string[]> {
+  try {
+    const names = await listDirectory(dir, { maxEntries: maxDirectories, root });
+    return names.filter((name) => !name.startsWith('.'));
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    if (error.code !== 'missing') problems.push({ origin: dir, message: error.message });
+    return [];
+  }
+}
+
+async function plainHost({ headers, ...host }: HostConfig, hostRoot: string): Promise<unknown> {
+  return [
+    host,
+    headers.map(({ name, value }) => [name, reveal(value)]),
+    plainTls(await readTls(host, hostRoot)),
+  ];
+}
+
+function plainTls({ ca, client, skipVerify }: EndpointTls): unknown {
+  return [ca, client.map(({ certificate, key }) => [certificate, reveal(key)]), skipVerify];
+}
+
+function plainNode({ rules, registry, roots, localPull }: NodeConfig): unknown {
+  const { configPath, mirrors, configs, headers } = registry;
+  return [
+    { rules, roots, localPull, configPath },
+    [...mirrors],
+    [...configs].map(([host, { auth, tls }]) => [
+      host,
+      tls,
+      auth?.username,
+      ...[auth?.password, auth?.auth, auth?.identityToken].map((hidden) => hidden && reveal(hidden)),
+    ]),
+    headers.map(({ name, value }) => [name, reveal(value)]),
+  ];
+}

@@ -1,0 +1,162 @@
+/** Handlers of hosts_toml.json. See `handler.ts` for the convention. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { baseOf, wantsNamespace } from '../../daemon/containerd/endpoint.ts';
+import { effectiveHosts } from '../../daemon/containerd/host-defaults.ts';
+import { findHostDirectory, loadHostDirectory } from '../../daemon/containerd/host-directory.ts';
+import {
+  capabilityNames,
+  hasCapabilities,
+  HostsFileInvalid,
+  parseHostsFile,
+  type Capability,
+  type HostConfig,
+} from '../../daemon/containerd/hosts-file.ts';
+import { matchLocalhost } from '../../daemon/containerd/localhost.ts';
+import { rulesFor } from '../../daemon/containerd/rules.ts';
+import { TomlRefused } from '../../daemon/containerd/toml.ts';
+import { eligible } from '../../src/registry/client.ts';
+import { objectUrl } from '../../src/registry/request-url.ts';
+import { reveal } from '../../src/telemetry/secret.ts';
+import { resolveWithHostsDir } from './containerd-resolver.ts';
+import { inDirectory, write } from './directory.ts';
+import type { Handlers, Input, Vector } from './handler.ts';
+import { isObject, list, object, text, texts } from './input.ts';
+
+/** The newest: where an older version differs, the vectors say so in a note. */
+const rules = rulesFor();
+
+export const containerdHosts: Handlers = {
+  parse_hosts_file: (input, vector) => {
+    try {
+      return { ok: true, hosts: parse(input).map((host) => shown(host)) };
+    } catch (error) {
+      return { ok: false, error: refusal(error, vector) };
+    }
+  },
+
+  parse_hosts_file_item: (input) => {
+    const host = parse(input)[Number(input['index'])];
+    return host && shown(host);
+  },
+
+  effective_hosts: (input) =>
+    inDirectory(async (dir) => {
+      const namespace = text(input, 'namespace');
+      const toml = input['toml'];
+      if (typeof toml === 'string') await write(join(dir, namespace, 'hosts.toml'), toml);
+      const found = await findHostDirectory([dir], namespace);
+      const configured = found === undefined ? undefined : (await loadHostDirectory(found, rules)).hosts;
+      const hosts = effectiveHosts(configured, namespace, rules);
+      return {
+        hosts: hosts.map((host) => {
+          const { skipVerify: _, ...rest } = shown(host);
+          return typeof toml === 'string' ? { ...rest, httpFallback: host.httpFallback } : rest;
+        }),
+      };
+    }),
+
+  http_fallback: (input) => {
+    const [host] = effectiveHosts(undefined, text(input, 'host'), rules, {
+      scheme: schemeOf(input['defaultScheme']),
+      tls: input['defaultTLS'] !== null,
+    });
+    return { scheme: host?.scheme, httpFallback: host?.httpFallback };
+  },
+
+  default_host: (input) => {
+    const [host] = effectiveHosts(undefined, text(input, 'namespace'), rules);
+    return host && { ...shown(host), httpFallback: host.httpFallback, skipVerify: host.skipVerify === true };
+  },
+
+  load_host_dir: (input) =>
+    inDirectory(async (dir) => {
+      for (const [name, content] of Object.entries(object(input, 'files')))
+        await write(join(dir, name), String(content));
+      const { hosts } = await loadHostDirectory(dir, rules);
+      return { hosts: hosts.map((host) => shown(host, (path) => path.replace(dir, '$DIR'))) };
+    }),
+
+  host_dir_lookup: (input) =>
+    inDirectory(async (dir) => {
+      for (const name of texts(input, 'directories')) await mkdir(join(dir, name), { recursive: true });
+      for (const name of texts(input, 'files')) await write(join(dir, name), '');
+      const roots = texts(input, 'roots').map((root) => join(dir, root));
+      const found = await findHostDirectory(roots, text(input, 'namespace'));
+      return { dir: found === undefined ? null : found.slice(dir.length + 1) };
+    }),
+
+  resolver_with_hosts_dir: resolveWithHostsDir,
+
+  match_localhost: (input) => ({ match: matchLocalhost(text(input, 'host')) }),
+
+  has_capability: (input) => ({
+    has: hasCapabilities(capabilities(input, 'capabilities'), capabilities(input, 'required')),
+  }),
+
+  request_url: (input) => {
+    const namespace = text(input, 'namespace');
+    const host = object(input, 'host');
+    const place = { scheme: text(host, 'scheme'), host: text(host, 'host'), path: text(host, 'path') };
+    const base = baseOf(place);
+    const kind = text(input, 'kind') === 'blobs' ? 'blobs' : 'manifests';
+    const namespaceParameter = wantsNamespace(place.host, namespace);
+    const url =
+      base &&
+      objectUrl(
+        { base, namespace, namespaceParameter },
+        text(input, 'repository'),
+        kind,
+        text(input, 'object'),
+      );
+    return { url: url ? url.href : null };
+  },
+
+  filter_hosts: (input) => {
+    const hosts = list(input, 'hosts').map((held, index) => {
+      const can = (capability: string): boolean => Array.isArray(held) && held.includes(capability);
+      return { index, pull: can('pull'), resolve: can('resolve') };
+    });
+    const reference = text(input, 'reference') === 'digest' ? `sha256:${'0'.repeat(64)}` : 'latest';
+    return { resolveHosts: eligible(hosts, reference).map(({ index }) => index) };
+  },
+};
+
+function parse(input: Input): HostConfig[] {
+  return parseHostsFile(text(input, 'baseDir'), text(input, 'toml'), rules);
+}
+
+/** A host in the shape of the vectors, which leave out what is empty. */
+function shown(host: HostConfig, path: (file: string) => string = (file) => file): Record<string, unknown> {
+  const { scheme, capabilities: held, ca = [], client = [], skipVerify, headers, dialTimeoutMs } = host;
+  const header: Record<string, string[]> = {};
+  for (const { name, value } of headers) (header[name] ??= []).push(reveal(value));
+  return {
+    scheme,
+    host: host.host,
+    path: host.path,
+    capabilities: held,
+    ...(ca.length > 0 && { ca: ca.map(path) }),
+    ...(client.length > 0 && { client: client.map((pair) => pair.map(path)) }),
+    ...(skipVerify !== undefined && { skipVerify }),
+    ...(headers.length > 0 && { header }),
+    ...(dialTimeoutMs !== undefined && { dialTimeoutMs }),
+  };
+}
+
+/** Where the text is that of Go's own parsers, only that there is an error counts. */
+function refusal(error: unknown, { expected }: Vector): string {
+  const wanted = isObject(expected) && typeof expected['error'] === 'string' ? expected['error'] : 'refused';
+  if (error instanceof TomlRefused) return wanted;
+  if (!(error instanceof HostsFileInvalid)) throw error;
+  const upstream = error.upstream ? reveal(error.upstream) : error.message;
+  return upstream.startsWith('unable to parse server ') && wanted.startsWith(upstream) ? wanted : upstream;
+}
+
+function capabilities(input: Input, member: string): Capability[] {
+  return capabilityNames.filter((name) => texts(input, member).includes(name));
+}
+
+function schemeOf(value: unknown): 'http' | 'https' | undefined {
+  return value === 'http' || value === 'https' ? value : undefined;
+}
