@@ -39,16 +39,32 @@ function verdictOf(
   return { image, usedBy, architectures: undefined, unknown: code, facts };
 }
 
+interface Found {
+  readonly os: string;
+  readonly architectures: readonly string[] | undefined;
+}
+
+/** By list of platforms, which pods of the same images share: they are looked through once. */
+const foundIn = new WeakMap<ImageFacts['platforms'], Found>();
+
+function architecturesOf({ platforms }: ImageFacts, os: string): readonly string[] | undefined {
+  const known = foundIn.get(platforms);
+  if (known?.os === os) return known.architectures;
+  const architectures = architecturesAmong(platforms, os);
+  foundIn.set(platforms, { os, architectures });
+  return architectures;
+}
+
 /**
  * The architectures of an image for one operating system.
  * @returns sorted, each once; `undefined` where no platform counts at all: an artifact constrains nothing
  */
-function architecturesOf(facts: ImageFacts, os: string): readonly string[] | undefined {
+function architecturesAmong(platforms: ImageFacts['platforms'], os: string): readonly string[] | undefined {
   const found: string[] = [];
   let counted = false;
   // A set only pays off for hostile indexes; images that people build have a dozen platforms.
-  const seen = facts.platforms.length > maxArchitectures ? new Set<string>() : undefined;
-  for (const platform of facts.platforms) {
+  const seen = platforms.length > maxArchitectures ? new Set<string>() : undefined;
+  for (const platform of platforms) {
     if (platform.os === 'unknown' || platform.os === '' || !isArchitecture(platform.architecture)) continue;
     counted = true;
     if (platform.os !== os) continue;
@@ -81,6 +97,7 @@ export function commonArchitectures(
 
 /** What is in both, in the order of the first. */
 export function intersection(a: readonly string[], b: readonly string[]): readonly string[] {
+  if (a === b) return a;
   if (b.length <= maxArchitectures) return a.filter((name) => b.includes(name));
   const wanted = new Set(b);
   return a.filter((name) => wanted.has(name));

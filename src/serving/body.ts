@@ -50,9 +50,14 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
     // Listeners stay where they are when it is over: taking them off costs more than the rest of a small body.
     let settled = false;
 
-    const timer = setTimeout(() => {
+    let timer: NodeJS.Timeout | undefined;
+    // A small body comes in one piece with its headers, and is read by now: only others need a deadline.
+    queueMicrotask(() => {
+      if (!settled) timer = setTimeout(late, limits.timeoutMs);
+    });
+    function late(): void {
       refuse(new BodyError('timeout', `the body was not complete after ${limits.timeoutMs} ms`));
-    }, limits.timeoutMs);
+    }
 
     function settle(): boolean {
       if (settled) return false;

@@ -73,8 +73,10 @@ export function createApp(options: AppOptions): Koa {
   /** Koa's own response handling would cost a tenth of a warm admission: it looks up types and statuses that are known. */
   function send(ctx: RouterContext, text: string): void {
     ctx.respond = false;
-    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
-    ctx.res.writeHead(200, headers).end(text);
+    const length = Buffer.byteLength(text);
+    const headers = { 'content-type': 'application/json', 'content-length': length };
+    // As many bytes as characters: plain ASCII, which is written faster as Latin-1, its superset.
+    ctx.res.writeHead(200, headers).end(text, length === text.length ? 'latin1' : 'utf8');
   }
 
   function refuse(ctx: RouterContext, reason: BadRequestReason, message: string): void {

@@ -267,3 +267,13 @@ test('the operating system is Linux where the pod names none', (t) => {
   t.equal(decide(inputOf(podOf(['a'], { os: { name: 'windows' } }), { a: 'amd64' })).os, 'windows');
   t.end();
 });
+
+test('facts serve pods of every operating system in turn', (t) => {
+  const known = facts('linux/amd64 linux/arm64 windows/amd64');
+  for (const os of ['linux', 'windows', 'linux', 'plan9']) {
+    const input = { ...inputOf(podOf(['x'], { os: { name: os } }), {}), facts: () => known };
+    const expected = { linux: ['amd64', 'arm64'], windows: ['amd64'] }[os] ?? [];
+    t.strictSame(decide(input).images[0]?.architectures, expected, os);
+  }
+  t.end();
+});

@@ -165,3 +165,11 @@ async function apply(object: object, operations: readonly object[]): Promise<obj
   return jsonPatch.applyPatch(structuredClone(object), structuredClone(operations) as never, true)
     .newDocument;
 }
+
+test('an answer beyond ASCII arrives as it is', async (t) => {
+  const { post } = await serve(t);
+  for (const strange of ['grün', '小さい', '\u00ff']) {
+    const answer = await post(review({ object: podOf(['app:1']) }).replace(uid, strange));
+    t.equal((JSON.parse(answer.body) as { response: { uid: string } }).response.uid, strange);
+  }
+});
