@@ -27,12 +27,18 @@ export function skipReasonOf(input: SkipInput, uses?: readonly ImageUse[]): Skip
   if (spec.nodeName) return 'node-name';
   if (own(metadata?.annotations, mirrorAnnotation) !== undefined) return 'mirror-pod';
   if (metadata?.ownerReferences?.some((owner) => owner.kind === 'DaemonSet')) return 'daemonset-pod';
-  if (input.policy.excludedNamespaces.includes(input.namespace)) return 'excluded-namespace';
-  if (disabled(metadata)) return 'disabled-by-pod';
-  if (own(input.namespaceLabels, names.placement) === 'disabled') return 'disabled-by-namespace';
+  const optedOut = optOutOf(input);
+  if (optedOut !== undefined) return optedOut;
   if (choosesControlPlane(spec)) return 'control-plane';
   if ((uses ?? imagesOf(spec)).every((use) => use.pullPolicy === 'Never')) return 'no-image';
   return undefined;
+}
+
+/** Whether somebody said that a pod is to be left alone; that holds for one that runs already too. */
+export function optOutOf({ pod, namespace, namespaceLabels, policy }: SkipInput): SkipReason | undefined {
+  if (policy.excludedNamespaces.includes(namespace)) return 'excluded-namespace';
+  if (disabled(pod.metadata)) return 'disabled-by-pod';
+  return own(namespaceLabels, names.placement) === 'disabled' ? 'disabled-by-namespace' : undefined;
 }
 
 /** The label is what match conditions read; the annotation is accepted too, since people try both. */

@@ -15,7 +15,7 @@ import type { Operation, PlacementDecision, PlacementInput } from '../placement/
 import { imagesOf } from '../placement/images-of-pod.ts';
 import { patchPod } from '../placement/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
-import { skipReasonOf } from '../placement/skip.ts';
+import { optOutOf, skipReasonOf } from '../placement/skip.ts';
 import { boundedWarnings } from '../placement/text.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -24,7 +24,7 @@ import type { FactsByImage, FactsOfPod } from './facts-of-pod.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { placingOf, type Placing } from './placing.ts';
 import { podOf, ShapeError } from './shape.ts';
-import { hasController, kindOf, templateUnchanged } from './workloads.ts';
+import { hasController, isBeingDeleted, kindOf, templateUnchanged } from './workloads.ts';
 
 /** Answers a request; waits only for images that memory does not know, `budgetMs` at most. Never throws. */
 export type Mutate = (
@@ -67,6 +67,8 @@ export function createMutate(options: MutateOptions): Mutate {
     const kind = kindOf(request);
     const creates = request.operation === 'CREATE';
     if (kind === 'other' || (!creates && request.operation !== 'UPDATE')) return ignore(request, kind);
+    // Taking the last finalizer away is an update; nothing may stand in its way.
+    if (isBeingDeleted(request.object)) return ignore(request, kind);
     if (kind === 'Pod') {
       if (request.subResource === 'ephemeralcontainers' || (!creates && !request.subResource)) {
         return adviseRunningPod(request, budgetMs);
@@ -90,7 +92,7 @@ export function createMutate(options: MutateOptions): Mutate {
     const input = {
       pod,
       namespace,
-      namespaceLabels: cluster?.namespaceLabels(namespace) ?? noLabels,
+      namespaceLabels: labelsOf(namespace),
       policy: policy(),
       ...(template !== undefined && { template }),
     };
@@ -142,7 +144,9 @@ export function createMutate(options: MutateOptions): Mutate {
       request.oldObject === undefined || request.oldObject === null ? undefined : podOf(request.oldObject);
     const node = pod.spec.nodeName;
     const nodeArchitecture = node ? cluster?.nodeArchitecture(node) : undefined;
-    const uses = nodeArchitecture === undefined ? [] : newImagesOf(pod, oldPod);
+    const namespace = request.namespace ?? '';
+    const leftAlone = optOutOf({ pod, namespace, namespaceLabels: labelsOf(namespace), policy: policy() });
+    const uses = nodeArchitecture === undefined || leftAlone ? [] : newImagesOf(pod, oldPod);
     if (uses.length === 0) return ignore(request, 'Pod');
 
     function advise(facts: FactsByImage): AdmissionResponse {
@@ -150,7 +154,6 @@ export function createMutate(options: MutateOptions): Mutate {
       counters.admitted('Pod', 'ignored');
       return { uid: request.uid, allowed: true, ...warnings(texts) };
     }
-    const namespace = request.namespace ?? '';
     const facts = factsOfPod({
       uses,
       namespace,
@@ -158,6 +161,10 @@ export function createMutate(options: MutateOptions): Mutate {
       budgetMs,
     });
     return facts instanceof Promise ? facts.then(advise) : advise(facts);
+  }
+
+  function labelsOf(namespace: string): Readonly<Record<string, string>> {
+    return cluster?.namespaceLabels(namespace) ?? noLabels;
   }
 
   function ignore(request: AdmissionRequest, kind: AdmissionKind): AdmissionResponse {

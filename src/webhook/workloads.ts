@@ -49,6 +49,12 @@ export function templateUnchanged(request: AdmissionRequest): boolean {
   return before !== undefined && JSON.stringify(before) === JSON.stringify(after);
 }
 
+/** True for an object that only waits for its finalizers. */
+export function isBeingDeleted(object: unknown): boolean {
+  const when = at(object, ['metadata', 'deletionTimestamp']);
+  return when !== undefined && when !== null;
+}
+
 /** True where a controller made the object, such as a Deployment its ReplicaSet: no person is there to read a warning. */
 export function hasController(object: unknown): boolean {
   const owners = at(object, ['metadata', 'ownerReferences']);

@@ -46,6 +46,29 @@ test('nothing is said or asked where there is nothing to say', async (t) => {
   );
 });
 
+test('nor where the namespace or the pod is left alone, or the pod is on its way out', async (t) => {
+  const asked = scripted(images);
+  const namespaceLabels = (namespace: string): Record<string, string> =>
+    namespace === 'off' ? { 'arch.example/placement': 'disabled' } : {};
+  const { admit } = await serve(t, { inspector: asked, cluster: { ...cluster, namespaceLabels } });
+  const update = { operation: 'UPDATE', oldObject: running(['app:1']) };
+  const metadata = { name: 'web' };
+  const object = { ...running(['app:2']), metadata };
+  const disabled = { ...metadata, labels: { 'arch.example/placement': 'disabled' } };
+  const leaving = { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' };
+  const cases: [what: string, request: Record<string, unknown>][] = [
+    ['an excluded namespace', { namespace: 'kube-system', object }],
+    ['a namespace that wants nothing', { namespace: 'off', object }],
+    ['a pod that wants nothing', { object: { ...object, metadata: disabled } }],
+    ['a pod that is deleted', { object: { ...object, metadata: leaving } }],
+  ];
+  for (const [what, request] of cases) {
+    t.strictSame((await admit({ ...update, ...request })).raw, { uid, allowed: true }, what);
+  }
+  t.equal(asked.asked.length, 0);
+  t.equal((await admit({ ...update, object })).warnings.length, 1);
+});
+
 test('without a cluster no node is known', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images) });
   const update = { operation: 'UPDATE', oldObject: running(['app:1']), object: running(['app:2']) };

@@ -45,6 +45,20 @@ test('an update that leaves the template alone starts no rollout', async (t) => 
   t.strictSame((await admit(changed)).required, ['arm64']);
 });
 
+test('what is being deleted is let go, whatever its template says', async (t) => {
+  const asked = scripted(images);
+  const { admit } = await serve(t, { inspector: asked });
+  const metadata = { name: 'w', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [] };
+  for (const kind of ['DaemonSet', 'Deployment', 'StatefulSet', 'Job']) {
+    const request = workload(kind, withTemplate(['arm:1', 'intel:1'], { metadata }), {
+      operation: 'UPDATE',
+      oldObject: withTemplate(['arm:1']),
+    });
+    t.strictSame((await admit(request)).raw, { uid, allowed: true }, kind);
+  }
+  t.equal(asked.asked.length, 0);
+});
+
 test('other workloads are not changed; the person applying them is warned', async (t) => {
   const { admit, metric } = await serve(t, { inspector: scripted(images) });
   const bad = ['arm:1', 'intel:1'];
