@@ -30,6 +30,7 @@ async function run(invocation: Invocation): Promise<number> {
       dockerConfigs: 'node',
       env: invocation.io.env,
       log,
+      metrics,
     });
     const memory = await openMemory({
       configuration: () => live.current(),

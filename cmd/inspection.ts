@@ -28,6 +28,7 @@ import type { EndpointSource } from '../src/registry/endpoint.ts';
 import { withNodeEndpoints } from '../src/registry/node-endpoints.ts';
 import { combineFingerprints } from '../src/credentials/identity.ts';
 import type { Log } from '../src/telemetry/log.ts';
+import type { Metrics } from '../src/telemetry/metrics.ts';
 
 /**
  * Where docker configurations are looked for: where the kubelet looks (`node`), there and in the login of whoever runs the
@@ -41,6 +42,7 @@ export interface InspectionOptions {
   readonly dockerConfigs: DockerConfigs;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
+  readonly metrics?: Metrics | undefined;
 }
 
 /** A credential source and where it looks. */
@@ -136,12 +138,16 @@ async function openSources({
   dockerConfigs,
   env,
   log,
+  metrics,
 }: InspectionOptions): Promise<OpenSource[]> {
   const { credsDir, dockerConfigPathCandidates: named, hostRoot: root } = configuration();
   const open: Promise<OpenSource>[] = [];
   if (credsDir !== undefined) {
     open.push(
-      createRegistryTomlSource({ dir: credsDir, log }).then((source) => ({ source, place: credsDir })),
+      createRegistryTomlSource({ dir: credsDir, log, metrics }).then((source) => ({
+        source,
+        place: credsDir,
+      })),
     );
   }
   if (dockerConfigs !== 'none') {
@@ -149,7 +155,7 @@ async function openSources({
     const candidates = dockerConfigs === 'user' ? named?.map((path) => resolve(path)) : named;
     const places = (candidates ?? defaultDockerConfigPathCandidates).map((path) => join(root, path));
     open.push(
-      createDockerConfigSource({ candidates, root, log }).then((source) => ({
+      createDockerConfigSource({ candidates, root, log, metrics }).then((source) => ({
         source,
         place: places.join(', '),
       })),
@@ -158,18 +164,23 @@ async function openSources({
   if (dockerConfigs === 'user' && named === undefined) {
     const candidates = dockerLoginCandidates(env, homedir());
     open.push(
-      createDockerConfigSource({ candidates, log }).then((source) => ({
+      createDockerConfigSource({ candidates, log, metrics }).then((source) => ({
         source,
         place: candidates.join(', '),
       })),
     );
   }
-  if (dockerConfigs !== 'none') open.push(...openPlugins(configuration(), dockerConfigs, log));
+  if (dockerConfigs !== 'none') open.push(...openPlugins(configuration(), dockerConfigs, log, metrics));
   return await Promise.all(open);
 }
 
 /** The kubelet's credential provider plugins, where they are configured. */
-function openPlugins(configuration: Configuration, whose: DockerConfigs, log: Log): Promise<OpenSource>[] {
+function openPlugins(
+  configuration: Configuration,
+  whose: DockerConfigs,
+  log: Log,
+  metrics: Metrics | undefined,
+): Promise<OpenSource>[] {
   const { hostRoot, kubeletEnvironment: environment } = configuration;
   const named = configuration['kubeletConfig.config'] ?? configuration['kubeletConfig.configDir'];
   const namedBinDir = configuration['kubeletConfig.binDir'];
@@ -182,6 +193,7 @@ function openPlugins(configuration: Configuration, whose: DockerConfigs, log: Lo
     binDir: place(namedBinDir),
     environment,
     log,
+    metrics,
   });
   return [made.then((source) => ({ source, place: join(hostRoot, config) }))];
 }

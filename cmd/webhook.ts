@@ -50,6 +50,7 @@ async function run(invocation: Invocation): Promise<number> {
           dockerConfigs: 'none',
           env: invocation.io.env,
           log,
+          metrics,
         });
     if (inspection) opened.push(() => inspection.close());
     const inspector = agents?.fleet ?? inspection?.inspector;

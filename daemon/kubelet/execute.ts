@@ -2,11 +2,12 @@
 import type { Gate } from '../../src/registry/gate.ts';
 import { checkBinary, type BinaryPlace } from './binary.ts';
 import { environmentObject, mergeEnvironment } from './environment.ts';
-import { PluginError } from './plugin-error.ts';
+import { PluginError, type PluginErrorCode } from './plugin-error.ts';
 import type { ProviderConfig } from './provider-config.ts';
 import type { Execute } from './provider.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
+import type { PluginMeter } from './metrics.ts';
 import { hostCommand, runPlugin, type RunLimits } from './run.ts';
 
 export interface ExecuteOptions extends BinaryPlace {
@@ -15,6 +16,7 @@ export interface ExecuteOptions extends BinaryPlace {
   /** Keeps plugins from running too often at the same time. */
   readonly gate: Gate;
   readonly limits?: RunLimits | undefined;
+  readonly meter?: PluginMeter | undefined;
   /** Kills what runs. */
   readonly stop: AbortSignal;
 }
@@ -24,14 +26,18 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
   const { name, apiVersion, args, env } = config;
   return async (request, abandoned) => {
     const leave = await enter(options, name, abandoned);
+    let started: number | undefined;
+    let code: PluginErrorCode | undefined;
     try {
       // Checked each time: it may have been replaced since.
       const path = await checkBinary(name, options);
+      const variables = await options.environment();
+      started = performance.now();
       const stdout = await runPlugin(
         {
           plugin: name,
           command: hostCommand(options.hostRoot, path, args),
-          env: environmentObject(mergeEnvironment(await options.environment(), env)),
+          env: environmentObject(mergeEnvironment(variables, env)),
           stdin: encodeRequest(apiVersion, request),
           ...(options.limits && { limits: options.limits }),
         },
@@ -39,6 +45,7 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
       );
       return decodeResponse(stdout.toString('utf8'), name, apiVersion);
     } catch (error) {
+      code = error instanceof PluginError ? error.code : 'failed';
       throw error instanceof PluginError && error.code !== 'bad-response'
         ? new PluginError(
             error.code,
@@ -47,6 +54,7 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
           )
         : error;
     } finally {
+      options.meter?.ran(code, started === undefined ? undefined : performance.now() - started);
       leave();
     }
   };

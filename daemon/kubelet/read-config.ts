@@ -25,6 +25,7 @@ export interface ReadConfig {
   readonly providers: readonly ProviderConfig[];
   /** As newer kubelets show it in their metrics: over each file's length and bytes. */
   readonly hash: string;
+  readonly isDirectory: boolean;
 }
 
 /**
@@ -34,7 +35,8 @@ export interface ReadConfig {
  */
 export async function readConfig(path: string, root = '/'): Promise<ReadConfig> {
   if (path === '') throw new ProviderConfigError('missing', path, 'credential provider config path is empty');
-  const files = await readFiles(path, root);
+  const isDirectory = await isDirectoryAt(path, root);
+  const files = await readFiles(path, root, isDirectory);
   const providers = files.flatMap(({ file, content }) => decodeFile(file, content));
   const seen = new Set<string>();
   for (const { name } of providers) {
@@ -47,7 +49,7 @@ export async function readConfig(path: string, root = '/'): Promise<ReadConfig> 
     }
     seen.add(name);
   }
-  return { providers, hash: hashOf(files.map(({ content }) => content)) };
+  return { providers, hash: hashOf(files.map(({ content }) => content)), isDirectory };
 }
 
 interface ReadFile {
@@ -55,8 +57,7 @@ interface ReadFile {
   readonly content: Buffer;
 }
 
-async function readFiles(path: string, root: string): Promise<ReadFile[]> {
-  const isDirectory = await isDirectoryAt(path, root);
+async function readFiles(path: string, root: string, isDirectory: boolean): Promise<ReadFile[]> {
   try {
     if (!isDirectory) return [{ file: path, content: await readBounded(path, { maxBytes, root }) }];
     const wanted = (name: string): boolean => extensions.has(extname(name));

@@ -12,13 +12,18 @@ import type { SourceProblem } from '../../src/credentials/credential.ts';
 import type { LiveCredentialSource } from '../../src/credentials/file-source.ts';
 import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring.ts';
+import { bindSourceMetrics } from '../../src/credentials/metrics.ts';
 import { liveContent } from '../../src/files/live.ts';
 import type { WatchOptions } from '../../src/files/watch.ts';
 import { createGate } from '../../src/registry/gate.ts';
 import { systemClock, type Clock } from '../../src/telemetry/clock.ts';
+import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { checkBinary } from './binary.ts';
+import { describeEnvironment, describePlugins, type LeftOut, type PluginsFound } from './describe.ts';
 import { systemEnvironment } from './environment.ts';
 import { createExecute } from './execute.ts';
+import { kubeletVariables } from './kubelet-process.ts';
+import { bindPluginMetrics } from './metrics.ts';
 import type { Failure } from './pause.ts';
 import { PluginError } from './plugin-error.ts';
 import { ProviderConfigError, type ProviderConfig } from './provider-config.ts';
@@ -37,6 +42,7 @@ export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'roo
   /** Variables for all plugins, besides those of the kubelet. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly clock?: Clock | undefined;
+  readonly metrics?: Metrics | undefined;
   readonly limits?: RunLimits | undefined;
 }
 
@@ -45,10 +51,7 @@ const runsPerPlugin = 4;
 
 const name = 'credential-provider';
 
-interface Setup {
-  readonly providers: readonly ProviderConfig[];
-  /** Why some of them are left out, by name. */
-  readonly leftOut: ReadonlyMap<string, string>;
+interface Setup extends PluginsFound {
   /** Equal for equal content and equally usable programs. */
   readonly id: string;
   readonly fingerprint: string;
@@ -61,11 +64,13 @@ export async function createCredentialProviderSource(
   const { hostRoot, config: path, binDir, clock = systemClock } = options;
   const log = options.log?.child({ credentialSource: name });
   const gate = createGate(runsPerPlugin);
+  const meter = bindSourceMetrics(options.metrics, name);
+  const plugins = bindPluginMetrics(options.metrics);
   const stop = new AbortController();
   let providers: readonly Provider[] = [];
 
   async function read(): Promise<Setup> {
-    const { providers: configs, hash } = await readConfig(path, hostRoot);
+    const { providers: configs, hash, isDirectory } = await readConfig(path, hostRoot);
     const verdict = validateConfig(configs);
     if (verdict !== undefined) {
       throw new ProviderConfigError(
@@ -74,16 +79,18 @@ export async function createCredentialProviderSource(
         `failed to validate credential provider config: ${verdict}`,
       );
     }
-    const leftOut = new Map<string, string>();
+    const leftOut = new Map<string, LeftOut>();
     const states: string[] = [];
     for (const config of configs) {
       const problem = await binaryProblem(config);
-      if (problem !== undefined) leftOut.set(config.name, problem.message);
-      else if (config.tokenAttributes !== undefined) leftOut.set(config.name, tokenReason);
+      if (problem !== undefined) leftOut.set(config.name, { code: problem.code, reason: problem.message });
+      else if (config.tokenAttributes !== undefined) {
+        leftOut.set(config.name, { code: 'no-token', reason: tokenReason });
+      }
       states.push(problem?.code ?? 'usable');
     }
     const id = JSON.stringify([hash, states]);
-    return { providers: configs, leftOut, id, fingerprint: await textFingerprint(name, id) };
+    return { providers: configs, isDirectory, leftOut, id, fingerprint: await textFingerprint(name, id) };
   }
 
   async function binaryProblem(config: ProviderConfig): Promise<PluginError | undefined> {
@@ -100,7 +107,7 @@ export async function createCredentialProviderSource(
   function take({ providers: configs, leftOut }: Setup): void {
     const before = new Map(providers.map((provider) => [provider.config.name, provider]));
     providers = configs.flatMap((config) => {
-      const reason = leftOut.get(config.name);
+      const reason = leftOut.get(config.name)?.reason;
       if (reason !== undefined) {
         log?.warn({ plugin: config.name, problem: reason }, 'credential provider plugin is left out');
         return [];
@@ -120,6 +127,7 @@ export async function createCredentialProviderSource(
         gate,
         stop: stop.signal,
         limits: options.limits,
+        meter: plugins,
         environment: () => systemEnvironment({ hostRoot, extra: options.environment }),
       }),
       onFailure: ({ image, error }) =>
@@ -137,25 +145,24 @@ export async function createCredentialProviderSource(
     read,
     fingerprint: ({ id }) => id,
     onChange: take,
+    onRead: (setup) => meter.read(setup !== undefined && isWhole(setup)),
     onProblem: (error) =>
       log?.warn({ origin: path, problem: error.message }, 'credential provider configuration cannot be used'),
   });
   const first = live.current();
   if (first !== undefined) take(first);
 
+  function configProblem(): string | undefined {
+    const failure = live.problem();
+    const consequence = live.current() === undefined ? '' : '; the last good one stays in force';
+    return failure && `${failure.message}${consequence}`;
+  }
+
   function problems(): SourceProblem[] {
-    const config = live.problem();
-    const current = live.current();
+    const config = configProblem();
     return [
-      ...(config === undefined
-        ? []
-        : [
-            problem(
-              path,
-              `${config.message}${current === undefined ? '' : '; the last good one stays in force'}`,
-            ),
-          ]),
-      ...[...(current?.leftOut ?? [])].map(([plugin, reason]) =>
+      ...(config === undefined ? [] : [problem(path, config)]),
+      ...[...(live.current()?.leftOut ?? [])].map(([plugin, { reason }]) =>
         problem(originOf(plugin), `left out: ${reason}`),
       ),
       ...providers.flatMap((provider) => {
@@ -178,6 +185,10 @@ export async function createCredentialProviderSource(
       return createKeyring(name, held.flat()).lookup(repository);
     },
     problems,
+    async describe() {
+      const environment = describeEnvironment((await kubeletVariables(hostRoot)) !== undefined);
+      return [...describePlugins(path, live.current(), configProblem()), environment];
+    },
     fingerprint: () => live.current()?.fingerprint ?? combineFingerprints([name]),
     refresh: () => live.refresh(),
     async close() {
@@ -185,6 +196,11 @@ export async function createCredentialProviderSource(
       await live.close();
     },
   };
+}
+
+/** What takes a token of a pod is left out for want of the pod, not because anything is broken. */
+function isWhole({ leftOut }: PluginsFound): boolean {
+  return [...leftOut.values()].every(({ code }) => code === 'no-token');
 }
 
 function originOf(plugin: string): string {

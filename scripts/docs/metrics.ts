@@ -1,5 +1,7 @@
 /** The page `docs/metrics.md`, made from the descriptions that the endpoints serve. */
 import { agentMetrics } from '../../daemon/metrics.ts';
+import { pluginMetrics } from '../../daemon/kubelet/metrics.ts';
+import { sourceMetrics } from '../../src/credentials/metrics.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
 import { factsMetricSpecs } from '../../src/images/metrics.ts';
 import { policyMetrics } from '../../src/policy/metrics.ts';
@@ -15,6 +17,7 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
   { title: 'Agent', metrics: agentMetrics },
   { title: 'Questions to agents', metrics: fleetMetrics },
   { title: 'Image facts', metrics: Object.values(factsMetricSpecs) },
+  { title: 'Sources of credentials and endpoints', metrics: [...sourceMetrics, ...pluginMetrics] },
   { title: 'Servers and certificates', metrics: servingMetrics },
   { title: 'Configuration', metrics: policyMetrics },
   { title: 'Process', metrics: [buildInfoExample, ...processMetrics] },

@@ -7,6 +7,7 @@
  * order of the list they stand in. Nothing here talks to a network, and nothing here prints a password.
  */
 import type { Secret } from '../telemetry/secret.ts';
+import type { ServiceAccountName } from './service-account.ts';
 
 /** What the kubelet hands to the runtime: a user name and a password, either of which may be empty. */
 export interface Credential {
@@ -14,12 +15,16 @@ export interface Credential {
   readonly password: Secret;
 }
 
-/** The kinds of source, in the order in which they are tried. */
+/**
+ * The kinds of source, in the order in which they are tried. `service-account`: a credential provider plugin that was given
+ * a token of the pod's service account; it stands among the other plugins.
+ */
 export const credentialSourceNames = [
   'pull-secret',
   'registry-toml',
   'docker-config',
   'credential-provider',
+  'service-account',
   'containerd',
   'anonymous',
 ] as const;
@@ -44,15 +49,42 @@ export interface SourceProblem {
   readonly message: string;
 }
 
+/**
+ * What became of a part of a source: it counts (`used`), it is there and does not (`unused`), it is not there (`absent`), or it is
+ * there and could not be used (`left-out`).
+ */
+export type SourcePartState = 'used' | 'unused' | 'absent' | 'left-out';
+
+/** A part of a source, such as a file or a plugin, for people. Never holds a secret. */
+export interface SourcePart {
+  /** A path or a name. */
+  readonly where: string;
+  readonly state: SourcePartState;
+  /** What was found, or why it is left out. */
+  readonly what: string;
+  /** What the kubelet or containerd would do differently with it, one sentence each. */
+  readonly differs?: readonly string[] | undefined;
+}
+
 /** One place that holds credentials. */
 export interface CredentialSource {
   readonly name: CredentialSourceName;
   /**
    * The credentials for a repository, best first.
    * @param repository normalised, `domain/path`
+   * @param serviceAccount of the pod, where it is known
    * @throws CredentialError where the node would refuse the pull because of this source
    */
-  lookup(repository: string, signal?: AbortSignal): Promise<readonly MatchedCredential[]>;
+  lookup(
+    repository: string,
+    signal?: AbortSignal,
+    serviceAccount?: ServiceAccountName,
+  ): Promise<readonly MatchedCredential[]>;
+  /**
+   * Whether another service account may have other credentials for this repository. Absent where none ever has.
+   * @param repository normalised, `domain/path`
+   */
+  dependsOnServiceAccount?(repository: string): boolean;
   problems(): readonly SourceProblem[];
   /** A hash over what the source holds; equal for equal content, reveals nothing. */
   fingerprint(): string;

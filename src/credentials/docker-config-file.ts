@@ -6,7 +6,7 @@
 import { basename, dirname } from 'node:path';
 import { FileError, readBounded } from '../files/read.ts';
 import { systemClock, type Clock } from '../telemetry/clock.ts';
-import type { SourceProblem } from './credential.ts';
+import type { SourcePart, SourceProblem } from './credential.ts';
 import { DockerConfigError, parseDockerConfig } from './docker-config.ts';
 import {
   createFileSource,
@@ -36,6 +36,8 @@ const maxBytes = 4 * 1024 * 1024;
 /** The kubelet remembers what it read for so long, so that it seldom sees a file that is being written. */
 const kubeletCacheMs = 5 * 60_000;
 
+const slower = 'the kubelet remembers what it read for 5 minutes; here a change counts at once';
+
 export interface DockerConfigSourceOptions extends FileSourceOptions {
   /** Paths in order. One named `.dockercfg` has that older format, any other is a `config.json`. */
   readonly candidates?: readonly string[] | undefined;
@@ -55,7 +57,10 @@ export async function createDockerConfigSource(
     const { found, path, broken } = await search(candidates, options.root);
     const now = clock.monotonic();
     if (good !== undefined && broken.includes(good.path) && now - good.at < kubeletCacheMs) {
-      return { held: good.found.held, problems: found.problems };
+      const { path: where } = good;
+      const what = 'its last good content stays in force for 5 minutes';
+      const kept: SourcePart = { where, state: 'used', what };
+      return { held: good.found.held, problems: found.problems, parts: [...found.parts, kept] };
     }
     good = path === undefined ? undefined : { found, path, at: now };
     return found;
@@ -74,22 +79,33 @@ async function search(
   root: string | undefined,
 ): Promise<{ found: Findings; path?: string; broken: readonly string[] }> {
   const problems: SourceProblem[] = [];
+  const parts: SourcePart[] = [];
   const broken: string[] = [];
-  const problem = (origin: string, message: string) =>
+  function problem(origin: string, message: string): void {
     problems.push({ source: 'docker-config', origin, message });
-  for (const path of candidates) {
+    parts.push({ where: origin, state: 'left-out', what: message });
+  }
+  for (const [index, path] of candidates.entries()) {
     try {
       const content = await readBounded(path, { maxBytes, root });
       const format = basename(path) === '.dockercfg' ? 'dockercfg' : 'config.json';
       const { held, skipped } = holdEntries(parseDockerConfig(content, format), path);
+      const what = `the first that can be read, so it counts; entries: ${held.length}`;
+      parts.push({ where: path, state: 'used', what, differs: [slower] });
       if (skipped > 0) problem(path, `entries left out because their keys are not registries: ${skipped}`);
-      return { found: { held, problems }, path, broken };
+      for (const where of candidates.slice(index + 1)) {
+        parts.push({ where, state: 'unused', what: 'not looked at, because an earlier one counts' });
+      }
+      return { found: { held, problems, parts }, path, broken };
     } catch (error) {
-      if (error instanceof FileError && error.code === 'missing') continue;
+      if (error instanceof FileError && error.code === 'missing') {
+        parts.push({ where: path, state: 'absent', what: 'there is no such file' });
+        continue;
+      }
       if (!(error instanceof FileError || error instanceof DockerConfigError)) throw error;
       broken.push(path);
       problem(path, error.message);
     }
   }
-  return { found: { held: [], problems }, broken };
+  return { found: { held: [], problems, parts }, broken };
 }

@@ -4,12 +4,16 @@
  */
 import { liveContent } from '../files/live.ts';
 import type { WatchOptions } from '../files/watch.ts';
-import type { CredentialSource, CredentialSourceName, SourceProblem } from './credential.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { CredentialSource, SourcePart, SourceProblem } from './credential.ts';
 import { contentFingerprint, contentId } from './identity.ts';
 import { createKeyring, type HeldCredential, type Keyring } from './keyring.ts';
+import { bindSourceMetrics, type LiveSourceName } from './metrics.ts';
 
 /** A source with files behind it. */
 export interface LiveCredentialSource extends CredentialSource {
+  /** Each part of it as it was found, in the order in which they are looked at. */
+  describe(): Promise<readonly SourcePart[]>;
   /** Looks at the files now instead of at the next change. */
   refresh(): Promise<void>;
   close(): Promise<void>;
@@ -19,9 +23,12 @@ export interface LiveCredentialSource extends CredentialSource {
 export interface Findings {
   readonly held: readonly HeldCredential[];
   readonly problems: readonly SourceProblem[];
+  /** Everything that was looked at, the problems included. */
+  readonly parts: readonly SourcePart[];
 }
 
 export interface FileSourceOptions extends WatchOptions {
+  readonly metrics?: Metrics | undefined;
   /** Called when the source holds something else than before. */
   readonly onChange?: (() => void) | undefined;
 }
@@ -38,22 +45,24 @@ interface State extends Findings {
  * @param read finds out what there is; never called twice at once
  */
 export async function createFileSource(
-  name: CredentialSourceName,
+  name: LiveSourceName,
   dirs: readonly string[],
   read: () => Promise<Findings>,
   options: FileSourceOptions = {},
 ): Promise<LiveCredentialSource> {
   const log = options.log?.child({ credentialSource: name });
+  const meter = bindSourceMetrics(options.metrics, name);
   let last: State = {
     held: [],
     problems: [],
+    parts: [],
     id: contentId([]),
     keyring: createKeyring(name, []),
     fingerprint: await contentFingerprint(name, []),
   };
 
   async function look(): Promise<State> {
-    const { held, problems } = await read();
+    const { held, problems, parts } = await read();
     const known = new Set(last.problems.map(identify));
     for (const problem of problems) {
       if (!known.has(identify(problem))) {
@@ -65,7 +74,7 @@ export async function createFileSource(
       id === last.id
         ? last
         : { keyring: createKeyring(name, held), fingerprint: await contentFingerprint(name, held) };
-    last = { held, problems, id, keyring: content.keyring, fingerprint: content.fingerprint };
+    last = { held, problems, parts, id, keyring: content.keyring, fingerprint: content.fingerprint };
     return last;
   }
 
@@ -75,6 +84,7 @@ export async function createFileSource(
     read: look,
     fingerprint: ({ id }) => id,
     onChange: () => options.onChange?.(),
+    onRead: (state) => meter.read(state?.problems.length === 0),
     onProblem: (error) => log?.warn({ err: error }, 'reading credentials failed, the last ones stay'),
   });
 
@@ -88,6 +98,14 @@ export async function createFileSource(
         : [...last.problems, { source: name, origin: dirs.join(', '), message: failure.message }];
     },
     fingerprint: () => last.fingerprint,
+    describe() {
+      const failure = live.problem();
+      return Promise.resolve(
+        failure === undefined
+          ? last.parts
+          : [{ where: dirs.join(', '), state: 'left-out', what: failure.message }],
+      );
+    },
     refresh: () => live.refresh(),
     close: () => live.close(),
   };

@@ -10,7 +10,7 @@ import { parse } from 'toml';
 import { readDirectory } from '../files/directory.ts';
 import { decodeUtf8, FileError } from '../files/read.ts';
 import { secret } from '../telemetry/secret.ts';
-import type { Credential, SourceProblem } from './credential.ts';
+import type { Credential, SourcePart, SourceProblem } from './credential.ts';
 import {
   createFileSource,
   type FileSourceOptions,
@@ -40,25 +40,27 @@ export async function createRegistryTomlSource(
   async function read(): Promise<Findings> {
     const problems: SourceProblem[] = [];
     const next = new Map<string, HeldCredential>();
-    for (const [name, content] of await readFiles(options)) {
+    const files = await readFiles(options);
+    const parts: SourcePart[] = [describeDirectory(options.dir, files?.size)];
+    for (const [name, content] of files ?? []) {
       const origin = join(options.dir, name);
       try {
         if (content instanceof FileError) throw content;
-        next.set(name, {
-          key: registryKey(name),
-          credential: parseRegistryToml(decodeUtf8(content, origin)),
-          origin,
-        });
+        const key = registryKey(name);
+        next.set(name, { key, credential: parseRegistryToml(decodeUtf8(content, origin)), origin });
+        parts.push({ where: origin, state: 'used', what: `a credential for ${key}` });
       } catch (error) {
         if (!(error instanceof FileError || error instanceof RegistryTomlError)) throw error;
         const before = last.get(name);
         if (before !== undefined) next.set(name, before);
         const consequence = before === undefined ? '' : '; its last good content stays in force';
-        problems.push({ source: 'registry-toml', origin, message: error.message + consequence });
+        const message = error.message + consequence;
+        problems.push({ source: 'registry-toml', origin, message });
+        parts.push({ where: origin, state: 'left-out', what: message });
       }
     }
     last = next;
-    return { held: [...next.values()], problems };
+    return { held: [...next.values()], problems, parts };
   }
 
   return createFileSource('registry-toml', [options.dir], read, options);
@@ -101,14 +103,25 @@ const suffix = '.toml';
 async function readFiles({
   dir,
   root,
-}: RegistryTomlSourceOptions): Promise<ReadonlyMap<string, Buffer | FileError>> {
+}: RegistryTomlSourceOptions): Promise<ReadonlyMap<string, Buffer | FileError> | undefined> {
   try {
     const wanted = (name: string) => name.endsWith(suffix);
     return await readDirectory(dir, { wanted, maxEntries, maxBytes, root });
   } catch (error) {
-    if (error instanceof FileError && error.code === 'missing') return new Map();
+    if (error instanceof FileError && error.code === 'missing') return undefined;
     throw error;
   }
+}
+
+/** @param files how many there are; undefined where there is no directory */
+function describeDirectory(where: string, files: number | undefined): SourcePart {
+  if (files === undefined) return { where, state: 'absent', what: 'there is no such directory' };
+  if (files === 0) return { where, state: 'unused', what: 'holds no file <registry>.toml' };
+  const differs = [
+    'the kubelet does not know these credentials: the node pulls such an image only with a pull secret or with ' +
+      'credentials of its own',
+  ];
+  return { where, state: 'used', what: `files: ${files}`, differs };
 }
 
 function parseToml(text: string): Readonly<Record<string, unknown>> {

@@ -14,6 +14,8 @@ export interface LiveContentOptions<T> extends WatchOptions {
   readonly dirs: readonly string[];
   /** Called with each new value, but not with what the first reading gives. */
   readonly onChange?: ((value: T) => void) | undefined;
+  /** Called after each reading with what it gave; `undefined` where it failed. */
+  readonly onRead?: ((value: T | undefined) => void) | undefined;
   /** Called once for each distinct problem; the same problem is told again only after a success. */
   readonly onProblem?: ((error: Error) => void) | undefined;
 }
@@ -47,12 +49,14 @@ export async function liveContent<T>(options: LiveContentOptions<T>): Promise<Li
       const value = await options.read();
       const fingerprint = options.fingerprint(value);
       problem = undefined;
+      options.onRead?.(value);
       if (closed || fingerprint === good?.fingerprint) return;
       good = { value, fingerprint };
       if (started) options.onChange?.(value);
     } catch (error) {
       const told = problem?.message;
       problem = error instanceof Error ? error : new Error(String(error));
+      options.onRead?.(undefined);
       if (problem.message !== told) options.onProblem?.(problem);
     }
   }

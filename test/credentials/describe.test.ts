@@ -1,0 +1,78 @@
+/** What the sources that live in files say of themselves. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createDockerConfigSource } from '../../src/credentials/docker-config-file.ts';
+import type { LiveCredentialSource } from '../../src/credentials/file-source.ts';
+import { createRegistryTomlSource } from '../../src/credentials/registry-toml.ts';
+
+const byHand = { pollMs: 600_000, debounceMs: 600_000 };
+const good = 'user = "me"\nsecret = "hunter22"\n';
+
+/** `state what` by the name of the file, and what differs. */
+async function told(t: Test, source: LiveCredentialSource, dir: string) {
+  t.teardown(() => source.close());
+  const parts = await source.describe();
+  t.notMatch(JSON.stringify(parts), /hunter22|aHVudGVy/, 'no secret');
+  return parts.map(({ where, state, what, differs = [] }) =>
+    [where.replace(dir, ''), state, what.replaceAll(dir, ''), ...differs].join(' | '),
+  );
+}
+
+t.test('registry TOML files, one by one', async (t) => {
+  const dir = t.testdir({
+    'a.example.toml': good,
+    'b.example_5000_.toml': good,
+    'c.toml': 'user = "hunter22',
+  });
+  const source = await createRegistryTomlSource({ dir, ...byHand });
+  const node =
+    'the kubelet does not know these credentials: the node pulls such an image only with a pull secret or with credentials of its own';
+  t.same(await told(t, source, dir), [
+    ` | used | files: 3 | ${node}`,
+    '/a.example.toml | used | a credential for a.example',
+    '/b.example_5000_.toml | used | a credential for b.example:5000',
+    '/c.toml | left-out | is not valid TOML (line 1)',
+  ]);
+  writeFileSync(join(dir, 'a.example.toml'), '');
+  await source.refresh();
+  t.match((await source.describe())[1], {
+    state: 'left-out',
+    what: 'user must be a text; its last good content stays in force',
+  });
+});
+
+t.test('a directory without such files, and none', async (t) => {
+  const dir = t.testdir({ 'readme.txt': '' });
+  const empty = await createRegistryTomlSource({ dir, ...byHand });
+  t.same(await told(t, empty, dir), [' | unused | holds no file <registry>.toml']);
+  const missing = await createRegistryTomlSource({ dir: join(dir, 'creds'), ...byHand });
+  t.same(await told(t, missing, dir), ['/creds | absent | there is no such directory']);
+  const escaping = await createRegistryTomlSource({ dir: '/../creds', root: dir, ...byHand });
+  t.match(await told(t, escaping, dir), [/^\/\.\.\/creds \| left-out \| \/\.\.\/creds: leads out of/]);
+});
+
+t.test('the candidate that counts, those before and those after it', async (t) => {
+  const auths = { auths: { 'a.example': { auth: Buffer.from('me:hunter22').toString('base64') }, ':x': {} } };
+  const dir = t.testdir({ b: { 'config.json': '{' }, c: { 'config.json': JSON.stringify(auths) } });
+  const candidates = ['a', 'b', 'c', 'd'].map((name) => join(dir, name, 'config.json'));
+  const source = await createDockerConfigSource({ candidates, ...byHand });
+  t.same(await told(t, source, dir), [
+    '/a/config.json | absent | there is no such file',
+    '/b/config.json | left-out | is not valid JSON',
+    '/c/config.json | used | the first that can be read, so it counts; entries: 1 | the kubelet remembers what it read for 5 minutes; here a change counts at once',
+    '/c/config.json | left-out | entries left out because their keys are not registries: 1',
+    '/d/config.json | unused | not looked at, because an earlier one counts',
+  ]);
+});
+
+t.test('one that broke just now still counts, as in the kubelet', async (t) => {
+  const dir = t.testdir({ 'config.json': '{}' });
+  const source = await createDockerConfigSource({ candidates: [join(dir, 'config.json')], ...byHand });
+  writeFileSync(join(dir, 'config.json'), '{');
+  await source.refresh();
+  t.same(await told(t, source, dir), [
+    '/config.json | left-out | is not valid JSON',
+    '/config.json | used | its last good content stays in force for 5 minutes',
+  ]);
+});

@@ -1,0 +1,82 @@
+/** What the plugins of a node say of themselves, and what the kubelet would do differently. */
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { describeEnvironment } from '../../../daemon/kubelet/describe.ts';
+import { answering, configText, nodeDir, openSource, writePlugin } from './support.ts';
+
+const tokenAttributes = {
+  serviceAccountTokenAudience: 'registry',
+  cacheType: 'Token',
+  requireServiceAccount: false,
+};
+
+t.test('each plugin, with what became of it', async (t) => {
+  const { bin, config } = nodeDir(
+    t,
+    configText(
+      { name: 'z', matchImages: ['*.example', 'registry.test/team'] },
+      { name: 'a' },
+      { name: 'open' },
+      { name: 'token', tokenAttributes },
+    ),
+  );
+  for (const name of ['z', 'open', 'token']) writePlugin(join(bin, name), answering({}));
+  chmodSync(join(bin, 'open'), 0o777);
+  const { source } = await openSource(t, { config, binDir: bin });
+  const [whole, z, a, open, token, environment, ...more] = await source.describe();
+  t.match(whole, { where: config, state: 'used', what: 'plugins: 4' });
+  t.match(whole?.differs, [
+    /^the kubelet reads this once, at its start/,
+    /^a kubelet up to 1\.32 sorts/,
+    /^a kubelet up to 1\.33 asks plugins in the order of their names: a, open, token, z$/,
+  ]);
+  t.same(z, { where: 'plugin z', state: 'used', what: 'for *.example, registry.test/team' });
+  t.match(a, { state: 'left-out', what: /did not exist/, differs: ['a kubelet does not start with this'] });
+  t.match(open, { state: 'left-out', what: /can be written by others/, differs: ['the kubelet runs it'] });
+  t.match(token, { where: 'plugin token', differs: [/with a token of the pod’s service account/] });
+  t.equal(environment?.where, 'environment of plugins');
+  t.same(more, []);
+});
+
+t.test('plugins in the order of their names differ less', async (t) => {
+  const { bin, config } = nodeDir(t, configText({ name: 'a' }, { name: 'b' }));
+  const { source } = await openSource(t, { config, binDir: bin });
+  t.notMatch((await source.describe())[0]?.differs?.join(), /1\.33/);
+});
+
+t.test('a directory is new in 1.34', async (t) => {
+  const { dir, bin } = nodeDir(t, '');
+  mkdirSync(join(dir, 'conf.d'));
+  writeFileSync(join(dir, 'conf.d/a.json'), configText({ name: 'a' }));
+  const { source } = await openSource(t, { config: join(dir, 'conf.d'), binDir: bin });
+  t.match((await source.describe())[0]?.differs, [/at its start/, 'a kubelet up to 1.33 takes no directory']);
+});
+
+t.test('a configuration that breaks, and one that never was good', async (t) => {
+  const { bin, config } = nodeDir(t, configText({ name: 'a' }));
+  writePlugin(join(bin, 'a'), answering({}));
+  const { source } = await openSource(t, { config, binDir: bin });
+  writeFileSync(config, '{');
+  await source.refresh();
+  t.match(await source.describe(), [
+    { where: config, state: 'left-out', what: /; the last good one stays in force$/ },
+    { where: 'plugin a', state: 'used' },
+    {},
+  ]);
+  rmSync(config);
+  const { source: never } = await openSource(t, { config, binDir: bin });
+  const [first, ...rest] = await never.describe();
+  t.match(first, { state: 'left-out', differs: ['a kubelet does not start with this'] });
+  t.notMatch(first?.what, /last good/);
+  t.equal(rest.length, 1);
+});
+
+t.test('the environment of plugins', async (t) => {
+  t.same(describeEnvironment(true), {
+    where: 'environment of plugins',
+    state: 'used',
+    what: 'the variables of the running kubelet',
+  });
+  t.match(describeEnvironment(false), { state: 'absent', differs: [/kubeletEnvironment$/] });
+});

@@ -1,0 +1,58 @@
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { bindPluginMetrics } from '../../../daemon/kubelet/metrics.ts';
+import { defaultRunLimits } from '../../../daemon/kubelet/run.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { answering, configText, nodeDir, openSource, writePlugin } from './support.ts';
+
+async function counts(metrics: ReturnType<typeof createMetrics>) {
+  const page = await metrics.render();
+  const value = (pattern: string) => Number(new RegExp(`^${pattern} (\\d+)$`, 'm').exec(page)?.[1]);
+  return {
+    ...Object.fromEntries(
+      ['ok', 'failed', 'timeout', 'refused'].map((outcome) => [
+        outcome,
+        value(`archwright_plugin_runs_total\\{outcome="${outcome}"\\}`),
+      ]),
+    ),
+    timed: value('archwright_plugin_run_duration_seconds_count'),
+    broken: value('archwright_source_broken\\{source="credential-provider"\\}'),
+  };
+}
+
+t.test('each run counts by how it ended', async (t) => {
+  const { bin, config } = nodeDir(t, configText({ name: 'p', defaultCacheDuration: '0' }));
+  const metrics = createMetrics();
+  const plugin = join(bin, 'p');
+  writePlugin(plugin, answering({}));
+  const limits = { ...defaultRunLimits, timeoutMs: 2000, drainMs: 50 };
+  const { found, source } = await openSource(t, { config, binDir: bin, metrics, limits });
+  t.same(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0, broken: 0 });
+  await found('registry.example/a');
+  t.match(await counts(metrics), { ok: 1, timed: 1 });
+  writePlugin(plugin, 'exit 1', '/bin/sh');
+  await found('registry.example/b');
+  writePlugin(plugin, 'echo {}', '/bin/sh');
+  await found('registry.example/c');
+  t.match(await counts(metrics), { ok: 1, failed: 2, timed: 3 });
+  writePlugin(plugin, 'exec sleep 60', '/bin/sh');
+  await found('registry.example/d');
+  t.match(await counts(metrics), { timeout: 1, timed: 4 });
+  chmodSync(plugin, 0o777);
+  await found('registry.example/e');
+  t.same(await counts(metrics), { ok: 1, failed: 2, timeout: 1, refused: 1, timed: 4, broken: 0 });
+  await source.refresh();
+  t.match(await counts(metrics), { broken: 1 }, 'found when the files are read');
+  rmSync(plugin);
+  writeFileSync(config, configText({ name: 'p' }));
+  await source.refresh();
+  t.match(await counts(metrics), { broken: 1 });
+});
+
+t.test('a run that the end of the agent stops says nothing of the plugin', async (t) => {
+  const metrics = createMetrics();
+  bindPluginMetrics(metrics).ran('stopped', 5);
+  t.match(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0 });
+  t.doesNotThrow(() => bindPluginMetrics(undefined).ran(undefined, 1), 'without metrics nothing is counted');
+});
