@@ -17,6 +17,8 @@ export interface HeldCredential {
   readonly credential: Credential;
   /** File or Secret that holds it. */
   readonly origin: string;
+  /** Where it is of another kind than the keyring's others. */
+  readonly source?: CredentialSourceName;
 }
 
 export interface Keyring {
@@ -32,9 +34,9 @@ const dockerHubKey = 'index.docker.io';
 /** @param held in the order in which they are found: secret after secret, entry after entry */
 export function createKeyring(source: CredentialSourceName, held: readonly HeldCredential[]): Keyring {
   const slots = new Map<string, { pattern: Pattern | undefined; credentials: MatchedCredential[] }>();
-  for (const { key, credential, origin } of held) {
+  for (const { key, credential, origin, source: own = source } of held) {
     const slot = slots.get(key) ?? { pattern: parsePattern(key), credentials: [] };
-    slot.credentials.push({ credential, source, key, origin, id: credentialId(credential) });
+    slot.credentials.push({ credential, source: own, key, origin, id: credentialId(credential) });
     slots.set(key, slot);
   }
   const sorted = [...slots].sort(([a], [b]) => compareBytes(b, a)).map(([, slot]) => slot);

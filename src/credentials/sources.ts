@@ -4,13 +4,21 @@
  */
 import type { CredentialSource, MatchedCredential, SourceProblem } from './credential.ts';
 import { combineFingerprints } from './identity.ts';
+import type { ServiceAccountName } from './service-account.ts';
 
 export interface CombinedSources {
   /**
    * @param repository normalised, `domain/path`
+   * @param serviceAccount of the pod, where it is known
    * @throws CredentialError where one of the sources does: the node would refuse the pull
    */
-  lookup(repository: string, signal?: AbortSignal): Promise<readonly MatchedCredential[]>;
+  lookup(
+    repository: string,
+    signal?: AbortSignal,
+    serviceAccount?: ServiceAccountName,
+  ): Promise<readonly MatchedCredential[]>;
+  /** Whether another service account may have other credentials for this repository. */
+  dependsOnServiceAccount(repository: string): boolean;
   problems(): readonly SourceProblem[];
   /** Equal for equal sources in the same order. */
   fingerprint(): string;
@@ -19,10 +27,14 @@ export interface CombinedSources {
 /** @param sources in the order in which they are tried */
 export function combineSources(sources: readonly CredentialSource[]): CombinedSources {
   return {
-    async lookup(repository, signal) {
-      const found = await Promise.all(sources.map((source) => source.lookup(repository, signal)));
+    async lookup(repository, signal, serviceAccount) {
+      const found = await Promise.all(
+        sources.map((source) => source.lookup(repository, signal, serviceAccount)),
+      );
       return found.flat();
     },
+    dependsOnServiceAccount: (repository) =>
+      sources.some((source) => source.dependsOnServiceAccount?.(repository) === true),
     problems: () => sources.flatMap((source) => source.problems()),
     fingerprint: () => combineFingerprints(sources.flatMap((source) => [source.name, source.fingerprint()])),
   };

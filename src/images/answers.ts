@@ -1,15 +1,16 @@
 /**
- * Answering from memory: overrides, shared facts, the facts of the presented pull credentials, remembered failures, in this order.
+ * Answering from memory: overrides, shared facts, the facts of the presented pull credentials, those of the service account,
+ * remembered failures, in this order.
  * Nothing here waits; what is due is handed to the inspections.
  */
 import type { Clock } from '../telemetry/clock.ts';
 import type { Entry } from './entry.ts';
 import type { ImageFacts, ImageQuestion } from './facts.ts';
-import { isAnswer, type Failures } from './failures.ts';
+import { isAnswer, type Failure, type Failures } from './failures.ts';
 import { freshnessOf, type FreshnessSettings } from './freshness.ts';
 import { createGenerations } from './generations.ts';
 import type { Inspections } from './inspections.ts';
-import { scopedKey, scopeOf, sharedScope } from './key.ts';
+import { scopedKey, scopeOf, sharedScope, withAccount } from './key.ts';
 import type { RecallResult } from './metrics.ts';
 import type { Overrides } from './overrides.ts';
 import { maxCachedLength } from './reference-cache.ts';
@@ -30,8 +31,8 @@ export interface Answers {
   recall(question: ImageQuestion, count: (result: RecallResult) => void): ImageFacts | undefined;
   /** The newest facts that this question may see, however old. */
   newest(question: ImageQuestion, key: string): Entry | undefined;
-  /** Whether a registry has just refused this image to those who bring no credentials of their own. */
-  refusedToAll(key: string): boolean;
+  /** How a registry has just refused this image to those who bring no credentials of their own, if it did. */
+  refusalToAll(key: string): Failure | undefined;
 }
 
 export interface AnswersParts {
@@ -68,8 +69,10 @@ export function createAnswers(parts: AnswersParts): Answers {
   }
 
   /** Facts that this question may see, in the order in which they are looked at. */
-  function* visible({ reference, pullCredentials }: ImageQuestion, key: string): Generator<Entry> {
+  function* visible(question: ImageQuestion, key: string): Generator<Entry> {
+    const { reference, pullCredentials, serviceAccount } = question;
     const scopes = new Set([sharedScope, scopeOf(pullCredentials), ...pullCredentials.map(({ id }) => id)]);
+    if (serviceAccount && inspections.perAccount) scopes.add(withAccount(sharedScope, serviceAccount));
     for (const scope of scopes) {
       const entry = store.find(key, reference, scope);
       if (entry) yield entry;
@@ -132,8 +135,7 @@ export function createAnswers(parts: AnswersParts): Answers {
     key: string,
     count: (result: RecallResult) => void,
   ): ImageFacts | undefined {
-    const scope = scopeOf(question.pullCredentials);
-    const failure = failures.holding(scopedKey(key, scope), clock.monotonic());
+    const failure = heldFailure(question, key);
     if (!failure) {
       count('miss');
       return undefined;
@@ -143,6 +145,15 @@ export function createAnswers(parts: AnswersParts): Answers {
     return old
       ? viewer.facts(old, question.image, question.reference.digest !== undefined, true)
       : viewer.failure(failure, question.image);
+  }
+
+  function heldFailure({ pullCredentials, serviceAccount }: ImageQuestion, key: string): Failure | undefined {
+    const now = clock.monotonic();
+    const scope = scopeOf(pullCredentials);
+    const failure = failures.holding(scopedKey(key, scope), now);
+    if (!serviceAccount || !inspections.perAccount) return failure;
+    const own = failures.holding(scopedKey(key, withAccount(scope, serviceAccount)), now);
+    return own ?? (failure?.perAccount === true ? undefined : failure);
   }
 
   function newest(question: ImageQuestion, key: string): Entry | undefined {
@@ -156,9 +167,9 @@ export function createAnswers(parts: AnswersParts): Answers {
   return {
     recall,
     newest,
-    refusedToAll: (key) => {
+    refusalToAll: (key) => {
       const failure = failures.holding(key, clock.monotonic());
-      return failure !== undefined && isAnswer(failure.error.code);
+      return failure && isAnswer(failure.error.code) ? failure : undefined;
     },
   };
 }

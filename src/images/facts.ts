@@ -6,6 +6,7 @@ import type { CredentialSourceName } from '../credentials/credential.ts';
 import { registryErrorCodes } from '../registry/question.ts';
 import type { Attempt } from '../registry/question.ts';
 import type { MatchedCredential } from '../credentials/credential.ts';
+import type { ServiceAccountName } from '../credentials/service-account.ts';
 import type { Platform } from './platform.ts';
 import type { Reference } from './reference.ts';
 
@@ -29,7 +30,10 @@ export interface ImageFacts {
   /** Normalised, without attestations and duplicates. Empty for an artifact, and where there is an error. */
   readonly platforms: readonly Platform[];
   readonly source: FactsSource;
-  /** How the registry was persuaded; `anonymous` also where nothing was asked. */
+  /**
+   * How the registry was persuaded; `anonymous` also where nothing was asked. `service-account`: this answer, a failure
+   * too, counts for pods of the question's service account only.
+   */
   readonly credentialSource: CredentialSourceName;
   /** Host of the endpoint that answered; empty where none did. */
   readonly endpoint: string;
@@ -50,6 +54,8 @@ export interface ImageQuestion {
   readonly pullPolicy: PullPolicy;
   /** Credentials of the pod's pull secrets that match the image's repository, best first. */
   readonly pullCredentials: readonly MatchedCredential[];
+  /** The pod's, where it is known. Only some nodes have credentials that depend on it. */
+  readonly serviceAccount?: ServiceAccountName;
 }
 
 export interface InspectOptions {

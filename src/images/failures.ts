@@ -25,11 +25,13 @@ export interface Failure {
   readonly error: FactsError;
   /** Monotonic time until which nobody is asked. */
   readonly until: number;
+  /** Whether pods of other service accounts may do better. */
+  readonly perAccount: boolean;
 }
 
 export interface Failures {
   /** Remembers a failure; how long depends on its kind and on how many went before. */
-  note(key: string, error: FactsError, now: number): Failure;
+  note(key: string, error: FactsError, now: number, perAccount?: boolean): Failure;
   /** The failure that still holds, if one does. */
   holding(key: string, now: number): Failure | undefined;
   /** Called when the key has been asked for with success. */
@@ -58,12 +60,12 @@ export function createFailures(maxBytes: number, random: () => number): Failures
   const noted = createLru<Noted>();
 
   return {
-    note: (key, error, now) => {
+    note: (key, error, now, perAccount = false) => {
       const previous = noted.get(key);
       const repeated = previous !== undefined && now < previous.until + longestPauseMs;
       const attempts = repeated ? previous.attempts + 1 : 1;
       const until = now + pause(error, attempts, random);
-      const made = makeNoted(key, error, until, attempts);
+      const made = makeNoted(key, error, until, attempts, perAccount);
       noted.put(made);
       for (let oldest = noted.oldest(); oldest && noted.bytes > maxBytes; oldest = noted.oldest()) {
         noted.remove(oldest);
@@ -96,15 +98,22 @@ function pause(error: FactsError, attempts: number, random: () => number): numbe
   return Math.max(doubled * (1 - jitter * random()), retryAfterMs);
 }
 
-function makeNoted(key: string, error: FactsError, until: number, attempts: number): Noted {
+function makeNoted(
+  key: string,
+  error: FactsError,
+  until: number,
+  attempts: number,
+  perAccount: boolean,
+): Noted {
   const message = compact(error.message.slice(0, maxMessageLength));
   return {
     key: compact(key),
     error: { code: error.code, message },
     until,
     attempts,
+    perAccount,
     bytes:
-      objectBytes(8) + objectBytes(2) + textBytes(key) + textBytes(message) + numberBytes + mapEntryBytes,
+      objectBytes(9) + objectBytes(2) + textBytes(key) + textBytes(message) + numberBytes + mapEntryBytes,
     listed: false,
     newer: undefined,
     older: undefined,

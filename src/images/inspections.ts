@@ -1,10 +1,12 @@
 /**
  * Asking the inspector, and what becomes of its answer. One question at a time is under way for an image and a scope; its
- * answer is kept (or its failure remembered) once, whoever waits for it.
+ * answer is kept (or its failure remembered) once, whoever waits for it. Only the answer tells whether it depended on the
+ * service account of who asked first: then pods of other service accounts ask for themselves.
  *
  * What ends old facts is a registry that says the image is not there. Every other failure leaves them, and they answer,
  * marked stale: pods whose image is on their node start even while its registry refuses or is away.
  */
+import type { ServiceAccountName } from '../credentials/service-account.ts';
 import type { Attempt } from '../registry/question.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -13,11 +15,12 @@ import type { Failures } from './failures.ts';
 import type { FactsErrorCode, ImageFacts, ImageQuestion, Inspector } from './facts.ts';
 import { createFlights, FlightTimeout, unlessAborted } from './flights.ts';
 import { confirmedAt, type FreshnessSettings } from './freshness.ts';
-import { scopedKey, sharedScope, within, type Scope } from './key.ts';
+import { scopedKey, scopeOf, sharedScope, withAccount, type Scope } from './key.ts';
 import type { FactsMetrics } from './metrics.ts';
 import type { FactsStore } from './store.ts';
 import type { StartTimer } from './timer.ts';
 import type { Viewer } from './view.ts';
+import { asFor, isPerAccount, isSameAccount, scopeOfFailure, scopeToKeep } from './whose.ts';
 
 /** More questions than this at once are refused; each holds some kilobytes and most would run into their time limit. */
 const maxFlights = 4096;
@@ -37,15 +40,19 @@ export interface Inspections {
   ask(
     question: ImageQuestion,
     key: string,
-    scope: Scope,
     known: Entry | undefined,
     trace?: (attempt: Attempt) => void,
   ): Promise<ImageFacts>;
   /** Confirms facts behind an answer; does nothing where that is under way, or was tried a moment ago. */
   revalidate(question: ImageQuestion, key: string, entry: Entry): void;
-  /** Keeps facts that are newer than what is there. */
-  keep(key: string, scope: Scope, facts: ImageFacts): void;
+  /**
+   * Keeps facts that are newer than what is there.
+   * @param question that they answer; without it only what may be shared is kept
+   */
+  keep(key: string, facts: ImageFacts, question?: ImageQuestion): void;
   close(): Promise<void>;
+  /** Whether some answer ever depended on a service account; in most clusters none does. */
+  readonly perAccount: boolean;
   /** Questions under way. */
   readonly size: number;
 }
@@ -65,22 +72,31 @@ export interface InspectionsParts {
   readonly onChange: () => void;
 }
 
+interface Flown {
+  readonly facts: ImageFacts;
+  /** Whose answer it was. */
+  readonly account: ServiceAccountName | undefined;
+  readonly perAccount: boolean;
+}
+
 export function createInspections(parts: InspectionsParts): Inspections {
   const { inspector, store, failures, viewer, freshness, clock, log, metrics } = parts;
-  const flights = createFlights<ImageFacts>(parts.inspectTimeoutMs, parts.startTimer);
+  const flights = createFlights<Flown>(parts.inspectTimeoutMs, parts.startTimer);
   let closed = false;
+  let perAccountSeen = false;
 
   function fly(
     question: ImageQuestion,
     key: string,
-    scope: Scope,
+    flightKey: string,
     known: Entry | undefined,
     trace: ((attempt: Attempt) => void) | undefined,
-  ): Promise<ImageFacts> {
-    const flightKey = scopedKey(key, scope);
+  ): Promise<Flown> {
     return flights.join(flightKey, async (signal) => {
-      const facts = await inspect(question, known, trace, signal);
-      return closed ? facts : settle(question, key, scope, known, facts);
+      const answer = await inspect(question, known, trace, signal);
+      const facts = closed ? answer : settle(question, key, known, answer);
+      const perAccount = isPerAccount(answer) || isPerAccount(facts);
+      return { facts, account: question.serviceAccount, perAccount };
     });
   }
 
@@ -112,20 +128,22 @@ export function createInspections(parts: InspectionsParts): Inspections {
   function settle(
     question: ImageQuestion,
     key: string,
-    scope: Scope,
     known: Entry | undefined,
     facts: ImageFacts,
   ): ImageFacts {
+    const perAccount = isPerAccount(facts);
+    if (perAccount) perAccountSeen = true;
+    const scope = scopeOfFailure(question, perAccount);
     const failureKey = scopedKey(key, scope);
     if (isKnowledge(facts)) {
-      if (facts.stale) failures.note(failureKey, staleAnswer, clock.monotonic());
+      if (facts.stale) failures.note(failureKey, staleAnswer, clock.monotonic(), perAccount);
       else failures.forget(failureKey);
-      keep(key, scope, facts);
+      keep(key, facts, question);
       return facts;
     }
     const error = facts.error ?? { code: 'not-an-image', message: 'the answer names no digest' };
     metrics.failure(error.code);
-    failures.note(failureKey, error, clock.monotonic());
+    failures.note(failureKey, error, clock.monotonic(), perAccount);
     if (known === undefined) return facts;
     if (error.code !== 'not-found')
       return viewer.facts(known, question.image, question.reference.digest !== undefined, true);
@@ -136,12 +154,11 @@ export function createInspections(parts: InspectionsParts): Inspections {
     return facts;
   }
 
-  function keep(key: string, scope: Scope, facts: ImageFacts): void {
+  function keep(key: string, facts: ImageFacts, question?: ImageQuestion): void {
     if (!isKnowledge(facts) || facts.source === 'override') return;
-    const bySecret = facts.credentialSource === 'pull-secret';
-    // Nobody knows whose secret that was, so nobody may see it.
-    if (bySecret && scope === sharedScope) return;
-    const keptScope = bySecret ? scope : sharedScope;
+    const keptScope = scopeToKeep(facts, question);
+    // Nobody knows whose credential that was, so nobody may see it.
+    if (keptScope === undefined) return;
     const byDigest = key.includes('@');
     if (byDigest && !key.endsWith(`@${facts.digest}`)) {
       log.warn(
@@ -166,13 +183,12 @@ export function createInspections(parts: InspectionsParts): Inspections {
   }
 
   return {
-    ask: async (question, key, scope, known, trace) => {
-      if (flights.size >= maxFlights && !flights.has(scopedKey(key, scope))) {
-        return failed(question, 'unavailable', 'too many images are being inspected at once');
-      }
-      if (flights.has(scopedKey(key, scope))) metrics.joined.inc();
-      else metrics.asked.inc();
-      return fly(question, key, scope, known, trace);
+    ask: async (question, key, known, trace) => {
+      const scope = scopeOf(question.pullCredentials);
+      const flown = await ask(question, key, scope, known, trace);
+      if (!flown.perAccount || isSameAccount(flown.account, question.serviceAccount)) return flown.facts;
+      const apart = withAccount(scope, question.serviceAccount);
+      return (await ask(question, key, apart, known, trace)).facts;
     },
     revalidate: (question, key, entry) => {
       const now = clock.monotonic();
@@ -180,25 +196,46 @@ export function createInspections(parts: InspectionsParts): Inspections {
       if (flights.size >= maxRevalidations || flights.has(scopedKey(key, entry.scope))) return;
       entry.pausedUntil = now + revalidationPauseMs;
       metrics.revalidated.inc();
-      const pullCredentials = within(question.pullCredentials, entry.scope);
-      void fly({ ...question, pullCredentials }, key, entry.scope, entry, undefined);
+      void fly(asFor(entry.scope, question), key, scopedKey(key, entry.scope), entry, undefined);
     },
     keep,
     close: () => {
       closed = true;
       return flights.close(new Error('the program is ending'));
     },
+    get perAccount() {
+      return perAccountSeen;
+    },
     get size() {
       return flights.size;
     },
   };
 
+  async function ask(
+    question: ImageQuestion,
+    key: string,
+    scope: Scope,
+    known: Entry | undefined,
+    trace: ((attempt: Attempt) => void) | undefined,
+  ): Promise<Flown> {
+    const flightKey = scopedKey(key, scope);
+    const { serviceAccount: account } = question;
+    const isUnderWay = flights.has(flightKey);
+    if (flights.size >= maxFlights && !isUnderWay) {
+      const facts = failed(question, 'unavailable', 'too many images are being inspected at once');
+      return { facts, account, perAccount: false };
+    }
+    (isUnderWay ? metrics.joined : metrics.asked).inc();
+    return fly(question, key, flightKey, known, trace);
+  }
+
+  /** Where answers depend on service accounts at all, one whose credentials are slow must not hold up the others. */
   function failed(question: ImageQuestion, code: FactsErrorCode, message: string): ImageFacts {
     return {
       image: question.image,
       platforms: [],
       source: 'registry',
-      credentialSource: 'anonymous',
+      credentialSource: perAccountSeen && question.serviceAccount ? 'service-account' : 'anonymous',
       endpoint: '',
       freshUntil: new Date(clock.now()).toISOString(),
       stale: false,

@@ -19,7 +19,7 @@ export interface InspectorOptions {
   readonly registry: RegistryClient;
   readonly endpoints: EndpointSource;
   /** The node's sources, combined. */
-  readonly credentials: Pick<CredentialSource, 'lookup'>;
+  readonly credentials: Pick<CredentialSource, 'lookup' | 'dependsOnServiceAccount'>;
   /**
    * Whether a repository may be asked for without credentials: not where `privateRegistries` matches.
    * @param repository normalised, `domain/path`
@@ -50,7 +50,7 @@ export function createInspector(options: InspectorOptions): Inspector {
         `no endpoint may be asked for ${domain}; look into proxies and the hosts.toml files of the node's containerd`,
       );
     }
-    const own = await credentials.lookup(repository, signal);
+    const own = await credentials.lookup(repository, signal, question.serviceAccount);
     const presented = unique([...question.pullCredentials, ...own]);
     const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
     const asked = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
@@ -93,11 +93,13 @@ export function createInspector(options: InspectorOptions): Inspector {
       } catch (error) {
         const known = knownError(error, inspectOptions.signal);
         if (known === undefined) throw error;
+        const { repository } = pullReference(question.reference);
+        const isOfAccount = credentials.dependsOnServiceAccount?.(repository) === true;
         return {
           image: question.image,
           platforms: [],
           source: 'registry',
-          credentialSource: 'anonymous',
+          credentialSource: isOfAccount ? 'service-account' : 'anonymous',
           endpoint: error instanceof RegistryError ? error.where : '',
           freshUntil: new Date(clock.now()).toISOString(),
           stale: false,

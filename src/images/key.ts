@@ -5,10 +5,14 @@
  *
  * Facts that come from an agent say that a pull secret learned them, but not which. They are kept under the identity of all
  * the credentials that were presented together; where that is one, it is the credential itself.
+ *
+ * What a node learned with credentials of the pod's service account is kept under the name of that account. So is a failure
+ * that another service account might not have met, together with the identity of the presented pull credentials.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
+import type { ServiceAccountName } from '../credentials/service-account.ts';
 
-/** Identity of a set of pull credentials; the empty text is nobody's in particular: shared. */
+/** Identity of pull credentials or of a service account; the empty text is nobody's in particular: shared. */
 export type Scope = string;
 
 export const sharedScope: Scope = '';
@@ -30,6 +34,15 @@ export function scopeOf(credentials: readonly MatchedCredential[]): Scope {
   if (first === undefined) return sharedScope;
   if (credentials.length === 1) return first.id;
   return [...new Set(credentials.map(({ id }) => id))].sort().join(',');
+}
+
+/**
+ * A scope narrowed to one service account; without one, to those who name none. In the name of a service account is no
+ * comma, in the identity of a credential no colon.
+ */
+export function withAccount(scope: Scope, account: ServiceAccountName | undefined): Scope {
+  const own = `service-account:${account === undefined ? '' : `${account.namespace}/${account.name}`}`;
+  return scope === sharedScope ? own : `${scope},${own}`;
 }
 
 /** The presented credentials that belong to a scope. */

@@ -2,8 +2,8 @@
  * The facts memory: what makes an admission answer without asking anybody.
  *
  * An image question is looked up in this order: overrides; facts that were learned anonymously or with a node's credentials
- * (shared: they serve every pod); facts that were learned with the pull credentials this pod presents; a failure remembered for
- * exactly these credentials. Facts grow old (`freshness.ts`): due ones answer and are confirmed behind the answer, expired
+ * (shared: they serve every pod); facts that were learned with the pull credentials this pod presents; facts that a node
+ * learned with credentials of the pod's service account; a failure remembered for exactly these. Facts grow old (`freshness.ts`): due ones answer and are confirmed behind the answer, expired
  * ones answer only while asking fails, marked stale (`answers.ts`, `inspections.ts`). What memory may hold is bounded (`store.ts`).
  *
  * Times inside the process are monotonic; only `freshUntil` is a date.
@@ -14,18 +14,19 @@ import type { Log } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { createAnswers } from './answers.ts';
 import type { ImageFacts, ImageQuestion, Inspector } from './facts.ts';
-import { createFailures } from './failures.ts';
+import { createFailures, type Failure } from './failures.ts';
 import type { FactsFile } from './disk.ts';
 import { unlessAborted } from './flights.ts';
 import { defaultFreshness, type FreshnessSettings } from './freshness.ts';
 import { createInspections } from './inspections.ts';
-import { scopeOf, sharedScope } from './key.ts';
+import { sharedScope } from './key.ts';
 import { createFactsMetrics, type FactsMetrics } from './metrics.ts';
 import { noOverrides, type Overrides } from './overrides.ts';
 import { InvalidReference, parseReference, pullReference } from './reference.ts';
 import { createFactsStore } from './store.ts';
 import { systemTimer, type StartTimer } from './timer.ts';
 import { createViewer } from './view.ts';
+import { ofNobody } from './whose.ts';
 
 export interface FactsMemory {
   /**
@@ -50,7 +51,7 @@ export interface FactsMemory {
   ): Promise<ImageFacts>;
   /** Takes facts that somebody else learned anonymously or with a node's credentials. Older ones never replace newer ones. */
   learn(facts: ImageFacts): void;
-  /** Everything that may be told to anyone, most recently used first: never what a pod's pull secret learned. */
+  /** Everything that may be told to anyone, most recently used first: never what a pod's own credentials learned. */
   shared(): Iterable<ImageFacts>;
   readonly bytes: number;
   readonly size: number;
@@ -110,27 +111,21 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
   const answers = createAnswers({ store, failures, viewer, freshness, overrides, inspections, clock });
 
   /**
-   * Images with shared facts are asked for without the pod's credentials first: one request then serves all pods, whatever
-   * secrets they bring. Only where that is refused are the pod's own presented.
+   * Images with shared facts are asked for without anything of the pod first: one request then serves all pods, whatever
+   * secrets they bring. Only where that is refused is the pod's own presented.
    */
   async function inspect(
     question: ImageQuestion,
     trace: ((attempt: Attempt) => void) | undefined,
   ): Promise<ImageFacts> {
     const key = pullReference(question.reference).text;
-    const scope = scopeOf(question.pullCredentials);
     const shared = store.find(key, question.reference, sharedScope);
-    if (shared && scope !== sharedScope && !answers.refusedToAll(key)) {
-      const facts = await inspections.ask(
-        { ...question, pullCredentials: [] },
-        key,
-        sharedScope,
-        shared,
-        trace,
-      );
-      if (!answers.refusedToAll(key)) return facts;
+    if (shared && bringsSomething(question) && !answers.refusalToAll(key)) {
+      const facts = await inspections.ask(ofNobody(question), key, shared, trace);
+      const refusal = answers.refusalToAll(key);
+      if (!refusal || !mayDoBetter(question, refusal)) return facts;
     }
-    return inspections.ask(question, key, scope, answers.newest(question, key), trace);
+    return inspections.ask(question, key, answers.newest(question, key), trace);
   }
 
   const memory: FactsMemory = {
@@ -150,7 +145,7 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
     },
     learn: (facts) => {
       const key = keyOf(facts.image);
-      if (key !== undefined) inspections.keep(key, sharedScope, facts);
+      if (key !== undefined) inspections.keep(key, facts);
     },
     *shared() {
       for (const entry of store.shared()) {
@@ -171,6 +166,14 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
   metrics.watch(memory, inspections);
   file?.keep(() => memory.shared());
   return memory;
+}
+
+function bringsSomething({ pullCredentials, serviceAccount }: ImageQuestion): boolean {
+  return pullCredentials.length > 0 || serviceAccount !== undefined;
+}
+
+function mayDoBetter({ pullCredentials, serviceAccount }: ImageQuestion, { perAccount }: Failure): boolean {
+  return pullCredentials.length > 0 || (perAccount && serviceAccount !== undefined);
 }
 
 /** Who asks has looked before; that look is the one that counts. */

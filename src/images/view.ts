@@ -31,11 +31,11 @@ export function createViewer(clock: Clock, freshness: FreshnessSettings): Viewer
       stale,
       ...(value.error && { error: value.error }),
     }),
-    failure: ({ error, until }, image) => ({
+    failure: ({ error, until, perAccount }, image) => ({
       image,
       platforms: [],
       source: 'memory',
-      credentialSource: 'anonymous',
+      credentialSource: perAccount ? 'service-account' : 'anonymous',
       endpoint: '',
       freshUntil: date(until),
       stale: false,
