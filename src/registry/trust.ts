@@ -1,12 +1,14 @@
 /**
  * Which certificates are trusted: Node's own roots, the system's bundle (below the host root, because the agent must
  * trust what its node trusts), `SSL_CERT_FILE`, and files of our configuration. Node's `ca` option replaces the roots
- * where Go's adds to them, so everything is put together here. Files are looked at again after a while.
+ * where Go's adds to them, so everything is put together here. Files are looked at again after a while. Links in the node's
+ * files lead to other files of the node: distributions link their bundles by absolute paths.
  */
 import { createHash } from 'node:crypto';
-import { open } from 'node:fs/promises';
-import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
+import type { SourcePart } from '../credentials/credential.ts';
+import { FileError } from '../files/error.ts';
+import { readBounded } from '../files/read.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Environment } from './proxy.ts';
 
@@ -54,31 +56,15 @@ export function createTrust(options: TrustOptions): Trust {
   let readAt = 0;
   const reported = new Set<string>();
 
-  function report(file: string, message: string): void {
-    if (reported.has(file)) return;
-    reported.add(file);
-    options.onProblem?.(file, message);
-  }
-
   async function read(): Promise<Roots> {
-    const certificates = new Set(rootCertificates.map((pem) => pem.trim()));
-    const add = async (file: string, named: boolean): Promise<boolean> => {
-      try {
-        const found = certificatesIn(await readBounded(file));
-        if (found.length === 0) throw new Error('it holds no PEM certificate');
-        for (const pem of found) certificates.add(pem);
-        return true;
-      } catch (error) {
-        if (named) report(file, error instanceof Error ? error.message : String(error));
-        return false;
-      }
-    };
-    const root = options.hostRoot ?? '/';
-    for (const bundle of systemBundles) if (await add(join(root, bundle), false)) break;
-    const variable = options.environment['SSL_CERT_FILE'];
-    if (variable) await add(join(root, variable), true);
-    for (const file of options.extraFiles ?? []) await add(file, true);
-    const list = [...certificates];
+    const { bundles } = await readBundles(options);
+    for (const { file, problem } of bundles) {
+      if (problem === undefined || reported.has(file)) continue;
+      reported.add(file);
+      options.onProblem?.(file, problem);
+    }
+    const found = bundles.flatMap(({ certificates }) => certificates);
+    const list = [...new Set([...rootCertificates.map((pem) => pem.trim()), ...found])];
     return { certificates: list, id: createHash('sha256').update(list.join('\n')).digest('hex') };
   }
 
@@ -99,14 +85,57 @@ export function certificatesIn(text: string): string[] {
   return text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 }
 
-async function readBounded(file: string): Promise<string> {
-  const handle = await open(file, 'r');
+/**
+ * What is trusted besides Node's own roots, for people.
+ * @param options as for `createTrust`
+ */
+export async function describeTrust(options: Omit<TrustOptions, 'clock'>): Promise<readonly SourcePart[]> {
+  const { bundles, hasSystemBundle } = await readBundles(options);
+  const parts = bundles.map(({ file, certificates, problem }): SourcePart =>
+    problem === undefined
+      ? { where: file, state: 'used', what: `certificates: ${certificates.length}` }
+      : { where: file, state: 'left-out', what: problem },
+  );
+  if (hasSystemBundle) return parts;
+  const what = 'no certificates of the system were found; those that come with Node.js are trusted';
+  return [{ where: systemBundles.join(', '), state: 'absent', what }, ...parts];
+}
+
+interface Bundle {
+  /** As it was named. */
+  readonly file: string;
+  readonly certificates: readonly string[];
+  readonly problem?: string | undefined;
+}
+
+async function readBundles({
+  environment,
+  hostRoot = '/',
+  extraFiles = [],
+}: Omit<TrustOptions, 'clock'>): Promise<{ bundles: readonly Bundle[]; hasSystemBundle: boolean }> {
+  const bundles: Bundle[] = [];
+  for (const file of systemBundles) {
+    const bundle = await readBundle(file, hostRoot);
+    if (bundle.problem !== undefined) continue;
+    bundles.push(bundle);
+    break;
+  }
+  const hasSystemBundle = bundles.length > 0;
+  const variable = environment['SSL_CERT_FILE'];
+  if (variable) bundles.push(await readBundle(variable, hostRoot));
+  for (const file of extraFiles) bundles.push(await readBundle(file));
+  return { bundles, hasSystemBundle };
+}
+
+async function readBundle(file: string, root?: string): Promise<Bundle> {
   try {
-    const stat = await handle.stat();
-    if (!stat.isFile()) throw new Error('it is not a file');
-    if (stat.size > maxBundleBytes) throw new Error(`it is larger than ${maxBundleBytes} bytes`);
-    return await handle.readFile('utf8');
-  } finally {
-    await handle.close();
+    const bytes = await readBounded(file, { maxBytes: maxBundleBytes, root });
+    // PEM is ASCII; what stands between certificates may be in any encoding.
+    const certificates = certificatesIn(bytes.toString('latin1'));
+    if (certificates.length === 0) throw new FileError('not-text', file, 'it holds no PEM certificate');
+    return { file, certificates };
+  } catch (error) {
+    if (error instanceof FileError) return { file, certificates: [], problem: error.message };
+    throw error;
   }
 }

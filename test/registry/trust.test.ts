@@ -1,8 +1,8 @@
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import t, { type Test } from 'tap';
-import { certificatesIn, createTrust } from '../../src/registry/trust.ts';
+import { certificatesIn, createTrust, describeTrust } from '../../src/registry/trust.ts';
 import { patience, question, endpointOf, testClient } from '../support/registry/ask.ts';
 import { createCa } from '../support/certificates.ts';
 import { multiArch } from '../support/registry/content.ts';
@@ -76,7 +76,44 @@ t.test('a named file that cannot be used is told once, and the others are used',
   clock.time = 60_000;
   await trust.roots();
   t.equal(problems.length, 4);
-  t.match(problems, [/no PEM certificate/, /larger than/, /ENOENT/, /not a file/]);
+  t.match(problems, [/no PEM certificate/, /larger than/, /there is no such file/, /not a regular file/]);
+});
+
+t.test('links lead to files of the node, and not out of its root', async (t) => {
+  const [one, other] = [await createCa('one'), await createCa('other')];
+  const outside = t.testdir({ 'other.pem': other.cert, root: {} });
+  const node = join(outside, 'root');
+  await mkdir(join(node, 'etc/ssl/certs'), { recursive: true });
+  await mkdir(join(node, 'etc/pki/ca-trust'), { recursive: true });
+  await writeFile(join(node, 'etc/pki/ca-trust/bundle.pem'), Buffer.from(`# caf\xe9\n${one.cert}`, 'latin1'));
+  await symlink('/etc/pki/ca-trust/bundle.pem', join(node, 'etc/ssl/certs/ca-certificates.crt'));
+  await symlink('../other.pem', join(node, 'climbing.pem'));
+  const problems: string[] = [];
+  const trust = createTrust({
+    environment: { SSL_CERT_FILE: '/climbing.pem' },
+    clock: clockAt(),
+    hostRoot: node,
+    onProblem: (_, message) => problems.push(message),
+  });
+  const { certificates } = await trust.roots();
+  t.ok(certificates.includes(one.cert.trim()), 'an absolute link, as distributions have');
+  t.notOk(certificates.includes(other.cert.trim()));
+  t.match(problems, [/climbing\.pem: leads out of/]);
+});
+
+t.test('what is trusted can be told', async (t) => {
+  const { root, other } = await files(t);
+  await writeFile(join(root, 'both.pem'), other.cert);
+  const extraFiles = [join(root, 'both.pem'), join(root, 'none.pem')];
+  t.match(await describeTrust({ environment: {}, hostRoot: root, extraFiles }), [
+    { where: '/etc/ssl/certs/ca-certificates.crt', state: 'used', what: 'certificates: 1' },
+    { where: extraFiles[0], state: 'used' },
+    { where: extraFiles[1], state: 'left-out', what: /there is no such file/ },
+  ]);
+  t.match(await describeTrust({ environment: { SSL_CERT_FILE: '/x' }, hostRoot: '/nonexistent' }), [
+    { state: 'absent', what: /Node\.js/ },
+    { where: '/x', state: 'left-out' },
+  ]);
 });
 
 t.test('files are read again after a minute', async (t) => {
