@@ -1,5 +1,5 @@
 import t from 'tap';
-import { scopedKey, scopeOf, sharedScope, within } from '../../src/images/key.ts';
+import { scopedKey, scopeOf, sharedScope, withAccount, within } from '../../src/images/key.ts';
 import { pullCredential } from './support.ts';
 
 const [a, b, c] = [pullCredential('a'), pullCredential('b'), pullCredential('c')];
@@ -17,6 +17,22 @@ t.test('the identity of presented credentials', async (t) => {
 t.test('keys differ by scope', async (t) => {
   t.equal(scopedKey('docker.io/library/nginx:1', sharedScope), 'docker.io/library/nginx:1');
   t.not(scopedKey('docker.io/library/nginx:1', 'a'), scopedKey('docker.io/library/nginx:1', 'b'));
+});
+
+t.test('a scope of one service account is no other scope', async (t) => {
+  const account = (namespace: string, name: string) => ({ namespace, name });
+  const scopes = [
+    withAccount(sharedScope, undefined),
+    withAccount(sharedScope, account('a', 'b')),
+    withAccount(sharedScope, account('b', 'a')),
+    withAccount('a', account('a', 'b')),
+    withAccount('a', undefined),
+    scopeOf([a]),
+    scopeOf([a, b]),
+    sharedScope,
+  ];
+  t.equal(new Set(scopes).size, scopes.length);
+  t.same(within([a, b], withAccount('b', account('a', 'b'))), [b]);
 });
 
 t.test('the presented credentials that belong to a scope', async (t) => {

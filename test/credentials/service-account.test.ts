@@ -1,0 +1,45 @@
+import t from 'tap';
+import { isServiceAccountName, serviceAccountOf } from '../../src/credentials/service-account.ts';
+
+t.test('names that a cluster can have', (t) => {
+  const long = 'a'.repeat(64);
+  const cases: [namespace: string, name: string, isOne: boolean][] = [
+    ['default', 'default', true],
+    ['a', '0', true],
+    ['team-1', 'build.er-2', true],
+    ['a'.repeat(63), 'a'.repeat(253), true],
+    [long, 'a', false],
+    ['a', 'a'.repeat(254), false],
+    ['', 'a', false],
+    ['a', '', false],
+    ['a.b', 'c', false],
+    ['a/b', 'c', false],
+    ['a', 'b/c', false],
+    ['a', 'b,c', false],
+    ['a', 'b c', false],
+    ['a', 'b:c', false],
+    ['a', 'b\n', false],
+    ['a\n', 'b', false],
+    ['A', 'b', false],
+    ['a', 'B', false],
+    ['-a', 'b', false],
+    ['a-', 'b', false],
+    ['a', '.b', false],
+    ['a', 'b..c', false],
+    ['a', 'b.-c', false],
+    ['a', '../b', false],
+  ];
+  for (const [namespace, name, isOne] of cases) {
+    t.equal(isServiceAccountName({ namespace, name }), isOne, JSON.stringify([namespace, name]));
+  }
+  t.end();
+});
+
+t.test('the account of a pod', (t) => {
+  t.same(serviceAccountOf('team', 'builder'), { namespace: 'team', name: 'builder' });
+  for (const none of [undefined, '']) {
+    t.same(serviceAccountOf('team', none), { namespace: 'team', name: 'default' });
+  }
+  t.equal(serviceAccountOf('team', 'no such/account'), undefined);
+  t.end();
+});
