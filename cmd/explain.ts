@@ -6,6 +6,7 @@ import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
 import { FileError } from '../src/files/error.ts';
 import { concurrently } from '../src/fleet/concurrently.ts';
+import type { Fleet } from '../src/fleet/fleet.ts';
 import type { Inspector } from '../src/images/facts.ts';
 import { policyFor } from '../src/policy/effective.ts';
 import { systemClock } from '../src/telemetry/clock.ts';
@@ -13,6 +14,7 @@ import { clusterObjects } from '../src/webhook/cluster-objects.ts';
 import { createFactsOfPod } from '../src/webhook/facts-of-pod.ts';
 import { bindCounters } from '../src/webhook/metrics.ts';
 import { createPullSecrets } from '../src/webhook/pull-secrets.ts';
+import { createPullableNodes } from '../src/webhook/pullable-nodes.ts';
 import { DocumentError, parseObjects, readText, type FoundObject } from './documents.ts';
 import { describe } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
@@ -146,16 +148,21 @@ async function openExplainer(
   opened: (() => unknown)[],
 ): Promise<ReturnType<typeof createExplainer>> {
   const { configuration, log, metrics } = shot;
-  const inspector = await openInspector(invocation, shot, kubernetes, opened);
+  const { inspector, fleet } = await openInspector(invocation, shot, kubernetes, opened);
   const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
   opened.push(() => memory.close());
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log });
   const surroundings = createSurroundings({ input, cluster, warn });
   const clock = systemClock;
   const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
+  const policy = policyFor(configuration);
+  if (policy.requirePullableNodes && !fleet)
+    warn('which nodes can pull is known to agents only; name them by --agents');
   return createExplainer({
     factsOfPod: createFactsOfPod({ memory, pullSecrets, counters: bindCounters(metrics), clock, log }),
-    policy: policyFor(configuration),
+    // The names do for a person; the label that the webhook reads says something else on few clusters.
+    pullableNodes: fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => node, log }),
+    policy,
     surroundings,
     budgetMs: configuration.inspectTimeout + readingSecretsMs,
     stop: invocation.stop,
@@ -167,7 +174,7 @@ async function openInspector(
   { configuration, dockerConfigs, log, metrics }: OneShot,
   kubernetes: Kubernetes | undefined,
   opened: (() => unknown)[],
-): Promise<Inspector> {
+): Promise<{ readonly inspector: Inspector; readonly fleet?: Fleet }> {
   const agents = await openFleet({
     subcommand: 'explain',
     agents: configuration.agents,
@@ -178,8 +185,11 @@ async function openInspector(
   });
   if (agents) {
     opened.push(() => agents.close());
-    await agents.ready(AbortSignal.any([stop, AbortSignal.timeout(discoveryMs)])).catch(() => undefined);
-    return agents.fleet;
+    const patience = AbortSignal.any([stop, AbortSignal.timeout(discoveryMs)]);
+    await agents.ready(patience).catch(() => undefined);
+    const { fleet } = agents;
+    if (configuration.requirePullableNodes) await fleet.grouped(patience);
+    return { inspector: fleet, fleet };
   }
   const inspection = await openInspection({
     configuration: () => configuration,
@@ -188,7 +198,7 @@ async function openInspector(
     log,
   });
   opened.push(() => inspection.close());
-  return inspection.inspector;
+  return { inspector: inspection.inspector };
 }
 
 function write(

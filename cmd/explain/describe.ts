@@ -1,6 +1,6 @@
 /** An explanation for people: a block for each object, with its images and the rules that took part. */
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
-import { printable } from '../../src/placement/text.ts';
+import { listed, printable } from '../../src/placement/text.ts';
 import { nothing, table } from '../table.ts';
 import type { Explanation } from './explainer.ts';
 
@@ -41,7 +41,7 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
 }
 
 function summaryOf(decision: PlacementDecision, operations: number): readonly (readonly string[])[] {
-  const { outcome, required, preferred, preferenceMode, gate } = decision;
+  const { outcome, required, excludedNodes, preferred, preferenceMode, gate } = decision;
   const change = operations === 0 ? 'unchanged' : `changed by ${operations} patch operations`;
   const rows: (readonly string[])[] = [
     ['decision', outcome === 'denied' ? 'denied' : `${outcome}: admitted, ${change}`],
@@ -49,6 +49,8 @@ function summaryOf(decision: PlacementDecision, operations: number): readonly (r
   if (decision.message !== undefined) rows.push(['because', message(decision.message)]);
   if (required !== undefined)
     rows.push(['requires', required.join(', ') || 'an architecture that no node has']);
+  if (excludedNodes.length > 0)
+    rows.push(['excludes', cell(listed(excludedNodes, (name) => name, maxCellBytes - 32))]);
   if (preferred.length > 0) {
     const weighed = preferred.map(({ architecture, weight }) => `${architecture} (weight ${weight})`);
     rows.push(['prefers', `${weighed.join(', ')}, ${preferenceMode}`]);

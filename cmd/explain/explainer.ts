@@ -6,8 +6,9 @@ import { patchPod } from '../../src/placement/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
 import { skipReasonOf } from '../../src/placement/skip.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import type { FactsByImage, FactsOfPod } from '../../src/webhook/facts-of-pod.ts';
+import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/webhook/facts-of-pod.ts';
 import { placingOf, type Placing } from '../../src/webhook/placing.ts';
+import type { PullableNodes, PullabilityByImage } from '../../src/webhook/pullable-nodes.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
 import type { Subject } from './input.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -27,6 +28,8 @@ export interface Explanation {
 
 export interface ExplainerOptions {
   readonly factsOfPod: FactsOfPod;
+  /** Absent where there are no agents to ask. */
+  readonly pullableNodes?: PullableNodes | undefined;
   readonly policy: Policy;
   readonly surroundings: Surroundings;
   /** How long may be waited for the images of one object, milliseconds. */
@@ -36,7 +39,7 @@ export interface ExplainerOptions {
 
 /** Makes a function that explains an object; it rejects only when `stop` aborts. */
 export function createExplainer(options: ExplainerOptions): (subject: Subject) => Promise<Explanation> {
-  const { factsOfPod, policy, surroundings, budgetMs, stop } = options;
+  const { factsOfPod, pullableNodes, policy, surroundings, budgetMs, stop } = options;
 
   async function decided(subject: Subject): Promise<Explanation['outcome']> {
     const placing = placingOf(subject.request, subject.kind);
@@ -46,13 +49,26 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
     const input = { pod, namespace, namespaceLabels, policy, ...(template !== undefined && { template }) };
     const uses = imagesOf(pod.spec);
     const isSkipped = skipReasonOf(input, uses) !== undefined;
-    const facts: FactsByImage = isSkipped
-      ? new Map()
-      : await factsOfPod({ uses, namespace, pullSecrets: pullSecretsOf(placing), budgetMs });
-    const decision = decide({ ...input, facts: (image) => facts.get(image) });
+    const wanted = { uses, namespace, pullSecrets: pullSecretsOf(placing), budgetMs };
+    const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
+    const nodes = await nodesOf(subject, wanted, facts);
+    const decision = decide({
+      ...input,
+      facts: (image) => facts.get(image),
+      ...(nodes && { pullability: (image: string) => nodes.get(image) }),
+    });
     const patch = patchPod(pod, decision, { basePath });
     const warnings = [...decision.warnings, ...(await warningsOfRunning(placing, namespace))];
     return { decision, patch, warnings };
+  }
+
+  async function nodesOf(
+    { kind }: Subject,
+    wanted: FactsWanted,
+    facts: FactsByImage,
+  ): Promise<PullabilityByImage | undefined> {
+    if (kind !== 'Pod' || !policy.requirePullableNodes) return undefined;
+    return pullableNodes?.({ ...wanted, facts });
   }
 
   /** A pod with a node cannot be placed any more, but its images may be wrong for that node. */

@@ -29,7 +29,7 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
 
 function decisionResult(decision: PlacementDecision): Readonly<Record<string, unknown>> {
   const { outcome, message, os, required, preferred, preferenceMode, tolerations, gate } = decision;
-  const { nodeLabels, nodeLabelsByArchitecture } = decision;
+  const { nodeLabels, nodeLabelsByArchitecture, excludedNodes } = decision;
   return {
     outcome,
     ...(message !== undefined && { message }),
@@ -38,6 +38,7 @@ function decisionResult(decision: PlacementDecision): Readonly<Record<string, un
     ...(preferred.length > 0 && { preferred, preferenceMode }),
     ...(Object.keys(nodeLabels).length > 0 && { nodeLabels }),
     ...(Object.keys(nodeLabelsByArchitecture).length > 0 && { nodeLabelsByArchitecture }),
+    ...(excludedNodes.length > 0 && { excludedNodes }),
     tolerations,
     gate,
   };

@@ -19,6 +19,30 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
 6. **Preference**: the first of the pod's label ${code(names.preferred)}, its annotation ${code(names.preferredWeights)}
    (\`arm64=80,amd64=20\`), and the configuration. One that the images cannot meet is left out.
 7. **Tolerations and node labels** for the architectures that came out.
+8. **Nodes that cannot pull** an image are left out under \`requirePullableNodes\`.
+
+## Nodes that cannot pull
+
+Nodes differ in their credentials and networks: an image that one pool of nodes pulls may be refused to another. Agents
+whose nodes have the same credential sources are a *credential group*; \`archwright_fleet_credential_groups\` counts them.
+With \`requirePullableNodes = true\` the webhook asks one agent of each group about each repository, remembers which could
+and which were refused or did not get there, and keeps pods away from the nodes of the latter, by an expression
+\`kubernetes.io/hostname NotIn […]\` in every required term. The pod's own pull secrets count: a node that can pull with
+them is not left out.
+
+- What is not known excludes nothing: new nodes, nodes without an agent, groups that have not answered yet. The first pod of
+  a repository waits for the answers within \`inlineBudget\`.
+- Nobody is left out where no group would remain that can pull all images and has an architecture of the pod, where
+  the pod names its node itself, while it is gated, and where more than 250 nodes would have to be named. The rule
+  \`pullable-nodes-left-out\` then says why.
+- DaemonSets and other templates are left as they are.
+- A grant counts for an hour and a refusal for ten minutes, a registry that was not reached for two; all are asked for
+  again before that, behind an answer. When a node's credentials change, its agent joins another group within a minute or
+  so, and what was known of it counts no more.
+- \`not-found\` says nothing of access, although some registries mean it.
+
+\`archwright explain --agents …\` shows for each image which group can pull it, by the first 12 characters of the
+\`credentialFingerprint\` of [its agents](agent-api.md), and which nodes are left out.
 
 ## What people write
 
@@ -33,6 +57,7 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
 | on | what | for |
 | --- | --- | --- |
 | pod, DaemonSet template | node affinity on ${code(names.architectureLabel)}, tolerations, node labels | the placement |
+| pod | node affinity on ${code(names.hostnameLabel)} | nodes that cannot pull, under \`requirePullableNodes\` |
 | pod, DaemonSet template | annotation ${code(names.decision)} | what was added, so that it is replaced and not added to |
 | pod | scheduling gate ${code(names.gate)} | a pod whose images are not known, under \`onUnknownImage = "gate"\` |
 

@@ -24,6 +24,8 @@ export interface AskingContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly timeoutMs: number;
+  /** Told of every answer of an agent, the failures of its registry too. */
+  readonly onAnswer: (question: ImageQuestion, agent: AgentAddress, facts: ImageFacts) => void;
 }
 
 export interface Asking {
@@ -82,6 +84,7 @@ export function createAsking(context: AskingContext, question: ImageQuestion, si
     answerTime.observe(tookMs);
     meters.answered(tookMs);
     meters.attempt('answered');
+    context.onAnswer(question, agent, facts);
     if (facts.error?.code !== 'timeout') return facts;
     // The registry was too slow for this agent; if there is time left, another one may find it done.
     late = facts;

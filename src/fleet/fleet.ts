@@ -10,6 +10,9 @@
  *   because another node may have other credentials and another network;
  * - an agent that failed is left alone for a while (`rest.ts`).
  *
+ * Which groups could pull and which could not is remembered (`pullability.ts`), and asked of the others where somebody
+ * wants to know (`survey.ts`).
+ *
  * A question costs a bounded number of requests and a bounded time (`asking.ts`), and always ends in facts: where nobody
  * answered, they hold an error that says who was asked and why there was no answer.
  */
@@ -21,11 +24,13 @@ import { createAnswerTime, defaultAnswerTimeLimits, type AnswerTimeLimits } from
 import { createAsking, type AskingContext } from './asking.ts';
 import type { AgentConnection } from './connection.ts';
 import { failedFacts } from './failed.ts';
-import { createGroups } from './groups.ts';
+import { createGroups, type Members } from './groups.ts';
 import { knownFacts } from './known.ts';
 import { bindFleetMetrics } from './metrics.ts';
+import { createPullability } from './pullability.ts';
 import { rank } from './rendezvous.ts';
 import { createRest } from './rest.ts';
+import { createSurvey } from './survey.ts';
 
 /** An agent as discovery found it. */
 export interface AgentAddress {
@@ -45,8 +50,30 @@ export interface Discovery {
   close(): void;
 }
 
+/** The nodes of one credential group. */
+export interface CredentialGroup {
+  /** Short form of the fingerprint, for people. */
+  readonly name: string;
+  /** Nodes whose names are known, sorted. */
+  readonly nodes: readonly string[];
+  readonly architectures: readonly string[];
+}
+
+/** Which groups can pull an image, as far as it is known; with fewer than two groups nothing is. */
+export interface PullableGroups {
+  readonly able: readonly CredentialGroup[];
+  /** Refused by the registry, or without a way to it. */
+  readonly unable: readonly CredentialGroup[];
+  /** Present where some group was never asked: resolves when it was, in a bounded time. */
+  readonly asking?: Promise<void>;
+}
+
 /** The agents as one inspector: the owner of a repository is asked first, others when it fails. */
 export interface Fleet extends Inspector {
+  /** Answers from memory; what is missing or old is asked for behind the answer. */
+  pullable(question: ImageQuestion): PullableGroups;
+  /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
+  grouped(signal: AbortSignal): Promise<void>;
   /**
    * What the agents know already, for a webhook that starts. Ends when all have told, their credential groups too, or
    * when `signal` aborts.
@@ -86,10 +113,16 @@ export function createFleet(options: FleetOptions): Fleet {
     log,
     ...(options.groupRefreshMs !== undefined && { refreshMs: options.groupRefreshMs }),
   });
+  const pullability = createPullability({ groups, clock });
   const meters = bindFleetMetrics(options.metrics, () => {
     const agents = discovery.current();
     const resting = agents.filter((agent) => rest.remainingMs(agent.url) > 0).length;
-    return { ready: agents.length - resting, resting, groups: groups.size };
+    return {
+      ready: agents.length - resting,
+      resting,
+      groups: groups.size,
+      repositories: pullability.size,
+    };
   });
   const context: AskingContext = {
     connection,
@@ -99,7 +132,9 @@ export function createFleet(options: FleetOptions): Fleet {
     clock,
     log,
     timeoutMs: options.questionTimeoutMs ?? defaultQuestionTimeoutMs,
+    onAnswer: (question, agent, facts) => pullability.note(question, agent, facts),
   };
+  const survey = createSurvey({ context, pullability });
   discovery.onChange(() => rest.keep(new Set(discovery.current().map((agent) => agent.url))));
 
   async function inspect(question: ImageQuestion, { signal }: InspectOptions): Promise<ImageFacts> {
@@ -113,13 +148,18 @@ export function createFleet(options: FleetOptions): Fleet {
     // The owner's group comes first, because the owner does; so webhooks agree even before they know the groups.
     const ranked = rank(question.reference.repository, agents);
     let refused: ImageFacts | undefined;
-    for (const group of Map.groupBy(ranked, groups.groupOf).values()) {
+    for (const [fingerprint, group] of Map.groupBy(ranked, groups.groupOf)) {
       if (asking.over()) break;
       if (refused) meters.passOn();
       const facts = await asking.group(group);
       if (!facts) continue;
       if (!askElsewhere.has(facts.error?.code ?? '')) {
         meters.question('answered');
+        if (refused && !facts.error) {
+          const refusal = refused.error?.code;
+          const { image } = question;
+          log.debug({ image, group: shortName(fingerprint), refusal }, 'another credential group could pull');
+        }
         return facts;
       }
       refused = moreTelling(refused, facts);
@@ -128,14 +168,46 @@ export function createFleet(options: FleetOptions): Fleet {
     return refused ?? asking.nothing();
   }
 
+  function pullable(question: ImageQuestion): PullableGroups {
+    const members = groups.members();
+    if (members.size < 2) return nothingKnown;
+    const { able, unable, missing, due } = pullability.recall(question);
+    const wanted = [...missing, ...due];
+    const asking = wanted.length > 0 ? survey.ask(question, membersOf(wanted)) : undefined;
+    const known = { able: membersOf(able).map(groupFor), unable: membersOf(unable).map(groupFor) };
+    return asking && missing.length > 0 ? { ...known, asking } : known;
+
+    function membersOf(fingerprints: readonly string[]): Members[] {
+      return fingerprints.map((name) => members.get(name)).filter((group) => group !== undefined);
+    }
+  }
+
   return {
     inspect,
+    pullable,
+    grouped: (signal) => groups.ready(signal),
     known: async function* (signal) {
       yield* knownFacts({ agents: discovery.current(), connection, log, signal });
       await groups.ready(signal);
     },
-    close: groups.close,
+    close: () => {
+      survey.close();
+      groups.close();
+    },
   };
+}
+
+const nothingKnown: PullableGroups = { able: [], unable: [] };
+
+/** Enough to tell the groups of a cluster apart, and to find one in what its agents say at `/v1/info`. */
+const shownLength = 12;
+
+function shortName(fingerprint: string): string {
+  return fingerprint.slice(0, shownLength);
+}
+
+function groupFor({ fingerprint, nodes, architectures }: Members): CredentialGroup {
+  return { name: shortName(fingerprint), nodes, architectures };
 }
 
 /** A refusal tells a person more than a registry that one of the nodes cannot reach; among equals the first stands. */

@@ -8,14 +8,27 @@
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import { AgentError } from './agent-error.ts';
+import { readAgentInfo, type AgentInfo } from './agent-info.ts';
 import { concurrently } from './concurrently.ts';
 import type { AgentConnection } from './connection.ts';
 import type { AgentAddress, Discovery } from './fleet.ts';
 
+/** The agents of one group. */
+export interface Members {
+  readonly fingerprint: string;
+  readonly agents: readonly AgentAddress[];
+  /** Names of their nodes, sorted; agents whose node nobody knows by name are left out. */
+  readonly nodes: readonly string[];
+  /** Architectures of their nodes, sorted. */
+  readonly architectures: readonly string[];
+}
+
 export interface Groups {
   /** Name of the agent's group; equal for agents of one group. */
-  readonly groupOf: (agent: AgentAddress) => string;
+  readonly groupOf: (agent: Pick<AgentAddress, 'url'>) => string;
   readonly size: number;
+  /** The groups whose fingerprint is known, by it; the same map until something changes. */
+  members(): ReadonlyMap<string, Members>;
   /** Resolves when every agent that is known now was asked once, at the latest when `signal` aborts. */
   ready(signal: AbortSignal): Promise<void>;
   readonly close: () => void;
@@ -43,11 +56,8 @@ const concurrency = 16;
 const timeoutMs = 2000;
 const maxInfoBytes = 16 * 1024;
 
-/** A fingerprint is a hash; this is room for a longer one of a later version. */
-const maxFingerprintLength = 200;
-
 interface Known {
-  readonly fingerprint: string;
+  readonly info: AgentInfo;
   readonly until: number;
 }
 
@@ -58,15 +68,17 @@ export function createGroups(options: GroupsOptions): Groups {
   const stopping = new AbortController();
   const known = new Map<string, Known>();
   let running: Promise<void> | undefined;
+  let grouped:
+    { readonly of: readonly AgentAddress[]; readonly members: ReadonlyMap<string, Members> } | undefined;
 
   async function learn(agent: AgentAddress, lifetimeMs: number): Promise<void> {
     try {
       const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(timeoutMs)]);
       const answer = await connection.json(agent.url, '/v1/info', { signal, maxBytes: maxInfoBytes });
-      const fingerprint = fingerprintIn(answer);
-      if (fingerprint === undefined)
-        throw new AgentError('bad-answer', agent.url, 'the agent says no fingerprint');
-      known.set(agent.url, { fingerprint, until: clock.monotonic() + lifetimeMs });
+      const info = readAgentInfo(answer);
+      if (info === undefined) throw new AgentError('bad-answer', agent.url, 'the agent says no fingerprint');
+      known.set(agent.url, { info, until: clock.monotonic() + lifetimeMs });
+      grouped = undefined;
     } catch (error) {
       // The last fingerprint stands: an agent that cannot be reached has not changed its node's credentials.
       if (!stopping.signal.aborted)
@@ -100,11 +112,32 @@ export function createGroups(options: GroupsOptions): Groups {
   const timer = setInterval(tick, tickMs);
   tick();
 
+  const groupOf: Groups['groupOf'] = ({ url }) => known.get(url)?.info.fingerprint ?? unknownGroup;
+
+  function membersOf(agents: readonly AgentAddress[]): ReadonlyMap<string, Members> {
+    const byFingerprint = Map.groupBy(agents, groupOf);
+    byFingerprint.delete(unknownGroup);
+    return new Map(
+      [...byFingerprint].map(([fingerprint, own]) => {
+        const nodes = own.map(({ url, node }) => node ?? known.get(url)?.info.node);
+        const architectures = own.map(({ url }) => known.get(url)?.info.architecture);
+        return [
+          fingerprint,
+          { fingerprint, agents: own, nodes: distinct(nodes), architectures: distinct(architectures) },
+        ];
+      }),
+    );
+  }
+
   return {
-    groupOf: (agent) => known.get(agent.url)?.fingerprint ?? unknownGroup,
+    groupOf,
     get size() {
-      return new Set(discovery.current().map((agent) => known.get(agent.url)?.fingerprint ?? unknownGroup))
-        .size;
+      return new Set(discovery.current().map(groupOf)).size;
+    },
+    members: () => {
+      const agents = discovery.current();
+      if (grouped?.of !== agents) grouped = { of: agents, members: membersOf(agents) };
+      return grouped.members;
     },
     ready: (signal) =>
       new Promise((resolve) => {
@@ -119,10 +152,6 @@ export function createGroups(options: GroupsOptions): Groups {
   };
 }
 
-/** Only what is needed is read; an agent of a later version may say more. */
-function fingerprintIn(answer: unknown): string | undefined {
-  if (typeof answer !== 'object' || answer === null || !('credentialFingerprint' in answer)) return undefined;
-  const { credentialFingerprint: found } = answer;
-  const usable = typeof found === 'string' && found !== '' && found.length <= maxFingerprintLength;
-  return usable ? found : undefined;
+function distinct(texts: readonly (string | undefined)[]): readonly string[] {
+  return [...new Set(texts.filter((text) => text !== undefined))].sort();
 }

@@ -1,6 +1,7 @@
 /** Metrics of the agents as the webhook and the controller see them. */
 import type { Metrics, MetricSpec } from '../telemetry/metrics.ts';
 import type { AgentErrorCode } from './agent-error.ts';
+import { verdicts, type Verdict } from './pullability.ts';
 
 const attemptOutcomes = [
   'answered',
@@ -61,6 +62,21 @@ const groups: MetricSpec = {
   help: 'Groups of agents with the same credential sources.',
 };
 
+const surveyed: MetricSpec = {
+  name: 'archwright_fleet_surveyed_groups_total',
+  type: 'counter',
+  help:
+    'Credential groups that were asked only to learn whether their nodes can pull, by outcome: able, refused by the ' +
+    'registry, unable to reach it, or silent (the answer told neither).',
+  labels: { outcome: verdicts },
+};
+
+const remembered: MetricSpec = {
+  name: 'archwright_fleet_pullability_repositories',
+  type: 'gauge',
+  help: 'Repositories of which it is remembered which credential groups can pull them.',
+};
+
 /** Every metric of this folder, for the documentation. */
 export const fleetMetrics: readonly MetricSpec[] = [
   questions,
@@ -70,6 +86,8 @@ export const fleetMetrics: readonly MetricSpec[] = [
   answerSeconds,
   agents,
   groups,
+  surveyed,
+  remembered,
 ];
 
 export interface FleetMeters {
@@ -78,6 +96,7 @@ export interface FleetMeters {
   readonly hedge: () => void;
   passOn(): void;
   answered(durationMs: number): void;
+  surveyed(outcome: Verdict): void;
 }
 
 /**
@@ -86,7 +105,12 @@ export interface FleetMeters {
  */
 export function bindFleetMetrics(
   metrics: Metrics,
-  levels: () => { readonly ready: number; readonly resting: number; readonly groups: number },
+  levels: () => {
+    readonly ready: number;
+    readonly resting: number;
+    readonly groups: number;
+    readonly repositories: number;
+  },
 ): FleetMeters {
   const questionCounts = {
     answered: metrics.count(questions, { outcome: 'answered' }),
@@ -101,11 +125,14 @@ export function bindFleetMetrics(
   const readyLevel = metrics.level(agents, { state: 'ready' });
   const restingLevel = metrics.level(agents, { state: 'resting' });
   const groupLevel = metrics.level(groups);
+  const rememberedLevel = metrics.level(remembered);
+  const surveyedCounts = new Map(verdicts.map((outcome) => [outcome, metrics.count(surveyed, { outcome })]));
   metrics.beforeScrape(() => {
     const now = levels();
     readyLevel.set(now.ready);
     restingLevel.set(now.resting);
     groupLevel.set(now.groups);
+    rememberedLevel.set(now.repositories);
   });
   return {
     question: (outcome) => questionCounts[outcome].inc(),
@@ -113,5 +140,6 @@ export function bindFleetMetrics(
     hedge: () => hedgeCount.inc(),
     passOn: () => passedOnCount.inc(),
     answered: (durationMs) => answerSpread.observe(durationMs / 1000),
+    surveyed: (outcome) => surveyedCounts.get(outcome)?.inc(),
   };
 }

@@ -3,7 +3,7 @@
  * say the same.
  */
 import type { Added, PlacementDecision } from './decision.ts';
-import { expressionGroups, labelExpressions } from './node-labels.ts';
+import { expressionGroups, hostnameNotIn, labelExpressions } from './node-labels.ts';
 import type { OwnParts } from './own-parts.ts';
 import { preferredTerm } from './recorded.ts';
 import { constrainsItself, lookalikesAmong } from './terms.ts';
@@ -14,12 +14,16 @@ import { constrainsItself, lookalikesAmong } from './terms.ts';
  */
 export function additionsOf(decision: PlacementDecision, parts: OwnParts): Added {
   const pinned = pinOf(decision, parts);
-  const terms = expressionGroups(decision, pinned !== undefined);
-  const match = labelExpressions(decision.nodeLabels);
+  const { excludedNodes } = decision;
+  const others = hostnameNotIn(excludedNodes);
+  const terms = withEach(expressionGroups(decision, pinned !== undefined), others);
+  const labels = labelExpressions(decision.nodeLabels);
+  const match = others.length === 0 ? labels : [...labels, ...others];
   const soft = decision.preferenceMode === 'soft' ? decision.preferred : [];
   return {
     terms,
     match,
+    excludedNodes,
     lookalikes: lookalikesAmong(parts.terms, { terms, match }),
     made: parts.terms === undefined && (terms.length > 0 || match.length > 0),
     preferred: soft.map(({ architecture, weight }) => preferredTerm(architecture, weight)),
@@ -37,6 +41,14 @@ export function addsNothing(added: Added): boolean {
     added.tolerations.length === 0 &&
     added.pinned === undefined
   );
+}
+
+/** Adds the same items to the end of each list. */
+function withEach<Item>(
+  lists: readonly (readonly Item[])[],
+  more: readonly Item[],
+): readonly (readonly Item[])[] {
+  return more.length === 0 ? lists : lists.map((list) => [...list, ...more]);
 }
 
 /**

@@ -4,7 +4,7 @@
  * 2. `images-of-pod.ts`, `required.ts`: what the images allow.
  * 3. One of: `workload.ts` (a template that is only looked at), `own-constraint.ts` (the pod chose itself),
  *    `no-common.ts` (nothing runs all images), `unknown.ts` (an image is not known), or plainly the required architectures.
- * 4. `preferred.ts`, `tolerations.ts`, `node-labels.ts`: what comes on top.
+ * 4. `preferred.ts`, `tolerations.ts`, `node-labels.ts`, `pullable-nodes.ts`: what comes on top.
  *
  * `recorded.ts` and `own-parts.ts` first take out what an earlier call added, so that a second call decides as the first.
  */
@@ -25,6 +25,7 @@ import { keepOwnConstraint, ownConstraintOf } from './own-constraint.ts';
 import { ownPartsOf } from './own-parts.ts';
 import type { OwnParts } from './own-parts.ts';
 import { preferredOf } from './preferred.ts';
+import { excludedNodesOf } from './pullable-nodes.ts';
 import { imagesKeyOf, recordedIn } from './recorded.ts';
 import { commonArchitectures, verdictsOf } from './required.ts';
 import { describeRule, reason, skipRule } from './rules.ts';
@@ -99,6 +100,7 @@ function completed(
   const tolerations = tolerationsFor(policy, draft.tolerated ?? required ?? [], parts.tolerations.own);
   const nodeLabels = matchedNodeLabels(policy, pod.metadata?.labels);
   const nodeLabelsByArchitecture = labelsByArchitecture(policy, required);
+  const nodes = excludedNodesOf(input, parts, images, { ...draft, required });
   const excluded = excludedByPod(parts, required);
   const reasons: Reason[] = [
     ...draft.reasons,
@@ -111,6 +113,7 @@ function completed(
   }
   if (Object.keys(nodeLabels).length > 0)
     reasons.push(reason('match-node-labels', describeLabels(nodeLabels)));
+  reasons.push(...nodes.reasons);
   return {
     outcome: draft.outcome,
     ...(input.template === undefined ? {} : { template: input.template }),
@@ -122,10 +125,16 @@ function completed(
     preferenceMode: preference?.mode ?? 'soft',
     nodeLabelsByArchitecture,
     nodeLabels,
+    excludedNodes: nodes.hostnames,
     tolerations,
     gate: draft.gate ?? false,
     ...(draft.message === undefined ? {} : { message: draft.message }),
-    warnings: boundedWarnings([...draft.warnings, ...excluded, ...(preference?.warnings ?? [])]),
+    warnings: boundedWarnings([
+      ...draft.warnings,
+      ...excluded,
+      ...nodes.warnings,
+      ...(preference?.warnings ?? []),
+    ]),
     reasons,
   };
 }
@@ -188,6 +197,7 @@ function skipped(input: PlacementInput, os: string, skip: SkipReason): Placement
     preferenceMode: 'soft',
     nodeLabelsByArchitecture: {},
     nodeLabels: {},
+    excludedNodes: [],
     tolerations: [],
     gate: false,
     warnings: [],

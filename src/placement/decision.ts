@@ -26,7 +26,24 @@ export const names = {
   decision: 'arch.example/decision',
   architectureLabel: 'kubernetes.io/arch',
   betaArchitectureLabel: 'beta.kubernetes.io/arch',
+  hostnameLabel: 'kubernetes.io/hostname',
 } as const;
+
+/** Nodes with the same credential sources: what one can pull, all of them can. */
+export interface NodeGroup {
+  /** For people. */
+  readonly name: string;
+  /** Values of the nodes' label `kubernetes.io/hostname`, as far as they are known. */
+  readonly hostnames: readonly string[];
+  /** Architectures of the nodes; empty: not known. */
+  readonly architectures: readonly string[];
+}
+
+/** What is known of the groups that can pull an image, and of those that cannot. */
+export interface Pullability {
+  readonly able: readonly NodeGroup[];
+  readonly unable: readonly NodeGroup[];
+}
 
 /** What a decision needs to know; nothing else is looked at. */
 export interface PlacementInput {
@@ -37,6 +54,8 @@ export interface PlacementInput {
   readonly policy: Policy;
   /** Facts by image text as the pod writes it; `undefined`: not known yet. */
   readonly facts: (image: string) => ImageFacts | undefined;
+  /** Who can pull an image, by its text as the pod writes it; looked at under `requirePullableNodes` only. */
+  readonly pullability?: (image: string) => Pullability | undefined;
   /** A workload's template is decided like a pod but never gated. */
   readonly template?: 'DaemonSet' | 'workload';
 }
@@ -96,6 +115,8 @@ export interface Added {
   readonly terms: readonly (readonly NodeSelectorRequirement[])[];
   /** Expressions ANDed into the required terms that constrain the architecture themselves. */
   readonly match: readonly NodeSelectorRequirement[];
+  /** Hostnames left out; the expression that does it is the last one in each list of `terms` and in `match`. */
+  readonly excludedNodes: readonly string[];
   /**
    * Keys of the pod's own terms that look as if we had extended them: they hold by themselves what we add to others.
    * Without these, a second call would take a person's constraint for ours.
@@ -138,6 +159,8 @@ export interface PlacementDecision {
   /** Node labels required for each architecture, and those copied from the pod's labels. */
   readonly nodeLabelsByArchitecture: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly nodeLabels: Readonly<Record<string, string>>;
+  /** Values of `kubernetes.io/hostname` of the nodes that the pod is kept away from, sorted. */
+  readonly excludedNodes: readonly string[];
   readonly tolerations: readonly Toleration[];
   readonly gate: boolean;
   /** For the admission's answer where the pod is refused: names each image and its architectures. */

@@ -43,6 +43,11 @@ export function labelExpressions(labels: Labels): readonly NodeSelectorRequireme
     .map((key) => ({ key, operator: 'In', values: [labels[key] ?? ''] }));
 }
 
+/** Leaves nodes out by their names; a node without the label is not left out. */
+export function hostnameNotIn(hostnames: readonly string[]): readonly NodeSelectorRequirement[] {
+  return hostnames.length === 0 ? [] : [{ key: names.hostnameLabel, operator: 'NotIn', values: hostnames }];
+}
+
 /**
  * The expressions that each required term needs, one list for each group of architectures with the same node labels.
  * @param architectureElsewhere true where the nodeSelector says the architecture already

@@ -9,7 +9,8 @@ import { byName, isArchitecture, isLabelValue, maxArchitectures, own } from './a
 import { names } from './decision.ts';
 import type { Added, ImageVerdict, PlacementDecision, PlacementInput, Recorded } from './decision.ts';
 import { hashText } from './hash.ts';
-import { architectureIn } from './node-labels.ts';
+import { architectureIn, hostnameNotIn } from './node-labels.ts';
+import { maxExcludedNodes } from './pullable-nodes.ts';
 import { couldHaveAdded } from './tolerations.ts';
 import { maxImageBytes, printable } from './text.ts';
 
@@ -24,7 +25,7 @@ const maxReadLength = 32_768;
 /** More than the labels or tolerations of any sane policy. */
 const maxItems = 256;
 
-/** An expression in the record: key and values; the operator is always `In`. */
+/** An expression in the record: key and values; the operator is `In`. What leaves nodes out is recorded once, apart. */
 type Pair = readonly [string, readonly string[]];
 
 /** A short stand-in for the images decided upon. */
@@ -39,14 +40,20 @@ export function imagesKeyOf(os: string, images: readonly ImageVerdict[]): string
 export function recordText(decision: PlacementDecision, added: Added): string {
   // Whatever changes in a template rolls out all of its pods, so there only what undoes the additions is kept.
   const forPeople = decision.template === undefined;
+  const { excludedNodes } = added;
+  const [terms, match] =
+    excludedNodes.length === 0
+      ? [added.terms, added.match]
+      : [added.terms.map((list) => list.slice(0, -1)), added.match.slice(0, -1)];
   const head = {
     v: version,
     ...(forPeople ? { outcome: decision.outcome } : {}),
     ...(decision.required === undefined ? {} : { architectures: decision.required }),
     imagesKey: imagesKeyOf(decision.os, decision.images),
     added: {
-      ...(added.terms.length === 0 ? {} : { terms: added.terms.map(pairs) }),
-      ...(added.match.length === 0 ? {} : { match: pairs(added.match) }),
+      ...(terms.length === 0 ? {} : { terms: terms.map(pairs) }),
+      ...(match.length === 0 ? {} : { match: pairs(match) }),
+      ...(excludedNodes.length === 0 ? {} : { excludedNodes }),
       ...(added.lookalikes.length === 0 ? {} : { lookalikes: added.lookalikes }),
       ...(added.made ? { made: true } : {}),
       ...(added.preferred.length === 0 ? {} : { preferred: added.preferred.map(weighted) }),
@@ -108,6 +115,7 @@ function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): 
   const {
     terms = [],
     match = [],
+    excludedNodes = [],
     lookalikes = [],
     made = false,
     preferred = [],
@@ -116,16 +124,20 @@ function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): 
   } = content;
   if (!isListOf(terms, isPairs, maxArchitectures) || !isPairs(match) || typeof made !== 'boolean')
     return undefined;
-  if (!isListOf(lookalikes, isText, maxItems)) return undefined;
+  if (!isListOf(lookalikes, isText, maxItems) || !isListOf(excludedNodes, isText, maxExcludedNodes))
+    return undefined;
   if (!isListOf(preferred, isWeighted, maxArchitectures)) return undefined;
   if (!isListOf(tolerations, isToleration, maxItems)) return undefined;
   if (pinned !== undefined && !isArchitectureName(pinned)) return undefined;
   const believed =
     terms.every((group) => group.length > 0 && group.every((pair) => isOurs(pair, policy))) &&
-    match.every((pair) => isMatched(pair, policy));
+    match.every((pair) => isMatched(pair, policy)) &&
+    couldHaveExcluded(excludedNodes, policy);
+  const others = hostnameNotIn(excludedNodes);
   return {
-    terms: believed ? terms.map(expressions) : [],
-    match: believed ? expressions(match) : [],
+    terms: believed ? terms.map((list) => [...expressions(list), ...others]) : [],
+    match: believed ? [...expressions(match), ...others] : [],
+    excludedNodes: believed ? excludedNodes : [],
     lookalikes,
     made: believed && made,
     preferred: preferred.map(([architecture, weight]) => preferredTerm(architecture, weight)),
@@ -154,6 +166,14 @@ function isOurs(pair: Pair, policy: Policy): boolean {
   }
   return Object.values(policy.architectures).some(
     ({ requireNodeLabels }) => values.length === 1 && own(requireNodeLabels, key) === values[0],
+  );
+}
+
+function couldHaveExcluded(hostnames: readonly string[], policy: Policy): boolean {
+  if (hostnames.length === 0) return true;
+  return (
+    policy.requirePullableNodes &&
+    hostnames.every((name, index) => name !== '' && isLabelValue(name) && (hostnames[index - 1] ?? '') < name)
   );
 }
 

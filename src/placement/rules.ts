@@ -89,6 +89,15 @@ export const rules = [
     description: 'Labels of the pod that its node must carry with the same value.',
   },
   {
+    rule: 'pullable-nodes',
+    description: 'Nodes known to be unable to pull one of the images are left out (`requirePullableNodes`).',
+  },
+  {
+    rule: 'pullable-nodes-left-out',
+    description:
+      'Nodes cannot pull an image but stay possible: no others are left, too many, not known by name, or the pod names one.',
+  },
+  {
     rule: 'preferred-label',
     description: 'The pod asks for an architecture by the label `arch.example/preferred`.',
   },

@@ -39,6 +39,7 @@ export function lookAtTemplate(
     preferenceMode: 'soft',
     nodeLabelsByArchitecture: {},
     nodeLabels: {},
+    excludedNodes: [],
     tolerations: [],
     gate: false,
     warnings: boundedWarnings(warnings),

@@ -22,6 +22,7 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
     ...mixedAgents(configuration),
     ...halfOfPlugins(configuration),
     ...(part === 'webhook' || part === 'explain' ? agentsWithoutTls(configuration) : []),
+    ...(part === 'webhook' ? nobodyKnowsNodes(configuration) : []),
   ];
 }
 
@@ -82,6 +83,11 @@ function mixedAgents({ agents }: Configuration): Inconsistency[] {
 function agentsWithoutTls(configuration: Configuration): Inconsistency[] {
   if (configuration.agents.length === 0 || configuration.agentTlsDir !== undefined) return [];
   return [{ key: 'agents', message: 'are asked by mutual TLS only, so agentTlsDir must be set' }];
+}
+
+function nobodyKnowsNodes({ requirePullableNodes, agents }: Configuration): Inconsistency[] {
+  if (!requirePullableNodes || agents.length > 0) return [];
+  return [{ key: 'requirePullableNodes', message: 'is what agents find out, so agents must be set' }];
 }
 
 /** The kubelet takes one place for the configuration, and needs both places. */

@@ -27,6 +27,7 @@ export function policyFor(configuration: Configuration): Policy {
     excludedNamespaces: [
       ...new Set([...excludedNamespaces, ...(namespace === undefined ? [] : [namespace])]),
     ],
+    requirePullableNodes: configuration.requirePullableNodes,
   };
 }
 

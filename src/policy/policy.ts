@@ -48,4 +48,6 @@ export interface Policy {
   readonly tolerations: readonly TolerationTemplate[];
   readonly architectures: Readonly<Record<string, ArchitectureRules>>;
   readonly excludedNamespaces: readonly string[];
+  /** Whether pods are kept away from nodes that are known to be unable to pull their images. */
+  readonly requirePullableNodes: boolean;
 }

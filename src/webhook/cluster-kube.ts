@@ -3,9 +3,21 @@ import type { KubeClient } from '../kube/client.ts';
 import { startReflector } from '../kube/reflector.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from './cluster.ts';
+import type { Node } from '../kube/objects.ts';
 import { architectureOf, clusterObjects } from './cluster-objects.ts';
 
 const noLabels: Readonly<Record<string, string>> = {};
+
+const hostnameLabel = 'kubernetes.io/hostname';
+
+interface KnownNode {
+  readonly architecture: string | undefined;
+  readonly hostname: string | undefined;
+}
+
+function trimNode(node: Node): KnownNode {
+  return { architecture: architectureOf(node), hostname: node.metadata?.labels?.[hostnameLabel] };
+}
 
 /**
  * Starts watching namespaces and nodes.
@@ -22,7 +34,7 @@ export function connectCluster(options: { readonly client: KubeClient; readonly 
   const nodes = startReflector({
     client,
     path: '/api/v1/nodes',
-    trim: architectureOf,
+    trim: trimNode,
     log,
   });
 
@@ -30,7 +42,8 @@ export function connectCluster(options: { readonly client: KubeClient; readonly 
 
   return {
     namespaceLabels: (namespace) => namespaces.get('', namespace) ?? noLabels,
-    nodeArchitecture: (node) => nodes.get('', node),
+    nodeArchitecture: (node) => nodes.get('', node)?.architecture,
+    nodeHostname: (node) => nodes.get('', node)?.hostname,
     secret: objects.secret,
     serviceAccountPullSecrets: objects.serviceAccountPullSecrets,
     ready: async (signal) => {

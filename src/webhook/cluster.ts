@@ -9,6 +9,8 @@ export interface Cluster {
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   /** `kubernetes.io/arch` of a node. */
   nodeArchitecture(node: string): string | undefined;
+  /** `kubernetes.io/hostname` of a node; `undefined` where it has none or is not known. */
+  nodeHostname(node: string): string | undefined;
   /** A Secret by name, or `undefined` where it does not exist or may not be read. */
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
   /** Names of the pull secrets of a service account, for templates that admission has not completed. */

@@ -92,6 +92,13 @@ export const pullSecretReads: MetricSpec = {
   labels: { outcome: ['found', 'missing', 'failed'] },
 };
 
+export const unpullableNodes: MetricSpec = {
+  name: 'archwright_admission_unpullable_nodes_total',
+  type: 'counter',
+  help: 'Pods with an image that some nodes cannot pull: kept away from these nodes, or not (the rule pullable-nodes-left-out).',
+  labels: { outcome: ['excluded', 'kept'] },
+};
+
 export const webhookMetrics: readonly MetricSpec[] = [
   admissions,
   admissionSeconds,
@@ -103,6 +110,7 @@ export const webhookMetrics: readonly MetricSpec[] = [
   inlineWaits,
   inquiryFailures,
   pullSecretReads,
+  unpullableNodes,
 ];
 
 /** The counters of the request path, bound once. */
@@ -116,6 +124,8 @@ export interface AdmissionCounters {
   readonly waitsAnswered: Count;
   readonly waitsExpired: Count;
   readonly inquiryFailures: Count;
+  readonly nodesExcluded: Count;
+  readonly nodesKept: Count;
   refused(reason: BadRequestReason): void;
 }
 
@@ -139,6 +149,8 @@ export function bindCounters(metrics: Metrics): AdmissionCounters {
     waitsAnswered: metrics.count(inlineWaits, { outcome: 'answered' }),
     waitsExpired: metrics.count(inlineWaits, { outcome: 'expired' }),
     inquiryFailures: metrics.count(inquiryFailures),
+    nodesExcluded: metrics.count(unpullableNodes, { outcome: 'excluded' }),
+    nodesKept: metrics.count(unpullableNodes, { outcome: 'kept' }),
     refused: (reason) => refused.get(reason)?.inc(),
   };
 }

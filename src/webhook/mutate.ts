@@ -18,11 +18,13 @@ import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
 import { optOutOf, skipReasonOf } from '../placement/skip.ts';
 import { boundedWarnings } from '../placement/text.ts';
 import type { Policy } from '../policy/policy.ts';
+import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from './cluster.ts';
-import type { FactsByImage, FactsOfPod } from './facts-of-pod.ts';
+import type { FactsByImage, FactsOfPod, FactsWanted } from './facts-of-pod.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { placingOf, type Placing } from './placing.ts';
+import type { PullableNodes } from './pullable-nodes.ts';
 import { podOf, ShapeError } from './shape.ts';
 import { hasController, isBeingDeleted, kindOf, templateUnchanged } from './workloads.ts';
 
@@ -34,9 +36,12 @@ export type Mutate = (
 
 export interface MutateOptions {
   readonly factsOfPod: FactsOfPod;
+  /** Absent where there are no agents to ask. */
+  readonly pullableNodes: PullableNodes | undefined;
   readonly policy: () => Policy;
   readonly cluster: Cluster | undefined;
   readonly counters: AdmissionCounters;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -46,7 +51,7 @@ const noLabels: Readonly<Record<string, string>> = {};
 const noFacts: FactsByImage = new Map();
 
 export function createMutate(options: MutateOptions): Mutate {
-  const { factsOfPod, policy, cluster, counters, log } = options;
+  const { factsOfPod, pullableNodes, policy, cluster, counters, clock, log } = options;
 
   function mutate(
     request: AdmissionRequest,
@@ -98,9 +103,27 @@ export function createMutate(options: MutateOptions): Mutate {
     };
     const uses = imagesOf(pod.spec);
     if (skipReasonOf(input, uses) !== undefined) return settle(request, placing, input, noFacts);
-    const facts = factsOfPod({ uses, namespace, pullSecrets, budgetMs });
+    const wanted = { uses, namespace, pullSecrets, budgetMs };
+    const facts = factsOfPod(wanted);
+    if (kind === 'Pod' && pullableNodes && input.policy.requirePullableNodes)
+      return settleWithNodes(request, placing, input, wanted, facts, pullableNodes);
     if (facts instanceof Promise) return facts.then((found) => settle(request, placing, input, found));
     return settle(request, placing, input, facts);
+  }
+
+  /** The nodes have what is left of the budget when the facts are there. */
+  async function settleWithNodes(
+    request: AdmissionRequest,
+    placing: Placing,
+    input: Omit<PlacementInput, 'facts'>,
+    wanted: FactsWanted,
+    asked: FactsByImage | Promise<FactsByImage>,
+    nodesOf: PullableNodes,
+  ): Promise<AdmissionResponse> {
+    const end = clock.monotonic() + wanted.budgetMs;
+    const facts = await asked;
+    const nodes = await nodesOf({ ...wanted, facts, budgetMs: end - clock.monotonic() });
+    return settle(request, placing, { ...input, pullability: (image) => nodes.get(image) }, facts);
   }
 
   function settle(
@@ -111,10 +134,11 @@ export function createMutate(options: MutateOptions): Mutate {
   ): AdmissionResponse {
     const decision = decide({ ...input, facts: (image) => facts.get(image) });
     count(kind, decision);
+    if (input.pullability) countNodes(decision);
     if (log.isLevelEnabled('debug')) {
-      const { outcome, required, skip } = decision;
+      const { outcome, required, excludedNodes, skip } = decision;
       log.debug(
-        { uid: request.uid, kind, namespace: input.namespace, outcome, required, skip },
+        { uid: request.uid, kind, namespace: input.namespace, outcome, required, excludedNodes, skip },
         'admission decided',
       );
     }
@@ -190,6 +214,11 @@ export function createMutate(options: MutateOptions): Mutate {
       const code = unknown ?? facts?.error?.code;
       if (code !== undefined) counters.unknown(code);
     }
+  }
+
+  function countNodes({ excludedNodes, reasons }: PlacementDecision): void {
+    if (excludedNodes.length > 0) counters.nodesExcluded.inc();
+    else if (reasons.some(({ rule }) => rule === 'pullable-nodes-left-out')) counters.nodesKept.inc();
   }
 
   function warnings(texts: readonly string[]): { warnings?: readonly string[] } {

@@ -22,6 +22,7 @@ import { createFactsOfPod } from './facts-of-pod.ts';
 import { bindCounters } from './metrics.ts';
 import { createMutate } from './mutate.ts';
 import { createPullSecrets } from './pull-secrets.ts';
+import { createPullableNodes } from './pullable-nodes.ts';
 import { warmUp } from './warm-up.ts';
 
 export interface WebhookOptions {
@@ -86,7 +87,18 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
 
   const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics });
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, clock, log });
-  const mutate = createMutate({ factsOfPod, policy: options.policy, cluster, counters, log });
+  const pullableNodes =
+    fleet &&
+    createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => cluster?.nodeHostname(node), log });
+  const mutate = createMutate({
+    factsOfPod,
+    pullableNodes,
+    policy: options.policy,
+    cluster,
+    counters,
+    clock,
+    log,
+  });
   const app = createApp({
     mutate,
     inlineBudgetMs: options.inlineBudgetMs,

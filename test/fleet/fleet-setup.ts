@@ -4,7 +4,7 @@ import { createFleet, type AgentAddress, type Fleet } from '../../src/fleet/flee
 import { staticDiscovery } from '../../src/fleet/discovery-static.ts';
 import { rank } from '../../src/fleet/rendezvous.ts';
 import type { FactsErrorCode } from '../../src/images/facts.ts';
-import { systemClock } from '../../src/telemetry/clock.ts';
+import { systemClock, type Clock } from '../../src/telemetry/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import {
   connect,
@@ -33,6 +33,7 @@ export interface Setup {
 export interface SetupOptions {
   readonly questionTimeoutMs?: number;
   readonly hedgeMs?: number;
+  readonly clock?: Clock;
 }
 
 /** A fleet over one agent for each script; the scripts are given out in the order in which agents are asked about `image`. */
@@ -56,7 +57,7 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
   const fleet = createFleet({
     discovery: staticDiscovery(agents.map(({ url }) => url)),
     connection,
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     log,
     metrics,
     answerTime: { floorMs: hedgeMs, capMs: hedgeMs },

@@ -96,6 +96,9 @@ export interface Asked {
 
 export interface Script {
   fingerprint?: string;
+  /** Name of its node; it says none where this is left out. */
+  node?: string;
+  architecture?: string;
   /** The answer to `POST /v1/facts`, sent as JSON; `undefined` where it was written to `response` already. */
   facts?: (asked: Asked, response: ServerResponse, request: IncomingMessage) => unknown;
   /** Writes the answer to `GET /v1/facts`. */
@@ -126,7 +129,10 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let answer: unknown;
     if (request.url === '/v1/info') {
-      answer = script.info ? script.info(response) : { credentialFingerprint: script.fingerprint ?? 'same' };
+      const { fingerprint = 'same', node: nodeName, architecture } = script;
+      answer = script.info
+        ? script.info(response)
+        : { credentialFingerprint: fingerprint, nodeName, architecture };
     } else if (request.method === 'GET') {
       if (script.known) return script.known(response);
       response.end();

@@ -19,6 +19,7 @@ t.test('nothing set', async (t) => {
     tolerations: [architectureTaint],
     architectures: {},
     excludedNamespaces: ['kube-system'],
+    requirePullableNodes: false,
   });
 });
 

@@ -17,6 +17,7 @@ export const defaultPolicy: Policy = {
   tolerations: [],
   architectures: {},
   excludedNamespaces: ['kube-system'],
+  requirePullableNodes: false,
 };
 
 /** Platforms as `linux/arm64 windows/amd64`; words without a slash are Linux architectures. */

@@ -7,7 +7,13 @@ import { keepAlive, recordingLog, send, until, writeTls } from '../serving/suppo
 import { ca, clusterOf, factsOf, hanging, podOf, readAnswer, review, scripted, serve } from './support.ts';
 
 function fleetKnowing(known: Fleet['known']): Fleet {
-  return { known, inspect: () => new Promise(() => undefined), close: () => undefined };
+  return {
+    known,
+    inspect: () => new Promise(() => undefined),
+    pullable: () => ({ able: [], unable: [] }),
+    grouped: () => Promise.resolve(),
+    close: () => undefined,
+  };
 }
 
 test('it takes what the agents know before it is ready', async (t) => {

@@ -24,6 +24,7 @@ export const policy: Policy = {
   tolerations: [],
   architectures: {},
   excludedNamespaces: ['kube-system'],
+  requirePullableNodes: false,
 };
 
 /** Facts as a registry gave them just now. */
@@ -73,6 +74,7 @@ export function clusterOf(parts: Partial<Cluster> & { secrets?: Readonly<Record<
   return {
     namespaceLabels: () => ({}),
     nodeArchitecture: () => undefined,
+    nodeHostname: () => undefined,
     secret: (namespace, name) => Promise.resolve(parts.secrets?.[`${namespace}/${name}`]),
     serviceAccountPullSecrets: () => Promise.resolve([]),
     ready: () => Promise.resolve(),

@@ -58,6 +58,13 @@ export const placementSettings = {
     help: 'Label keys: where a pod carries one of them, its node must carry the same key with the same value.',
     parts,
   }),
+  requirePullableNodes: setting(flag, {
+    default: false,
+    help:
+      'Keeps pods away from nodes whose credentials or network cannot pull their images, as far as agents have found ' +
+      'out. It needs `agents`. DaemonSets are left as they are.',
+    parts,
+  }),
   tolerations: setting(oneOrMore(tolerationTemplate), {
     default: [],
     help:
