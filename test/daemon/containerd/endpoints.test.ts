@@ -1,0 +1,301 @@
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { createContainerdEndpoints } from '../../../daemon/containerd/endpoints.ts';
+import { reveal } from '../../../src/telemetry/secret.ts';
+import { createCa } from '../../support/certificates.ts';
+import { byHand, certsD, nodeWith, shown, write } from './files.ts';
+
+const config = '/etc/containerd/config.toml';
+const problems = (containerd: { problems(): readonly { origin: string; message: string }[] }) =>
+  containerd.problems().map(({ origin, message }) => `${origin}: ${message}`);
+
+t.test('without any configuration, by version', async (t) => {
+  const cases: [version: string, namespace: string, endpoints: string[]][] = [
+    ['2.4.2', 'docker.io', ['https://registry-1.docker.io/v2']],
+    ['2.4.2', 'gcr.io', ['https://gcr.io/v2']],
+    ['2.4.2', 'localhost:5000', ['https://localhost:5000/v2 or http']],
+    ['2.1.0', 'localhost:5000', ['https://localhost:5000/v2 or http']],
+    ['2.0.5', 'localhost:5000', ['http://localhost:5000/v2']],
+    ['1.6.20', 'localhost', ['http://localhost/v2']],
+    ['1.7.24', 'docker.io', ['https://registry-1.docker.io/v2']],
+  ];
+  for (const [version, namespace, endpoints] of cases) {
+    const { containerd } = await nodeWith(t, {}, { version });
+    t.same(await shown(containerd, namespace), endpoints, `${version} ${namespace}`);
+    t.same(problems(containerd), []);
+  }
+  const { containerd } = await nodeWith(t, {});
+  t.match(await containerd.endpoints('gcr.io'), [
+    { origin: 'default', acceptsCredentials: true, resolve: true, pull: true },
+  ]);
+});
+
+t.test('hosts.toml', async (t) => {
+  const hosts = `server = "https://upstream.example"
+[header]
+X-Up = "up"
+[host."https://mirror.example/proxy"]
+capabilities = ["pull"]
+[host."https://mirror.example/proxy".header]
+X-Mirror = ["a", "b"]
+[host."http://plain.example:81"]
+skip_verify = false
+dial_timeout = "3s"
+[host."httpx://x"]
+[host."https://b.example/x?y"]
+override_path = true
+`;
+  const { containerd } = await nodeWith(t, { [config]: certsD, '/certs.d/docker.io/hosts.toml': hosts });
+  t.same(await shown(containerd, 'docker.io'), [
+    'https://mirror.example/proxy/v2?ns X-Mirror=a X-Mirror=b',
+    'https://plain.example:81/v2?ns or http',
+    'https://b.example/x?ns',
+    'https://upstream.example/v2?ns X-Up=up',
+  ]);
+  const [mirror, plain] = await containerd.endpoints('docker.io');
+  t.match(mirror, {
+    resolve: false,
+    pull: true,
+    origin: '/certs.d/docker.io',
+    host: 'mirror.example',
+    namespace: 'docker.io',
+  });
+  t.equal(plain?.dialTimeoutMs, 3000);
+});
+
+t.test('an edit counts at once', async (t) => {
+  const file = '/certs.d/gcr.io/hosts.toml';
+  const { root, containerd } = await nodeWith(t, {
+    [config]: certsD,
+    [file]: '[host."https://one.example"]',
+  });
+  t.same(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
+  write(root, { [file]: '[host."https://two.example"]' });
+  t.same(await shown(containerd, 'gcr.io'), ['https://two.example/v2?ns', 'https://gcr.io/v2']);
+  rmSync(join(root, file));
+  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
+});
+
+t.test('a broken hosts.toml keeps what was good, and is told once', async (t) => {
+  const file = '/certs.d/gcr.io/hosts.toml';
+  const { root, containerd } = await nodeWith(t, {
+    [config]: certsD,
+    [file]: '[host."https://one.example"]',
+  });
+  write(root, { [file]: '[host."https://two.exam' });
+  t.same(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
+  await containerd.refresh();
+  t.match(problems(containerd), [
+    /^\/certs\.d\/gcr\.io\/hosts\.toml: line 1 is not valid TOML; its last good content/,
+  ]);
+  write(root, { [file]: '' });
+  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2'], 'an empty file is good');
+  await containerd.refresh();
+  t.same(problems(containerd), []);
+});
+
+t.test('one that was never good is as in containerd', async (t) => {
+  const { containerd } = await nodeWith(t, {
+    [config]: certsD,
+    '/certs.d/gcr.io/hosts.toml': 'capabilities = ["x"]',
+  });
+  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
+  t.match(problems(containerd), [/unknown capability x; as in containerd, only certificate files/]);
+});
+
+t.test('a configuration that containerd would not start with', async (t) => {
+  const { root, containerd } = await nodeWith(t, {
+    [config]: 'version = 9',
+    '/certs.d/gcr.io/hosts.toml': 'server = "s.example"',
+  });
+  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
+  t.match(problems(containerd), [/newer than 4.*would not start with it; the defaults count/]);
+  write(root, { [config]: certsD });
+  await containerd.refresh();
+  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
+  write(root, { [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.mirrors.x]` });
+  await containerd.refresh();
+  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
+  t.match(problems(containerd), [/`mirrors` cannot be set when .* its last good content stays in force/]);
+});
+
+t.test('certificates beside hosts, and one that cannot be used', async (t) => {
+  const ca = await createCa();
+  const pair = await ca.issue({ cn: 'client', client: true });
+  const other = await ca.issue({ cn: 'other', client: true });
+  const dir = '/certs.d/r.example:5000';
+  const { root, containerd } = await nodeWith(t, {
+    [config]: certsD,
+    [`${dir}/ca.crt`]: `text\n${ca.cert}`,
+    [`${dir}/c.cert`]: pair.cert,
+    [`${dir}/c.key`]: pair.key,
+  });
+  const [endpoint] = await containerd.endpoints('r.example:5000');
+  t.same(
+    endpoint?.tls.ca.map((pem) => pem.trim()),
+    [ca.cert.trim()],
+  );
+  t.equal(endpoint?.tls.client[0]?.certificate, pair.cert);
+  t.notMatch(JSON.stringify(endpoint), /PRIVATE KEY/);
+  const failing: [name: string, files: Record<string, string>, message: RegExp][] = [
+    ['a key of another', { [`${dir}/c.key`]: other.key }, /c\.key: it holds no key of the certificate/],
+    ['no key', { [`${dir}/c.key`]: 'x' }, /c\.key: it holds no key/],
+    [
+      'no CA',
+      {
+        [`${dir}/c.key`]: pair.key,
+        [`${dir}/ca.crt`]: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----',
+      },
+      /ca\.crt: it holds no certificate/,
+    ],
+    [
+      'a CA that is missing',
+      { [`${dir}/hosts.toml`]: '[host.m]\nca = "gone.pem"' },
+      /gone\.pem: there is no such file/,
+    ],
+  ];
+  for (const [name, files, message] of failing) {
+    write(root, files);
+    await t.rejects(
+      containerd.endpoints('r.example:5000'),
+      { code: 'unavailable', temporary: true, message },
+      name,
+    );
+  }
+  await containerd.refresh();
+  t.match(problems(containerd), [/gone\.pem: there is no such file; pulls that need it fail/]);
+});
+
+t.test('several directories: by the client only', async (t) => {
+  const path = certsD.replace('/certs.d', '/none:/a:/b');
+  const files = {
+    '/a/_default/hosts.toml': 'server = "all.example"',
+    '/b/gcr.io/hosts.toml': 'server = "exact.example"',
+  };
+  const split = await nodeWith(t, { [config]: path, ...files }, { version: '2.0.5' });
+  t.same(
+    await shown(split.containerd, 'gcr.io'),
+    ['https://all.example/v2?ns'],
+    'the first directory with any of the names',
+  );
+  const whole = await nodeWith(t, { [config]: path, ...files });
+  t.same(await shown(whole.containerd, 'gcr.io'), ['https://gcr.io/v2']);
+  t.match(problems(whole.containerd), [
+    /does not read \/a and \/b, because its transfer service .* use_local_image_pull/,
+  ]);
+  const local = await nodeWith(t, {
+    [config]: path.replace('[', '[plugins."io.containerd.cri.v1.images"]\nuse_local_image_pull = true\n['),
+    ...files,
+  });
+  t.same(await shown(local.containerd, 'gcr.io'), ['https://all.example/v2?ns']);
+});
+
+t.test("Docker's directory by default, where the client pulls", async (t) => {
+  const images = 'version = 3\n[plugins."io.containerd.cri.v1.images"]\ndiscard_unpacked_layers = true\n';
+  const { containerd } = await nodeWith(t, {
+    [config]: images,
+    '/etc/docker/certs.d/gcr.io/hosts.toml': 'server = "s.example"',
+  });
+  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
+});
+
+t.test('the deprecated tables', async (t) => {
+  const text = `version = 2
+[plugins."io.containerd.grpc.v1.cri".registry.mirrors."docker.io"]
+endpoint = ["https://m.example", "http://127.0.0.1:5000/base"]
+[plugins."io.containerd.grpc.v1.cri".registry.configs."m.example".auth]
+username = "u"
+password = "topsecret1"
+[plugins."io.containerd.grpc.v1.cri".registry.configs."registry-1.docker.io".auth]
+auth = "broken"
+`;
+  for (const version of ['1.6.20', '1.7.24', '2.0.5', '2.4.2']) {
+    const { containerd } = await nodeWith(t, { [config]: text }, { version });
+    t.same(
+      await shown(containerd, 'docker.io'),
+      ['https://m.example/v2?ns', 'http://127.0.0.1:5000/base?ns', 'https://registry-1.docker.io/v2'],
+      version,
+    );
+    const [first, second, last] = await containerd.endpoints('docker.io');
+    t.match(first?.ownCredential, {
+      source: 'containerd',
+      key: 'm.example',
+      origin: config,
+      credential: { username: 'u' },
+    });
+    t.equal(first?.ownCredential && reveal(first.ownCredential.credential.password), 'topsecret1');
+    t.equal(second?.ownCredential, undefined);
+    t.equal(last?.origin, 'default');
+    t.match(problems(containerd), [/configs\."registry-1\.docker\.io"\.auth is left out/]);
+  }
+});
+
+t.test('mirrors may be kept from getting credentials', async (t) => {
+  let allowed = false;
+  const hosts = 'server = "s.example"\n[host."https://m.example"]';
+  const { containerd } = await nodeWith(
+    t,
+    { [config]: certsD, '/certs.d/gcr.io/hosts.toml': hosts },
+    { mirrorCredentials: () => allowed },
+  );
+  const accepting = async () =>
+    (await containerd.endpoints('gcr.io')).map(({ acceptsCredentials }) => acceptsCredentials);
+  t.same(await accepting(), [false, true]);
+  allowed = true;
+  t.same(await accepting(), [true, true]);
+});
+
+t.test('equal content has an equal fingerprint, and any difference another', async (t) => {
+  const hosts = { '/certs.d/gcr.io/hosts.toml': '[header]\nx = "topsecret1"' };
+  const one = await nodeWith(t, { [config]: certsD, ...hosts });
+  const fingerprint = one.containerd.fingerprint();
+  const two = await nodeWith(t, { [config]: `# other text\n${certsD}`, ...hosts });
+  t.equal(two.containerd.fingerprint(), fingerprint);
+  const changes: Record<string, string>[] = [
+    { '/certs.d/gcr.io/hosts.toml': '[header]\nx = "topsecret2"' },
+    { '/certs.d/_default/hosts.toml': 'server = "s"' },
+    { [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.headers]\nx = ["y"]` },
+    {
+      [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.configs.a.auth]\npassword = "topsecret3"`,
+    },
+  ];
+  const seen = new Set([fingerprint]);
+  for (const files of changes) {
+    write(two.root, files);
+    await two.containerd.refresh();
+    seen.add(two.containerd.fingerprint());
+  }
+  t.equal(seen.size, changes.length + 1);
+  t.notMatch([...seen].join(), /topsecret/);
+});
+
+t.test('the first candidate that exists, also through a link', async (t) => {
+  const root = t.testdir();
+  write(root, { '/b.toml': certsD, '/certs.d/gcr.io/hosts.toml': 'server = "s.example"' });
+  symlinkSync('/b.toml', join(root, 'a.toml'));
+  const containerd = await createContainerdEndpoints({
+    hostRoot: root,
+    candidates: ['/none.toml', '/a.toml', '/b.toml'],
+    version: '2.4.2',
+    ...byHand,
+  });
+  t.teardown(() => containerd.close());
+  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
+  t.equal(containerd.description(), '/a.toml of containerd 2.4.2, hosts in /certs.d');
+});
+
+t.test('changes are noticed without being told', async (t) => {
+  const file = '/certs.d/gcr.io/hosts.toml';
+  const { root, containerd } = await nodeWith(
+    t,
+    { [config]: certsD, [file]: '' },
+    { pollMs: 20, debounceMs: 5 },
+  );
+  const before = containerd.fingerprint();
+  writeFileSync(join(root, file), 'server = "s.example"');
+  const limit = Date.now() + 20_000;
+  while (containerd.fingerprint() === before && Date.now() < limit)
+    await new Promise((resolve) => setImmediate(resolve));
+  t.not(containerd.fingerprint(), before);
+});

@@ -1,0 +1,74 @@
+/** Credentials and headers that belong to one endpoint. */
+import t, { type Test } from 'tap';
+import { secret } from '../../src/telemetry/secret.ts';
+import { credential, endpointOf, patience, question, testClient } from '../support/registry/ask.ts';
+import { image } from '../support/registry/content.ts';
+import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
+import { createIssuer } from '../support/registry/tokens.ts';
+
+async function start(t: Test, options: TestRegistryOptions = {}) {
+  const registry = await startTestRegistry({ tls: false, ...options });
+  t.teardown(() => registry.close());
+  registry.push('library/app', 'v1', image('linux/arm64'));
+  return registry;
+}
+
+function client(t: Test) {
+  const made = testClient();
+  t.teardown(() => made.close());
+  return made;
+}
+
+const own = credential('own', 'secret1', { source: 'containerd', key: 'host', id: 'own' });
+const users = { own: 'secret1', kubelet: 'secret2' };
+
+t.test("an endpoint's own credential counts where there is no other", async (t) => {
+  const registry = await start(t, { auth: { kind: 'basic', users } });
+  const endpoint = endpointOf(registry, { ownCredential: own });
+  const answer = await client(t).ask(question([endpoint]), patience);
+  t.equal(answer.credential?.source, 'containerd');
+});
+
+t.test('it does not count where there is another one, even an empty one', async (t) => {
+  const registry = await start(t, { auth: { kind: 'basic', users } });
+  const endpoint = endpointOf(registry, { ownCredential: own });
+  for (const other of [credential('kubelet', 'wrong'), credential('', '')]) {
+    await t.rejects(client(t).ask(question([endpoint], { credentials: [other] }), patience), {
+      code: 'unauthorized',
+    });
+  }
+  const mirror = endpointOf(registry, { ownCredential: own, acceptsCredentials: false });
+  await t.rejects(
+    client(t).ask(question([mirror], { credentials: [credential('kubelet', 'secret2')] }), patience),
+    { code: 'unauthorized' },
+  );
+  t.notOk(registry.requests.some(({ headers }) => headers.authorization === `Basic ${btoa('own:secret1')}`));
+});
+
+t.test('it is never offered to the next endpoint', async (t) => {
+  const [first, second] = [
+    await start(t, { auth: { kind: 'basic', users: {} } }),
+    await start(t, { auth: { kind: 'basic', users } }),
+  ];
+  const endpoints = [endpointOf(first, { ownCredential: own }), endpointOf(second)];
+  await t.rejects(client(t).ask(question(endpoints), patience), { code: 'unauthorized' });
+  t.ok(first.requests.some(({ headers }) => headers.authorization !== undefined));
+  t.notOk(second.requests.some(({ headers }) => headers.authorization !== undefined));
+});
+
+t.test('a token server on another host gets the headers that are for it, and no others', async (t) => {
+  const issuer = createIssuer({ users: {} });
+  const tokens = await start(t, { tokens: issuer });
+  const registry = await start(t, { auth: { kind: 'bearer', issuer, realm: `${tokens.url}/token` } });
+  const header = (name: string) => ({ name, value: secret('topsecret1') });
+  const endpoint = endpointOf(registry, {
+    headers: [header('X-Key'), header('X-Other')],
+    tokenHeaders: [header('X-Key')],
+  });
+  await client(t)
+    .ask(question([endpoint]), patience)
+    .catch(() => undefined);
+  const asked = tokens.requests.map(({ headers }) => [headers['x-key'], headers['x-other']].join());
+  t.ok(asked.length > 0);
+  t.same([...new Set(asked)], ['topsecret1,']);
+});
