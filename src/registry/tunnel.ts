@@ -21,6 +21,9 @@ export interface TunnelOptions {
   readonly signal: AbortSignal;
 }
 
+/** Of https, which URLs leave out. */
+const defaultPort = 443;
+
 /**
  * Opens a tunnel and speaks TLS through it.
  * @throws TransportError; the socket is closed then
@@ -35,7 +38,8 @@ export async function openTunnel(options: TunnelOptions): Promise<TLSSocket> {
   try {
     signal.throwIfAborted();
     await once(socket, proxy.url.protocol === 'https:' ? 'secureConnect' : 'connect');
-    const authority = `${options.host.includes(':') ? `[${options.host}]` : options.host}:${options.port}`;
+    const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+    const authority = `${host}:${options.port}`;
     const authorization = proxy.authorization
       ? `Proxy-Authorization: ${reveal(proxy.authorization)}\r\n`
       : '';
@@ -45,7 +49,8 @@ export async function openTunnel(options: TunnelOptions): Promise<TLSSocket> {
     try {
       await once(secured, 'secureConnect');
     } catch (error) {
-      throw transportError(error, authority);
+      // Written as in the URL that was asked, so that whoever handles it knows it for its own.
+      throw transportError(error, options.port === defaultPort ? host : authority);
     }
     return secured;
   } catch (error) {

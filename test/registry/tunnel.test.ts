@@ -57,6 +57,19 @@ t.test('the certificate behind the tunnel is checked', async (t) => {
   t.same(registry.requests, []);
 });
 
+t.test('https is followed by http where the server behind the tunnel speaks no TLS', async (t) => {
+  const { proxy, client, endpoint } = await setUp(t, { tls: false });
+  for (const host of ['registry.test', 'registry.test:5000']) {
+    proxy.requests.length = 0;
+    const lax = { ...endpoint, base: `https://${host}/v2`, host, httpFallback: true };
+    const answer = await client.ask(question([lax]), patience);
+    t.equal(answer.platforms.length, 1);
+    const [tunnel, plain] = proxy.requests;
+    t.equal(tunnel?.line, `CONNECT ${host.includes(':') ? host : `${host}:443`}`);
+    t.equal(plain?.line, `GET http://${host}/v2/library/app/manifests/v1`);
+  }
+});
+
 t.test('http is asked of the proxy with the whole URL', async (t) => {
   const { registry, proxy, client, endpoint } = await setUp(t, { tls: false });
   t.equal((await client.ask(question([endpoint]), patience)).platforms.length, 1);
