@@ -2,6 +2,7 @@
 import { credentials, loadPackageDefinition, type Client, type ServiceError } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** What the kubelet passes on of a credential: user name and password, nothing else. */
 export interface PullAuth {
@@ -66,9 +67,18 @@ export async function connectCri(socket: string, readyTimeoutMs: number): Promis
     });
   }
 
+  const until = Date.now() + readyTimeoutMs;
   await new Promise<void>((resolve, reject) => {
-    client.waitForReady(Date.now() + readyTimeoutMs, (error) => (error ? reject(error) : resolve()));
+    client.waitForReady(until, (error) => (error ? reject(error) : resolve()));
   });
+  // The socket is there before the plugin behind it is.
+  while (Date.now() < until) {
+    const problem = await call(client.imageStatus, { image: { image: 'localhost/none:1' } }).catch(
+      (error: unknown) => error as ServiceError,
+    );
+    if (!(problem instanceof Error) || !/not initialized|unavailable/i.test(problem.message)) break;
+    await delay(10);
+  }
   return {
     pull: async (image, auth) => {
       const spec = { image: { image } };

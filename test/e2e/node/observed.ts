@@ -20,7 +20,13 @@ export interface Visit {
   /** Statuses, to explain what came next; not compared. */
   readonly statuses: readonly (number | 'dropped')[];
   /** Where it redirected to, and as whom that was asked. */
-  readonly redirected: readonly { readonly where: string; readonly authorization: string }[];
+  readonly redirected: readonly Redirected[];
+}
+
+export interface Redirected {
+  readonly where: string;
+  readonly authorization: string;
+  readonly status: number | 'dropped';
 }
 
 /** The one that the registries of these tests redirect with. */
@@ -76,11 +82,11 @@ function visitsOf(requests: readonly Recorded[], object: string): Visit[] {
     if (last?.where === where && last.headers === headers) {
       if (last.authorizations.at(-1) !== authorization) last.authorizations.push(authorization);
       last.statuses.push(status);
-    } else if (last && moving) {
+    } else if (last && moving && last.where !== where) {
       const seen = last.redirected.find(
         (target) => target.where === where && target.authorization === authorization,
       );
-      if (!seen) last.redirected.push({ where, authorization });
+      if (!seen) last.redirected.push({ where, authorization, status });
     } else {
       visits.push({ where, headers, authorizations: [authorization], statuses: [status], redirected: [] });
     }
@@ -92,7 +98,7 @@ function visitsOf(requests: readonly Recorded[], object: string): Visit[] {
 interface Growing extends Visit {
   readonly authorizations: string[];
   readonly statuses: (number | 'dropped')[];
-  readonly redirected: { where: string; authorization: string }[];
+  readonly redirected: Redirected[];
 }
 
 function whereOf({ kind, scheme, host, path, ns }: Recorded): string {

@@ -3,7 +3,7 @@
  * difference that no rule explains is a fault.
  */
 import type { Case } from './case.ts';
-import type { Difference } from './compare.ts';
+import type { Difference, DifferenceKind } from './compare.ts';
 import type { Observed, Visit } from './observed.ts';
 import type { Behavior } from './registry.ts';
 
@@ -33,35 +33,61 @@ export const rules: readonly Rule[] = [
   },
   {
     name: 'no-credentials-after-redirects',
-    explains: (_, about) => {
-      const [theirs] = parting(about);
-      return theirs !== undefined && theirs.redirected.some(({ authorization }) => authorization !== 'none');
-    },
+    explains: ({ kind }, about) =>
+      concerned(kind, about).some(([theirs]) => theirs.redirected.some(({ status }) => status === 401)),
   },
   {
     name: 'guarded-redirects',
-    explains: (_, about) => {
-      const [theirs, ours] = parting(about);
-      return theirs !== undefined && theirs.redirected.length > 0 && ours?.redirected.length === 0;
-    },
+    explains: ({ kind }, about) =>
+      concerned(kind, about).some(
+        ([theirs, ours]) => theirs.redirected.length > 0 && ours.redirected.length === 0,
+      ),
   },
   {
     name: 'next-host-after-a-bad-document',
-    explains: (_, about) => {
-      const [theirs] = parting(about);
-      const behavior = theirs && behaviorAt(theirs, about);
-      return behavior !== undefined && badDocuments.has(behavior.answer);
-    },
+    explains: ({ kind }, about) =>
+      concerned(kind, about).some(([{ where, redirected }]) =>
+        [where, ...redirected.map((target) => target.where)].some((url) => isBadAt(url, about)),
+      ),
   },
   {
-    name: 'origin-that-nobody-reaches',
+    name: 'documents-of-the-host-that-resolved',
+    explains: ({ kind }, about) =>
+      kind === 'outcome' &&
+      about.containerd.visits.at(-1)?.statuses.at(-1) === 200 &&
+      about.containerd.requests.some(({ host }) =>
+        badDocuments.has(about.case.behaviors.get(host)?.answer ?? 'image'),
+      ),
+  },
+  {
+    name: 'remembered-challenges',
     explains: ({ kind }, { containerd, agent }) =>
-      kind === 'outcome' && containerd.outcome === 'absent' && agent.outcome === 'unavailable',
+      kind === 'authorization' &&
+      agent.visits.every(({ authorizations }, index) => {
+        const theirs = containerd.visits[index]?.authorizations ?? [];
+        return isEndOf(authorizations, theirs) || isEndOf(theirs, authorizations);
+      }),
+  },
+  {
+    name: 'no-manifests-under-blobs',
+    explains: ({ kind }, { case: { byDigest }, containerd, agent }) =>
+      kind === 'hosts' &&
+      byDigest &&
+      agent.visits.every(({ where }, index) => containerd.visits[index]?.where === where) &&
+      containerd.visits.slice(agent.visits.length).every(isConnection),
+  },
+  {
+    name: 'absent-only-where-the-last-host-says-so',
+    explains: ({ kind }, { containerd, agent }) =>
+      kind === 'outcome' &&
+      containerd.outcome === 'absent' &&
+      isRefused(agent) &&
+      agent.visits.at(-1)?.statuses.at(-1) !== 404,
   },
   {
     name: 'error-of-several',
-    explains: ({ kind }, { containerd, agent }) =>
-      kind === 'outcome' && containerd.visits.length > 1 && isRefused(containerd) && isRefused(agent),
+    explains: ({ kind }, about) =>
+      kind === 'outcome' && hasMirrors(about.case) && isRefused(about.containerd) && isRefused(about.agent),
   },
 ];
 
@@ -72,16 +98,35 @@ const badDocuments: ReadonlySet<Behavior['answer']> = new Set<Behavior['answer']
   'forged',
 ]);
 
-/** The last visit that both sides made before they went different ways, as each of them made it. */
-function parting({ containerd, agent }: Compared): [Visit | undefined, Visit | undefined] {
-  const { visits } = containerd;
-  const first = visits.findIndex(({ where }, index) => agent.visits[index]?.where !== where);
-  const last = (first === -1 ? visits.length : first) - 1;
-  return [visits[last], agent.visits[last]];
+/** The visits that a difference may come from: the last before the ways part, or any where the hosts are the same. */
+function concerned(kind: DifferenceKind, { containerd, agent }: Compared): [Visit, Visit][] {
+  const both = containerd.visits.flatMap((theirs, index): [Visit, Visit][] => {
+    const ours = agent.visits[index];
+    return ours ? [[theirs, ours]] : [];
+  });
+  const first = both.findIndex(([theirs, ours]) => theirs.where !== ours.where);
+  const common = first === -1 ? both : both.slice(0, first);
+  return kind === 'redirects' || kind === 'tokens' || kind === 'authorization' ? common : common.slice(-1);
 }
 
-function behaviorAt({ where }: Visit, about: Compared): Behavior | undefined {
-  return about.case.behaviors.get(URL.parse(where)?.host ?? '');
+function isBadAt(url: string, { case: { behaviors } }: Compared): boolean {
+  const behavior = behaviors.get(URL.parse(url)?.host ?? '');
+  return behavior !== undefined && badDocuments.has(behavior.answer);
+}
+
+/** There are other hosts than the namespace's own, asked or out of reach. */
+function hasMirrors({ hosts, configuration }: Case): boolean {
+  return (
+    Object.keys(hosts).length > 0 || Object.values(configuration).some((text) => text.includes('.mirrors.'))
+  );
+}
+
+function isConnection({ statuses }: Visit): boolean {
+  return statuses.every((status) => status === 'dropped');
+}
+
+function isEndOf(end: readonly string[], whole: readonly string[]): boolean {
+  return end.length > 0 && end.join() === whole.slice(-end.length).join();
 }
 
 /** Some host answered, and none gave the image. */

@@ -26,7 +26,18 @@ interface Brief {
 }
 
 export function writtenCases(places: Places, certificates: Case['hosts']): WrittenCase[] {
-  const { hub, origin, originPort, secure, private: withCa, mutual, plain, gone, mirror } = places;
+  const {
+    hub,
+    origin,
+    originPort,
+    secure,
+    private: withCa,
+    mutual,
+    plain,
+    gone,
+    mirror,
+    mirrorPrivate,
+  } = places;
   const open: Partial<Behavior> = {};
   const absent: Partial<Behavior> = { answer: 'absent' };
   const closed: Partial<Behavior> = { auth: 'bearer', anonymous: false };
@@ -98,8 +109,8 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
     'a server that is no origin': {
       domain: origin,
       expected: 'absent',
-      serving: { [mirror]: absent, [origin]: open },
-      hosts: `server = "https://${mirror}"\n\n[host."https://${gone}"]\n`,
+      serving: { [mirror]: absent, [secure]: absent, [origin]: open },
+      hosts: `server = "https://${mirror}"\n\n[host."https://${secure}"]\n`,
     },
     'a path of its own': {
       domain: origin,
@@ -138,10 +149,10 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
       hosts: { 'origin.example_5000_/hosts.toml': mirrorToml(secure) },
     },
     'certificates beside each other': {
-      domain: withCa,
+      domain: mirrorPrivate,
       expected: 'found',
-      serving: { [withCa]: open },
-      hosts: { [`${withCa}/ca.crt`]: certificates[ca] ?? '' },
+      serving: { [mirrorPrivate]: open },
+      hosts: { [`${mirrorPrivate}/ca.crt`]: certificates[ca] ?? '' },
     },
     'a deprecated mirror': {
       domain: 'docker.io',
