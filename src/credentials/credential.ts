@@ -2,7 +2,7 @@
  * Credentials: what a pod, a file or a plugin offers for a registry, found by the kubelet's matching rules.
  *
  * A source is a place that holds credentials (the pod's pull secrets, `creds/<registry>.toml`, the kubelet's docker
- * config, …). Each source is a keyring of its own: inside it, keys match a normalised repository (`docker.io/library/nginx`,
+ * config, …). Each source is a keyring of its own: inside it, keys match a normalized repository (`docker.io/library/nginx`,
  * never a tag or digest) and the most specific key comes first; the answers of the sources are concatenated in the
  * order of the list they stand in. Nothing here talks to a network, and nothing here prints a password.
  */
@@ -71,7 +71,7 @@ export interface CredentialSource {
   readonly name: CredentialSourceName;
   /**
    * The credentials for a repository, best first.
-   * @param repository normalised, `domain/path`
+   * @param repository normalized, `domain/path`
    * @param serviceAccount of the pod, where it is known
    * @throws CredentialError where the node would refuse the pull because of this source
    */
@@ -82,7 +82,7 @@ export interface CredentialSource {
   ): Promise<readonly MatchedCredential[]>;
   /**
    * Whether another service account may have other credentials for this repository. Absent where none ever has.
-   * @param repository normalised, `domain/path`
+   * @param repository normalized, `domain/path`
    */
   dependsOnServiceAccount?(repository: string): boolean;
   problems(): readonly SourceProblem[];

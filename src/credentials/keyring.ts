@@ -24,7 +24,7 @@ export interface HeldCredential {
 export interface Keyring {
   /**
    * The credentials for a repository, in the order in which they are tried.
-   * @param repository normalised, `domain/path`
+   * @param repository normalized, `domain/path`
    */
   lookup(repository: string): readonly MatchedCredential[];
 }

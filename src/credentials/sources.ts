@@ -8,7 +8,7 @@ import type { ServiceAccountName } from './service-account.ts';
 
 export interface CombinedSources {
   /**
-   * @param repository normalised, `domain/path`
+   * @param repository normalized, `domain/path`
    * @param serviceAccount of the pod, where it is known
    * @throws CredentialError where one of the sources does: the node would refuse the pull
    */

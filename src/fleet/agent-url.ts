@@ -10,7 +10,7 @@ export function agentUrl(host: string, port: number): string {
 }
 
 /**
- * Checks and normalises what a person wrote as the URL of an agent: `https`, a host, a port, nothing else. A wrong one would be
+ * Checks and normalizes what a person wrote as the URL of an agent: `https`, a host, a port, nothing else. A wrong one would be
  * asked for ever, so it is refused where it is read.
  * @throws TypeError with what is wrong with it
  */

@@ -8,7 +8,7 @@ import type { AgentAddress } from './fleet.ts';
 
 /**
  * All agents in the order in which they are asked about a repository: its owner first.
- * @param repository normalised, `domain/path`
+ * @param repository normalized, `domain/path`
  */
 export function rank(repository: string, agents: readonly AgentAddress[]): AgentAddress[] {
   const key = hash(repository);

@@ -27,7 +27,7 @@ export interface ImageFacts {
   readonly image: string;
   readonly digest?: string;
   readonly mediaType?: string;
-  /** Normalised, without attestations and duplicates. Empty for an artifact, and where there is an error. */
+  /** Normalized, without attestations and duplicates. Empty for an artifact, and where there is an error. */
   readonly platforms: readonly Platform[];
   readonly source: FactsSource;
   /**

@@ -22,7 +22,7 @@ export interface InspectorOptions {
   readonly credentials: Pick<CredentialSource, 'lookup' | 'dependsOnServiceAccount'>;
   /**
    * Whether a repository may be asked for without credentials: not where `privateRegistries` matches.
-   * @param repository normalised, `domain/path`
+   * @param repository normalized, `domain/path`
    */
   readonly mayAskAnonymously: (repository: string) => boolean;
   readonly freshness?: FreshnessSettings;

@@ -38,7 +38,7 @@ const knownArchitectures: ReadonlySet<string> = new Set(
 );
 
 /**
- * Parses a specifier. The architecture is normalised; `arm` without variant stays without, `arm64/v8` keeps its own, as written.
+ * Parses a specifier. The architecture is normalized; `arm` without variant stays without, `arm64/v8` keeps its own, as written.
  * @param host defaults of a specifier that names only a system or only an architecture
  * @throws InvalidPlatform
  */

@@ -1,5 +1,5 @@
 /**
- * Platforms: what one image manifest runs on, `os/architecture[/variant]`, normalised as containerd does, so that
+ * Platforms: what one image manifest runs on, `os/architecture[/variant]`, normalized as containerd does, so that
  * spellings of the same thing (`aarch64`, `arm64/v8`) compare equal.
  *
  * What a registry writes is not trusted: `platformsOf` keeps only what can be a platform, and `architecturesFor` gives the
@@ -113,7 +113,7 @@ export function isArchitectureLabel(text: string): boolean {
 }
 
 /**
- * The platforms of an image: normalised, each once, in the order in which they were written. Left out are attestations
+ * The platforms of an image: normalized, each once, in the order in which they were written. Left out are attestations
  * (`unknown/unknown`), entries without an architecture, and names that no system has (not a label value).
  * @param written what an index or a config says
  */

@@ -3,7 +3,7 @@ import { InvalidReference, defaultTag, formatReference, parseNormalized } from '
 
 /** The answer of ParseImageName; tag and digest are empty where absent. */
 export interface KubeletImageName {
-  /** Normalised repository: what the kubelet looks credentials up with. */
+  /** Normalized repository: what the kubelet looks credentials up with. */
   readonly repository: string;
   readonly tag: string;
   readonly digest: string;

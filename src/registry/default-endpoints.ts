@@ -4,7 +4,7 @@
  *
  * - `docker.io` is served by `registry-1.docker.io`; every other namespace by itself.
  * - `localhost` and loopback addresses: https without a port or with 443, http with port 80, otherwise https without
- *   verification and, where the peer does not speak TLS, http. `[::1]` without a port is not recognised as loopback.
+ *   verification and, where the peer does not speak TLS, http. `[::1]` without a port is not recognized as loopback.
  * - Everything else is asked by https, unless `insecureRegistries` lists it.
  *
  * A proxy is asked as containerd asks a mirror, with `?ns=<namespace>`, by https unless it is written with `http://`; its

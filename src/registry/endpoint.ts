@@ -50,7 +50,7 @@ export interface Endpoint {
 export interface EndpointSource {
   /**
    * The endpoints of a namespace in the order in which they are tried.
-   * @param namespace a registry domain as normalised in references, such as `docker.io` or `localhost:5000`
+   * @param namespace a registry domain as normalized in references, such as `docker.io` or `localhost:5000`
    */
   endpoints(namespace: string): Promise<readonly Endpoint[]>;
   /** A hash over the configuration behind it; reveals nothing. */

@@ -5,7 +5,7 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** A platform as the registry wrote it; not normalised, not trusted. */
+/** A platform as the registry wrote it; not normalized, not trusted. */
 export interface WrittenPlatform {
   readonly os: string;
   readonly architecture: string;

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { agentUrl, parseAgentUrl } from '../../src/fleet/agent-url.ts';
 
-t.test('good URLs are normalised', (t) => {
+t.test('good URLs are normalized', (t) => {
   for (const [text, url] of [
     ['https://agent.example:9443', 'https://agent.example:9443'],
     [' https://10.0.0.1:9443/ ', 'https://10.0.0.1:9443'],

@@ -10,7 +10,7 @@ import {
   platformsOf,
 } from '../../src/images/platform.ts';
 
-t.test('architectures are normalised as containerd does', (t) => {
+t.test('architectures are normalized as containerd does', (t) => {
   const cases: [architecture: string, variant: string, expected: string][] = [
     ['AMD64', '', 'amd64/'],
     ['x86_64', 'v1', 'amd64/'],
@@ -152,7 +152,7 @@ t.test('architectures of nodes: of one operating system, sorted, without variant
   t.same(
     architecturesFor([{ os: 'Linux', architecture: 'x86_64' }], 'linux'),
     ['amd64'],
-    'also from unnormalised ones',
+    'also from unnormalized ones',
   );
   t.end();
 });
