@@ -15,6 +15,12 @@ export interface KubeClient {
    */
   get<T>(path: string, options: { readonly signal: AbortSignal; readonly query?: Query }): Promise<T>;
   /**
+   * Creates an object, or asks for what is asked for by creating one, such as a token.
+   * @returns what the server made of it
+   * @throws KubeError
+   */
+  create<T>(path: string, object: object, options: { readonly signal: AbortSignal }): Promise<T>;
+  /**
    * The lines of an answer that stays open, for watches. Ends when the server ends it.
    * @throws KubeError, also `timeout` when nothing comes for `idleMs`
    */
@@ -27,6 +33,14 @@ export interface KubeClient {
 
 export type Query = Readonly<Record<string, string | number | boolean>>;
 
+interface Call {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly query?: Query | undefined;
+  /** JSON. */
+  readonly body?: string;
+}
+
 export interface KubeClientOptions {
   readonly access: KubeAccess;
   readonly userAgent: string;
@@ -36,6 +50,8 @@ export interface KubeClientOptions {
 
 /** A page of 500 pods of 20 KB each is 10 MB; this leaves room for large objects (1.5 MiB is etcd's own limit). */
 const maxAnswer = 64 * 1024 * 1024;
+/** One object, with room for what the server adds to it. */
+const maxCreated = 4 * 1024 * 1024;
 /** Two objects of etcd's limit and the event around them. */
 const maxLine = 4 * 1024 * 1024;
 /** An error's `Status` is short; what is longer is no message for people. */
@@ -61,12 +77,11 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   }
 
   async function open(
-    path: string,
-    query: Query | undefined,
+    { method, path, query, body }: Call,
     signal: AbortSignal,
     headerTimeoutMs: number,
   ): Promise<IncomingMessage> {
-    const where = `GET ${path}`;
+    const where = `${method} ${path}`;
     const access = await options.access.now().catch((cause: unknown) => {
       throw new KubeError(
         'unauthorized',
@@ -77,7 +92,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     });
     signal.throwIfAborted();
     const requestOptions: RequestOptions = {
-      method: 'GET',
+      method,
       host: server.hostname.replace(/^\[|\]$/g, ''),
       port: server.port === '' ? (server.protocol === 'http:' ? 80 : 443) : server.port,
       path: server.pathname.replace(/\/$/, '') + path + queryText(query),
@@ -86,6 +101,10 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         accept: 'application/json',
         'accept-encoding': 'identity',
         'user-agent': options.userAgent,
+        ...(body !== undefined && {
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(body),
+        }),
         ...authorizationHeader(access),
       },
       signal,
@@ -108,21 +127,18 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         clearTimeout(timer);
         reject(connectionError(cause, where, server.host, signal));
       });
-      sent.end();
+      sent.end(body);
     });
   }
 
-  async function get<T>(
-    path: string,
-    call: { readonly signal: AbortSignal; readonly query?: Query },
-  ): Promise<T> {
-    const where = `GET ${path}`;
-    const deadline = AbortSignal.timeout(timeoutMs);
-    const signal = AbortSignal.any([call.signal, deadline]);
-    const answer = await open(path, call.query, signal, timeoutMs);
+  async function send<T>(call: Call, asker: AbortSignal, maxBytes: number): Promise<T> {
+    const where = `${call.method} ${call.path}`;
+    const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
+    const answer = await open(call, signal, timeoutMs);
     const status = answer.statusCode ?? 0;
-    const body = await readAll(answer, status === 200 ? maxAnswer : maxErrorBody, where, server.host, signal);
-    if (status !== 200) throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
+    const isSuccess = status === 200 || (call.method === 'POST' && status === 201);
+    const body = await readAll(answer, isSuccess ? maxBytes : maxErrorBody, where, server.host, signal);
+    if (!isSuccess) throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
     try {
       return JSON.parse(body) as T;
     } catch (cause) {
@@ -140,7 +156,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     call: { readonly signal: AbortSignal; readonly query?: Query; readonly idleMs: number },
   ): AsyncIterable<string> {
     const where = `GET ${path}`;
-    const answer = await open(path, call.query, call.signal, timeoutMs);
+    const answer = await open({ method: 'GET', path, query: call.query }, call.signal, timeoutMs);
     try {
       const status = answer.statusCode ?? 0;
       if (status !== 200) {
@@ -159,7 +175,9 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   }
 
   return {
-    get,
+    get: (path, { signal, query }) => send({ method: 'GET', path, query }, signal, maxAnswer),
+    create: (path, object, { signal }) =>
+      send({ method: 'POST', path, body: JSON.stringify(object) }, signal, maxCreated),
     lines,
     close: () => {
       pool?.agent.destroy();

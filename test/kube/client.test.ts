@@ -147,3 +147,56 @@ void t.test('proof that cannot be had is an error that says so', async (t) => {
   const error = await failure(client.get('/x', { signal: live() }));
   t.match(error, { code: 'unauthorized', message: /exec plugin not found/ });
 });
+
+void t.test('an object that is created comes back as the server made it', async (t) => {
+  const { server, client } = await start(t);
+  for (const status of [200, 201]) {
+    server.script('/api/v1/things', json({ kind: 'Thing', spec: { é: 1 }, status: { made: true } }, status));
+    const made = await client.create('/api/v1/things', { kind: 'Thing', spec: { é: 1 } }, { signal: live() });
+    t.same(made, { kind: 'Thing', spec: { é: 1 }, status: { made: true } });
+  }
+  t.match(server.requests[0], {
+    method: 'POST',
+    path: '/api/v1/things',
+    authorization: 'Bearer of-the-test',
+    contentType: 'application/json',
+    body: '{"kind":"Thing","spec":{"é":1}}',
+  });
+  t.equal(server.connections(), 1);
+});
+
+void t.test('what cannot be created is told by code, without what was sent', async (t) => {
+  const { server, client } = await start(t, 200);
+  const create = (path: string): Promise<KubeError> =>
+    failure(client.create(path, { spec: 'what-was-sent' }, { signal: live() }));
+  for (const [status, code] of [
+    [403, 'forbidden'],
+    [404, 'not-found'],
+    [409, 'conflict'],
+    [422, 'invalid'],
+    [202, 'bad-answer'],
+    [500, 'unavailable'],
+  ] as const) {
+    server.script('/x', json({ kind: 'Status', message: 'the reason' }, status));
+    const error = await create('/x');
+    t.match(error, { code, where: 'POST /x', message: /^POST \/x: \d+ the reason/ });
+    t.notMatch(error.message, /what-was-sent/);
+  }
+  server.script('/garbage', (_request, response) => response.end('<html>'));
+  t.equal((await create('/garbage')).code, 'bad-answer');
+  server.script('/silent', () => undefined);
+  t.equal((await create('/silent')).code, 'timeout');
+  server.script('/large', (_request, response) => {
+    response.writeHead(201);
+    for (let i = 0; i < 5; i++) response.write(Buffer.alloc(1024 * 1024, 97));
+  });
+  t.equal((await create('/large')).code, 'too-large');
+  const aborted = client.create('/silent', {}, { signal: AbortSignal.abort(new Error('enough')) });
+  await t.rejects(aborted, /enough/);
+});
+
+void t.test('a created status is no object that was got', async (t) => {
+  const { server, client } = await start(t);
+  server.script('/x', json({}, 201));
+  t.equal((await failure(client.get('/x', { signal: live() }))).code, 'bad-answer');
+});

@@ -10,9 +10,13 @@ import type { KubeAccess } from '../../src/kube/access.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 
 export interface KubeRequest {
+  readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly authorization: string | undefined;
+  readonly contentType: string | undefined;
+  /** As text; empty for a GET. */
+  readonly body: string;
 }
 
 export type KubeAnswer = (request: KubeRequest, response: ServerResponse) => void;
@@ -66,12 +70,21 @@ export async function startKubeServer(): Promise<KubeServer> {
     return request.query.get('watch') === 'true' ? `${request.path}?watch` : request.path;
   }
 
-  function handle(incoming: IncomingMessage, response: ServerResponse): void {
+  function receive(incoming: IncomingMessage, response: ServerResponse): void {
+    let body = '';
+    incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+    incoming.on('end', () => handle(incoming, body, response));
+  }
+
+  function handle(incoming: IncomingMessage, body: string, response: ServerResponse): void {
     const url = new URL(incoming.url ?? '/', 'https://kubernetes');
     const request = {
+      method: incoming.method ?? '',
       path: url.pathname,
       query: url.searchParams,
       authorization: incoming.headers.authorization,
+      contentType: incoming.headers['content-type'],
+      body,
     };
     requests.push(request);
     const script = scripts.get(keyOf(request)) ?? [];
@@ -85,7 +98,7 @@ export async function startKubeServer(): Promise<KubeServer> {
     return requests.filter((request) => keyOf(request) === path).length;
   }
 
-  const server: Server = createServer({ cert, key }, handle);
+  const server: Server = createServer({ cert, key }, receive);
   server.on('connection', (socket: Socket) => {
     connections++;
     sockets.add(socket);
