@@ -203,6 +203,7 @@ async function openContainerd({
   configuration,
   dockerConfigs,
   log,
+  metrics,
 }: InspectionOptions): Promise<ContainerdEndpoints | undefined> {
   const {
     hostRoot,
@@ -211,7 +212,7 @@ async function openContainerd({
   } = configuration();
   if (dockerConfigs === 'none' || candidates?.length === 0) return undefined;
   const mirrorCredentials = (): boolean => configuration().mirrorCredentials;
-  return createContainerdEndpoints({ hostRoot, candidates, version, mirrorCredentials, log });
+  return createContainerdEndpoints({ hostRoot, candidates, version, mirrorCredentials, log, metrics });
 }
 
 function openSourceOf(containerd: ContainerdEndpoints): OpenSource {

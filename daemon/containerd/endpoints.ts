@@ -12,13 +12,16 @@
  */
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
-import type { SourceProblem } from '../../src/credentials/credential.ts';
+import type { SourcePart, SourceProblem } from '../../src/credentials/credential.ts';
 import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
+import { bindSourceMetrics } from '../../src/credentials/metrics.ts';
 import { FileError } from '../../src/files/error.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import { watchDirectories, type Watcher, type WatchOptions } from '../../src/files/watch.ts';
 import type { Endpoint, EndpointSource } from '../../src/registry/endpoint.ts';
+import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ConfigError } from './config.ts';
+import { describeParts } from './describe.ts';
 import { endpointsOf } from './endpoint.ts';
 import { createVersionFinder } from './find-version.ts';
 import { effectiveHosts, type EffectiveHost } from './host-defaults.ts';
@@ -29,7 +32,7 @@ import { HostFilesError, lookupError } from './lookup-error.ts';
 import { readNodeConfig, type NodeConfig } from './node.ts';
 import { defaultConfigPathCandidates } from './places.ts';
 import { rulesFor } from './rules.ts';
-import { scanHosts } from './scan.ts';
+import { scanHosts, type HostDirectoryFound } from './scan.ts';
 
 export interface ContainerdEndpointsOptions extends Omit<WatchOptions, 'root'> {
   /** Directory that stands for `/`. */
@@ -40,6 +43,7 @@ export interface ContainerdEndpointsOptions extends Omit<WatchOptions, 'root'> {
   readonly version?: string | undefined;
   /** Whether mirrors get the credentials of the registry that they mirror; asked at each lookup. */
   readonly mirrorCredentials?: (() => boolean) | undefined;
+  readonly metrics?: Metrics | undefined;
 }
 
 export interface ContainerdEndpoints extends EndpointSource {
@@ -47,6 +51,8 @@ export interface ContainerdEndpoints extends EndpointSource {
   problems(): readonly SourceProblem[];
   /** For people: the configuration that counts, and the version. */
   description(): string;
+  /** Each part as it was found, for people. */
+  describe(): readonly SourcePart[];
   /** Looks at all files now instead of at the next change. */
   refresh(): Promise<void>;
   close(): Promise<void>;
@@ -55,6 +61,7 @@ export interface ContainerdEndpoints extends EndpointSource {
 interface State {
   readonly node: NodeConfig;
   readonly problems: readonly SourceProblem[];
+  readonly usable: readonly HostDirectoryFound[];
   readonly id: string;
   readonly fingerprint: string;
 }
@@ -65,6 +72,7 @@ export async function createContainerdEndpoints(
 ): Promise<ContainerdEndpoints> {
   const { hostRoot, candidates = defaultConfigPathCandidates } = options;
   const log = options.log?.child({ endpointSource: 'containerd' });
+  const meter = bindSourceMetrics(options.metrics, 'containerd');
   const stop = new AbortController();
   const finder = createVersionFinder(hostRoot, stop.signal);
   const reader = createHostFilesReader(hostRoot);
@@ -108,7 +116,7 @@ export async function createContainerdEndpoints(
     const id = createHash('sha256').update(scan.content).digest('base64url');
     const fingerprint =
       id === last?.id ? last.fingerprint : await textFingerprint('containerd', scan.content);
-    last = { node, problems, id, fingerprint };
+    last = { node, problems, usable: scan.usable, id, fingerprint };
     await follow([...node.files.map((file) => dirname(file)), ...scan.dirs]);
     return last;
   }
@@ -132,6 +140,7 @@ export async function createContainerdEndpoints(
     dirs: [...new Set(candidates.map((path) => dirname(path)))],
     read: look,
     fingerprint: ({ id }) => id,
+    onRead: (state) => meter.read(state?.problems.length === 0),
     onProblem: (error) =>
       log?.warn({ err: error }, 'reading the configuration of containerd failed, the last one stays'),
   });
@@ -176,17 +185,19 @@ export async function createContainerdEndpoints(
     };
   }
 
+  function problems(): readonly SourceProblem[] {
+    const failure = live?.problem();
+    const found = last?.problems ?? [];
+    if (failure === undefined) return found;
+    return [...found, { source: 'containerd', origin: candidates.join(', '), message: failure.message }];
+  }
+
   return {
     endpoints,
     fingerprint: () => last?.fingerprint ?? combineFingerprints(['containerd']),
-    problems: () => {
-      const failure = live?.problem();
-      const found = last?.problems ?? [];
-      return failure === undefined
-        ? found
-        : [...found, { source: 'containerd', origin: candidates.join(', '), message: failure.message }];
-    },
+    problems,
     description: () => describe(last?.node ?? nothing),
+    describe: () => describeParts(last?.node ?? nothing, candidates, last?.usable ?? [], problems()),
     refresh: async () => live?.refresh(),
     close: async () => {
       stop.abort();

@@ -13,12 +13,19 @@ import type { HostConfig } from './hosts-file.ts';
 import { HostFilesError } from './lookup-error.ts';
 import type { NodeConfig, NodeProblem } from './node.ts';
 
+/** A directory of hosts that can be used. */
+export interface HostDirectoryFound {
+  readonly dir: string;
+  readonly hosts: number;
+}
+
 export interface Scan {
   /** Everything that can change an endpoint, in clear: never to be shown. */
   readonly content: string;
   readonly problems: readonly NodeProblem[];
   /** Directories that were looked into. */
   readonly dirs: readonly string[];
+  readonly usable: readonly HostDirectoryFound[];
 }
 
 /** One directory for each registry that the node has settings for. */
@@ -28,6 +35,7 @@ const maxDirectories = 1000;
 export async function scanHosts(node: NodeConfig, reader: HostFilesReader, hostRoot: string): Promise<Scan> {
   const problems: NodeProblem[] = [];
   const dirs: string[] = [];
+  const usable: HostDirectoryFound[] = [];
   const found: unknown[] = [];
   for (const root of node.roots) {
     const names = await namesIn(root, hostRoot, problems);
@@ -39,6 +47,7 @@ export async function scanHosts(node: NodeConfig, reader: HostFilesReader, hostR
         if (problem) problems.push(problem);
         dirs.push(dir);
         found.push([dir, await Promise.all(hosts.map((host) => plainHost(host, hostRoot)))]);
+        usable.push({ dir, hosts: hosts.length });
       } catch (error) {
         if (!(error instanceof HostFilesError)) throw error;
         problems.push({
@@ -50,7 +59,7 @@ export async function scanHosts(node: NodeConfig, reader: HostFilesReader, hostR
     }
   }
   problems.push(...(await unsplit(node, hostRoot)));
-  return { content: JSON.stringify([plainNode(node), found]), problems, dirs };
+  return { content: JSON.stringify([plainNode(node), found]), problems, dirs, usable };
 }
 
 /** The transfer service does not split `config_path`, so that directories with settings do not count although they are listed. */

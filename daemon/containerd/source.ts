@@ -12,6 +12,7 @@ export function containerdSource(endpoints: ContainerdEndpoints): LiveCredential
     lookup: () => Promise.resolve([]),
     problems: () => endpoints.problems(),
     fingerprint: () => endpoints.fingerprint(),
+    describe: () => Promise.resolve(endpoints.describe()),
     refresh: () => endpoints.refresh(),
     close: () => endpoints.close(),
   };

@@ -2,6 +2,8 @@ import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { createContainerdEndpoints } from '../../../daemon/containerd/endpoints.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { createCa } from '../../support/certificates.ts';
 import { byHand, certsD, nodeWith, shown, write } from './files.ts';
@@ -298,4 +300,61 @@ t.test('changes are noticed without being told', async (t) => {
   while (containerd.fingerprint() === before && Date.now() < limit)
     await new Promise((resolve) => setImmediate(resolve));
   t.not(containerd.fingerprint(), before);
+});
+
+t.test('what was found, part by part', async (t) => {
+  const files = {
+    [config]: certsD.replace('version = 3', 'version = 3\nimports = ["more.toml"]'),
+    '/etc/containerd/more.toml': '',
+    '/certs.d/gcr.io/hosts.toml': '[host.a]',
+    '/certs.d/bad.example/hosts.toml': 'server = 1',
+    '/certs.d/ca.example/ca.crt': 'no certificate',
+  };
+  const { root, containerd } = await nodeWith(t, files, {
+    candidates: ['/none.toml', config, '/later.toml'],
+  });
+  const parts = () => containerd.describe().map(({ where, state }) => `${state} ${where}`);
+  t.same(parts(), [
+    'absent /none.toml',
+    `used ${config}`,
+    'unused /later.toml',
+    'used /etc/containerd/more.toml',
+    'used containerd',
+    'used /certs.d',
+    'used /certs.d/bad.example',
+    'used /certs.d/gcr.io',
+    'left-out /certs.d/bad.example/hosts.toml',
+    'left-out /certs.d/ca.example/ca.crt',
+  ]);
+  write(root, { [config]: '[' });
+  const broken = await createContainerdEndpoints({ hostRoot: root, candidates: [config], ...byHand });
+  t.teardown(() => broken.close());
+  t.match(broken.describe(), [
+    { where: 'containerd', what: /not known/ },
+    { where: config, state: 'left-out', what: /the defaults count/ },
+  ]);
+});
+
+t.test('readings that found faults are counted', async (t) => {
+  const metrics = createMetrics();
+  const file = '/certs.d/gcr.io/hosts.toml';
+  const { root, containerd } = await nodeWith(t, { [config]: certsD, [file]: '[' }, { metrics });
+  const broken = async () =>
+    /archwright_source_broken\{source="containerd"\} (\d)/.exec(await metrics.render())?.[1];
+  t.equal(await broken(), '1');
+  write(root, { [file]: '' });
+  await containerd.refresh();
+  t.equal(await broken(), '0');
+});
+
+t.test('one line of the log for each fault', async (t) => {
+  const lines: string[] = [];
+  const log = createLog({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
+  const file = '/certs.d/gcr.io/hosts.toml';
+  const { containerd } = await nodeWith(t, { [config]: certsD, [file]: '[' }, { log });
+  await containerd.refresh();
+  await containerd.endpoints('gcr.io');
+  await containerd.refresh();
+  t.equal(lines.length, 1);
+  t.match(lines[0], /the configuration of containerd has a fault/);
 });
