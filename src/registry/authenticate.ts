@@ -209,6 +209,8 @@ function reasonOf(ask: Ask, purpose: Attempt['purpose'], credentialUsed: boolean
     purpose,
     credential: credentialLabel(credential),
     credentialId: credential?.id ?? 'anonymous',
+    // A token server answers for itself.
+    ...(purpose !== 'token' && ask.endpoint.namespaceParameter && { behind: ask.endpoint.namespace }),
     trace: ask.trace,
   };
 }

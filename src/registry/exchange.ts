@@ -19,12 +19,23 @@ export interface Reason {
   readonly credential: string;
   /** Identity of the credential: a rate limit counts for one of them, not for the host. */
   readonly credentialId: string;
+  /** The namespace that a mirror is asked for: what it answers may be the fault of that registry, not its own. */
+  readonly behind?: string;
   readonly trace?: ((attempt: Attempt) => void) | undefined;
 }
 
 export interface Exchanger {
   /** @throws TransportError, LeftAlone */
   send(request: HttpRequest, reason: Reason, signal: AbortSignal): Promise<HttpAnswer>;
+}
+
+/** Who may have to be left alone, as the breaker knows them. */
+interface Parties {
+  readonly host: string;
+  /** The host, or what a mirror serves of one registry: a registry that is dead must not take its mirror from the others. */
+  readonly lane: string;
+  /** The host with one credential. */
+  readonly personal: string;
 }
 
 /** Failures that say nothing about the host's health: our own rules, our own patience, or the size of one answer. */
@@ -45,33 +56,42 @@ export function createExchanger(parts: {
 }): Exchanger {
   const { transport, gate, breaker, clock } = parts;
 
-  function askLeave(host: string, personal: string): void {
+  function askLeave({ host, lane, personal }: Parties): void {
     const pause = breaker.wait(host);
     if (pause > 0) throw new LeftAlone(host, pause, false);
+    const behind = lane === host ? 0 : breaker.wait(lane);
+    if (behind > 0) {
+      breaker.inconclusive(host);
+      throw new LeftAlone(host, behind, false);
+    }
     const limited = breaker.wait(personal);
     if (limited === 0) return;
     breaker.inconclusive(host);
+    breaker.inconclusive(lane);
     throw new LeftAlone(host, limited, true);
   }
 
-  function judge(answer: HttpAnswer, host: string, personal: string): void {
+  function judge(answer: HttpAnswer, { host, lane, personal }: Parties): void {
     const pause = retryAfter(answer.headers['retry-after']?.[0], clock.now());
     if (answer.status === 429) {
       breaker.succeeded(host);
+      breaker.succeeded(lane);
       if (pause === undefined) breaker.inconclusive(personal);
       else breaker.pause(personal, pause);
       return;
     }
     breaker.succeeded(personal);
-    if (answer.status < 500) breaker.succeeded(host);
-    else breaker.failed(host);
-    if (answer.status === 503 && pause !== undefined) breaker.pause(host, pause);
+    if (lane !== host || answer.status < 500) breaker.succeeded(host);
+    if (answer.status < 500) breaker.succeeded(lane);
+    else breaker.failed(lane);
+    if (answer.status === 503 && pause !== undefined) breaker.pause(lane, pause);
   }
 
   return {
     send: async (request, reason, signal) => {
       const { host } = request.url;
-      const personal = `${host} ${reason.credentialId}`;
+      const lane = reason.behind === undefined ? host : `${host} for ${reason.behind}`;
+      const parties = { host, lane, personal: `${host} ${reason.credentialId}` };
       const leave = await enter(gate, host, signal);
       const started = clock.monotonic();
       const trace = (result: { status: number } | { problem: string }): void =>
@@ -84,15 +104,16 @@ export function createExchanger(parts: {
           durationMs: clock.monotonic() - started,
         });
       try {
-        askLeave(host, personal);
+        askLeave(parties);
         const answer = await transport.send(request, signal);
-        judge(answer, host, personal);
+        judge(answer, parties);
         trace({ status: answer.status });
         return answer;
       } catch (error) {
         if (error instanceof LeftAlone) throw error;
         const failed = transportError(error, host);
-        breaker.inconclusive(personal);
+        breaker.inconclusive(parties.personal);
+        breaker.inconclusive(lane);
         if (neutral.has(failed.failure)) breaker.inconclusive(host);
         else breaker.failed(host);
         trace({ problem: failed.message });

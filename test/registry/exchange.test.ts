@@ -1,7 +1,7 @@
 /** What protects the other side, seen from outside: the gate, the breaker, Retry-After. */
 import t, { type Test } from 'tap';
 import type { RegistryClientOptions } from '../../src/registry/client.ts';
-import { credential, patience, question, testClient, tracing } from '../support/registry/ask.ts';
+import { credential, endpointOf, patience, question, testClient, tracing } from '../support/registry/ask.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
 
@@ -54,6 +54,35 @@ t.test('waiting in line ends when the asker gives up', async (t) => {
   first.abort();
   await t.rejects(held, { code: 'timeout' });
   t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+});
+
+t.test('a mirror that fails for one registry still serves the others', async (t) => {
+  const { registry, client, clock } = await setUp(t);
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']), 'docker.io');
+  const mirrorOf = (namespace: string) => endpointOf(registry, { namespace, namespaceParameter: true });
+  const [gone, docker] = [mirrorOf('gone.example'), mirrorOf('docker.io')];
+  const headers = { 'retry-after': '60' };
+  const fault = { kind: 'status', status: 503, headers } as const;
+  const remove = registry.faults.add({ path: /ns=gone.example/, fault });
+  await t.rejects(client.ask(question([gone]), patience), { message: /503/ });
+  await t.rejects(client.ask(question([gone]), patience), { message: /left alone for 60 s/ });
+  t.equal((await client.ask(question([docker]), patience)).platforms.length, 1, 'Retry-After is of one');
+  remove();
+  clock.time = 60_000;
+  await t.rejects(client.ask(question([gone]), patience), { code: 'not-found' });
+  registry.faults.add({ path: /ns=gone.example/, fault: { kind: 'status', status: 504 } });
+  for (let n = 0; n < 5; n += 1) await t.rejects(client.ask(question([gone]), patience), { message: /504/ });
+  await t.rejects(client.ask(question([gone]), patience), { message: /left alone/ });
+  t.equal((await client.ask(question([docker]), patience)).platforms.length, 1, 'failures are of one');
+  registry.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
+  for (let n = 0; n < 5; n += 1)
+    await t.rejects(client.ask(question([docker]), patience), { message: /closed/ });
+  const another = question([mirrorOf('quay.io')]);
+  await t.rejects(
+    client.ask(another, patience),
+    { message: /left alone/ },
+    'a mirror that is away is of all',
+  );
 });
 
 t.test('a registry that keeps failing is left alone, and tried again', async (t) => {
