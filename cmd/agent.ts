@@ -1,8 +1,10 @@
-/** `archwright agent`: runs the node agent. */
+/** `archwright agent`: runs the node agent, or with `--check` says what it would find. */
 import { hostname } from 'node:os';
 import { startAgent } from '../daemon/agent.ts';
+import { checkNode } from './agent/check.ts';
 import { openInspection } from './inspection.ts';
 import { openMemory } from './memory.ts';
+import { untilStopped } from './one-shot.ts';
 import { startup } from './startup.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
 import { stopped } from './signals.ts';
@@ -12,10 +14,26 @@ export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
     'Answers the webhook and the controller about images, with the credentials and the network of the node that it runs ' +
-    'on. It needs `--tls-dir`: a directory with `tls.crt` and `tls.key` for the name archwright-agent, and `ca.crt`.',
+    'on. It needs `--tls-dir`: a directory with `tls.crt` and `tls.key` for the name archwright-agent, and `ca.crt`. ' +
+    'Exit code of `--check`: 0 where all that was found was understood, 1 where something is left out, 2 for wrong usage.',
   settings: 'agent',
-  flags: {},
-  run,
+  flags: {
+    check: {
+      help:
+        'Prints each source that an agent with these settings would find on this node, whether it was understood, and ' +
+        'what the kubelet or containerd would do differently with it; then ends.',
+    },
+    output: {
+      value: 'list|json',
+      short: 'o',
+      help: 'How to write what `--check` finds. Default: list.',
+    },
+  },
+  run: async (invocation) => {
+    if (invocation.flags.has('check')) return untilStopped(invocation.stop, () => checkNode(invocation));
+    if (invocation.flags.has('output')) throw new UsageError('agent', '--output needs --check');
+    return run(invocation);
+  },
 };
 
 async function run(invocation: Invocation): Promise<number> {

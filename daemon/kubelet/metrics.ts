@@ -32,7 +32,8 @@ export interface PluginMeter {
   ran(code: PluginErrorCode | undefined, durationMs: number | undefined): void;
 }
 
-const outcomes: Readonly<Record<PluginErrorCode, RunOutcome | undefined>> = {
+/** Codes that say nothing of a plugin, such as `stopped`, are not here. */
+const outcomes: Readonly<Partial<Record<PluginErrorCode, RunOutcome>>> = {
   missing: 'refused',
   unsafe: 'refused',
   'not-executable': 'refused',
@@ -41,7 +42,6 @@ const outcomes: Readonly<Record<PluginErrorCode, RunOutcome | undefined>> = {
   timeout: 'timeout',
   'too-much-output': 'failed',
   'bad-response': 'failed',
-  stopped: undefined,
 };
 
 /** Binds the metrics; without metrics nothing is counted. */

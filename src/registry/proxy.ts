@@ -3,6 +3,7 @@
  * runtime obeys those: `HTTPS_PROXY` and `HTTP_PROXY` (upper case first), `NO_PROXY`, and never a proxy for loopback.
  */
 import { BlockList, isIP } from 'node:net';
+import type { SourcePart } from '../credentials/credential.ts';
 import { secret, type Secret } from '../telemetry/secret.ts';
 
 export interface Proxy {
@@ -39,6 +40,37 @@ export function proxyFor(target: URL, environment: Environment): Proxy | undefin
   if (value === '' || (name === 'HTTP_PROXY' && read(environment, 'REQUEST_METHOD') !== '')) return undefined;
   if (bypasses(target, read(environment, 'NO_PROXY'))) return undefined;
   return parseProxy(name, value);
+}
+
+/** The variables that are set, for people; user names and passwords in them are left out. */
+export function describeProxies(environment: Environment): readonly SourcePart[] {
+  const differs = [
+    'containerd has the variables of its own service: compare `systemctl show containerd -p Environment`',
+  ];
+  const parts: SourcePart[] = [];
+  for (const name of ['HTTPS_PROXY', 'HTTP_PROXY']) {
+    const value = read(environment, name);
+    if (value === '') continue;
+    try {
+      const { url, authorization } = parseProxy(name, value);
+      const login = authorization === undefined ? '' : ', with a login';
+      parts.push({ where: name, state: 'used', what: `${url.host}${login}`, differs });
+    } catch (error) {
+      if (!(error instanceof ProxyError)) throw error;
+      parts.push({
+        where: name,
+        state: 'left-out',
+        what: `${error.message}; what goes there fails`,
+        differs,
+      });
+    }
+  }
+  const direct = read(environment, 'NO_PROXY');
+  if (parts.length > 0 && direct !== '') parts.push({ where: 'NO_PROXY', state: 'used', what: direct });
+  if (parts.length > 0) return parts;
+  return [
+    { where: 'HTTPS_PROXY, HTTP_PROXY', state: 'absent', what: 'not set, nothing goes by a proxy', differs },
+  ];
 }
 
 function read(environment: Environment, name: string): string {

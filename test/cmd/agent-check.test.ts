@@ -1,0 +1,231 @@
+/** `archwright agent --check` on nodes of all kinds. */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createCa } from '../support/certificates.ts';
+import { run } from './run.ts';
+import { dockerConfig } from './world.ts';
+
+interface Part {
+  readonly source: string;
+  readonly where: string;
+  readonly state: string;
+  readonly what: string;
+  readonly differs: readonly string[];
+}
+
+interface Checked {
+  readonly code: number;
+  readonly understood: boolean;
+  /** The parts of a source, as `state where`. */
+  readonly states: (source: string) => string[];
+  readonly part: (where: string) => Part | undefined;
+  readonly out: string;
+}
+
+/** A host root with these files. */
+function node(t: Test, files: Readonly<Record<string, string>> = {}): string {
+  const root = mkdtempSync(join(tmpdir(), 'archwright-node-'));
+  t.teardown(() => rmSync(root, { recursive: true, force: true }));
+  for (const [path, text] of Object.entries(files)) write(join(root, path), text);
+  return root;
+}
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+async function check(flags: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Checked> {
+  const { code, out, err } = await run(['agent', '--check', '--output=json', ...flags], { env });
+  const { understood, parts } = JSON.parse(out || err) as { understood: boolean; parts: Part[] };
+  return {
+    code,
+    understood,
+    out,
+    states: (source) =>
+      parts.filter((part) => part.source === source).map(({ state, where }) => `${state} ${where}`),
+    part: (found) => parts.find(({ where }) => where === found),
+  };
+}
+
+t.test('an empty node: nothing is there, and nothing is wrong', async (t) => {
+  const { code, understood, states } = await check(['--host-root', node(t)]);
+  t.equal(code, 0);
+  t.equal(understood, true);
+  t.same(states('registry-toml'), ['absent credsDir']);
+  t.same(states('credential-provider'), ['absent kubeletConfig']);
+  t.equal(states('docker-config').filter((state) => state.startsWith('absent')).length, 7);
+  t.same(states('state'), ['absent stateDir']);
+  t.same(states('tls'), ['absent tlsDir']);
+  t.match(states('containerd').join(), 'absent /etc/containerd/config.toml');
+});
+
+t.test('a node with everything', async (t) => {
+  const ca = await createCa();
+  const { cert, key } = await ca.issue({ cn: 'archwright-agent', dns: ['archwright-agent'] });
+  const root = node(t, {
+    'var/lib/kubelet/config.json': dockerConfig('registry.corp', 'ann', 'password-of-ann'),
+    'etc/containerd/config.toml':
+      'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry]\nconfig_path = "/etc/containerd/certs.d"\n',
+    'etc/containerd/certs.d/docker.io/hosts.toml':
+      '[host."https://mirror.corp"]\n[host."https://mirror.corp".header]\nx-key = "password-in-header"\n',
+    'etc/ssl/certs/ca-certificates.crt': ca.cert,
+    'etc/plugins.yaml': `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: plugin
+  matchImages: ["registry.corp"]
+  defaultCacheDuration: 1h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  env: [{ name: TOKEN, value: password-in-environment }]
+`,
+    'bin/plugin': '#!/bin/sh\nexit 1\n',
+  });
+  for (const path of ['bin', 'bin/plugin']) chmodSync(join(root, path), 0o755);
+  const own = node(t, {
+    'creds/registry.corp.toml': 'user = "me"\nsecret = "password-in-toml"\n',
+    'tls/tls.crt': cert,
+    'tls/tls.key': key,
+    'tls/ca.crt': ca.cert,
+    'state/x': '',
+  });
+  const flags = [
+    ['--host-root', root],
+    ['--creds-dir', join(own, 'creds')],
+    ['--kubelet-config-config', '/etc/plugins.yaml'],
+    ['--kubelet-config-bin-dir', '/bin'],
+    ['--state-dir', join(own, 'state')],
+    ['--tls-dir', join(own, 'tls')],
+    ['--proxies', 'docker.io=proxy.corp'],
+    ['--insecure-registries', 'insecure.corp'],
+  ].flat();
+  const env = { HTTPS_PROXY: 'http://ann:password-in-proxy@proxy.corp:3128', NO_PROXY: '.corp' };
+  const { code, states, part, out } = await check(flags, env);
+  t.equal(code, 0, out);
+  t.same(states('registry-toml'), [
+    `used ${join(own, 'creds')}`,
+    `used ${join(own, 'creds/registry.corp.toml')}`,
+  ]);
+  t.equal(states('docker-config')[0], 'used /var/lib/kubelet/config.json');
+  t.ok(states('containerd').includes('used /etc/containerd/config.toml'), states('containerd').join());
+  t.ok(states('containerd').includes('used /etc/containerd/certs.d/docker.io'), states('containerd').join());
+  t.match(part('plugin plugin'), { state: 'used', what: 'for registry.corp' });
+  t.match(part('proxies'), { what: 'docker.io is asked at proxy.corp first', differs: [/containerd/] });
+  t.match(part('insecureRegistries'), { what: 'insecure.corp needs no trusted certificate' });
+  t.same(states('trust'), ['used /etc/ssl/certs/ca-certificates.crt']);
+  t.match(part('HTTPS_PROXY'), { what: 'proxy.corp:3128, with a login', differs: [/systemctl/] });
+  t.match(part('NO_PROXY'), { what: '.corp' });
+  t.match(part(join(own, 'tls')), { what: /valid until \d{4}-/ });
+  t.same(states('state'), [`used ${join(own, 'state')}`]);
+
+  const list = await run(['agent', '--check', ...flags], { env });
+  t.equal(list.code, 0);
+  t.equal(list.err, '');
+  t.match(list.out, /^registry-toml\n {2}used {6}\/.*: files: 1\n {12}differs: the kubelet does not know/);
+  t.match(list.out, /\n\ndocker-config\n {2}used {6}\/var\/lib\/kubelet\/config\.json: the first/);
+  const encoded = Buffer.from('ann:password-of-ann').toString('base64');
+  for (const text of [out, list.out]) t.notMatch(text, new RegExp(`password-|BEGIN|${encoded}`), 'no secret');
+});
+
+const broken: readonly (readonly [
+  name: string,
+  files: Readonly<Record<string, string>>,
+  flags: (root: string) => readonly string[],
+  source: string,
+  what: RegExp,
+])[] = [
+  ['a docker config', { 'config.json': '{"auths":' }, () => [], 'docker-config', /not valid JSON/],
+  [
+    'a registry TOML file',
+    { 'creds/a.example.toml': 'user = 1' },
+    (root) => ['--creds-dir', join(root, 'creds')],
+    'registry-toml',
+    /user must be a text/,
+  ],
+  [
+    'a configuration of plugins',
+    { 'plugins.yaml': 'kind: Pod' },
+    () => ['--kubelet-config-config=/plugins.yaml', '--kubelet-config-bin-dir=/bin'],
+    'credential-provider',
+    /error decoding config/,
+  ],
+  [
+    'a configuration of containerd',
+    { 'etc/containerd/config.toml': 'version = ' },
+    () => [],
+    'containerd',
+    /containerd would not start with it/,
+  ],
+  [
+    'a hosts.toml',
+    {
+      'etc/containerd/config.toml':
+        'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry]\nconfig_path = "/etc/containerd/certs.d"\n',
+      'etc/containerd/certs.d/a.example/hosts.toml': '[host',
+    },
+    () => [],
+    'containerd',
+    /not valid TOML/,
+  ],
+  ['a CA file', {}, () => ['--ca-files', '/nonexistent/ca.pem'], 'trust', /there is no such file/],
+  ['a state directory', {}, () => ['--state-dir', '/nonexistent'], 'state', /there is no such file/],
+  ['TLS files', {}, (root) => ['--tls-dir', root], 'tls', /TLS needs tls\.crt/],
+];
+for (const [name, files, flags, source, what] of broken) {
+  t.test(`${name} that cannot be used is left out, and the exit code says so`, async (t) => {
+    const root = node(t, files);
+    const { code, understood, out } = await check(['--host-root', root, ...flags(root)]);
+    t.equal(code, 1);
+    t.equal(understood, false);
+    const { parts } = JSON.parse(out) as { parts: Part[] };
+    const left = parts.filter(({ state }) => state === 'left-out');
+    t.ok(left.length > 0 && left.every((part) => part.source === source), JSON.stringify(left));
+    t.match(left[0]?.what, what);
+  });
+}
+
+t.test('a host root that is not there, and a proxy that is none', async (t) => {
+  const missing = await check(['--host-root', '/nonexistent']);
+  t.equal(missing.code, 1);
+  t.match(missing.part('/nonexistent'), { source: 'host-root', state: 'left-out' });
+  const { code, part } = await check(['--host-root', node(t)], { HTTPS_PROXY: 'socks5://proxy.corp' });
+  t.equal(code, 1);
+  t.match(part('HTTPS_PROXY'), { state: 'left-out', what: /socks5/ });
+});
+
+t.test('a certificate that has expired', async (t) => {
+  const ca = await createCa();
+  const { cert, key } = await ca.issue({ cn: 'archwright-agent', notAfter: new Date(Date.now() - 1000) });
+  const dir = node(t, { 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert });
+  const { code, part } = await check(['--host-root', node(t), '--tls-dir', dir]);
+  t.equal(code, 1);
+  t.match(part(dir), { state: 'left-out', what: /expired at/ });
+});
+
+t.test('names with control characters reach no terminal', async (t) => {
+  const root = node(t, { 'creds/\u001b[31mred.toml': 'user = 1' });
+  symlinkSync('/nowhere', join(root, 'creds/\u001b]0;title.toml'));
+  const { code, out } = await run([
+    'agent',
+    '--check',
+    '--host-root',
+    root,
+    '--creds-dir',
+    join(root, 'creds'),
+  ]);
+  t.equal(code, 1);
+  // oxlint-disable-next-line no-control-regex
+  t.notMatch(out, /[\u0000-\u0009\u000b-\u001f]/);
+});
+
+t.test('wrong usage', async (t) => {
+  const output = await run(['agent', '--check', '--output', 'yaml']);
+  t.equal(output.code, 2);
+  t.match(output.err, /--output must be list or json, not yaml/);
+  const without = await run(['agent', '--output', 'json']);
+  t.equal(without.code, 2);
+  t.match(without.err, /--output needs --check/);
+  t.equal((await run(['agent', '--check', '--kubelet-config-bin-dir', '/bin'])).code, 2);
+});
