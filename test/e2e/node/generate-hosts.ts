@@ -26,7 +26,7 @@ export function certificateFiles(world: {
     [certificatePaths.publicCa]: world.publicCa,
     [certificatePaths.client]: world.client.cert,
     [certificatePaths.key]: world.client.key,
-    [certificatePaths.pair]: world.client.cert + world.client.key,
+    [certificatePaths.pair]: `${world.client.cert}\n${world.client.key}\n`,
   };
 }
 

@@ -16,12 +16,14 @@ const timeoutMs = 20_000;
  */
 export async function inspectOnNode(options: {
   readonly node: string;
+  /** Of containerd; an agent asks the node's program. */
+  readonly version: string;
   readonly env: Readonly<Record<string, string>>;
   readonly image: string;
   readonly auth: PullAuth | undefined;
 }): Promise<ImageFacts> {
-  const { node, env, image, auth } = options;
-  const configuration = { ...defaultConfiguration(), hostRoot: node };
+  const { node, version, env, image, auth } = options;
+  const configuration = { ...defaultConfiguration(), hostRoot: node, containerdVersion: version };
   const inspection = await openInspection({
     configuration: () => configuration,
     dockerConfigs: 'node',

@@ -96,7 +96,7 @@ export function createNode(program: ContainerdProgram, world: World, certificate
 
   async function inspected(image: string, object: string, { auth }: Case): Promise<Compared['agent']> {
     world.clear();
-    const facts = await inspectOnNode({ node: root, env: world.env, image, auth });
+    const facts = await inspectOnNode({ node: root, env: world.env, image, version: program.version, auth });
     return observe(world.records, object, outcomeOfFacts(facts));
   }
 }

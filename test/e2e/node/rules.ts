@@ -44,6 +44,13 @@ export const rules: readonly Rule[] = [
       ),
   },
   {
+    name: 'headers-of-the-default-directory',
+    explains: ({ kind }, { case: { hosts }, agent }) =>
+      (kind === 'headers' || kind === 'tokens') &&
+      Object.keys(hosts).some((path) => path.includes('/_default/')) &&
+      agent.visits.some(({ headers }) => headers === ''),
+  },
+  {
     name: 'next-host-after-a-bad-document',
     explains: ({ kind }, about) =>
       concerned(kind, about).some(([{ where, redirected }]) =>
@@ -86,8 +93,11 @@ export const rules: readonly Rule[] = [
   },
   {
     name: 'error-of-several',
-    explains: ({ kind }, about) =>
-      kind === 'outcome' && hasMirrors(about.case) && isRefused(about.containerd) && isRefused(about.agent),
+    explains: ({ kind }, { case: about, containerd, agent }) =>
+      kind === 'outcome' &&
+      hasMirrors(about) &&
+      isRefused(containerd) &&
+      (isRefused(agent) || (agent.outcome === 'absent' && agent.visits.at(-1)?.statuses.at(-1) === 404)),
   },
 ];
 
