@@ -38,6 +38,7 @@ const statusByReason: Readonly<Record<BadRequestReason, number>> = {
   'not-a-review': 400,
 };
 
+/** Makes the application; it holds nothing that needs to be closed. */
 export function createApp(options: AppOptions): Koa {
   const { mutate, counters, clock, log } = options;
   const limits = { maxBytes: maxReviewBytes, timeoutMs: options.bodyTimeoutMs ?? defaultBodyTimeoutMs };

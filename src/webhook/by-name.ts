@@ -37,6 +37,7 @@ interface Kept<T> {
   bytes: number;
 }
 
+/** Makes an empty store in front of `load`. */
 export function keepByName<T>(options: ByNameOptions<T>): ByName<T> {
   const { clock, counts, sizeOf = () => 0, maxBytes = defaultMaxBytes } = options;
   const kept = new Map<string, Kept<T>>();

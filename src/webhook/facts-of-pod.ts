@@ -48,6 +48,7 @@ interface Missing {
   readonly failure: ImageFacts | undefined;
 }
 
+/** Makes the finder over a memory; it holds nothing that needs to be closed. */
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   const { memory, pullSecrets, counters, clock, log } = options;
   const parse = createReferenceCache();

@@ -129,6 +129,7 @@ export interface AdmissionCounters {
   refused(reason: BadRequestReason): void;
 }
 
+/** Declares the metrics of admissions; each is there, at 0, from the start. */
 export function bindCounters(metrics: Metrics): AdmissionCounters {
   const admitted = new Map(
     admissionKinds.map((kind) => [

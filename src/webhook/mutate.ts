@@ -50,6 +50,7 @@ const faultWarning =
 const noLabels: Readonly<Record<string, string>> = {};
 const noFacts: FactsByImage = new Map();
 
+/** Makes the answerer; it holds nothing that needs to be closed. */
 export function createMutate(options: MutateOptions): Mutate {
   const { factsOfPod, pullableNodes, policy, cluster, counters, clock, log } = options;
 

@@ -46,6 +46,7 @@ export interface PullSecretsOptions {
   readonly metrics: Metrics;
 }
 
+/** Makes the reader. Without a cluster no pod has a pull secret. */
 export function createPullSecrets(options: PullSecretsOptions): PullSecrets {
   const { cluster, keepMs, clock, metrics } = options;
   if (cluster === undefined) {
