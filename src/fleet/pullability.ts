@@ -1,8 +1,8 @@
 /**
  * Pullability: which credential groups can pull the images of a repository, remembered from what their agents answered.
  *
- * A registry grants access to repositories, so one image stands for all of its repository; what pull credentials open is
- * kept under their identity. Facts say that a group can pull, `unauthorized` and `forbidden` that it may not,
+ * A registry grants access to repositories, so one image stands for all of its repository. What pull credentials open is
+ * kept under their identity, and what depends on a service account under its name. Facts say that a group can pull, `unauthorized` and `forbidden` that it may not,
  * `unavailable` that it does not get there. Anything else says neither: an image that does not exist, older facts while
  * the registry fails, an override, a wait that was too long.
  *
@@ -10,7 +10,7 @@
  * grants, since they keep pods away from nodes, and what did not get there soonest: networks recover by themselves.
  */
 import type { ImageFacts, ImageQuestion } from '../images/facts.ts';
-import { scopedKey, scopeOf } from '../images/key.ts';
+import { scopedKey, scopeOf, withAccount } from '../images/key.ts';
 import { createLru, type Linked } from '../images/lru.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { AgentAddress } from './fleet.ts';
@@ -83,8 +83,7 @@ export function createPullability(options: PullabilityOptions): Pullability {
   const { groups, clock, maxRepositories = defaultMaxRepositories } = options;
   const entries = createLru<Entry>();
 
-  function entryFor(question: ImageQuestion): Entry {
-    const key = keyOf(question);
+  function entryFor(key: string): Entry {
     const present = entries.get(key);
     if (present) {
       entries.touch(present);
@@ -104,8 +103,8 @@ export function createPullability(options: PullabilityOptions): Pullability {
     return made;
   }
 
-  function put(question: ImageQuestion, group: string, noted: Noted): void {
-    const { groups: known } = entryFor(question);
+  function put(key: string, group: string, noted: Noted): void {
+    const { groups: known } = entryFor(key);
     // What is put in last stays longest; groups that are gone have no place otherwise to go.
     known.delete(group);
     known.set(group, noted);
@@ -126,28 +125,32 @@ export function createPullability(options: PullabilityOptions): Pullability {
       const group = groups.groupOf(agent);
       if (verdict === undefined || group === unknownGroup) return;
       const at = clock.monotonic();
-      put(question, group, { verdict, agent, at, askAgainAt: at + times[verdict].dueMs });
+      const key = facts.credentialSource === 'service-account' ? accountKeyOf(question) : keyOf(question);
+      put(key, group, { verdict, agent, at, askAgainAt: at + times[verdict].dueMs });
     },
     silent: (question, group) => {
       const now = clock.monotonic();
-      const known = valid(entries.get(keyOf(question))?.groups.get(group), group, now);
       const askAgainAt = now + times.silent.dueMs;
+      const key = keyOf(question);
+      const known = valid(entries.get(key)?.groups.get(group), group, now);
       put(
-        question,
+        key,
         group,
         known ? { ...known, askAgainAt } : { verdict: 'silent', agent: undefined, at: now, askAgainAt },
       );
     },
     recall: (question) => {
-      const entry = entries.get(keyOf(question));
-      if (entry) entries.touch(entry);
+      const found = [accountKeyOf(question), keyOf(question)]
+        .map((key) => entries.get(key))
+        .filter((entry) => entry !== undefined);
+      for (const entry of found) entries.touch(entry);
       const now = clock.monotonic();
       const able: string[] = [];
       const unable: string[] = [];
       const missing: string[] = [];
       const due: string[] = [];
       for (const group of groups.members().keys()) {
-        const noted = valid(entry?.groups.get(group), group, now);
+        const noted = found.map((entry) => valid(entry.groups.get(group), group, now)).find(Boolean);
         if (noted === undefined) {
           missing.push(group);
           continue;
@@ -172,6 +175,11 @@ export function verdictOf(facts: ImageFacts): Exclude<Verdict, 'silent'> | undef
   if (code === undefined || code === 'not-an-image') return 'able';
   if (code === 'unauthorized' || code === 'forbidden') return 'refused';
   return code === 'unavailable' ? 'unreachable' : undefined;
+}
+
+/** The same for what depends on the pod's service account. */
+function accountKeyOf({ reference, pullCredentials, serviceAccount }: ImageQuestion): string {
+  return scopedKey(reference.repository, withAccount(scopeOf(pullCredentials), serviceAccount));
 }
 
 /** Key of a repository for an identity of pull credentials, which reveals nothing of them. */

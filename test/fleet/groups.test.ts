@@ -60,6 +60,43 @@ t.test('agents with one fingerprint are one group', async (t) => {
   t.equal(groups.size, 2);
 });
 
+t.test('members of the groups, their nodes by discovery or by what they say', async (t) => {
+  const { groups, agents, list, clock } = await setup(t, [
+    { fingerprint: 'a', node: 'n2', architecture: 'arm64' },
+    { fingerprint: 'a', node: 'n1', architecture: 'amd64' },
+    { fingerprint: 'a' },
+    { fingerprint: 'b', node: 'wrong', architecture: 'amd64' },
+    { info: () => ({}) },
+  ]);
+  t.strictSame([...groups.members()], [], 'nothing known yet');
+  const [first, second, third, fourth, fifth] = agents;
+  if (!first || !second || !third || !fourth || !fifth) throw new Error('five agents');
+  list(first, second, third, Object.assign({}, fourth, { node: 'n3' }), fifth);
+  await groups.ready(never);
+  const members = groups.members();
+  t.strictSame(
+    [...members.values()].map(({ fingerprint, agents: own, nodes, architectures }) => [
+      fingerprint,
+      own.length,
+      nodes,
+      architectures,
+    ]),
+    [
+      ['a', 3, ['n1', 'n2'], ['amd64', 'arm64']],
+      ['b', 1, ['n3'], ['amd64']],
+    ],
+  );
+  t.equal(groups.members(), members, 'not made again');
+  second.script.fingerprint = 'b';
+  clock.advance(1000);
+  await groups.ready(never);
+  t.strictSame(groups.members().get('a')?.nodes, ['n2']);
+  t.strictSame(groups.members().get('b')?.nodes, ['n1', 'n3']);
+  list(fourth);
+  t.strictSame([...groups.members().keys()], ['b'], 'who is gone has no nodes');
+  t.strictSame(groups.members().get('b')?.nodes, ['wrong']);
+});
+
 t.test('a fingerprint may be long, and beside it may stand what later versions say', async (t) => {
   const long = 'x'.repeat(200);
   const { groups, names } = await setup(t, [{ info: () => ({ credentialFingerprint: long, new: 1 }) }]);

@@ -125,6 +125,21 @@ t.test('what pull credentials open is kept apart, whatever their order', (t) => 
   t.end();
 });
 
+t.test('what depends on a service account is told to its pods only', (t) => {
+  const { pullability } = setup({ a1: 'a', b1: 'b' });
+  const builder = { ...question, serviceAccount: { namespace: 'shop', name: 'builder' } };
+  const cook = { ...question, serviceAccount: { namespace: 'shop', name: 'cook' } };
+  pullability.note(builder, agent('a1'), factsOf(image, { credentialSource: 'service-account' }));
+  pullability.note(builder, agent('b1'), good);
+  t.match(pullability.recall(builder), { able: ['a', 'b'], missing: [] });
+  t.match(pullability.recall(cook), { able: ['b'], missing: ['a'] });
+  t.match(pullability.recall(question), { able: ['b'], missing: ['a'] });
+  pullability.note(cook, agent('b1'), { ...refused, credentialSource: 'service-account' });
+  t.match(pullability.recall(cook), { able: [], unable: ['b'] });
+  t.match(pullability.recall(builder), { able: ['a', 'b'] });
+  t.end();
+});
+
 t.test('each verdict is asked for again after a while, and counts no more after a longer one', (t) => {
   const cases: [ImageFacts, 'able' | 'unable', dueMs: number, lifetimeMs: number][] = [
     [good, 'able', 10 * minute, 60 * minute],

@@ -74,6 +74,33 @@ test('a taint that kept the pod away is only tolerated for an architecture that 
   t.end();
 });
 
+test('a pod never gets onto a node that cannot pull one of its images, where others can', (t) => {
+  let restricted = 0;
+  const property = fc.property(inputs(anyRecord), (input) => {
+    const { pod, decision } = place(input);
+    const isExcluding = decision.reasons.some(({ rule }) => rule === 'pullable-nodes');
+    assert.equal(decision.excludedNodes.length > 0, isExcluding);
+    if (!isExcluding) return;
+    restricted += 1;
+    assert.ok(input.policy.requirePullableNodes);
+    const known = decision.images.flatMap(({ image }) => input.pullability?.(image) ?? []);
+    const unable = new Set(
+      known
+        .filter(({ able }) => able.length > 0)
+        .flatMap((each) => each.unable.flatMap(({ hostnames }) => hostnames)),
+    );
+    for (const node of nodes) if (unable.has(node.name)) assert.ok(!selects(pod.spec, node), node.name);
+    const possible = known.flatMap(({ able }) => able.flatMap(({ hostnames }) => hostnames));
+    assert.ok(
+      possible.some((name) => !unable.has(name)),
+      'who can pull remains',
+    );
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.ok(restricted > 5, `${restricted} of the pods were kept away from nodes`);
+  t.end();
+});
+
 test('applying twice equals applying once', (t) => {
   const property = fc.property(inputs(anyRecord), (input) => {
     const once = place(input);

@@ -51,6 +51,9 @@ const unreadable: readonly (readonly [name: string, text: string])[] = [
   ['match as object', record({ match: {} })],
   ['made as text', record({ made: 'true' })],
   ['lookalikes as numbers', record({ lookalikes: [1] })],
+  ['nodes as object', record({ excludedNodes: {} })],
+  ['nodes as numbers', record({ excludedNodes: [1] })],
+  ['more nodes than we ever name', record({ excludedNodes: Array.from({ length: 251 }, (_, n) => `n${n}`) })],
   ['a preference as object', record({ preferred: [{ weight: 1 }] })],
   ['a preference without a weight', record({ preferred: [['amd64']] })],
   ['a preference with a weight as text', record({ preferred: [['amd64', '1']] })],
@@ -133,6 +136,28 @@ test('a record only names what this policy adds', (t) => {
     'match holds only handed-on labels',
   );
   t.equal(read(record({ terms: [[['zone', ['a']]]], made: true }))?.added.made, false);
+  t.end();
+});
+
+test('a record names nodes only where this policy does, and as we name them', (t) => {
+  const terms = [[['kubernetes.io/arch', ['amd64']]]];
+  const believed = (excludedNodes: unknown, requirePullableNodes = true): readonly string[] | undefined =>
+    recordedIn(inputOf(withRecord(record({ terms, excludedNodes })), {}, { ...policy, requirePullableNodes }))
+      ?.added.excludedNodes;
+  t.strictSame(believed(['a', 'b']), ['a', 'b']);
+  t.strictSame(believed(['a', 'b'], false), []);
+  t.strictSame(believed(['b', 'a']), [], 'never in this order');
+  t.strictSame(believed(['a', 'a']), [], 'never twice');
+  t.strictSame(believed(['']), [], 'never an empty name');
+  t.strictSame(believed(['a b']), [], 'never a name that is none');
+  const read = recordedIn(
+    inputOf(withRecord(record({ terms, excludedNodes: ['a'] })), {}, { requirePullableNodes: true }),
+  );
+  const notIn = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['a'] };
+  t.strictSame(read?.added.terms, [
+    [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }, notIn],
+  ]);
+  t.strictSame(read?.added.match, [notIn]);
   t.end();
 });
 

@@ -58,6 +58,14 @@ t.test('settings that contradict each other', async (t) => {
     ['explain too', { agents: ['https://a'] }, 'explain', ['agents']],
     ['agents with TLS', { agents: ['https://a'], agentTlsDir: '/tls' }, 'webhook', []],
     ['for a part that asks no agents', { agents: ['https://a'] }, 'agent', []],
+    ['pullable nodes without agents', { requirePullableNodes: true }, 'webhook', ['requirePullableNodes']],
+    ['a person may look without agents', { requirePullableNodes: true }, 'explain', []],
+    [
+      'pullable nodes with agents',
+      { requirePullableNodes: true, agents: ['https://a'], agentTlsDir: '/tls' },
+      'webhook',
+      [],
+    ],
     ['for no part', { agents: ['https://a'] }, undefined, []],
   ];
   for (const [name, values, part, expected] of cases) {

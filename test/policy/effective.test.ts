@@ -54,6 +54,10 @@ t.test('tolerations', async (t) => {
   t.same(policy({ tolerations: [narrower] }).tolerations, [narrower, architectureTaint]);
 });
 
+t.test('nodes that cannot pull', async (t) => {
+  t.equal(policy({ requirePullableNodes: true }).requirePullableNodes, true);
+});
+
 t.test('our own namespace is left alone besides those that are named', async (t) => {
   t.same(policy({ namespace: 'archwright' }).excludedNamespaces, ['kube-system', 'archwright']);
   t.same(policy({ namespace: 'a', excludedNamespaces: ['a', 'b'] }).excludedNamespaces, ['a', 'b']);

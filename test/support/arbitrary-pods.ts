@@ -1,7 +1,7 @@
 /** Arbitrary pods, facts, policies and nodes from small pools, so that they meet often. */
 import * as fc from 'fast-check';
 import type { NodeSelectorTerm, Pod, Toleration } from '../../src/kube/objects.ts';
-import type { PlacementInput } from '../../src/placement/decision.ts';
+import type { NodeGroup, PlacementInput, Pullability } from '../../src/placement/decision.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { Known } from './placement-input.ts';
 import { defaultPolicy, failed, inputOf } from './placement-input.ts';
@@ -19,6 +19,7 @@ export const nodes: readonly ModelNode[] = architectures.flatMap((architecture) 
       labels: {
         'kubernetes.io/arch': architecture,
         'beta.kubernetes.io/arch': architecture,
+        'kubernetes.io/hostname': `${architecture}-${zone}-${tainted ? 'tainted' : 'plain'}`,
         zone,
         ...(tainted ? { pool: `pool-${architecture}` } : {}),
       },
@@ -49,6 +50,11 @@ const expression = fc.oneof(
     values: values(architectures),
   }),
   fc.record({ key: fc.constant('zone'), operator: fc.constantFrom('In', 'NotIn'), values: values(zones) }),
+  fc.record({
+    key: fc.constant('kubernetes.io/hostname'),
+    operator: fc.constantFrom('In', 'NotIn'),
+    values: values(nodes.map(({ name }) => name)),
+  }),
   fc.record({
     key: fc.constantFrom(...architectureKeys, 'zone', 'pool'),
     operator: fc.constantFrom('Exists', 'DoesNotExist'),
@@ -173,6 +179,7 @@ export const policies: fc.Arbitrary<Policy> = fc
       [],
       [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }],
     ),
+    requirePullableNodes: fc.boolean(),
     architectures: fc.constantFrom(
       {},
       { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'pool-arm64' } } },
@@ -181,11 +188,47 @@ export const policies: fc.Arbitrary<Policy> = fc
   })
   .map((some) => ({ ...defaultPolicy, ...some }));
 
+/** Credential groups: the nodes of each zone and taint, one without known architectures. */
+const groups: readonly NodeGroup[] = Object.entries(
+  Object.groupBy(nodes, ({ labels, taints }) => `${labels['zone']}-${taints.length}`),
+).map(([name, own = []], index) => ({
+  name,
+  hostnames: own.map((node) => node.name),
+  architectures: index === 0 ? [] : own.map(({ labels }) => labels['kubernetes.io/arch'] ?? ''),
+}));
+
+/** Who can pull which image: each group can, cannot, or is not known. */
+const pullability: fc.Arbitrary<ReadonlyMap<string, Pullability>> = fc
+  .array(
+    fc.tuple(
+      fc.constantFrom(...images),
+      fc.array(fc.constantFrom('able', 'unable', 'unknown'), {
+        minLength: groups.length,
+        maxLength: groups.length,
+      }),
+    ),
+    { maxLength: 4 },
+  )
+  .map(
+    (list) =>
+      new Map(
+        list.map(([image, says]) => [
+          image,
+          {
+            able: groups.filter((_, index) => says[index] === 'able'),
+            unable: groups.filter((_, index) => says[index] === 'unable'),
+          },
+        ]),
+      ),
+  );
+
 /** A whole input of placement. */
 export function inputs(
   annotation: fc.Arbitrary<string | undefined> = fc.constant(undefined),
 ): fc.Arbitrary<PlacementInput> {
   return fc
-    .record({ pod: pods(annotation), policy: policies })
-    .map(({ pod, policy }) => inputOf(pod, knownImages, policy));
+    .record({ pod: pods(annotation), policy: policies, known: pullability })
+    .map(({ pod, policy, known }) =>
+      inputOf(pod, knownImages, policy, { pullability: (image) => known.get(image) }),
+    );
 }

@@ -25,7 +25,12 @@ void t.test(
             metadata: { name: 'n1', labels: { 'kubernetes.io/arch': 'amd64' } },
             status: { nodeInfo: { architecture: 'arm64' } },
           },
-          { metadata: { name: 'n2', labels: { 'kubernetes.io/arch': 's390x' } } },
+          {
+            metadata: {
+              name: 'n2',
+              labels: { 'kubernetes.io/arch': 's390x', 'kubernetes.io/hostname': 'h2' },
+            },
+          },
         ],
       }),
     );
@@ -49,6 +54,10 @@ void t.test(
     t.equal(cluster.nodeArchitecture('n1'), 'arm64');
     t.equal(cluster.nodeArchitecture('n2'), 's390x');
     t.equal(cluster.nodeArchitecture('n3'), undefined);
+    t.same(
+      ['n1', 'n2', 'n3'].map((node) => cluster.nodeHostname(node)),
+      [undefined, 'h2', undefined],
+    );
     const { signal } = new AbortController();
     t.match(await cluster.secret('team', 'pull', signal), { type: 'x' });
     t.equal(await cluster.secret('team', 'missing', signal), undefined);
