@@ -5,7 +5,7 @@ import type { ProviderConfig } from './provider-config.ts';
 
 /** Why a plugin is not run. */
 export interface LeftOut {
-  readonly code: PluginErrorCode | 'no-token';
+  readonly code: PluginErrorCode;
   readonly reason: string;
 }
 
@@ -20,6 +20,7 @@ export interface PluginsFound {
 const atStart =
   'the kubelet reads this once, at its start, and so does not know of changes before it is restarted; here they count at once';
 const notUpTo133 = 'a kubelet up to 1.33 takes no directory';
+const boundToken = 'the kubelet’s tokens are bound to a pod, these to the service account alone';
 const noStart = 'a kubelet does not start with this';
 
 /**
@@ -60,8 +61,10 @@ function describePlugin(
 ): SourcePart {
   const where = `plugin ${name}`;
   if (leftOut === undefined) {
-    const withToken = tokenAttributes === undefined ? '' : ', with a token of the pod’s service account';
-    return { where, state: 'used', what: `for ${matchImages.join(', ')}${withToken}` };
+    const what = `for ${matchImages.join(', ')}`;
+    if (tokenAttributes === undefined) return { where, state: 'used', what };
+    const withToken = `${what}, with a token of the pod’s service account`;
+    return { where, state: 'used', what: withToken, differs: [boundToken] };
   }
   return { where, state: 'left-out', what: leftOut.reason, differs: [whatKubeletDoes(leftOut.code)] };
 }

@@ -8,10 +8,17 @@ export type PluginErrorCode =
   | 'timeout'
   | 'too-much-output'
   | 'stopped'
-  | 'bad-response';
+  | 'bad-response'
+  | 'no-token';
 
 /** Trying again later may help: the program or what it talks to may have recovered. */
-const temporaryCodes: ReadonlySet<PluginErrorCode> = new Set(['failed', 'timeout', 'stopped', 'not-started']);
+const temporaryCodes: ReadonlySet<PluginErrorCode> = new Set([
+  'failed',
+  'timeout',
+  'stopped',
+  'not-started',
+  'no-token',
+]);
 
 export class PluginError extends Error {
   readonly code: PluginErrorCode;

@@ -4,19 +4,21 @@
  * means "no credentials from this provider", never an error.
  */
 import { matches, parsePattern } from '../../src/credentials/match.ts';
+import { unlessAborted } from '../../src/images/flights.ts';
 import type { Clock } from '../../src/telemetry/clock.ts';
 import { cacheKey, globalKey, registryOf, type ServiceAccountIdentity } from './cache-key.ts';
 import { createCredentialCache, type Auth, type CredentialCache } from './cache.ts';
 import { createFlights } from './flights.ts';
 import { createPauses, type Failure } from './pause.ts';
 import { PluginError } from './plugin-error.ts';
-import type { ProviderConfig } from './provider-config.ts';
+import type { ProviderConfig, TokenAttributes } from './provider-config.ts';
 import type { ProviderRequest } from './request.ts';
 import type { ProviderResponse } from './response.ts';
 import {
   echoedToken,
   grantFor,
   type Grant,
+  type GrantOutcome,
   type PodIdentity,
   type ServiceAccountTokens,
 } from './service-account.ts';
@@ -63,9 +65,13 @@ export interface Provider {
   readonly cache: CredentialCache;
 }
 
+/** Why a provider with `tokenAttributes` is left out where nobody may ask for tokens. */
 export const tokenReason =
-  'it needs a token of the pod’s service account (tokenAttributes), and a question to the agent names no pod; ' +
+  'it needs a token of the pod’s service account (tokenAttributes), and the agent may not ask for one; ' +
   'images that only this plugin has credentials for are answered as unauthorized here';
+
+const noAccount =
+  'it needs a token of the pod’s service account (tokenAttributes), and the question names no service account';
 
 const nothing: Auth = new Map();
 
@@ -86,8 +92,10 @@ export function createProvider(options: ProviderOptions): Provider {
     const { tokenAttributes } = config;
     let grant: Grant | undefined;
     if (tokenAttributes !== undefined) {
-      if (tokens === undefined || pod === undefined) return { auth: nothing, reason: tokenReason };
-      const outcome = await grantFor(tokenAttributes, image, pod, tokens);
+      if (tokens === undefined) return { auth: nothing, reason: tokenReason };
+      if (pod === undefined) return { auth: nothing, reason: noAccount };
+      const granting = grantOrPause(tokenAttributes, image, pod, tokens);
+      const outcome = await (signal === undefined ? granting : unlessAborted(granting, signal));
       if (outcome.refused !== undefined) return { auth: nothing, reason: outcome.refused };
       grant = outcome.grant;
     }
@@ -105,6 +113,27 @@ export function createProvider(options: ProviderOptions): Provider {
       if (!(error instanceof PluginError)) throw error;
       return { auth: nothing, reason: error.message };
     }
+  }
+
+  /** What the cluster refuses for a service account is not asked for again at once, however many images want it. */
+  async function grantOrPause(
+    attributes: TokenAttributes,
+    image: string,
+    pod: PodIdentity,
+    from: ServiceAccountTokens,
+  ): Promise<GrantOutcome> {
+    const key = `service account ${pod.namespace}/${pod.serviceAccountName}`;
+    const paused = pauses.current(key);
+    if (paused !== undefined) return { refused: paused.message, isFailure: true };
+    const outcome = await grantFor(attributes, image, pod, from);
+    if (outcome.refused === undefined || !outcome.isFailure) {
+      pauses.succeeded(key);
+      return outcome;
+    }
+    const error = new PluginError('no-token', config.name, outcome.refused);
+    pauses.failed(key, { image, error });
+    options.onFailure?.({ image, error });
+    return outcome;
   }
 
   /** A run that its own callers gave up before it began says nothing to somebody who joined it just then. */

@@ -8,11 +8,11 @@ import { flightKey, serviceAccountKey, tokenHash, type ServiceAccountIdentity } 
 import type { Auth } from './cache.ts';
 import type { TokenAttributes } from './provider-config.ts';
 
-/** The pod for which an image is asked. */
+/** The pod for which an image is asked; one that is not created yet has no uid, and perhaps no name. */
 export interface PodIdentity {
   readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
+  readonly name?: string;
+  readonly uid?: string;
   /** Empty for a pod without one, such as a static pod. */
   readonly serviceAccountName: string;
 }
@@ -24,7 +24,7 @@ export interface ServiceAccountTokens {
     name: string,
   ): Promise<{ readonly uid: string; readonly annotations: Readonly<Record<string, string>> }>;
   /**
-   * A TokenRequest for the pod's service account, bound to the pod, with one audience and the default lifetime.
+   * A TokenRequest for the pod's service account, with one audience. The kubelet's is bound to the pod.
    * @param serviceAccountUid the token is for this service account and no later one of the same name
    */
   tokenFor(pod: PodIdentity, serviceAccountUid: string, audience: string): Promise<Secret>;
@@ -41,7 +41,12 @@ export interface Grant {
 
 /** A run goes on with a grant, goes on without one, or does not happen. */
 export type GrantOutcome =
-  { readonly grant: Grant | undefined; readonly refused?: undefined } | { readonly refused: string };
+  | { readonly grant: Grant | undefined; readonly refused?: undefined }
+  | {
+      readonly refused: string;
+      /** The cluster did not give what is needed; otherwise the pod is not meant to have credentials from this plugin. */
+      readonly isFailure: boolean;
+    };
 
 /** Finds out what a plugin may be given for a pod. The reasons are in the words of the kubelet's log. */
 export async function grantFor(
@@ -50,10 +55,10 @@ export async function grantFor(
   pod: PodIdentity,
   tokens: ServiceAccountTokens,
 ): Promise<GrantOutcome> {
-  const { namespace, name: podName, serviceAccountName: name } = pod;
+  const { namespace, name: podName = '', serviceAccountName: name } = pod;
   if (name === '') {
     return attributes.requireServiceAccount === true
-      ? { refused: `Service account name is empty for pod ${namespace}/${podName}` }
+      ? { refused: `Service account name is empty for pod ${namespace}/${podName}`, isFailure: false }
       : { grant: undefined };
   }
   let account: ServiceAccountIdentity;
@@ -63,11 +68,13 @@ export async function grantFor(
     if (missing !== undefined) {
       return {
         refused: `Failed to get service account data ${namespace}/${name}: required annotation ${missing} not found`,
+        isFailure: false,
       };
     }
     account = { namespace, name, uid: found.uid, annotations: given(attributes, found.annotations) };
   } catch (error) {
-    return { refused: `Failed to get service account ${namespace}/${name}: ${messageOf(error)}` };
+    const refused = `Failed to get service account ${namespace}/${name}: ${messageOf(error)}`;
+    return { refused, isFailure: true };
   }
   try {
     const token = await tokens.tokenFor(pod, account.uid, attributes.serviceAccountTokenAudience);
@@ -81,7 +88,8 @@ export async function grantFor(
       },
     };
   } catch (error) {
-    return { refused: `Error getting service account token ${namespace}/${name}: ${messageOf(error)}` };
+    const refused = `Error getting service account token ${namespace}/${name}: ${messageOf(error)}`;
+    return { refused, isFailure: true };
   }
 }
 

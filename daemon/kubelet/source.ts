@@ -4,6 +4,9 @@
  * pkg/credentialprovider/plugin/plugins.go `Lookup`): a plugin cannot bring in a credential for another registry than the image's.
  * Among equal keys, providers count in the order of the configuration (Kubernetes 1.34 and later).
  *
+ * A plugin with `tokenAttributes` is asked in the name of the pod's service account; what it gives is told apart from what the
+ * node itself has, because it is for pods of that account only.
+ *
  * The configuration is live: one that cannot be used leaves the last good one in force. Providers that did not change keep
  * what they remember.
  */
@@ -11,7 +14,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SourceProblem } from '../../src/credentials/credential.ts';
 import type { LiveCredentialSource } from '../../src/credentials/file-source.ts';
 import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
-import { createKeyring, holdEntries } from '../../src/credentials/keyring.ts';
+import { createKeyring, holdEntries, type HeldCredential } from '../../src/credentials/keyring.ts';
+import type { ServiceAccountName } from '../../src/credentials/service-account.ts';
 import { bindSourceMetrics } from '../../src/credentials/metrics.ts';
 import { liveContent } from '../../src/files/live.ts';
 import type { WatchOptions } from '../../src/files/watch.ts';
@@ -30,6 +34,7 @@ import { ProviderConfigError, type ProviderConfig } from './provider-config.ts';
 import { createProvider, tokenReason, type Provider } from './provider.ts';
 import { readConfig } from './read-config.ts';
 import type { RunLimits } from './run.ts';
+import type { ServiceAccountTokens } from './service-account.ts';
 import { validateConfig } from './validate-config.ts';
 
 export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'root'> {
@@ -44,6 +49,10 @@ export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'roo
   readonly clock?: Clock | undefined;
   readonly metrics?: Metrics | undefined;
   readonly limits?: RunLimits | undefined;
+  /** For plugins with `tokenAttributes`; without it they are left out. */
+  readonly tokens?: ServiceAccountTokens | undefined;
+  /** Why there are no tokens, for people. */
+  readonly noTokens?: string | undefined;
 }
 
 /** Runs of one plugin at a time. A kubelet pulls one image after the other by default; an agent looks at several. */
@@ -84,10 +93,11 @@ export async function createCredentialProviderSource(
     for (const config of configs) {
       const problem = await binaryProblem(config);
       if (problem !== undefined) leftOut.set(config.name, { code: problem.code, reason: problem.message });
-      else if (config.tokenAttributes !== undefined) {
-        leftOut.set(config.name, { code: 'no-token', reason: tokenReason });
+      else if (config.tokenAttributes !== undefined && options.tokens === undefined) {
+        const why = options.noTokens === undefined ? '' : ` (${options.noTokens})`;
+        leftOut.set(config.name, { code: 'no-token', reason: tokenReason + why });
       }
-      states.push(problem?.code ?? 'usable');
+      states.push(leftOut.get(config.name)?.code ?? 'usable');
     }
     const id = JSON.stringify([hash, states]);
     return { providers: configs, isDirectory, leftOut, id, fingerprint: await textFingerprint(name, id) };
@@ -121,6 +131,7 @@ export async function createCredentialProviderSource(
     return createProvider({
       config,
       clock,
+      tokens: options.tokens,
       execute: createExecute(config, {
         hostRoot,
         binDir,
@@ -174,16 +185,13 @@ export async function createCredentialProviderSource(
 
   return {
     name,
-    async lookup(repository, signal) {
+    async lookup(repository, signal, account) {
       const asked = providers.filter((provider) => provider.isFor(repository));
-      const held = await Promise.all(
-        asked.map(async (provider) => {
-          const { auth } = await provider.provide(repository, undefined, signal);
-          return holdEntries(auth, originOf(provider.config.name)).held;
-        }),
-      );
+      const held = await Promise.all(asked.map((provider) => heldBy(provider, repository, signal, account)));
       return createKeyring(name, held.flat()).lookup(repository);
     },
+    dependsOnServiceAccount: (repository) =>
+      providers.some((provider) => takesToken(provider) && provider.isFor(repository)),
     problems,
     async describe() {
       const environment = describeEnvironment((await kubeletVariables(hostRoot)) !== undefined);
@@ -198,7 +206,28 @@ export async function createCredentialProviderSource(
   };
 }
 
-/** What takes a token of a pod is left out for want of the pod, not because anything is broken. */
+/** What a provider has for a repository; what depends on the pod's service account is marked as such. */
+async function heldBy(
+  provider: Provider,
+  repository: string,
+  signal: AbortSignal | undefined,
+  account: ServiceAccountName | undefined,
+): Promise<readonly HeldCredential[]> {
+  const origin = originOf(provider.config.name);
+  if (!takesToken(provider)) {
+    return holdEntries((await provider.provide(repository, undefined, signal)).auth, origin).held;
+  }
+  const pod = account && { namespace: account.namespace, serviceAccountName: account.name };
+  const { auth } = await provider.provide(repository, pod, signal);
+  const { held } = holdEntries(auth, account ? `${origin} for ${account.namespace}/${account.name}` : origin);
+  return held.map((each) => ({ ...each, source: 'service-account' }));
+}
+
+function takesToken({ config }: Provider): boolean {
+  return config.tokenAttributes !== undefined;
+}
+
+/** What takes a token of a pod may be left out on purpose; then nothing is broken. */
 function isWhole({ leftOut }: PluginsFound): boolean {
   return [...leftOut.values()].every(({ code }) => code === 'no-token');
 }

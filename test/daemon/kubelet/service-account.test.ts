@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { Failure } from '../../../daemon/kubelet/pause.ts';
 import type { TokenAttributes } from '../../../daemon/kubelet/provider-config.ts';
 import { createProvider, tokenReason } from '../../../daemon/kubelet/provider.ts';
 import type { ProviderRequest } from '../../../daemon/kubelet/request.ts';
@@ -26,15 +27,21 @@ function world(
 ) {
   const requests: ProviderRequest[] = [];
   const asked: unknown[] = [];
+  const failures: Failure[] = [];
+  const clock = stoppedClock();
   let password = 'pass';
+  let refusal: string | undefined;
+  let held: Promise<void> | undefined;
   const tokens: ServiceAccountTokens = {
     serviceAccount: (namespace, name) =>
       name === 'missing'
         ? Promise.reject(new Error('not found'))
         : Promise.resolve({ uid: `uid of ${namespace}/${name}`, annotations }),
-    tokenFor: (pod, uid, audience) => {
+    tokenFor: async (pod, uid, audience) => {
       asked.push([pod.name, uid, audience]);
-      return Promise.resolve(secret(`token of ${pod.name}`));
+      await held;
+      if (refusal !== undefined) throw new Error(refusal);
+      return secret(`token of ${pod.name}`);
     },
   };
   const made = createProvider({
@@ -45,8 +52,9 @@ function world(
       apiVersion: execV1,
       tokenAttributes: { ...attributes, ...change },
     },
-    clock: stoppedClock(),
+    clock,
     tokens,
+    onFailure: (failure) => failures.push(failure),
     execute: (request) => {
       requests.push(request);
       const auth = new Map([['r.example', { username: 'u', password: secret(password) }]]);
@@ -57,6 +65,14 @@ function world(
     made,
     requests,
     asked,
+    failures,
+    clock,
+    refuse: (message: string | undefined) => (refusal = message),
+    hold: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = promise;
+      return resolve;
+    },
     echo: (text: string) => (password = text),
     provide: (who?: PodIdentity) => made.provide('r.example/a', who),
   };
@@ -74,7 +90,12 @@ t.test('a plugin gets the token, and the annotations that it named', async (t) =
 });
 
 t.test('without what it needs it is not run', async (t) => {
-  const cases: [Partial<TokenAttributes>, Record<string, string>, PodIdentity | undefined, string][] = [
+  const cases: [
+    Partial<TokenAttributes>,
+    Record<string, string>,
+    PodIdentity | undefined,
+    string | RegExp,
+  ][] = [
     [{}, {}, pod('pod', ''), 'Service account name is empty for pod ns/pod'],
     [
       {},
@@ -83,13 +104,58 @@ t.test('without what it needs it is not run', async (t) => {
       'Failed to get service account data ns/account: required annotation a/required not found',
     ],
     [{}, {}, pod('pod', 'missing'), 'Failed to get service account ns/missing: not found'],
-    [{}, {}, undefined, tokenReason],
+    [{}, {}, undefined, /^it needs a token .* the question names no service account$/],
   ];
   for (const [change, annotations, who, reason] of cases) {
     const { provide, requests } = world(change, annotations);
     t.match(await provide(who), { auth: new Map(), reason });
     t.equal(requests.length, 0);
   }
+});
+
+t.test('where nobody may ask for tokens, it is left out', async (t) => {
+  const made = createProvider({
+    config: { name: 'p', matchImages: ['r.example'], apiVersion: execV1, tokenAttributes: attributes },
+    clock: stoppedClock(),
+    execute: () => Promise.reject(new Error('never')),
+  });
+  t.match(await made.provide('r.example/a', pod()), { auth: new Map(), reason: tokenReason });
+});
+
+t.test('what the cluster refuses is paused for that account, told once, and made up for', async (t) => {
+  const { provide, made, asked, failures, clock, refuse } = world();
+  refuse('forbidden by RBAC');
+  for (let i = 0; i < 3; i += 1) {
+    const reason = 'Error getting service account token ns/account: forbidden by RBAC';
+    t.match(await provide(pod()), { auth: new Map(), reason });
+  }
+  t.equal(asked.length, 1);
+  t.match(failures, [{ image: 'r.example/a', error: { code: 'no-token', temporary: true } }]);
+  t.match(made.lastFailure(), { error: { message: /forbidden by RBAC/ } });
+  t.match(await provide(pod('pod', 'other')), { reason: /ns\/other: forbidden by RBAC/ });
+  t.equal(asked.length, 2, 'another account is asked for');
+  refuse(undefined);
+  clock.at = 10_000;
+  t.equal((await provide(pod())).auth.size, 1);
+  t.equal((await provide(pod('pod', 'other'))).auth.size, 1);
+  t.equal(made.lastFailure(), undefined);
+});
+
+t.test('a workload that did not ask for it is no failure', async (t) => {
+  const { provide, made, failures } = world({}, {});
+  t.match(await provide(pod()), { reason: /required annotation a\/required not found/ });
+  t.same([made.lastFailure(), failures], [undefined, []]);
+});
+
+t.test('who stops waiting does not wait for the cluster', async (t) => {
+  const { made, hold } = world();
+  const release = hold();
+  const stop = new AbortController();
+  const waiting = made.provide('r.example/a', pod(), stop.signal);
+  stop.abort(new Error('gone'));
+  await t.rejects(waiting, { message: 'gone' });
+  release();
+  t.equal((await made.provide('r.example/a', pod())).auth.size, 1);
 });
 
 t.test('a pod without an account is served where none is required', async (t) => {

@@ -1,7 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { answering, configText, nodeDir, openSource, writePlugin } from './support.ts';
+import { reveal, secret } from '../../../src/telemetry/secret.ts';
+import { answering, configText, echoing, nodeDir, openSource, writePlugin } from './support.ts';
 
 const creds = (key: string, username: string) => ({ auth: { [key]: { username, password: 'pass' } } });
 
@@ -61,6 +62,94 @@ t.test('a plugin that wants service account tokens is left out with the reason',
   const { found, problems } = await openSource(t, { config, binDir: bin });
   t.same(await found('registry.example/app'), ['q:pass (plugin q, registry.example)']);
   t.match(problems(), [/^plugin p: left out: it needs a token of the pod’s service account/]);
+});
+
+t.test('with tokens, a plugin is asked in the name of the pod’s service account', async (t) => {
+  const { bin, config } = nodeDir(
+    t,
+    configText(
+      { name: 'first' },
+      {
+        name: 'p',
+        tokenAttributes: {
+          serviceAccountTokenAudience: 'reg.example',
+          cacheType: 'ServiceAccount',
+          requireServiceAccount: true,
+          requiredServiceAccountAnnotationKeys: ['team/robot'],
+        },
+      },
+      { name: 'last' },
+    ),
+  );
+  for (const name of ['first', 'last']) {
+    writePlugin(join(bin, name), answering(creds('registry.example', name)));
+  }
+  writePlugin(join(bin, 'p'), echoing('registry.example'));
+  const { source, problems, lines } = await openSource(t, {
+    config,
+    binDir: bin,
+    tokens: {
+      serviceAccount: (namespace, name) =>
+        name === 'missing'
+          ? Promise.reject(new Error('no such account'))
+          : Promise.resolve({
+              uid: `${namespace}/${name}`,
+              annotations: name === 'plain' ? {} : { 'team/robot': name },
+            }),
+      tokenFor: (_, uid, audience) => Promise.resolve(secret(`${uid} for ${audience}`)),
+    },
+  });
+  const found = async (name?: string) =>
+    (
+      await source.lookup(
+        'registry.example/app',
+        undefined,
+        name === undefined ? undefined : { namespace: 'team', name },
+      )
+    ).map(
+      ({ credential: { username, password }, source: kind, origin }) =>
+        `${kind} ${username}:${reveal(password)} (${origin})`,
+    );
+  const shared = (name: string) => `credential-provider ${name}:pass (plugin ${name})`;
+  t.same(await found('a'), [
+    shared('first'),
+    'service-account a:got team/a for reg.example (plugin p for team/a)',
+    shared('last'),
+  ]);
+  t.same((await found('b'))[1], 'service-account b:got team/b for reg.example (plugin p for team/b)');
+  t.same(await found('plain'), [shared('first'), shared('last')], 'it does not have the annotation');
+  t.same(await found(), [shared('first'), shared('last')], 'nobody’s account');
+  t.same(problems(), []);
+  t.equal(source.dependsOnServiceAccount?.('registry.example/app'), true);
+  t.equal(source.dependsOnServiceAccount?.('other.example/app'), false);
+  t.same(await found('missing'), [shared('first'), shared('last')]);
+  t.match(problems(), [
+    /^plugin p: for image registry.example\/app: Failed to get service account team\/missing: no such account$/,
+  ]);
+  t.notMatch(lines.join(''), /for reg\.example/);
+});
+
+t.test('a node that may ask for tokens has other credentials than one that may not', async (t) => {
+  const { bin, config } = nodeDir(
+    t,
+    configText({
+      name: 'p',
+      tokenAttributes: { serviceAccountTokenAudience: 'a', cacheType: 'Token', requireServiceAccount: true },
+    }),
+  );
+  writePlugin(join(bin, 'p'), answering(creds('registry.example', 'p')));
+  const never = () => Promise.reject(new Error('never'));
+  const tokens = { serviceAccount: never, tokenFor: never };
+  const may = await openSource(t, { config, binDir: bin, tokens });
+  const mayNot = await openSource(t, { config, binDir: bin, noTokens: 'the setting is off' });
+  t.not(may.source.fingerprint(), mayNot.source.fingerprint());
+  t.equal(mayNot.source.dependsOnServiceAccount?.('registry.example/app'), false);
+  t.match(mayNot.problems(), [/may not ask for one; .* \(the setting is off\)$/]);
+  t.match(await may.source.describe(), [
+    {},
+    { where: 'plugin p', state: 'used', what: /token/, differs: [/bound to a pod/] },
+    {},
+  ]);
 });
 
 t.test('a caller that gives up does not stop a run that others or the cache can use', async (t) => {

@@ -34,6 +34,25 @@ export function answering(response: object, before = ''): string {
   return `${before}\nprocess.stdin.resume();\nprocess.stdin.on('end', () => process.stdout.write(${JSON.stringify(text)}));`;
 }
 
+/**
+ * The body of a plugin whose user is the annotation `team/robot`, and whose password is the word `got` and the token.
+ * @param key of its credential
+ */
+export function echoing(key: string): string {
+  return `let text = '';
+process.stdin.on('data', (chunk) => (text += chunk));
+process.stdin.on('end', () => {
+  const { serviceAccountToken, serviceAccountAnnotations } = JSON.parse(text);
+  process.stdout.write(JSON.stringify({
+    kind: 'CredentialProviderResponse',
+    apiVersion: ${JSON.stringify(execV1)},
+    cacheKeyType: 'Registry',
+    auth: { [${JSON.stringify(key)}]: {
+      username: serviceAccountAnnotations['team/robot'], password: 'got ' + serviceAccountToken } },
+  }));
+});`;
+}
+
 export interface ProviderFields {
   readonly name: string;
   readonly matchImages?: readonly string[];
