@@ -188,7 +188,8 @@ async function openInspector(
     const patience = AbortSignal.any([stop, AbortSignal.timeout(discoveryMs)]);
     await agents.ready(patience).catch(() => undefined);
     const { fleet } = agents;
-    if (configuration.requirePullableNodes) await fleet.grouped(patience);
+    // A refusal is passed on to other groups, so they have to be known.
+    await fleet.grouped(patience);
     return { inspector: fleet, fleet };
   }
   const inspection = await openInspection({
