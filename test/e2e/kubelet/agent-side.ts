@@ -1,0 +1,95 @@
+/** Our side of a case: the inspection of an agent on the same node, given the same pod's pull secrets. */
+import { openInspection } from '../../../cmd/inspection.ts';
+import { CredentialError, type MatchedCredential } from '../../../src/credentials/credential.ts';
+import { createPullSecretSource } from '../../../src/credentials/pull-secrets.ts';
+import { InvalidReference, parseReference } from '../../../src/images/reference.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { observed, referenceOf, type Observation } from './observation.ts';
+import { recordedRuns } from './recorder.ts';
+import type { Registries } from './registries.ts';
+import { binDir, type PodCase, type Setup } from './setup.ts';
+
+export interface AgentSide {
+  run(pod: PodCase): Promise<Observation[]>;
+  /** What the agent says is wrong with its sources. */
+  problems(): readonly string[];
+  /** Takes changed files in at once. */
+  refresh(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A plugin that hangs is killed after a minute. */
+const deadlineMs = 90_000;
+
+export async function openAgentSide(
+  { hostRoot, plugins }: Setup,
+  registries: Registries,
+): Promise<AgentSide> {
+  const configuration = {
+    ...defaultConfiguration(),
+    hostRoot,
+    caFiles: [registries.caFile],
+    ...(plugins !== undefined && {
+      [plugins.isDirectory ? 'kubeletConfig.configDir' : 'kubeletConfig.config']: plugins.config,
+      'kubeletConfig.binDir': binDir,
+    }),
+  };
+  const inspection = await openInspection({
+    configuration: () => configuration,
+    dockerConfigs: 'node',
+    env: {},
+    log: createLog({ level: 'silent' }),
+  });
+
+  async function inspect(pod: PodCase, image: string): Promise<Pick<Observation, 'outcome' | 'message'>> {
+    try {
+      const reference = parseReference(image);
+      const pullCredentials = await matching(pod, reference.repository);
+      const facts = await inspection.inspector.inspect(
+        { image, reference, pullPolicy: 'Always', pullCredentials },
+        { signal: AbortSignal.timeout(deadlineMs) },
+      );
+      return { outcome: [facts.error?.code ?? 'pulled'], message: facts.error?.message ?? '' };
+    } catch (error) {
+      if (error instanceof InvalidReference)
+        return { outcome: ['invalid-reference'], message: error.message };
+      if (error instanceof CredentialError) return { outcome: ['malformed-secret'], message: error.message };
+      throw error;
+    }
+  }
+
+  return {
+    run: async (pod) => {
+      const observations: Observation[] = [];
+      for (const { image } of pod.images) {
+        const from = performance.timeOrigin + performance.now();
+        const end = await inspect(pod, image);
+        const to = performance.timeOrigin + performance.now();
+        const stretch = { side: 'agent', reference: referenceOf(image), from, to } as const;
+        observations.push({
+          image,
+          ...observed(stretch, { runs: recordedRuns(), seen: registries.seen() }),
+          ...end,
+        });
+      }
+      return observations;
+    },
+    problems: () => inspection.problems().map(({ message }) => message),
+    refresh: async () => {
+      for (const { source } of inspection.sources) await source.refresh();
+    },
+    close: () => inspection.close(),
+  };
+}
+
+/** The credentials of a pod's pull secrets, as the webhook sends them along. */
+function matching(pod: PodCase, repository: string): Promise<readonly MatchedCredential[]> {
+  const secrets = pod.secrets.flatMap(({ data, type = 'Opaque' }, index) => {
+    if (data === undefined) return [];
+    const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+    const metadata = { namespace: 'default', name: `${pod.name}-${index}` };
+    return [{ metadata, type, data: Object.fromEntries(encoded) as Record<string, string> }];
+  });
+  return createPullSecretSource(secrets).lookup(repository);
+}

@@ -1,0 +1,49 @@
+#!/bin/sh
+# box.sh DIRECTORY KEEP COMMAND...: the first process of the box. Gives it a file system, a network and sysctls of its own,
+# then becomes COMMAND in them. DIRECTORY is an empty folder to mount on; KEEP lists folders, separated by `:`, that the box
+# needs and that may be mounts of their own. To be run by `unshare`, see box.ts: everything ends with the namespaces.
+set -eu
+box=$1 keep=$2
+shift 2
+here=$PWD
+
+# The machine's files, of which changes stay in memory. What overlayfs cannot hold as upper layer is a plain tmpfs.
+mount -t tmpfs -o size=2g box "$box"
+mkdir "$box/upper" "$box/work" "$box/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$box/upper,workdir=$box/work" "$box/root"
+cd "$box/root"
+for dir in proc sys dev; do mount --rbind "/$dir" "$dir"; done
+mkdir -p run var/lib/containerd var/lib/kubelet tmp host
+for dir in run var/lib/containerd var/lib/kubelet tmp; do mount -t tmpfs "$(basename $dir)" $dir; done
+chmod 1777 tmp
+IFS=:
+for dir in $keep; do
+  mkdir -p ".$dir"
+  mount --bind "$dir" ".$dir"
+  mount -o remount,bind,ro ".$dir"
+done
+unset IFS
+mount --make-shared var/lib/kubelet
+
+# The kubelet finds these as it wants them and leaves the machine's alone.
+for pair in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
+  kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+  file=$box/$(echo "${pair%=*}" | tr / -)
+  echo "${pair#*=}" > "$file"
+  mount --bind "$file" "proc/sys/${pair%=*}"
+done
+
+ip link set lo up
+ip link add node0 type bridge # a kubelet takes no loopback address
+ip address add 10.99.0.1/24 dev node0
+ip address add 10.99.0.2/24 dev node0
+ip link set node0 up
+
+mkdir .machine
+pivot_root . .machine
+umount -l /.machine
+rmdir /.machine
+# The node as an agent in a container sees it: mounted at /host.
+mount --rbind / /host
+cd "$here"
+exec "$@"

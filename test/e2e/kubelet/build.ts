@@ -1,0 +1,118 @@
+/**
+ * Builds Kubernetes, etcd and containerd where they are missing. None of them need their sources: each is a package of a module
+ * that the Go module proxy serves, built from a module of our own that requires it. Kubernetes replaces its staging modules
+ * by folders, which a module that requires it has to undo.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { cache, onPath, say } from '../parts.ts';
+
+export type BuiltName =
+  'etcd' | 'kube-apiserver' | 'kubelet' | 'containerd' | 'containerd-shim-runc-v2' | 'ctr';
+
+interface Module {
+  readonly path: string;
+  readonly version: string;
+  /** Program → package. */
+  readonly packages: Readonly<Partial<Record<BuiltName, string>>>;
+  readonly ldflags?: string;
+}
+
+const kubernetes = 'v1.36.3';
+
+const modules: readonly Module[] = [
+  {
+    path: 'k8s.io/kubernetes',
+    version: kubernetes,
+    packages: {
+      'kube-apiserver': 'k8s.io/kubernetes/cmd/kube-apiserver',
+      kubelet: 'k8s.io/kubernetes/cmd/kubelet',
+    },
+    ldflags: [
+      `-X k8s.io/component-base/version.gitVersion=${kubernetes}`,
+      '-X k8s.io/component-base/version.gitMajor=1',
+      '-X k8s.io/component-base/version.gitMinor=36',
+    ].join(' '),
+  },
+  {
+    path: 'go.etcd.io/etcd/server/v3',
+    version: 'v3.7.3',
+    packages: { etcd: 'go.etcd.io/etcd/server/v3' },
+  },
+  {
+    path: 'github.com/containerd/containerd/v2',
+    version: 'v2.4.2',
+    packages: {
+      containerd: 'github.com/containerd/containerd/v2/cmd/containerd',
+      'containerd-shim-runc-v2': 'github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2',
+      ctr: 'github.com/containerd/containerd/v2/cmd/ctr',
+    },
+  },
+];
+
+/** An API server takes three minutes on two cores, and its modules may have to be downloaded before. */
+const timeoutMs = 15 * 60_000;
+const maxOutput = 16 * 1024 * 1024;
+
+/** @returns where each of them is now */
+export function buildKubernetes(names: readonly BuiltName[]): Map<BuiltName, string> {
+  const built = new Map<BuiltName, string>();
+  for (const module of modules) {
+    const wanted = names.filter((name) => module.packages[name] !== undefined);
+    if (wanted.length === 0) continue;
+    if (onPath('go') === undefined) {
+      throw new Error(
+        `${wanted.join(', ')}: missing, and building ${module.path} needs go; or set KUBE_BIN_DIR`,
+      );
+    }
+    say(`building ${wanted.join(', ')} from ${module.path}@${module.version}, which takes some minutes`);
+    const folder = wrapperOf(module);
+    for (const name of wanted) {
+      const path = join(cache, name);
+      const ldflags = `-s -w ${module.ldflags ?? ''}`;
+      go(['build', '-trimpath', '-ldflags', ldflags, '-o', path, module.packages[name] ?? ''], folder);
+      built.set(name, path);
+    }
+    rmSync(folder, { recursive: true });
+  }
+  return built;
+}
+
+/** A folder with a module that requires this one and imports the programs' packages. */
+function wrapperOf({ path, version, packages }: Module): string {
+  const folder = join(cache, `wrapper-${process.pid}`);
+  if (existsSync(folder)) rmSync(folder, { recursive: true });
+  mkdirSync(folder, { recursive: true });
+  const downloaded = JSON.parse(go(['mod', 'download', '-json', `${path}@${version}`], cache)) as {
+    GoMod: string;
+  };
+  const source = readFileSync(downloaded.GoMod, 'utf8');
+  const staged = [...source.matchAll(/^\s*(?:replace )?(k8s\.io\/\S+) => \.\/staging\//gm)];
+  const staging = version.replace(/^v1/, 'v0');
+  writeFileSync(
+    join(folder, 'go.mod'),
+    [
+      'module wrapper',
+      /^go .*$/m.exec(source)?.[0] ?? 'go 1.26',
+      `require ${path} ${version}`,
+      ...staged.map(([, name = '']) => `replace ${name} => ${name} ${staging}`),
+      '',
+    ].join('\n'),
+  );
+  const imports = Object.values(packages).map((name) => `import _ "${name}"\n`);
+  writeFileSync(join(folder, 'tools.go'), `//go:build tools\n\npackage tools\n\n${imports.join('')}`);
+  go(['mod', 'tidy', '-e'], folder);
+  return folder;
+}
+
+function go(args: readonly string[], cwd: string): string {
+  return execFileSync('go', args, {
+    cwd,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: timeoutMs,
+    maxBuffer: maxOutput,
+    env: { ...process.env, CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-mod=mod' },
+  });
+}

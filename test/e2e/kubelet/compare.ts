@@ -1,0 +1,147 @@
+/** What differs between the two sides of an image, and which differences are meant (docs/deviations.md). */
+import type { Observation } from './observation.ts';
+import type { Run } from './recorder.ts';
+
+export interface Difference {
+  readonly image: string;
+  /** What is compared. */
+  readonly what: 'outcome' | 'presented' | 'runs' | 'request' | 'arguments' | 'environment' | 'verdict';
+  readonly kubelet: string;
+  readonly agent: string;
+  /** Name of the deviation, where it is one. */
+  readonly deviation?: string;
+}
+
+/** What the deviations need to know of the case. */
+export interface Circumstances {
+  /** Plugins that want tokens of service accounts. */
+  readonly tokenPlugins: ReadonlySet<string>;
+  /** Plugins that fail. */
+  readonly failingPlugins: ReadonlySet<string>;
+  /** Whether the image's repository was asked for before in this life of the kubelet. */
+  readonly askedBefore: boolean;
+  /** Whether a docker configuration was changed under the running kubelet. */
+  readonly filesChanged: boolean;
+}
+
+export function compare(kubelet: Observation, agent: Observation, about: Circumstances): Difference[] {
+  const differences = [
+    ...compareOutcome(kubelet, agent),
+    ...comparePresented(kubelet, agent),
+    ...compareRuns(kubelet, agent, about),
+  ];
+  const consequence = consequenceOf(differences, about);
+  return differences.map((difference) =>
+    difference.deviation !== undefined || consequence === undefined
+      ? difference
+      : { ...difference, deviation: consequence },
+  );
+}
+
+/** A source that one side does not have changes who is presented, and that changes what comes of it. */
+function consequenceOf(differences: readonly Difference[], about: Circumstances): string | undefined {
+  if (about.filesChanged) return 'live-docker-config';
+  const token = 'service-account-tokens';
+  return differences.some(({ deviation }) => deviation === token) ? token : undefined;
+}
+
+/** Causes that the kubelet tells in words of Go or of its own insides, and we in ours. */
+const ownWords: readonly (readonly [kubelet: RegExp, agent: RegExp])[] = [
+  [/time: invalid duration "[^"]*"$/, /is no duration such as 1h30m or 10s$/],
+  [/no kind .* in scheme "[^"]*"$/, / no kind "[^"]*" is registered for version "[^"]*"$/],
+  [/stat \S+: no such file or directory$/, /there is no such file$/],
+  [/^plugin binary executable {2}did not exist$/, /^left out: plugin binary executable \S+ did not exist$/],
+];
+
+/** Why a configuration is refused. */
+export function compareVerdict(kubelet: string, agent: string): Difference[] {
+  if (kubelet === agent) return [];
+  const ours = ownWords.some(([theirs, own]) => theirs.test(kubelet) && own.test(agent));
+  return [{ image: '', what: 'verdict', kubelet, agent, ...(ours && { deviation: 'own-words' }) }];
+}
+
+/** The kubelet tells of each attempt, we of the one that counts most. */
+function compareOutcome(kubelet: Observation, agent: Observation): Difference[] {
+  const { image } = kubelet;
+  if (agent.outcome.every((name) => kubelet.outcome.includes(name))) return [];
+  return [
+    {
+      image,
+      what: 'outcome',
+      kubelet: `${kubelet.outcome.join(', ')} (${kubelet.message})`,
+      agent: `${agent.outcome.join(', ')} (${agent.message})`,
+    },
+  ];
+}
+
+function comparePresented(kubelet: Observation, agent: Observation): Difference[] {
+  const { image } = kubelet;
+  const [theirs, ours] = [kubelet.presented, agent.presented].map((users) => users.join(' → '));
+  if (theirs === ours && kubelet.asked === agent.asked) return [];
+  const difference: Difference = {
+    image,
+    what: 'presented',
+    kubelet: describePresented(kubelet),
+    agent: describePresented(agent),
+  };
+  const once = [...new Set(kubelet.presented)].join(' → ');
+  return [once === ours ? { ...difference, deviation: 'equal-credentials-once' } : difference];
+}
+
+function describePresented({ presented, asked }: Observation): string {
+  if (!asked) return 'not asked';
+  return presented.length === 0 ? 'anonymous' : presented.join(' → ');
+}
+
+/** Plugins are compared one by one: we run those of an image at the same time, the kubelet one after the other. */
+function compareRuns(kubelet: Observation, agent: Observation, about: Circumstances): Difference[] {
+  const names = new Set([...kubelet.runs, ...agent.runs].map(({ plugin }) => plugin));
+  return [...names].flatMap((name) => {
+    const [theirs, ours] = [kubelet, agent].map(({ runs }) => runs.filter(({ plugin }) => plugin === name));
+    return compareRunsOf(name, kubelet.image, theirs ?? [], ours ?? [], about);
+  });
+}
+
+function compareRunsOf(
+  name: string,
+  image: string,
+  theirs: readonly Run[],
+  ours: readonly Run[],
+  about: Circumstances,
+): Difference[] {
+  if (theirs.length !== ours.length) {
+    const deviation = deviationOfRuns(name, theirs.length, ours.length, about);
+    return [
+      {
+        image,
+        what: 'runs',
+        kubelet: `${name} × ${theirs.length}`,
+        agent: `${name} × ${ours.length}`,
+        ...(deviation !== undefined && { deviation }),
+      },
+    ];
+  }
+  const parts = [
+    ['request', ({ stdin }: Run) => stdin],
+    ['arguments', ({ args }: Run) => JSON.stringify(args)],
+    ['environment', ({ environment }: Run) => environment.join('\n')],
+  ] as const;
+  return theirs.flatMap((run, index) =>
+    parts.flatMap(([what, of]) => {
+      const own = ours[index];
+      if (own === undefined || of(run) === of(own)) return [];
+      return [{ image, what, kubelet: of(run), agent: of(own) }];
+    }),
+  );
+}
+
+function deviationOfRuns(
+  name: string,
+  theirs: number,
+  ours: number,
+  about: Circumstances,
+): string | undefined {
+  if (about.tokenPlugins.has(name) && ours === 0) return 'service-account-tokens';
+  if (about.failingPlugins.has(name) && about.askedBefore && ours < theirs) return 'failed-plugins-pause';
+  return undefined;
+}

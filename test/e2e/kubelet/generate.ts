@@ -1,0 +1,205 @@
+/** Generated setups: random files of a node, random plugins, and random pods that share repositories, so that what is remembered counts. */
+import { indexKey } from '../../../src/credentials/key.ts';
+import { providersFile, type Provider, type WrittenAs } from './provider.ts';
+import type { Random } from './random.ts';
+import {
+  dockerConfig,
+  dockerConfigs,
+  entry,
+  pluginConfig,
+  response,
+  right,
+  users,
+  wrong,
+  type Behavior,
+  type CaseImage,
+  type Login,
+  type PodCase,
+  type PullSecret,
+  type Setup,
+} from './setup.ts';
+
+const domains = [
+  'registry.example',
+  'registry.example:5000',
+  'eu.registry.example',
+  'a.b.corp.example',
+  'docker.io',
+  'tokens.example',
+  '127.0.0.1:5001',
+  'localhost:5001',
+] as const;
+
+const names = Object.keys(users) as [string, ...string[]];
+
+/**
+ * A setup of that many cases.
+ * @param label part of all names, so that setups do not meet
+ */
+export function generateSetup(random: Random, label: string, cases: number): Setup {
+  // Few domains for each, so that keys, patterns and images meet.
+  const own = random.some(domains, 2);
+  const teams = [`${label}/red`, `${label}/redder`, `${label}/blue`];
+  const keys = own.flatMap((domain) => keysFor(domain, teams));
+  const { files, plugins } = random.chance(90) ? randomPlugins(random, keys) : { files: {} };
+  return {
+    name: `generated ${label}`,
+    hostRoot: random.pick(['/', '/host']),
+    env: random.chance(50) ? { REGION: 'xx-1', TWICE: 'of the kubelet' } : {},
+    files: { ...files, ...randomDockerConfigs(random, keys) },
+    ...(plugins && { plugins }),
+    pods: Array.from({ length: cases }, (_, index) =>
+      randomPod(random, `${label}-${index}`, own, teams, keys),
+    ),
+  };
+}
+
+/** Keys that match a domain's images, or almost. */
+function keysFor(domain: string, teams: readonly string[]): string[] {
+  const parent = domain.replace(/^[^.]+\./, '*.');
+  const hub = [
+    'https://index.docker.io/v1/',
+    'index.docker.io',
+    'index.docker.io/v1',
+    'registry-1.docker.io',
+  ];
+  return [
+    ...Array.from({ length: 6 }, () => domain),
+    `https://${domain}`,
+    `https://${domain}/v1/`,
+    `http://${domain}/v2/`,
+    domain.toUpperCase(),
+    parent,
+    `${domain}/*`,
+    domain.replace(/:\d+$/, ''),
+    ...teams.flatMap((team) => [`${domain}/${team}`, `${domain}/${team}/`, `https://${domain}/v1/${team}`]),
+    ...(domain === 'docker.io' ? hub : []),
+  ];
+}
+
+/** `https://gcr.io/v1/team` → `gcr.io/team` */
+function bare(key: string): string {
+  return key.replace(/^https?:\/\//, '').replace(/\/v[12](\/|$)/, '$1');
+}
+
+function randomLogin(random: Random): Login {
+  return random.chance(40) ? right(random.pick(names)) : wrong(random.pick(names));
+}
+
+/** Logins by key. Keys that come to the same are in no order within a file, so there is only one of them. */
+function randomLogins(random: Random, keys: readonly string[], count: number): Record<string, Login> {
+  const seen = new Set<string | undefined>();
+  const chosen = random.some(keys, count).filter((key) => {
+    const index = indexKey(key);
+    return !seen.has(index) && seen.add(index);
+  });
+  return Object.fromEntries(chosen.map((key) => [key, randomLogin(random)]));
+}
+
+/** As `config.json` has it, sometimes with something odd in it. */
+function randomAuths(random: Random, keys: readonly string[]): Record<string, unknown> {
+  const logins = Object.entries(randomLogins(random, keys, random.below(5)));
+  return Object.fromEntries(
+    logins.map(([key, login]) => {
+      if (random.chance(6)) return [key, {}];
+      if (random.chance(20)) return [key, { ...login }];
+      return [
+        key,
+        { ...entry(login), ...(random.chance(20) && { email: 'a@b.example', username: 'hidden' }) },
+      ];
+    }),
+  );
+}
+
+function randomDockerConfigs(random: Random, keys: readonly string[]): Record<string, string> {
+  const paths = random.chance(70) ? random.some(dockerConfigs, 1 + random.below(2)) : [];
+  return Object.fromEntries(
+    paths.map((path) => {
+      if (random.chance(15))
+        return [path, random.pick(['', '{', '{"auths":[]}', '{"auths":{"x":{"auth":"%"}}}'])];
+      const auths = randomAuths(random, keys);
+      return [path, path.endsWith('.dockercfg') ? JSON.stringify(auths) : dockerConfig(auths)];
+    }),
+  );
+}
+
+function randomPlugins(
+  random: Random,
+  keys: readonly string[],
+): { files: Record<string, string>; plugins: NonNullable<Setup['plugins']> } {
+  const behaviors: Record<string, Behavior> = {};
+  const providers = Array.from({ length: 1 + random.below(4) }, (_, index): Provider => {
+    const name = `${random.pick(['a', 'm', 'z'])}-plugin-${index}`;
+    const version = random.pick(['v1', 'v1', 'v1beta1', 'v1alpha1']);
+    behaviors[name] = randomBehavior(random, keys, version);
+    return {
+      name,
+      version,
+      // A pattern with a scheme is valid but matches nothing, so most have none.
+      matchImages: random.some(keys, 1 + random.below(4)).map((key) => (random.chance(5) ? key : bare(key))),
+      defaultCacheDuration: random.pick(['0s', '1h', '1h30m', '10m']),
+      ...(random.chance(40) && { args: ['get', `--name=${name}`].slice(random.below(2)) }),
+      ...(random.chance(40) && { env: { TWICE: 'of the plugin', NAME: name } }),
+    };
+  });
+  const as: WrittenAs = {
+    version: random.pick(['v1', 'v1', 'v1beta1', 'v1alpha1']),
+    format: random.pick(['json', 'yaml']),
+  };
+  const isDirectory = random.chance(40);
+  const plugins = { config: pluginConfig, isDirectory, behaviors };
+  if (!isDirectory) return { files: { [pluginConfig]: providersFile(providers, as) }, plugins };
+  const files = providers.map((provider, index) => {
+    const path = `${pluginConfig}/${random.below(10)}-${index}.${random.pick(['json', 'yaml', 'yml'])}`;
+    return [path, providersFile([provider], as)];
+  });
+  return { files: Object.fromEntries(files) as Record<string, string>, plugins };
+}
+
+function randomBehavior(random: Random, keys: readonly string[], version: string): Behavior {
+  if (random.chance(8)) return { stdout: response(null, { version }) };
+  const stdout = response(randomLogins(random, keys, 1 + random.below(3)), {
+    version,
+    cacheKeyType: random.pick(['Image', 'Registry', 'Global']),
+    ...(random.chance(50) && { cacheDuration: random.pick(['0s', '2h', '90m', '-1s']) }),
+  });
+  if (random.chance(6)) return { stdout, exit: 1, stderr: 'denied', failing: true };
+  if (random.chance(6)) return { stdout: stdout.slice(0, -1), failing: true };
+  return { stdout };
+}
+
+function randomPod(
+  random: Random,
+  name: string,
+  domains: readonly string[],
+  teams: readonly string[],
+  keys: readonly string[],
+): PodCase {
+  const images = Array.from({ length: 1 + random.below(3) }, (_, index): CaseImage => {
+    const domain = random.some(domains, 1)[0] ?? '';
+    const team = random.some(teams, 1)[0] ?? '';
+    const repository = random.chance(40) ? 'shared' : `${name}-${index}`;
+    const prefix = domain === 'docker.io' && random.chance(50) ? '' : `${domain}/`;
+    return {
+      image: `${prefix}${team}/${repository}:${name}-${index}`,
+      ...(random.chance(6) && { absent: true }),
+    };
+  });
+  const secrets = random.chance(55)
+    ? Array.from({ length: 1 + random.below(3) }, () => randomSecret(random, keys))
+    : [];
+  return { name, images, secrets };
+}
+
+function randomSecret(random: Random, keys: readonly string[]): PullSecret {
+  if (random.chance(6)) return {};
+  const auths = randomAuths(random, keys);
+  if (random.chance(5)) return { type: 'Opaque', data: { '.dockerconfigjson': dockerConfig(auths) } };
+  if (random.chance(15))
+    return { type: 'kubernetes.io/dockercfg', data: { '.dockercfg': JSON.stringify(auths) } };
+  const broken = random.chance(4) ? { 'other.example': { auth: random.pick(['%', 'YWJj', 'YTpi=']) } } : {};
+  return {
+    type: 'kubernetes.io/dockerconfigjson',
+    data: { '.dockerconfigjson': dockerConfig({ ...auths, ...broken }) },
+  };
+}

@@ -1,0 +1,146 @@
+/** The kubelet's side of a case: a pod is made, what becomes of its images is heard from events, and the pod is taken away. */
+import { readdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeApi } from './kube-api.ts';
+import { isOf, observed, referenceOf, type Observation } from './observation.ts';
+import { recordedRuns } from './recorder.ts';
+import type { Registries } from './registries.ts';
+import type { PodCase } from './setup.ts';
+
+interface EventObject {
+  readonly reason?: string;
+  readonly message?: string;
+  readonly involvedObject?: { readonly name?: string; readonly fieldPath?: string };
+}
+
+export interface KubeletSide {
+  /** Runs the pod until the fate of each image is known. */
+  run(pod: PodCase): Promise<Observation[]>;
+  close(): void;
+}
+
+/** A plugin that hangs is killed after a minute; the rest takes seconds. */
+const podTimeoutMs = 100_000;
+/** Ending a sandbox takes a fraction of a second. */
+const endTimeoutMs = 30_000;
+const pollMs = 10;
+
+/** Where containerd keeps a folder for each that runs. */
+const tasks = '/run/containerd/io.containerd.runtime.v2.task/k8s.io';
+
+export async function openKubeletSide(
+  api: KubeApi,
+  nodeName: string,
+  registries: Registries,
+): Promise<KubeletSide> {
+  /** Pod → container → what the first telling event said. */
+  const fates = new Map<string, Map<string, { readonly reason: string; readonly message: string }>>();
+  const waiting = new Map<string, () => void>();
+
+  const watch = await api.watch('/api/v1/events', (object) => {
+    const { reason = '', message = '', involvedObject } = object as EventObject;
+    const container = /^spec\.containers\{(.+)\}$/.exec(involvedObject?.fieldPath ?? '')?.[1];
+    const pod = involvedObject?.name ?? '';
+    const known = fates.get(pod);
+    if (container === undefined || known === undefined || known.has(container)) return;
+    if (reason !== 'Pulled' && reason !== 'Failed' && reason !== 'InspectFailed') return;
+    known.set(container, { reason, message });
+    waiting.get(pod)?.();
+  });
+
+  async function fateOf(pod: PodCase): Promise<Map<string, { reason: string; message: string }>> {
+    const known = new Map<string, { reason: string; message: string }>();
+    fates.set(pod.name, known);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    waiting.set(pod.name, () => {
+      if (known.size === pod.images.length) resolve();
+    });
+    const timer = setTimeout(resolve, podTimeoutMs);
+    await api.call('POST', '/api/v1/namespaces/default/pods', manifestOf(pod, nodeName));
+    await promise;
+    clearTimeout(timer);
+    await api.call('DELETE', `/api/v1/namespaces/default/pods/${pod.name}?gracePeriodSeconds=0`);
+    await ended();
+    return known;
+  }
+
+  return {
+    run: async (pod) => {
+      for (const [index, secret] of pod.secrets.entries()) {
+        if (secret.data !== undefined)
+          await api.call('POST', '/api/v1/namespaces/default/secrets', secretOf(pod, index));
+      }
+      const started = performance.timeOrigin + performance.now();
+      const fate = await fateOf(pod);
+      const all = { runs: recordedRuns(), seen: registries.seen() };
+      let from = started;
+      return pod.images.map(({ image }, index) => {
+        const reference = referenceOf(image);
+        const mine = all.seen.filter(
+          (request) => request.side === 'kubelet' && request.at > from && isOf(request, reference),
+        );
+        // The next image of the same repository begins where its tag is asked for.
+        const tags = mine.filter((request) => request.tag !== undefined);
+        const next = tags.find((request) => request.tag !== (reference?.tag ?? 'latest'));
+        const own = next === undefined ? mine : mine.filter(({ at }) => at < next.at);
+        // The kubelet looks at the pod again soon, and then runs plugins without pulling: what follows the pull is not of it.
+        const to = own.at(-1)?.at ?? Number.POSITIVE_INFINITY;
+        const stretch = { side: 'kubelet', reference, from, to } as const;
+        const happened = observed(stretch, all);
+        if (own.length > 0) from = to;
+        const said = fate.get(`c${index}`) ?? { reason: 'none', message: 'no event in time' };
+        return { image, ...happened, outcome: classesOf(said), message: said.message };
+      });
+    },
+    close: () => watch.close(),
+  };
+}
+
+/**
+ * Waits until no sandbox runs: the kubelet ends them after its last look at a pod, and only then it runs no more plugins for it.
+ */
+async function ended(): Promise<void> {
+  const until = performance.now() + endTimeoutMs;
+  while (readdirSync(tasks).length > 0) {
+    if (performance.now() > until) throw new Error('the kubelet does not end the pod');
+    await delay(pollMs);
+  }
+}
+
+function secretOf(pod: PodCase, index: number): object {
+  const { data = {}, type } = pod.secrets[index] ?? {};
+  return { metadata: { name: `${pod.name}-${index}` }, type: type ?? 'Opaque', stringData: data };
+}
+
+function manifestOf({ name, secrets, images }: PodCase, nodeName: string): object {
+  return {
+    metadata: { name },
+    spec: {
+      nodeName,
+      hostNetwork: true,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      restartPolicy: 'Never',
+      imagePullSecrets: secrets.map((_, index) => ({ name: `${name}-${index}` })),
+      containers: images.map(({ image }, index) => ({ name: `c${index}`, image, imagePullPolicy: 'Always' })),
+    },
+  };
+}
+
+const classes: readonly (readonly [text: RegExp, name: string])[] = [
+  [
+    /401 Unauthorized|no basic auth credentials|authorization failed|invalid username\/password/,
+    'unauthorized',
+  ],
+  [/403 Forbidden|insufficient_scope/, 'forbidden'],
+  [/not found/, 'not-found'],
+  [/unmarshal|illegal base64|unable to parse auth field/, 'malformed-secret'],
+  [/InvalidImageName|couldn't parse image/, 'invalid-reference'],
+];
+
+/** What the kubelet's words mean; several where attempts failed in different ways. */
+function classesOf({ reason, message }: { readonly reason: string; readonly message: string }): string[] {
+  if (reason === 'Pulled') return ['pulled'];
+  const found = classes.filter(([text]) => text.test(message)).map(([, name]) => name);
+  return found.length > 0 ? found : [`${reason}: ${message}`];
+}

@@ -1,0 +1,79 @@
+/**
+ * The plugin that all credential providers of the box are: a program that notes byte for byte how it was run, and then behaves as
+ * it was told. It tells who ran it by the name of its parent process.
+ */
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Side } from './registries.ts';
+import { binDir, type Behavior } from './setup.ts';
+
+export interface Run {
+  readonly plugin: string;
+  readonly side: Side;
+  /** When it began, milliseconds since the epoch. */
+  readonly at: number;
+  /** With the path of the program. */
+  readonly args: readonly string[];
+  readonly stdin: string;
+  /** `NAME=value`, sorted. */
+  readonly environment: readonly string[];
+}
+
+const home = '/var/lib/recorder';
+
+const script = `#!/bin/sh
+me=${home}/\${0##*/}
+run=$me/runs/$(/bin/date +%s%N).$$
+/bin/mkdir -p "$run.part"
+/bin/cat > "$run.part/stdin"
+/bin/cat /proc/$$/environ > "$run.part/environment"
+/bin/cat /proc/$PPID/comm > "$run.part/parent"
+for argument in "$0" "$@"; do printf '%s\\0' "$argument"; done > "$run.part/args"
+/bin/mv "$run.part" "$run"
+[ ! -e "$me/hangs" ] || exec /bin/sleep 1000
+/bin/cat "$me/stderr" >&2
+/bin/cat "$me/stdout"
+exit "$(/bin/cat "$me/exit")"
+`;
+
+/** Installs programs with these behaviors, and forgets all earlier ones. */
+export function installPlugins(behaviors: Readonly<Record<string, Behavior>>): void {
+  for (const directory of [home, binDir]) {
+    rmSync(directory, { recursive: true, force: true });
+    mkdirSync(directory, { recursive: true });
+  }
+  for (const [name, { stdout, stderr = '', exit = 0, hangs }] of Object.entries(behaviors)) {
+    mkdirSync(join(home, name, 'runs'), { recursive: true });
+    writeFileSync(join(home, name, 'stdout'), stdout);
+    writeFileSync(join(home, name, 'stderr'), stderr);
+    writeFileSync(join(home, name, 'exit'), String(exit));
+    if (hangs === true) writeFileSync(join(home, name, 'hangs'), '');
+    writeFileSync(join(binDir, name), script);
+    chmodSync(join(binDir, name), 0o755);
+  }
+}
+
+/** All runs so far, in order. */
+export function recordedRuns(): Run[] {
+  if (!existsSync(home)) return [];
+  return readdirSync(home)
+    .flatMap((plugin) =>
+      readdirSync(join(home, plugin, 'runs'))
+        .filter((name) => !name.endsWith('.part'))
+        .map((name) => readRun(plugin, name)),
+    )
+    .sort((a, b) => a.at - b.at);
+}
+
+function readRun(plugin: string, name: string): Run {
+  const part = (file: string): string => readFileSync(join(home, plugin, 'runs', name, file), 'utf8');
+  const list = (file: string): string[] => part(file).split('\0').slice(0, -1);
+  return {
+    plugin,
+    side: part('parent').trim() === 'kubelet' ? 'kubelet' : 'agent',
+    at: Number(name.split('.')[0]) / 1e6,
+    args: list('args'),
+    stdin: part('stdin'),
+    environment: list('environment').sort(),
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * Configurations of plugins that a kubelet refuses to start with. We go on without plugins and say why: what we say has to be what
+ * the kubelet says.
+ */
+import { providersFile, type Provider } from './provider.ts';
+import { pluginConfig } from './setup.ts';
+
+export interface RefusedConfig {
+  readonly name: string;
+  /** Path → content. */
+  readonly files: Readonly<Record<string, string>>;
+  readonly isDirectory?: boolean;
+  /** Names of programs that are there. */
+  readonly programs?: readonly string[];
+}
+
+const good: Provider = { name: 'good', matchImages: ['registry.example'] };
+
+function provider(more: Partial<Provider>): string {
+  return providersFile([{ ...good, ...more }]);
+}
+
+function one(name: string, text: string, programs: readonly string[] = ['good']): RefusedConfig {
+  return { name, files: { [pluginConfig]: text }, programs };
+}
+
+export const refusedConfigs: readonly RefusedConfig[] = [
+  one('no-providers', providersFile([])),
+  one('twice-a-name', providersFile([good, good])),
+  one('slash-in-name', provider({ name: 'a/b' })),
+  one('space-in-name', provider({ name: 'a b' })),
+  one('dots-as-name', provider({ name: '..' })),
+  one('no-patterns', provider({ matchImages: [] })),
+  one('bad-pattern', provider({ matchImages: ['registry.example:port'] })),
+  one('pattern-with-space', provider({ matchImages: ['registry .example'] })),
+  one('negative-duration', provider({ defaultCacheDuration: '-1m' })),
+  one('no-duration', provider({}).replace(/"defaultCacheDuration":"0s",/, '')),
+  one('bad-duration', provider({ defaultCacheDuration: 'soon' })),
+  one('unknown-protocol', provider({ version: 'v2' })),
+  one('no-protocol', provider({}).replace(/,"apiVersion":"credentialprovider[^"]*"/, '')),
+  one('unknown-version', provider({}).replace('kubelet.config.k8s.io/v1', 'kubelet.config.k8s.io/v9')),
+  one('other-kind', provider({}).replace('CredentialProviderConfig', 'KubeletConfiguration')),
+  one('unknown-member', provider({}).replace('"name"', '"nickname":"x","name"')),
+  one('twice-a-member', provider({}).replace('"name"', '"name":"x","name"')),
+  one(
+    'tokens-with-beta-protocol',
+    provider({
+      version: 'v1beta1',
+      tokenAttributes: { serviceAccountTokenAudience: 'x', cacheType: 'Token', requireServiceAccount: true },
+    }),
+  ),
+  one('tokens-without-anything', provider({ tokenAttributes: {} })),
+  one(
+    'several-problems',
+    provider({ name: 'a b', matchImages: [], defaultCacheDuration: '-1s', version: 'v3' }),
+  ),
+  one('no-program', provider({}), []),
+  { name: 'no-file', files: {} },
+  { name: 'empty-directory', files: { [`${pluginConfig}/readme.txt`]: '' }, isDirectory: true },
+  {
+    name: 'twice-a-name-in-two-files',
+    files: { [`${pluginConfig}/a.yaml`]: provider({}), [`${pluginConfig}/b.json`]: provider({}) },
+    isDirectory: true,
+    programs: ['good'],
+  },
+];

@@ -1,0 +1,116 @@
+/**
+ * The registries of the box. Their names lead to addresses of the box by `/etc/hosts`, so that both sides find them by the
+ * defaults for registries without any configuration. Everything that they are asked is recorded; the side is told by its user agent.
+ */
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { createCa } from '../../support/certificates.ts';
+import type { RecordedRequest } from '../../support/registry/record.ts';
+import { startTestRegistry, type TestRegistry } from '../../support/registry/server.ts';
+import { createIssuer } from '../../support/registry/tokens.ts';
+import { referenceOf } from './observation.ts';
+import { smallImage } from './images.ts';
+import { users, type CaseImage } from './setup.ts';
+
+export type Side = 'kubelet' | 'agent';
+
+/** A request as far as it is compared. */
+export interface Seen {
+  readonly at: number;
+  readonly side: Side;
+  /** Of the image. */
+  readonly domain: string;
+  /** Path below the domain. */
+  readonly repository: string;
+  /** Absent for tokens, blobs and what is asked for by digest. */
+  readonly tag?: string;
+  /** Who was presented: `user:password`, `user` where a token stands for it; absent without any. */
+  readonly presented?: string;
+  readonly status: number;
+}
+
+export interface Registries {
+  /** PEM file of the certificates to trust. */
+  readonly caFile: string;
+  push(image: CaseImage): void;
+  /** All that was asked for so far, in order. */
+  seen(): readonly Seen[];
+  clear(): void;
+}
+
+const basicHosts = ['registry.example', 'eu.registry.example', 'a.b.corp.example', 'registry-1.docker.io'];
+const tokenHosts = ['tokens.example'];
+const caFile = '/etc/registries-ca.crt';
+
+export async function startRegistries(): Promise<Registries> {
+  const ca = await createCa('registries');
+  writeFileSync(caFile, ca.cert);
+  writeFileSync('/etc/hosts', '127.0.0.1 localhost\n');
+  appendFileSync('/etc/hosts', `10.99.0.1 ${basicHosts.join(' ')}\n10.99.0.2 ${tokenHosts.join(' ')}\n`);
+
+  const basic = { kind: 'basic', users } as const;
+  const issuer = createIssuer({ users });
+  const bearer = {
+    kind: 'bearer',
+    issuer,
+    realm: 'https://tokens.example/token',
+    service: 'tokens',
+  } as const;
+  const secure = { tls: ca, names: [...basicHosts, ...tokenHosts] };
+  const servers = {
+    main: await startTestRegistry({ ...secure, auth: basic, listen: { address: '10.99.0.1', port: 443 } }),
+    port: await startTestRegistry({ ...secure, auth: basic, listen: { address: '10.99.0.1', port: 5000 } }),
+    tokens: await startTestRegistry({ ...secure, auth: bearer, listen: { address: '10.99.0.2', port: 443 } }),
+    local: await startTestRegistry({ tls: false, auth: basic, listen: { address: '127.0.0.1', port: 5001 } }),
+  };
+  const content = smallImage();
+
+  function serverOf(domain: string): TestRegistry {
+    if (domain.endsWith(':5000')) return servers.port;
+    if (domain.endsWith(':5001')) return servers.local;
+    return tokenHosts.includes(domain) ? servers.tokens : servers.main;
+  }
+
+  return {
+    caFile,
+    push: ({ image, absent }) => {
+      const reference = referenceOf(image);
+      if (absent === true || reference === undefined) return;
+      serverOf(reference.domain).push(reference.path, reference.tag ?? 'latest', content);
+    },
+    seen: () =>
+      Object.values(servers)
+        .flatMap(({ requests }) => requests.map(readRequest))
+        .sort((a, b) => a.at - b.at),
+    clear: () => {
+      for (const server of Object.values(servers)) server.clearRequests();
+    },
+  };
+}
+
+function readRequest(request: RecordedRequest): Seen {
+  const { at, headers, path, query, status } = request;
+  const [, repository, tag] = /^\/v2\/(.+)\/(?:manifests|blobs)\/([^/]+)$/.exec(path) ?? [];
+  const scope = /^repository:(.+):/.exec(
+    query.get('scope') ?? new URLSearchParams(request.body).get('scope') ?? '',
+  );
+  const presented = presentedIn(request);
+  return {
+    at,
+    side: headers['user-agent']?.startsWith('containerd') === true ? 'kubelet' : 'agent',
+    domain: headers.host === 'registry-1.docker.io' ? 'docker.io' : (headers.host ?? ''),
+    repository: repository ?? scope?.[1] ?? '',
+    ...(tag === undefined || tag.includes(':') ? {} : { tag }),
+    ...(presented === undefined ? {} : { presented }),
+    status,
+  };
+}
+
+function presentedIn({ headers, authorization, body }: RecordedRequest): string | undefined {
+  const basic = /^basic (.+)$/i.exec(headers.authorization ?? '')?.[1];
+  if (basic !== undefined) return Buffer.from(basic, 'base64').toString();
+  const form = new URLSearchParams(body);
+  const user = form.get('username');
+  if (user !== null) return `${user}:${form.get('password') ?? ''}`;
+  if (authorization === undefined || authorization.user === '') return undefined;
+  return `${authorization.user}:${users[authorization.user] ?? ''}`;
+}
