@@ -130,6 +130,19 @@ t.test('a group whose agents are away tells nothing, and is left alone for a whi
   t.strictSame(askedOf(agents), [1, 2, 2]);
 });
 
+t.test('of very many groups the rest is asked the next time', async (t) => {
+  const { fleet, agents } = await setup(
+    t,
+    Array.from({ length: 34 }, (_, index) => ({ fingerprint: `group ${index}` })),
+  );
+  const asked = (): number => agents.filter((agent) => agent.asked.length > 0).length;
+  await fleet.pullable(question).asking;
+  t.equal(asked(), 32);
+  await fleet.pullable(question).asking;
+  t.equal(asked(), 34);
+  t.equal(fleet.pullable(question).able.length, 34);
+});
+
 t.test('surveys are bounded, and end with the fleet', async (t) => {
   const { fleet, agents } = await setup(t, [
     { fingerprint: 'one', facts: silent },
