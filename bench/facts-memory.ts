@@ -11,6 +11,8 @@ import { createFactsMemory } from '../src/images/memory.ts';
 import type { Platform } from '../src/images/platform.ts';
 import { createReferenceCache } from '../src/images/reference-cache.ts';
 import { createLog } from '../src/telemetry/log.ts';
+import { printSection, type Section } from './support/section.ts';
+import { table } from './support/table.ts';
 
 const count = 100_000;
 const budgetMiB = 64;
@@ -69,51 +71,61 @@ function nanosecondsEach(times: number, action: (index: number) => void): number
   return Number(process.hrtime.bigint() - start) / times;
 }
 
-function report(name: string, value: number, unit: string): void {
-  process.stdout.write(`${name.padEnd(52)} ${value.toFixed(unit === 'MiB' ? 1 : 0).padStart(8)} ${unit}\n`);
-}
+/** Takes a few seconds. */
+export async function benchFactsMemory(): Promise<Section> {
+  const memory = createFactsMemory({
+    inspector: nobody,
+    log: createLog({ level: 'silent' }),
+    maxBytes: 1024 * mebibyte,
+  });
+  const parse = createReferenceCache();
+  const question = (index: number): ImageQuestion => {
+    const image = imageOf(index);
+    return { image, reference: parse(image), pullPolicy: 'IfNotPresent', pullCredentials: [] };
+  };
 
-const memory = createFactsMemory({
-  inspector: nobody,
-  log: createLog({ level: 'silent' }),
-  maxBytes: 1024 * mebibyte,
-});
-const parse = createReferenceCache();
-const question = (index: number): ImageQuestion => {
-  const image = imageOf(index);
-  return { image, reference: parse(image), pullPolicy: 'IfNotPresent', pullCredentials: [] };
-};
+  const idle = heapMiB();
+  for (let index = 0; index < count; index += 1) memory.learn(factsOf(index));
+  const used = heapMiB() - idle;
+  if (memory.size !== count) throw new Error(`expected ${count} facts, found ${memory.size}`);
+  const estimated = memory.bytes / mebibyte;
 
-const idle = heapMiB();
-for (let index = 0; index < count; index += 1) memory.learn(factsOf(index));
-const used = heapMiB() - idle;
-report(`memory for ${count} facts, over idle`, used, 'MiB');
-report('the same by the estimate that the bound goes by', memory.bytes / mebibyte, 'MiB');
-
-const hot = Array.from({ length: hotImages }, (_, index) => question(index));
-const [first] = hot;
-if (!first || memory.size !== count) throw new Error(`expected ${count} facts, found ${memory.size}`);
-const all = hot.map((one) => () => memory.recall(one));
-for (const recall of all) recall();
-nanosecondsEach(recalls / 10, (index) => all[index % hotImages]?.());
-report(
-  `recall of one of ${hotImages} images in use`,
-  nanosecondsEach(recalls, (index) => all[index % hotImages]?.()),
-  'ns',
-);
-const cold = Array.from({ length: count / 10 }, (_, index) => question(index * 10 + 5));
-report(
-  'first recall of an image',
-  nanosecondsEach(cold.length, (index) => {
+  const hot = Array.from({ length: hotImages }, (_, index) => question(index));
+  const all = hot.map((one) => () => memory.recall(one));
+  for (const recall of all) recall();
+  nanosecondsEach(recalls / 10, (index) => all[index % hotImages]?.());
+  const hotNanoseconds = nanosecondsEach(recalls, (index) => all[index % hotImages]?.());
+  const cold = Array.from({ length: count / 10 }, (_, index) => question(index * 10 + 5));
+  const coldNanoseconds = nanosecondsEach(cold.length, (index) => {
     const one = cold[index];
     if (one && !memory.recall(one)) throw new Error(`${one.image} is missing`);
-  }),
-  'ns',
-);
-report('with the answers kept ready, over idle', heapMiB() - idle, 'MiB');
-await memory.close();
+  });
+  const withAnswers = heapMiB() - idle;
+  await memory.close();
 
-if (used > budgetMiB) {
-  process.stdout.write(`over the budget of ${budgetMiB} MiB\n`);
-  process.exitCode = 1;
+  return {
+    script: 'bench:memory',
+    title: 'Memory for 100,000 images',
+    text: table(
+      ['what', 'amount'],
+      [
+        [`heap for ${count} facts, over idle`, `${used.toFixed(1)} MiB`],
+        ['the same by the estimate that the bound goes by', `${estimated.toFixed(1)} MiB`],
+        ['with the answers for the images in use kept ready', `${withAnswers.toFixed(1)} MiB`],
+        [`recall of one of ${hotImages} images in use`, `${hotNanoseconds.toFixed(0)} ns`],
+        ['first recall of an image', `${coldNanoseconds.toFixed(0)} ns`],
+      ],
+    ),
+    budgets: [
+      {
+        what: 'memory for 100,000 cached images, over idle',
+        value: used,
+        limit: budgetMiB,
+        unit: 'MiB',
+        digits: 1,
+      },
+    ],
+  };
 }
+
+if (import.meta.main) printSection(await benchFactsMemory());

@@ -3,7 +3,7 @@
  * Kubernetes library stays a file of its own, because only programs with a kubeconfig load it.
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { build } from 'esbuild';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
@@ -21,6 +21,8 @@ function commit(): string {
   }
 }
 
+// The names of its parts change with their content.
+rmSync('dist', { recursive: true, force: true });
 await build({
   entryPoints: { archwright: 'cmd/archwright.ts' },
   outdir: 'dist',
@@ -31,6 +33,8 @@ await build({
   target: 'node24',
   format: 'esm',
   minifySyntax: true,
+  // Each process holds its source text in memory: without this, 1.6 MiB more. Names stay, for stack traces.
+  minifyWhitespace: true,
   legalComments: 'linked',
   define: {
     'process.env.ARCHWRIGHT_BUILT_VERSION': JSON.stringify(version),

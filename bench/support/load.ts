@@ -5,12 +5,11 @@
  */
 import { connect, type TLSSocket } from 'node:tls';
 
-export interface Load {
+export interface LoadOptions {
   readonly url: string;
   readonly ca: string;
   readonly body: Buffer;
   readonly connections: number;
-  readonly requests: number;
 }
 
 export interface LoadResult {
@@ -20,59 +19,81 @@ export interface LoadResult {
   readonly answerBytes: number;
 }
 
-/** @throws where an answer is not 200 or has no length */
-export async function runLoad(load: Load): Promise<LoadResult> {
-  const { pathname, search, hostname, port } = new URL(load.url);
+/** Open connections; they are kept over all runs, so that no run pays for handshakes. */
+export interface Load {
+  /** @throws where an answer is not 200 or has no length */
+  run(requests: number): Promise<LoadResult>;
+  close(): void;
+}
+
+/** Connects. */
+export async function openLoad(options: LoadOptions): Promise<Load> {
+  const { pathname, search, hostname, port } = new URL(options.url);
   const head =
     `POST ${pathname}${search} HTTP/1.1\r\nhost: ${hostname}:${port}\r\ncontent-type: application/json\r\n` +
-    `accept: application/json, */*\r\nuser-agent: kube-apiserver-admission\r\ncontent-length: ${load.body.length}\r\n\r\n`;
-  const request = Buffer.concat([Buffer.from(head), load.body]);
+    `accept: application/json, */*\r\nuser-agent: kube-apiserver-admission\r\ncontent-length: ${options.body.length}\r\n\r\n`;
+  const request = Buffer.concat([Buffer.from(head), options.body]);
   const sockets = await Promise.all(
-    Array.from({ length: load.connections }, () => open(hostname, Number(port), load.ca)),
+    Array.from({ length: options.connections }, () => open(hostname, Number(port), options.ca)),
   );
-  const latencies: number[] = [];
-  let answerBytes = 0;
-  let left = load.requests;
 
-  function drive(socket: TLSSocket): Promise<void> {
-    return new Promise((resolve, reject) => {
-      let started = 0;
-      let missing = 0;
-      function next(): void {
-        if (left === 0) return resolve();
-        left -= 1;
-        started = performance.now();
-        socket.write(request);
+  return {
+    run: async (requests) => {
+      const latencies: number[] = [];
+      let left = requests;
+      let answerBytes = 0;
+
+      function drive(socket: TLSSocket): Promise<void> {
+        return new Promise((resolve, reject) => {
+          let started = 0;
+          let missing = 0;
+          function next(): void {
+            if (left === 0) return end();
+            left -= 1;
+            started = performance.now();
+            socket.write(request);
+          }
+          function end(error?: Error): void {
+            socket.off('data', read).off('error', end);
+            if (error) reject(error);
+            else resolve();
+          }
+          function read(chunk: Buffer): void {
+            if (missing === 0) {
+              const answer = lengths(chunk);
+              if (answer === undefined)
+                return end(new Error(`not 200: ${chunk.toString('latin1').slice(0, 300)}`));
+              answerBytes = answer.body;
+              missing = answer.head + answer.body;
+            }
+            missing -= chunk.length;
+            if (missing > 0) return;
+            latencies.push(performance.now() - started);
+            next();
+          }
+          socket.on('error', end).on('data', read);
+          next();
+        });
       }
-      socket.on('error', reject);
-      socket.on('data', (chunk: Buffer) => {
-        if (missing === 0) {
-          const answer = lengths(chunk);
-          if (answer === undefined)
-            return reject(new Error(`not 200: ${chunk.toString('latin1').slice(0, 300)}`));
-          answerBytes = answer.body;
-          missing = answer.head + answer.body;
-        }
-        missing -= chunk.length;
-        if (missing > 0) return;
-        latencies.push(performance.now() - started);
-        next();
-      });
-      next();
-    });
-  }
 
-  const started = performance.now();
-  await Promise.all(sockets.map(drive));
-  const seconds = (performance.now() - started) / 1000;
-  for (const socket of sockets) socket.destroy();
-  return { seconds, latencies: latencies.sort((a, b) => a - b), answerBytes };
+      const started = performance.now();
+      await Promise.all(sockets.map(drive));
+      const seconds = (performance.now() - started) / 1000;
+      return { seconds, latencies: latencies.sort((a, b) => a - b), answerBytes };
+    },
+    close: () => {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
 }
 
 function open(host: string, port: number, ca: string): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, ca, ALPNProtocols: ['http/1.1'] }, () => resolve(socket));
-    socket.once('error', reject).setNoDelay(true);
+    const socket = connect({ host, port, ca, ALPNProtocols: ['http/1.1'] }, () => {
+      socket.off('error', reject);
+      resolve(socket);
+    });
+    socket.on('error', reject).setNoDelay(true);
   });
 }
 

@@ -1,0 +1,167 @@
+/**
+ * An idle agent: its memory, and the time from the start of its process until it is ready, from the source and from the
+ * bundle that the image ships. `npm run bench:agent`, which makes the bundle first.
+ */
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, mkdir, readFile, rm } from 'node:fs/promises';
+import { get } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createCa } from '../test/support/certificates.ts';
+import { median } from './support/load.ts';
+import { printSection, type Section } from './support/section.ts';
+import { table } from './support/table.ts';
+import { writeTls } from './support/tls.ts';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+const programs = { source: 'cmd/archwright.ts', bundle: 'dist/archwright.mjs' } as const;
+const starts = 5;
+const readyLimitMs = 20_000;
+const readyPauseMs = 10;
+/** After this an agent that nobody asks has settled. */
+const idleMs = 3000;
+const budgets = { residentMiB: 80, startSeconds: 1 };
+
+interface Measured {
+  readonly program: string;
+  readonly readySeconds: number;
+  readonly residentMiB: number;
+}
+
+/** Takes about half a minute. */
+export async function benchAgent(): Promise<Section> {
+  await promisify(execFile)(process.execPath, [join(root, 'scripts/bundle.ts')], { cwd: root });
+  const dir = await mkdtemp(join(tmpdir(), 'archwright-bench-'));
+  try {
+    const tlsDir = await writeTls(await createCa(), join(dir, 'tls'), {
+      cn: 'archwright-agent',
+      dns: ['archwright-agent'],
+    });
+    const hostRoot = join(dir, 'host');
+    await mkdir(hostRoot);
+    const measured: Measured[] = [];
+    for (const [program, path] of Object.entries(programs)) {
+      const runs = [];
+      for (let run = 0; run < starts; run += 1)
+        runs.push(await startOnce(join(root, path), tlsDir, hostRoot));
+      measured.push({
+        program,
+        readySeconds: median(runs.map(({ readySeconds }) => readySeconds)),
+        residentMiB: median(runs.map(({ residentMiB }) => residentMiB)),
+      });
+    }
+    return section(measured);
+  } finally {
+    await rm(dir, { recursive: true });
+  }
+}
+
+function section(measured: readonly Measured[]): Section {
+  return {
+    script: 'bench:agent',
+    title: 'An idle agent',
+    text: [
+      `Medians of ${starts} starts.`,
+      '',
+      table(
+        ['program', 'start to ready s', 'resident MiB'],
+        measured.map(({ program, readySeconds, residentMiB }) => [
+          program,
+          readySeconds.toFixed(2),
+          residentMiB.toFixed(1),
+        ]),
+      ),
+    ].join('\n'),
+    budgets: measured.flatMap(({ program, readySeconds, residentMiB }) => [
+      {
+        what: `an idle agent, resident (${program})`,
+        value: residentMiB,
+        limit: budgets.residentMiB,
+        unit: 'MiB',
+        digits: 1,
+      },
+      {
+        what: `start to ready (${program})`,
+        value: readySeconds,
+        limit: budgets.startSeconds,
+        unit: 's',
+        digits: 2,
+      },
+    ]),
+  };
+}
+
+async function startOnce(
+  program: string,
+  tlsDir: string,
+  hostRoot: string,
+): Promise<Pick<Measured, 'readySeconds' | 'residentMiB'>> {
+  const flags = {
+    listen: '127.0.0.1:0',
+    'metrics-listen': '127.0.0.1:0',
+    'tls-dir': tlsDir,
+    'host-root': hostRoot,
+  };
+  const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
+  const started = performance.now();
+  const child = spawn(process.execPath, [program, 'agent', ...args], {
+    env: { PATH: process.env['PATH'] ?? '' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  try {
+    await ready(`${await healthUrl(child)}/readyz`);
+    const readySeconds = (performance.now() - started) / 1000;
+    await pause(idleMs);
+    return { readySeconds, residentMiB: await residentMiB(child.pid ?? 0) };
+  } finally {
+    if (child.exitCode === null && child.signalCode === null) {
+      const gone = once(child, 'exit');
+      child.kill('SIGKILL');
+      await gone;
+    }
+  }
+}
+
+/** From the line of its log that says where it listens. */
+async function healthUrl(child: ChildProcess): Promise<string> {
+  if (!child.stderr) throw new TypeError('its log is not read');
+  const told: string[] = [];
+  for await (const line of createInterface({ input: child.stderr })) {
+    told.push(line);
+    const url = /"health":"([^"]+)"/.exec(line)?.[1];
+    if (url === undefined) continue;
+    child.stderr.resume();
+    return url;
+  }
+  throw new Error(`the agent ended: ${told.join('\n')}`);
+}
+
+async function ready(url: string): Promise<void> {
+  const end = performance.now() + readyLimitMs;
+  while ((await statusOf(url)) !== 200) {
+    if (performance.now() > end) throw new Error(`not ready within ${readyLimitMs} ms: ${url}`);
+    await pause(readyPauseMs);
+  }
+}
+
+function statusOf(url: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    get(url, { agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).on('error', reject);
+  });
+}
+
+/** What the kernel says of another process; Linux only. */
+async function residentMiB(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024;
+}
+
+if (import.meta.main) printSection(await benchAgent());

@@ -1,0 +1,97 @@
+/** The servers of the cluster that starts. Each puts what closes it onto the end of a list. */
+import { openFleet } from '../../cmd/fleet.ts';
+import { openInspection } from '../../cmd/inspection.ts';
+import { openMemory } from '../../cmd/memory.ts';
+import { startAgent } from '../../daemon/agent.ts';
+import { defaultConfiguration } from '../../src/policy/configuration.ts';
+import { policyFor } from '../../src/policy/effective.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
+import { startWebhook } from '../../src/webhook/webhook.ts';
+
+const log = createLog({ level: 'error' });
+const configuration = { ...defaultConfiguration(), hostRoot: '/nonexistent' };
+const policy = policyFor(configuration);
+
+/** An agent that knows nothing, wired as `archwright agent` is, on a node without credentials. */
+export async function startOneAgent(
+  tls: string,
+  nodeName: string,
+  closing: (() => unknown)[],
+): Promise<string> {
+  const metrics = createMetrics();
+  const inspection = await openInspection({
+    configuration: () => configuration,
+    dockerConfigs: 'none',
+    env: {},
+    log,
+  });
+  const memory = await openMemory({
+    configuration: () => configuration,
+    inspector: inspection.inspector,
+    log,
+    metrics,
+  });
+  const agent = await startAgent({
+    listen: '127.0.0.1:0',
+    metricsListen: '127.0.0.1:0',
+    tlsDir: tls,
+    nodeName,
+    version: 'bench',
+    memory,
+    fingerprint: () => inspection.fingerprint(),
+    log,
+    metrics,
+  });
+  closing.push(
+    () => inspection.close(),
+    () => memory.close(),
+    () => agent.stop(0),
+  );
+  return agent.url;
+}
+
+export interface RunningWebhook {
+  readonly url: string;
+  readonly memory: { readonly size: number };
+  readonly metrics: Metrics;
+}
+
+/** A webhook that knows nothing and asks these agents, wired as `archwright webhook` is. */
+export async function startOneWebhook(
+  tls: string,
+  agentTlsDir: string,
+  urls: readonly string[],
+  closing: (() => unknown)[],
+): Promise<RunningWebhook> {
+  const metrics = createMetrics();
+  const open = await openFleet({
+    subcommand: 'webhook',
+    agents: urls,
+    agentTlsDir,
+    client: undefined,
+    log,
+    metrics,
+  });
+  if (!open) throw new TypeError('no fleet');
+  const { fleet } = open;
+  const memory = await openMemory({ configuration: () => configuration, inspector: fleet, log, metrics });
+  const webhook = await startWebhook({
+    listen: '127.0.0.1:0',
+    tlsDir: tls,
+    inlineBudgetMs: () => configuration.inlineBudget,
+    pullSecretCacheMs: configuration.pullSecretCacheTime,
+    policy: () => policy,
+    memory,
+    fleet,
+    log,
+    metrics,
+  });
+  closing.push(
+    () => open.close(),
+    () => memory.close(),
+    () => webhook.stop({ noticeMs: 0, graceMs: 0 }),
+  );
+  await webhook.ready;
+  return { url: webhook.url, memory, metrics };
+}

@@ -1,0 +1,62 @@
+/**
+ * All benches, one after the other, and one table of the budgets beside what was measured. `npm run bench`; with
+ * `-- --write` also into `docs/benchmarks.md`. Nothing fails because it is slow: what is missed is said by how much.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { format, resolveConfig } from 'prettier';
+import { benchAdmission } from './admission.ts';
+import { benchAgent } from './agent.ts';
+import { benchDecision } from './decision.ts';
+import { benchFactsMemory } from './facts-memory.ts';
+import { benchFleet } from './fleet.ts';
+import { benchInspection } from './inspection.ts';
+import { describeMachine } from './support/machine.ts';
+import { budgetTable, formatSection, type Section } from './support/section.ts';
+
+const page = new URL('../docs/benchmarks.md', import.meta.url);
+/** What people wrote about the numbers; it is kept when they are measured again. */
+const notes = { begin: '<!-- notes -->', end: '<!-- end of notes -->' };
+
+const benches: readonly (() => Section | Promise<Section>)[] = [
+  benchAdmission,
+  benchDecision,
+  benchInspection,
+  benchFleet,
+  benchFactsMemory,
+  benchAgent,
+];
+
+const write = process.argv.includes('--write');
+const machineBefore = await describeMachine();
+const sections: Section[] = [];
+for (const bench of benches) {
+  const section = await bench();
+  sections.push(section);
+  process.stdout.write(`${formatSection(section)}\n`);
+}
+const budgets = budgetTable(sections.flatMap((section) => section.budgets));
+process.stdout.write(`## Budgets\n\n${budgets}\n`);
+if (write) await writePage();
+
+async function writePage(): Promise<void> {
+  const text = [
+    '# Benchmarks',
+    '`npm run bench -- --write` measures all of this and writes this page, but for the notes. Each part can be measured ' +
+      'by itself with its own script. No test asserts on time.',
+    machineBefore,
+    '## Budgets',
+    budgets,
+    `${notes.begin}${await keptNotes()}${notes.end}`,
+    ...sections.map(formatSection),
+  ].join('\n\n');
+  const config = await resolveConfig(page);
+  await writeFile(page, await format(text, { ...config, parser: 'markdown' }));
+  process.stdout.write(`\n${page.pathname} is written\n`);
+}
+
+async function keptNotes(): Promise<string> {
+  const text = await readFile(page, 'utf8').catch(() => '');
+  const from = text.indexOf(notes.begin);
+  const to = text.indexOf(notes.end);
+  return from === -1 || to === -1 ? '\n\n' : text.slice(from + notes.begin.length, to);
+}

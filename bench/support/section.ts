@@ -1,0 +1,54 @@
+/** What one bench found: text for people, and what is held against a budget. */
+import { table } from './table.ts';
+
+/** A budget of the design beside what was measured. Smaller is better. */
+export interface Budget {
+  readonly what: string;
+  readonly value: number;
+  readonly limit: number;
+  readonly unit: string;
+  /** Digits after the point that mean something. */
+  readonly digits: number;
+}
+
+export interface Section {
+  /** The npm script that makes it. */
+  readonly script: string;
+  readonly title: string;
+  /** Markdown. */
+  readonly text: string;
+  readonly budgets: readonly Budget[];
+}
+
+/** Whether a budget is met, or by how much it is missed. */
+export function verdict({ value, limit, unit, digits }: Budget): string {
+  if (value <= limit) return 'met';
+  const percent = Math.ceil((value / limit - 1) * 100);
+  return `missed by ${(value - limit).toFixed(digits)} ${unit} (${percent} %)`;
+}
+
+/** One line for each budget. */
+export function budgetTable(budgets: readonly Budget[]): string {
+  const amount = ({ unit, digits }: Budget, value: number): string => `${value.toFixed(digits)} ${unit}`;
+  return table(
+    ['what', 'budget', 'measured', 'verdict'],
+    budgets.map((budget) => [
+      budget.what,
+      `≤ ${amount(budget, budget.limit)}`,
+      amount(budget, budget.value),
+      verdict(budget),
+    ]),
+  );
+}
+
+/** A section as it is printed and written. */
+export function formatSection({ title, script, text, budgets }: Section): string {
+  const parts = [`## ${title}`, `\`npm run ${script}\``, text];
+  if (budgets.length > 0) parts.push(budgetTable(budgets));
+  return `${parts.join('\n\n')}\n`;
+}
+
+/** For a bench that is run by itself. */
+export function printSection(section: Section): void {
+  process.stdout.write(formatSection(section));
+}
