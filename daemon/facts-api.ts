@@ -44,6 +44,7 @@ export function createFactsApi(options: FactsApiOptions): FactsApi {
     const deadline = AbortSignal.timeout(request.deadlineMs);
     const signal = AbortSignal.any([gone, deadline]);
     setMaxListeners(0, signal);
+    const ofAccount = request.serviceAccount && { serviceAccount: request.serviceAccount };
 
     const facts = await concurrently(
       request.images,
@@ -55,7 +56,8 @@ export function createFactsApi(options: FactsApiOptions): FactsApi {
         }
         try {
           const pullCredentials = await request.pullSecrets.lookup(reference.repository, signal);
-          return await memory.ask({ image, reference, pullPolicy, pullCredentials }, { signal });
+          const question = { image, reference, pullPolicy, pullCredentials, ...ofAccount };
+          return await memory.ask(question, { signal });
         } catch (error) {
           if (gone.aborted) throw error;
           return notAnswered(image, error, deadline.aborted, request.deadlineMs);
@@ -92,7 +94,7 @@ function* pieces(memory: FactsMemory, maxBytes: number): Generator<string> {
   let piece = '';
   for (const facts of memory.shared()) {
     // Memory does not share these; this is the door through which they would leave.
-    if (facts.credentialSource === 'pull-secret') continue;
+    if (facts.credentialSource === 'pull-secret' || facts.credentialSource === 'service-account') continue;
     const line = `${JSON.stringify(facts)}\n`;
     bytes += Buffer.byteLength(line);
     images -= 1;

@@ -4,6 +4,7 @@
  */
 import { parseAuths } from '../src/credentials/auths.ts';
 import { CredentialError, type CredentialSource } from '../src/credentials/credential.ts';
+import { isServiceAccountName, type ServiceAccountName } from '../src/credentials/service-account.ts';
 import type { PullPolicy } from '../src/images/facts.ts';
 import { ApiError } from './api-error.ts';
 
@@ -28,6 +29,8 @@ export interface FactsRequest {
   readonly deadlineMs: number;
   /** The pod's credentials, for this request only. */
   readonly pullSecrets: CredentialSource;
+  /** The pod's, where the asker knows it. */
+  readonly serviceAccount?: ServiceAccountName;
 }
 
 /**
@@ -42,11 +45,13 @@ export function parseFactsRequest(body: Buffer): FactsRequest {
   } catch {
     throw new ApiError('bad-request', 'the body is no JSON');
   }
-  const { images, auths, deadlineMs } = object(json, '', ['images', 'auths', 'deadlineMs']);
+  const fields = ['images', 'auths', 'serviceAccount', 'deadlineMs'];
+  const { images, auths, serviceAccount, deadlineMs } = object(json, '', fields);
   return {
     images: readImages(images),
     deadlineMs: readDeadline(deadlineMs),
     pullSecrets: readAuths(auths),
+    ...(serviceAccount !== undefined && { serviceAccount: readServiceAccount(serviceAccount) }),
   };
 }
 
@@ -78,6 +83,19 @@ function readAuths(auths: unknown): CredentialSource {
     if (error instanceof CredentialError) throw new ApiError('bad-request', error.message, 'auths');
     throw error;
   }
+}
+
+function readServiceAccount(value: unknown): ServiceAccountName {
+  const { namespace, name } = object(value, 'serviceAccount', ['namespace', 'name']);
+  if (typeof namespace !== 'string' || typeof name !== 'string')
+    throw wrong('serviceAccount', 'expected a namespace and a name');
+  const account = { namespace, name };
+  if (!isServiceAccountName(account))
+    throw wrong(
+      'serviceAccount',
+      'expected names that a cluster can have for a namespace and a service account',
+    );
+  return account;
 }
 
 /** @throws TypeError where the bytes are no UTF-8 */

@@ -1,4 +1,5 @@
 /** Explaining one object: the webhook's own steps, with time to wait for each image. */
+import { serviceAccountOf } from '../../src/credentials/service-account.ts';
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
 import { imagesOf } from '../../src/placement/images-of-pod.ts';
@@ -49,7 +50,8 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
     const input = { pod, namespace, namespaceLabels, policy, ...(template !== undefined && { template }) };
     const uses = imagesOf(pod.spec);
     const isSkipped = skipReasonOf(input, uses) !== undefined;
-    const wanted = { uses, namespace, pullSecrets: pullSecretsOf(placing), budgetMs };
+    const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
+    const wanted = { uses, namespace, pullSecrets: pullSecretsOf(placing), serviceAccount, budgetMs };
     const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
     const nodes = await nodesOf(subject, wanted, facts);
     const decision = decide({
@@ -78,7 +80,9 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
     const nodeArchitecture = await surroundings.nodeArchitecture(pod.spec.nodeName, stop);
     if (nodeArchitecture === undefined) return [];
     const uses = newImagesOf(pod, undefined);
-    const facts = await factsOfPod({ uses, namespace, pullSecrets: pullSecretsOf(placing), budgetMs });
+    const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
+    const pullSecrets = pullSecretsOf(placing);
+    const facts = await factsOfPod({ uses, namespace, pullSecrets, serviceAccount, budgetMs });
     return runningPodWarnings({
       pod,
       oldPod: undefined,

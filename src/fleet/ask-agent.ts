@@ -25,10 +25,11 @@ export async function askAgent(
   question: ImageQuestion,
   { signal, deadlineMs }: AskAgentOptions,
 ): Promise<ImageFacts> {
-  const { image, pullPolicy, pullCredentials } = question;
+  const { image, pullPolicy, pullCredentials, serviceAccount } = question;
   const body = {
     images: [{ image, pullPolicy }],
     ...(pullCredentials.length > 0 && { auths: toAuths(pullCredentials) }),
+    ...(serviceAccount && { serviceAccount }),
     deadlineMs: Math.max(leastDeadlineMs, Math.floor(deadlineMs)),
   };
   const answer = await connection.json(url, '/v1/facts', { body, signal, maxBytes: maxAnswerBytes });

@@ -29,7 +29,9 @@ export function factsOfLine(line: string): ImageFacts | undefined {
     return undefined;
   }
   const facts = read(json);
-  return facts instanceof InvalidFacts || facts.credentialSource === 'pull-secret' ? undefined : facts;
+  if (facts instanceof InvalidFacts) return undefined;
+  const isOfPod = facts.credentialSource === 'pull-secret' || facts.credentialSource === 'service-account';
+  return isOfPod ? undefined : facts;
 }
 
 function read(value: unknown): ImageFacts | InvalidFacts {

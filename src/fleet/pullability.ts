@@ -2,9 +2,9 @@
  * Pullability: which credential groups can pull the images of a repository, remembered from what their agents answered.
  *
  * A registry grants access to repositories, so one image stands for all of its repository. What pull credentials open is
- * kept under their identity, and what depends on a service account under its name. Facts say that a group can pull, `unauthorized` and `forbidden` that it may not,
- * `unavailable` that it does not get there. Anything else says neither: an image that does not exist, older facts while
- * the registry fails, an override, a wait that was too long.
+ * kept under their identity, and what depends on a service account under its name. Facts say that a group can pull,
+ * `unauthorized` and `forbidden` that it may not, `unavailable` that it does not get there. Anything else says neither: an
+ * image that does not exist, older facts while the registry fails, an override, a wait that was too long.
  *
  * What is remembered counts for a while and is asked for again before that ends. Refusals are forgotten sooner than
  * grants, since they keep pods away from nodes, and what did not get there soonest: networks recover by themselves.
@@ -131,8 +131,11 @@ export function createPullability(options: PullabilityOptions): Pullability {
     silent: (question, group) => {
       const now = clock.monotonic();
       const askAgainAt = now + times.silent.dueMs;
-      const key = keyOf(question);
-      const known = valid(entries.get(key)?.groups.get(group), group, now);
+      const keys = [accountKeyOf(question), keyOf(question)];
+      const knownAt = (at: string): Noted | undefined =>
+        valid(entries.get(at)?.groups.get(group), group, now);
+      const key = keys.find((at) => knownAt(at) !== undefined) ?? keyOf(question);
+      const known = knownAt(key);
       put(
         key,
         group,

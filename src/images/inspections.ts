@@ -131,7 +131,9 @@ export function createInspections(parts: InspectionsParts): Inspections {
     known: Entry | undefined,
     facts: ImageFacts,
   ): ImageFacts {
-    const perAccount = isPerAccount(facts);
+    const isSlow = facts.error?.code === 'timeout' && question.serviceAccount !== undefined;
+    // Where answers depend on service accounts at all, one whose credentials are slow must not hold up the others.
+    const perAccount = isPerAccount(facts) || (perAccountSeen && isSlow);
     if (perAccount) perAccountSeen = true;
     const scope = scopeOfFailure(question, perAccount);
     const failureKey = scopedKey(key, scope);
@@ -229,13 +231,12 @@ export function createInspections(parts: InspectionsParts): Inspections {
     return fly(question, key, flightKey, known, trace);
   }
 
-  /** Where answers depend on service accounts at all, one whose credentials are slow must not hold up the others. */
   function failed(question: ImageQuestion, code: FactsErrorCode, message: string): ImageFacts {
     return {
       image: question.image,
       platforms: [],
       source: 'registry',
-      credentialSource: perAccountSeen && question.serviceAccount ? 'service-account' : 'anonymous',
+      credentialSource: 'anonymous',
       endpoint: '',
       freshUntil: new Date(clock.now()).toISOString(),
       stale: false,

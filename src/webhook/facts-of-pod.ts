@@ -5,6 +5,7 @@
  * go on, so that the next pod finds the answers.
  */
 import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
+import type { ServiceAccountName } from '../credentials/service-account.ts';
 import type { FactsError, ImageFacts, ImageQuestion } from '../images/facts.ts';
 import type { FactsMemory } from '../images/memory.ts';
 import { createReferenceCache } from '../images/reference-cache.ts';
@@ -22,6 +23,8 @@ export interface FactsWanted {
   readonly uses: readonly ImageUse[];
   readonly namespace: string;
   readonly pullSecrets: PullSecretNames;
+  /** The pod's; `undefined` where no cluster can have it. */
+  readonly serviceAccount: ServiceAccountName | undefined;
   /** How long may be waited, milliseconds. */
   readonly budgetMs: number;
 }
@@ -59,7 +62,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     const secrets = pullSecrets.mayHave(wanted.pullSecrets);
     for (const use of wanted.uses) {
       if (use.pullPolicy === 'Never') continue;
-      const question = questionOf(use);
+      const question = questionOf(use, wanted.serviceAccount);
       const facts = 'error' in question ? failed(use.image, question.error) : memory.recall(question);
       if (facts && (facts.error === undefined || !secrets || 'error' in question))
         known.set(use.image, facts);
@@ -68,9 +71,13 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     return missing.length === 0 ? known : inquire(wanted, missing, known);
   }
 
-  function questionOf({ image, pullPolicy }: ImageUse): ImageQuestion | { readonly error: FactsError } {
+  function questionOf(
+    { image, pullPolicy }: ImageUse,
+    serviceAccount: ServiceAccountName | undefined,
+  ): ImageQuestion | { readonly error: FactsError } {
     try {
-      return { image, reference: parse(image), pullPolicy, pullCredentials: [] };
+      const question = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
+      return serviceAccount === undefined ? question : { ...question, serviceAccount };
     } catch (error) {
       if (!(error instanceof InvalidReference)) throw error;
       return { error: { code: 'invalid-reference', message: error.message } };

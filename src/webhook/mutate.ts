@@ -10,6 +10,7 @@
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/objects.ts';
 import { pullSecretNames } from '../credentials/pull-secrets.ts';
+import { serviceAccountOf } from '../credentials/service-account.ts';
 import { decide } from '../placement/decide.ts';
 import type { Operation, PlacementDecision, PlacementInput } from '../placement/decision.ts';
 import { imagesOf } from '../placement/images-of-pod.ts';
@@ -104,7 +105,8 @@ export function createMutate(options: MutateOptions): Mutate {
     };
     const uses = imagesOf(pod.spec);
     if (skipReasonOf(input, uses) !== undefined) return settle(request, placing, input, noFacts);
-    const wanted = { uses, namespace, pullSecrets, budgetMs };
+    const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
+    const wanted = { uses, namespace, pullSecrets, serviceAccount, budgetMs };
     const facts = factsOfPod(wanted);
     if (kind === 'Pod' && pullableNodes && input.policy.requirePullableNodes)
       return settleWithNodes(request, placing, input, wanted, facts, pullableNodes);
@@ -183,6 +185,7 @@ export function createMutate(options: MutateOptions): Mutate {
       uses,
       namespace,
       pullSecrets: { names: pullSecretNames(pod.spec) },
+      serviceAccount: serviceAccountOf(namespace, pod.spec.serviceAccountName),
       budgetMs,
     });
     return facts instanceof Promise ? facts.then(advise) : advise(facts);

@@ -47,7 +47,7 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
     const open: ImageQuestion[] = [];
     const secrets = pullSecrets.mayHave(wanted.pullSecrets);
     for (const use of wanted.uses.slice(0, maxImages)) {
-      const question = questionOf(use, wanted.facts);
+      const question = questionOf(use, wanted);
       if (question === undefined) continue;
       const bySecret = wanted.facts.get(use.image)?.credentialSource === 'pull-secret';
       const groups = bySecret ? undefined : fleet.pullable(question);
@@ -58,11 +58,15 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
   }
 
   /** Nobody needs to be asked about an image that is never pulled, or that could not even be inspected. */
-  function questionOf({ image, pullPolicy }: ImageUse, facts: FactsByImage): ImageQuestion | undefined {
+  function questionOf(
+    { image, pullPolicy }: ImageUse,
+    { facts, serviceAccount }: NodesWanted,
+  ): ImageQuestion | undefined {
     const known = facts.get(image);
     if (pullPolicy === 'Never' || known === undefined || known.error || known.source === 'override')
       return undefined;
-    return { image, reference: parse(image), pullPolicy, pullCredentials: [] };
+    const question = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
+    return serviceAccount === undefined ? question : { ...question, serviceAccount };
   }
 
   async function inquire(

@@ -183,7 +183,7 @@ t.test('an image that became private is asked for with the account only where th
 });
 
 t.test('once answers depend on accounts, a time-out of one holds up no other', async (t) => {
-  const { memory, inspector, time, teach } = bench();
+  const { memory, time, teach } = bench();
   await teach(ofAccount('z'), refusedTo('unauthorized'));
   const answer = memory.ask(a, { signal });
   await settled();
@@ -191,11 +191,17 @@ t.test('once answers depend on accounts, a time-out of one holds up no other', a
   t.match(await answer, { error: { code: 'timeout' } });
   t.match(memory.recall(a), { error: { code: 'timeout' } });
   t.equal(memory.recall(b), undefined);
-  const broken = memory.ask(b, { signal });
-  await settled();
-  await inspector.last().fail(new TypeError('ours'));
-  t.match(await broken, { error: { code: 'unavailable' } });
+  t.match(await teach(b, failure(image, 'timeout')), { error: { code: 'timeout' } }, 'an agent’s too');
+  t.match(memory.recall(b), { error: { code: 'timeout' } });
   t.equal(memory.recall(elsewhere), undefined);
+  await teach(elsewhere, failure(image, 'unavailable'));
+  t.match(memory.recall(ofAccount('c')), { error: { code: 'unavailable' } }, 'other trouble is everybody’s');
+});
+
+t.test('where no answer ever depended on one, a time-out is everybody’s', async (t) => {
+  const { memory, teach } = bench();
+  await teach(a, failure(image, 'timeout'));
+  for (const any of [a, b, none]) t.match(memory.recall(any), { error: { code: 'timeout' } });
 });
 
 t.test('an agent that claims an account where none was sent is not believed', async (t) => {
