@@ -16,8 +16,8 @@ import { maxImageBytes, printable } from './text.ts';
 
 const version = 1;
 
-/** What is kept for people is cut at this; what undoes an addition is kept whole and bounded by the policy. */
-const maxRecordBytes = 4096;
+/** Characters of images, which are kept for people; what undoes an addition is kept whole, bounded by the policy. */
+const maxDetailLength = 3200;
 
 /** More than any policy makes us write. */
 const maxReadLength = 32_768;
@@ -45,40 +45,42 @@ export function recordText(decision: PlacementDecision, added: Added): string {
     excludedNodes.length === 0
       ? [added.terms, added.match]
       : [added.terms.map((list) => list.slice(0, -1)), added.match.slice(0, -1)];
-  const head = {
+  // What is undefined is not written.
+  return JSON.stringify({
     v: version,
-    ...(forPeople ? { outcome: decision.outcome } : {}),
-    ...(decision.required === undefined ? {} : { architectures: decision.required }),
+    outcome: forPeople ? decision.outcome : undefined,
+    architectures: decision.required,
     imagesKey: imagesKeyOf(decision.os, decision.images),
     added: {
-      ...(terms.length === 0 ? {} : { terms: terms.map(pairs) }),
-      ...(match.length === 0 ? {} : { match: pairs(match) }),
-      ...(excludedNodes.length === 0 ? {} : { excludedNodes }),
-      ...(added.lookalikes.length === 0 ? {} : { lookalikes: added.lookalikes }),
-      ...(added.made ? { made: true } : {}),
-      ...(added.preferred.length === 0 ? {} : { preferred: added.preferred.map(weighted) }),
-      ...(added.tolerations.length === 0 ? {} : { tolerations: added.tolerations }),
-      ...(added.pinned === undefined ? {} : { pinned: added.pinned }),
+      terms: filled(terms)?.map(pairs),
+      match: filled(match) && pairs(match),
+      excludedNodes: filled(excludedNodes),
+      lookalikes: filled(added.lookalikes),
+      made: added.made || undefined,
+      preferred: filled(added.preferred)?.map(weighted),
+      tolerations: filled(added.tolerations),
+      pinned: added.pinned,
     },
-  };
-  const text = JSON.stringify(head);
-  if (!forPeople) return text;
-  return `${text.slice(0, -1)},"images":${imageDetail(decision.images, maxRecordBytes - Buffer.byteLength(text))}}`;
+    images: forPeople ? imageDetail(decision.images) : undefined,
+  });
+}
+
+function filled<Item>(list: readonly Item[]): readonly Item[] | undefined {
+  return list.length === 0 ? undefined : list;
 }
 
 /** As many images as fit, each with its architectures or why it is unknown; a number at the end counts the rest. */
-function imageDetail(images: readonly ImageVerdict[], room: number): string {
-  let text = '[';
-  // The key, the brackets and a count of the rest.
-  let left = room - 32;
-  for (const [index, { image, architectures, unknown }] of images.entries()) {
+function imageDetail(images: readonly ImageVerdict[]): readonly (readonly [string, string] | number)[] {
+  const shown: (readonly [string, string])[] = [];
+  let room = maxDetailLength;
+  for (const { image, architectures, unknown } of images) {
+    const name = printable(image, maxImageBytes);
     const says = unknown ?? (architectures ? printable(architectures.join(','), maxImageBytes) : '*');
-    const item = `${index === 0 ? '' : ','}${JSON.stringify([printable(image, maxImageBytes), says])}`;
-    left -= Buffer.byteLength(item);
-    if (left < 0) return `${text}${index === 0 ? '' : ','}${images.length - index}]`;
-    text += item;
+    room -= name.length + says.length;
+    if (room < 0) return [...shown, images.length - shown.length];
+    shown.push([name, says]);
   }
-  return `${text}]`;
+  return shown;
 }
 
 function pairs(expressions: readonly NodeSelectorRequirement[]): readonly Pair[] {
