@@ -126,7 +126,7 @@ t.test('time', async (t) => {
     });
   });
   await t.test('an agent that lets it run out three times in a row is left alone', async (t) => {
-    const { fleet, agents, metric } = await setup(t, [{ facts: silent }], { questionTimeoutMs: 50 });
+    const { fleet, agents, metric } = await setup(t, [{ facts: silent }], { questionTimeoutMs: 300 });
     for (let count = 0; count < 3; count += 1) await fleet.inspect(questionOf(image), { signal: never });
     await until(() => agents[0]?.asked.length === 3);
     while ((await metric('archwright_fleet_agents{state="resting"}')) === 0) await setImmediate();
