@@ -21,6 +21,11 @@ export function credentialId(credential: Credential): string {
   return keyed([credential.username, reveal(credential.password)]);
 }
 
+/** Identity of headers, whose values may be secret: equal for equal names and values, in this process only; cheap. */
+export function headersId(headers: Readonly<Record<string, string>>): string {
+  return keyed(Object.entries(headers));
+}
+
 /** Identity of a list of credentials with their keys, in this process only; cheap. */
 export function contentId(held: readonly HeldCredential[]): string {
   return keyed(plain(held));

@@ -7,6 +7,7 @@
  * credentials. A host that an endpoint redirected to gets none, whatever it answers.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
+import { headersId } from '../credentials/identity.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import { reveal, type Secret } from '../telemetry/secret.ts';
 import type { Endpoint, EndpointHeader } from './endpoint.ts';
@@ -97,6 +98,7 @@ export function createAuthenticator(parts: {
       service: wish.service,
       scopes: wish.scopes,
       credential: usable?.id ?? 'anonymous',
+      headers: headersKey(ask, wish),
     };
     const { token, remembered } = await tokens.get(key, signal, (shared) =>
       askToken(
@@ -119,12 +121,13 @@ export function createAuthenticator(parts: {
     credentialUsed: boolean,
     signal: AbortSignal,
   ): Promise<HttpAnswer> {
-    const { endpoint, url } = ask;
-    const same = exchange.url.host === url.host && exchange.url.protocol === url.protocol;
+    const { endpoint } = ask;
+    const same = isSameServer(ask, exchange.url);
     const { authorization, ...headers } = exchange.headers;
-    const ownHeaders = headersOf(same ? endpoint.headers : (endpoint.tokenHeaders ?? []));
-    if (authorization !== undefined) ownHeaders['authorization'] = authorization;
-    else delete ownHeaders['authorization'];
+    const ownHeaders = {
+      ...headersForTokens(endpoint, same),
+      ...(authorization === undefined ? {} : { authorization }),
+    };
     const request = {
       method: exchange.method,
       url: exchange.url,
@@ -189,6 +192,21 @@ function usableCredential(credential: MatchedCredential | undefined): MatchedCre
   return named || credential.source === 'containerd' || credential.source === 'registry-toml'
     ? credential
     : undefined;
+}
+
+function isSameServer({ url }: Ask, realm: URL): boolean {
+  return realm.host === url.host && realm.protocol === url.protocol;
+}
+
+function headersKey(ask: Ask, { realm }: BearerWish): string {
+  const headers = headersForTokens(ask.endpoint, isSameServer(ask, realm));
+  return Object.keys(headers).length === 0 ? '' : headersId(headers);
+}
+
+/** A header that logs in stays with its host: it opens the token server there too, as a registry behind a proxy has one. */
+function headersForTokens(endpoint: Endpoint, same: boolean): Record<string, string> {
+  if (!endpoint.tokenHeaders) return {};
+  return headersOf(same ? endpoint.headers : endpoint.tokenHeaders);
 }
 
 /** By name; several values are one list, which HTTP takes for the same as several lines. */

@@ -1,6 +1,6 @@
 /**
  * Tokens, remembered for as long as they may be trusted. The key says everything that a token was issued for: scheme, host
- * and port of the registry, realm, service, scopes **and** the credential, so a token of one registry, or of one pod's
+ * and port of the registry, realm, service, scopes **and** what logged in, so a token of one registry, or of one pod's
  * secret, is never used for another. Concurrent askers of one key share one exchange.
  */
 import type { Clock } from '../telemetry/clock.ts';
@@ -18,6 +18,8 @@ export interface TokenKey {
   readonly scopes: readonly string[];
   /** Identity of the credential, or `anonymous`. */
   readonly credential: string;
+  /** Identity of the headers of the endpoint that the token server saw, or an empty text: they may have logged in. */
+  readonly headers: string;
 }
 
 export interface TokenCache {
@@ -108,8 +110,8 @@ export function createTokenCache(clock: Clock): TokenCache {
   };
 }
 
-function idOf({ registry, realm, service, scopes, credential }: TokenKey): string {
-  return JSON.stringify([registry, realm, service, scopes, credential]);
+function idOf({ registry, realm, service, scopes, credential, headers }: TokenKey): string {
+  return JSON.stringify([registry, realm, service, scopes, credential, headers]);
 }
 
 function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -346,11 +346,36 @@ t.test("the endpoint's own headers go to it and its own token server", async (t)
     { name: 'X-Team', value: secret('platform-team') },
     { name: 'Authorization', value: secret('Basic c3RhdGljOnN0YXRpYw==') },
   ];
-  await client(t).ask(question([endpointOf(registry, { headers })], { credentials: [ann] }), patience);
+  const endpoint = endpointOf(registry, { headers, tokenHeaders: [] });
+  await client(t).ask(question([endpoint], { credentials: [ann] }), patience);
   t.ok(registry.requests.every((request) => request.headers['x-team'] === 'platform-team'));
   t.same(
     registry.requests.map(({ authorization }) => authorization?.scheme),
-    ['basic', undefined, 'bearer'],
+    ['basic', 'basic', 'bearer'],
     'a static Authorization until a token takes its place',
   );
+
+  registry.clearRequests();
+  const old = endpointOf(registry, { headers });
+  await client(t).ask(question([old], { credentials: [ann] }), patience);
+  t.same(
+    registry.requests.map((request) => request.headers['x-team']),
+    ['platform-team', undefined, 'platform-team'],
+    'token servers get none where no headers are for them',
+  );
+});
+
+t.test('a header that logs in opens the token server of the same host', async (t) => {
+  const { registry } = await withTokens(t);
+  const login = (password: string) => [
+    { name: 'Authorization', value: secret(`Basic ${btoa(`ann:${password}`)}`) },
+  ];
+  const good = endpointOf(registry, { headers: login('password-a'), tokenHeaders: [] });
+  t.equal((await client(t).ask(question([good]), patience)).credential, undefined);
+  // The same client, so that it could have remembered the token.
+  const asker = client(t);
+  t.equal((await asker.ask(question([good]), patience)).platforms.length, 1);
+  await t.rejects(asker.ask(question([registry]), patience), { code: 'unauthorized' });
+  const bad = endpointOf(registry, { headers: login('wrong'), tokenHeaders: [] });
+  await t.rejects(client(t).ask(question([bad]), patience), { code: 'unauthorized' });
 });

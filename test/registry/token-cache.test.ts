@@ -10,6 +10,7 @@ const key: TokenKey = {
   service: 'registry',
   scopes: ['repository:app:pull'],
   credential: 'ann',
+  headers: '',
 };
 
 function setUp() {
@@ -57,6 +58,7 @@ t.test('each part of the key keeps tokens apart', async (t) => {
     { scopes: ['repository:app:pull', 'repository:other:pull'] },
     { credential: 'bea' },
     { credential: 'anonymous' },
+    { headers: 'some' },
   ];
   for (const [index, changes] of others.entries()) {
     t.same(await get(changes), [`token-${index + 2}`, false], JSON.stringify(changes));
