@@ -1,5 +1,5 @@
 /** Just as much of Go's `net/url` as containerd needs: scheme, host and path of what is written in its files. */
-import { splitHostPath } from '../../src/credentials/key.ts';
+import { splitHostPath, type HostPath } from '../../src/credentials/key.ts';
 
 export interface GoUrl {
   /** In lower case; empty where there is none. */
@@ -19,8 +19,11 @@ export function parseGoUrl(text: string): GoUrl | undefined {
   if (text.startsWith(':')) return undefined;
   const scheme = written.toLowerCase();
   if (rest.startsWith('//') && (scheme !== '' || !rest.startsWith('///'))) {
-    const split = splitHostPath(rest.slice(2));
-    return split && { scheme, ...split };
+    // The splitter knows no zones, which no image reference can have.
+    const [, before, zone] = /^([^/?#]*\[[^\]/?#%]*)%25([^\]/?#%]+)(?=\])/.exec(rest.slice(2)) ?? [];
+    if (before === undefined || zone === undefined) return withScheme(scheme, splitHostPath(rest.slice(2)));
+    const split = splitHostPath(before + rest.slice(2 + before.length + '%25'.length + zone.length));
+    return withScheme(scheme, split && { ...split, host: split.host.replace(']', `%${zone}]`) });
   }
   // A slash in front makes it a path for the splitter, which then checks escapes and control characters.
   const split = splitHostPath(rest.startsWith('/') ? rest : `/${rest}`);
@@ -30,6 +33,10 @@ export function parseGoUrl(text: string): GoUrl | undefined {
   if (scheme !== '') return { scheme, host: '', path: '' };
   if (split.path.split('/', 2)[1]?.includes(':') === true) return undefined;
   return { scheme, host: '', path: split.path.slice(1) };
+}
+
+function withScheme(scheme: string, split: HostPath | undefined): GoUrl | undefined {
+  return split && { scheme, ...split };
 }
 
 /** Go's `path.Clean`. */

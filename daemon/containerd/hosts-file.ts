@@ -89,9 +89,10 @@ function hostOrder(text: string, root: Table, rules: ContainerdRules): string[] 
     if (!isTable(hosts) && !rules.hostsOptional) throw new HostsFileInvalid('invalid `host` tree');
     return isTable(hosts) ? Object.keys(hosts) : [];
   }
+  // Upstream compares with the host before, which is the empty text at the start.
   const order: string[] = [];
   for (const [first, name] of tableHeaders(text)) {
-    if (first === 'host' && name !== undefined && name !== order.at(-1)) order.push(name);
+    if (first === 'host' && name !== undefined && name !== (order.at(-1) ?? '')) order.push(name);
   }
   return order;
 }

@@ -55,18 +55,21 @@ export function isTable(value: unknown): value is Table {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
-/** A member as go-toml finds it for a field of a struct: by its name, else by a name that differs only in case. */
-export function member(table: Table, name: string): unknown {
-  if (Object.hasOwn(table, name)) return table[name];
-  const other = Object.keys(table).findLast((key) => key.toLowerCase() === name);
-  return other === undefined ? undefined : table[other];
+/**
+ * The values that go-toml takes for a field of a struct: those under its name in whatever case. All must have its type, and the
+ * last one counts.
+ */
+function valuesOf(table: Table, name: string): unknown[] {
+  return Object.entries(table)
+    .filter(([key]) => key.toLowerCase() === name)
+    .map(([, value]) => value);
 }
 
 /** Reads members of a table with the type that a Go program gives them. @throws TomlRefused `type` */
 export function fieldsOf(table: Table, where: string) {
   function typed<T>(name: string, expected: string, is: (value: unknown) => value is T): T | undefined {
-    const value = member(table, name);
-    if (value === undefined || is(value)) return value;
+    const values = valuesOf(table, name);
+    if (values.every(is)) return values.at(-1);
     throw new TomlRefused('type', `${where}${name} must be ${expected}`);
   }
   return {
@@ -75,7 +78,7 @@ export function fieldsOf(table: Table, where: string) {
     integer: (name: string) => typed(name, 'an integer', (value) => typeof value === 'bigint'),
     texts: (name: string) => typed(name, 'a list of texts', isTexts),
     table: (name: string) => typed(name, 'a table', isTable),
-    any: (name: string) => member(table, name),
+    any: (name: string) => valuesOf(table, name).at(-1),
   };
 }
 

@@ -25,6 +25,11 @@ const orders: [name: string, text: string, hosts: string[]][] = [
     ['https://a/v2', 'https://b/v2', 'https://a/v2', '://'],
   ],
   ['a subtable alone', '[host.a.header]\nx = "y"', ['https://a/v2', '://']],
+  [
+    'an empty name at the start does not count',
+    '[host.""]\n[host.a]\n[host.""]\n',
+    ['https://a/v2', '://', '://'],
+  ],
   ['inline tables do not count', '[host]\na = { skip_verify = true }', ['://']],
   ['dotted keys do not count', 'host.a.skip_verify = true', ['://']],
   ['other tables do not count', '[hosts.a]\n[other.host.b]\n[HOST.c]', ['://']],
@@ -50,6 +55,7 @@ const urls: [url: string, extra: string, host: string][] = [
   ['https://a.example/x', 'override_path = true', 'https://a.example/x'],
   ['https://a.example', 'override_path = true', 'https://a.example'],
   ['https://[::1]:5000', '', 'https://[::1]:5000/v2'],
+  ['https://u@[::1%25eth0]:1/x', '', 'https://[::1%eth0]:1/x/v2'],
 ];
 for (const [url, extra, host] of urls) {
   t.test(`the host ${url} ${extra}`, async (t) => {
@@ -107,6 +113,7 @@ const mistyped = [
   '[host]\na = 3',
   '[[host.a]]',
   'skip_verify = "yes"',
+  'skip_verify = "yes"\nSKIP_VERIFY = true',
   'override_path = 1',
   'capabilities = "pull"',
   'capabilities = [1]',
@@ -121,6 +128,7 @@ for (const text of mistyped) {
 }
 
 t.test('keys are found in any case, as go-toml finds them', async (t) => {
+  t.match(parse('skip_verify = false\nSKIP_verify = true'), [{ skipVerify: true }], 'the last one counts');
   t.match(parse('SERVER = "s.example"\nSkip_Verify = true'), [{ host: 's.example', skipVerify: true }]);
 });
 
