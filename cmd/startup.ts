@@ -1,5 +1,6 @@
 /** What the long-running subcommands begin with: configuration that stays current, a log that follows it, metrics. */
 import { liveConfiguration, type LiveConfiguration } from '../src/policy/live.ts';
+import { keepMemoryPrivate } from '../src/telemetry/dumps.ts';
 import { createLog, type Log } from '../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../src/telemetry/metrics.ts';
 import { addProcessMetrics } from '../src/telemetry/process.ts';
@@ -17,6 +18,7 @@ export interface Startup {
  * @throws ConfigurationError where there is no configuration to start with
  */
 export async function startup({ sources, io }: Invocation): Promise<Startup> {
+  keepMemoryPrivate();
   const log = createLog({ destination: { write: (line) => io.err(line) } });
   const metrics = createMetrics();
   addProcessMetrics(metrics, programVersion);

@@ -1,0 +1,130 @@
+/** Attack: an image whose registry is a service of the node or of the cloud, written in a way that is not seen through. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import t, { type Test } from 'tap';
+import { createInspector } from '../../src/images/inspector.ts';
+import { parseReference } from '../../src/images/reference.ts';
+import { createDefaultEndpoints } from '../../src/registry/default-endpoints.ts';
+import { patience, testClient } from '../support/registry/ask.ts';
+
+/** Names as an attacker's DNS answers them. */
+const names: Readonly<Record<string, string>> = {
+  'loopback.evil.test': '127.0.0.1',
+  'loopback6.evil.test': '::1',
+  'mapped.evil.test': '::ffff:127.0.0.1',
+  'metadata.evil.test': '169.254.169.254',
+  'link-local.evil.test': '169.254.1.1',
+  'any.evil.test': '0.0.0.0',
+  'nat64.evil.test': '64:ff9b::a9fe:a9fe',
+  '6to4.evil.test': '2002:a9fe:a9fe::1',
+  'alibaba.evil.test': '100.100.100.200',
+  'metadata.google.internal': '169.254.169.254',
+};
+
+async function attacker(t: Test) {
+  const client = testClient({
+    resolve: (name, _options, callback) => {
+      const address = names[name];
+      if (address === undefined)
+        callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []);
+      else callback(null, [{ address, family: address.includes(':') ? 6 : 4 }]);
+    },
+  });
+  t.teardown(() => client.close());
+  const inspector = createInspector({
+    registry: client,
+    endpoints: createDefaultEndpoints({ proxies: {}, insecureRegistries: [] }),
+    credentials: { lookup: () => Promise.resolve([]) },
+    mayAskAnonymously: () => true,
+  });
+  return async (image: string) => {
+    const reference = parseReference(image);
+    const question = { image, reference, pullPolicy: 'Always', pullCredentials: [] } as const;
+    return (await inspector.inspect(question, { signal: patience })).error;
+  };
+}
+
+/** Hosts that are the metadata service or lead nowhere good, in every spelling that a reference allows. */
+const metadata = [
+  '169.254.169.254',
+  '169.254.169.254:80',
+  '169.254.170.2:80',
+  '2852039166:80',
+  '0xa9fea9fe:80',
+  '0xa9.0xfe.0xa9.0xfe',
+  '0251.0376.0251.0376',
+  '169.16689662',
+  '169.254.43518',
+  '[::ffff:169.254.169.254]',
+  '[::ffff:a9fe:a9fe]',
+  '[0:0:0:0:0:ffff:a9fe:a9fe]:80',
+  '[64:ff9b::a9fe:a9fe]',
+  '[2002:a9fe:a9fe::1]',
+  '[fd00:ec2::254]',
+  '[fe80::1]',
+  '100.100.100.200',
+  '0.0.0.0:5000',
+  '0:5000',
+  '[::]:5000',
+  'metadata.google.internal',
+];
+
+const node = [
+  '127.0.0.1:10250',
+  'localhost:10250',
+  '127.1:10250',
+  '2130706433:10250',
+  '0x7f.1:10250',
+  '0x7f000001:6443',
+  '0177.0.0.1:2379',
+  '[::1]:10250',
+  '[::ffff:127.0.0.1]:10250',
+  '[::ffff:7f00:1]:2379',
+  '10.0.0.1:10250',
+  'registry.test:6443',
+  'registry.test:2380',
+];
+
+t.test('metadata services, link-local and unspecified addresses are refused', async (t) => {
+  const attack = await attacker(t);
+  for (const host of metadata) await refused(t, attack, host);
+});
+
+t.test('ports of the node are refused', async (t) => {
+  const attack = await attacker(t);
+  for (const host of node) await refused(t, attack, host);
+});
+
+t.test('names that lead there are refused, and to this machine too', async (t) => {
+  const listener = createServer();
+  const connected: unknown[] = [];
+  listener.on('connection', (socket) => {
+    connected.push(socket.remotePort);
+    socket.destroy();
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  t.teardown(() => listener.close());
+  const address = listener.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  const attack = await attacker(t);
+  for (const name of Object.keys(names)) await refused(t, attack, `${name}:${port}`);
+  t.same(connected, []);
+});
+
+/** Refused before anything was connected to, or no reference at all. */
+async function refused(
+  t: Test,
+  attack: (image: string) => Promise<{ code: string; message: string } | undefined>,
+  host: string,
+): Promise<void> {
+  const image = `${host}/latest/meta-data`;
+  let error: { code: string; message: string } | undefined;
+  try {
+    error = await attack(image);
+  } catch (thrown) {
+    t.match(thrown, { name: 'InvalidReference' }, `${image} is no reference`);
+    return;
+  }
+  t.equal(error?.code, 'forbidden', `${image}: ${error?.message}`);
+}

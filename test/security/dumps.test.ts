@@ -1,0 +1,62 @@
+/** Attack: a process that is made to write its memory, and with it credentials, into a file. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { keepMemoryPrivate } from '../../src/telemetry/dumps.ts';
+import { run } from '../cmd/run.ts';
+import { childEnv } from '../cmd/world.ts';
+import { directory } from './support.ts';
+
+const module = new URL('../../src/telemetry/dumps.ts', import.meta.url).href;
+
+t.test('reports that options of Node.js turned on are off', async (t) => {
+  const dir = directory(t);
+  const script = `
+    const { keepMemoryPrivate } = await import(${JSON.stringify(module)});
+    keepMemoryPrivate();
+    process.kill(process.pid, 'SIGWINCH');
+    setTimeout(() => { throw new Error('fatal'); }, 50);`;
+  const options = [
+    '--report-on-signal',
+    '--report-signal=SIGWINCH',
+    '--report-uncaught-exception',
+    '--report-on-fatalerror',
+  ];
+  const args = [
+    ...options,
+    `--report-directory=${dir}`,
+    '--report-filename=report.json',
+    '--input-type=module',
+    '-e',
+    script,
+  ];
+  t.throws(() => execFileSync(process.execPath, args, { env: childEnv, stdio: 'pipe' }), /fatal/);
+  t.notOk(existsSync(join(dir, 'report.json')));
+});
+
+t.test('a core dump holds no memory', { skip: !existsSync('/proc/self/coredump_filter') }, async (t) => {
+  const script = `
+    const { keepMemoryPrivate } = await import(${JSON.stringify(module)});
+    keepMemoryPrivate();
+    console.log((await import('node:fs')).readFileSync('/proc/self/coredump_filter', 'utf8'));`;
+  const printed = execFileSync(process.execPath, ['--input-type=module', '-e', script], { env: childEnv });
+  t.match(printed.toString().trim(), /^0+$/);
+});
+
+t.test('where the system has no such filter the rest is done', async (t) => {
+  process.report.reportOnSignal = true;
+  keepMemoryPrivate(join(directory(t), 'none/coredump_filter'));
+  t.equal(process.report.reportOnSignal, false);
+  const file = join(directory(t), 'coredump_filter');
+  keepMemoryPrivate(file);
+  t.equal(readFileSync(file, 'utf8'), '0x0');
+});
+
+t.test('the long-running programs begin with it', async (t) => {
+  for (const subcommand of ['agent', 'webhook']) {
+    process.report.reportOnUncaughtException = true;
+    t.equal((await run([subcommand])).code, 2, 'without --tls-dir');
+    t.equal(process.report.reportOnUncaughtException, false, subcommand);
+  }
+});

@@ -1,0 +1,76 @@
+/**
+ * Attack: a registry answers with the challenge of another one, so that the agent fetches a token there with its own credential
+ * and brings it to the attacker.
+ */
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { dockerConfig } from '../cmd/world.ts';
+import { createCa } from '../support/certificates.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { startTestRegistry } from '../support/registry/server.ts';
+import { createIssuer } from '../support/registry/tokens.ts';
+import { directory, openNode, write } from './support.ts';
+
+/** A good registry with a private image, an evil one that shows its challenge, and a node with a login for the good one. */
+async function world(t: Test, logins: (good: string, evil: string) => Readonly<Record<string, string>>) {
+  const ca = await createCa();
+  const issuer = createIssuer({ users: { ann: 'password-of-ann', bob: 'password-of-bob' } });
+  const good = await startTestRegistry({ tls: ca, auth: { kind: 'bearer', issuer } });
+  const auth = { kind: 'bearer', issuer, realm: `${good.url}/token`, service: good.host } as const;
+  const evil = await startTestRegistry({ tls: ca, auth });
+  t.teardown(() => Promise.all([good.close(), evil.close()]));
+  good.push('private/app', 'v1', multiArch(['linux/amd64']));
+  const challenge = `Bearer realm="${good.url}/token",service="${good.host}",scope="repository:private/app:pull"`;
+  evil.faults.add({
+    path: /./,
+    fault: { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } },
+  });
+  const dir = directory(t);
+  const auths = Object.entries(logins(good.host, evil.host)).map(
+    ([host, user]) => JSON.parse(dockerConfig(host, user, `password-of-${user}`)) as { auths: object },
+  );
+  const config = { auths: Object.assign({}, ...auths.map(({ auths }) => auths)) as object };
+  write(dir, { 'config.json': JSON.stringify(config), 'ca.pem': ca.cert });
+  const node = await openNode(t, {
+    dockerConfigPathCandidates: join(dir, 'config.json'),
+    caFiles: join(dir, 'ca.pem'),
+  });
+  return { good, evil, node };
+}
+
+t.test('without a login of its own the attacker gets an anonymous token at most', async (t) => {
+  const { good, evil, node } = await world(t, (good) => ({ [good]: 'ann' }));
+  t.match(await node.inspect(`${good.host}/private/app:v1`), { platforms: [{ architecture: 'amd64' }] });
+  t.ok(
+    good.requests.some(({ authorization }) => authorization?.user === 'ann'),
+    'the login works where it belongs',
+  );
+  good.clearRequests();
+  for (const image of ['private/app:v1', 'other/app:v1']) {
+    t.match(await node.inspect(`${evil.host}/${image}`), { error: { code: 'unauthorized' } });
+  }
+  t.ok(evil.requests.length > 0);
+  t.notOk([...evil.requests, ...good.requests].some(({ authorization }) => authorization?.user === 'ann'));
+  t.notMatch(
+    good.requests.map(({ body, query }) => `${body} ${query.toString()}`).join(),
+    /password-of-ann/,
+    'nor does the token server of the other registry see it',
+  );
+});
+
+t.test('with a login of its own it gets what that login may do, and no more', async (t) => {
+  const { good, evil, node } = await world(t, (good, evil) => ({ [good]: 'ann', [evil]: 'bob' }));
+  await node.inspect(`${good.host}/private/app:v1`);
+  await node.inspect(`${evil.host}/private/app:v1`);
+  const tokens = evil.requests.flatMap(({ authorization }) => authorization?.user ?? []);
+  t.ok(
+    tokens.every((user) => user === 'bob' || user === ''),
+    tokens.join(),
+  );
+  const theirs = new Set(evil.requests.flatMap(({ authorization }) => authorization?.token ?? []));
+  const ours = good.requests.filter(({ path }) => path !== '/token');
+  t.notOk(
+    ours.some(({ authorization }) => theirs.has(authorization?.token ?? 'none')),
+    'tokens are not shared',
+  );
+});

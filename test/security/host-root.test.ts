@@ -1,0 +1,116 @@
+/** Attack: symbolic links in the node's files that lead out of the host root, into the agent's own container. */
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
+import { describeTrust } from '../../src/registry/trust.ts';
+import { dockerConfig } from '../cmd/world.ts';
+import { directory, openNode, pluginConfig, write, writePlugin } from './support.ts';
+
+/** Files of the container that nobody may get at, and an empty host root beside them. */
+function container(t: Test) {
+  const dir = directory(t);
+  const outside = join(dir, 'container');
+  const files = {
+    'config.json': dockerConfig('registry.test', 'ann', 'password-of-ann'),
+    'plugins.json': pluginConfig(['registry.test']),
+    'config.toml':
+      'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry.mirrors."registry.test"]\nendpoint = ["https://evil.test"]\n',
+    'certs.d/registry.test/hosts.toml': '[host."https://evil.test"]\n',
+    'hosts.toml': '[host."https://evil.test"]\n',
+    'ca.pem': '-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n',
+  };
+  write(outside, files);
+  writePlugin(join(outside, 'bin'), { 'registry.test': { username: 'ann', password: 'password-of-ann' } });
+  const root = join(dir, 'host');
+  mkdirSync(root);
+  return { outside, root, files };
+}
+
+const certsD = 'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry]\nconfig_path = "/certs.d"\n';
+
+/** Links by their path in the host root, each with what it is to lead to. */
+const attacks: readonly (readonly [
+  name: string,
+  links: Readonly<Record<string, string>>,
+  files?: Readonly<Record<string, string>>,
+])[] = [
+  ['a docker config', { 'var/lib/kubelet/config.json': 'config.json' }],
+  ['the directory of a docker config', { 'root/.docker': '.' }],
+  ['the configuration of plugins', { 'plugins.json': 'plugins.json' }],
+  ['the programs of plugins', { bin: 'bin' }, { 'plugins.json': pluginConfig(['registry.test']) }],
+  ['a program', { 'bin/plugin': 'bin/plugin' }, { 'plugins.json': pluginConfig(['registry.test']) }],
+  ['the configuration of containerd', { 'etc/containerd/config.toml': 'config.toml' }],
+  [
+    'an import of it',
+    { 'etc/containerd/more.toml': 'config.toml' },
+    { 'etc/containerd/config.toml': 'version = 2\nimports = ["more.toml"]\n' },
+  ],
+  ['a directory of hosts', { 'certs.d': 'certs.d' }, { 'etc/containerd/config.toml': certsD }],
+  [
+    'one of its directories',
+    { 'certs.d/registry.test': 'certs.d/registry.test' },
+    { 'etc/containerd/config.toml': certsD },
+  ],
+  [
+    'a hosts.toml',
+    { 'certs.d/registry.test/hosts.toml': 'hosts.toml' },
+    { 'etc/containerd/config.toml': certsD },
+  ],
+  ['the bundle of certificates', { 'etc/ssl/certs/ca-certificates.crt': 'ca.pem' }],
+];
+
+for (const [name, links, files = {}] of attacks) {
+  for (const kind of ['climbing', 'absolute'] as const) {
+    t.test(`${name}, by a link that is ${kind}`, async (t) => {
+      const { outside, root } = container(t);
+      write(root, files);
+      for (const [path, target] of Object.entries(links)) {
+        const link = join(root, path);
+        mkdirSync(dirname(link), { recursive: true });
+        const climbing = `${'../'.repeat(path.split('/').length)}container/${target}`;
+        symlinkSync(kind === 'climbing' ? climbing : join(outside, target), link);
+      }
+      const settings = {
+        hostRoot: root,
+        'kubeletConfig.config': '/plugins.json',
+        'kubeletConfig.binDir': '/bin',
+      };
+      const { inspection } = await openNode(t, settings);
+      for (const { source } of inspection.sources) {
+        const found = await source.lookup('registry.test/team/app').catch(() => []);
+        t.same(found, [], `${source.name} gives no credential`);
+      }
+      const containerd = await createContainerdEndpoints({ hostRoot: root });
+      t.teardown(() => containerd.close());
+      const endpoints = await containerd.endpoints('registry.test').catch(() => []);
+      t.notMatch(JSON.stringify(endpoints), /evil/, 'nor does anything lead to another registry');
+      const trusted = await describeTrust({ environment: {}, hostRoot: root });
+      t.same(
+        trusted.filter(({ state }) => state === 'used'),
+        [],
+        'nor is a certificate trusted',
+      );
+    });
+  }
+}
+
+t.test('links that stay inside are followed, so that the attacks are real ones', async (t) => {
+  const { root, files } = container(t);
+  write(root, Object.fromEntries(Object.entries(files).map(([path, text]) => [`real/${path}`, text])));
+  for (const [path, target] of [
+    ['var/lib/kubelet/config.json', 'config.json'],
+    ['etc/containerd/config.toml', 'config.toml'],
+    ['etc/ssl/certs/ca-certificates.crt', 'ca.pem'],
+  ] as const) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    symlinkSync(`/real/${target}`, join(root, path));
+  }
+  const { inspection } = await openNode(t, { hostRoot: root });
+  const [docker] = inspection.sources;
+  t.equal((await docker?.source.lookup('registry.test/team/app'))?.length, 1);
+  const containerd = await createContainerdEndpoints({ hostRoot: root });
+  t.teardown(() => containerd.close());
+  t.match((await containerd.endpoints('registry.test'))[0], { host: 'evil.test' });
+  t.match(await describeTrust({ environment: {}, hostRoot: root }), [{ state: 'used' }]);
+});

@@ -1,0 +1,110 @@
+/** Attack: an image name that holds the name of a registry somewhere, to be given that registry's credential. */
+import { join } from 'node:path';
+import t from 'tap';
+import type { LiveCredentialSource } from '../../src/credentials/file-source.ts';
+import { createPullSecretSource } from '../../src/credentials/pull-secrets.ts';
+import { parseReference } from '../../src/images/reference.ts';
+import { dockerConfig } from '../cmd/world.ts';
+import { startTestRegistry } from '../support/registry/server.ts';
+import { directory, openNode, pluginConfig, write, writePlugin } from './support.ts';
+
+const user = { username: 'ann', password: 'password-of-ann' };
+
+/** Names that are not quay.io, and that a careless comparison takes for it. */
+const lookalikes = [
+  'evil.io/quay.io/x',
+  'evil.io/quay.io',
+  'quay.io.evil.io/x',
+  'notquay.io/x',
+  'not-quay.io/x',
+  'quay.io.:443/x',
+  'quay.ioo/x',
+  'quay.i/x',
+  'uay.io/x',
+  'evil.quay.io/x',
+  'quay.io-evil.io/x',
+  'quay-io/x',
+  'quayxio/x',
+  'quay.io:443/x',
+  'quay.io:8443/x',
+  'Quay.io/x',
+  'QUAY.IO/x',
+  'evil.io:443/quay.io/x',
+  'localhost/quay.io/x',
+  '127.0.0.1:5000/quay.io/x',
+  'evil.io/https/quay.io/x',
+];
+
+t.test('no source has a credential for them', async (t) => {
+  const root = directory(t);
+  write(root, {
+    'var/lib/kubelet/config.json': dockerConfig('https://quay.io/v2/', user.username, user.password),
+    'plugins.json': pluginConfig(['quay.io']),
+    'creds/quay.io.toml': 'user = "ann"\nsecret = "password-of-ann"\n',
+  });
+  const plugins = directory(t);
+  // It offers the credential for every name there is.
+  writePlugin(plugins, {
+    'quay.io': user,
+    ...Object.fromEntries(lookalikes.map((name) => [name.replace(/\/.*/, ''), user])),
+  });
+  const { inspection } = await openNode(t, {
+    dockerConfigPathCandidates: join(root, 'var/lib/kubelet/config.json'),
+    credsDir: join(root, 'creds'),
+    'kubeletConfig.config': join(root, 'plugins.json'),
+    'kubeletConfig.binDir': plugins,
+  });
+  const pod = createPullSecretSource([
+    {
+      kind: 'Secret',
+      metadata: { namespace: 'default', name: 'regcred' },
+      type: 'kubernetes.io/dockerconfigjson',
+      data: {
+        '.dockerconfigjson': Buffer.from(dockerConfig('quay.io', 'ann', 'password-of-ann')).toString(
+          'base64',
+        ),
+      },
+    },
+  ]);
+  const sources: readonly Pick<LiveCredentialSource, 'name' | 'lookup'>[] = [
+    pod,
+    ...inspection.sources.map(({ source }) => source).filter(({ name }) => name !== 'containerd'),
+  ];
+  t.equal(sources.length, 4);
+  for (const source of sources) {
+    t.equal((await source.lookup('quay.io/team/app')).length, 1, `${source.name} has it for quay.io`);
+    for (const name of lookalikes) {
+      const repository = repositoryOf(name);
+      if (repository !== undefined) t.same(await source.lookup(repository), [], `${source.name}: ${name}`);
+    }
+  }
+});
+
+/** As the agent takes it apart; undefined for what is no reference at all. */
+function repositoryOf(name: string): string | undefined {
+  try {
+    return parseReference(name).repository;
+  } catch {
+    return undefined;
+  }
+}
+
+t.test('a registry that is named like another gets nothing but questions', async (t) => {
+  const evil = await startTestRegistry({
+    tls: false,
+    auth: { kind: 'basic', users: { ann: user.password } },
+  });
+  t.teardown(() => evil.close());
+  const root = directory(t);
+  write(root, { 'config.json': dockerConfig('quay.io', user.username, user.password) });
+  const { inspect, lines } = await openNode(t, {
+    dockerConfigPathCandidates: join(root, 'config.json'),
+    insecureRegistries: evil.host,
+  });
+  for (const path of ['quay.io/x', 'quay.io/team/app:v1', 'library/quay.io']) {
+    t.match(await inspect(`${evil.host}/${path}`), { error: { code: 'unauthorized' } }, path);
+  }
+  t.ok(evil.requests.length >= 3);
+  t.ok(evil.requests.every(({ headers }) => headers.authorization === undefined));
+  t.notMatch(lines.join(), /password-of-ann/);
+});

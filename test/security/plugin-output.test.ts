@@ -1,0 +1,46 @@
+/** Attack: a plugin whose answer holds control characters, to smuggle headers or to write on the terminal of who looks. */
+import { join } from 'node:path';
+import t from 'tap';
+import { run } from '../cmd/run.ts';
+import { createCa } from '../support/certificates.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { startTestRegistry } from '../support/registry/server.ts';
+import { directory, pluginConfig, write, writePlugin } from './support.ts';
+
+const smuggled = [
+  'ann\r\nX-Evil: 1',
+  'ann\n\nGET /evil HTTP/1.1',
+  'ann\u0000',
+  '\u001b[2Jann',
+  'ann\u2028\u202e',
+];
+
+t.test('neither user names nor passwords become headers, and none of it reaches a terminal', async (t) => {
+  for (const [index, text] of smuggled.entries()) {
+    for (const part of ['username', 'password'] as const) {
+      const user = { username: 'ann', password: 'password', [part]: text };
+      const users = { [user.username]: user.password };
+      const ca = await createCa();
+      const registry = await startTestRegistry({ tls: ca, auth: { kind: 'basic', users } });
+      t.teardown(() => registry.close());
+      registry.push('team/app', 'v1', multiArch(['linux/amd64']));
+      const root = directory(t);
+      write(root, { 'plugins.json': pluginConfig([registry.host]), 'ca.pem': ca.cert });
+      const plugins = directory(t);
+      writePlugin(plugins, { [registry.host]: user, [`\u001b[31m${registry.host}`]: user });
+      const { code, out, err } = await run([
+        'inspect',
+        '--verbose',
+        `--kubelet-config-config=${join(root, 'plugins.json')}`,
+        `--kubelet-config-bin-dir=${plugins}`,
+        `--ca-files=${join(root, 'ca.pem')}`,
+        `${registry.host}/team/app:v1`,
+      ]);
+      // In Basic a user name ends at its first colon.
+      t.equal(code, user.username.includes(':') ? 1 : 0, `${index} ${part}: ${out}${err}`);
+      t.notOk(registry.requests.some(({ headers, path }) => 'x-evil' in headers || path === '/evil'));
+      // oxlint-disable-next-line no-control-regex
+      t.notMatch(out + err, /[\u0000-\u0009\u000b-\u001f\u2028\u202e]|X-Evil/);
+    }
+  }
+});

@@ -1,0 +1,63 @@
+/** Attack: a name that resolves to a harmless address when it is checked, and to another one when it is connected to. */
+import t, { type Test } from 'tap';
+import { originEndpoint } from '../../src/registry/default-endpoints.ts';
+import type { Resolve } from '../../src/registry/reach.ts';
+import { createCa } from '../support/certificates.ts';
+import { endpointOf, patience, question, testClient } from '../support/registry/ask.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { startTestRegistry } from '../support/registry/server.ts';
+
+/** Answers with one address after the other; the last one stays. */
+function rebinding(...addresses: readonly string[]): { resolve: Resolve; asked: () => number } {
+  let asked = 0;
+  return {
+    asked: () => asked,
+    resolve: (_name, _options, callback) => {
+      const address = addresses[Math.min(asked, addresses.length - 1)] ?? '';
+      asked += 1;
+      callback(null, [{ address, family: address.includes(':') ? 6 : 4 }]);
+    },
+  };
+}
+
+async function victim(t: Test) {
+  const registry = await startTestRegistry({ tls: await createCa(), names: ['rebind.test'] });
+  t.teardown(() => registry.close());
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  return registry;
+}
+
+t.test('public at first, then loopback', async (t) => {
+  const registry = await victim(t);
+  // TEST-NET-1 leads nowhere.
+  const { resolve, asked } = rebinding('192.0.2.1', '127.0.0.1');
+  const client = testClient({ resolve, limits: { dialMs: 50 } });
+  t.teardown(() => client.close());
+  const tls = { ca: [registry.ca], client: [], skipVerify: false };
+  const endpoint = originEndpoint(`rebind.test:${registry.port}`, tls);
+  const first: unknown = await client.ask(question([endpoint]), patience).catch((error: unknown) => error);
+  t.match(first, { name: 'RegistryError' });
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    await t.rejects(client.ask(question([endpoint]), patience), {
+      name: 'RegistryError',
+      message: attempt === 0 ? /this machine/ : /./,
+    });
+  }
+  t.ok(asked() >= 2);
+  t.same(registry.requests, []);
+  t.equal(registry.connections, 0, 'nobody connected');
+});
+
+t.test('the address that was checked is the one that is dialed', async (t) => {
+  const registry = await victim(t);
+  const { resolve, asked } = rebinding('127.0.0.1', '169.254.169.254');
+  const client = testClient({ resolve });
+  t.teardown(() => client.close());
+  const base = `https://rebind.test:${registry.port}/v2`;
+  const ask = () => client.ask(question([endpointOf(registry, { base })]), patience);
+  t.equal((await ask()).platforms.length, 1);
+  t.equal(asked(), 1, 'it is resolved once for each connection');
+  registry.faults.add({ path: /./, fault: { kind: 'close-after-headers' }, times: 1 });
+  await t.rejects(ask(), { code: 'unavailable' });
+  await t.rejects(ask(), { code: 'forbidden', message: /metadata address/ });
+});

@@ -1,0 +1,88 @@
+/** What the attacks share: a node with sources of its own, asked as an agent asks it. */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Test } from 'tap';
+import { openInspection, type Inspection } from '../../cmd/inspection.ts';
+import type { ImageFacts, ImageQuestion } from '../../src/images/facts.ts';
+import { parseReference } from '../../src/images/reference.ts';
+import { loadConfiguration } from '../../src/policy/configuration.ts';
+import { patience } from '../support/registry/ask.ts';
+import { captureLog } from '../daemon/kubelet/support.ts';
+
+/** A directory that ends with the test. */
+export function directory(t: Test): string {
+  const made = mkdtempSync(join(tmpdir(), 'archwright-attack-'));
+  t.teardown(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
+/** Writes files below a directory. */
+export function write(root: string, files: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+}
+
+/** The configuration of one plugin. */
+export const pluginConfig = (matchImages: readonly string[]): string =>
+  JSON.stringify({
+    kind: 'CredentialProviderConfig',
+    apiVersion: 'kubelet.config.k8s.io/v1',
+    providers: [
+      {
+        name: 'plugin',
+        matchImages,
+        defaultCacheDuration: '1h',
+        apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+      },
+    ],
+  });
+
+/** A plugin that answers with these credentials for whatever it is asked. */
+export function writePlugin(dir: string, auth: Readonly<Record<string, object>>): void {
+  const answer = JSON.stringify({
+    kind: 'CredentialProviderResponse',
+    apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+    cacheKeyType: 'Image',
+    auth,
+  });
+  write(dir, { plugin: `#!/bin/sh\ncat <<'END'\n${answer}\nEND\n` });
+  for (const path of [dir, join(dir, 'plugin')]) chmodSync(path, 0o755);
+}
+
+export interface AttackedNode {
+  readonly inspection: Inspection;
+  /** Lines of the log. */
+  readonly lines: string[];
+  readonly inspect: (image: string, more?: Partial<ImageQuestion>) => Promise<ImageFacts>;
+}
+
+/** Opens all sources of a node, as the agent does. */
+export async function openNode(t: Test, settings: Readonly<Record<string, string>>): Promise<AttackedNode> {
+  const { configuration, problems } = await loadConfiguration({
+    file: undefined,
+    env: {},
+    flags: { ...settings },
+    part: 'agent',
+  });
+  if (!configuration) throw new TypeError(JSON.stringify(problems));
+  const { log, lines } = captureLog();
+  const inspection = await openInspection({
+    configuration: () => configuration,
+    dockerConfigs: 'node',
+    env: {},
+    log,
+  });
+  t.teardown(() => inspection.close());
+  return {
+    inspection,
+    lines,
+    inspect: (image, more) =>
+      inspection.inspector.inspect(
+        { image, reference: parseReference(image), pullPolicy: 'Always', pullCredentials: [], ...more },
+        { signal: patience },
+      ),
+  };
+}
