@@ -4,6 +4,7 @@
  */
 import { createFactsApi } from '../daemon/facts-api.ts';
 import type { FactsRequest } from '../daemon/facts-request.ts';
+import { isServiceAccountName, type ServiceAccountName } from '../src/credentials/service-account.ts';
 import type { ImageFacts } from '../src/images/facts.ts';
 import { systemClock } from '../src/telemetry/clock.ts';
 import { readPullSecrets } from './inspect/pull-secret-files.ts';
@@ -34,6 +35,12 @@ export const subcommand: Subcommand = {
         'Secrets that are presented first, as those of a pod: a manifest in YAML or JSON, or a docker `config.json` ' +
         'or `.dockercfg`; `-` is standard input. May be given several times.',
     },
+    'service-account': {
+      value: 'NAMESPACE/NAME',
+      help:
+        'Asks as for a pod of this service account; with `--service-account-tokens` credential provider plugins get a token ' +
+        'of it.',
+    },
     verbose: {
       short: 'v',
       help: 'Tells each source of credentials, each request and its answer; with `json` on standard error.',
@@ -52,6 +59,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { configuration, dockerConfigs, log, metrics } = await beginOneShot(invocation);
   const secretFiles = flags.get('pull-secret') ?? [];
   const pullSecrets = await readPullSecrets(secretFiles, io.stdin);
+  const serviceAccount = serviceAccountIn(flags.get('service-account')?.at(-1));
 
   const inspection = await openInspection({
     configuration: () => configuration,
@@ -63,7 +71,8 @@ async function run(invocation: Invocation): Promise<number> {
   const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
   try {
     const api = createFactsApi({ memory, clock: systemClock, log, concurrentImages, maxKnownBytes: 0 });
-    const results = await api.answer(requestFor(images, pullSecrets, configuration.inspectTimeout), stop);
+    const request = requestFor(images, pullSecrets, configuration.inspectTimeout);
+    const results = await api.answer({ ...request, ...(serviceAccount && { serviceAccount }) }, stop);
     io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));
     if (flags.has('verbose')) {
       const sources: NamedSource[] = inspection.sources.map(({ source, place }) => ({
@@ -98,6 +107,15 @@ function requestFor(
     deadlineMs: (batches + 1) * inspectTimeoutMs,
     pullSecrets,
   };
+}
+
+/** @throws UsageError where a cluster can have no such service account */
+function serviceAccountIn(text: string | undefined): ServiceAccountName | undefined {
+  if (text === undefined) return undefined;
+  const slash = text.indexOf('/');
+  const account = { namespace: text.slice(0, Math.max(0, slash)), name: text.slice(slash + 1) };
+  if (isServiceAccountName(account)) return account;
+  throw new UsageError('inspect', `--service-account takes NAMESPACE/NAME, which ${text} is not`);
 }
 
 function isFound({ error }: ImageFacts): boolean {

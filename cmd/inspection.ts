@@ -29,6 +29,7 @@ import { withNodeEndpoints } from '../src/registry/node-endpoints.ts';
 import { combineFingerprints } from '../src/credentials/identity.ts';
 import type { Log } from '../src/telemetry/log.ts';
 import type { Metrics } from '../src/telemetry/metrics.ts';
+import { openTokens } from './tokens.ts';
 
 /**
  * Where docker configurations are looked for: where the kubelet looks (`node`), there and in the login of whoever runs the
@@ -170,32 +171,34 @@ async function openSources({
       })),
     );
   }
-  if (dockerConfigs !== 'none') open.push(...openPlugins(configuration(), dockerConfigs, log, metrics));
+  if (dockerConfigs !== 'none') {
+    open.push(...openPlugins({ configuration: configuration(), whose: dockerConfigs, env, log, metrics }));
+  }
   return await Promise.all(open);
 }
 
+interface PluginsOptions extends Pick<InspectionOptions, 'env' | 'log' | 'metrics'> {
+  readonly configuration: Configuration;
+  readonly whose: 'user' | 'node';
+}
+
 /** The kubelet's credential provider plugins, where they are configured. */
-function openPlugins(
-  configuration: Configuration,
-  whose: DockerConfigs,
-  log: Log,
-  metrics: Metrics | undefined,
-): Promise<OpenSource>[] {
+function openPlugins({ configuration, whose, env, log, metrics }: PluginsOptions): Promise<OpenSource>[] {
   const { hostRoot, kubeletEnvironment: environment } = configuration;
   const named = configuration['kubeletConfig.config'] ?? configuration['kubeletConfig.configDir'];
   const namedBinDir = configuration['kubeletConfig.binDir'];
   if (named === undefined || namedBinDir === undefined) return [];
   const place = (path: string): string => (whose === 'user' ? resolve(path) : path);
   const config = place(named);
-  const made = createCredentialProviderSource({
-    hostRoot,
-    config,
-    binDir: place(namedBinDir),
-    environment,
-    log,
-    metrics,
-  });
-  return [made.then((source) => ({ source, place: join(hostRoot, config) }))];
+  const binDir = place(namedBinDir);
+  async function made(): Promise<OpenSource> {
+    const { close, ...tokens } = await openTokens(configuration, env, whose);
+    const options = { hostRoot, config, binDir, environment, log, metrics, ...tokens };
+    const source = await createCredentialProviderSource(options);
+    const closeBoth = (): Promise<void> => source.close().finally(close);
+    return { source: { ...source, close: closeBoth }, place: join(hostRoot, config) };
+  }
+  return [made()];
 }
 
 /** The node's containerd; where there is no node, or where it is left out, there is none. */

@@ -16,7 +16,7 @@ export interface Kubernetes {
  */
 export async function openKubernetes(
   { kubeconfig, kubeContext }: Pick<Configuration, 'kubeconfig' | 'kubeContext'>,
-  { io }: Pick<Invocation, 'io'>,
+  { io }: { readonly io: Pick<Invocation['io'], 'env'> },
   fallBack: 'own kubeconfig' | 'none',
 ): Promise<Kubernetes | undefined> {
   const named = kubeconfig !== undefined || kubeContext !== undefined;

@@ -1,5 +1,5 @@
 /** Settings of what the agent takes over from the kubelet of its node. */
-import { tableOf, text } from '../kinds.ts';
+import { flag, tableOf, text } from '../kinds.ts';
 import { optional, setting } from '../setting.ts';
 
 const parts = ['agent', 'inspect', 'explain'] as const;
@@ -23,6 +23,14 @@ export const kubeletSettings = {
     help:
       "Directory of the plugins' programs below `hostRoot`; what the kubelet's flag " +
       '`--image-credential-provider-bin-dir` says.',
+    parts,
+    restart: true,
+  }),
+  serviceAccountTokens: setting(flag, {
+    default: false,
+    help:
+      'Whether to ask the cluster for tokens of service accounts, for credential provider plugins with `tokenAttributes`; such ' +
+      'plugins are left out otherwise. Needs rights that are worth a thought: see kubelet.md.',
     parts,
     restart: true,
   }),

@@ -45,14 +45,15 @@ export const servingSettings = {
   }),
   kubeconfig: optional(text('path'), {
     help:
-      'A kubeconfig file, to read pull secrets, namespaces and nodes of its cluster. Not set: the service account of the ' +
-      "pod that it runs in; outside of a cluster none, and for `explain` the user's own.",
-    parts: ['webhook', 'explain'],
+      'A kubeconfig file, to read pull secrets, namespaces and nodes of its cluster, and for `serviceAccountTokens`. Not ' +
+      'set: the service account of the pod that it runs in; outside of a cluster none, and for `explain` and `inspect` the ' +
+      "user's own.",
+    parts: ['agent', 'webhook', 'explain', 'inspect'],
     restart: true,
   }),
   kubeContext: optional(text('context'), {
     help: 'A context of the kubeconfig. Not set: its current one.',
-    parts: ['webhook', 'explain'],
+    parts: ['agent', 'webhook', 'explain', 'inspect'],
     restart: true,
     shortFlag: 'context',
   }),
