@@ -25,11 +25,8 @@ const orders: [name: string, text: string, hosts: string[]][] = [
     ['https://a/v2', 'https://b/v2', 'https://a/v2', '://'],
   ],
   ['a subtable alone', '[host.a.header]\nx = "y"', ['https://a/v2', '://']],
-  [
-    'an empty name at the start does not count',
-    '[host.""]\n[host.a]\n[host.""]\n',
-    ['https://a/v2', '://', '://'],
-  ],
+  ['an empty name at the start does not count', '[host.""]\n[host.a]', ['https://a/v2', '://']],
+  ['an empty name elsewhere does', '[host.a]\n[host.""]', ['https://a/v2', '://', '://']],
   ['inline tables do not count', '[host]\na = { skip_verify = true }', ['://']],
   ['dotted keys do not count', 'host.a.skip_verify = true', ['://']],
   ['other tables do not count', '[hosts.a]\n[other.host.b]\n[HOST.c]', ['://']],
