@@ -16,6 +16,8 @@ interface EventObject {
 export interface KubeletSide {
   /** Runs the pod until the fate of each image is known. */
   run(pod: PodCase): Promise<Observation[]>;
+  /** Waits until the kubelet has ended all pods: the next one would not know them. */
+  settle(): Promise<void>;
   close(): void;
 }
 
@@ -36,6 +38,8 @@ export async function openKubeletSide(
   /** Pod → container → what the first telling event said. */
   const fates = new Map<string, Map<string, { readonly reason: string; readonly message: string }>>();
   const waiting = new Map<string, () => void>();
+  /** Repositories of pods that failed: the kubelet may still be about to run plugins for them. */
+  const unsettled = new Set<string>();
 
   const watch = await api.watch('/api/v1/events', (object) => {
     const { reason = '', message = '', involvedObject } = object as EventObject;
@@ -60,18 +64,25 @@ export async function openKubeletSide(
     await promise;
     clearTimeout(timer);
     await api.call('DELETE', `/api/v1/namespaces/default/pods/${pod.name}?gracePeriodSeconds=0`);
-    await ended();
     return known;
   }
 
   return {
     run: async (pod) => {
+      const repositories = pod.images.map(({ image }) => referenceOf(image)?.repository ?? '');
+      if (repositories.some((repository) => unsettled.has(repository))) {
+        await ended();
+        unsettled.clear();
+      }
       for (const [index, secret] of pod.secrets.entries()) {
         if (secret.data !== undefined)
           await api.call('POST', '/api/v1/namespaces/default/secrets', secretOf(pod, index));
       }
       const started = performance.timeOrigin + performance.now();
       const fate = await fateOf(pod);
+      if ([...fate.values()].some(({ reason }) => reason !== 'Pulled')) {
+        for (const repository of repositories) unsettled.add(repository);
+      }
       const all = { runs: recordedRuns(), seen: registries.seen() };
       let from = started;
       return pod.images.map(({ image }, index) => {
@@ -92,12 +103,13 @@ export async function openKubeletSide(
         return { image, ...happened, outcome: classesOf(said), message: said.message };
       });
     },
+    settle: ended,
     close: () => watch.close(),
   };
 }
 
 /**
- * Waits until no sandbox runs: the kubelet ends them after its last look at a pod, and only then it runs no more plugins for it.
+ * Waits until no sandbox runs: the kubelet ends them after its last look at a pod, and then it runs no more plugins for it.
  */
 async function ended(): Promise<void> {
   const until = performance.now() + endTimeoutMs;

@@ -22,6 +22,7 @@ export async function runSetup(
   const agent = await openAgentSide(setup, registries);
   try {
     for (const pod of setup.pods) await runCase(setup, pod, agent, registries, kubeletSide);
+    await kubeletSide.settle();
   } finally {
     await agent.close();
     await kubelet.stop();
