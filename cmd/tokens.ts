@@ -8,7 +8,7 @@ export interface OpenTokens {
   readonly tokens?: ServiceAccountTokens;
   /** Why there are none, for people. */
   readonly noTokens?: string;
-  close(): void;
+  readonly close: () => void;
 }
 
 /**

@@ -1,0 +1,243 @@
+/**
+ * Service account tokens from end to end: an agent as a process, asked over mutual TLS, asks an API server for tokens, gives them to a
+ * plugin that is a real program, and presents what it gives to a registry. What one account may know is never told to another.
+ */
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import type { ImageFacts } from '../../src/images/facts.ts';
+import { configText, echoing, writePlugin } from '../daemon/kubelet/support.ts';
+import { sendTo, type Answer } from '../daemon/support.ts';
+import { createPki, type Pki } from '../fleet/support.ts';
+import { until } from '../serving/support.ts';
+import { json, startKubeServer, type KubeAnswer, type KubeServer } from '../support/kube-server.ts';
+import { multiArch } from '../support/registry/content.ts';
+import type { TestRegistry } from '../support/registry/server.ts';
+import { run } from './run.ts';
+import { childEnv, files, registry, resultsIn } from './world.ts';
+
+const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
+/** For the children of a computer with two cores and other work. */
+const patienceMs = 20_000;
+const audience = 'reg.example';
+
+interface World {
+  readonly host: TestRegistry;
+  readonly kube: KubeServer;
+  readonly pki: Pki;
+  /** What agent and `inspect` are started with. */
+  readonly flags: readonly string[];
+  readonly stateDir: string;
+  readonly image: string;
+}
+
+/** Tokens that say whom they are for, as real ones do. */
+const issue: KubeAnswer = (request, response) => {
+  const [, namespace = '', name = ''] =
+    /namespaces\/([^/]+)\/serviceaccounts\/([^/]+)\//.exec(request.path) ?? [];
+  const { spec } = JSON.parse(request.body) as { spec: { audiences: string[] } };
+  const token = `${spec.audiences.join('+')}.${namespace}.${name}`;
+  json({ spec: { expirationSeconds: 600 }, status: { token } }, 201)(request, response);
+};
+
+/** Service accounts `a`, `b` and `plain` of the namespace `team`; the registry knows only the robot of `a`. */
+async function world(t: Test): Promise<World> {
+  const host = await registry(t, { auth: { kind: 'basic', users: { a: `got ${audience}.team.a` } } });
+  host.push('team/app', 'v1', multiArch(['linux/amd64', 'linux/arm64']));
+  const kube = await startKubeServer();
+  t.teardown(() => kube.close());
+  for (const name of ['a', 'b', 'plain']) {
+    const path = `/api/v1/namespaces/team/serviceaccounts/${name}`;
+    const annotations = name === 'plain' ? {} : { 'team/robot': name };
+    kube.script(path, json({ metadata: { uid: `uid-of-${name}`, annotations } }));
+    kube.script(`${path}/token`, issue);
+  }
+  const { directory, config, ca, kubeconfig } = files(t, {
+    ca: host.ca,
+    config: configText({
+      name: 'plugin',
+      matchImages: [host.host],
+      tokenAttributes: {
+        serviceAccountTokenAudience: audience,
+        cacheType: 'ServiceAccount',
+        requireServiceAccount: true,
+        requiredServiceAccountAnnotationKeys: ['team/robot'],
+      },
+    }),
+    kubeconfig: JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'test',
+      contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+      clusters: [{ name: 'test', cluster: { server: kube.access.server, 'insecure-skip-tls-verify': true } }],
+      users: [{ name: 'test', user: { token: 'token-of-the-agent' } }],
+    }),
+  });
+  const bin = join(directory, 'bin');
+  const stateDir = join(directory, 'state');
+  for (const dir of [bin, stateDir]) mkdirSync(dir);
+  chmodSync(bin, 0o755);
+  writePlugin(join(bin, 'plugin'), echoing(host.host));
+  const flags = ['--kubelet-config-config', config, '--kubelet-config-bin-dir', bin, '--ca-files', ca];
+  flags.push('--kubeconfig', kubeconfig, '--docker-config', join(directory, 'none.json'));
+  const image = `${host.host}/team/app:v1`;
+  return { host, kube, pki: await createPki(t), flags, stateDir, image };
+}
+
+interface Agent {
+  /** Asks for the image as a pod of this account of the namespace `team`, or as nobody. */
+  ask(account?: string): Promise<ImageFacts>;
+  known(): Promise<string>;
+  log(): string;
+  stop(): Promise<number | null>;
+}
+
+async function start(t: Test, { pki, flags, stateDir, image }: World, ...more: string[]): Promise<Agent> {
+  const args = ['agent', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0', '--drain-time', '0s'];
+  args.push('--tls-dir', pki.serverDir, '--state-dir', stateDir, ...flags, ...more);
+  const child = spawn(process.execPath, [program, ...args], { env: childEnv });
+  t.teardown(() => child.kill('SIGKILL'));
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+  let log = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
+  const listening = (): string | undefined => /"api":"([^"]+)"/.exec(log)?.[1];
+  await until('the agent listens', () => listening() !== undefined, patienceMs);
+  const url = listening() ?? '';
+  return {
+    ask: async (account) => {
+      const { json: answer } = await sendTo(url, pki, 'POST', '/v1/facts', {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          images: [{ image, pullPolicy: 'IfNotPresent' }],
+          ...(account !== undefined && { serviceAccount: { namespace: 'team', name: account } }),
+          deadlineMs: 20_000,
+        }),
+      });
+      const [facts] = (answer as Answer).results;
+      if (!facts) throw new Error('no answer');
+      return facts;
+    },
+    known: async () => (await sendTo(url, pki, 'GET', '/v1/facts')).text,
+    log: () => log,
+    stop: () => {
+      child.kill('SIGTERM');
+      return ended;
+    },
+  };
+}
+
+const allowed = { credentialSource: 'service-account', error: undefined, platforms: { length: 2 } };
+const refused = { digest: undefined, platforms: { length: 0 }, error: { code: 'unauthorized' } };
+
+t.test('each account gets its own answer, whoever asked before it', async (t) => {
+  const place = await world(t);
+  const agent = await start(t, place, '--service-account-tokens');
+  const others = ['b', 'plain', 'default', undefined];
+  for (const other of others) t.match(await agent.ask(other), refused, `${other} before`);
+  t.match(await agent.ask('a'), { ...allowed, source: 'registry' });
+  for (const other of others) t.match(await agent.ask(other), refused, `${other} after`);
+  t.match(await agent.ask('a'), { ...allowed, source: 'memory' });
+  t.equal(await agent.known(), '', 'a webhook that starts is told nothing');
+
+  const asked = place.kube.requests.filter(({ method }) => method === 'POST');
+  t.same(
+    asked.map(({ path }) => path),
+    ['b', 'a'].map((name) => `/api/v1/namespaces/team/serviceaccounts/${name}/token`),
+    'tokens are asked for once, and only for workloads that opted in',
+  );
+  t.match(JSON.parse(asked[1]?.body ?? ''), {
+    metadata: { uid: 'uid-of-a' },
+    spec: { audiences: [audience], expirationSeconds: 600, boundObjectRef: undefined },
+  });
+  t.equal(asked[0]?.authorization, 'Bearer token-of-the-agent');
+
+  t.equal(await agent.stop(), 0);
+  const stateFile = join(place.stateDir, 'image-facts.ndjson');
+  t.notMatch(
+    existsSync(stateFile) ? readFileSync(stateFile, 'utf8') : '',
+    /team\/app/,
+    'nothing on the disk',
+  );
+  t.notMatch(agent.log(), /reg\.example\.team/, 'no token in the log');
+  const again = await start(t, place, '--service-account-tokens');
+  t.match(await again.ask('b'), refused, 'and nothing after a restart');
+  t.match(await again.ask('a'), { ...allowed, source: 'registry' });
+  t.equal(await again.stop(), 0);
+});
+
+t.test('those who ask at the same time get their own answers too', async (t) => {
+  const agent = await start(t, await world(t), '--service-account-tokens');
+  const accounts = ['b', 'a', 'plain', 'a', 'b', 'default', 'a'];
+  const answers = await Promise.all(accounts.map((account) => agent.ask(account)));
+  for (const [index, account] of accounts.entries()) {
+    t.match(answers[index], account === 'a' ? allowed : refused, `${account} ${index}`);
+  }
+  t.equal(await agent.stop(), 0);
+});
+
+t.test('an agent that may not ask leaves the plugin out', async (t) => {
+  const place = await world(t);
+  const agent = await start(t, place);
+  t.match(await agent.ask('a'), refused);
+  t.match(agent.log(), /left out/);
+  t.match(agent.log(), /serviceAccountTokens is off/);
+  t.same(place.kube.requests, []);
+  t.equal(await agent.stop(), 0);
+});
+
+t.test('inspect asks as a pod of an account, and tells why a plugin has nothing', async (t) => {
+  const { kube, flags, image } = await world(t);
+  const inspect = (...more: string[]) => run(['inspect', ...flags, ...more, image]);
+  const asA = await inspect('--service-account-tokens', '--service-account', 'team/a', '-o', 'json');
+  t.equal(asA.code, 0, asA.err);
+  t.match(resultsIn(asA.out), [allowed]);
+  const verbose = await inspect('--service-account-tokens', '--service-account', 'team/a', '-v');
+  t.match(verbose.out, /service-account .* \(plugin plugin for team\/a\)/);
+  t.notMatch(verbose.out, /left out/);
+
+  const off = await inspect('-v');
+  t.equal(off.code, 1);
+  t.match(
+    off.out,
+    /left out: .*plugin plugin.*the agent may not ask for one.*\(serviceAccountTokens is off\)/,
+  );
+
+  const message = 'serviceaccounts "a" is forbidden: User "x" cannot create resource "serviceaccounts/token"';
+  kube.script('/api/v1/namespaces/team/serviceaccounts/a/token', json({ kind: 'Status', message }, 403));
+  const forbidden = await inspect('--service-account-tokens', '--service-account', 'team/a', '-v');
+  t.equal(forbidden.code, 1);
+  t.match(forbidden.out, /plugin plugin.*Error getting service account token team\/a: .*403.*cannot create/);
+
+  t.notMatch([asA, verbose, off, forbidden].map(({ out, err }) => out + err).join(''), /reg\.example\.team/);
+});
+
+t.test('without a cluster the plugin is left out, and the rest works', async (t) => {
+  const { flags, image } = await world(t);
+  const without = flags.filter((_, index) => !flags.slice(index - 1, index + 1).includes('--kubeconfig'));
+  t.match(
+    (await run(['inspect', '-v', '--service-account-tokens', ...without, image])).out,
+    /this is no pod/,
+  );
+  const broken = join(files(t, { broken: 'no kubeconfig' }).broken);
+  writeFileSync(broken, '{{{');
+  const told = await run([
+    'inspect',
+    '-v',
+    '--service-account-tokens',
+    ...without,
+    '--kubeconfig',
+    broken,
+    image,
+  ]);
+  t.match(told.out, /the cluster cannot be asked: /);
+});
+
+t.test('names that no service account has are wrong usage', async (t) => {
+  for (const name of ['a', 'a/', '/a', 'a/b/c', 'A/b', 'a/b,c']) {
+    const { code, err } = await run(['inspect', '--service-account', name, 'r.example/a']);
+    t.equal(code, 2, name);
+    t.match(err, /--service-account takes NAMESPACE\/NAME/);
+  }
+});
