@@ -61,8 +61,9 @@ function parseJson(body: Buffer): unknown {
 }
 
 /** Writes the review that answers a request. */
-export function formatReview({ patch, ...response }: AdmissionResponse): string {
-  const text = JSON.stringify(response);
+export function formatReview(response: AdmissionResponse): string {
+  const { patch } = response;
+  const text = JSON.stringify({ ...response, patch: undefined });
   // Base64 needs no escapes, so the longest part by far is spared the search for them.
   const withPatch = patch === undefined ? text : `${text.slice(0, -1)},"patch":"${patch}"}`;
   return `{"apiVersion":"${apiVersion}","kind":"AdmissionReview","response":${withPatch}}`;
