@@ -44,6 +44,25 @@ t.test('a source that refuses the pull refuses it whole', async (t) => {
   t.equal(both.problems().length, 2);
 });
 
+t.test('the service account reaches every source, and one that depends on it is enough', async (t) => {
+  const seen: unknown[] = [];
+  const account = { namespace: 'team', name: 'a' };
+  const source: CredentialSource = {
+    ...fixed('credential-provider'),
+    lookup: (_, __, given) => {
+      seen.push(given);
+      return Promise.resolve([]);
+    },
+    dependsOnServiceAccount: (repository) => repository === 'gcr.io/a',
+  };
+  const combined = combineSources([fixed('docker-config'), source]);
+  await combined.lookup('gcr.io/a', undefined, account);
+  t.same(seen, [account]);
+  t.equal(combined.dependsOnServiceAccount('gcr.io/a'), true);
+  t.equal(combined.dependsOnServiceAccount('gcr.io/b'), false);
+  t.equal(combineSources([fixed('docker-config')]).dependsOnServiceAccount('gcr.io/a'), false);
+});
+
 t.test('the signal reaches every source', async (t) => {
   const { signal } = new AbortController();
   let seen: AbortSignal | undefined;

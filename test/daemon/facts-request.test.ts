@@ -31,6 +31,9 @@ t.test('good requests', async (t) => {
     { credential: { username: 'a' } },
   ]);
   t.strictSame(await parse(good).pullSecrets.lookup('r.example/team/app'), []);
+  const serviceAccount = { namespace: 'team', name: 'build.er' };
+  t.strictSame(parse({ ...good, serviceAccount }).serviceAccount, serviceAccount);
+  t.notOk('serviceAccount' in parse(good));
 });
 
 t.test('bad requests say where they are wrong', (t) => {
@@ -58,6 +61,17 @@ t.test('bad requests say where they are wrong', (t) => {
     [{ ...good, images: [{ ...image, image: 'x'.repeat(1025) }] }, /^images\.0\.image: /],
     [{ ...good, images: [{ ...image, tag: 'x' }] }, /^images\.0: there is no field "tag"$/],
     [{ ...good, images: Array.from({ length: maxImages + 1 }, () => image) }, /^images: /],
+    [{ ...good, serviceAccount: null }, /^serviceAccount: expected an object$/],
+    [{ ...good, serviceAccount: 'team/a' }, /^serviceAccount: expected an object$/],
+    [{ ...good, serviceAccount: {} }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { namespace: 'team' } }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { name: 'a' } }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { namespace: ['team'], name: 'a' } }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { namespace: 'team', name: ['a'] } }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { namespace: 'team', name: '' } }, /^serviceAccount: .*names/],
+    [{ ...good, serviceAccount: { namespace: 'hunter22/..', name: 'a' } }, /^serviceAccount: .*names/],
+    [{ ...good, serviceAccount: { namespace: 'team', name: 'hunter22,b' } }, /^serviceAccount: .*names/],
+    [{ ...good, serviceAccount: { namespace: 'a', name: 'b', uid: 'c' } }, /^serviceAccount: .*"uid"$/],
     [{ ...good, auths: [] }, /auths/],
     [{ ...good, auths: { 'r.example': 'ann:hunter22' } }, /auths/],
     [{ ...good, auths: { 'r.example': { username: 'ann', password: 7 } } }, /auths/],

@@ -53,10 +53,14 @@ function sharing(shared: () => Iterable<ReturnType<typeof factsOf>>, size: numbe
   return { ...memory, shared, size };
 }
 
-t.test('what pull secrets learned is not told even if memory shares it', async (t) => {
+t.test('what a pod’s own credentials learned is not told even if memory shares it', async (t) => {
   const memory = sharing(
-    () => [factsOf('r.example/a:1', { credentialSource: 'pull-secret' }), factsOf('r.example/b:1')],
-    2,
+    () => [
+      factsOf('r.example/a:1', { credentialSource: 'pull-secret' }),
+      factsOf('r.example/c:1', { credentialSource: 'service-account' }),
+      factsOf('r.example/b:1'),
+    ],
+    3,
   );
   const { send } = await startTestAgent(t, { memory });
   t.match((await send('GET', '/v1/facts')).text, /^\{"image":"r\.example\/b:1".*\}\n$/);

@@ -48,7 +48,9 @@ t.test('lines', (t) => {
   for (const line of ['', '{', 'null', '{}', JSON.stringify(factsOf(image, { digest: 'x' }))]) {
     t.equal(factsOfLine(line), undefined, line);
   }
-  const secret = factsOf(image, { credentialSource: 'pull-secret' });
-  t.equal(factsOfLine(JSON.stringify(secret)), undefined, 'what a pull secret learned is not for everyone');
+  for (const credentialSource of ['pull-secret', 'service-account'] as const) {
+    const ofPod = factsOf(image, { credentialSource });
+    t.equal(factsOfLine(JSON.stringify(ofPod)), undefined, 'what a pod’s own learned is not for everyone');
+  }
   t.end();
 });

@@ -136,6 +136,22 @@ t.test('pull credentials go to the agent and nowhere else', async (t) => {
   t.ok(facts.error);
 });
 
+t.test('the service account of the pod goes with the question, and chooses no agent', async (t) => {
+  const { fleet, agents } = await setup(t, [{}, {}, {}]);
+  const serviceAccount = { namespace: 'team', name: 'builder' };
+  await fleet.inspect({ ...questionOf(image), serviceAccount }, { signal: never });
+  await fleet.inspect(
+    { ...questionOf(image), serviceAccount: { ...serviceAccount, name: 'b' } },
+    { signal: never },
+  );
+  await fleet.inspect(questionOf(image), { signal: never });
+  t.strictSame(askedOf(agents), [3, 0, 0]);
+  t.strictSame(
+    agents[0]?.asked.map((asked) => asked.serviceAccount),
+    [serviceAccount, { namespace: 'team', name: 'b' }, undefined],
+  );
+});
+
 t.test('agents come and go', async (t) => {
   const pki = await createPki(t);
   const agents = await Promise.all([startScripted(t, pki), startScripted(t, pki), startScripted(t, pki)]);

@@ -91,6 +91,7 @@ export async function writeTls(
 export interface Asked {
   readonly images: readonly { readonly image: string; readonly pullPolicy: string }[];
   readonly auths?: unknown;
+  readonly serviceAccount?: unknown;
   readonly deadlineMs: number;
 }
 

@@ -1,0 +1,60 @@
+/** Image facts that depend on the pod's service account, as the webhook uses them. */
+import { test } from 'tap';
+import type { ImageQuestion, Inspector } from '../../src/images/facts.ts';
+import { factsOf, podOf, scripted, serve, workload } from './support.ts';
+
+/** Knows images for the account `a` of the namespace `shop` only. */
+function forAccountA(): Inspector & { asked: ImageQuestion[] } {
+  const asked: ImageQuestion[] = [];
+  return {
+    asked,
+    inspect: (question) => {
+      asked.push(question);
+      const { image, serviceAccount } = question;
+      const credentialSource = 'service-account' as const;
+      if (serviceAccount?.namespace === 'shop' && serviceAccount.name === 'a')
+        return Promise.resolve(factsOf(image, ['arm64'], { credentialSource }));
+      const error = { code: 'unauthorized' as const, message: 'no credential was accepted' };
+      return Promise.resolve(factsOf(image, [], { credentialSource, error }));
+    },
+  };
+}
+
+const pod = (account?: string) =>
+  podOf(['app:1'], account === undefined ? {} : { serviceAccountName: account });
+
+test('a pod is placed by what its own account may know, whoever was admitted before', async (t) => {
+  const inspector = forAccountA();
+  const { admit } = await serve(t, { inspector });
+  const placed = async (account?: string, namespace = 'shop'): Promise<boolean> =>
+    (await admit({ object: pod(account), namespace })).required?.join() === 'arm64';
+  t.equal(await placed('b'), false);
+  t.equal(await placed('a'), true);
+  for (const other of ['b', 'default', undefined]) t.equal(await placed(other), false, other ?? 'none');
+  t.equal(await placed('a', 'other'), false, 'of the same name elsewhere');
+  t.equal(await placed('a'), true);
+  t.same(
+    inspector.asked.map(
+      ({ serviceAccount: { namespace, name } = { namespace: '', name: '' } }) => `${namespace}/${name}`,
+    ),
+    ['shop/b', 'shop/a', 'shop/default', 'other/a'],
+    'each account asks once; a pod that names none has the default one',
+  );
+});
+
+test('the template of a workload is asked for with its account', async (t) => {
+  const inspector = forAccountA();
+  const { admit } = await serve(t, { inspector });
+  const template = (account: string) => ({ spec: { template: { spec: pod(account).spec } } });
+  t.strictSame((await admit(workload('DaemonSet', template('a')))).required, ['arm64']);
+  t.equal((await admit(workload('DaemonSet', template('b')))).required, undefined);
+});
+
+test('where answers do not depend on accounts, one question serves all of them', async (t) => {
+  const inspector = scripted({ 'app:1': ['arm64'] });
+  const { admit } = await serve(t, { inspector });
+  for (const account of ['a', 'b', undefined, 'no such/account']) {
+    t.strictSame((await admit({ object: pod(account) })).required, ['arm64']);
+  }
+  t.equal(inspector.asked.length, 1);
+});
