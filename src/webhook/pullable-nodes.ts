@@ -35,9 +35,6 @@ export interface PullableNodesOptions {
   readonly log: Log;
 }
 
-/** As many as are asked about for one pod elsewhere; more images than any real pod has. */
-const maxImages = 256;
-
 export function createPullableNodes(options: PullableNodesOptions): PullableNodes {
   const { fleet, pullSecrets, nodeHostname, log } = options;
   const parse = createReferenceCache();
@@ -46,7 +43,7 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
     const found = new Map<string, Pullability>();
     const open: ImageQuestion[] = [];
     const secrets = pullSecrets.mayHave(wanted.pullSecrets);
-    for (const use of wanted.uses.slice(0, maxImages)) {
+    for (const use of wanted.uses) {
       const question = questionOf(use, wanted);
       if (question === undefined) continue;
       const bySecret = wanted.facts.get(use.image)?.credentialSource === 'pull-secret';
@@ -57,14 +54,13 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
     return open.length === 0 ? found : inquire(wanted, open, found);
   }
 
-  /** Nobody needs to be asked about an image that is never pulled, or that could not even be inspected. */
+  /** Nobody is asked about an image that is never pulled, which has no facts, or that could not even be inspected. */
   function questionOf(
     { image, pullPolicy }: ImageUse,
     { facts, serviceAccount }: NodesWanted,
   ): ImageQuestion | undefined {
     const known = facts.get(image);
-    if (pullPolicy === 'Never' || known === undefined || known.error || known.source === 'override')
-      return undefined;
+    if (known === undefined || known.error || known.source === 'override') return undefined;
     const question = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
     return serviceAccount === undefined ? question : { ...question, serviceAccount };
   }

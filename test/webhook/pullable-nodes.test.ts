@@ -1,66 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
-import { test, type Test } from 'tap';
+import { test } from 'tap';
 import { createFactsMemory } from '../../src/images/memory.ts';
-import type { Pod, PodSpec, Secret } from '../../src/kube/objects.ts';
-import type { Cluster } from '../../src/webhook/cluster.ts';
+import type { AdmissionRequest } from '../../src/kube/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { bindCounters } from '../../src/webhook/metrics.ts';
+import { createMutate } from '../../src/webhook/mutate.ts';
 import { denied, setup as setupFleet, silent, type Answer } from '../fleet/fleet-setup.ts';
 import { factsOf, failureOf, manualClock, until, type Script } from '../fleet/support.ts';
 import { recordingLog } from '../serving/support.ts';
 import { applied } from '../support/placement-input.ts';
-import { selects, type ModelNode } from '../support/scheduler-model.ts';
-import { clusterOf, podOf, policy, serve, workload, type Admitted } from './support.ts';
-
-/** Owned by the first agent. */
-const image = 'registry.example/team/app:1';
-
-const able: Script = { fingerprint: 'able-group', node: 'node-able', architecture: 'amd64' };
-const poor: Script = {
-  fingerprint: 'poor-group',
-  node: 'node-poor',
-  architecture: 'amd64',
-  facts: denied('unauthorized'),
-};
-
-/** Nodes with agents, and one that has come since. */
-const nodes: readonly ModelNode[] = ['node-able', 'node-poor', 'node-new'].map((name) => ({
-  name,
-  labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': 'amd64' },
-  taints: [],
-}));
-
-interface Given {
-  readonly cluster?: Cluster;
-  readonly budgetMs?: number;
-  readonly requirePullableNodes?: boolean;
-}
-
-async function setup(t: Test, scripts: readonly Script[], given: Given = {}) {
-  const clock = manualClock();
-  const { fleet, agents, metric: fleetMetric } = await setupFleet(t, scripts, { clock });
-  const memory = createFactsMemory({ inspector: fleet, log: recordingLog().log });
-  const { requirePullableNodes = true, budgetMs = 5000 } = given;
-  const served = await serve(t, {
-    memory,
-    fleet,
-    level: 'debug',
-    policy: () => ({ ...policy, requirePullableNodes }),
-    inlineBudgetMs: () => budgetMs,
-    ...(given.cluster && { cluster: given.cluster }),
-  });
-  const admit = (spec: Partial<PodSpec> = {}, images = [image]): Promise<Admitted> =>
-    served.admit({ object: podOf(images, spec) });
-  /** Names of the nodes that an admitted pod can get onto. */
-  const lands = async (spec: Partial<PodSpec> = {}, images = [image]): Promise<readonly string[]> => {
-    const { operations } = await admit(spec, images);
-    return landing(applied(podOf(images, spec), operations as readonly Operation[]));
-  };
-  return { ...served, review: served.admit, clock, agents, fleet, fleetMetric, admit, lands };
-}
-
-function landing(pod: Pod): readonly string[] {
-  return nodes.filter((node) => selects(pod.spec, node)).map(({ name }) => name);
-}
+import { able, image, poor, setup } from './pullable-setup.ts';
+import { clusterOf, podOf, policy, review, serve, workload } from './support.ts';
 
 test('a pod with a private image lands only where it can be pulled, from the first pod on', async (t) => {
   const orders: [what: string, scripts: readonly Script[]][] = [
@@ -188,6 +139,57 @@ test('two images, each on another node only: nobody is excluded, and the answer 
   t.match(warnings, [/^archwright: no nodes are known that can pull and run all images: registry.example/]);
 });
 
+test('an image that does not exist is not asked about in every group', async (t) => {
+  const { admit, agents } = await setup(t, [{ ...able, facts: denied('not-found') }, poor]);
+  t.ok((await admit()).gated);
+  t.strictSame(
+    agents.map(({ asked }) => asked.length),
+    [1, 0],
+  );
+});
+
+test('an image whose architectures are configured is not asked about', async (t) => {
+  const { fleet, agents } = await setupFleet(t, [able, poor]);
+  const { log } = recordingLog();
+  const overrides = { find: (name: string) => factsOf(name, { source: 'override' }), version: 1 };
+  const memory = createFactsMemory({ inspector: fleet, log, overrides });
+  const { admit } = await serve(t, {
+    memory,
+    fleet,
+    policy: () => ({ ...policy, requirePullableNodes: true }),
+  });
+  t.strictSame((await admit({ object: podOf([image]) })).required, ['amd64', 'arm64']);
+  t.strictSame(
+    agents.map(({ asked }) => asked.length),
+    [0, 0],
+  );
+});
+
+test('facts and nodes share one budget', async (t) => {
+  const clock = manualClock();
+  const budgets: number[] = [];
+  const mutate = createMutate({
+    factsOfPod: async () => {
+      await setImmediate();
+      clock.advance(120);
+      return new Map([[image, factsOf(image)]]);
+    },
+    pullableNodes: ({ budgetMs }) => {
+      budgets.push(budgetMs);
+      return new Map();
+    },
+    policy: () => ({ ...policy, requirePullableNodes: true }),
+    cluster: undefined,
+    counters: bindCounters(createMetrics()),
+    clock,
+    log: recordingLog().log,
+  });
+  const { request } = JSON.parse(review({ object: podOf([image]) })) as { request: AdmissionRequest };
+  const { patch } = await mutate(request, 150);
+  t.ok(patch);
+  t.strictSame(budgets, [30]);
+});
+
 test('an image that is never pulled is not asked about', async (t) => {
   const { admit, agents } = await setup(t, [able, poor]);
   const local = 'registry.example/local/app:1';
@@ -202,9 +204,9 @@ test('an image that is never pulled is not asked about', async (t) => {
 });
 
 test('the template of a DaemonSet names no nodes, and nobody is asked', async (t) => {
-  const { review, agents } = await setup(t, [able, poor]);
+  const { send, agents } = await setup(t, [able, poor]);
   const object = { metadata: { name: 'd' }, spec: { template: { spec: podOf([image]).spec } } };
-  const { required, operations } = await review(workload('DaemonSet', object));
+  const { required, operations } = await send(workload('DaemonSet', object));
   t.strictSame(required, ['amd64', 'arm64']);
   t.notMatch(JSON.stringify(operations), /hostname/);
   t.strictSame(
@@ -214,70 +216,9 @@ test('the template of a DaemonSet names no nodes, and nobody is asked', async (t
 });
 
 test('called again with its own output, nothing changes', async (t) => {
-  const { admit, review } = await setup(t, [able, poor]);
+  const { admit, send } = await setup(t, [able, poor]);
   const pod = podOf([image]);
   const { operations } = await admit();
-  const again = await review({ object: applied(pod, operations as readonly Operation[]) });
+  const again = await send({ object: applied(pod, operations as readonly Operation[]) });
   t.strictSame(again.operations, []);
-});
-
-const regcred: Secret = {
-  metadata: { namespace: 'shop', name: 'regcred' },
-  type: 'kubernetes.io/dockerconfigjson',
-  data: {
-    '.dockerconfigjson': Buffer.from(
-      JSON.stringify({ auths: { 'registry.example': { username: 'robot', password: 'let-me-in' } } }),
-    ).toString('base64'),
-  },
-};
-
-const bySecret: Answer = (asked) => ({
-  results: asked.images.map((each) =>
-    asked.auths
-      ? factsOf(each.image, { credentialSource: 'pull-secret' })
-      : failureOf(each.image, 'unauthorized'),
-  ),
-});
-
-test('pull secrets', async (t) => {
-  const imagePullSecrets = [{ name: 'regcred' }];
-  const secrets = { 'shop/regcred': regcred };
-  await t.test('a node that can pull with them is not left out', async (t) => {
-    const { lands } = await setup(t, [able, { ...poor, facts: bySecret }], {
-      cluster: clusterOf({ secrets }),
-    });
-    t.strictSame(await lands(), ['node-able', 'node-new']);
-    t.strictSame(await lands({ imagePullSecrets }), ['node-able', 'node-poor', 'node-new']);
-    t.strictSame(await lands(), ['node-able', 'node-new'], 'without them it is');
-  });
-  await t.test('a node that cannot reach the registry is left out even so', async (t) => {
-    const scripts = [
-      { ...able, facts: bySecret },
-      { ...poor, facts: denied('unavailable') },
-    ];
-    const { lands } = await setup(t, scripts, { cluster: clusterOf({ secrets }) });
-    t.strictSame(await lands({ imagePullSecrets }), ['node-able', 'node-new']);
-  });
-  await t.test('that cannot be read leave nobody out', async (t) => {
-    const cluster = clusterOf({ secret: () => new Promise(() => undefined) });
-    const { lands } = await setup(t, [able, poor], { cluster, budgetMs: 500 });
-    t.strictSame(await lands(), ['node-able', 'node-new']);
-    t.strictSame(await lands({ imagePullSecrets }), ['node-able', 'node-poor', 'node-new']);
-  });
-  await t.test('that do not match change nothing', async (t) => {
-    const other = {
-      ...regcred,
-      data: { '.dockerconfigjson': Buffer.from('{"auths":{}}').toString('base64') },
-    };
-    const cluster = clusterOf({ secrets: { 'shop/regcred': other } });
-    const { lands } = await setup(t, [able, poor], { cluster });
-    t.strictSame(await lands({ imagePullSecrets }), ['node-able', 'node-new']);
-  });
-  await t.test('that are malformed leave nobody out', async (t) => {
-    const broken = { ...regcred, data: { '.dockerconfigjson': Buffer.from('{').toString('base64') } };
-    const cluster = clusterOf({ secrets: { 'shop/regcred': broken } });
-    const { lands } = await setup(t, [able, poor], { cluster });
-    t.strictSame(await lands(), ['node-able', 'node-new']);
-    t.strictSame(await lands({ imagePullSecrets }), ['node-able', 'node-poor', 'node-new']);
-  });
 });

@@ -1,0 +1,63 @@
+/** A webhook over real agents of several credential groups, and the nodes that its pods land on. */
+import type { Test } from 'tap';
+import { createFactsMemory } from '../../src/images/memory.ts';
+import type { Pod, PodSpec } from '../../src/kube/objects.ts';
+import type { Operation } from '../../src/placement/decision.ts';
+import type { Cluster } from '../../src/webhook/cluster.ts';
+import { denied, setup as setupFleet } from '../fleet/fleet-setup.ts';
+import { manualClock, type Script } from '../fleet/support.ts';
+import { recordingLog } from '../serving/support.ts';
+import { applied } from '../support/placement-input.ts';
+import { selects, type ModelNode } from '../support/scheduler-model.ts';
+import { podOf, policy, serve, type Admitted } from './support.ts';
+
+/** Owned by the first agent. */
+export const image = 'registry.example/team/app:1';
+
+export const able: Script = { fingerprint: 'able-group', node: 'node-able', architecture: 'amd64' };
+export const poor: Script = {
+  fingerprint: 'poor-group',
+  node: 'node-poor',
+  architecture: 'amd64',
+  facts: denied('unauthorized'),
+};
+
+/** Nodes with agents, and one that has come since. */
+const nodes: readonly ModelNode[] = ['node-able', 'node-poor', 'node-new'].map((name) => ({
+  name,
+  labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': 'amd64' },
+  taints: [],
+}));
+
+export interface Given {
+  readonly cluster?: Cluster;
+  readonly budgetMs?: number;
+  readonly requirePullableNodes?: boolean;
+}
+
+export async function setup(t: Test, scripts: readonly Script[], given: Given = {}) {
+  const clock = manualClock();
+  const { fleet, agents, metric: fleetMetric } = await setupFleet(t, scripts, { clock });
+  const memory = createFactsMemory({ inspector: fleet, log: recordingLog().log });
+  const { requirePullableNodes = true, budgetMs = 5000 } = given;
+  const served = await serve(t, {
+    memory,
+    fleet,
+    level: 'debug',
+    policy: () => ({ ...policy, requirePullableNodes }),
+    inlineBudgetMs: () => budgetMs,
+    ...(given.cluster && { cluster: given.cluster }),
+  });
+  const admit = (spec: Partial<PodSpec> = {}, images = [image]): Promise<Admitted> =>
+    served.admit({ object: podOf(images, spec) });
+  /** Names of the nodes that an admitted pod can get onto. */
+  const lands = async (spec: Partial<PodSpec> = {}, images = [image]): Promise<readonly string[]> => {
+    const { operations } = await admit(spec, images);
+    return landing(applied(podOf(images, spec), operations as readonly Operation[]));
+  };
+  return { ...served, send: served.admit, clock, agents, fleet, fleetMetric, admit, lands };
+}
+
+function landing(pod: Pod): readonly string[] {
+  return nodes.filter((node) => selects(pod.spec, node)).map(({ name }) => name);
+}
