@@ -5,6 +5,7 @@
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
 import type { Endpoint } from '../../src/registry/endpoint.ts';
+import { isLoginHeader } from '../../src/registry/login-headers.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { AuthInvalid, parseAuth } from './auth.ts';
 import { readTls } from './certificates.ts';
@@ -52,9 +53,6 @@ const neverSent: ReadonlySet<string> = new Set([
   'content-type',
 ]);
 
-/** Headers that log in. They stay with the host that they were written for, whatever token server it names. */
-const credentialHeaders: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
-
 /**
  * Makes endpoints of hosts, in their order. Hosts that no request can be sent to are left out, as containerd's request would fail.
  * @throws HostFilesError where a certificate of any of them cannot be used
@@ -78,7 +76,7 @@ async function makeEndpoint(
   const tls = await readTls(host, context.hostRoot);
   const base = baseOf(host);
   if (base === undefined) return undefined;
-  const headers = headersFor(host, context);
+  const { everywhere, hosts } = headersFor(host, context);
   const own = ownCredential(host.host, context);
   return {
     base,
@@ -89,8 +87,8 @@ async function makeEndpoint(
     resolve: hasCapabilities(host.capabilities, ['resolve']),
     pull: hasCapabilities(host.capabilities, ['pull']),
     tls,
-    headers,
-    ...(rules.tokenHeaders && { tokenHeaders: headers.filter(({ name }) => !isCredential(name)) }),
+    headers: [...everywhere, ...hosts],
+    ...(rules.tokenHeaders && { tokenHeaders: hosts }),
     // 0 is no limit in Go; ours stays.
     ...(host.dialTimeoutMs !== undefined &&
       host.dialTimeoutMs !== 0 && { dialTimeoutMs: Math.min(Math.max(host.dialTimeoutMs, 1), maxDialMs) }),
@@ -122,18 +120,17 @@ export function baseOf({
  * Headers of config.toml, which are for every registry, and those of the host. Whoever names an image names its default host: that
  * one gets no header of a file that is for every namespace, and none of config.toml that logs in.
  */
-function headersFor(host: EffectiveHost, { registry, forAll }: EndpointContext): Header[] {
+function headersFor(host: EffectiveHost, { registry, forAll }: EndpointContext) {
   const everywhere = host.isDefault
-    ? registry.headers.filter(({ name }) => !isCredential(name))
+    ? registry.headers.filter(({ name }) => !isLoginHeader(name))
     : registry.headers;
-  const own = host.isDefault && forAll ? [] : host.headers;
-  return [...everywhere, ...own]
-    .filter(({ name }) => !neverSent.has(name.trim().toLowerCase()))
-    .map(({ name, value }) => ({ name, value: secret(asBytes(reveal(value))) }));
+  return { everywhere: sendable(everywhere), hosts: host.isDefault && forAll ? [] : sendable(host.headers) };
 }
 
-function isCredential(name: string): boolean {
-  return credentialHeaders.has(name.trim().toLowerCase());
+function sendable(headers: readonly Header[]): Header[] {
+  return headers
+    .filter(({ name }) => !neverSent.has(name.trim().toLowerCase()))
+    .map(({ name, value }) => ({ name, value: secret(asBytes(reveal(value))) }));
 }
 
 /** Go writes UTF-8 into headers where Node writes one byte for each character. */

@@ -12,6 +12,7 @@ import type { Clock } from '../telemetry/clock.ts';
 import { reveal, type Secret } from '../telemetry/secret.ts';
 import type { Endpoint, EndpointHeader } from './endpoint.ts';
 import type { Exchanger, Reason } from './exchange.ts';
+import { isLoginHeader } from './login-headers.ts';
 import { credentialLabel } from './outcome.ts';
 import type { Attempt } from './question.ts';
 import { endpointReach, targetReach, type AddressPolicy } from './reach.ts';
@@ -203,10 +204,9 @@ function headersKey(ask: Ask, { realm }: BearerWish): string {
   return Object.keys(headers).length === 0 ? '' : headersId(headers);
 }
 
-/** A header that logs in stays with its host: it opens the token server there too, as a registry behind a proxy has one. */
-function headersForTokens(endpoint: Endpoint, same: boolean): Record<string, string> {
-  if (!endpoint.tokenHeaders) return {};
-  return headersOf(same ? endpoint.headers : endpoint.tokenHeaders);
+/** A header that logs in stays with its host; there it opens the token server too. */
+function headersForTokens({ tokenHeaders = [] }: Endpoint, same: boolean): Record<string, string> {
+  return headersOf(same ? tokenHeaders : tokenHeaders.filter(({ name }) => !isLoginHeader(name)));
 }
 
 /** By name; several values are one list, which HTTP takes for the same as several lines. */

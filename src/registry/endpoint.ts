@@ -36,10 +36,7 @@ export interface Endpoint {
   readonly tls: EndpointTls;
   /** Sent with every request to this host, and only there. Values may be secret. */
   readonly headers: readonly EndpointHeader[];
-  /**
-   * Sent to its token server too where that is another host; nothing that logs in. Where it is the same host, all `headers` are
-   * sent. Without this, no token server gets any (containerd before 2.1).
-   */
+  /** Sent to its token server too; what logs in only where that is the same host. */
   readonly tokenHeaders?: readonly EndpointHeader[];
   readonly dialTimeoutMs?: number;
   /** Whether credentials matched for the namespace may be sent here. */

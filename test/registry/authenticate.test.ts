@@ -346,7 +346,7 @@ t.test("the endpoint's own headers go to it and its own token server", async (t)
     { name: 'X-Team', value: secret('platform-team') },
     { name: 'Authorization', value: secret('Basic c3RhdGljOnN0YXRpYw==') },
   ];
-  const endpoint = endpointOf(registry, { headers, tokenHeaders: [] });
+  const endpoint = endpointOf(registry, { headers, tokenHeaders: headers });
   await client(t).ask(question([endpoint], { credentials: [ann] }), patience);
   t.ok(registry.requests.every((request) => request.headers['x-team'] === 'platform-team'));
   t.same(
@@ -370,12 +370,12 @@ t.test('a header that logs in opens the token server of the same host', async (t
   const login = (password: string) => [
     { name: 'Authorization', value: secret(`Basic ${btoa(`ann:${password}`)}`) },
   ];
-  const good = endpointOf(registry, { headers: login('password-a'), tokenHeaders: [] });
+  const good = endpointOf(registry, { headers: login('password-a'), tokenHeaders: login('password-a') });
   t.equal((await client(t).ask(question([good]), patience)).credential, undefined);
   // The same client, so that it could have remembered the token.
   const asker = client(t);
   t.equal((await asker.ask(question([good]), patience)).platforms.length, 1);
   await t.rejects(asker.ask(question([registry]), patience), { code: 'unauthorized' });
-  const bad = endpointOf(registry, { headers: login('wrong'), tokenHeaders: [] });
+  const bad = endpointOf(registry, { headers: login('wrong'), tokenHeaders: login('wrong') });
   await t.rejects(client(t).ask(question([bad]), patience), { code: 'unauthorized' });
 });

@@ -63,12 +63,14 @@ t.test('a token server on another host gets the headers that are for it, and no 
   const header = (name: string) => ({ name, value: secret('topsecret1') });
   const endpoint = endpointOf(registry, {
     headers: [header('X-Key'), header('X-Other')],
-    tokenHeaders: [header('X-Key')],
+    tokenHeaders: [header('X-Key'), header('Authorization'), header('Cookie')],
   });
   await client(t)
     .ask(question([endpoint]), patience)
     .catch(() => undefined);
-  const asked = tokens.requests.map(({ headers }) => [headers['x-key'], headers['x-other']].join());
+  const asked = tokens.requests.map(({ headers }) =>
+    [headers['x-key'], headers['x-other'], headers.authorization, headers.cookie].join(),
+  );
   t.ok(asked.length > 0);
-  t.same([...new Set(asked)], ['topsecret1,']);
+  t.same([...new Set(asked)], ['topsecret1,,,']);
 });

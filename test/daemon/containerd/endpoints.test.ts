@@ -66,6 +66,24 @@ override_path = true
   t.equal(plain?.dialTimeoutMs, 3000);
 });
 
+t.test('headers for token servers: those of the host, since 2.1', async (t) => {
+  const files = {
+    [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.headers]\nX-All = ["all"]\n`,
+    '/certs.d/gcr.io/hosts.toml':
+      '[host."https://one.example".header]\nX-One = "one"\nAuthorization = "Basic x"\n',
+  };
+  const names = async (version: string): Promise<unknown> => {
+    const { containerd } = await nodeWith(t, files, { version });
+    const [mirror] = await containerd.endpoints('gcr.io');
+    return [mirror?.headers, mirror?.tokenHeaders].map((headers) => headers?.map(({ name }) => name));
+  };
+  t.same(await names('2.1.0'), [
+    ['X-All', 'X-One', 'Authorization'],
+    ['X-One', 'Authorization'],
+  ]);
+  t.same(await names('2.0.9'), [['X-All', 'X-One', 'Authorization'], undefined]);
+});
+
 t.test('an edit counts at once', async (t) => {
   const file = '/certs.d/gcr.io/hosts.toml';
   const { root, containerd } = await nodeWith(t, {
