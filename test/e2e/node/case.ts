@@ -16,7 +16,8 @@ export interface Case {
   readonly hosts: NodeFiles;
   /** Registry domain of the image, as the pod writes it. */
   readonly domain: string;
-  readonly byDigest: boolean;
+  /** What the reference ends with; a digest goes before a tag. */
+  readonly by: 'tag' | 'digest' | 'both';
   readonly image: ImageKind;
   /** As the kubelet passes it on. */
   readonly auth: PullAuth | undefined;

@@ -18,68 +18,92 @@ const dockerCertsD = '/etc/docker/certs.d';
 /** Newest format that a version reads. */
 const newestFormat: Readonly<Record<ContainerdVersion, number>> = { '1.6': 2, '1.7': 2, '2.1': 3, '2.4': 4 };
 
+type Table = readonly [name: string, text: string];
+
 export function generateConfig(random: Random, places: Places, minor: ContainerdVersion): GeneratedConfig {
-  const format = random.weighted<number | undefined>(
-    [[1, undefined], [5, 2] as const, [5, 3] as const, [2, 4] as const].filter(
-      ([, version]) => version === undefined || (version ?? 0) <= newestFormat[minor],
-    ) as [number, number | undefined][],
-  );
+  const format = generateFormat(random, minor);
   const style = random.weighted<'none' | 'one' | 'two' | 'legacy'>([
     [2, 'none'],
     [8, 'one'],
     [3, 'two'],
     [4, 'legacy'],
   ]);
-  const roots = {
-    none: [],
-    one: [certsD],
-    two: random.chance(0.7) ? [certsD, dockerCertsD] : [dockerCertsD, certsD],
-    legacy: [],
-  }[style];
-  const registry = [
-    ...(style === 'one' || style === 'two'
-      ? [['', `config_path = ${quoted(roots.join(':'))}`] as const]
-      : []),
-    ...(style === 'legacy' ? legacyTables(random, places) : []),
-    ...(random.chance(style === 'none' ? 0.3 : 0.12) ? [credentialTable(random, places)] : []),
-  ];
-  const images = `plugins.${quoted(pluginId(format))}`;
-  const extra =
-    minor.startsWith('2.') && format !== undefined && format >= 3 && random.chance(0.2)
-      ? [`use_local_image_pull = ${random.chance(0.7)}`]
-      : [];
-  const tables = [
-    ...(extra.length > 0 ? [`[${images}]`, ...extra] : []),
-    ...registry.map(([table, text]) => `[${images}.registry${table}]\n${text}`),
-  ].join('\n');
-  const head = format === undefined ? '' : `version = ${format}\n`;
-  // What is looked for without config_path: 2.2 has directories of its own.
-  const searched = style === 'none' && minor === '2.4' ? [certsD, dockerCertsD] : roots;
-  if (random.chance(0.15)) {
-    const drop = random.pick([
-      '/etc/containerd/conf.d/*.toml',
-      'conf.d/*.toml',
-      '/etc/containerd/conf.d/registry.toml',
-    ]);
-    return {
-      roots: searched,
-      files: {
-        '/etc/containerd/config.toml': `${head}imports = [${quoted(drop)}]\n`,
-        '/etc/containerd/conf.d/registry.toml': `${head}${tables}\n`,
-      },
-    };
-  }
-  return { roots: searched, files: { '/etc/containerd/config.toml': `${head}${tables}\n` } };
+  const both = random.chance(0.7) ? [certsD, dockerCertsD] : [dockerCertsD, certsD];
+  const roots = { none: [], one: [certsD], two: both, legacy: [] }[style];
+  const tables: Table[] = [];
+  const keys = random.chance(0.2) ? [generateKey(random, minor)] : [];
+  if (keys.length > 0) tables.push(['', keys.join('\n')]);
+  if (roots.length > 0) tables.push(['.registry', `config_path = ${quoted(roots.join(':'))}`]);
+  if (style === 'legacy') tables.push(...legacyTables(random, places));
+  if (random.chance(style === 'none' ? 0.3 : 0.12)) tables.push(credentialTable(random, places));
+  if (random.chance(0.1)) tables.push(['.registry.headers', 'X-Everywhere = ["yes"]']);
+  return {
+    files: layOut(random, format, tables, generateKey(random, minor)),
+    // What is looked for without config_path: 2.2 has directories of its own.
+    roots: style === 'none' && minor === '2.4' ? [certsD, dockerCertsD] : roots,
+  };
 }
 
-function pluginId(format: number | undefined): string {
-  if (format === undefined) return 'cri';
-  return format === 2 ? 'io.containerd.grpc.v1.cri' : 'io.containerd.cri.v1.images';
+function generateFormat(random: Random, minor: ContainerdVersion): number {
+  const formats: readonly (readonly [weight: number, format: number])[] = [
+    [1, 0],
+    [5, 2],
+    [5, 3],
+    [2, 4],
+  ];
+  return random.weighted(formats.filter(([, format]) => format <= newestFormat[minor]));
+}
+
+/** A key that has nothing to do with registries, but decides in 2.1 who pulls, and shows in 1.x how files are merged. */
+function generateKey(random: Random, minor: ContainerdVersion): string {
+  return random.pick([
+    ...(minor.startsWith('2.') ? ['use_local_image_pull = true', 'use_local_image_pull = false'] : []),
+    'discard_unpacked_layers = true',
+    'max_concurrent_downloads = 5',
+    'max_concurrent_downloads = 3',
+  ]);
+}
+
+/** One file, or one that imports another, which may replace what it says. */
+function layOut(random: Random, format: number, tables: readonly Table[], key: string): NodeFiles {
+  const head = format === 0 ? '' : `version = ${format}\n`;
+  const plugin = `plugins.${quoted(pluginId(random, format))}`;
+  const written = (some: readonly Table[]): string =>
+    some.map(([name, text]) => `[${plugin}${name}]\n${text}\n`).join('\n');
+  const main = '/etc/containerd/config.toml';
+  const [path, pattern] = random.pick([
+    ['/etc/containerd/conf.d/registry.toml', '/etc/containerd/conf.d/*.toml'],
+    ['/etc/containerd/conf.d/registry.toml', 'conf.d/*.toml'],
+    ['/etc/containerd/conf.d/registry.toml', 'conf.d/registry.toml'],
+    ['/etc/containerd/conf.d/registry.toml', '/etc/containerd/conf.d/registry.toml'],
+  ] as const);
+  const imports = `${head}imports = [${quoted(pattern)}]\n`;
+  return random.weighted<() => NodeFiles>([
+    [8, () => ({ [main]: `${head}${written(tables)}` })],
+    [1, () => ({ [main]: imports, [path]: `${head}${written(tables)}` })],
+    [1, () => ({ [main]: `${imports}${written(tables)}`, [path]: `${head}${written([['', key]])}` })],
+    [
+      0.5,
+      () => ({
+        [main]: `${imports}${written(tables)}`,
+        [path]: `${head}${written([['.registry', `config_path = ${quoted(random.pick([certsD, '']))}`]])}`,
+      }),
+    ],
+  ])();
+}
+
+/** Now and then the name of another format. */
+function pluginId(random: Random, format: number): string {
+  const right = format === 0 ? 0 : format === 2 ? 1 : 2;
+  const ids = ['cri', 'io.containerd.grpc.v1.cri', 'io.containerd.cri.v1.images'] as const;
+  // Since version 2 a name has to have the full form.
+  const other = random.chance(0.08) ? (right === 2 ? 1 : 2) : right;
+  return ids[other];
 }
 
 /** Deprecated `mirrors`, `configs.tls` and `auths`. */
-function legacyTables(random: Random, places: Places): (readonly [table: string, text: string])[] {
-  const tables: (readonly [string, string])[] = [];
+function legacyTables(random: Random, places: Places): Table[] {
+  const tables: Table[] = [];
   const hosts = random.some(
     ['docker.io', places.origin, places.originPort, places.secure, places.plain, '*'],
     1 + random.below(3),
@@ -98,17 +122,17 @@ function legacyTables(random: Random, places: Places): (readonly [table: string,
         : random.pick(['http://', 'https://', '']);
       return quoted(`${scheme}${mirror}${random.pick(['', '', '', '', '/v2', '/proxy'])}`);
     });
-    tables.push([`.mirrors.${quoted(host)}`, `endpoint = [${endpoints.join(', ')}]`]);
+    tables.push([`.registry.mirrors.${quoted(host)}`, `endpoint = [${endpoints.join(', ')}]`]);
   }
   if (random.chance(0.5)) {
     const text = random.pick([`ca_file = ${quoted(certificatePaths.ca)}`, 'insecure_skip_verify = true']);
-    tables.push([`.configs.${quoted(places.private)}.tls`, text]);
+    tables.push([`.registry.configs.${quoted(places.private)}.tls`, text]);
   }
   return tables;
 }
 
 /** `configs.auth` and `auths`: what containerd itself knows of a registry. */
-function credentialTable(random: Random, places: Places): readonly [table: string, text: string] {
+function credentialTable(random: Random, places: Places): Table {
   const { username, password } = knownUser;
   const host = random.pick([
     places.hub,
@@ -126,6 +150,6 @@ function credentialTable(random: Random, places: Places): readonly [table: strin
     [1, 'identitytoken = "refresh"'],
   ]);
   return random.chance(0.8)
-    ? [`.configs.${quoted(host)}.auth`, text]
-    : [`.auths.${quoted(`https://${host}`)}`, text];
+    ? [`.registry.configs.${quoted(host)}.auth`, text]
+    : [`.registry.auths.${quoted(`https://${host}`)}`, text];
 }

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { NodeFiles } from './case.ts';
 import type { Random } from './random.ts';
+import { knownUser } from './registry.ts';
 import type { PlaceName, Places } from './world.ts';
 
 /** Where the node keeps certificates that hosts.toml files name by absolute path. */
@@ -135,6 +136,7 @@ const mirrorPlaces: readonly PlaceName[] = [
   'mutual',
   'plain',
   'plain2',
+  'localhost',
   'gone',
   'mirror',
   'mirrorPrivate',
@@ -148,7 +150,7 @@ function anyPlace(random: Random): PlaceName {
   return random.pick(mirrorPlaces);
 }
 
-const plainPlaces: ReadonlySet<PlaceName> = new Set<PlaceName>(['plain', 'plain2', 'plainName']);
+const plainPlaces: ReadonlySet<PlaceName> = new Set<PlaceName>(['plain', 'plain2', 'localhost', 'plainName']);
 const privatePlaces: ReadonlySet<PlaceName> = new Set<PlaceName>(['private', 'mutual', 'mirrorPrivate']);
 
 function hostUrl({ random, places }: HostsContext, name: PlaceName): string {
@@ -208,12 +210,20 @@ function hostKeys({ random }: HostsContext, name: PlaceName | undefined, header:
   if (random.chance(0.12)) key(`override_path = ${random.chance(0.8)}`);
   if (random.chance(0.05)) key('dial_timeout = "5s"');
   if (random.chance(0.05)) key('unknown_key = 1');
-  if (random.chance(0.15)) {
-    const value = random.pick(['"one"', '["one"]', '["one", "two"]']);
-    if (header !== '' && random.chance(0.7)) lines.push(`[${header}.header]`, `X-Test = ${value}`);
-    else key(`header = { x-test = ${value} }`);
+  if (random.chance(0.2)) {
+    const [field, value] = random.weighted([
+      [1, ['x-test', '"one"']],
+      [1, ['X-Test', '["one"]']],
+      [1, ['X-TEST', '["one", "two"]']],
+      [1, ['Authorization', quoted(knownBasic)]],
+    ]);
+    if (header !== '' && random.chance(0.7)) lines.push(`[${header}.header]`, `${field} = ${value}`);
+    else key(`header = { ${field} = ${value} }`);
   }
   return lines;
 }
+
+/** A login written into a file, as it is done for mirrors. */
+const knownBasic = `Basic ${Buffer.from(`${knownUser.username}:${knownUser.password}`).toString('base64')}`;
 
 export const quoted = (text: string): string => JSON.stringify(text);

@@ -10,7 +10,7 @@ import { knownUser, type Behavior } from './registry.ts';
 import { placeNames, type PlaceName, type Places } from './world.ts';
 
 /** Starting containerd costs as much as four pulls. */
-const casesPerConfiguration = 6;
+const casesPerConfiguration = 10;
 
 /** Case number `n` of a seed is the same however many there are. */
 export function* generateCases(options: {
@@ -26,13 +26,17 @@ export function* generateCases(options: {
     const config = generateConfig(random, places, minor);
     for (let index = 0; index < casesPerConfiguration && made < count; index += 1, made += 1) {
       const domain = places[random.pick(domains)].replace(/^registry-1\.docker\.io$/, 'docker.io');
-      const written = domain === 'docker.io' && random.chance(0.2) ? 'index.docker.io' : domain;
+      const written = writtenDomain(random, domain);
       yield {
         name: `seed ${seed}, case ${made}`,
         configuration: config.files,
         hosts: generateHosts({ random, places, certificates, namespace: namespaceOf(written) }, config.roots),
         domain: written,
-        byDigest: random.chance(0.3),
+        by: random.weighted([
+          [7, 'tag'],
+          [2, 'digest'],
+          [1, 'both'],
+        ] as const),
         image: random.weighted<ImageKind>([
           [6, 'multi'],
           [3, 'single'],
@@ -56,9 +60,16 @@ const domains: readonly PlaceName[] = [
   'secure',
   'private',
   'plain',
+  'localhost',
   'plainName',
   'missing',
 ];
+
+/** The same registry as people may write it. */
+function writtenDomain(random: Random, domain: string): string {
+  if (domain === 'docker.io' && random.chance(0.2)) return 'index.docker.io';
+  return domain.startsWith('origin') && random.chance(0.1) ? domain.toUpperCase() : domain;
+}
 
 function generateAuth(random: Random): PullAuth | undefined {
   return random.weighted<PullAuth | undefined>([
@@ -94,12 +105,13 @@ function generateBehavior(random: Random, places: Places): Behavior {
       [4, 'basic'],
       [5, 'bearer'],
       [3, 'bearer-elsewhere'],
-      [0.3, 'bearer-loopback-realm'],
+      [0.6, 'bearer-plain-realm'],
       [0.3, 'unusable'],
     ]),
     anonymous: random.chance(0.4),
     post: random.chance(0.6),
     stale: random.chance(0.15),
     redirectTo: random.pick([places.mirror, places.secure, places.origin]),
+    plainRealm: places.plain,
   };
 }

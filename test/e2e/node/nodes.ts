@@ -78,8 +78,9 @@ export function createNode(program: ContainerdProgram, world: World, certificate
       const containerd = await containerdFor(about);
       const repository = `team/c${(count += 1)}`;
       const { stock, digest } = makeStock(repository, about.image);
-      const object = about.byDigest ? digest : '1';
-      const image = `${about.domain}/${repository}${about.byDigest ? '@' : ':'}${object}`;
+      const object = about.by === 'tag' ? '1' : digest;
+      const end = { tag: ':1', digest: `@${digest}`, both: `:1@${digest}` }[about.by];
+      const image = `${about.domain}/${repository}${end}`;
       world.arrange(stock, about.behaviors);
       const pulled = observe(
         world.records,

@@ -32,7 +32,16 @@ export interface Redirected {
 /** The one that the registries of these tests redirect with. */
 const redirectStatus = 307;
 
-export const outcomes = ['found', 'no-platform', 'denied', 'absent', 'broken', 'unavailable'] as const;
+/** `no-runtime`: containerd runs, but not what the kubelet speaks to. */
+export const outcomes = [
+  'found',
+  'no-platform',
+  'denied',
+  'absent',
+  'broken',
+  'unavailable',
+  'no-runtime',
+] as const;
 export type Outcome = (typeof outcomes)[number];
 
 export interface Observed {
@@ -125,6 +134,7 @@ export function outcomeOfPull({ digest, error }: Pulled): {
 }
 
 function pullOutcome(message: string): Outcome {
+  if (message.includes('unknown service')) return 'no-runtime';
   if (message.includes('no match for platform')) return 'no-platform';
   if (
     /pull access denied|authorization failed|401 Unauthorized|403 Forbidden|insufficient_scope/.test(message)

@@ -28,7 +28,7 @@ export interface Behavior {
     | 'no-head'
     | 'no-digest'
     | 'redirect';
-  readonly auth: 'open' | 'basic' | 'bearer' | 'bearer-elsewhere' | 'bearer-loopback-realm' | 'unusable';
+  readonly auth: 'open' | 'basic' | 'bearer' | 'bearer-elsewhere' | 'bearer-plain-realm' | 'unusable';
   /** Whether a token for nobody opens the repository. */
   readonly anonymous: boolean;
   /** Whether the token server knows the OAuth2 form. */
@@ -37,6 +37,8 @@ export interface Behavior {
   readonly stale: boolean;
   /** Host, for `redirect`. */
   readonly redirectTo?: string;
+  /** Host that is asked for tokens by http, for `bearer-plain-realm`. */
+  readonly plainRealm?: string;
 }
 
 /** What the registries of a case have: one repository, tags and digests → documents; `stale` ones of their own. */
@@ -226,12 +228,12 @@ function authorize({ scheme, host, request, stock }: Exchange, behavior: Behavio
   const realm = {
     bearer: `${scheme}://${host}/token`,
     'bearer-elsewhere': 'https://auth.example/token',
-    'bearer-loopback-realm': 'http://127.0.0.1:1/token',
+    'bearer-plain-realm': `http://${behavior.plainRealm}/token`,
   }[behavior.auth];
-  const issuer = behavior.auth === 'bearer' ? host : 'auth.example';
+  const issuer = URL.parse(realm)?.host;
   const token = readToken(header);
   const scope = `repository:${stock.repository}:pull`;
-  if (token?.host === issuer && token.scopes.split(' ').includes(scope)) return undefined;
+  if (token && token.host === issuer && token.scopes.split(' ').includes(scope)) return undefined;
   const challenge = `Bearer realm="${realm}",service="${host}",scope="${scope}"`;
   return { status: 401, headers: { 'www-authenticate': challenge } };
 }

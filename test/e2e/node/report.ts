@@ -31,13 +31,13 @@ function sizeOf({ about }: Unexplained): number {
 }
 
 function example({ about, difference }: Unexplained): string {
-  const { name, domain, byDigest, image, auth, configuration, hosts, behaviors } = about.case;
+  const { name, domain, by, image, auth, configuration, hosts, behaviors } = about.case;
   const asked = new Set(
     [...about.containerd.requests, ...about.agent.requests].map(({ host }) => host.replace(/:443$/, '')),
   );
   const who = auth ? `${auth.username || 'no name'}, ${auth.password || 'no password'}` : 'none';
   return [
-    `  ${name}: ${image} image of ${domain} by ${byDigest ? 'digest' : 'tag'}, credential: ${who}`,
+    `  ${name}: ${image} image of ${domain} by ${by}, credential: ${who}`,
     ...Object.entries({ ...configuration, ...hosts }).flatMap(([path, text]) => [
       `  --- ${path}`,
       indent(shortened(text)),

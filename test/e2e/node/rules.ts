@@ -24,6 +24,10 @@ export const leftOut = ['one-get', 'no-second-fetch', 'no-layers', 'no-retries']
 
 export const rules: readonly Rule[] = [
   {
+    name: 'configuration-that-cannot-be-used',
+    explains: (_, { containerd }) => containerd.outcome === 'no-runtime',
+  },
+  {
     name: 'platform-of-single-manifests',
     explains: ({ kind }, { case: { image }, containerd, agent }) =>
       kind === 'outcome' &&
@@ -44,11 +48,26 @@ export const rules: readonly Rule[] = [
       ),
   },
   {
+    name: 'guarded-realms',
+    explains: ({ kind }, about) =>
+      concerned(kind, about).some(([{ where }]) => behaviorAt(where, about)?.auth === 'bearer-plain-realm'),
+  },
+  {
     name: 'headers-of-the-default-directory',
     explains: ({ kind }, { case: { hosts }, agent }) =>
       (kind === 'headers' || kind === 'tokens') &&
       Object.keys(hosts).some((path) => path.includes('/_default/')) &&
       agent.visits.some(({ headers }) => headers === ''),
+  },
+  {
+    name: 'logins-of-hosts-files-stay-with-their-host',
+    explains: ({ kind }, about) =>
+      concerned(kind, about).some(
+        ([{ where, authorizations }, ours]) =>
+          behaviorAt(where, about)?.auth === 'bearer-elsewhere' &&
+          authorizations[0] === 'basic puller' &&
+          ours.authorizations[0] === 'basic puller',
+      ),
   },
   {
     name: 'next-host-after-a-bad-document',
@@ -77,9 +96,9 @@ export const rules: readonly Rule[] = [
   },
   {
     name: 'no-manifests-under-blobs',
-    explains: ({ kind }, { case: { byDigest }, containerd, agent }) =>
+    explains: ({ kind }, { case: { by }, containerd, agent }) =>
       kind === 'hosts' &&
-      byDigest &&
+      by !== 'tag' &&
       agent.visits.every(({ where }, index) => containerd.visits[index]?.where === where) &&
       containerd.visits.slice(agent.visits.length).every(isConnection),
   },
@@ -119,8 +138,12 @@ function concerned(kind: DifferenceKind, { containerd, agent }: Compared): [Visi
   return kind === 'redirects' || kind === 'tokens' || kind === 'authorization' ? common : common.slice(-1);
 }
 
-function isBadAt(url: string, { case: { behaviors } }: Compared): boolean {
-  const behavior = behaviors.get(URL.parse(url)?.host ?? '');
+function behaviorAt(url: string, { case: { behaviors } }: Compared): Behavior | undefined {
+  return behaviors.get(URL.parse(url)?.host ?? '');
+}
+
+function isBadAt(url: string, about: Compared): boolean {
+  const behavior = behaviorAt(url, about);
   return behavior !== undefined && badDocuments.has(behavior.answer);
 }
 

@@ -26,6 +26,7 @@ export const placeNames = [
   'mutual',
   'plain',
   'plain2',
+  'localhost',
   'gone',
   'hub',
   'origin',
@@ -92,10 +93,11 @@ export async function createWorld(): Promise<World> {
     if (port !== undefined) unused.set(port, record);
   }
 
-  async function listen(server: Server, address: string, named = false): Promise<string> {
+  /** @param name instead of the address; an empty one where a proxy tells who was meant */
+  async function listen(server: Server, address: string, name = address): Promise<string> {
     let host = '';
     server.on('connection', (socket: Socket) => {
-      if (!named) connected(host, socket.remotePort);
+      if (name !== '') connected(host, socket.remotePort);
       sockets.add(socket);
       socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
     });
@@ -103,8 +105,9 @@ export async function createWorld(): Promise<World> {
     open.push(server);
     server.listen(0, address);
     await once(server, 'listening');
-    host = `${address}:${(server.address() as AddressInfo).port}`;
-    return host;
+    const { port } = server.address() as AddressInfo;
+    host = `${name}:${port}`;
+    return name === '' ? `${address}:${port}` : host;
   }
 
   const handler = (scheme: 'http' | 'https') => (request: IncomingMessage, response: ServerResponse) => {
@@ -112,7 +115,7 @@ export async function createWorld(): Promise<World> {
     const record = unused.get(port);
     if (record && records.includes(record)) records.splice(records.indexOf(record), 1);
     unused.delete(port);
-    const host = request.headers.host ?? '';
+    const host = (request.headers.host ?? '').toLowerCase();
     respond({ scheme, host, request, response, behavior: behaviors.get(host), stock, records });
   };
 
@@ -123,11 +126,15 @@ export async function createWorld(): Promise<World> {
   ): Promise<string> {
     const pair = await ca.issue({ cn: 'registry', dns, ip: [address] });
     const clients = mutual ? { ca: clientCa.cert, requestCert: true, rejectUnauthorized: true } : {};
-    return listen(createHttpsServer({ ...pair, ...clients }, handler('https')), address, dns.length > 0);
+    return listen(
+      createHttpsServer({ ...pair, ...clients }, handler('https')),
+      address,
+      dns.length > 0 ? '' : address,
+    );
   }
 
-  const plain = (address: string, named = false): Promise<string> =>
-    listen(createHttpServer(handler('http')), address, named);
+  const plain = (address: string, name = address): Promise<string> =>
+    listen(createHttpServer(handler('http')), address, name);
 
   const publicNames = [names.hub, 'origin.example', names.mirror, tokenHost];
   const places: Places = {
@@ -137,6 +144,7 @@ export async function createWorld(): Promise<World> {
     mutual: await secure(privateCa, '127.0.0.5', { mutual: true }),
     plain: await plain('127.0.0.6'),
     plain2: await plain('127.0.0.7'),
+    localhost: await plain('127.0.0.1', 'localhost'),
     gone: await nobody('127.0.0.8'),
     ...names,
   };
@@ -148,11 +156,11 @@ export async function createWorld(): Promise<World> {
     `${names.mirrorPrivate}:443`,
     await secure(privateCa, '127.0.0.9', { dns: [names.mirrorPrivate] }),
   );
-  behind.set(`${names.plainName}:443`, await plain('127.0.0.9', true));
+  behind.set(`${names.plainName}:443`, await plain('127.0.0.9', ''));
   const proxy = await listen(
     createProxy({ behind, answer: handler('http'), sockets, connected }),
     '127.0.0.10',
-    true,
+    '',
   );
 
   return {
@@ -211,7 +219,7 @@ function createProxy({
     answer(request, response);
   });
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
-    const target = request.url ?? '';
+    const target = (request.url ?? '').toLowerCase();
     const [address, port] = behind.get(target)?.split(':') ?? [];
     if (address === undefined || port === undefined) {
       connected(target, undefined);

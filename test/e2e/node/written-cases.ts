@@ -175,7 +175,7 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
   return Object.entries(briefs).map(([name, brief]) => ({
     name,
     image: 'multi',
-    byDigest: false,
+    by: 'tag',
     auth: brief.auth,
     domain: brief.domain,
     expected: brief.expected,
