@@ -48,13 +48,17 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
 /** `[[imageOverrides]]` of the configuration in force, compiled once for each configuration. */
 export function liveOverrides(configuration: () => Configuration): Overrides {
   let compiled: { readonly from: Configuration; readonly overrides: Overrides } | undefined;
+  function current(): Overrides {
+    const from = configuration();
+    if (compiled?.from !== from) {
+      compiled = { from, overrides: compileOverrides(from.imageOverrides, systemClock) };
+    }
+    return compiled.overrides;
+  }
   return {
-    find: (image, reference) => {
-      const from = configuration();
-      if (compiled?.from !== from) {
-        compiled = { from, overrides: compileOverrides(from.imageOverrides, systemClock) };
-      }
-      return compiled.overrides.find(image, reference);
+    find: (image, reference) => current().find(image, reference),
+    get version() {
+      return current().version;
     },
   };
 }

@@ -50,6 +50,8 @@ interface Ready {
   readonly facts: ImageFacts;
   readonly byDigest: boolean;
   readonly madeAt: number;
+  /** Version of the overrides then. */
+  readonly overrides: unknown;
 }
 
 export function createAnswers(parts: AnswersParts): Answers {
@@ -59,7 +61,7 @@ export function createAnswers(parts: AnswersParts): Answers {
   /** The warm path: one look by the text of the image, nothing parsed, nothing allocated. */
   function recallReady({ image, pullPolicy }: ImageQuestion): ImageFacts | undefined {
     const answer = ready.get(image);
-    if (!answer?.entry.listed) return undefined;
+    if (!answer?.entry.listed || answer.overrides !== overrides.version) return undefined;
     const now = clock.monotonic();
     if (now - answer.madeAt >= readyForMs) return undefined;
     const age = now - answer.entry.confirmedAt;
@@ -92,7 +94,7 @@ export function createAnswers(parts: AnswersParts): Answers {
     if (state === 'fresh') {
       const facts = viewer.facts(entry, image, byDigest, false);
       if (entry.scope === sharedScope && image.length <= maxCachedLength) {
-        ready.set(image, { entry, facts, byDigest, madeAt: now });
+        ready.set(image, { entry, facts, byDigest, madeAt: now, overrides: overrides.version });
       }
       store.touch(entry);
       count('fresh');

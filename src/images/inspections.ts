@@ -198,7 +198,10 @@ export function createInspections(parts: InspectionsParts): Inspections {
       if (flights.size >= maxRevalidations || flights.has(scopedKey(key, entry.scope))) return;
       entry.pausedUntil = now + revalidationPauseMs;
       metrics.revalidated.inc();
-      void fly(asFor(entry.scope, question), key, scopedKey(key, entry.scope), entry, undefined);
+      fly(asFor(entry.scope, question), key, scopedKey(key, entry.scope), entry, undefined).catch(
+        (error: unknown) =>
+          log.error({ err: error, image: question.image }, 'a revalidation failed unexpectedly'),
+      );
     },
     keep,
     close: () => {

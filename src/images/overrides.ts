@@ -26,12 +26,14 @@ export interface Overrides {
    * @param image as the pod writes it; stands in the facts
    */
   find(image: string, reference: Reference): ImageFacts | undefined;
+  /** Another value after the overrides have changed, so that answers kept ready are made anew. */
+  readonly version: unknown;
 }
 
 const legacyDomain = 'index.docker.io';
 
 /** Nothing is overridden. */
-export const noOverrides: Overrides = { find: () => undefined };
+export const noOverrides: Overrides = { find: () => undefined, version: undefined };
 
 /** More stars than this in one pattern could take long to match against a name made for it. */
 const maxStars = 8;
@@ -67,6 +69,7 @@ interface Compiled {
 export function compileOverrides(overrides: readonly ImageOverride[], clock: Clock): Overrides {
   const compiled = overrides.map(compile);
   return {
+    version: compiled,
     find: (image, reference) => {
       const found = compiled.find((override) => matches(override, reference));
       return (

@@ -144,7 +144,8 @@ function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): 
     made: believed && made,
     preferred: preferred.map(([architecture, weight]) => preferredTerm(architecture, weight)),
     tolerations: tolerations.filter((toleration) => couldHaveAdded(policy, toleration)),
-    pinned,
+    // Only a hard preference pins; any other pin is somebody else's, and so is what it stands on.
+    pinned: policy.preference?.mode === 'hard' ? pinned : undefined,
   };
 }
 

@@ -71,7 +71,7 @@ export async function liveConfiguration(options: LiveConfigurationOptions): Prom
     counts.failed.inc();
     const [first] = error instanceof ConfigurationError ? error.problems : [];
     log.error(
-      { file, line: first?.line, key: first?.key, problem: error.message },
+      { file, line: first?.line, ...(first?.key && { key: first.key }), problem: error.message },
       'configuration is broken, the last good one stays in force',
     );
   }

@@ -92,7 +92,7 @@ export function createExchanger(parts: {
       const { host } = request.url;
       const lane = reason.behind === undefined ? host : `${host} for ${reason.behind}`;
       const parties = { host, lane, personal: `${host} ${reason.credentialId}` };
-      const leave = await enter(gate, host, signal);
+      const leave = await enter(gate, parties, signal);
       const started = clock.monotonic();
       const trace = (result: { status: number } | { problem: string }): void =>
         reason.trace?.({
@@ -125,9 +125,9 @@ export function createExchanger(parts: {
   };
 }
 
-async function enter(gate: Gate, host: string, signal: AbortSignal): Promise<() => void> {
+async function enter(gate: Gate, { host, lane }: Parties, signal: AbortSignal): Promise<() => void> {
   try {
-    return await gate.enter(host, signal);
+    return await gate.enter(host, signal, lane);
   } catch (error) {
     throw new TransportError('aborted', host, 'given up while waiting for other requests', error);
   }

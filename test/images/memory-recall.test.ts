@@ -1,6 +1,6 @@
 import t from 'tap';
 import { createFactsMetrics } from '../../src/images/metrics.ts';
-import { compileOverrides } from '../../src/images/overrides.ts';
+import { compileOverrides, noOverrides, type Overrides } from '../../src/images/overrides.ts';
 import { defaultFreshness } from '../../src/images/freshness.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import {
@@ -230,6 +230,25 @@ t.test('an answer with another digest than asked for is not kept', async (t) => 
   await teach(asked, facts('nginx', { digest: digestOf('something else') }));
   t.equal(memory.recall(asked), undefined);
   t.match(lines, [{ msg: 'facts of another digest than asked for left out' }]);
+});
+
+t.test('an override that is added counts at once, also for an image whose answer is ready', async (t) => {
+  const time = fakeTime();
+  let current = noOverrides;
+  const overrides: Overrides = {
+    find: (image, reference) => current.find(image, reference),
+    get version() {
+      return current.version;
+    },
+  };
+  const { memory } = bench({ overrides });
+  memory.learn(facts('nginx:1.25'));
+  t.match(memory.recall(nginx), { source: 'memory' });
+  t.match(memory.recall(nginx), { source: 'memory' });
+  current = compileOverrides([{ match: 'nginx', architectures: ['arm64'] }], time.clock);
+  t.match(memory.recall(nginx), { source: 'override' });
+  current = noOverrides;
+  t.match(memory.recall(nginx), { source: 'memory' });
 });
 
 t.test('an override that an agent has and we have not is passed on and not kept', async (t) => {

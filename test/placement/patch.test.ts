@@ -153,7 +153,11 @@ for (const [name, metadata, path] of places) {
 test('an admission never tests, and removes nothing but our gate and annotation', (t) => {
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   const first = place(inputOf(podOf(['b'], { schedulingGates: gates }), { b: 'amd64' }, hard));
-  const second = place(inputOf(first.pod, { b: '' }));
+  const unmet: Partial<Policy> = {
+    preference: { weights: { s390x: 100 }, mode: 'hard', origin: 'test' },
+    schedulableArchitectures: ['amd64'],
+  };
+  const second = place(inputOf(first.pod, { b: '' }, unmet));
   const removed = (patch: readonly Operation[]): readonly string[] =>
     patch.flatMap(({ op, path }) => (op === 'add' || op === 'replace' ? [] : [`${op} ${path}`]));
   t.strictSame(removed(first.patch), ['remove /spec/schedulingGates/0']);

@@ -189,6 +189,17 @@ test('a forged record removes nothing that a person wrote', (t) => {
   t.end();
 });
 
+test('a pin is believed only of a policy that pins', (t) => {
+  const pod = withRecord(record({ pinned: 'amd64' }), { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
+  t.strictSame(place(inputOf(pod, known)).pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
+  const weights = { amd64: 100 };
+  const believed = (mode: 'soft' | 'hard'): string | undefined =>
+    recordedIn(inputOf(pod, known, { preference: { weights, mode, origin: 'test' } }))?.added.pinned;
+  t.equal(believed('soft'), undefined);
+  t.equal(believed('hard'), 'amd64');
+  t.end();
+});
+
 test('a record of things that are not there removes nothing', (t) => {
   const added = {
     terms: [[['kubernetes.io/arch', ['s390x']]]],

@@ -49,3 +49,40 @@ t.test('who gives up leaves the line', async (t) => {
   t.equal(third, 'enough', 'a late one does not even enter');
   t.type(await gate.enter('host', patience), 'function', 'and the place is free');
 });
+
+t.test('a registry behind a mirror gets at most half of its places', async (t) => {
+  const gate = createGate(4);
+  const slow = await Promise.all([
+    gate.enter('mirror', patience, 'mirror for slow'),
+    gate.enter('mirror', patience, 'mirror for slow'),
+  ]);
+  const order: string[] = [];
+  void gate.enter('mirror', patience, 'mirror for slow').then(() => order.push('slow'));
+  const others = ['one', 'two'].map((name) =>
+    gate.enter('mirror', patience, `mirror for ${name}`).then((leave) => {
+      order.push(name);
+      return leave;
+    }),
+  );
+  await settle();
+  t.same(order, ['one', 'two'], 'the others pass the one that waits');
+  const late = gate.enter('mirror', patience, 'mirror for late').then(() => order.push('late'));
+  const [leave] = await Promise.all(others);
+  leave?.();
+  await late;
+  t.same(order, ['one', 'two', 'late'], 'a place in general is none for the slow one');
+  slow[0]?.();
+  await settle();
+  t.same(order, ['one', 'two', 'late', 'slow']);
+});
+
+t.test('the host itself may use all places', async (t) => {
+  const gate = createGate(4);
+  const leaves = await Promise.all([1, 2, 3, 4].map(() => gate.enter('host', patience)));
+  t.equal(leaves.length, 4);
+  t.type(
+    await createGate(1).enter('mirror', patience, 'mirror for one'),
+    'function',
+    'a lane has one place at least',
+  );
+});
