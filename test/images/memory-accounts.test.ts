@@ -136,6 +136,20 @@ t.test('who joined does not get older shared facts for a refusal that was anothe
   ]);
 });
 
+t.test('who joined does not get older facts of another account while the registry fails', async (t) => {
+  const { memory, inspector, teach } = bench();
+  await teach(a, byAccount);
+  const always = { pullPolicy: 'Always' } as const;
+  const answers = ['a', 'b'].map((name) => memory.ask(ofAccount(name, always), { signal }));
+  await settled();
+  await inspector.last().answer(failure(image, 'unavailable'));
+  await inspector.last().answer(failure(image, 'unavailable'));
+  t.match(await Promise.all(answers), [
+    { digest: digestOf(image), stale: true },
+    { digest: undefined, error: { code: 'unavailable' } },
+  ]);
+});
+
 t.test('facts of an account are confirmed for that account, without pull secrets', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(a, byAccount);
