@@ -26,7 +26,7 @@ const agents = 20;
  * Creates under way at a time. With many more, one process that plays all 24 servers has no time left for the handshakes
  * between them, which is nothing that a cluster would see.
  */
-const concurrency = 8;
+const concurrency = 4;
 /** Until every question that the last admissions left behind is answered. */
 const settleLimitMs = 60_000;
 const settlePauseMs = 50;

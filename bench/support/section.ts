@@ -20,11 +20,12 @@ export interface Section {
   readonly budgets: readonly Budget[];
 }
 
-/** Whether a budget is met, or by how much it is missed. */
+/** Whether a budget is met, or by how much it is missed, by the digits that are shown. */
 export function verdict({ value, limit, unit, digits }: Budget): string {
-  if (value <= limit) return 'met';
-  const percent = Math.ceil((value / limit - 1) * 100);
-  return `missed by ${(value - limit).toFixed(digits)} ${unit} (${percent} %)`;
+  const shown = Number(value.toFixed(digits));
+  if (shown <= limit) return 'met';
+  const percent = Math.ceil((shown / limit - 1) * 100);
+  return `missed by ${(shown - limit).toFixed(digits)} ${unit} (${percent} %)`;
 }
 
 /** One line for each budget. */
