@@ -187,9 +187,10 @@ export function createInspections(parts: InspectionsParts): Inspections {
   return {
     ask: async (question, key, known, trace) => {
       const scope = scopeOf(question.pullCredentials);
-      const flown = await ask(question, key, scope, known, trace);
-      if (!flown.perAccount || isSameAccount(flown.account, question.serviceAccount)) return flown.facts;
       const apart = withAccount(scope, question.serviceAccount);
+      const isApart = perAccountSeen && flights.has(scopedKey(key, apart));
+      const flown = await ask(question, key, isApart ? apart : scope, known, trace);
+      if (!flown.perAccount || isSameAccount(flown.account, question.serviceAccount)) return flown.facts;
       return (await ask(question, key, apart, known, trace)).facts;
     },
     revalidate: (question, key, entry) => {

@@ -5,12 +5,13 @@
 import * as fc from 'fast-check';
 import t from 'tap';
 import type { FactsErrorCode, ImageFacts, ImageQuestion } from '../../src/images/facts.ts';
-import { scopeOf } from '../../src/images/key.ts';
+import { scopeOf, sharedScope, withAccount } from '../../src/images/key.ts';
 import { bench, day, digestOf, facts, failure, minute, question, settled, type Bench } from './support.ts';
 
 const maxBytes = 5000;
 const images = ['a:1', 'b:1', 'corp.example/c:1', `a@${digestOf('a')}`];
 const presented = [[], ['x'], ['y'], ['x', 'y'], ['y', 'x']];
+const accounts = [undefined, undefined, 'a', 'b'];
 const policies = ['Always', 'IfNotPresent', 'Never'] as const;
 const codes: FactsErrorCode[] = [
   'not-found',
@@ -35,10 +36,24 @@ function learnedBy(scope: string): string {
   return `application/learned-by-${scope === '' ? 'anybody' : scope}`;
 }
 
+/** The same for a failure that holds for one service account, in its message. */
+function failedFor({ pullCredentials, serviceAccount }: ImageQuestion): string {
+  return `failed for ${withAccount(scopeOf(pullCredentials), serviceAccount)}`;
+}
+
+function checkAccount(asked: ImageQuestion, answer: ImageFacts): void {
+  const told = answer.digest === undefined ? answer.error?.message : answer.mediaType;
+  const mine = learnedBy(withAccount(sharedScope, asked.serviceAccount));
+  // A time-out tells nothing of anybody.
+  if (answer.error?.code === 'timeout' || told === mine || told === failedFor(asked)) return;
+  throw new Error(`${told} reached ${asked.serviceAccount?.name ?? 'who names no account'}`);
+}
+
 /** An answer may be seen by who presents the credentials that it was learned with. */
 function check(asked: ImageQuestion, answer: ImageFacts | undefined): void {
   if (!answer) return;
   if (answer.image !== asked.image) throw new Error(`facts of ${answer.image} for ${asked.image}`);
+  if (answer.credentialSource === 'service-account') checkAccount(asked, answer);
   if (answer.credentialSource !== 'pull-secret') return;
   const ids = asked.pullCredentials.map(({ id }) => id);
   const mine = [scopeOf(asked.pullCredentials), ...ids].map(learnedBy);
@@ -53,13 +68,21 @@ function holds(world: World): void {
   for (const index of inspector.asked.keys()) if (index >= world.step) open.add(index);
   world.step = inspector.asked.length;
   const keys = [...open].map((index) => {
-    const { reference, pullCredentials } = inspector.asked[index]?.question ?? question('none');
-    return `${reference.repository} ${reference.tag} ${reference.digest} ${scopeOf(pullCredentials)}`;
+    const {
+      reference,
+      pullCredentials,
+      serviceAccount: account,
+    } = inspector.asked[index]?.question ?? question('none');
+    const scope = withAccount(scopeOf(pullCredentials), account);
+    return `${reference.repository} ${reference.tag} ${reference.digest} ${scope}`;
   });
-  if (new Set(keys).size !== keys.length) throw new Error(`two flights for one key: ${keys.join('; ')}`);
+  // One that anybody may join, and one apart for who joined that of another account.
+  for (const [key, same] of Map.groupBy(keys, (each) => each)) {
+    if (same.length > 2) throw new Error(`${same.length} flights for one key: ${key}`);
+  }
   for (const one of memory.shared()) {
-    if (one.credentialSource === 'pull-secret')
-      throw new Error(`shared what a pull secret learned: ${one.image}`);
+    if (one.credentialSource === 'pull-secret' || one.credentialSource === 'service-account')
+      throw new Error(`shared what is a pod’s own: ${one.image}`);
   }
 }
 
@@ -80,11 +103,15 @@ const anyQuestion = fc
     image: fc.constantFrom(...images),
     credentials: fc.constantFrom(...presented),
     pullPolicy: fc.constantFrom(...policies),
+    account: fc.constantFrom(...accounts),
   })
-  .map(({ image, ...more }) => question(image, more));
+  .map(({ image, account: name, ...more }): ImageQuestion => {
+    const asked = question(image, more);
+    return name === undefined ? asked : { ...asked, serviceAccount: { namespace: 'team', name } };
+  });
 
-function shown({ image, pullPolicy, pullCredentials }: ImageQuestion): string {
-  return `${image} ${pullPolicy} ${scopeOf(pullCredentials)}`;
+function shown({ image, pullPolicy, pullCredentials, serviceAccount }: ImageQuestion): string {
+  return `${image} ${pullPolicy} ${withAccount(scopeOf(pullCredentials), serviceAccount)}`;
 }
 
 const recall = anyQuestion.map((asked) =>
@@ -123,26 +150,28 @@ const answer = fc
   .record({
     pick: fc.nat(),
     code: fc.option(fc.constantFrom(...codes), { freq: 2, nil: undefined }),
-    shared: fc.boolean(),
+    by: fc.constantFrom('anybody', 'secret', 'account'),
     version: fc.nat({ max: 3 }),
     size: fc.constantFrom(1, 1, 4, 20),
   })
-  .map(({ pick, code, shared, version, size }) =>
-    command(`answer ${pick} ${code ?? (shared ? 'shared' : 'secret')} ${version}`, async (world) => {
+  .map(({ pick, code, by, version, size }) =>
+    command(`answer ${pick} ${code ?? ''} ${by} ${version}`, async (world) => {
       const { open, inspector } = world;
       const index = [...open][pick % Math.max(1, open.size)];
       const asked = index === undefined ? undefined : inspector.asked[index];
       if (index === undefined || !asked) return;
       open.delete(index);
-      const { image, reference, pullCredentials } = asked.question;
-      const bySecret = !shared && pullCredentials.length > 0;
+      const { image, reference, pullCredentials, serviceAccount } = asked.question;
+      const bySecret = by === 'secret' && pullCredentials.length > 0;
+      const byAccount = by === 'account' && serviceAccount !== undefined;
+      const scope = bySecret ? scopeOf(pullCredentials) : '';
       await asked.answer(
         code !== undefined
-          ? failure(image, code)
+          ? failureFor(asked.question, code, by === 'account')
           : facts(image, {
               digest: reference.digest ?? digestOf(`${image} ${version}`),
-              mediaType: learnedBy(bySecret ? scopeOf(pullCredentials) : ''),
-              credentialSource: bySecret ? 'pull-secret' : 'anonymous',
+              mediaType: learnedBy(byAccount ? withAccount(sharedScope, serviceAccount) : scope),
+              credentialSource: byAccount ? 'service-account' : bySecret ? 'pull-secret' : 'anonymous',
               platforms: Array.from({ length: size }, (_, number) => ({
                 os: 'linux',
                 architecture: `a${number}`,
@@ -151,6 +180,12 @@ const answer = fc
       );
     }),
   );
+
+function failureFor(asked: ImageQuestion, code: FactsErrorCode, perAccount: boolean): ImageFacts {
+  const failed = failure(asked.image, code);
+  if (!perAccount) return failed;
+  return { ...failed, credentialSource: 'service-account', error: { code, message: failedFor(asked) } };
+}
 
 const pass = fc.constantFrom(1, 1000, 5000, 30_000, 15 * minute, 8 * day).map((ms) =>
   command(`pass ${ms}`, ({ time, open, inspector }) => {
