@@ -1,4 +1,3 @@
-import { assert, oneof, property, string, uint8Array, constantFrom, array } from 'fast-check';
 import t from 'tap';
 import {
   DockerConfigError,
@@ -8,6 +7,8 @@ import {
   type DockerConfigFormat,
 } from '../../src/credentials/docker-config.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
+import { dockerConfig, dockercfg } from '../support/fuzz/node-files.ts';
+import { assertFuzz } from '../support/fuzz/target.ts';
 
 /** Entries as `user:password`, by key. */
 function read(text: string | Uint8Array, format: DockerConfigFormat = 'config.json'): Record<string, string> {
@@ -122,34 +123,5 @@ t.test('an entry prints without its password', async (t) => {
 });
 
 t.test('whatever the bytes, there are entries or an error of ours', async () => {
-  const atoms = [
-    '{"auths":',
-    '{',
-    '}',
-    '"a":',
-    '"auth":"dTpw"',
-    '"auth":"x"',
-    'null',
-    ',',
-    '[',
-    ']',
-    '"',
-    '\\',
-    '1',
-  ];
-  const content = oneof(
-    uint8Array({ maxLength: 200 }),
-    string().map((text) => Buffer.from(text)),
-    array(constantFrom(...atoms), { maxLength: 12 }).map((parts) => Buffer.from(parts.join(''))),
-  );
-  assert(
-    property(content, constantFrom('config.json' as const, 'dockercfg' as const), (bytes, format) => {
-      try {
-        return parseDockerConfig(bytes, format).size >= 0;
-      } catch (error) {
-        return error instanceof DockerConfigError;
-      }
-    }),
-    { numRuns: 2000 },
-  );
+  for (const target of [dockerConfig, dockercfg]) await assertFuzz(target, 1000);
 });

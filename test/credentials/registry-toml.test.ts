@@ -1,6 +1,5 @@
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { assert, property, string } from 'fast-check';
 import t, { type Test } from 'tap';
 import {
   createRegistryTomlSource,
@@ -10,6 +9,8 @@ import {
 } from '../../src/credentials/registry-toml.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { swapVolume } from '../files/volume.ts';
+import { registryToml } from '../support/fuzz/node-files.ts';
+import { assertFuzz } from '../support/fuzz/target.ts';
 
 const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 const toml = (user: string) => `user = "${user}"\nsecret = "hunter22"\n`;
@@ -48,18 +49,7 @@ for (const [name, text, message] of bad) {
   });
 }
 
-t.test('whatever the text, there is a credential or an error of ours', async () => {
-  assert(
-    property(string({ unit: 'binary' }), (text) => {
-      try {
-        return parseRegistryToml(text).username !== '';
-      } catch (error) {
-        return error instanceof RegistryTomlError;
-      }
-    }),
-    { numRuns: 500 },
-  );
-});
+t.test('whatever the text, there is a credential or an error of ours', () => assertFuzz(registryToml, 500));
 
 t.test('the file name is the key', async (t) => {
   const names: [string, string | undefined][] = [

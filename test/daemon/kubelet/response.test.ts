@@ -1,8 +1,9 @@
-import * as fc from 'fast-check';
 import t from 'tap';
 import { PluginError } from '../../../daemon/kubelet/plugin-error.ts';
 import { decodeResponse } from '../../../daemon/kubelet/response.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
+import { pluginOutput } from '../../support/fuzz/node-files.ts';
+import { assertFuzz } from '../../support/fuzz/target.ts';
 import { execV1 } from './support.ts';
 
 const response = (members: string): string =>
@@ -82,21 +83,6 @@ t.test('everything else is refused in the kubelet’s words, which quote nothing
   );
 });
 
-t.test('property: no output makes it fail otherwise than by its own error', async () => {
-  const output = fc.oneof(
-    fc.string(),
-    fc.json(),
-    fc.json().map((value) => response(`,"auth":${value}`)),
-    fc.json().map((value) => response(`,"auth":{"a":${value}}`)),
-  );
-  fc.assert(
-    fc.property(output, (stdout) => {
-      try {
-        decodeResponse(stdout, 'p', execV1);
-      } catch (error) {
-        if (!(error instanceof PluginError)) throw error;
-      }
-    }),
-    { numRuns: 500 },
-  );
-});
+t.test('property: no output makes it fail otherwise than by its own error', () =>
+  assertFuzz(pluginOutput, 500),
+);

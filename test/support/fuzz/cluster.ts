@@ -1,0 +1,164 @@
+/** What API servers, agents and people send: admission reviews through the real answerer, the agent's API, the configuration. */
+import fastJsonPatch from 'fast-json-patch';
+import type { Operation } from 'fast-json-patch';
+import { Writable } from 'node:stream';
+import { ApiError } from '../../../daemon/api-error.ts';
+import { parseFactsRequest } from '../../../daemon/facts-request.ts';
+import { createFactsMemory } from '../../../src/images/memory.ts';
+import { InvalidFacts, readFacts } from '../../../src/images/wire.ts';
+import { parseToml, TomlError } from '../../../src/policy/toml.ts';
+import { systemClock } from '../../../src/telemetry/clock.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { createFactsOfPod } from '../../../src/webhook/facts-of-pod.ts';
+import { bindCounters } from '../../../src/webhook/metrics.ts';
+import { createMutate, type Mutate } from '../../../src/webhook/mutate.ts';
+import { createPullSecrets } from '../../../src/webhook/pull-secrets.ts';
+import { BadReview, formatReview, parseReview } from '../../../src/webhook/review.ts';
+import { defaultPolicy, facts } from '../placement-input.ts';
+import type { FuzzTarget } from './target.ts';
+
+const architectures: Readonly<Record<string, string>> = { web: 'amd64 arm64', legacy: 'amd64', artifact: '' };
+
+/** An answerer over real memory, and the errors that it had to swallow. */
+function answerer(): { mutate: Mutate; faults: Error[] } {
+  const faults: Error[] = [];
+  const destination = new Writable({
+    write(chunk: Buffer, _, done) {
+      const { level, err } = JSON.parse(chunk.toString()) as {
+        level: string;
+        err?: { type: string; stack: string };
+      };
+      if (level === 'error' && err?.type !== 'ShapeError')
+        faults.push(new Error(err?.stack ?? chunk.toString()));
+      done();
+    },
+  });
+  const log = createLog({ level: 'error', destination });
+  const metrics = createMetrics();
+  const counters = bindCounters(metrics);
+  const clock = systemClock;
+  const inspector = {
+    inspect: ({ image }: { image: string }) =>
+      Promise.resolve({ ...facts(architectures[image] ?? 'arm64'), image }),
+  };
+  const memory = createFactsMemory({ inspector, log });
+  const pullSecrets = createPullSecrets({ cluster: undefined, keepMs: 0, clock, metrics });
+  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, clock, log });
+  const policy = () => ({
+    ...defaultPolicy,
+    matchNodeLabels: ['zone'],
+    tolerations: [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }],
+  });
+  const mutate = createMutate({
+    factsOfPod,
+    pullableNodes: undefined,
+    policy,
+    cluster: undefined,
+    counters,
+    clock,
+    log,
+  });
+  return { mutate, faults };
+}
+
+let made: ReturnType<typeof answerer> | undefined;
+
+const pod =
+  '{"metadata":{"generateName":"web-","namespace":"shop","labels":{"zone":"a"},"annotations":{}},"spec":{"containers":[{"name":"a","image":"web"},{"name":"b","image":"legacy"}],"initContainers":[{"name":"i","image":"artifact"}],"volumes":[{"name":"v","image":{"reference":"web"}}],"imagePullSecrets":[{"name":"regcred"}],"nodeSelector":{"disk":"ssd"},"tolerations":[{"key":"arch","operator":"Exists"}],"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"disk","operator":"In","values":["ssd"]}]}]},"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"preference":{}}]}}}}';
+
+const review = (kind: string, object: string, more = ''): string =>
+  `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"705ab4f5","kind":{"group":"${kind === 'Pod' ? '' : 'apps'}","version":"v1","kind":"${kind}"},"resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","namespace":"shop","object":${object}${more}}}`;
+
+export const reviews: FuzzTarget = {
+  name: 'admission reviews',
+  examples: [
+    review('Pod', pod),
+    review('DaemonSet', `{"metadata":{"name":"d"},"spec":{"selector":{},"template":${pod}}}`),
+    review('Deployment', `{"spec":{"template":${pod}}}`, `,"oldObject":{"spec":{}}`),
+  ],
+  words: [
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    ':',
+    'null',
+    '""',
+    '0',
+    'true',
+    '"spec":',
+    '"UPDATE"',
+    '"ephemeralContainers":[{"image":"new"}]',
+    '"kubernetes.io/arch"',
+    '"operator":"Exists"',
+  ],
+  feed: async (input) => {
+    made ??= answerer();
+    const request = parseReview(input);
+    const answer = await made.mutate(request, 0);
+    const fault = made.faults.shift();
+    if (fault) throw fault;
+    if (answer.uid !== request.uid) throw new TypeError('an answer to another request');
+    formatReview(answer);
+    if (answer.patch === undefined) return;
+    const patch = JSON.parse(Buffer.from(answer.patch, 'base64').toString()) as Operation[];
+    fastJsonPatch.applyPatch(structuredClone(request.object), patch, true);
+  },
+  expected: [BadReview],
+};
+
+export const factsOnTheWire: FuzzTarget = {
+  name: 'facts on the wire',
+  examples: [
+    `{"image":"nginx","digest":"sha256:${'b'.repeat(64)}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64","variant":"v8"}],"source":"registry","credentialSource":"anonymous","endpoint":"registry-1.docker.io","freshUntil":"2026-11-21T00:00:00Z","stale":false}`,
+    '{"image":"nginx","platforms":[],"source":"memory","credentialSource":"docker-config","endpoint":"","freshUntil":"2026-11-21T00:00:00Z","stale":true,"error":{"code":"rate-limited","message":"later","retryAfterMs":1000}}',
+  ],
+  words: [
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    'null',
+    '""',
+    '-1',
+    '"platforms":',
+    '"error":',
+    '"unauthorized"',
+    '"stale":1',
+  ],
+  feed: (input) => readFacts(parsed(input)),
+  expected: [InvalidFacts, SyntaxError],
+};
+
+export const factsRequests: FuzzTarget = {
+  name: 'questions to agents',
+  examples: [
+    '{"images":[{"image":"nginx","pullPolicy":"Always"}],"deadlineMs":5000,"auths":{"gcr.io/team":{"username":"u","password":"p"},"quay.io":[{"username":"a","password":"b"}]}}',
+  ],
+  words: ['{', '}', '[', ']', ',', 'null', '""', '"auths":', '"serviceAccount":', '1e999', '"https://a:b/"'],
+  feed: async (input) => {
+    const { pullSecrets, deadlineMs } = parseFactsRequest(input);
+    if (!(deadlineMs > 0 && deadlineMs <= 30_000)) throw new TypeError('a deadline out of its bounds');
+    await pullSecrets.lookup('docker.io/library/nginx');
+  },
+  expected: [ApiError],
+};
+
+export const configuration: FuzzTarget = {
+  name: 'configuration',
+  examples: [
+    'schedulableArchitectures = ["amd64"]\n[architectures.arm64]\ntaintsToTolerate = [{ key = "arch", effect = "NoSchedule" }]\n[[imageOverrides]]\nmatch = "a"\n',
+  ],
+  words: ['[', ']', '[[', ']]', '"', "'", '=', '\n', '{', '}', '0x', '1_000', 'inf', '1979-05-27'],
+  feed: (input) => parseToml(input.toString('utf8')),
+  expected: [TomlError],
+};
+
+function parsed(input: Buffer): unknown {
+  return JSON.parse(input.toString('utf8'));
+}
+
+export const clusterTargets: readonly FuzzTarget[] = [reviews, factsOnTheWire, factsRequests, configuration];

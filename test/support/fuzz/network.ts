@@ -1,0 +1,155 @@
+/** Parsers of what registries and token servers answer, and of image references. */
+import { InvalidReference, parseReference, pullReference } from '../../../src/images/reference.ts';
+import { platformsOf } from '../../../src/images/platform.ts';
+import { parseChallenges } from '../../../src/registry/challenge.ts';
+import { readConfigPlatform } from '../../../src/registry/config-blob.ts';
+import { InvalidDocument, parseObject } from '../../../src/registry/json.ts';
+import { readManifest } from '../../../src/registry/manifest.ts';
+import { contentOf } from '../../../src/registry/platforms-of-index.ts';
+import { RegistryError } from '../../../src/registry/question.ts';
+import { validateRealm } from '../../../src/registry/realm.ts';
+import { retryAfter } from '../../../src/registry/retry-after.ts';
+import { InvalidChallenge, tokenOptions } from '../../../src/registry/scope.ts';
+import { InvalidTokenResponse, readTokenResponse } from '../../../src/registry/token-response.ts';
+import { mediaTypes } from '../registry/content.ts';
+import type { FuzzTarget } from './target.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+
+export const references: FuzzTarget = {
+  name: 'references',
+  examples: [
+    'nginx',
+    'registry.corp:5000/team/app:v1',
+    `[::1]:5000/a/b@${digest}`,
+    'docker.io/library/a_b.c/d:1@sha256:x',
+  ],
+  words: ['a', 'A', '.', '_', '-', '/', ':', '@', '[', ']', '0', 'sha256:', 'a'.repeat(64), 'localhost'],
+  feed: (input) => {
+    const reference = parseReference(input.toString('utf8'));
+    const { domain, path, repository } = reference;
+    if (domain === '' || repository !== `${domain}/${path}`) throw new TypeError('no such repository');
+    pullReference(reference);
+  },
+  expected: [InvalidReference],
+};
+
+export const challenges: FuzzTarget = {
+  name: 'challenges',
+  examples: [
+    'Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:library/nginx:pull"',
+    'Basic realm="a \\"b\\""',
+    'Bearer realm=https://a/t , error="invalid_token"\nDigest realm="x", nonce=""',
+  ],
+  words: [
+    'Bearer',
+    'Basic',
+    ' ',
+    'a',
+    '=',
+    '"',
+    '\\',
+    ',',
+    ';',
+    '\t',
+    '\u00ff',
+    '\n',
+    'realm="http://0x7f.1/"',
+  ],
+  feed: (input) => {
+    const lines = input.toString('latin1').split('\n');
+    const found = parseChallenges(lines);
+    if (found.length > lines.length) throw new TypeError('more challenges than lines');
+    for (const challenge of found) {
+      const { realm } = tokenOptions(challenge);
+      validateRealm(realm, { host: 'registry.corp', insecure: false, ip: '203.0.113.7' });
+    }
+    for (const line of lines) retryAfter(line, 0);
+  },
+  expected: [InvalidChallenge],
+};
+
+export const tokenResponses: FuzzTarget = {
+  name: 'token responses',
+  examples: [
+    '{"token":"abc","access_token":"abc","expires_in":300,"issued_at":"2026-11-21T10:00:00Z","refresh_token":"r"}',
+  ],
+  words: [
+    '{',
+    '}',
+    '"token":',
+    '"expires_in":',
+    '-1',
+    '1e308',
+    '"issued_at":',
+    '"0000-01-01T00:00:00Z"',
+    'null',
+    ',',
+    '\\n',
+  ],
+  feed: (input) => {
+    const { expiresAt, refreshAt } = readTokenResponse(parseObject(input), Date.now());
+    const soon = Date.now() + 25 * 60 * 60 * 1000;
+    if (!(expiresAt <= soon && refreshAt <= expiresAt)) throw new TypeError('a token that lasts too long');
+  },
+  expected: [InvalidDocument, InvalidTokenResponse],
+};
+
+const descriptor = (more: string): string =>
+  `{"mediaType":"${mediaTypes.ociManifest}","digest":"${digest}","size":2${more}}`;
+
+/** Whatever is referred to is what was given, so that circles and nesting are tried too. */
+export const manifests: FuzzTarget = {
+  name: 'manifests and indexes',
+  examples: [
+    `{"schemaVersion":2,"mediaType":"${mediaTypes.ociIndex}","manifests":[${descriptor(',"platform":{"os":"linux","architecture":"arm64","variant":"v8"}')},${descriptor(',"annotations":{"vnd.docker.reference.type":"attestation-manifest"},"platform":{"os":"unknown","architecture":"unknown"}')}]}`,
+    `{"schemaVersion":2,"mediaType":"${mediaTypes.ociManifest}","config":{"mediaType":"${mediaTypes.ociConfig}","digest":"${digest}","size":2},"layers":[]}`,
+    `{"schemaVersion":2,"mediaType":"${mediaTypes.dockerManifest}","config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"${digest}","size":2},"layers":[],"architecture":"arm","os":"linux","variant":"v7","os.version":"10.0"}`,
+  ],
+  words: [
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    '"platform":',
+    '"os.features":',
+    '"subject":',
+    '"artifactType":',
+    'null',
+    '-1',
+    '"manifests":[]',
+  ],
+  feed: async (input) => {
+    await refusable(() => readConfigPlatform(input));
+    const readings = await Promise.all(
+      [mediaTypes.ociIndex, mediaTypes.dockerManifest, undefined, 'text/html; a="'].map((contentType) =>
+        refusable(() => platformsIn(input, contentType)),
+      ),
+    );
+    if (readings.every((reading) => reading === undefined)) throw new InvalidDocument('in no way');
+  },
+  expected: [InvalidDocument],
+};
+
+async function platformsIn(input: Buffer, contentType: string | undefined): Promise<readonly unknown[]> {
+  const document = readManifest(input, contentType);
+  const { platforms } = await contentOf(document, digest, {
+    where: 'registry.corp',
+    manifest: () => Promise.resolve(document),
+    config: () => Promise.resolve(readConfigPlatform(input)),
+  });
+  return platformsOf(platforms);
+}
+
+/** What it gives, or undefined where it is refused as it should be. */
+async function refusable<T>(read: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof InvalidDocument || error instanceof RegistryError) return undefined;
+    throw error;
+  }
+}
+
+export const networkTargets: readonly FuzzTarget[] = [references, challenges, tokenResponses, manifests];

@@ -1,0 +1,207 @@
+/** Parsers of the node's files and of what its plugins print. */
+import { imagesTableOf, migrateConfigFile, parseConfigFile } from '../../../daemon/containerd/config-file.ts';
+import { effectiveHosts } from '../../../daemon/containerd/host-defaults.ts';
+import { HostsFileInvalid, parseHostsFile } from '../../../daemon/containerd/hosts-file.ts';
+import { MirrorInvalid, mirrorHosts } from '../../../daemon/containerd/legacy-mirrors.ts';
+import {
+  ConfigInvalid,
+  effectiveConfigPath,
+  readRegistry,
+  searchRoots,
+  usesLocalPull,
+  validateRegistry,
+} from '../../../daemon/containerd/registry.ts';
+import { rulesFor } from '../../../daemon/containerd/rules.ts';
+import { fieldsOf, TomlRefused, tomlText } from '../../../daemon/containerd/toml.ts';
+import { decodeConfig } from '../../../daemon/kubelet/decode-config.ts';
+import { PluginError } from '../../../daemon/kubelet/plugin-error.ts';
+import { decodeResponse } from '../../../daemon/kubelet/response.ts';
+import { DecodeError } from '../../../daemon/kubelet/tree.ts';
+import { validateConfig } from '../../../daemon/kubelet/validate-config.ts';
+import {
+  DockerConfigError,
+  parseDockerConfig,
+  type DockerConfigFormat,
+} from '../../../src/credentials/docker-config.ts';
+import { createKeyring, holdEntries } from '../../../src/credentials/keyring.ts';
+import { parseRegistryToml, registryKey, RegistryTomlError } from '../../../src/credentials/registry-toml.ts';
+import type { FuzzTarget } from './target.ts';
+
+const versions = ['1.6.36', '1.7.24', '2.0.0', undefined];
+
+export const hostsToml: FuzzTarget = {
+  name: 'hosts.toml',
+  examples: [
+    'server = "https://registry-1.docker.io"\n\n[host."https://mirror.corp:5000/v2/hub"]\n  capabilities = ["pull", "resolve"]\n  ca = ["/etc/ca.pem", "b.pem"]\n  client = [["c.pem", "c.key"], "d.pem"]\n  skip_verify = true\n  override_path = true\n  dial_timeout = "3s"\n  [host."https://mirror.corp:5000/v2/hub".header]\n    x-one = "1"\n    x-two = ["2", "3"]\n',
+    '[host."http://[::1]:5000"]\n[host.mirror]\n[host."other".header]\nx = "y"\n',
+    "capabilities = ['push']\nca = 'ca.pem'\nskip_verify = false\n[header]\nAuthorization = 'Basic eA=='\n",
+  ],
+  words: [
+    '[host',
+    '"]',
+    '[[',
+    ']]',
+    ' = ',
+    '"\\u0041"',
+    "'x'",
+    '#',
+    '\n',
+    '0x1F',
+    '1979-05-27T07:32:00Z',
+    'true',
+  ],
+  feed: (input) => {
+    const text = tomlText(input);
+    for (const version of versions) {
+      const rules = rulesFor(version);
+      effectiveHosts(parseHostsFile('/certs.d/docker.io', text, rules), 'docker.io', rules);
+    }
+  },
+  expected: [HostsFileInvalid, TomlRefused],
+};
+
+export const configToml: FuzzTarget = {
+  name: 'config.toml',
+  examples: [
+    'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n[plugins."io.containerd.grpc.v1.cri".registry]\n  config_path = "/etc/containerd/certs.d:/etc/docker/certs.d"\n',
+    'version = 3\n[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/etc/containerd/certs.d"\n[plugins."io.containerd.cri.v1.images"]\nuse_local_image_pull = true\n',
+    '[plugins.cri.registry.mirrors."docker.io"]\nendpoint = ["https://mirror.corp", "http://127.0.0.1:5000"]\n[plugins.cri.registry.configs."mirror.corp".auth]\nusername = "u"\npassword = "p"\nauth = "dTpw"\nidentitytoken = ""\n[plugins.cri.registry.configs."mirror.corp".tls]\ninsecure_skip_verify = true\nca_file = "ca.pem"\n[plugins.cri.registry.auths."https://x"]\nauth = "dTpw"\n[plugins.cri.registry.headers]\nx = ["y"]\n',
+  ],
+  words: [
+    '[plugins',
+    '.registry',
+    'version = 4\n',
+    'disabled_plugins = ["cri"]\n',
+    '"*"',
+    '\n[',
+    ']\n',
+    ' = ',
+    '"',
+  ],
+  feed: (input) => {
+    const file = parseConfigFile(tomlText(input));
+    for (const version of versions) {
+      const rules = rulesFor(version);
+      const { plugins, version: written } = migrateConfigFile(file, 3);
+      const images = imagesTableOf(plugins, written, rules);
+      const table = fieldsOf(images, '').table('registry') ?? {};
+      const registry = validateRegistry(readRegistry(table, rules));
+      searchRoots(effectiveConfigPath(registry, rules), usesLocalPull(images, rules));
+      for (const namespace of ['docker.io', 'localhost:5000', '']) mirrorHosts(registry, namespace);
+    }
+  },
+  expected: [TomlRefused, ConfigInvalid, MirrorInvalid],
+};
+
+function dockerConfigIn(format: DockerConfigFormat, examples: readonly string[]): FuzzTarget {
+  return {
+    name: format,
+    examples,
+    words: [
+      '{',
+      '}',
+      '"auths":',
+      '"gcr.io":',
+      '"AUTH":',
+      '"auth":"dTpw"',
+      '"auth":"x"',
+      'null',
+      ',',
+      '[',
+      ']',
+      '"',
+      '\\',
+      '1',
+    ],
+    feed: (input) => {
+      const { held } = holdEntries(parseDockerConfig(input, format), '/config.json');
+      createKeyring('docker-config', held).lookup('docker.io/library/nginx');
+    },
+    expected: [DockerConfigError],
+  };
+}
+
+export const dockerConfig = dockerConfigIn('config.json', [
+  '{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw","email":"a@b"},"*.gcr.io/team":{"username":"u","password":"p"},"[::1]:5000":{}},"credsStore":"x","HttpHeaders":{"a":"b"}}',
+]);
+
+export const dockercfg = dockerConfigIn('dockercfg', [
+  '{"quay.io":{"auth":"dTpw\\n","email":""},"gcr.io":null}',
+]);
+
+export const registryToml: FuzzTarget = {
+  name: 'registry TOML',
+  examples: [
+    'user = "me"\nsecret = "hunter22"\n',
+    "# ours\nuser='a'\nsecret = '''b\nc'''\n[more]\nx = [1, {y = 2.5}]\n",
+  ],
+  words: ['user', 'secret', '=', '"', '[', ']', '\n', 'registry.corp_5000_', '.toml', ':'],
+  feed: (input) => {
+    const { username } = parseRegistryToml(input.toString('utf8'));
+    if (username === '') throw new TypeError('a credential without a user');
+  },
+  expected: [RegistryTomlError],
+};
+
+export const registryTomlNames: FuzzTarget = {
+  name: 'names of registry TOML files',
+  examples: ['docker.io.toml', 'registry.corp_5000_.toml', '*.corp.example.toml', '[::1]:5000.toml'],
+  words: ['.', '_', ':', '*', '/', '?', '%41', '@', 'a', '5000', 'https://'],
+  feed: (input) => registryKey(input.toString('utf8')),
+  expected: [RegistryTomlError],
+};
+
+const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
+
+export const pluginOutput: FuzzTarget = {
+  name: 'plugin output',
+  examples: [
+    `{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"Registry","cacheDuration":"6h0m0s","auth":{"*.dkr.ecr.*.amazonaws.com":{"username":"AWS","password":"p"}}}`,
+    `{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"","auth":null}\n`,
+  ],
+  words: ['{', '}', '"auth":', '"a":', ',', 'null', '"cacheDuration":', '"1h"', '[]', '"', '\\u0000', '0'],
+  feed: (input) => decodeResponse(input.toString('utf8'), 'plugin', execV1),
+  expected: [PluginError],
+};
+
+export const providerConfig: FuzzTarget = {
+  name: 'CredentialProviderConfig',
+  examples: [
+    'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: ["*.dkr.ecr.*.amazonaws.com", \'public.ecr.aws\']\n  defaultCacheDuration: 12h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [get-credentials]\n  env:\n    - name: AWS_PROFILE\n      value: x\n  tokenAttributes:\n    serviceAccountTokenAudience: a\n    cacheType: Token\n    requireServiceAccount: true\n    requiredServiceAccountAnnotationKeys: [a/b]\n',
+    '{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"CredentialProviderConfig","providers":[{"name":"p","matchImages":["a.io:443/x"],"defaultCacheDuration":"1.5h","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1"}]}',
+  ],
+  words: [
+    '- ',
+    ': ',
+    '\n',
+    '  ',
+    '|',
+    '>',
+    '&a',
+    '*a',
+    '? ',
+    '!!str ',
+    '---\n',
+    '{',
+    '}',
+    '[',
+    ']',
+    '"',
+    '#',
+    'on',
+    '0o17',
+  ],
+  feed: (input) => validateConfig(decodeConfig(input.toString('utf8'))),
+  expected: [DecodeError],
+};
+
+export const nodeFileTargets: readonly FuzzTarget[] = [
+  hostsToml,
+  configToml,
+  dockerConfig,
+  dockercfg,
+  registryToml,
+  registryTomlNames,
+  pluginOutput,
+  providerConfig,
+];

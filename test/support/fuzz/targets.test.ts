@@ -1,0 +1,45 @@
+/** Every target is fed a few hundred inputs with each run of the tests, and understands its own examples. */
+import t from 'tap';
+import { assertFuzz, feed, FuzzFinding, type FuzzTarget } from './target.ts';
+import { targets } from './targets.ts';
+
+for (const target of targets) {
+  t.test(target.name, async (t) => {
+    await t.resolves(assertFuzz(target, 300));
+  });
+}
+
+t.test('examples are understood, or damage to them would prove nothing', async (t) => {
+  for (const { name, examples, feed } of targets) {
+    let understood = 0;
+    for (const example of examples) {
+      try {
+        await feed(Buffer.from(example));
+        understood += 1;
+      } catch {
+        // Some are there to be refused.
+      }
+    }
+    t.ok(understood > 0, name);
+  }
+});
+
+t.test('names are told apart', async (t) => {
+  t.equal(new Set(targets.map(({ name }) => name)).size, targets.length);
+});
+
+t.test('what a target may not do', async (t) => {
+  const target: FuzzTarget = {
+    name: 'x',
+    examples: ['x'],
+    words: [],
+    expected: [RangeError],
+    feed: (input) => {
+      if (input.length === 0) throw new RangeError('expected');
+      throw new TypeError('unexpected');
+    },
+  };
+  await t.resolves(feed(target, Buffer.alloc(0)));
+  await t.rejects(feed(target, Buffer.from('x')), FuzzFinding);
+  await t.rejects(assertFuzz(target, 100), /unexpected/);
+});
