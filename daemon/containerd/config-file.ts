@@ -56,6 +56,11 @@ export function migrateConfigFile(file: ConfigFile, version: number): ConfigFile
   return { ...named, version, plugins: withImagesPlugin(named.plugins) };
 }
 
+/** A file of version 1 with the full names of its plugins, taken for one of another version. */
+export function renameConfigFile(file: ConfigFile, version: number): ConfigFile {
+  return { ...withFullNames(file), version };
+}
+
 /** Until 1.7 nothing is migrated; the id depends on the version of all files together. */
 export function imagesTableOf(plugins: Table, version: number, rules: ContainerdRules): Table {
   const id = rules.migrates ? imagesPlugin : version < 2 ? shortName : criPlugin;

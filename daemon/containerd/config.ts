@@ -11,6 +11,7 @@ import {
   criPlugin,
   imagesPlugin,
   migrateConfigFile,
+  renameConfigFile,
   parseConfigFile,
   type ConfigFile,
 } from './config-file.ts';
@@ -58,18 +59,15 @@ export async function loadConfig(
 ): Promise<LoadedConfig> {
   const files: string[] = [];
   const waiting = [path];
-  let merged: ConfigFile = emptyConfig;
+  const together = rules.migrates && !rules.migratesEachFile;
+  let merged: ConfigFile = together ? { ...emptyConfig, version: rules.configVersion } : emptyConfig;
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     if (files.includes(next)) continue;
     if (files.length === maxFiles) throw new ConfigError(path, `it imports more than ${maxFiles} files`);
     const text = await readConfig(next, files.length === 0, hostRoot);
     try {
       const file = parseConfigFile(tomlText(text));
-      merged = mergeConfig(
-        merged,
-        rules.migrates ? migrateConfigFile(file, rules.configVersion) : file,
-        rules,
-      );
+      merged = mergeConfig(merged, readyToMerge(file, merged.version, rules), rules);
       waiting.push(...(await resolveImports(next, file.imports, rules, hostRoot)));
     } catch (error) {
       throw configError(next, error);
@@ -78,10 +76,18 @@ export async function loadConfig(
   }
   try {
     validateConfig(merged, rules);
+    if (together) merged = migrateConfigFile(merged, rules.configVersion);
   } catch (error) {
     throw configError(path, error);
   }
   return { ...merged, files };
+}
+
+/** @param version of the files before */
+function readyToMerge(file: ConfigFile, version: number, rules: ContainerdRules): ConfigFile {
+  if (!rules.migrates) return file;
+  if (rules.migratesEachFile) return migrateConfigFile(file, rules.configVersion);
+  return file.version === 0 || file.version === 1 ? renameConfigFile(file, version) : file;
 }
 
 /** The table of the CRI plugin that holds `registry`. */

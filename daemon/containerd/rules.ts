@@ -8,6 +8,11 @@ export interface ContainerdRules {
   readonly configVersion: number;
   /** 2.0: files of older versions are migrated. Before, plugins have their short name in version 1 and nothing else changes. */
   readonly migrates: boolean;
+  /**
+   * 2.3: each file is migrated by itself. Before, all of them together are, and one of version 1, once its plugins have their full names,
+   * counts as migrated: what it says of the CRI plugin under the old name is lost.
+   */
+  readonly migratesEachFile: boolean;
   /** 1.7: a file of a newer version keeps containerd from starting. 1.6 takes it for version 2. */
   readonly refusesNewerFiles: boolean;
   /** 2.0: tables of imported files are merged. Before, the table of a plugin replaces the whole one before it. */
@@ -45,6 +50,7 @@ export function rulesFor(version?: string): ContainerdRules {
   return {
     configVersion: from(2, 3) ? 4 : from(2) ? 3 : 2,
     migrates: from(2),
+    migratesEachFile: from(2, 3),
     refusesNewerFiles: from(1, 7),
     mergesPlugins: from(2),
     relativeGlobs: from(1, 7),

@@ -29,6 +29,11 @@ const sections: [name: string, text: string, version: string | undefined, path: 
   ['version 2', `version = 2\n${registry(old, '/p')}`, undefined, '/p'],
   ['version 2, 1.7', `version = 2\n${registry(old, '/p')}`, '1.7.24', '/p'],
   ['version 2, new name, 1.7', `version = 2\n${registry(images, '/p')}`, '1.7.24', undefined],
+  ['no version, short name, before 2.3', registry('cri', '/p'), '2.2.9', undefined],
+  ['no version, full name, before 2.3', registry(old, '/p'), '2.1.9', undefined],
+  ['version 1, short name, before 2.3', `version = 1\n${registry('cri', '/p')}`, '2.0.0', undefined],
+  ['no version, new name, before 2.3', registry(images, '/p'), '2.1.9', '/p'],
+  ['version 2, before 2.3', `version = 2\n${registry(old, '/p')}`, '2.1.9', '/p'],
   ['version 3', `version = 3\n${registry(images, '/p')}`, '2.0.0', '/p'],
   ['version 3, old name, before 2.3', `version = 3\n${registry(old, '/p')}`, '2.2.0', undefined],
   ['version 3, old name, 2.3', `version = 3\n${registry(old, '/p')}`, '2.3.0', '/p'],
@@ -45,6 +50,34 @@ for (const [name, text, version, path] of sections) {
   t.test(`the registry table: ${name}`, async (t) => {
     const { table } = await load(t, { '/etc/config.toml': text }, version);
     t.equal((table['registry'] as Record<string, unknown> | undefined)?.['config_path'], path);
+  });
+}
+
+const together: [name: string, main: string, imported: string, old: string, now: string | undefined][] = [
+  ['version 1, then 2', registry('cri', '/one'), 'version = 2\n', '/one', '/one'],
+  ['version 2, then 1', 'version = 2\n', registry('cri', '/one'), '/one', '/one'],
+  [
+    'version 2, then 3',
+    `version = 2\n${registry(old, '/two')}`,
+    `version = 3\n${registry(images, '/three')}`,
+    '/three',
+    '/three',
+  ],
+  [
+    'version 2, then 3 without it',
+    `version = 2\n${registry(old, '/two')}`,
+    'version = 3\n',
+    '/two',
+    undefined,
+  ],
+];
+for (const [name, main, imported, each, all] of together) {
+  t.test(`files of several versions, since 2.3 and before: ${name}`, async (t) => {
+    const files = { '/etc/config.toml': `imports = ["b.toml"]\n${main}`, '/etc/b.toml': imported };
+    for (const [version, path] of [['2.3.0', each] as const, ['2.2.0', all] as const]) {
+      const { table } = await load(t, files, version);
+      t.equal((table['registry'] as Record<string, unknown> | undefined)?.['config_path'], path, version);
+    }
   });
 }
 

@@ -16,6 +16,7 @@ t.test('what begins and ends with a version', async (t) => {
     ['httpFallback', '1.6.38', '1.7.0'],
     ['hostsOptional', '1.7.31', '1.7.32'],
     ['migrates', '1.7.32', '2.0.0'],
+    ['migratesEachFile', '2.2.9', '2.3.0'],
     ['mergesPlugins', '1.7.32', '2.0.0'],
     ['hostsByHeader', '1.7.32', '2.0.0'],
     ['transferService', '2.0.9', '2.1.0'],
