@@ -26,6 +26,8 @@ export interface EndpointContext {
   readonly registry: Pick<Registry, 'headers' | 'configs'>;
   /** Whether the hosts are those of every namespace without a directory of its own. */
   readonly forAll: boolean;
+  /** Images are pulled by containerd's client, not by its transfer service. */
+  readonly localPull: boolean;
   /** Whether mirrors get the credentials of what they mirror. */
   readonly mirrorCredentials: boolean;
 }
@@ -88,7 +90,10 @@ async function makeEndpoint(
     pull: hasCapabilities(host.capabilities, ['pull']),
     tls,
     headers: [...everywhere, ...hosts],
-    ...(rules.tokenHeaders && { tokenHeaders: hosts }),
+    // Those of the host take the place of those for all, which only containerd's client knows here.
+    ...(rules.tokenHeaders && {
+      tokenHeaders: host.headers.length > 0 ? hosts : context.localPull ? everywhere : [],
+    }),
     // 0 is no limit in Go; ours stays.
     ...(host.dialTimeoutMs !== undefined &&
       host.dialTimeoutMs !== 0 && { dialTimeoutMs: Math.min(Math.max(host.dialTimeoutMs, 1), maxDialMs) }),

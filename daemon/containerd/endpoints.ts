@@ -156,6 +156,7 @@ export async function createContainerdEndpoints(
         origin: found.origin,
         configFile: node.configFile ?? '',
         registry: node.registry,
+        localPull: node.localPull,
         forAll: found.forAll,
         mirrorCredentials: options.mirrorCredentials?.() ?? true,
       });

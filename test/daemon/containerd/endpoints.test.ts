@@ -82,6 +82,20 @@ t.test('headers for token servers: those of the host, since 2.1', async (t) => {
     ['X-One', 'Authorization'],
   ]);
   t.same(await names('2.0.9'), [['X-All', 'X-One', 'Authorization'], undefined]);
+
+  const table = 'plugins."io.containerd.cri.v1.images"';
+  const headers = `[${table}.registry.headers]\nX-All = ["all"]\n`;
+  const forAll = async (text: string): Promise<string[] | undefined> => {
+    const { containerd } = await nodeWith(
+      t,
+      { [config]: `version = 3\n${text}${headers}` },
+      { version: '2.1.0' },
+    );
+    const [origin] = await containerd.endpoints('gcr.io');
+    return origin?.tokenHeaders?.map(({ name }) => name);
+  };
+  t.same(await forAll(''), [], 'the transfer service keeps what is for all to registries');
+  t.same(await forAll(`[${table}]\nuse_local_image_pull = true\n`), ['X-All']);
 });
 
 t.test('an edit counts at once', async (t) => {
