@@ -22,14 +22,18 @@ export interface AgentSide {
 /** A plugin that hangs is killed after a minute. */
 const deadlineMs = 90_000;
 
+/** @param kubeconfig of a cluster that gives tokens of service accounts */
 export async function openAgentSide(
-  { hostRoot, plugins }: Setup,
+  { hostRoot, plugins, serviceAccountTokens = false }: Setup,
   registries: Registries,
+  kubeconfig: string,
 ): Promise<AgentSide> {
   const configuration = {
     ...defaultConfiguration(),
     hostRoot,
     caFiles: [registries.caFile],
+    serviceAccountTokens,
+    kubeconfig,
     ...(plugins !== undefined && {
       [plugins.isDirectory ? 'kubeletConfig.configDir' : 'kubeletConfig.config']: plugins.config,
       'kubeletConfig.binDir': binDir,
@@ -47,7 +51,13 @@ export async function openAgentSide(
       const reference = parseReference(image);
       const pullCredentials = await matching(pod, reference.repository);
       const facts = await inspection.inspector.inspect(
-        { image, reference, pullPolicy: 'Always', pullCredentials },
+        {
+          image,
+          reference,
+          pullPolicy: 'Always',
+          pullCredentials,
+          serviceAccount: { namespace: 'default', name: pod.serviceAccount ?? 'default' },
+        },
         { signal: AbortSignal.timeout(deadlineMs) },
       );
       return { outcome: [facts.error?.code ?? 'pulled'], message: facts.error?.message ?? '' };

@@ -4,7 +4,7 @@
  * a bridge that leads nowhere, and it ends whole with its first process. Outside it only folders for control groups are made,
  * because the kernel has no other place for them; they are removed in the end.
  */
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Readable } from 'node:stream';
 
 export interface BoxOptions {
   /** Run inside, as the first process. */
@@ -39,6 +39,17 @@ export interface BoxEnd {
 
 const script = fileURLToPath(new URL('box.sh', import.meta.url));
 const cgroups = '/sys/fs/cgroup';
+const namespaces = [
+  '--mount',
+  '--net',
+  '--pid',
+  '--ipc',
+  '--uts',
+  '--fork',
+  '--mount-proc',
+  '--propagation=private',
+];
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const keptBytes = 16 * 1024;
 
 /** What keeps this machine from having a box, in words; `undefined` where nothing does. */
@@ -61,30 +72,44 @@ export async function runBox(options: BoxOptions): Promise<BoxEnd> {
   const group = `archwright-e2e-${process.pid}`;
   const directory = mkdtempSync(join(tmpdir(), 'archwright-box-'));
   for (const path of groupFolders(group)) makeGroup(path);
-  const flags = [
-    '--mount',
-    '--net',
-    '--pid',
-    '--ipc',
-    '--uts',
-    '--fork',
-    '--mount-proc',
-    '--propagation=private',
-  ];
-  try {
-    return await run(
+  const child = spawn(
+    'setpriv',
+    // Whatever ends this process ends the box, and the box all that is in it.
+    [
+      '--pdeathsig',
+      'KILL',
       'unshare',
-      [...flags, '--kill-child', script, directory, options.keep.join(':'), ...options.command],
-      { ...options, env: { ...options.env, CGROUP: group } },
-    );
+      ...namespaces,
+      '--kill-child',
+      script,
+      directory,
+      options.keep.join(':'),
+      ...options.command,
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...options.env, CGROUP: group } },
+  );
+  const takeDown = (): void => {
+    child.kill('SIGKILL');
+    removeSoon(group);
+    if (existsSync(directory)) rmdirSync(directory);
+  };
+  // Also where this process is asked to end, for which there is no time to wait.
+  process.once('exit', takeDown);
+  for (const signal of signals) process.once(signal, exit);
+  try {
+    return await watch(child, options);
   } finally {
-    rmdirSync(directory);
-    await emptied(group);
+    process.off('exit', takeDown);
+    for (const signal of signals) process.off(signal, exit);
+    takeDown();
   }
 }
 
-function run(program: string, args: readonly string[], options: BoxOptions): Promise<BoxEnd> {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: options.env });
+function exit(): void {
+  process.exit(1);
+}
+
+function watch(child: ChildProcessByStdio<null, Readable, Readable>, options: BoxOptions): Promise<BoxEnd> {
   let said = '';
   let rest = '';
   let timedOut = false;
@@ -92,8 +117,6 @@ function run(program: string, args: readonly string[], options: BoxOptions): Pro
     timedOut = true;
     child.kill('SIGKILL');
   }, options.timeoutMs);
-  const stop = (): void => void child.kill('SIGKILL');
-  process.once('exit', stop);
   child.stderr.on('data', (chunk: Buffer) => {
     said = (said + chunk.toString()).slice(-keptBytes);
   });
@@ -106,7 +129,6 @@ function run(program: string, args: readonly string[], options: BoxOptions): Pro
     child.on('error', reject);
     child.on('close', (code) => {
       clearTimeout(timer);
-      process.off('exit', stop);
       resolve({ code, timedOut, said });
     });
   });
@@ -131,17 +153,15 @@ function makeGroup(path: string): void {
   }
 }
 
-/** The last processes of the box leave their groups a moment after it has ended. */
-async function emptied(group: string): Promise<void> {
-  for (let attempt = 0; attempt < 50; attempt += 1) {
+/** The last processes of the box leave their groups a moment after it was killed. */
+function removeSoon(group: string): void {
+  const sleeper = new Int32Array(new SharedArrayBuffer(4));
+  for (let attempt = 0; attempt < 100; attempt += 1) {
     if (removeGroups(group)) return;
-    await delay(100);
+    Atomics.wait(sleeper, 0, 0, 100);
   }
-  throw new Error(
-    `control groups are left behind: ${groupFolders(group)
-      .filter((path) => existsSync(path))
-      .join(' ')}`,
-  );
+  const left = groupFolders(group).filter((path) => existsSync(path));
+  throw new Error(`control groups are left behind: ${left.join(' ')}`);
 }
 
 function removeGroups(group: string): boolean {

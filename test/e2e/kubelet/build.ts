@@ -21,6 +21,9 @@ interface Module {
 
 const kubernetes = 'v1.36.3';
 
+/** Where what is built stays; the version of Kubernetes stands for the whole set. */
+export const builtPrograms = join(cache, `kubernetes-${kubernetes}`);
+
 const modules: readonly Module[] = [
   {
     path: 'k8s.io/kubernetes',
@@ -69,7 +72,7 @@ export function buildKubernetes(names: readonly BuiltName[]): Map<BuiltName, str
     say(`building ${wanted.join(', ')} from ${module.path}@${module.version}, which takes some minutes`);
     const folder = wrapperOf(module);
     for (const name of wanted) {
-      const path = join(cache, name);
+      const path = join(builtPrograms, name);
       const ldflags = `-s -w ${module.ldflags ?? ''}`;
       go(['build', '-trimpath', '-ldflags', ldflags, '-o', path, module.packages[name] ?? ''], folder);
       built.set(name, path);
@@ -81,10 +84,10 @@ export function buildKubernetes(names: readonly BuiltName[]): Map<BuiltName, str
 
 /** A folder with a module that requires this one and imports the programs' packages. */
 function wrapperOf({ path, version, packages }: Module): string {
-  const folder = join(cache, `wrapper-${process.pid}`);
+  const folder = join(builtPrograms, `wrapper-${process.pid}`);
   if (existsSync(folder)) rmSync(folder, { recursive: true });
   mkdirSync(folder, { recursive: true });
-  const downloaded = JSON.parse(go(['mod', 'download', '-json', `${path}@${version}`], cache)) as {
+  const downloaded = JSON.parse(go(['mod', 'download', '-json', `${path}@${version}`], folder)) as {
     GoMod: string;
   };
   const source = readFileSync(downloaded.GoMod, 'utf8');

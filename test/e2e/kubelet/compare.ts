@@ -16,6 +16,8 @@ export interface Difference {
 export interface Circumstances {
   /** Plugins that want tokens of service accounts. */
   readonly tokenPlugins: ReadonlySet<string>;
+  /** Plugins whose answers are remembered for each token. */
+  readonly byToken: ReadonlySet<string>;
   /** Plugins that fail. */
   readonly failingPlugins: ReadonlySet<string>;
   /** Whether the image's repository was asked for before in this life of the kubelet. */
@@ -122,7 +124,7 @@ function compareRunsOf(
     ];
   }
   const parts = [
-    ['request', ({ stdin }: Run) => stdin],
+    ['request', ({ stdin }: Run) => withoutToken(stdin)],
     ['arguments', ({ args }: Run) => JSON.stringify(args)],
     ['environment', ({ environment }: Run) => environment.join('\n')],
   ] as const;
@@ -135,6 +137,14 @@ function compareRunsOf(
   );
 }
 
+/** Tokens differ; who they are for, and of whom, has to be the same. */
+function withoutToken(request: string): string {
+  return request.replace(/"serviceAccountToken":"[^".]+\.([^".]+)\.[^"]+"/, (_, payload: string) => {
+    const { aud, sub } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
+    return `"serviceAccountToken":"of ${String(sub)} for ${String(aud)}"`;
+  });
+}
+
 function deviationOfRuns(
   name: string,
   theirs: number,
@@ -142,6 +152,7 @@ function deviationOfRuns(
   about: Circumstances,
 ): string | undefined {
   if (about.tokenPlugins.has(name) && ours === 0) return 'service-account-tokens';
+  if (about.byToken.has(name) && about.askedBefore && ours < theirs) return 'unbound-tokens';
   if (about.failingPlugins.has(name) && about.askedBefore && ours < theirs) return 'failed-plugins-pause';
   return undefined;
 }

@@ -5,7 +5,7 @@ import type { KubeApi } from './kube-api.ts';
 import { isOf, observed, referenceOf, type Observation } from './observation.ts';
 import { recordedRuns } from './recorder.ts';
 import type { Registries } from './registries.ts';
-import type { PodCase } from './setup.ts';
+import type { PodCase, Setup } from './setup.ts';
 
 interface EventObject {
   readonly reason?: string;
@@ -14,6 +14,8 @@ interface EventObject {
 }
 
 export interface KubeletSide {
+  /** Makes service accounts. */
+  prepare(setup: Setup): Promise<void>;
   /** Runs the pod until the fate of each image is known. */
   run(pod: PodCase): Promise<Observation[]>;
   /** Waits until the kubelet has ended all pods: the next one would not know them. */
@@ -68,6 +70,13 @@ export async function openKubeletSide(
   }
 
   return {
+    prepare: async ({ accounts = {} }) => {
+      for (const [name, annotations] of Object.entries(accounts)) {
+        await api.call('POST', '/api/v1/namespaces/default/serviceaccounts', {
+          metadata: { name, annotations },
+        });
+      }
+    },
     run: async (pod) => {
       const repositories = pod.images.map(({ image }) => referenceOf(image)?.repository ?? '');
       if (repositories.some((repository) => unsettled.has(repository))) {
@@ -124,12 +133,13 @@ function secretOf(pod: PodCase, index: number): object {
   return { metadata: { name: `${pod.name}-${index}` }, type: type ?? 'Opaque', stringData: data };
 }
 
-function manifestOf({ name, secrets, images }: PodCase, nodeName: string): object {
+function manifestOf({ name, secrets, images, serviceAccount }: PodCase, nodeName: string): object {
   return {
     metadata: { name },
     spec: {
       nodeName,
       hostNetwork: true,
+      ...(serviceAccount !== undefined && { serviceAccountName: serviceAccount }),
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       restartPolicy: 'Never',

@@ -1,7 +1,7 @@
 /** The node: a real containerd for the whole run, and a real kubelet that is started anew for each setup, because it reads its files once. */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { document, manifest, mediaTypes } from '../../support/registry/content.ts';
 import { tarOf } from './images.ts';
 import { ready, start, type Running } from './processes.ts';
@@ -36,7 +36,10 @@ const containerdConfig = `version = 3
 export async function startContainerd({ programs, caFile }: NodeOptions): Promise<void> {
   mkdirSync('/etc/containerd', { recursive: true });
   writeFileSync('/etc/containerd/config.toml', containerdConfig);
-  const env = { PATH: `${programs.directory}:/usr/sbin:/usr/bin:/sbin:/bin`, SSL_CERT_FILE: caFile };
+  const env = {
+    PATH: [programs.directory, dirname(programs.runc), '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(':'),
+    SSL_CERT_FILE: caFile,
+  };
   const containerd = start('containerd', programs.containerd, [], { env });
   const ctr = (...args: string[]): string =>
     execFileSync(programs.ctr, ['-n', 'k8s.io', ...args], {

@@ -32,7 +32,7 @@ export async function runRefusal(
   const kubelet = startNodeKubelet(node, setup);
   const outcome = await Promise.race([kubelet.ended, delay(refusalTimeoutMs, 'it runs')]);
   await kubelet.stop();
-  const agent = await openAgentSide(setup, registries);
+  const agent = await openAgentSide(setup, registries, node.kubeconfig);
   const problems = agent.problems();
   await agent.close();
   const theirs = refusalIn(kubelet.log()) ?? `no refusal: ${outcome}`;

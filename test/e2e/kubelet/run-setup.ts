@@ -17,9 +17,10 @@ export async function runSetup(
   kubeletSide: KubeletSide,
 ): Promise<void> {
   prepare(setup);
+  await kubeletSide.prepare(setup);
   const kubelet = startNodeKubelet(node, setup);
   await kubeletReady(kubelet);
-  const agent = await openAgentSide(setup, registries);
+  const agent = await openAgentSide(setup, registries, node.kubeconfig);
   try {
     for (const pod of setup.pods) await runCase(setup, pod, agent, registries, kubeletSide);
     await kubeletSide.settle();
@@ -62,7 +63,8 @@ async function runCase(
   registries.clear();
 }
 
-function circumstances({ plugins, pods }: Setup, pod: PodCase, index: number): Circumstances {
+function circumstances(setup: Setup, pod: PodCase, index: number): Circumstances {
+  const { plugins, pods } = setup;
   const behaviors = Object.entries(plugins?.behaviors ?? {});
   const named = (are: (behavior: Behavior) => boolean | undefined): Set<string> =>
     new Set(behaviors.filter(([, behavior]) => are(behavior)).map(([name]) => name));
@@ -73,7 +75,8 @@ function circumstances({ plugins, pods }: Setup, pod: PodCase, index: number): C
     ...pod.images.slice(0, index),
   ];
   return {
-    tokenPlugins: named(({ wantsToken }) => wantsToken),
+    tokenPlugins: setup.serviceAccountTokens === true ? new Set() : named(({ wantsToken }) => wantsToken),
+    byToken: named(({ rememberedByToken }) => rememberedByToken),
     failingPlugins: named(({ failing }) => failing),
     askedBefore: before.some((image) => repository(image) === repository(pod.images[index])),
     filesChanged: pod.files !== undefined,

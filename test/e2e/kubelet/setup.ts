@@ -12,6 +12,10 @@ export interface Setup {
   /** Path → content. */
   readonly files: Readonly<Record<string, string>>;
   readonly plugins?: Plugins;
+  /** Service accounts besides `default`: name → annotations. */
+  readonly accounts?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Whether the agent may ask for tokens of service accounts. */
+  readonly serviceAccountTokens?: boolean;
   readonly pods: readonly PodCase[];
 }
 
@@ -33,6 +37,8 @@ export interface Behavior {
   readonly failing?: boolean;
   /** Wants a token of the pod's service account. */
   readonly wantsToken?: boolean;
+  /** What it answers is remembered for each token. */
+  readonly rememberedByToken?: boolean;
 }
 
 export interface PodCase {
@@ -43,6 +49,8 @@ export interface PodCase {
   readonly files?: Readonly<Record<string, string>>;
   readonly secrets: readonly PullSecret[];
   readonly images: readonly CaseImage[];
+  /** `default` where none is named. */
+  readonly serviceAccount?: string;
 }
 
 export interface PullSecret {

@@ -1,5 +1,6 @@
 /** Credential provider plugins: what they are given, how their answers are used and remembered, and what their failures mean. */
-import { providersFile, type Provider, type WrittenAs } from './provider.ts';
+import { answers, host, pod, setup } from './plugin-setup.ts';
+import { providersFile } from './provider.ts';
 import {
   dockerConfig,
   entry,
@@ -9,40 +10,8 @@ import {
   right,
   wrong,
   type Behavior,
-  type PodCase,
-  type PullSecret,
   type Setup,
 } from './setup.ts';
-
-const host = 'registry.example';
-
-function pod(name: string, images: readonly string[], secrets: readonly PullSecret[] = []): PodCase {
-  return { name, secrets, images: images.map((image) => ({ image })) };
-}
-
-/** Answers with one login for a key. */
-function answers(key: string, login = right('alice'), more: Parameters<typeof response>[1] = {}): Behavior {
-  return { stdout: response({ [key]: login }, more) };
-}
-
-function setup(
-  name: string,
-  providers: readonly Provider[],
-  behaviors: Readonly<Record<string, Behavior>>,
-  pods: readonly PodCase[],
-  more: Partial<Setup> & { readonly as?: WrittenAs } = {},
-): Setup {
-  const { as, files = {}, ...rest } = more;
-  return {
-    name,
-    hostRoot: '/host',
-    env: {},
-    plugins: { config: pluginConfig, isDirectory: false, behaviors },
-    pods,
-    ...rest,
-    files: { ...files, [pluginConfig]: providersFile(providers, as) },
-  };
-}
 
 const invocation = setup(
   'what a plugin is given',
@@ -270,27 +239,6 @@ const patterns = setup(
   ],
 );
 
-const tokens = setup(
-  'a plugin that wants tokens of service accounts',
-  [
-    {
-      name: 'wants-token',
-      matchImages: [`${host}/p9`],
-      tokenAttributes: {
-        serviceAccountTokenAudience: 'audience',
-        cacheType: 'ServiceAccount',
-        requireServiceAccount: true,
-      },
-    },
-    { name: 'other', matchImages: [`${host}/p9`] },
-  ],
-  {
-    'wants-token': { ...answers(host, wrong('bob')), wantsToken: true },
-    other: answers(host, right('alice')),
-  },
-  [pod('p9-token', [`${host}/p9/a:1`])],
-);
-
 export const pluginSetups: readonly Setup[] = [
   invocation,
   caches,
@@ -299,6 +247,5 @@ export const pluginSetups: readonly Setup[] = [
   older,
   directory,
   patterns,
-  tokens,
   hanging,
 ];
