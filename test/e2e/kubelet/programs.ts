@@ -7,8 +7,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { cache, onPath, part } from '../parts.ts';
-import { buildKubernetes, type BuiltName } from './build.ts';
+import { onPath, part } from '../parts.ts';
+import { buildKubernetes, builtPrograms, type BuiltName } from './build.ts';
 
 const names = ['etcd', 'kube-apiserver', 'kubelet', 'containerd', 'containerd-shim-runc-v2', 'ctr'] as const;
 
@@ -49,7 +49,7 @@ function find(name: BuiltName): string | undefined {
   const folders = [
     process.env['KUBE_BIN_DIR'] ?? '',
     ...versions.map((version) => join(usual, version)),
-    cache,
+    builtPrograms,
   ];
   const candidates = [...folders.map((folder) => join(folder, name)), onPath(name) ?? ''];
   return candidates.find((path) => existsSync(path) && isNewEnough(name, path));
