@@ -8,6 +8,8 @@
  *   E2E_ONLY         numbers of generated cases to run alone, such as `17,230`
  */
 import { randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { Case, NodeFiles } from './case.ts';
 import { differences } from './compare.ts';
@@ -16,7 +18,7 @@ import { certificateFiles } from './generate-hosts.ts';
 import { generateCases } from './generate.ts';
 import { createNode, type Node } from './nodes.ts';
 import { report, type Unexplained } from './report.ts';
-import { rules } from './rules.ts';
+import { leftOut, ruleFor, rules } from './rules.ts';
 import { createWorld, type World } from './world.ts';
 import { writtenCases } from './written-cases.ts';
 
@@ -34,6 +36,14 @@ interface Tally {
 }
 
 t.comment(`E2E_SEED=${seed}, ${count} generated cases for each of containerd ${versions.join(', ')}`);
+
+t.test('what differs on purpose is documented, under its name', (t) => {
+  const text = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'deviations.md'), 'utf8');
+  const section = text.split('## What the comparison with real containerd meets')[1]?.split('\n## ')[0] ?? '';
+  const named = [...section.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, name]) => name);
+  t.same(new Set(named), new Set([...leftOut, ...rules.map(({ name }) => name)]));
+  t.end();
+});
 
 if (process.getuid?.() !== 0) {
   t.fail(
@@ -84,7 +94,7 @@ async function run(t: Test, node: Node, about: Case, tally: Tally): Promise<stri
   const { outcome } = compared.containerd;
   increase(tally.outcomes, outcome);
   const unexplained = differences(compared.containerd, compared.agent).filter((difference) => {
-    const rule = rules.find(({ explains }) => explains(difference, compared));
+    const rule = ruleFor(difference, compared);
     if (rule) increase(tally.explained, rule.name);
     return rule === undefined;
   });

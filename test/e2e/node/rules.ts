@@ -9,8 +9,10 @@ import type { Behavior } from './registry.ts';
 
 export interface Rule {
   readonly name: string;
-  /** Whether this difference of this case is one that the rule is about. */
-  readonly explains: (difference: Difference, about: Compared) => boolean;
+  /** What it may change. */
+  readonly kinds: readonly DifferenceKind[];
+  /** Whether the case is one that the rule is about. */
+  readonly explains: (about: Compared, kind: DifferenceKind) => boolean;
 }
 
 export interface Compared {
@@ -19,49 +21,55 @@ export interface Compared {
   readonly agent: Observed;
 }
 
-/** What is left out on both sides before anything is compared (`observed.ts`). */
-export const leftOut = ['one-get', 'no-second-fetch', 'no-layers', 'no-retries'] as const;
+/** What is left out on both sides before anything is compared (`observed.ts`), by the names that the documentation gives it. */
+export const leftOut = ['one-request', 'no-second-fetch', 'no-layers', 'no-retries'] as const;
+
+/** What comes of a host that is left for the next one. */
+const whatFollows: readonly DifferenceKind[] = ['hosts', 'redirects', 'tokens', 'outcome', 'digest'];
 
 export const rules: readonly Rule[] = [
   {
     name: 'configuration-that-cannot-be-used',
-    explains: (_, { containerd }) => containerd.outcome === 'no-runtime',
+    kinds: ['hosts', 'outcome'],
+    explains: ({ containerd }) => containerd.outcome === 'no-runtime',
   },
   {
     name: 'platform-of-single-manifests',
-    explains: ({ kind }, { case: { image }, containerd, agent }) =>
-      kind === 'outcome' &&
-      image === 'single-other' &&
-      containerd.outcome === 'found' &&
-      agent.outcome === 'no-platform',
+    kinds: ['outcome'],
+    explains: ({ case: { image }, containerd, agent }) =>
+      image === 'single-other' && containerd.outcome === 'found' && agent.outcome === 'no-platform',
   },
   {
     name: 'no-credentials-after-redirects',
-    explains: ({ kind }, about) =>
+    kinds: whatFollows,
+    explains: (about, kind) =>
       concerned(kind, about).some(([theirs]) => theirs.redirected.some(({ status }) => status === 401)),
   },
   {
     name: 'guarded-redirects',
-    explains: ({ kind }, about) =>
+    kinds: whatFollows,
+    explains: (about, kind) =>
       concerned(kind, about).some(
         ([theirs, ours]) => theirs.redirected.length > 0 && ours.redirected.length === 0,
       ),
   },
   {
     name: 'guarded-realms',
-    explains: ({ kind }, about) =>
+    kinds: [...whatFollows, 'authorization'],
+    explains: (about, kind) =>
       concerned(kind, about).some(([{ where }]) => behaviorAt(where, about)?.auth === 'bearer-plain-realm'),
   },
   {
     name: 'headers-of-the-default-directory',
-    explains: ({ kind }, { case: { hosts }, agent }) =>
-      (kind === 'headers' || kind === 'tokens') &&
-      Object.keys(hosts).some((path) => path.includes('/_default/')) &&
-      agent.visits.some(({ headers }) => headers === ''),
+    kinds: ['headers', 'tokens', 'authorization', 'outcome'],
+    explains: ({ case: { hosts, domain }, agent }) =>
+      Object.entries(hosts).some(([path, text]) => path.includes('/_default/') && text.includes('header')) &&
+      agent.visits.some(({ where, headers }) => headers === '' && isDefaultHost(where, domain)),
   },
   {
     name: 'logins-of-hosts-files-stay-with-their-host',
-    explains: ({ kind }, about) =>
+    kinds: ['authorization', 'tokens', 'outcome', 'hosts'],
+    explains: (about, kind) =>
       concerned(kind, about).some(
         ([{ where, authorizations }, ours]) =>
           behaviorAt(where, about)?.auth === 'bearer-elsewhere' &&
@@ -71,24 +79,23 @@ export const rules: readonly Rule[] = [
   },
   {
     name: 'next-host-after-a-bad-document',
-    explains: ({ kind }, about) =>
+    kinds: whatFollows,
+    explains: (about, kind) =>
       concerned(kind, about).some(([{ where, redirected }]) =>
-        [where, ...redirected.map((target) => target.where)].some((url) => isBadAt(url, about)),
+        [where, ...redirected.map((target) => target.where)].some((url) => isBad(behaviorAt(url, about))),
       ),
   },
   {
     name: 'documents-of-the-host-that-resolved',
-    explains: ({ kind }, about) =>
-      kind === 'outcome' &&
-      about.containerd.visits.at(-1)?.statuses.at(-1) === 200 &&
-      about.containerd.requests.some(({ host }) =>
-        badDocuments.has(about.case.behaviors.get(host)?.answer ?? 'image'),
-      ),
+    kinds: ['outcome'],
+    explains: ({ case: { behaviors }, containerd }) =>
+      containerd.visits.at(-1)?.statuses.at(-1) === 200 &&
+      containerd.requests.some(({ host }) => isBad(behaviors.get(host))),
   },
   {
     name: 'remembered-challenges',
-    explains: ({ kind }, { containerd, agent }) =>
-      kind === 'authorization' &&
+    kinds: ['authorization'],
+    explains: ({ containerd, agent }) =>
       agent.visits.every(({ authorizations }, index) => {
         const theirs = containerd.visits[index]?.authorizations ?? [];
         return isEndOf(authorizations, theirs) || isEndOf(theirs, authorizations);
@@ -96,36 +103,32 @@ export const rules: readonly Rule[] = [
   },
   {
     name: 'no-manifests-under-blobs',
-    explains: ({ kind }, { case: { by }, containerd, agent }) =>
-      kind === 'hosts' &&
+    kinds: ['hosts'],
+    explains: ({ case: { by }, containerd, agent }) =>
       by !== 'tag' &&
       agent.visits.every(({ where }, index) => containerd.visits[index]?.where === where) &&
       containerd.visits.slice(agent.visits.length).every(isConnection),
   },
   {
     name: 'absent-only-where-the-last-host-says-so',
-    explains: ({ kind }, { containerd, agent }) =>
-      kind === 'outcome' &&
-      containerd.outcome === 'absent' &&
-      isRefused(agent) &&
-      agent.visits.at(-1)?.statuses.at(-1) !== 404,
+    kinds: ['outcome'],
+    explains: ({ containerd, agent }) =>
+      containerd.outcome === 'absent' && isRefused(agent) && !saysAbsent(agent.visits.at(-1)),
   },
   {
     name: 'error-of-several',
-    explains: ({ kind }, { case: about, containerd, agent }) =>
-      kind === 'outcome' &&
+    kinds: ['outcome'],
+    explains: ({ case: about, containerd, agent }) =>
       hasMirrors(about) &&
       isRefused(containerd) &&
-      (isRefused(agent) || (agent.outcome === 'absent' && agent.visits.at(-1)?.statuses.at(-1) === 404)),
+      (isRefused(agent) || (agent.outcome === 'absent' && saysAbsent(agent.visits.at(-1)))),
   },
 ];
 
-/** HEAD works, GET does not, or gives something else. */
-const badDocuments: ReadonlySet<Behavior['answer']> = new Set<Behavior['answer']>([
-  'get-500',
-  'cut',
-  'forged',
-]);
+/** The rule that a difference follows from; undefined where it is a fault. */
+export function ruleFor({ kind }: Difference, about: Compared): Rule | undefined {
+  return rules.find(({ kinds, explains }) => kinds.includes(kind) && explains(about, kind));
+}
 
 /** The visits that a difference may come from: the last before the ways part, or any where the hosts are the same. */
 function concerned(kind: DifferenceKind, { containerd, agent }: Compared): [Visit, Visit][] {
@@ -142,15 +145,23 @@ function behaviorAt(url: string, { case: { behaviors } }: Compared): Behavior | 
   return behaviors.get(URL.parse(url)?.host ?? '');
 }
 
-function isBadAt(url: string, about: Compared): boolean {
-  const behavior = behaviorAt(url, about);
-  return behavior !== undefined && badDocuments.has(behavior.answer);
+/** HEAD works, GET does not, or gives something else. */
+function isBad(behavior: Behavior | undefined): boolean {
+  const { answer } = behavior ?? {};
+  return answer === 'get-500' || answer === 'cut' || answer === 'forged';
+}
+
+/** Hosts that no file names are the domain itself, or what stands for Docker Hub. */
+function isDefaultHost(where: string, domain: string): boolean {
+  const host = URL.parse(where)?.host;
+  return host === domain.toLowerCase() || (host === 'registry-1.docker.io' && domain.endsWith('docker.io'));
 }
 
 /** There are other hosts than the namespace's own, asked or out of reach. */
 function hasMirrors({ hosts, configuration }: Case): boolean {
   return (
-    Object.keys(hosts).length > 0 || Object.values(configuration).some((text) => text.includes('.mirrors.'))
+    Object.keys(hosts).length > 0 ||
+    Object.values(configuration).some((text) => text.includes('.registry.mirrors.'))
   );
 }
 
@@ -162,7 +173,11 @@ function isEndOf(end: readonly string[], whole: readonly string[]): boolean {
   return end.length > 0 && end.join() === whole.slice(-end.length).join();
 }
 
-/** Some host answered, and none gave the image. */
+function saysAbsent(visit: Visit | undefined): boolean {
+  return visit?.statuses.at(-1) === 404;
+}
+
+/** Nobody gave the image, and not because it is absent. */
 function isRefused({ outcome }: Observed): boolean {
   return outcome === 'denied' || outcome === 'unavailable' || outcome === 'broken';
 }
