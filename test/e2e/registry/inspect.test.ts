@@ -2,15 +2,14 @@
  * `archwright inspect` against real registries, real clients and real TLS: for everything that skopeo and crane pushed
  * it must say what they say.
  */
-import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import type { ImageFacts } from '../../../src/images/facts.ts';
 import { createCa, type TestCa } from '../../support/certificates.ts';
 import { part, type PartName } from '../parts.ts';
 import { createClients, htpasswd, type Clients } from './clients.ts';
 import { createLayout, type Layout } from './layouts.ts';
+import { inspect, written } from './program.ts';
 import { startRegistry, type Auth, type RunningRegistry } from './servers.ts';
 import { startTokenServer } from './token-server.ts';
 
@@ -82,32 +81,6 @@ const images: readonly Pushed[] = [
   },
   { name: 'artifact', how: 'crane', platforms: [], make: (layout) => layout.finish(layout.artifact()) },
 ];
-
-interface Answer {
-  readonly code: number;
-  readonly results: readonly ImageFacts[];
-  readonly text: string;
-}
-
-/** Runs the program as a user does. A cold start takes well under a second. */
-function inspect(args: readonly string[]): Promise<Answer> {
-  return new Promise((resolve) => {
-    const child = execFile(
-      process.execPath,
-      ['cmd/archwright.ts', 'inspect', '--output', 'json', ...args],
-      { timeout: 60_000 },
-      (_error, stdout, stderr) => {
-        const results = stdout === '' ? [] : (JSON.parse(stdout) as { results: ImageFacts[] }).results;
-        resolve({ code: child.exitCode ?? -1, results, text: stdout + stderr });
-      },
-    );
-  });
-}
-
-const written = (facts: ImageFacts | undefined): string[] =>
-  (facts?.platforms ?? [])
-    .map(({ os, architecture, variant }) => [os, architecture, variant].filter(Boolean).join('/'))
-    .sort();
 
 interface World {
   readonly ca: TestCa;

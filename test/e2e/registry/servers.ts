@@ -23,6 +23,8 @@ export interface RegistryOptions {
   readonly directory: string;
   readonly tls: PemPair;
   readonly ca: string;
+  /** Only clients with a certificate of this authority are answered; this one asks whether the registry is there. */
+  readonly clients?: { readonly ca: string; readonly probe: PemPair };
   readonly auth: Auth;
   /** Pull-through cache of this registry. */
   readonly upstream?: { readonly url: string; readonly username?: string; readonly password?: string };
@@ -55,7 +57,11 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
     http: {
       addr: `127.0.0.1:${port}`,
       secret: 'only-for-this-test',
-      tls: { certificate: file('tls.crt', options.tls.cert), key: file('tls.key', options.tls.key) },
+      tls: {
+        certificate: file('tls.crt', options.tls.cert),
+        key: file('tls.key', options.tls.key),
+        ...(options.clients && { clientcas: [file('clients.crt', options.clients.ca)] }),
+      },
     },
     ...authentication(options.auth, file),
     ...(options.upstream === undefined
@@ -80,7 +86,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
   });
   const stop = (): Promise<void> => end(child);
   try {
-    await answering(port, options.ca, child, () => said);
+    await answering(port, { ca: options.ca, ...options.clients?.probe }, child, () => said);
   } catch (error) {
     await stop();
     throw error;
@@ -114,19 +120,22 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function answering(port: number, ca: string, child: ChildProcess, said: () => string): Promise<void> {
+async function answering(port: number, tls: Tls, child: ChildProcess, said: () => string): Promise<void> {
   const until = performance.now() + startTimeoutMs;
   while (performance.now() < until) {
     if (child.exitCode !== null) break;
-    if (await answers(port, ca)) return;
+    if (await answers(port, tls)) return;
     await delay(50);
   }
   throw new Error(`the registry did not start: ${said()}`);
 }
 
-function answers(port: number, ca: string): Promise<boolean> {
+/** For a client: whom it trusts, and who it is. */
+type Tls = { readonly ca: string } & Partial<PemPair>;
+
+function answers(port: number, tls: Tls): Promise<boolean> {
   return new Promise((resolve) => {
-    const request = get({ host: '127.0.0.1', port, path: '/v2/', ca, timeout: 2_000 }, (answer) => {
+    const request = get({ host: '127.0.0.1', port, path: '/v2/', ...tls, timeout: 2_000 }, (answer) => {
       answer.resume();
       resolve(answer.statusCode === 200 || answer.statusCode === 401);
     });

@@ -71,7 +71,7 @@ export function inputs({ examples, words }: Pick<FuzzTarget, 'examples' | 'words
   const word = fc.oneof(
     { weight: 6, arbitrary: fc.constantFrom(...words, ...examples.flatMap(wordsOf)) },
     { weight: 1, arbitrary: fc.constantFrom(...nasty) },
-    { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 8 }) },
+    { weight: 1, arbitrary: characters },
   );
   const heap = fc.array(word, { maxLength: maxPieces }).map((parts) => parts.join(''));
   const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes));
@@ -87,6 +87,11 @@ export function inputs({ examples, words }: Pick<FuzzTarget, 'examples' | 'words
     { weight: 1, arbitrary: noise },
   );
 }
+
+/** Any of Unicode, halves of pairs too. The library's own takes a second of preparation in each process. */
+const characters = fc
+  .array(fc.nat(0x10_ffff), { maxLength: 8 })
+  .map((codes) => String.fromCodePoint(...codes));
 
 /** Where a text is damaged, how far, and by which word. */
 type Edit = readonly [damage: Damage, at: number, length: number, word: string];
