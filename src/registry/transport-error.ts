@@ -45,6 +45,10 @@ const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO_|ISSUER|SIGNATURE|CRL|HOSTN
 const notTls = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|UNKNOWN_PROTOCOL)$/;
 const notTlsNumbers = /error:0A0(0010B|000C6|0009C|000FC):/;
 
+/** Alerts by which a server says what it thinks of our certificate, or that we showed none. */
+const clientCertificateAlerts =
+  /ALERT_(?:BAD_CERTIFICATE|CERTIFICATE_[A-Z]+|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE|ACCESS_DENIED)$/;
+
 /**
  * Puts a name to an error of Node's net, tls, dns and http.
  * @param where host and port that were asked
@@ -56,6 +60,10 @@ export function transportError(error: unknown, where: string): TransportError {
     new TransportError(failure, where, message, error);
   if (notTls.test(code) || (code === 'EPROTO' && notTlsNumbers.test(String(error)))) {
     return make('not-tls', 'the server does not speak TLS');
+  }
+  if (clientCertificateAlerts.test(code)) {
+    const advice = 'give the node one that it trusts, as `client` in hosts.toml';
+    return make('tls', `the server wants another client certificate (${code}): ${advice}`);
   }
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') return make('tls', `TLS handshake failed (${code})`);
   // These carry the server's bytes, so they are not kept as cause.

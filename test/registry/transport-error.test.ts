@@ -43,6 +43,23 @@ t.test('each error of the system has one name', async (t) => {
   t.equal(transportError(once, 'there'), once);
 });
 
+t.test('alerts about a client certificate say what to do, others do not', async (t) => {
+  for (const [code, told] of [
+    ['ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE', true],
+    ['ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE', true],
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', true],
+    ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED', true],
+    ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', true],
+    ['ERR_SSL_TLSV1_ALERT_ACCESS_DENIED', true],
+    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', false],
+    ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', false],
+  ] as const) {
+    const { failure, message } = transportError(withCode(code), 'registry.corp');
+    t.equal(failure, 'tls');
+    t.equal(/client certificate .* hosts\.toml/.test(message), told, code);
+  }
+});
+
 t.test('the bytes of a server do not travel with the error', async (t) => {
   const error = Object.assign(withCode('HPE_INVALID_CONSTANT'), { rawPacket: Buffer.from('secret') });
   t.equal(transportError(error, 'registry.corp').cause, undefined);

@@ -198,7 +198,6 @@ for (const [name, files] of refused) {
   t.test(`${name}: no answer, and an error that says so`, async (t) => {
     const { code, results } = await ask(t, files);
     t.equal(code, 1);
-    t.match(results[0]?.error, { code: 'unavailable' });
-    t.comment(results[0]?.error?.message);
+    t.match(results[0]?.error, { code: 'unavailable', message: /client certificate .* in hosts\.toml/ });
   });
 }
