@@ -1,6 +1,7 @@
 /** The page `docs/configuration.md`, made from the descriptions of the settings. */
 import { otherVariables } from '../../src/policy/layer.ts';
 import { flagName, variableName, written, type Setting, type Settings } from '../../src/policy/setting.ts';
+import { containerdSettings } from '../../src/policy/settings/containerd.ts';
 import { imageSettings } from '../../src/policy/settings/images.ts';
 import { kubeletSettings } from '../../src/policy/settings/kubelet.ts';
 import { placementSettings } from '../../src/policy/settings/placement.ts';
@@ -14,6 +15,7 @@ const groups: readonly { readonly title: string; readonly settings: Settings }[]
   { title: 'Image facts', settings: imageSettings },
   { title: 'Registries and credentials', settings: registrySettings },
   { title: 'Kubelet', settings: kubeletSettings },
+  { title: 'containerd', settings: containerdSettings },
   { title: 'Processes', settings: servingSettings },
 ];
 

@@ -56,7 +56,8 @@ const defaultDialTimeoutMs = 2000;
 const idleMs = 60_000;
 /** Each question under way to an agent needs one connection, and a new one costs a handshake; what is beyond waits. */
 const maxSockets = 32;
-const maxFreeSockets = 4;
+/** After a burst the next one should find its connections; idle ones end after `idleMs`. */
+const maxFreeSockets = 16;
 
 /**
  * Opens the client's side of mutual TLS; connections are made when they are needed. A changed certificate is used for new
