@@ -1,5 +1,4 @@
 import t from 'tap';
-import { PluginError } from '../../../daemon/kubelet/plugin-error.ts';
 import { decodeResponse } from '../../../daemon/kubelet/response.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { pluginOutput } from '../../support/fuzz/node-files.ts';
