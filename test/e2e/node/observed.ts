@@ -29,9 +29,6 @@ export interface Redirected {
   readonly status: number | 'dropped';
 }
 
-/** The one that the registries of these tests redirect with. */
-const redirectStatus = 307;
-
 /** `no-runtime`: containerd runs, but not what the kubelet speaks to. */
 export const outcomes = [
   'found',
@@ -81,7 +78,7 @@ function untilResolved(requests: readonly Recorded[], object: string): Recorded[
 
 function visitsOf(requests: readonly Recorded[], object: string): Visit[] {
   const visits: Growing[] = [];
-  let moving = false;
+  let leadsTo = '';
   for (const request of requests) {
     if (request.kind !== 'connection' && (request.kind !== 'manifests' || request.object !== object))
       continue;
@@ -91,7 +88,7 @@ function visitsOf(requests: readonly Recorded[], object: string): Visit[] {
     if (last?.where === where && last.headers === headers) {
       if (last.authorizations.at(-1) !== authorization) last.authorizations.push(authorization);
       last.statuses.push(status);
-    } else if (last && moving && last.where !== where) {
+    } else if (last && request.host.replace(/:443$/, '') === leadsTo && last.where !== where) {
       const seen = last.redirected.find(
         (target) => target.where === where && target.authorization === authorization,
       );
@@ -99,7 +96,7 @@ function visitsOf(requests: readonly Recorded[], object: string): Visit[] {
     } else {
       visits.push({ where, headers, authorizations: [authorization], statuses: [status], redirected: [] });
     }
-    moving = status === redirectStatus || (moving && request.kind === 'connection');
+    if (request.kind !== 'connection') leadsTo = request.leadsTo;
   }
   return visits;
 }

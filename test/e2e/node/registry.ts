@@ -65,6 +65,8 @@ export interface Recorded {
   /** For `token`: user, service and scopes. */
   readonly asked: string;
   readonly status: number | 'dropped';
+  /** Host that the answer redirects to, or an empty text. */
+  readonly leadsTo: string;
 }
 
 interface Exchange {
@@ -108,7 +110,7 @@ export function respond(exchange: Exchange): void {
 
 /** A connection to a host, before anything is asked. */
 export function connection(host: string): Recorded {
-  const nothing = { path: '', ns: '', object: '', authorization: '', headers: '', asked: '' };
+  const nothing = { path: '', ns: '', object: '', authorization: '', headers: '', asked: '', leadsTo: '' };
   return { ...nothing, scheme: 'https', host, method: 'CONNECT', kind: 'connection', status: 'dropped' };
 }
 
@@ -139,6 +141,7 @@ function record({ scheme, host, request }: Exchange, asked: Asked, answer: Answe
       .join(' '),
     asked: token ? describeToken(asked, request) : '',
     status: answer.status,
+    leadsTo: URL.parse(answer.headers?.['location'] ?? '')?.host ?? '',
   };
 }
 

@@ -43,15 +43,15 @@ export const rules: readonly Rule[] = [
     name: 'no-credentials-after-redirects',
     kinds: whatFollows,
     explains: (about, kind) =>
-      concerned(kind, about).some(([theirs]) => theirs.redirected.some(({ status }) => status === 401)),
+      concerned(kind, about).some(([theirs]) =>
+        theirs.redirected.some(({ status, authorization }) => status === 401 || authorization !== 'none'),
+      ),
   },
   {
     name: 'guarded-redirects',
     kinds: whatFollows,
     explains: (about, kind) =>
-      concerned(kind, about).some(
-        ([theirs, ours]) => theirs.redirected.length > 0 && ours.redirected.length === 0,
-      ),
+      concerned(kind, about).some(([theirs, ours]) => ours.redirected.length < theirs.redirected.length),
   },
   {
     name: 'guarded-realms',
@@ -94,11 +94,16 @@ export const rules: readonly Rule[] = [
   },
   {
     name: 'remembered-challenges',
-    kinds: ['authorization'],
+    kinds: ['authorization', 'hosts'],
     explains: ({ containerd, agent }) =>
-      agent.visits.every(({ authorizations }, index) => {
-        const theirs = containerd.visits[index]?.authorizations ?? [];
-        return isEndOf(authorizations, theirs) || isEndOf(theirs, authorizations);
+      agent.visits.every(({ where, authorizations }, index) => {
+        const theirs = containerd.visits[index];
+        // A token that was refused for one entry keeps containerd from asking the next entry for the same host.
+        if (!theirs) return containerd.visits.some((earlier) => hostOf(earlier.where) === hostOf(where));
+        if (theirs.where !== where) return false;
+        return (
+          isEndOf(authorizations, theirs.authorizations) || isEndOf(theirs.authorizations, authorizations)
+        );
       }),
   },
   {
@@ -119,9 +124,7 @@ export const rules: readonly Rule[] = [
     name: 'error-of-several',
     kinds: ['outcome'],
     explains: ({ case: about, containerd, agent }) =>
-      hasMirrors(about) &&
-      isRefused(containerd) &&
-      (isRefused(agent) || (agent.outcome === 'absent' && saysAbsent(agent.visits.at(-1)))),
+      hasMirrors(about) && failed(containerd) && (isRefused(agent) || saysAbsent(agent.visits.at(-1))),
   },
 ];
 
@@ -142,7 +145,11 @@ function concerned(kind: DifferenceKind, { containerd, agent }: Compared): [Visi
 }
 
 function behaviorAt(url: string, { case: { behaviors } }: Compared): Behavior | undefined {
-  return behaviors.get(URL.parse(url)?.host ?? '');
+  return behaviors.get(hostOf(url));
+}
+
+function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? '';
 }
 
 /** HEAD works, GET does not, or gives something else. */
@@ -153,7 +160,7 @@ function isBad(behavior: Behavior | undefined): boolean {
 
 /** Hosts that no file names are the domain itself, or what stands for Docker Hub. */
 function isDefaultHost(where: string, domain: string): boolean {
-  const host = URL.parse(where)?.host;
+  const host = hostOf(where);
   return host === domain.toLowerCase() || (host === 'registry-1.docker.io' && domain.endsWith('docker.io'));
 }
 
@@ -175,6 +182,10 @@ function isEndOf(end: readonly string[], whole: readonly string[]): boolean {
 
 function saysAbsent(visit: Visit | undefined): boolean {
   return visit?.statuses.at(-1) === 404;
+}
+
+function failed(observed: Observed): boolean {
+  return isRefused(observed) || observed.outcome === 'absent';
 }
 
 /** Nobody gave the image, and not because it is absent. */
