@@ -180,8 +180,9 @@ function isEndOf(end: readonly string[], whole: readonly string[]): boolean {
   return end.length > 0 && end.join() === whole.slice(-end.length).join();
 }
 
+/** The host, or where it leads to, does not have the image. */
 function saysAbsent(visit: Visit | undefined): boolean {
-  return visit?.statuses.at(-1) === 404;
+  return (visit?.redirected.at(-1)?.status ?? visit?.statuses.at(-1)) === 404;
 }
 
 function failed(observed: Observed): boolean {
