@@ -90,10 +90,8 @@ async function makeEndpoint(
     pull: hasCapabilities(host.capabilities, ['pull']),
     tls,
     headers: [...everywhere, ...hosts],
-    // Those of the host take the place of those for all, which only containerd's client knows here.
-    ...(rules.tokenHeaders && {
-      tokenHeaders: host.headers.length > 0 ? hosts : context.localPull ? everywhere : [],
-    }),
+    // The transfer service keeps what is for every registry to the registries.
+    ...(rules.tokenHeaders && { tokenHeaders: context.localPull ? [...everywhere, ...hosts] : hosts }),
     // 0 is no limit in Go; ours stays.
     ...(host.dialTimeoutMs !== undefined &&
       host.dialTimeoutMs !== 0 && { dialTimeoutMs: Math.min(Math.max(host.dialTimeoutMs, 1), maxDialMs) }),

@@ -96,6 +96,13 @@ t.test('headers for token servers: those of the host, since 2.1', async (t) => {
   };
   t.same(await forAll(''), [], 'the transfer service keeps what is for all to registries');
   t.same(await forAll(`[${table}]\nuse_local_image_pull = true\n`), ['X-All']);
+  const local = files[config].replace(
+    'version = 3\n',
+    `version = 3\n[${table}]\nuse_local_image_pull = true\n`,
+  );
+  const { containerd } = await nodeWith(t, { ...files, [config]: local }, { version: '2.1.0' });
+  const [mirror] = await containerd.endpoints('gcr.io');
+  t.same(mirror?.tokenHeaders, mirror?.headers);
 });
 
 t.test('an edit counts at once', async (t) => {
