@@ -1,7 +1,7 @@
 /** `archwright webhook`: runs the admission webhook. */
 import { policyFor } from '../src/policy/effective.ts';
 import { startHealth } from '../src/serving/health.ts';
-import { connectCluster } from '../src/webhook/cluster-kube.ts';
+import { connectCluster } from '../src/cluster/connect.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
 import { openFleet } from './fleet.ts';
 import { openInspection } from './inspection.ts';

@@ -7,7 +7,7 @@ import { patchPod } from '../../src/placement/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
 import { skipReasonOf } from '../../src/placement/skip.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/webhook/facts-of-pod.ts';
+import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { placingOf, type Placing } from '../../src/webhook/placing.ts';
 import type { PullableNodes, PullabilityByImage } from '../../src/webhook/pullable-nodes.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';

@@ -3,9 +3,9 @@
  * first, then the cluster, which is asked by name. A cluster that does not answer is left alone from then on, and
  * everything is decided without it.
  */
-import type { Cluster } from '../../src/webhook/cluster.ts';
-import { whileWaiting } from '../../src/webhook/by-name.ts';
-import type { ClusterObjects } from '../../src/webhook/cluster-objects.ts';
+import type { Cluster } from '../../src/cluster/cluster.ts';
+import { whileWaiting } from '../../src/cluster/by-name.ts';
+import type { ClusterObjects } from '../../src/cluster/objects.ts';
 import type { Input } from './input.ts';
 
 export interface Surroundings extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {

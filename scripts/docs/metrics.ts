@@ -1,6 +1,7 @@
 /** The page `docs/metrics.md`, made from the descriptions that the endpoints serve. */
 import { agentMetrics } from '../../daemon/metrics.ts';
 import { pluginMetrics } from '../../daemon/kubelet/metrics.ts';
+import { clusterMetrics } from '../../src/cluster/metrics.ts';
 import { sourceMetrics } from '../../src/credentials/metrics.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
 import { factsMetricSpecs } from '../../src/images/metrics.ts';
@@ -14,6 +15,7 @@ import { code, table } from './markdown.ts';
 /** Every metric of the program. A room with metrics of its own has a line here. */
 export const metricGroups: readonly { readonly title: string; readonly metrics: readonly MetricSpec[] }[] = [
   { title: 'Webhook', metrics: webhookMetrics },
+  { title: 'Cluster', metrics: clusterMetrics },
   { title: 'Agent', metrics: agentMetrics },
   { title: 'Questions to agents', metrics: fleetMetrics },
   { title: 'Image facts', metrics: Object.values(factsMetricSpecs) },

@@ -1,5 +1,6 @@
 /** Metrics of the admission webhook. */
 import { outcomes, skipReasons } from '../placement/decision.ts';
+import type { FactsCounters } from '../cluster/metrics.ts';
 import { factsErrorCodes } from '../images/facts.ts';
 import type { Count, Metrics, MetricSpec, Spread } from '../telemetry/metrics.ts';
 
@@ -85,13 +86,6 @@ export const inquiryFailures: MetricSpec = {
   help: 'Inspections that ended by an unexpected error instead of an answer; the image counted as unknown.',
 };
 
-export const pullSecretReads: MetricSpec = {
-  name: 'archwright_pull_secret_reads_total',
-  type: 'counter',
-  help: 'Pull secrets and service accounts read from the API server, by what came of it.',
-  labels: { outcome: ['found', 'missing', 'failed'] },
-};
-
 export const unpullableNodes: MetricSpec = {
   name: 'archwright_admission_unpullable_nodes_total',
   type: 'counter',
@@ -109,21 +103,17 @@ export const webhookMetrics: readonly MetricSpec[] = [
   unknownImages,
   inlineWaits,
   inquiryFailures,
-  pullSecretReads,
   unpullableNodes,
 ];
 
 /** The counters of the request path, bound once. */
-export interface AdmissionCounters {
+export interface AdmissionCounters extends FactsCounters {
   admitted(kind: AdmissionKind, outcome: AdmissionOutcome): void;
   skipped(reason: string): void;
   unknown(code: string): void;
   readonly seconds: Spread;
   readonly faults: Count;
   readonly warnings: Count;
-  readonly waitsAnswered: Count;
-  readonly waitsExpired: Count;
-  readonly inquiryFailures: Count;
   readonly nodesExcluded: Count;
   readonly nodesKept: Count;
   refused(reason: BadRequestReason): void;

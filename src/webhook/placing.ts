@@ -3,7 +3,7 @@ import { pullSecretNames } from '../credentials/pull-secrets.ts';
 import type { AdmissionRequest, Pod, PodTemplate } from '../kube/objects.ts';
 import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
-import type { PullSecretNames } from './pull-secrets.ts';
+import type { PullSecretNames } from '../cluster/pull-secrets.ts';
 import { podOf } from './shape.ts';
 import { templateIn, templatePullSecrets } from './workloads.ts';
 

@@ -17,11 +17,11 @@ import { systemClock, type Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createApp } from './app.ts';
-import type { Cluster } from './cluster.ts';
-import { createFactsOfPod } from './facts-of-pod.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
 import { bindCounters } from './metrics.ts';
 import { createMutate } from './mutate.ts';
-import { createPullSecrets } from './pull-secrets.ts';
+import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { createPullableNodes } from './pullable-nodes.ts';
 import { warmUp } from './warm-up.ts';
 

@@ -2,7 +2,7 @@
 import { pullSecretNames } from '../credentials/pull-secrets.ts';
 import type { AdmissionRequest, PodTemplate } from '../kube/objects.ts';
 import type { AdmissionKind } from './metrics.ts';
-import type { PullSecretNames } from './pull-secrets.ts';
+import type { PullSecretNames } from '../cluster/pull-secrets.ts';
 import { isObject, templateOf } from './shape.ts';
 
 /** Group and kind → path of the template. */

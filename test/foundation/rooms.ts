@@ -5,12 +5,13 @@ import type { Import, Source } from './sources.ts';
 const plain = ['telemetry', 'files', 'serving', 'kube'];
 
 /**
- * Rooms that each room may import besides the plain ones and itself. `cmd → webhook, controller, daemon → fleet →
- * images, policy → registry → credentials`: what is farther to the right may be imported by all on the left of it.
+ * Rooms that each room may import besides the plain ones and itself. `cmd → webhook, controller, daemon → cluster →
+ * fleet → images, policy → registry → credentials`: what is farther to the right may be imported by all on the left of it.
  */
 const chain: readonly (readonly string[])[] = [
   ['cmd'],
   ['webhook', 'controller', 'daemon'],
+  ['cluster'],
   ['placement', 'fleet'],
   ['images', 'policy'],
   ['registry'],

@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import { createFactsMemory } from '../../src/images/memory.ts';
 import type { Pod, PodSpec } from '../../src/kube/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
-import type { Cluster } from '../../src/webhook/cluster.ts';
+import type { Cluster } from '../../src/cluster/cluster.ts';
 import { denied, setup as setupFleet } from '../fleet/fleet-setup.ts';
 import { manualClock, type Script } from '../fleet/support.ts';
 import { recordingLog } from '../serving/support.ts';

@@ -6,7 +6,7 @@ import { createFactsMemory, type FactsMemory } from '../../src/images/memory.ts'
 import type { Pod, PodSpec, Secret } from '../../src/kube/objects.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
-import type { Cluster } from '../../src/webhook/cluster.ts';
+import type { Cluster } from '../../src/cluster/cluster.ts';
 import { startWebhook, type RunningWebhook, type WebhookOptions } from '../../src/webhook/webhook.ts';
 import { createCa } from '../support/certificates.ts';
 import { keepAlive, recordingLog, send, tlsDirectory, type Answer } from '../serving/support.ts';

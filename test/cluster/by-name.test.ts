@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../../src/telemetry/clock.ts';
-import { keepByName, whileWaiting } from '../../src/webhook/by-name.ts';
+import { keepByName, whileWaiting } from '../../src/cluster/by-name.ts';
 
 const signal = new AbortController().signal;
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { createKubeClient } from '../../src/kube/client.ts';
 import { createLog } from '../../src/telemetry/log.ts';
-import { connectCluster } from '../../src/webhook/cluster-kube.ts';
+import { connectCluster } from '../../src/cluster/connect.ts';
 import { events, json, startKubeServer } from '../support/kube-server.ts';
 
 void t.test(

@@ -4,7 +4,7 @@ import { startReflector } from '../kube/reflector.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from './cluster.ts';
 import type { Node } from '../kube/objects.ts';
-import { architectureOf, clusterObjects } from './cluster-objects.ts';
+import { architectureOf, clusterObjects } from './objects.ts';
 
 const noLabels: Readonly<Record<string, string>> = {};
 

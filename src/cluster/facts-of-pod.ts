@@ -13,7 +13,7 @@ import { InvalidReference } from '../images/reference.ts';
 import type { ImageUse } from '../placement/images-of-pod.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { AdmissionCounters } from './metrics.ts';
+import type { FactsCounters } from './metrics.ts';
 import { noPullSecrets, type PullSecretNames, type PullSecrets } from './pull-secrets.ts';
 
 /** Facts by image as the pod writes it. An image that is not in it is unknown. */
@@ -34,7 +34,7 @@ export type FactsOfPod = (wanted: FactsWanted) => FactsByImage | Promise<FactsBy
 export interface FactsOfPodOptions {
   readonly memory: FactsMemory;
   readonly pullSecrets: PullSecrets;
-  readonly counters: AdmissionCounters;
+  readonly counters: FactsCounters;
   readonly clock: Clock;
   readonly log: Log;
 }

@@ -1,5 +1,8 @@
 /**
- * What the webhook wants from a cluster, when there is one. Labels and architectures come from watches and are answered
+ * What is read of a cluster to decide a pod, by the webhook and by the controller: this file says what is asked, `connect.ts`
+ * answers it from a real cluster, `pull-secrets.ts` and `facts-of-pod.ts` go from a pod to the facts of its images.
+ *
+ * What they want from a cluster, when there is one. Labels and architectures come from watches and are answered
  * from memory; Secrets and service accounts are got by name, only when an image is not known without them.
  */
 import type { Secret } from '../kube/objects.ts';

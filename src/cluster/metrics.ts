@@ -1,0 +1,18 @@
+/** Metrics of what is read of a cluster for a pod. */
+import type { Count, MetricSpec } from '../telemetry/metrics.ts';
+
+export const pullSecretReads: MetricSpec = {
+  name: 'archwright_pull_secret_reads_total',
+  type: 'counter',
+  help: 'Pull secrets and service accounts read from the API server, by what came of it.',
+  labels: { outcome: ['found', 'missing', 'failed'] },
+};
+
+export const clusterMetrics: readonly MetricSpec[] = [pullSecretReads];
+
+/** What a search for the facts of a pod's images counts; whoever asks brings the counters. */
+export interface FactsCounters {
+  readonly waitsAnswered: Count;
+  readonly waitsExpired: Count;
+  readonly inquiryFailures: Count;
+}
