@@ -2,6 +2,7 @@
 import { otherVariables } from '../../src/policy/layer.ts';
 import { flagName, variableName, written, type Setting, type Settings } from '../../src/policy/setting.ts';
 import { containerdSettings } from '../../src/policy/settings/containerd.ts';
+import { certificateSettings, controllerSettings } from '../../src/policy/settings/controller.ts';
 import { imageSettings } from '../../src/policy/settings/images.ts';
 import { kubeletSettings } from '../../src/policy/settings/kubelet.ts';
 import { placementSettings } from '../../src/policy/settings/placement.ts';
@@ -17,6 +18,8 @@ const groups: readonly { readonly title: string; readonly settings: Settings }[]
   { title: 'Kubelet', settings: kubeletSettings },
   { title: 'containerd', settings: containerdSettings },
   { title: 'Processes', settings: servingSettings },
+  { title: 'Controller', settings: controllerSettings },
+  { title: 'Certificates and the webhook configuration', settings: certificateSettings },
 ];
 
 const introduction = `# Configuration

@@ -19,7 +19,27 @@ export interface KubeClient {
    * @returns what the server made of it
    * @throws KubeError
    */
-  create<T>(path: string, object: object, options: { readonly signal: AbortSignal }): Promise<T>;
+  create<T>(path: string, object: object, options: WriteOptions): Promise<T>;
+  /**
+   * Changes an object: never by writing back what was read. A merge patch with `metadata.resourceVersion`, or a JSON patch
+   * that replaces it, is refused with `conflict` where the object changed meanwhile. `apply` is server-side apply and needs
+   * a field manager.
+   * @throws KubeError
+   */
+  patch<T>(path: string, patch: Patch, options: WriteOptions): Promise<T>;
+  /**
+   * Deletes one object.
+   * @throws KubeError, `conflict` where a precondition does not hold
+   */
+  delete(path: string, options: DeleteOptions): Promise<void>;
+  /**
+   * An answer that is plain text, such as the end of a container's log. What is longer than `maxBytes` is cut off.
+   * @throws KubeError
+   */
+  text(
+    path: string,
+    options: { readonly signal: AbortSignal; readonly query?: Query; readonly maxBytes: number },
+  ): Promise<string>;
   /**
    * The lines of an answer that stays open, for watches. Ends when the server ends it.
    * @throws KubeError, also `timeout` when nothing comes for `idleMs`
@@ -33,12 +53,45 @@ export interface KubeClient {
 
 export type Query = Readonly<Record<string, string | number | boolean>>;
 
+export interface WriteOptions {
+  readonly signal: AbortSignal;
+  readonly query?: Query;
+}
+
+/** A JSON patch (RFC 6902), a merge patch (RFC 7386), a strategic merge patch, or an object to apply on the server side. */
+export type Patch =
+  | { readonly type: 'json'; readonly body: readonly object[] }
+  | { readonly type: 'merge' | 'strategic'; readonly body: object }
+  | {
+      readonly type: 'apply';
+      readonly body: object;
+      readonly fieldManager: string;
+      readonly force?: boolean;
+    };
+
+export interface DeleteOptions extends WriteOptions {
+  /** Only this very object. */
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan';
+}
+
+/** https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply */
+const patchTypes: Readonly<Record<Patch['type'], string>> = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  // JSON is YAML.
+  apply: 'application/apply-patch+yaml',
+};
+
 interface Call {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly query?: Query | undefined;
   /** JSON. */
   readonly body?: string;
+  readonly contentType?: string;
 }
 
 export interface KubeClientOptions {
@@ -77,7 +130,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   }
 
   async function open(
-    { method, path, query, body }: Call,
+    { method, path, query, body, contentType = 'application/json' }: Call,
     signal: AbortSignal,
     headerTimeoutMs: number,
   ): Promise<IncomingMessage> {
@@ -102,7 +155,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         'accept-encoding': 'identity',
         'user-agent': options.userAgent,
         ...(body !== undefined && {
-          'content-type': 'application/json',
+          'content-type': contentType,
           'content-length': Buffer.byteLength(body),
         }),
         ...authorizationHeader(access),
@@ -136,7 +189,11 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
     const answer = await open(call, signal, timeoutMs);
     const status = answer.statusCode ?? 0;
-    const isSuccess = status === 200 || (call.method === 'POST' && status === 201);
+    // 201: created, also by an apply; 202: a deletion that goes on.
+    const isSuccess =
+      status === 200 ||
+      (status === 201 && (call.method === 'POST' || call.method === 'PATCH')) ||
+      (status === 202 && call.method === 'DELETE');
     const body = await readAll(answer, isSuccess ? maxBytes : maxErrorBody, where, server.host, signal);
     if (!isSuccess) throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
     try {
@@ -149,6 +206,38 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         { cause },
       );
     }
+  }
+
+  async function text(
+    path: string,
+    {
+      signal: asker,
+      query,
+      maxBytes,
+    }: { readonly signal: AbortSignal; readonly query?: Query; readonly maxBytes: number },
+  ): Promise<string> {
+    const where = `GET ${path}`;
+    const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
+    const answer = await open({ method: 'GET', path, query }, signal, timeoutMs);
+    const status = answer.statusCode ?? 0;
+    if (status !== 200) {
+      const body = await readAll(answer, maxErrorBody, where, server.host, signal);
+      throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
+    }
+    const chunks: Buffer[] = [];
+    let length = 0;
+    try {
+      for await (const chunk of answer as AsyncIterable<Buffer>) {
+        chunks.push(chunk);
+        length += chunk.length;
+        if (length >= maxBytes) break;
+      }
+    } catch (cause) {
+      throw connectionError(cause, where, server.host, signal);
+    } finally {
+      answer.destroy();
+    }
+    return Buffer.concat(chunks).subarray(0, maxBytes).toString('utf8');
   }
 
   async function* lines(
@@ -176,8 +265,33 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 
   return {
     get: (path, { signal, query }) => send({ method: 'GET', path, query }, signal, maxAnswer),
-    create: (path, object, { signal }) =>
-      send({ method: 'POST', path, body: JSON.stringify(object) }, signal, maxCreated),
+    create: (path, object, { signal, query }) =>
+      send({ method: 'POST', path, query, body: JSON.stringify(object) }, signal, maxCreated),
+    patch: (path, patch, { signal, query }) => {
+      const manager =
+        patch.type === 'apply' ? { fieldManager: patch.fieldManager, force: patch.force ?? false } : {};
+      const body = JSON.stringify(patch.body);
+      const contentType = patchTypes[patch.type];
+      return send(
+        { method: 'PATCH', path, query: { ...manager, ...query }, body, contentType },
+        signal,
+        maxCreated,
+      );
+    },
+    delete: async (path, { signal, query, uid, resourceVersion, propagationPolicy }) => {
+      const preconditions = {
+        ...(uid !== undefined && { uid }),
+        ...(resourceVersion !== undefined && { resourceVersion }),
+      };
+      const body = JSON.stringify({
+        kind: 'DeleteOptions',
+        apiVersion: 'v1',
+        ...(Object.keys(preconditions).length > 0 && { preconditions }),
+        ...(propagationPolicy !== undefined && { propagationPolicy }),
+      });
+      await send<unknown>({ method: 'DELETE', path, query, body }, signal, maxCreated);
+    },
+    text,
     lines,
     close: () => {
       pool?.agent.destroy();

@@ -10,12 +10,36 @@ import { KubeError } from './errors.ts';
 import type { KubeClient } from './client.ts';
 import type { KubeObject } from './objects.ts';
 
+/** One object that is new, changed or gone. */
+export interface Change<T> {
+  readonly namespace: string;
+  readonly name: string;
+  /** `undefined`: it is gone, or `trim` does not keep it any more. */
+  readonly object: T | undefined;
+  /** `undefined`: it is new. */
+  readonly previous: T | undefined;
+}
+
+export interface ReflectorHealth {
+  /** Whether a first list is there. */
+  readonly synced: boolean;
+  /** Whether a watch is open now. */
+  readonly watching: boolean;
+  /** Failures since the watch was last sound. */
+  readonly failures: number;
+}
+
 export interface Reflector<T> {
   get(namespace: string, name: string): T | undefined;
   values(): Iterable<T>;
   /** Resolves after the first complete list; rejects with the signal's reason. */
   ready(signal: AbortSignal): Promise<void>;
+  /** Hears that something changed. */
   onChange(listener: () => void): void;
+  /** Hears of each object that changed, after a list too. */
+  onEach(listener: (change: Change<T>) => void): void;
+  readonly size: number;
+  health(): ReflectorHealth;
   stop(): void;
 }
 
@@ -24,8 +48,9 @@ export interface ReflectorOptions<T> {
   /** Path of the collection, such as `/api/v1/nodes`. */
   readonly path: string;
   readonly labelSelector?: string;
-  /** What is kept of an object. */
-  readonly trim: (object: KubeObject) => T;
+  readonly fieldSelector?: string;
+  /** What is kept of an object; `undefined`: nothing, as if it were not there. */
+  readonly trim: (object: KubeObject) => T | undefined;
   readonly log: Log;
   /** Waits; injected by tests. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -58,19 +83,50 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
   const random = options.random ?? Math.random;
   const stopping = new AbortController();
   const listeners: (() => void)[] = [];
+  const eachListeners: ((change: Change<T>) => void)[] = [];
   let objects = new Map<string, T>();
   let version: string | undefined;
   let failures = 0;
+  let synced = false;
+  let watching = false;
   const first = Promise.withResolvers<void>();
 
-  function changed(): void {
-    for (const listener of listeners) {
-      try {
-        listener();
-      } catch (error) {
-        log.error({ err: error, path }, 'a listener of a watch failed');
-      }
+  function isolated(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      log.error({ err: error, path }, 'a listener of a watch failed');
     }
+  }
+
+  function changed(): void {
+    for (const listener of listeners) isolated(listener);
+  }
+
+  function told(key: string, previous: T | undefined, object: T | undefined): void {
+    if (eachListeners.length === 0 || (previous === undefined && object === undefined)) return;
+    const [namespace = '', name = ''] = key.split('/');
+    for (const listener of eachListeners) isolated(() => listener({ namespace, name, object, previous }));
+  }
+
+  /** Puts one object into its place, or takes it out. */
+  function set(key: string, object: T | undefined): void {
+    const previous = objects.get(key);
+    if (object === undefined) objects.delete(key);
+    else objects.set(key, object);
+    told(key, previous, object);
+  }
+
+  function replaceAll(found: Map<string, T>): void {
+    const before = objects;
+    objects = found;
+    synced = true;
+    if (eachListeners.length > 0) {
+      for (const [key, object] of found) told(key, before.get(key), object);
+      for (const [key, previous] of before) if (!found.has(key)) told(key, previous, undefined);
+    }
+    first.resolve();
+    changed();
   }
 
   async function list(): Promise<string> {
@@ -81,12 +137,13 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
         signal: stopping.signal,
         query: { limit: pageSize, ...selection(), ...(token === undefined ? {} : { continue: token }) },
       });
-      for (const item of page.items ?? []) found.set(keyOf(item), trim(item));
+      for (const item of page.items ?? []) {
+        const kept = trim(item);
+        if (kept !== undefined) found.set(keyOf(item), kept);
+      }
       token = page.metadata?.continue === '' ? undefined : page.metadata?.continue;
       if (token === undefined) {
-        objects = found;
-        first.resolve();
-        changed();
+        replaceAll(found);
         return page.metadata?.resourceVersion ?? '';
       }
     } while (!stopping.signal.aborted);
@@ -94,7 +151,11 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
   }
 
   function selection(): Readonly<Record<string, string>> {
-    return options.labelSelector === undefined ? {} : { labelSelector: options.labelSelector };
+    const { labelSelector, fieldSelector } = options;
+    return {
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(fieldSelector !== undefined && { fieldSelector }),
+    };
   }
 
   /** Follows one watch to its end; returns the version to go on from. */
@@ -127,8 +188,8 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
         `watch ended by the server: ${object.message ?? object.code ?? 'no reason'}`,
       );
     }
-    if (event.type === 'ADDED' || event.type === 'MODIFIED') objects.set(keyOf(object), trim(object));
-    else if (event.type === 'DELETED') objects.delete(keyOf(object));
+    if (event.type === 'ADDED' || event.type === 'MODIFIED') set(keyOf(object), trim(object));
+    else if (event.type === 'DELETED') set(keyOf(object), undefined);
     if (event.type !== 'BOOKMARK') changed();
     return object.metadata?.resourceVersion;
   }
@@ -136,7 +197,12 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
   async function once(): Promise<void> {
     version ??= await list();
     const started = performance.now();
-    version = await follow(version);
+    watching = true;
+    try {
+      version = await follow(version);
+    } finally {
+      watching = false;
+    }
     const lived = performance.now() - started;
     if (lived >= soundMs) failures = 0;
     // A server that ends each watch at once would be asked in a circle.
@@ -179,8 +245,16 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
     onChange: (listener) => {
       listeners.push(listener);
     },
+    onEach: (listener) => {
+      eachListeners.push(listener);
+    },
+    get size() {
+      return objects.size;
+    },
+    health: () => ({ synced, watching, failures }),
     stop: () => {
       listeners.length = 0;
+      eachListeners.length = 0;
       stopping.abort(new Error('stopped'));
     },
   };

@@ -65,6 +65,9 @@ function reflector(slices: EndpointSlice[]): Reflector<EndpointSlice> & { change
     values: () => slices,
     ready: (signal) => (signal.aborted ? Promise.reject(new Error('aborted')) : Promise.resolve()),
     onChange: (listener) => void listeners.push(listener),
+    onEach: () => undefined,
+    size: slices.length,
+    health: () => ({ synced: true, watching: true, failures: 0 }),
     stop: () => {},
     change: () => {
       for (const listener of listeners) listener();

@@ -1,6 +1,7 @@
 /** Every setting of the program, by its TOML key, in the order of the reference page. */
 import type { Setting } from '../setting.ts';
 import { containerdSettings } from './containerd.ts';
+import { certificateSettings, controllerSettings } from './controller.ts';
 import { imageSettings } from './images.ts';
 import { kubeletSettings } from './kubelet.ts';
 import { placementSettings } from './placement.ts';
@@ -14,6 +15,8 @@ export const settings = {
   ...kubeletSettings,
   ...containerdSettings,
   ...servingSettings,
+  ...controllerSettings,
+  ...certificateSettings,
 };
 
 /** A value for every setting. Durations are in milliseconds, sizes in bytes. */

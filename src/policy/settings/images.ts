@@ -6,7 +6,7 @@ const minute = 60_000;
 const day = 86_400_000;
 const mebibyte = 1_048_576;
 
-const parts = ['webhook', 'agent'] as const;
+const parts = ['webhook', 'agent', 'controller'] as const;
 
 export const imageSettings = {
   ifNotPresentCacheTime: setting(duration(1000, 365 * day), {
@@ -34,7 +34,7 @@ export const imageSettings = {
   inspectTimeout: setting(duration(100, 10 * minute), {
     default: 15_000,
     help: 'Time limit for learning about one image, all endpoints and credentials together.',
-    parts: ['webhook', 'agent', 'inspect', 'explain'],
+    parts: ['webhook', 'agent', 'controller', 'inspect', 'explain'],
     restart: true,
   }),
   stateDir: optional(text('directory'), {

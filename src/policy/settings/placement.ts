@@ -13,7 +13,7 @@ import { onNoCommonArchitectureValues, onUnknownImageValues, preferenceModes } f
 import { oneOrMore, recordsByName } from '../records.ts';
 import { optional, setting } from '../setting.ts';
 
-const parts = ['webhook', 'explain'] as const;
+const parts = ['webhook', 'controller', 'explain'] as const;
 
 export const placementSettings = {
   schedulableArchitectures: setting(listOf(architecture), {
@@ -90,8 +90,8 @@ export const placementSettings = {
     parts,
   }),
   namespace: optional(text('namespace'), {
-    help: 'Namespace that archwright itself runs in; its pods are left alone.',
-    parts,
+    help: 'Namespace that archwright itself runs in; its pods are left alone. Not set: that of the service account.',
+    parts: [...parts, 'clean'],
   }),
   imageOverrides: setting(oneOrMore(imageOverride), {
     default: [],
@@ -99,6 +99,6 @@ export const placementSettings = {
       'Images whose architectures are taken from here instead of their registry; the first that matches counts. ' +
       '`match` is an image in which `*` stands for any characters but a slash and `**` for any; `architectures` is a ' +
       'list that may be empty, for an image that runs anywhere.',
-    parts: ['webhook', 'agent', 'inspect', 'explain'],
+    parts: ['webhook', 'agent', 'controller', 'inspect', 'explain'],
   }),
 };

@@ -49,7 +49,7 @@ export const registrySettings = {
   pullSecretCacheTime: setting(duration(0, 3_600_000), {
     default: 60_000,
     help: "How long a pod's pull secret is remembered after it was read from the cluster.",
-    parts: ['webhook'],
+    parts: ['webhook', 'controller'],
     restart: true,
   }),
   maxRequestsPerRegistry: setting(integer(1, 1000), {

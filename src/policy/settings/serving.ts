@@ -17,7 +17,7 @@ export const servingSettings = {
   metricsListen: setting(listenAddress, {
     default: '127.0.0.1:8080',
     help: 'Address and port for metrics and health checks; port 0 is any free port.',
-    parts: servers,
+    parts: [...servers, 'controller'],
     restart: true,
   }),
   tlsDir: optional(text('directory'), {
@@ -35,12 +35,12 @@ export const servingSettings = {
     help:
       'Where agents are: `https://HOST:PORT` for each of them, or one `dns:NAME:PORT` or ' +
       '`endpointslices:NAMESPACE/SERVICE`, a Service with a port named `api`. Empty: the webhook asks registries itself.',
-    parts: ['webhook', 'explain'],
+    parts: ['webhook', 'controller', 'explain'],
     restart: true,
   }),
   agentTlsDir: optional(text('directory'), {
-    help: "Directory with `tls.crt`, `tls.key` and `ca.crt` for the webhook's connections to agents.",
-    parts: ['webhook', 'explain'],
+    help: 'Directory with `tls.crt`, `tls.key` and `ca.crt` for connections to agents.',
+    parts: ['webhook', 'controller', 'explain'],
     restart: true,
   }),
   kubeconfig: optional(text('path'), {
@@ -48,12 +48,12 @@ export const servingSettings = {
       'A kubeconfig file, to read pull secrets, namespaces and nodes of its cluster, and for `serviceAccountTokens`. Not ' +
       'set: the service account of the pod that it runs in; outside of a cluster none, and for `explain` and `inspect` the ' +
       "user's own.",
-    parts: ['agent', 'webhook', 'explain', 'inspect'],
+    parts: ['agent', 'webhook', 'controller', 'explain', 'inspect', 'clean'],
     restart: true,
   }),
   kubeContext: optional(text('context'), {
     help: 'A context of the kubeconfig. Not set: its current one.',
-    parts: ['agent', 'webhook', 'explain', 'inspect'],
+    parts: ['agent', 'webhook', 'controller', 'explain', 'inspect', 'clean'],
     restart: true,
     shortFlag: 'context',
   }),
@@ -82,6 +82,6 @@ export const servingSettings = {
   logLevel: setting(choice(logLevels), {
     default: 'info',
     help: 'Which messages are logged.',
-    parts: ['webhook', 'agent', 'inspect', 'explain'],
+    parts: ['webhook', 'agent', 'controller', 'inspect', 'explain', 'clean'],
   }),
 };
