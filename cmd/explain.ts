@@ -19,6 +19,7 @@ import { DocumentError, parseObjects, readText, type FoundObject } from './docum
 import { describe } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
+import { parseNamedObject, readNamedObjects } from './explain/named-objects.ts';
 import { resultOf } from './explain/result.ts';
 import { createSurroundings } from './explain/surroundings.ts';
 import { openFleet } from './fleet.ts';
@@ -29,9 +30,10 @@ import { beginOneShot, outputOf, untilStopped, type OneShot } from './one-shot.t
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
 
 export const subcommand: Subcommand = {
-  usage: '[FLAGS] -f FILE…',
+  usage: '[FLAGS] [-f FILE…] [KIND/NAME…]',
   description:
-    'Says what would be decided for the pods and workloads in files, and why: each rule by name, and for each image ' +
+    'Says what would be decided for pods and workloads, in files (`-f`) or of the cluster (`pod/web-0`, `deploy/web`), as if ' +
+    'they were created now, and why: each rule by name, and for each image ' +
     'its architectures, where they were learned and with which credential. Secrets, service accounts and namespaces ' +
     'in the same files count; more comes from the cluster of your kubeconfig, where there is one. Images are asked ' +
     'for at registries, or at agents with `--agents`. Exit code: 0 where everything would be admitted, 1 where ' +
@@ -46,7 +48,7 @@ export const subcommand: Subcommand = {
     namespace: {
       value: 'NAME',
       short: 'n',
-      help: 'Namespace of objects that name none. Default: that of the kubeconfig context.',
+      help: 'Namespace of named objects, and of those in files that name none. Default: that of the kubeconfig context.',
     },
     output: { value: 'table|json|yaml', short: 'o', help: 'How to write. Default: table.' },
     patch: { help: 'Adds the JSON patch that the webhook would answer with.' },
@@ -65,7 +67,8 @@ const keepSecretsMs = 60_000;
 async function run(invocation: Invocation): Promise<number> {
   const { io, flags, stop } = invocation;
   const output = outputOf('explain', invocation, ['table', 'json', 'yaml']);
-  const found = await readObjects(invocation);
+  const named = invocation.positionals.map(parseNamedObject);
+  const inFiles = await readObjects(invocation, named.length > 0);
   const shot = await beginOneShot(invocation);
   const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
   /** What was opened, closed in the reverse order. */
@@ -73,10 +76,13 @@ async function run(invocation: Invocation): Promise<number> {
   try {
     const kubernetes = await connect(invocation, shot, warn);
     if (kubernetes) opened.push(() => kubernetes.client.close());
-    const input = sortObjects(
-      found,
-      flags.get('namespace')?.at(-1) ?? kubernetes?.access.namespace ?? 'default',
-    );
+    const namespace = flags.get('namespace')?.at(-1) ?? kubernetes?.access.namespace ?? 'default';
+    if (named.length > 0 && !kubernetes)
+      throw new UsageError('explain', 'there is no cluster to read that from; name one by --kubeconfig');
+    const inCluster = kubernetes
+      ? await readNamedObjects(named, { client: kubernetes.client, namespace, stop })
+      : [];
+    const input = sortObjects([...inFiles, ...inCluster], namespace);
     tellWhatIsLeftOut(input, warn);
     if (input.subjects.length === 0 && input.unclear.length === 0) {
       throw new UsageError('explain', 'there is no pod and no workload in what was given');
@@ -92,12 +98,13 @@ async function run(invocation: Invocation): Promise<number> {
   }
 }
 
-async function readObjects({ flags, positionals, io }: Invocation): Promise<readonly FoundObject[]> {
+async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promise<readonly FoundObject[]> {
   const files = flags.get('filename') ?? [];
-  const [stray] = positionals;
-  if (stray !== undefined) throw new UsageError('explain', `files are named by -f: -f ${stray}`);
-  if (files.length === 0)
-    throw new UsageError('explain', 'name at least one file by -f, or - for standard input');
+  if (files.length === 0 && !areNamed)
+    throw new UsageError(
+      'explain',
+      'name a file by -f, - for standard input, or an object of the cluster: pod/web-0',
+    );
   const found: FoundObject[] = [];
   for (const file of files) {
     try {

@@ -123,8 +123,8 @@ t.test('wrong usage', async (t) => {
     'service.yaml': 'apiVersion: v1\nkind: Service\nmetadata: { name: front }\n',
   });
   const cases: [args: readonly string[], message: RegExp][] = [
-    [[], /name at least one file by -f/],
-    [[file], /files are named by -f: -f .*pod\.yaml/],
+    [[], /name a file by -f, - for standard input, or an object of the cluster/],
+    [[file], /is no object; write KIND\/NAME/],
     [['-f', bad], /bad\.yaml:[34]:\d+: /],
     [['-f', `${file}.gone`], /there is no such file/],
     [['-f', service], /there is no pod and no workload/],

@@ -1,0 +1,98 @@
+/**
+ * Objects of the cluster, named as kubectl names them: `pod/web-0`, `deploy/web`. They are explained as if they were created
+ * now, so a pod's node, which it got since, is taken away; what archwright added to it is recognized by its annotation.
+ */
+import type { KubeClient } from '../../src/kube/client.ts';
+import { KubeError } from '../../src/kube/errors.ts';
+import { didYouMean } from '../../src/policy/nearest.ts';
+import { isObject } from '../../src/webhook/shape.ts';
+import type { FoundObject } from '../documents.ts';
+import { UsageError } from '../subcommand.ts';
+
+interface Resource {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly plural: string;
+  /** As kubectl lists them in `kubectl api-resources`. */
+  readonly shortNames: readonly string[];
+}
+
+const resources: readonly Resource[] = [
+  { apiVersion: 'v1', kind: 'Pod', plural: 'pods', shortNames: ['po'] },
+  { apiVersion: 'apps/v1', kind: 'Deployment', plural: 'deployments', shortNames: ['deploy'] },
+  { apiVersion: 'apps/v1', kind: 'StatefulSet', plural: 'statefulsets', shortNames: ['sts'] },
+  { apiVersion: 'apps/v1', kind: 'DaemonSet', plural: 'daemonsets', shortNames: ['ds'] },
+  { apiVersion: 'apps/v1', kind: 'ReplicaSet', plural: 'replicasets', shortNames: ['rs'] },
+  { apiVersion: 'batch/v1', kind: 'Job', plural: 'jobs', shortNames: [] },
+  { apiVersion: 'batch/v1', kind: 'CronJob', plural: 'cronjobs', shortNames: ['cj'] },
+];
+
+/** Words by which a kind can be called. */
+function wordsOf({ kind, plural, shortNames }: Resource): readonly string[] {
+  return [kind.toLowerCase(), plural, ...shortNames];
+}
+
+interface NamedObject {
+  readonly resource: Resource;
+  readonly name: string;
+}
+
+/**
+ * Reads `KIND/NAME`.
+ * @throws UsageError where it is something else
+ */
+export function parseNamedObject(text: string): NamedObject {
+  const [word = '', name = '', ...more] = text.split('/');
+  if (name === '' || more.length > 0) {
+    throw new UsageError('explain', `${text} is no object; write KIND/NAME such as pod/web-0, or -f FILE`);
+  }
+  const resource = resources.find((each) => wordsOf(each).includes(word.toLowerCase()));
+  if (resource === undefined) {
+    const known = resources.flatMap(wordsOf);
+    throw new UsageError('explain', `${text}: ${word} is no kind that has pods${didYouMean(word, known)}`);
+  }
+  return { resource, name };
+}
+
+/** The API server answers a GET by name within milliseconds; a person waits for this one. */
+const limitMs = 10_000;
+
+/**
+ * Gets the objects.
+ * @param namespace of all of them
+ * @throws UsageError where one does not exist or may not be read
+ */
+export async function readNamedObjects(
+  named: readonly NamedObject[],
+  {
+    client,
+    namespace,
+    stop,
+  }: { readonly client: KubeClient; readonly namespace: string; readonly stop: AbortSignal },
+): Promise<readonly FoundObject[]> {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(limitMs)]);
+  return await Promise.all(
+    named.map(async ({ resource, name }) => {
+      const { apiVersion, kind, plural } = resource;
+      const root = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
+      const path = `${root}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
+      try {
+        const object = await client.get<object>(path, { signal });
+        const value = asIfNew({ ...object, apiVersion, kind });
+        return { value, file: `${kind.toLowerCase()}/${name} in ${namespace}`, line: 1 };
+      } catch (error) {
+        if (error instanceof KubeError) throw new UsageError('explain', error.message);
+        throw error;
+      }
+    }),
+  );
+}
+
+/** A pod that runs has a node, and with one there would be nothing to decide. */
+function asIfNew(object: Readonly<Record<string, unknown>>): object {
+  const { status: _, ...rest } = object;
+  const spec = rest['spec'];
+  if (object['kind'] !== 'Pod' || !isObject(spec)) return rest;
+  const { nodeName: _node, ...free } = spec;
+  return { ...rest, spec: free };
+}

@@ -1,0 +1,120 @@
+import t, { type Test } from 'tap';
+import { image, multiArch } from '../support/registry/content.ts';
+import { json, startKubeServer, type KubeServer } from '../support/kube-server.ts';
+import { run } from './run.ts';
+import { files, registry, type Explained } from './world.ts';
+
+async function cluster(t: Test): Promise<KubeServer> {
+  const server = await startKubeServer();
+  t.teardown(() => server.close());
+  for (const namespace of ['shop', 'bank']) {
+    server.script(`/api/v1/namespaces/${namespace}`, json({ metadata: { name: namespace } }));
+    server.script(`/api/v1/namespaces/${namespace}/serviceaccounts/default`, json({}));
+  }
+  return server;
+}
+
+function kubeconfig(t: Test, server: string): string {
+  const config = JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test', namespace: 'shop' } }],
+    clusters: [{ name: 'test', cluster: { server, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'test', user: { token: 'token-of-the-user' } }],
+  });
+  return files(t, { config }).config;
+}
+
+t.test('a running pod is explained as if it were created now', async (t) => {
+  const open = await registry(t, {});
+  open.push('web', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  const kube = await cluster(t);
+  kube.script(
+    '/api/v1/namespaces/shop/pods/web-0',
+    json({
+      metadata: { name: 'web-0', namespace: 'shop' },
+      spec: { nodeName: 'n1', containers: [{ name: 'web', image: `${open.host}/web:1` }] },
+      status: { phase: 'Running' },
+    }),
+  );
+  const { code, out, err } = await run([
+    'explain',
+    'pod/web-0',
+    '-o',
+    'json',
+    '--kubeconfig',
+    kubeconfig(t, kube.access.server),
+  ]);
+  t.equal(err, '');
+  t.equal(code, 0);
+  const { results } = JSON.parse(out) as { results: Explained[] };
+  t.match(results, [
+    { kind: 'Pod', namespace: 'shop', name: 'web-0', outcome: 'placed', required: ['amd64', 'arm64'] },
+  ]);
+});
+
+t.test(
+  'workloads by the words that kubectl takes, in the namespace that is named, beside files',
+  async (t) => {
+    const open = await registry(t, {});
+    open.push('db', '1', image('linux/s390x'));
+    const template = { spec: { containers: [{ name: 'db', image: `${open.host}/db:1` }] } };
+    const kube = await cluster(t);
+    const paths: readonly (readonly [string, string, string])[] = [
+      ['deploy/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
+      ['Deployments/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
+      ['sts/db', '/apis/apps/v1/namespaces/bank/statefulsets/db', 'StatefulSet'],
+      ['daemonset/db', '/apis/apps/v1/namespaces/bank/daemonsets/db', 'DaemonSet'],
+      ['rs/db', '/apis/apps/v1/namespaces/bank/replicasets/db', 'ReplicaSet'],
+      ['jobs/db', '/apis/batch/v1/namespaces/bank/jobs/db', 'Job'],
+    ];
+    for (const [, path] of paths)
+      kube.script(path, json({ metadata: { name: 'db', namespace: 'bank' }, spec: { template } }));
+    const cron = {
+      metadata: { name: 'db', namespace: 'bank' },
+      spec: { jobTemplate: { spec: { template } } },
+    };
+    kube.script('/apis/batch/v1/namespaces/bank/cronjobs/db', json(cron));
+    const { code, out } = await run([
+      'explain',
+      ...paths.map(([name]) => name),
+      'cj/db',
+      '-n',
+      'bank',
+      '-o',
+      'json',
+      '--kubeconfig',
+      kubeconfig(t, kube.access.server),
+    ]);
+    t.equal(code, 0);
+    const { results } = JSON.parse(out) as { results: { kind: string; images: unknown }[] };
+    t.strictSame(
+      results.map(({ kind }) => kind),
+      [...paths.map(([, , kind]) => kind), 'CronJob'],
+    );
+    for (const { images, kind } of results) t.match(images, [{ architectures: ['s390x'] }], kind);
+  },
+);
+
+t.test('what cannot be read is said in one line', async (t) => {
+  const kube = await cluster(t);
+  const config = kubeconfig(t, kube.access.server);
+  kube.script('/api/v1/namespaces/shop/pods/gone', json({ message: 'pods "gone" not found' }, 404));
+  kube.script('/api/v1/namespaces/shop/pods/secret', json({ message: 'pods "secret" is forbidden' }, 403));
+  const cases: [string, RegExp][] = [
+    ['pod/gone', /pods "gone" not found/],
+    ['pod/secret', /pods "secret" is forbidden/],
+    ['pod', /pod is no object; write KIND\/NAME/],
+    ['pod/', /is no object/],
+    ['pod/a/b', /is no object/],
+    ['pdo/web', /pdo is no kind that has pods/],
+    ['service/web', /service is no kind that has pods/],
+  ];
+  for (const [name, message] of cases) {
+    const { code, out, err } = await run(['explain', name, '--kubeconfig', config]);
+    t.equal(code, 2, name);
+    t.equal(out, '', name);
+    t.match(err, message, name);
+  }
+});
