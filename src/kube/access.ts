@@ -26,6 +26,8 @@ export interface KubeAccess {
   /** For people: `in cluster`, or the name of the kubeconfig context. */
   readonly description: string;
   now(): Promise<AccessNow>;
+  /** The server did not take the proof: it is made or read anew when it is next asked for. */
+  renew?(): void;
 }
 
 /** Directory where the kubelet mounts a pod's service account. */
@@ -68,6 +70,9 @@ export async function inClusterAccess(
       if (read === undefined || at - read.at >= tokenReadIntervalMs) read = { at, access: await readFiles() };
       return read.access;
     },
+    renew: () => {
+      read = undefined;
+    },
   };
 }
 
@@ -84,9 +89,13 @@ export async function kubeconfigAccess(options: {
   readonly context?: string;
 }): Promise<KubeAccess | undefined> {
   const { KubeConfig } = await import('@kubernetes/client-node');
-  const config = new KubeConfig();
-  if (options.path === undefined) config.loadFromDefault();
-  else config.loadFromFile(options.path);
+  const load = (): InstanceType<typeof KubeConfig> => {
+    const loaded = new KubeConfig();
+    if (options.path === undefined) loaded.loadFromDefault();
+    else loaded.loadFromFile(options.path);
+    return loaded;
+  };
+  let config = load();
   const name = options.context ?? config.getCurrentContext();
   const context = config.getContextObject(name);
   if (context === null) {
@@ -106,6 +115,12 @@ export async function kubeconfigAccess(options: {
       const request: RequestOptions = {};
       await config.applyToHTTPSOptions(request);
       return fromRequest(request);
+    },
+    // A new one has forgotten what exec plugins and token files said before.
+    renew: () => {
+      const renewed = load();
+      renewed.setCurrentContext(name);
+      config = renewed;
     },
   };
 }

@@ -3,10 +3,15 @@
  * kinds; paths are API paths such as `/api/v1/nodes`. Lists come in pages, watches as lines; `reflector.ts` makes a
  * cache of both. Nothing is read without a byte limit and a time limit.
  */
-import { Agent, request, type RequestOptions } from 'node:https';
-import { request as plainRequest, Agent as PlainAgent, type IncomingMessage } from 'node:http';
-import { authorizationHeader, sameConnection, type AccessNow, type KubeAccess } from './access.ts';
+import type { IncomingMessage } from 'node:http';
+import { systemClock, type Clock } from '../telemetry/clock.ts';
+import type { KubeAccess } from './access.ts';
+import { connectionError, readAll, splitLines } from './answer.ts';
 import { errorOfAnswer, KubeError } from './errors.ts';
+import { createServerClock } from './server-clock.ts';
+import { createTransport, type Call, type Query } from './transport.ts';
+
+export type { Query } from './transport.ts';
 
 export interface KubeClient {
   /**
@@ -48,10 +53,10 @@ export interface KubeClient {
     path: string,
     options: { readonly signal: AbortSignal; readonly query?: Query; readonly idleMs: number },
   ): AsyncIterable<string>;
+  /** The API server's wall clock in milliseconds, to a second; the local one before its first answer. */
+  serverNow(): number;
   close(): void;
 }
-
-export type Query = Readonly<Record<string, string | number | boolean>>;
 
 export interface WriteOptions {
   readonly signal: AbortSignal;
@@ -85,28 +90,18 @@ const patchTypes: Readonly<Record<Patch['type'], string>> = {
   apply: 'application/apply-patch+yaml',
 };
 
-interface Call {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  readonly path: string;
-  readonly query?: Query | undefined;
-  /** JSON. */
-  readonly body?: string;
-  readonly contentType?: string;
-}
-
 export interface KubeClientOptions {
   readonly access: KubeAccess;
   readonly userAgent: string;
   /** Limit for one answer, milliseconds. */
   readonly timeoutMs?: number;
+  readonly clock?: Clock;
 }
 
 /** A page of 500 pods of 20 KB each is 10 MB; this leaves room for large objects (1.5 MiB is etcd's own limit). */
 const maxAnswer = 64 * 1024 * 1024;
 /** One object, with room for what the server adds to it. */
 const maxCreated = 4 * 1024 * 1024;
-/** Two objects of etcd's limit and the event around them. */
-const maxLine = 4 * 1024 * 1024;
 /** An error's `Status` is short; what is longer is no message for people. */
 const maxErrorBody = 64 * 1024;
 /** The API server answers GETs by name in milliseconds; a page of a large list takes seconds. */
@@ -114,97 +109,38 @@ const defaultTimeoutMs = 30_000;
 
 /** Makes a client. Connections are opened when first needed and closed by `close`. */
 export function createKubeClient(options: KubeClientOptions): KubeClient {
-  const server = new URL(options.access.server);
   const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
-  let pool: { readonly access: AccessNow; readonly agent: Agent | PlainAgent } | undefined;
+  const clock = options.clock ?? systemClock;
+  const { access, userAgent } = options;
+  const transport = createTransport({ access, userAgent, timeoutMs, clock });
+  const serverClock = createServerClock(clock);
+  const { host } = transport;
 
-  /** A changed certificate needs new connections; a changed token only another header. */
-  function agentFor(access: AccessNow): Agent | PlainAgent {
-    if (pool && sameConnection(pool.access, access)) return pool.agent;
-    pool?.agent.destroy();
-    const limits = { keepAlive: true, maxSockets: 32, maxFreeSockets: 4 };
-    const agent =
-      server.protocol === 'http:' ? new PlainAgent(limits) : new Agent({ ...limits, ...access.tls });
-    pool = { access, agent };
-    return agent;
-  }
-
-  async function open(
-    { method, path, query, body, contentType = 'application/json' }: Call,
-    signal: AbortSignal,
-    headerTimeoutMs: number,
-  ): Promise<IncomingMessage> {
-    const where = `${method} ${path}`;
-    const access = await options.access.now().catch((cause: unknown) => {
-      throw new KubeError(
-        'unauthorized',
-        where,
-        `cannot prove who we are to ${server.host}: ${textOf(cause)}`,
-        { cause },
-      );
-    });
-    signal.throwIfAborted();
-    const requestOptions: RequestOptions = {
-      method,
-      host: server.hostname.replace(/^\[|\]$/g, ''),
-      port: server.port === '' ? (server.protocol === 'http:' ? 80 : 443) : server.port,
-      path: server.pathname.replace(/\/$/, '') + path + queryText(query),
-      agent: agentFor(access),
-      headers: {
-        accept: 'application/json',
-        'accept-encoding': 'identity',
-        'user-agent': options.userAgent,
-        ...(body !== undefined && {
-          'content-type': contentType,
-          'content-length': Buffer.byteLength(body),
-        }),
-        ...authorizationHeader(access),
-      },
-      signal,
-    };
-    return await new Promise<IncomingMessage>((resolve, reject) => {
-      const sent = (server.protocol === 'http:' ? plainRequest : request)(requestOptions, (answer) => {
-        clearTimeout(timer);
-        resolve(answer);
-      });
-      const timer = setTimeout(() => {
-        sent.destroy(
-          new KubeError(
-            'timeout',
-            where,
-            `${where}: no answer from ${server.host} within ${headerTimeoutMs} ms`,
-          ),
-        );
-      }, headerTimeoutMs);
-      sent.on('error', (cause) => {
-        clearTimeout(timer);
-        reject(connectionError(cause, where, server.host, signal));
-      });
-      sent.end(body);
-    });
+  async function open(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
+    const sentAt = clock.monotonic();
+    const answer = await transport.open(call, signal);
+    serverClock.answered(answer.headers.date, sentAt);
+    return answer;
   }
 
   async function send<T>(call: Call, asker: AbortSignal, maxBytes: number): Promise<T> {
     const where = `${call.method} ${call.path}`;
     const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
-    const answer = await open(call, signal, timeoutMs);
+    const answer = await open(call, signal);
     const status = answer.statusCode ?? 0;
     // 201: created, also by an apply; 202: a deletion that goes on.
     const isSuccess =
       status === 200 ||
       (status === 201 && (call.method === 'POST' || call.method === 'PATCH')) ||
       (status === 202 && call.method === 'DELETE');
-    const body = await readAll(answer, isSuccess ? maxBytes : maxErrorBody, where, server.host, signal);
+    const body = await readAll(answer, isSuccess ? maxBytes : maxErrorBody, where, host, signal);
     if (!isSuccess) throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
     try {
       return JSON.parse(body) as T;
     } catch (cause) {
-      throw new KubeError(
-        'bad-answer',
-        where,
-        `${where}: ${server.host} answered with something that is not JSON`,
-        { cause },
-      );
+      throw new KubeError('bad-answer', where, `${where}: ${host} answered with something that is not JSON`, {
+        cause,
+      });
     }
   }
 
@@ -218,10 +154,10 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   ): Promise<string> {
     const where = `GET ${path}`;
     const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
-    const answer = await open({ method: 'GET', path, query }, signal, timeoutMs);
+    const answer = await open({ method: 'GET', path, query }, signal);
     const status = answer.statusCode ?? 0;
     if (status !== 200) {
-      const body = await readAll(answer, maxErrorBody, where, server.host, signal);
+      const body = await readAll(answer, maxErrorBody, where, host, signal);
       throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
     }
     const chunks: Buffer[] = [];
@@ -233,7 +169,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         if (length >= maxBytes) break;
       }
     } catch (cause) {
-      throw connectionError(cause, where, server.host, signal);
+      throw connectionError(cause, where, host, signal);
     } finally {
       answer.destroy();
     }
@@ -245,11 +181,11 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     call: { readonly signal: AbortSignal; readonly query?: Query; readonly idleMs: number },
   ): AsyncIterable<string> {
     const where = `GET ${path}`;
-    const answer = await open({ method: 'GET', path, query: call.query }, call.signal, timeoutMs);
+    const answer = await open({ method: 'GET', path, query: call.query }, call.signal);
     try {
       const status = answer.statusCode ?? 0;
       if (status !== 200) {
-        const body = await readAll(answer, maxErrorBody, where, server.host, call.signal);
+        const body = await readAll(answer, maxErrorBody, where, host, call.signal);
         throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
       }
       answer.setTimeout(call.idleMs, () => {
@@ -257,7 +193,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       });
       yield* splitLines(answer, where);
     } catch (cause) {
-      throw connectionError(cause, where, server.host, call.signal);
+      throw connectionError(cause, where, host, call.signal);
     } finally {
       answer.destroy();
     }
@@ -293,73 +229,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     },
     text,
     lines,
-    close: () => {
-      pool?.agent.destroy();
-      pool = undefined;
-    },
+    serverNow: () => serverClock.now(),
+    close: () => transport.close(),
   };
-}
-
-async function readAll(
-  answer: IncomingMessage,
-  limit: number,
-  where: string,
-  host: string,
-  signal: AbortSignal,
-): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of answer as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > limit) {
-        answer.destroy();
-        throw new KubeError('too-large', where, `${where}: more than ${limit} bytes from ${host}`);
-      }
-      chunks.push(chunk);
-    }
-  } catch (cause) {
-    throw connectionError(cause, where, host, signal);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-async function* splitLines(answer: IncomingMessage, where: string): AsyncIterable<string> {
-  let parts: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    let start = 0;
-    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
-      parts.push(chunk.subarray(start, end));
-      const line = Buffer.concat(parts).toString('utf8');
-      parts = [];
-      length = 0;
-      start = end + 1;
-      if (line !== '') yield line;
-    }
-    if (start === chunk.length) continue;
-    length += chunk.length - start;
-    if (length > maxLine)
-      throw new KubeError('too-large', where, `${where}: an event of more than ${maxLine} bytes`);
-    parts.push(chunk.subarray(start));
-  }
-}
-
-function connectionError(cause: unknown, where: string, host: string, signal: AbortSignal): KubeError {
-  if (cause instanceof KubeError) return cause;
-  if (signal.aborted)
-    return new KubeError('timeout', where, `${where}: given up: ${textOf(signal.reason)}`, { cause });
-  return new KubeError('unavailable', where, `${where}: ${host} cannot be reached: ${textOf(cause)}`, {
-    cause,
-  });
-}
-
-function textOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
-}
-
-function queryText(query: Query | undefined): string {
-  if (query === undefined) return '';
-  const parts = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(String(value))}`);
-  return parts.length === 0 ? '' : `?${parts.join('&')}`;
 }

@@ -9,6 +9,7 @@ import type { Log } from '../telemetry/log.ts';
 import { KubeError } from './errors.ts';
 import type { KubeClient } from './client.ts';
 import type { KubeObject } from './objects.ts';
+import { untilAborted, wait } from './wait.ts';
 
 /** One object that is new, changed or gone. */
 export interface Change<T> {
@@ -270,37 +271,4 @@ function parseEvent(line: string, path: string): WatchEvent {
   } catch (cause) {
     throw new KubeError('bad-answer', `GET ${path}`, 'a line of a watch is not JSON', { cause });
   }
-}
-
-function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason as Error);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    }, ms);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-  });
-}
-
-function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.reject(signal.reason as Error);
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(
-      () => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      },
-      (error: Error) => {
-        signal.removeEventListener('abort', onAbort);
-        reject(error);
-      },
-    );
-  });
 }

@@ -1,0 +1,177 @@
+/**
+ * Requests to the API server over one pool of keep-alive connections, with what proves who we are. Proof that the server
+ * does not take (401) is read again at once, because a token may have been renewed a moment ago. A connection that turns
+ * out to be dead takes the idle ones of the pool with it, so that the next requests do not each wait for the same silence.
+ */
+import { Agent as PlainAgent, request as plainRequest, type IncomingMessage } from 'node:http';
+import { Agent, request, type RequestOptions } from 'node:https';
+import type { Clock } from '../telemetry/clock.ts';
+import { authorizationHeader, sameConnection, type AccessNow, type KubeAccess } from './access.ts';
+import { connectionError, textOf } from './answer.ts';
+import { KubeError } from './errors.ts';
+
+export type Query = Readonly<Record<string, string | number | boolean>>;
+
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly query?: Query | undefined;
+  /** JSON. */
+  readonly body?: string;
+  readonly contentType?: string;
+}
+
+export interface Transport {
+  /** Host and port, for messages. */
+  readonly host: string;
+  /**
+   * Sends a request and waits for the head of its answer, whatever its status.
+   * @throws KubeError where there is no answer
+   */
+  open(call: Call, signal: AbortSignal): Promise<IncomingMessage>;
+  close(): void;
+}
+
+export interface TransportOptions {
+  readonly access: KubeAccess;
+  readonly userAgent: string;
+  /** Limit for the head of an answer, milliseconds. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+/** Watches take one connection each for good; the rest is for calls, more of which at once the server would not like. */
+const maxSockets = 32;
+/** The API server closes idle connections after 90 s (its `http.Server` has that `IdleTimeout`): we do it before. */
+const idleConnectionMs = 60_000;
+/** Proof is read again at most so often, however many requests are refused. */
+const renewIntervalMs = 1_000;
+
+/** Makes a pool. Connections are opened when first needed. */
+export function createTransport(options: TransportOptions): Transport {
+  const { access, clock } = options;
+  const server = new URL(access.server);
+  const isPlain = server.protocol === 'http:';
+  let pool: { readonly access: AccessNow; readonly agent: Agent | PlainAgent } | undefined;
+  let renewedAt = Number.NEGATIVE_INFINITY;
+
+  /** A changed certificate needs new connections; a changed token only another header. */
+  function agentFor(now: AccessNow): Agent | PlainAgent {
+    if (pool && sameConnection(pool.access, now)) return pool.agent;
+    pool?.agent.destroy();
+    const limits = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleConnectionMs };
+    const agent = isPlain ? new PlainAgent(limits) : new Agent({ ...limits, ...now.tls });
+    pool = { access: now, agent };
+    return agent;
+  }
+
+  async function proof(where: string): Promise<AccessNow> {
+    try {
+      return await access.now();
+    } catch (cause) {
+      const message = `cannot prove who we are to ${server.host}: ${textOf(cause)}`;
+      throw new KubeError('unauthorized', where, message, { cause });
+    }
+  }
+
+  function requestOptions(call: Call, now: AccessNow, signal: AbortSignal): RequestOptions {
+    const { method, path, query, body, contentType = 'application/json' } = call;
+    return {
+      method,
+      host: server.hostname.replace(/^\[|\]$/g, ''),
+      port: server.port === '' ? (isPlain ? 80 : 443) : server.port,
+      path: server.pathname.replace(/\/$/, '') + path + queryText(query),
+      agent: agentFor(now),
+      headers: {
+        accept: 'application/json',
+        'accept-encoding': 'identity',
+        'user-agent': options.userAgent,
+        ...(body !== undefined && {
+          'content-type': contentType,
+          'content-length': Buffer.byteLength(body),
+        }),
+        ...authorizationHeader(now),
+      },
+      signal,
+    };
+  }
+
+  function attempt(call: Call, now: AccessNow, signal: AbortSignal, retry = true): Promise<IncomingMessage> {
+    const where = `${call.method} ${call.path}`;
+    signal.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      const sent = (isPlain ? plainRequest : request)(requestOptions(call, now, signal), (answer) => {
+        clearTimeout(timer);
+        resolve(answer);
+      });
+      const timer = setTimeout(() => {
+        dropIdle();
+        const message = `${where}: no answer from ${server.host} within ${options.timeoutMs} ms`;
+        sent.destroy(new KubeError('timeout', where, message));
+      }, options.timeoutMs);
+      sent.on('error', (cause: NodeJS.ErrnoException) => {
+        clearTimeout(timer);
+        // The server closed an idle connection in the moment that we used it: only what changes nothing is sent twice.
+        const isStale = sent.reusedSocket && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE');
+        if (isStale && retry && call.method === 'GET' && !signal.aborted) {
+          dropIdle();
+          resolve(attempt(call, now, signal, false));
+        } else reject(connectionError(cause, where, server.host, signal));
+      });
+      sent.end(call.body);
+    });
+  }
+
+  function dropIdle(): void {
+    for (const sockets of Object.values(pool?.agent.freeSockets ?? {})) {
+      for (const socket of sockets ?? []) socket.destroy();
+    }
+  }
+
+  /** Other proof than the one that was refused, where there is any. */
+  async function otherProof(refused: AccessNow, where: string): Promise<AccessNow | undefined> {
+    const at = clock.monotonic();
+    if (at - renewedAt >= renewIntervalMs) {
+      renewedAt = at;
+      try {
+        access.renew?.();
+      } catch {
+        // A kubeconfig that is being written: what was read before stands.
+      }
+    }
+    const now = await proof(where);
+    return sameProof(now, refused) ? undefined : now;
+  }
+
+  return {
+    host: server.host,
+    open: async (call, signal) => {
+      const where = `${call.method} ${call.path}`;
+      const now = await proof(where);
+      const answer = await attempt(call, now, signal);
+      if (answer.statusCode !== 401) return answer;
+      const other = await otherProof(now, where);
+      if (other === undefined) return answer;
+      answer.destroy();
+      return await attempt(call, other, signal);
+    },
+    close: () => {
+      pool?.agent.destroy();
+      pool = undefined;
+    },
+  };
+}
+
+function sameProof(a: AccessNow, b: AccessNow): boolean {
+  return (
+    a === b ||
+    (sameConnection(a, b) &&
+      authorizationHeader(a)['authorization'] === authorizationHeader(b)['authorization'])
+  );
+}
+
+function queryText(query: Query | undefined): string {
+  if (query === undefined) return '';
+  const parts = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(String(value))}`);
+  return parts.length === 0 ? '' : `?${parts.join('&')}`;
+}
