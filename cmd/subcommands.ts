@@ -28,4 +28,8 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     summary: 'checks or prints the configuration',
     load: () => import('./config.ts'),
   },
+  completion: {
+    summary: 'prints a completion script for a shell',
+    load: () => import('./completion.ts'),
+  },
 };

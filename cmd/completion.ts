@@ -1,0 +1,35 @@
+/** `archwright completion`: a script that completes subcommands and flags in a shell, made from their descriptions. */
+import { bashScript, fishScript, zshScript } from './completion/scripts.ts';
+import { vocabularyOf, type Vocabulary } from './completion/vocabulary.ts';
+import { didYouMean } from '../src/policy/nearest.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+import { subcommands } from './subcommands.ts';
+
+export const subcommand: Subcommand = {
+  usage: 'bash|zsh|fish',
+  description:
+    'Prints a script that completes subcommands and flags: `source <(archwright completion bash)`, the same for zsh, and ' +
+    '`archwright completion fish | source`.',
+  settings: 'none',
+  flags: {},
+  run,
+};
+
+const scripts: Readonly<Record<string, (vocabulary: Vocabulary) => string>> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
+};
+
+async function run({ positionals, io }: Invocation): Promise<number> {
+  const [shell, ...more] = positionals;
+  const known = Object.keys(scripts);
+  if (shell === undefined || more.length > 0) {
+    throw new UsageError('completion', `name one shell: ${known.join(', ')}`);
+  }
+  const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
+  if (script === undefined)
+    throw new UsageError('completion', `unknown shell ${shell}${didYouMean(shell, known)}`);
+  io.out(script(await vocabularyOf(subcommands)));
+  return exitCodes.success;
+}

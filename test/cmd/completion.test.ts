@@ -1,0 +1,67 @@
+import { spawnSync } from 'node:child_process';
+import t from 'tap';
+import { fishScript, zshScript } from '../../cmd/completion/scripts.ts';
+import { vocabularyOf } from '../../cmd/completion/vocabulary.ts';
+import { subcommands } from '../../cmd/subcommands.ts';
+import { run } from './run.ts';
+
+/** What bash offers for a line whose last word is being typed. */
+function complete(script: string, ...words: string[]): string[] {
+  const line = ['archwright', ...words].map((word) => `'${word}'`).join(' ');
+  const asked = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length}; _archwright; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', asked], {
+    encoding: 'utf8',
+    timeout: 10_000,
+  });
+  if (status !== 0) throw new Error(stderr);
+  return stdout.split('\n').filter((word) => word !== '');
+}
+
+t.test('bash completes subcommands, their words and their flags', async (t) => {
+  const { code, out, err } = await run(['completion', 'bash']);
+  t.equal(code, 0);
+  t.equal(err, '');
+  const cases: [words: string[], offered: string[]][] = [
+    [['explai'], ['explain']],
+    [['--v'], ['--version']],
+    [['config', 'ch'], ['check']],
+    [['completion', 'z'], ['zsh']],
+    [['explain', '--filen'], ['--filename']],
+    [['webhook', '--inline'], ['--inline-budget']],
+    [['webhook', '--no-tolerate'], ['--no-tolerate-architecture-taint']],
+    [['webhook', '--kubelet-config'], []],
+    [['nonsense', '--x'], []],
+  ];
+  for (const [words, offered] of cases) t.same(complete(out, ...words), offered, words.join(' '));
+  t.same(complete(out, ''), [...Object.keys(subcommands), '--help', '--version']);
+});
+
+t.test('zsh and fish have every subcommand and flag, in quotes that hold', async (t) => {
+  const vocabulary = await vocabularyOf(subcommands);
+  const [zsh, fish] = [zshScript(vocabulary), fishScript(vocabulary)];
+  for (const { word, flags } of vocabulary) {
+    t.match(zsh, `    ${word}) items=(`);
+    t.match(fish, `-n __fish_use_subcommand -a ${word} `);
+    for (const flag of flags) {
+      t.ok(zsh.includes(`'${flag.word}:`), `${word} ${flag.word}`);
+      t.ok(fish.includes(`seen_subcommand_from ${word}' -l ${flag.word.slice(2)} `), `${word} ${flag.word}`);
+    }
+  }
+  const awkward = [{ word: 'it', help: "isn't \\ easy. Never", flags: [], words: [] }];
+  t.match(zshScript(awkward), "'it:isn'\\''t \\ easy'");
+  t.match(fishScript(awkward), "-d 'isn\\'t \\\\ easy'");
+});
+
+t.test('wrong usage', async (t) => {
+  const cases: [string[], RegExp][] = [
+    [[], /name one shell: bash, zsh, fish/],
+    [['bash', 'zsh'], /name one shell/],
+    [['bahs'], /unknown shell bahs; did you mean bash/],
+    [['toString'], /unknown shell toString/],
+  ];
+  for (const [args, message] of cases) {
+    const { code, err } = await run(['completion', ...args]);
+    t.equal(code, 2);
+    t.match(err, message);
+  }
+});
