@@ -21,9 +21,9 @@ export type Vocabulary = readonly CompletedSubcommand[];
 /** Loads every subcommand's description. */
 export async function vocabularyOf(entries: Readonly<Record<string, Entry>>): Promise<Vocabulary> {
   return await Promise.all(
-    Object.entries(entries).map(async ([word, { summary, load }]) => {
-      const { subcommand } = await load();
-      return { word, help: summary, flags: flagsOf(subcommand), words: wordsOf(subcommand) };
+    Object.entries(entries).map(async ([word, entry]) => {
+      const { subcommand } = await entry.load();
+      return { word, help: entry.summary, flags: flagsOf(subcommand), words: wordsOf(subcommand) };
     }),
   );
 }
