@@ -1,15 +1,23 @@
 /**
- * Builds Kubernetes, etcd and containerd where they are missing. None of them need their sources: each is a package of a module
+ * Builds Kubernetes, etcd, containerd and kwok where they are missing. None of them need their sources: each is a package of a module
  * that the Go module proxy serves, built from a module of our own that requires it. Kubernetes replaces its staging modules
  * by folders, which a module that requires it has to undo.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cache, onPath, say } from '../parts.ts';
+import { cache, onPath, say } from './parts.ts';
 
 export type BuiltName =
-  'etcd' | 'kube-apiserver' | 'kubelet' | 'containerd' | 'containerd-shim-runc-v2' | 'ctr';
+  | 'etcd'
+  | 'kube-apiserver'
+  | 'kube-controller-manager'
+  | 'kube-scheduler'
+  | 'kubelet'
+  | 'containerd'
+  | 'containerd-shim-runc-v2'
+  | 'ctr'
+  | 'kwok';
 
 interface Module {
   readonly path: string;
@@ -19,7 +27,8 @@ interface Module {
   readonly ldflags?: string;
 }
 
-const kubernetes = 'v1.36.3';
+export const kubernetes = 'v1.36.3';
+const kwok = 'v0.8.0';
 
 /** Where what is built stays; the version of Kubernetes stands for the whole set. */
 export const builtPrograms = join(cache, `kubernetes-${kubernetes}`);
@@ -30,6 +39,8 @@ const modules: readonly Module[] = [
     version: kubernetes,
     packages: {
       'kube-apiserver': 'k8s.io/kubernetes/cmd/kube-apiserver',
+      'kube-controller-manager': 'k8s.io/kubernetes/cmd/kube-controller-manager',
+      'kube-scheduler': 'k8s.io/kubernetes/cmd/kube-scheduler',
       kubelet: 'k8s.io/kubernetes/cmd/kubelet',
     },
     ldflags: [
@@ -51,6 +62,12 @@ const modules: readonly Module[] = [
       'containerd-shim-runc-v2': 'github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2',
       ctr: 'github.com/containerd/containerd/v2/cmd/ctr',
     },
+  },
+  {
+    path: 'sigs.k8s.io/kwok',
+    version: kwok,
+    packages: { kwok: 'sigs.k8s.io/kwok/cmd/kwok' },
+    ldflags: `-X sigs.k8s.io/kwok/pkg/consts.Version=${kwok}`,
   },
 ];
 
@@ -80,6 +97,27 @@ export function buildKubernetes(names: readonly BuiltName[]): Map<BuiltName, str
     rmSync(folder, { recursive: true });
   }
   return built;
+}
+
+/**
+ * The rules by which kwok plays a node and its pods: they come with its module.
+ * @returns the path of a file with all of them
+ */
+export function kwokStages(): string {
+  const path = join(builtPrograms, 'kwok-stages.yaml');
+  if (existsSync(path)) return path;
+  if (onPath('go') === undefined) throw new Error('the stages of kwok are in its module, which needs go');
+  mkdirSync(builtPrograms, { recursive: true });
+  const { Dir } = JSON.parse(go(['mod', 'download', '-json', `sigs.k8s.io/kwok@${kwok}`], builtPrograms)) as {
+    Dir: string;
+  };
+  const texts = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast'].flatMap((folder) => {
+    const directory = join(Dir, 'kustomize/stage', folder);
+    const names = readdirSync(directory).filter((name) => /^(?:node|pod)-.*\.yaml$/.test(name));
+    return names.map((name) => readFileSync(join(directory, name), 'utf8'));
+  });
+  writeFileSync(path, texts.join('\n---\n'));
+  return path;
 }
 
 /** A folder with a module that requires this one and imports the programs' packages. */

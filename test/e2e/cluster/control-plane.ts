@@ -1,0 +1,165 @@
+/**
+ * A real control plane on loopback: etcd, API server, controller manager, scheduler, and kwok, which plays the kubelets of nodes that
+ * do not exist. Each has ports and files of its own; several control planes may run at once.
+ */
+import { mkdir } from 'node:fs/promises';
+import { get } from 'node:https';
+import { join } from 'node:path';
+import { findBuilt, findKwokStages } from '../built.ts';
+import { createIdentities, type Identities } from './identities.ts';
+import { freePorts } from './ports.ts';
+import { ready, startProcess, type Running } from './processes.ts';
+
+export interface ControlPlaneOptions {
+  readonly directory: string;
+  /** Requests per second that the scheduler allows itself; its own default is 50. */
+  readonly schedulerQps?: number;
+  /** Further flags. */
+  readonly apiServerFlags?: readonly string[];
+}
+
+export interface ControlPlane {
+  readonly server: string;
+  readonly identities: Identities;
+  readonly parts: ReadonlyMap<PartName, Running>;
+  /** Takes the API server down at once, as a crash does. */
+  stopApiServer(): Promise<void>;
+  /** Starts it again on the same address; resolves when it is ready. */
+  startApiServer(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const names = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
+export type PartName = (typeof names)[number];
+
+/** Nothing of the user's. */
+const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/nonexistent' };
+
+/**
+ * Starts it, which takes some ten seconds on two cores; where programs have to be built, minutes.
+ * @throws where a part does not become ready; the message has the end of its log
+ */
+export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
+  const programs = findBuilt(names);
+  const stages = findKwokStages();
+  const { directory, schedulerQps } = options;
+  const logs = join(directory, 'logs');
+  await mkdir(logs, { recursive: true });
+  const identities = await createIdentities(join(directory, 'pki'));
+  const [etcdPort = 0, peerPort = 0, apiPort = 0, managerPort = 0, schedulerPort = 0] = await freePorts(5);
+  const server = `https://127.0.0.1:${apiPort}`;
+  const etcdUrl = `http://127.0.0.1:${etcdPort}`;
+  const parts = new Map<PartName, Running>();
+  const start = (name: PartName, args: readonly string[]): Running => {
+    const running = startProcess({ name, program: programs[name], args, env, logs });
+    parts.set(name, running);
+    return running;
+  };
+  const stop = async (): Promise<void> => {
+    // Nothing in here is worth a graceful end.
+    await Promise.all([...parts.values()].map((part) => part.stop()));
+  };
+
+  try {
+    const peerUrl = `http://127.0.0.1:${peerPort}`;
+    const etcd = start('etcd', [
+      '--unsafe-no-fsync',
+      '--log-level=warn',
+      `--data-dir=${join(directory, 'etcd')}`,
+      `--listen-client-urls=${etcdUrl}`,
+      `--advertise-client-urls=${etcdUrl}`,
+      `--listen-peer-urls=${peerUrl}`,
+      `--initial-advertise-peer-urls=${peerUrl}`,
+      `--initial-cluster=default=${peerUrl}`,
+    ]);
+    const serving = await identities.issue('kube-apiserver', {
+      cn: 'kube-apiserver',
+      ip: ['127.0.0.1', '10.96.0.1'],
+      dns: ['localhost', 'kubernetes.default.svc'],
+    });
+    await ready(etcd, async () => (await fetch(`${etcdUrl}/health`)).ok);
+    const apiServerFlags = [
+      `--etcd-servers=${etcdUrl}`,
+      '--bind-address=127.0.0.1',
+      '--advertise-address=127.0.0.1',
+      `--secure-port=${apiPort}`,
+      '--endpoint-reconciler-type=none',
+      '--service-cluster-ip-range=10.96.0.0/16',
+      '--authorization-mode=Node,RBAC',
+      '--allow-privileged=true',
+      `--client-ca-file=${identities.caFile}`,
+      `--tls-cert-file=${serving.cert}`,
+      `--tls-private-key-file=${serving.key}`,
+      '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
+      `--service-account-key-file=${identities.accountPublicKey}`,
+      `--service-account-signing-key-file=${identities.accountKey}`,
+      ...(options.apiServerFlags ?? []),
+    ];
+    const startApiServer = async (): Promise<void> => {
+      const running = start('kube-apiserver', apiServerFlags);
+      await ready(running, () => isReady(`${server}/readyz`, identities.ca.cert));
+    };
+    await startApiServer();
+
+    const kubeconfigOf = (part: string): Promise<string> =>
+      identities.kubeconfig({ cn: `system:${part}` }, server);
+    const manager = await kubeconfigOf('kube-controller-manager');
+    start('kube-controller-manager', [
+      `--kubeconfig=${manager}`,
+      `--authentication-kubeconfig=${manager}`,
+      `--authorization-kubeconfig=${manager}`,
+      '--bind-address=127.0.0.1',
+      `--secure-port=${managerPort}`,
+      '--leader-elect=false',
+      '--use-service-account-credentials=true',
+      `--service-account-private-key-file=${identities.accountKey}`,
+      `--root-ca-file=${identities.caFile}`,
+      `--cluster-signing-cert-file=${identities.caFile}`,
+      `--cluster-signing-key-file=${identities.caKeyFile}`,
+    ]);
+    const schedulerConfig = await kubeconfigOf('kube-scheduler');
+    const scheduler = start('kube-scheduler', [
+      `--kubeconfig=${schedulerConfig}`,
+      `--authentication-kubeconfig=${schedulerConfig}`,
+      `--authorization-kubeconfig=${schedulerConfig}`,
+      '--bind-address=127.0.0.1',
+      `--secure-port=${schedulerPort}`,
+      '--leader-elect=false',
+      ...(schedulerQps === undefined
+        ? []
+        : [`--kube-api-qps=${schedulerQps}`, `--kube-api-burst=${2 * schedulerQps}`]),
+    ]);
+    start('kwok', [
+      `--kubeconfig=${await identities.kubeconfig({ cn: 'kwok', group: 'system:masters' }, server)}`,
+      `--config=${stages}`,
+      '--cidr=10.244.0.0/16',
+      '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
+      '--node-lease-duration-seconds=40',
+    ]);
+    await ready(scheduler, () => isReady(`https://127.0.0.1:${schedulerPort}/readyz`, undefined));
+    return {
+      server,
+      identities,
+      parts,
+      stopApiServer: async () => parts.get('kube-apiserver')?.stop(),
+      startApiServer,
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** @param ca `undefined`: the scheduler makes its own certificate, which nobody knows */
+function isReady(url: string, ca: string | undefined): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const trust = ca === undefined ? { rejectUnauthorized: false } : { ca };
+    const asked = get(url, { ...trust, agent: false }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode === 200);
+    });
+    asked.setTimeout(5000, () => asked.destroy(new Error('no answer')));
+    asked.on('error', reject);
+  });
+}
