@@ -4,6 +4,7 @@ import { pluginMetrics } from '../../daemon/kubelet/metrics.ts';
 import { clusterMetrics } from '../../src/cluster/metrics.ts';
 import { sourceMetrics } from '../../src/credentials/metrics.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
+import { controllerMetrics } from '../../src/controller/metrics.ts';
 import { factsMetricSpecs } from '../../src/images/metrics.ts';
 import { policyMetrics } from '../../src/policy/metrics.ts';
 import { servingMetrics } from '../../src/serving/metrics.ts';
@@ -15,6 +16,7 @@ import { code, table } from './markdown.ts';
 /** Every metric of the program. A room with metrics of its own has a line here. */
 export const metricGroups: readonly { readonly title: string; readonly metrics: readonly MetricSpec[] }[] = [
   { title: 'Webhook', metrics: webhookMetrics },
+  { title: 'Controller', metrics: controllerMetrics },
   { title: 'Cluster', metrics: clusterMetrics },
   { title: 'Agent', metrics: agentMetrics },
   { title: 'Questions to agents', metrics: fleetMetrics },

@@ -3,8 +3,18 @@
  * watches, split by `spec.nodeName` on the server, because almost all pods of a cluster run: those that wait are kept whole
  * where they carry our gate, those that run are reduced to a few fields.
  */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject, ObjectMeta, OwnerReference, Pod, Toleration } from '../kube/objects.ts';
-import type { Reflector } from '../kube/reflector.ts';
+import { startReflector, type Reflector } from '../kube/reflector.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { trimNode } from './caches/nodes.ts';
+import { forOptionalKind } from './caches/optional-kind.ts';
+import { trimRunningPod } from './caches/running-pods.ts';
+import { createSharing } from './caches/sharing.ts';
+import { trimWaitingPod } from './caches/waiting-pods.ts';
+import { cachedObjects, watchesOpen, type WatchName } from './metrics.ts';
 
 /** A pod without a node. */
 export interface WaitingPod {
@@ -84,4 +94,73 @@ export interface Caches {
   /** Resolves when each has its first list. */
   ready(signal: AbortSignal): Promise<void>;
   stop(): void;
+}
+
+export interface CachesOptions {
+  /** Only read from. */
+  readonly client: KubeClient;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Waits; injected by tests. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+const resourcesPath = '/apis/arch.example/v1alpha1';
+
+/** Starts all watches at once. Where the custom resources are not installed, their caches are empty, and ready. */
+export function startCaches(options: CachesOptions): Caches {
+  const { client, log, metrics } = options;
+  const sleep = options.sleep ?? ((ms, signal) => pause(ms, undefined, { signal }));
+  const share = createSharing();
+  const optional = forOptionalKind(client, sleep);
+  const common = { client, log, ...(options.sleep && { sleep: options.sleep }) };
+  const custom = { ...common, client: optional, trim: (object: KubeObject) => object };
+  const reflectors = {
+    waitingPods: startReflector({
+      ...common,
+      path: '/api/v1/pods',
+      fieldSelector: 'spec.nodeName=',
+      trim: trimWaitingPod,
+    }),
+    runningPods: startReflector({
+      ...common,
+      path: '/api/v1/pods',
+      fieldSelector: 'spec.nodeName!=',
+      trim: (object) => trimRunningPod(object, share),
+    }),
+    nodes: startReflector({ ...common, path: '/api/v1/nodes', trim: (object) => trimNode(object, share) }),
+    namespaces: startReflector({ ...common, path: '/api/v1/namespaces', trim: trimNamespace }),
+    clusterConfigs: startReflector({ ...custom, path: `${resourcesPath}/clusterpodplacementconfigs` }),
+    podConfigs: startReflector({ ...custom, path: `${resourcesPath}/podplacementconfigs` }),
+  };
+  const all = Object.entries(reflectors) as [WatchName, Reflector<unknown>][];
+  let levels = all.map(([watch, reflector]) => ({
+    reflector,
+    objects: metrics.level(cachedObjects, { watch }),
+    open: metrics.level(watchesOpen, { watch }),
+  }));
+  metrics.beforeScrape(() => {
+    for (const { reflector, objects, open } of levels) {
+      objects.set(reflector.size);
+      open.set(reflector.health().watching ? 1 : 0);
+    }
+  });
+
+  return {
+    ...reflectors,
+    ready: async (signal) => {
+      await Promise.all(all.map(([, reflector]) => reflector.ready(signal)));
+    },
+    stop: () => {
+      for (const [, reflector] of all) reflector.stop();
+      for (const { objects, open } of levels) for (const level of [objects, open]) level.set(0);
+      levels = [];
+    },
+  };
+}
+
+/** What is kept of a namespace. */
+export function trimNamespace({ metadata = {} }: KubeObject): CachedNamespace {
+  const { name = '', labels = {}, deletionTimestamp } = metadata;
+  return { name, labels, deleting: deletionTimestamp !== undefined };
 }

@@ -11,6 +11,7 @@ export interface ObjectMeta {
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly ownerReferences?: readonly OwnerReference[];
+  readonly creationTimestamp?: string;
   readonly deletionTimestamp?: string;
 }
 

@@ -3,11 +3,18 @@
  * replaces what the first one added. Anybody can write an annotation. What cannot be read, has another version or shape,
  * or names what this policy could not have added is treated as absent: then everything in the pod is its own.
  */
-import type { NodeSelectorRequirement, PreferredSchedulingTerm, Toleration } from '../kube/objects.ts';
+import type { NodeSelectorRequirement, Pod, PreferredSchedulingTerm, Toleration } from '../kube/objects.ts';
 import type { Policy } from '../policy/policy.ts';
 import { byName, isArchitecture, isLabelValue, maxArchitectures, own } from './architecture.ts';
-import { names } from './decision.ts';
-import type { Added, ImageVerdict, PlacementDecision, PlacementInput, Recorded } from './decision.ts';
+import { names, outcomes } from './decision.ts';
+import type {
+  Added,
+  ImageVerdict,
+  Outcome,
+  PlacementDecision,
+  PlacementInput,
+  Recorded,
+} from './decision.ts';
 import { hashText } from './hash.ts';
 import { architectureIn, hostnameNotIn } from './node-labels.ts';
 import { maxExcludedNodes } from './pullable-nodes.ts';
@@ -111,6 +118,19 @@ export function recordedIn({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy
   if (architectures !== undefined && !isListOf(architectures, isArchitectureName, maxArchitectures))
     return undefined;
   return { architectures: architectures?.toSorted(byName), imagesKey, added };
+}
+
+/** The outcome that a pod's annotation names, believed without a further look: for people, metrics and a first sorting. */
+export function recordedOutcome(pod: Pick<Pod, 'metadata'>): Outcome | undefined {
+  const text = own(pod.metadata?.annotations, names.decision);
+  if (typeof text !== 'string' || text.length > maxReadLength) return undefined;
+  try {
+    const content: unknown = JSON.parse(text);
+    const outcome = isRecord(content) ? content['outcome'] : undefined;
+    return outcomes.find((each) => each === outcome);
+  } catch {
+    return undefined; // Not ours: we only ever write JSON.
+  }
 }
 
 function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): Added | undefined {

@@ -1,0 +1,7 @@
+/** Times in objects are RFC 3339, by the API server's clock. */
+
+/** @returns milliseconds since 1970; 0 where there is none or it cannot be read, which is long ago. */
+export function timeOf(text: string | undefined): number {
+  const time = text === undefined ? Number.NaN : Date.parse(text);
+  return Number.isNaN(time) ? 0 : time;
+}

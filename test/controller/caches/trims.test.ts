@@ -1,0 +1,295 @@
+/** What is kept of each object, and what is not. */
+import t from 'tap';
+import { trimNode } from '../../../src/controller/caches/nodes.ts';
+import { trimRunningPod } from '../../../src/controller/caches/running-pods.ts';
+import { createSharing } from '../../../src/controller/caches/sharing.ts';
+import { timeOf } from '../../../src/controller/caches/time.ts';
+import { trimWaitingPod } from '../../../src/controller/caches/waiting-pods.ts';
+import { trimNamespace } from '../../../src/controller/caches.ts';
+import type { KubeObject } from '../../../src/kube/objects.ts';
+
+const gate = 'arch.example/scheduling-gate';
+const decision = 'arch.example/decision';
+
+/** As the API server sends it, with fields that nobody asked for. */
+function pod(spec: object = {}, metadata: object = {}, status?: object): KubeObject {
+  return {
+    metadata: { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '7', ...metadata },
+    spec: { containers: [{ name: 'c', image: 'web:1' }], ...spec },
+    ...(status && { status }),
+  } as KubeObject;
+}
+
+void t.test('waiting pods', async (t) => {
+  const record = (outcome: string): object => ({
+    annotations: { [decision]: JSON.stringify({ v: 1, outcome }) },
+  });
+  const gates = (...names: string[]): object => ({ schedulingGates: names.map((name) => ({ name })) });
+  const table: readonly [string, KubeObject, boolean][] = [
+    ['without any gate', pod(), false],
+    ['with a gate of others', pod(gates('x.example/y')), false],
+    ['with our gate', pod(gates(gate)), true],
+    ['with our gate behind another', pod(gates('x.example/y', gate)), true],
+    ['pending by our record', pod({}, record('pending')), true],
+    ['placed by our record', pod({}, record('placed')), false],
+    ['a record that is no JSON', pod({}, { annotations: { [decision]: 'pending' } }), false],
+    ['a record that is no object', pod({}, { annotations: { [decision]: 'null' } }), false],
+    [
+      'a record that is no text',
+      pod({}, { annotations: { [decision]: { outcome: 'pending' } } as unknown }),
+      false,
+    ],
+    ['on a node by now', pod({ ...gates(gate), nodeName: 'n1' }), false],
+    ['without a spec', { metadata: { name: 'x' } }, false],
+  ];
+  for (const [name, object, kept] of table) t.equal(trimWaitingPod(object) !== undefined, kept, name);
+
+  const whole = pod(
+    gates(gate),
+    { managedFields: [{ manager: 'kubectl' }], generateName: 'web-' },
+    { qosClass: 'x' },
+  );
+  const trimmed = trimWaitingPod(whole)?.pod;
+  t.notOk(trimmed?.metadata && 'managedFields' in trimmed.metadata);
+  t.equal(trimmed?.metadata?.generateName, 'web-');
+  t.same(trimmed?.spec, (whole as { spec?: object }).spec);
+  t.ok('managedFields' in (whole.metadata ?? {}), 'the object itself is not changed');
+});
+
+void t.test('a running pod', async (t) => {
+  const share = createSharing();
+  const object = pod(
+    {
+      nodeName: 'n1',
+      os: { name: 'windows' },
+      serviceAccountName: 'robot',
+      imagePullSecrets: [{ name: 'registry' }, {}],
+      initContainers: [{ name: 'i', image: 'init:1', imagePullPolicy: 'Always', env: [{ name: 'X' }] }],
+      volumes: [
+        { name: 'v', image: { reference: 'data:1', pullPolicy: 'Never' } },
+        { name: 'tmp', emptyDir: {} },
+      ],
+      tolerations: [{ key: 'gpu', operator: 'Exists' }],
+    },
+    {
+      creationTimestamp: '2026-11-21T10:00:00Z',
+      deletionTimestamp: '2026-11-21T11:00:00Z',
+      labels: { app: 'web' },
+      annotations: {
+        [decision]: '{}',
+        'kubernetes.io/config.mirror': 'hash',
+        'kubectl.kubernetes.io/last-applied-configuration': '{"secret": "?"}',
+        'xarch.example/no': 'x',
+      },
+      ownerReferences: [
+        { apiVersion: 'v1', kind: 'ConfigMap', name: 'other', uid: 'o' },
+        {
+          apiVersion: 'apps/v1',
+          kind: 'ReplicaSet',
+          name: 'web-5',
+          uid: 'r',
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    {
+      phase: 'Running',
+      conditions: [
+        { type: 'Initialized', status: 'True' },
+        { type: 'Ready', status: 'True' },
+      ],
+      initContainerStatuses: [
+        {
+          name: 'i',
+          image: 'init:1',
+          imageID: 'init@sha256:1',
+          ready: true,
+          restartCount: 0,
+          state: { terminated: { reason: 'Completed', exitCode: 0 } },
+        },
+      ],
+      containerStatuses: [
+        {
+          name: 'c',
+          image: 'web:1',
+          imageID: 'web@sha256:2',
+          ready: false,
+          restartCount: 3,
+          state: { waiting: { reason: 'CrashLoopBackOff' } },
+          lastState: { terminated: { reason: 'StartError', exitCode: 128, message: 'exec format error' } },
+        },
+      ],
+    },
+  );
+  t.same(trimRunningPod(object, share), {
+    namespace: 'shop',
+    name: 'web',
+    uid: 'u',
+    resourceVersion: '7',
+    node: 'n1',
+    os: 'windows',
+    phase: 'Running',
+    ready: true,
+    deleting: true,
+    createdAt: Date.UTC(2026, 10, 21, 10),
+    labels: { app: 'web' },
+    annotations: { [decision]: '{}', 'kubernetes.io/config.mirror': 'hash' },
+    owner: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-5', uid: 'r', controller: true },
+    serviceAccountName: 'robot',
+    pullSecrets: ['registry'],
+    images: [
+      { image: 'init:1', pullPolicy: 'Always', usedBy: 'i' },
+      { image: 'web:1', pullPolicy: undefined, usedBy: 'c' },
+      { image: 'data:1', pullPolicy: 'Never', usedBy: 'v' },
+    ],
+    containers: [
+      {
+        name: 'i',
+        image: 'init:1',
+        imageID: 'init@sha256:1',
+        ready: true,
+        restartCount: 0,
+        reason: 'Completed',
+        exitCode: 0,
+        message: undefined,
+      },
+      {
+        name: 'c',
+        image: 'web:1',
+        imageID: 'web@sha256:2',
+        ready: false,
+        restartCount: 3,
+        reason: 'CrashLoopBackOff',
+        exitCode: 128,
+        message: 'exec format error',
+      },
+    ],
+    tolerations: [{ key: 'gpu', operator: 'Exists' }],
+  });
+});
+
+void t.test('a running pod that says little, and one that says too much', async (t) => {
+  const share = createSharing();
+  t.equal(trimRunningPod(pod(), share), undefined, 'no node');
+  t.equal(trimRunningPod(pod({ nodeName: '' }), share), undefined, 'an empty node');
+  t.equal(trimRunningPod({ metadata: { name: 'x' } }, share), undefined, 'no spec');
+  t.match(trimRunningPod(pod({ nodeName: 'n1' }), share), {
+    os: 'linux',
+    phase: 'Unknown',
+    ready: false,
+    deleting: false,
+    createdAt: 0,
+    owner: undefined,
+    annotations: undefined,
+    containers: [],
+    tolerations: [],
+  });
+  const terminated = (message: string): KubeObject =>
+    pod({ nodeName: 'n1' }, {}, { containerStatuses: [{ name: 'c', state: { terminated: { message } } }] });
+  const messageOf = (text: string): string | undefined =>
+    trimRunningPod(terminated(text), share)?.containers[0]?.message;
+  t.equal(messageOf(''), undefined);
+  t.equal(messageOf('x'.repeat(256)), 'x'.repeat(256));
+  t.equal(messageOf('x'.repeat(4096)), 'x'.repeat(256));
+  t.equal(messageOf(`x${'é'.repeat(200)}`), `x${'é'.repeat(127)}`, 'never half a character');
+  t.match(trimRunningPod(terminated('m'), share)?.containers[0], {
+    ready: false,
+    restartCount: 0,
+    image: '',
+    imageID: '',
+    reason: undefined,
+    exitCode: undefined,
+  });
+});
+
+void t.test('pods of one workload share what they have in common, and nobody can change it', async (t) => {
+  const share = createSharing();
+  const one = trimRunningPod(pod({ nodeName: 'n1' }, { labels: { app: 'web' } }), share);
+  const two = trimRunningPod(pod({ nodeName: 'n2' }, { name: 'web-2', labels: { app: 'web' } }), share);
+  t.equal(one?.labels, two?.labels);
+  t.equal(one?.images, two?.images);
+  t.not(one?.node, two?.node);
+  t.ok(Object.isFrozen(one?.labels) && Object.isFrozen(one?.images[0]));
+
+  const small = createSharing(2);
+  const [a, b] = [{ x: 1 }, { x: 1 }];
+  t.equal(small(a), a);
+  t.equal(small(b), a);
+  small('second');
+  small('third');
+  t.equal(small(b), b, 'what is too much is forgotten');
+  t.not(small('"x'), small(['x']));
+  t.equal(small(undefined), undefined);
+});
+
+void t.test('a node', async (t) => {
+  const share = createSharing();
+  t.same(
+    trimNode(
+      {
+        metadata: {
+          name: 'n1',
+          uid: 'u',
+          resourceVersion: '3',
+          creationTimestamp: '2026-11-21T10:00:00Z',
+          labels: {
+            'kubernetes.io/arch': 'wrong',
+            'kubernetes.io/os': 'wrong',
+            'kubernetes.io/hostname': 'h1',
+          },
+        },
+        spec: {
+          taints: [
+            { key: 'a', value: 'b', effect: 'NoSchedule', timeAdded: 'x' },
+            { key: 'c', effect: 'NoExecute' },
+          ],
+        },
+        status: {
+          nodeInfo: { architecture: 'arm64', operatingSystem: 'linux' },
+          conditions: [{ type: 'Ready', status: 'True' }],
+        },
+      } as KubeObject,
+      share,
+    ),
+    {
+      name: 'n1',
+      uid: 'u',
+      resourceVersion: '3',
+      architecture: 'arm64',
+      os: 'linux',
+      hostname: 'h1',
+      taints: [
+        { key: 'a', value: 'b', effect: 'NoSchedule' },
+        { key: 'c', effect: 'NoExecute' },
+      ],
+      ready: true,
+      createdAt: Date.UTC(2026, 10, 21, 10),
+    },
+  );
+  const labels = { 'kubernetes.io/arch': 's390x', 'kubernetes.io/os': 'linux' };
+  t.match(trimNode({ metadata: { name: 'n2', labels } }, share), {
+    architecture: 's390x',
+    os: 'linux',
+    hostname: undefined,
+    taints: [],
+    ready: false,
+  });
+  const notReady = { metadata: {}, status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } };
+  t.equal(trimNode(notReady as KubeObject, share).ready, false);
+});
+
+void t.test('a namespace, and times', async (t) => {
+  t.same(trimNamespace({ metadata: { name: 'shop', labels: { a: 'b' } } }), {
+    name: 'shop',
+    labels: { a: 'b' },
+    deleting: false,
+  });
+  t.match(trimNamespace({ metadata: { name: 'shop', deletionTimestamp: '2026-11-21T10:00:00Z' } }), {
+    labels: {},
+    deleting: true,
+  });
+  t.equal(timeOf('2026-11-21T10:00:00Z'), Date.UTC(2026, 10, 21, 10));
+  t.equal(timeOf('yesterday'), 0);
+  t.equal(timeOf(undefined), 0);
+});
