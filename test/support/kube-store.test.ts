@@ -1,0 +1,275 @@
+import t, { type Test } from 'tap';
+import { createKubeClient, type KubeClient, type Patch } from '../../src/kube/client.ts';
+import { KubeError } from '../../src/kube/errors.ts';
+import { startKubeStore, type KubeStore, type KubeStoreOptions } from './kube-store.ts';
+
+const pods = '/api/v1/namespaces/team/pods';
+const nodes = '/api/v1/nodes';
+const live = new AbortController().signal;
+
+async function start(t: Test, options?: KubeStoreOptions): Promise<{ store: KubeStore; client: KubeClient }> {
+  const store = await startKubeStore(options);
+  const client = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs: 5_000 });
+  t.teardown(async () => {
+    client.close();
+    await store.close();
+  });
+  return { store, client };
+}
+
+async function failure(promise: Promise<unknown>): Promise<KubeError> {
+  const error = await promise.then(
+    () => undefined,
+    (cause: unknown) => cause,
+  );
+  if (error instanceof KubeError) return error;
+  throw new Error('no KubeError');
+}
+
+interface List {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly { readonly kind?: string; readonly metadata: { readonly name: string } }[];
+}
+
+const namesOf = (list: List): string[] => list.items.map((item) => item.metadata.name);
+
+void t.test('objects are created, named, versioned and refused where they are there already', async (t) => {
+  const { store, client } = await start(t);
+  const made = await client.create(pods, { kind: 'Pod', metadata: { name: 'a' } }, { signal: live });
+  t.match(made, { metadata: { name: 'a', namespace: 'team', uid: String, generation: 1 } });
+  t.match(store.get(`${pods}/a`), { kind: 'Pod', status: { phase: 'Pending' } });
+  t.match(await client.create(pods, { metadata: { generateName: 'b-' } }, { signal: live }), {
+    metadata: { name: /^b-.{5}$/ },
+  });
+  const again = await failure(client.create(pods, { metadata: { name: 'a' } }, { signal: live }));
+  t.match(again, { code: 'conflict', message: /already exists/ });
+  t.equal((await failure(client.create(pods, { metadata: {} }, { signal: live }))).code, 'invalid');
+  t.match(await client.get(`${pods}/a`, { signal: live }), { metadata: { name: 'a' } });
+  t.equal((await failure(client.get(`${pods}/z`, { signal: live }))).code, 'not-found');
+  t.equal(store.writes().length, 4);
+  t.equal(store.asked(`POST ${pods}`).length, 4);
+});
+
+void t.test('lists: pages, selectors, all namespaces, and no kind on items of built-in kinds', async (t) => {
+  const { store, client } = await start(t);
+  for (const [name, node, labels] of [
+    ['a', undefined, { app: 'x' }],
+    ['b', 'n1', { app: 'y' }],
+    ['c', 'n2', {}],
+  ] as const) {
+    const spec = node === undefined ? {} : { nodeName: node };
+    store.put(`${pods}/${name}`, { kind: 'Pod', metadata: { labels }, spec });
+  }
+  store.put('/api/v1/namespaces/other/pods/d', { spec: { nodeName: 'n1' } });
+  const list = (query: Record<string, string | number>): Promise<List> =>
+    client.get<List>('/api/v1/pods', { signal: live, query });
+  const cases: [Record<string, string>, string[]][] = [
+    [{}, ['d', 'a', 'b', 'c']],
+    [{ fieldSelector: 'spec.nodeName=' }, ['a']],
+    [{ fieldSelector: 'spec.nodeName!=' }, ['d', 'b', 'c']],
+    [{ fieldSelector: 'spec.nodeName=n1,metadata.name=b' }, ['b']],
+    [{ labelSelector: 'app=x' }, ['a']],
+    [{ labelSelector: 'app!=x' }, ['d', 'b', 'c']],
+    [{ labelSelector: 'app' }, ['a', 'b']],
+    [{ labelSelector: '!app' }, ['d', 'c']],
+    [{ labelSelector: 'app in (x, y),app notin (x)' }, ['b']],
+  ];
+  for (const [query, names] of cases) t.same(namesOf(await list(query)), names, JSON.stringify(query));
+  const first = await list({ limit: 3 });
+  store.put(`${pods}/late`, {});
+  const second = await list({ limit: 3, continue: first.metadata.continue ?? '' });
+  t.same([...namesOf(first), ...namesOf(second)], ['d', 'a', 'b', 'c'], 'a list is of one moment');
+  t.equal(second.metadata.resourceVersion, first.metadata.resourceVersion);
+  t.equal(second.metadata.continue, undefined);
+  t.equal(first.items[1]?.kind, undefined);
+  const { continue: token = '' } = (await list({ limit: 1 })).metadata;
+  store.compact();
+  t.equal((await failure(list({ limit: 1, continue: token }))).code, 'gone');
+  t.equal((await failure(list({ fieldSelector: 'spec.hostname=x' }))).code, 'bad-answer', '400');
+});
+
+void t.test('patches of each kind, versions as preconditions, status apart', async (t) => {
+  const { store, client } = await start(t);
+  const path = `${pods}/a`;
+  const patch = (body: Patch, at = path): Promise<unknown> => client.patch(at, body, { signal: live });
+  const { metadata } = store.put(path, {
+    metadata: { labels: { a: '1' } },
+    spec: { x: [1] },
+    status: { ok: 1 },
+  });
+  await patch({ type: 'json', body: [{ op: 'add', path: '/spec/x/-', value: 2 }] });
+  t.match(store.get(path), { spec: { x: [1, 2] }, metadata: { generation: 2 } });
+  const before = store.version();
+  await patch({ type: 'merge', body: { metadata: { labels: { a: '1' } } } });
+  t.equal(store.version(), before, 'what changes nothing makes no version');
+  await patch({ type: 'merge', body: { metadata: { labels: { a: null, b: '2' } }, status: { ok: 2 } } });
+  t.same(store.get(path)?.metadata.labels, { b: '2' });
+  t.same(store.get(path)?.status, { ok: 1 });
+  const condition = (type: string, status: string): object => ({
+    status: { conditions: [{ type, status }] },
+  });
+  await patch({ type: 'strategic', body: condition('A', 'True') }, `${path}/status`);
+  await patch({ type: 'strategic', body: condition('B', 'True') }, `${path}/status`);
+  await patch({ type: 'strategic', body: condition('A', 'False') }, `${path}/status`);
+  t.same(store.get(path)?.status, {
+    ok: 1,
+    conditions: [
+      { type: 'A', status: 'False' },
+      { type: 'B', status: 'True' },
+    ],
+  });
+  const stale = metadata.resourceVersion;
+  const conflicts: Patch[] = [
+    { type: 'merge', body: { metadata: { resourceVersion: stale, labels: { c: '3' } } } },
+    { type: 'json', body: [{ op: 'replace', path: '/metadata/resourceVersion', value: stale }] },
+    { type: 'merge', body: { metadata: { uid: 'another' } } },
+  ];
+  for (const body of conflicts) t.equal((await failure(patch(body))).code, 'conflict');
+  const broken: Patch = { type: 'json', body: [{ op: 'test', path: '/spec/x', value: 0 }] };
+  t.match(await failure(patch(broken)), { code: 'invalid', message: /error in our request/ });
+  t.equal((await failure(patch(broken, `${pods}/none`))).code, 'not-found');
+  const custom = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
+  store.put(custom, {});
+  t.match(await failure(patch({ type: 'strategic', body: {} }, custom)), { message: /415/ });
+});
+
+void t.test('server-side apply creates, merges, and removes what it does not say any more', async (t) => {
+  const { store, client } = await start(t);
+  const path = `${nodes}/n`;
+  const apply = (labels: Record<string, string>, fieldManager = 'us'): Promise<unknown> =>
+    client.patch(path, { type: 'apply', body: { metadata: { labels } }, fieldManager }, { signal: live });
+  await apply({ a: '1', b: '1' });
+  await apply({ c: '1' }, 'them');
+  await apply({ b: '2' });
+  t.same(store.get(path)?.metadata.labels, { b: '2', c: '1' });
+  t.match(store.get(path), { metadata: { managedFields: [{ manager: 'them' }, { manager: 'us' }] } });
+});
+
+void t.test('deletion: preconditions, finalizers, pods that end slowly', async (t) => {
+  const { store, client } = await start(t, { gracefulPods: true });
+  const { metadata } = store.put(`${nodes}/n`, { metadata: { finalizers: ['us/x'] } });
+  const gone = (path: string, more: object = {}): Promise<void> =>
+    client.delete(path, { signal: live, ...more });
+  t.equal((await failure(gone(`${nodes}/n`, { uid: 'another' }))).code, 'conflict');
+  t.equal((await failure(gone(`${nodes}/n`, { resourceVersion: '1' }))).code, 'conflict');
+  await gone(`${nodes}/n`, { uid: metadata.uid, resourceVersion: metadata.resourceVersion });
+  t.match(store.get(`${nodes}/n`)?.metadata.deletionTimestamp, /T/);
+  await client.patch(
+    `${nodes}/n`,
+    { type: 'merge', body: { metadata: { finalizers: null } } },
+    { signal: live },
+  );
+  t.equal(store.get(`${nodes}/n`), undefined);
+  store.put(`${pods}/on-a-node`, { spec: { nodeName: 'n' } });
+  store.put(`${pods}/waiting`, { spec: {} });
+  await gone(`${pods}/on-a-node`);
+  await gone(`${pods}/waiting`);
+  t.match(store.list(pods), [{ metadata: { name: 'on-a-node', deletionTimestamp: /T/ } }]);
+  t.equal(store.list(pods).length, 1);
+  t.equal((await failure(gone(`${pods}/waiting`))).code, 'not-found');
+});
+
+void t.test('evictions are answered as scripted, logs as told, PUT never', async (t) => {
+  const { store, client } = await start(t);
+  store.put(`${pods}/a`, { spec: { nodeName: 'n' } });
+  store.evictions(`${pods}/a`, { status: 429, retryAfter: 10 }, { status: 500 });
+  const evict = (uid?: string): Promise<unknown> =>
+    client.create(
+      `${pods}/a/eviction`,
+      { kind: 'Eviction', deleteOptions: { preconditions: uid === undefined ? {} : { uid } } },
+      { signal: live },
+    );
+  t.match(await failure(evict()), { code: 'too-many-requests', retryAfterMs: 10_000, message: /budget/ });
+  t.equal((await failure(evict())).code, 'unavailable');
+  t.equal((await failure(evict('another'))).code, 'conflict');
+  const text = (query: Record<string, string>): Promise<string> =>
+    client.text(`${pods}/a/log`, { signal: live, query, maxBytes: 100 });
+  store.log(`${pods}/a`, (query) => (query.get('previous') === 'true' ? undefined : 'one\ntwo\n'));
+  t.equal(await text({ tailLines: '1' }), 'two\n');
+  t.equal(await text({ limitBytes: '3' }), 'one');
+  t.match(await failure(text({ previous: 'true' })), { message: /400/ });
+  await evict(store.get(`${pods}/a`)?.metadata.uid);
+  t.equal(store.get(`${pods}/a`), undefined);
+  t.equal((await failure(evict())).code, 'not-found');
+  t.match(await failure(client.create(`${pods}/a`, {}, { signal: live })), { message: /405/ });
+});
+
+interface Event {
+  readonly type: string;
+  readonly object: { readonly metadata?: { readonly name?: string; readonly resourceVersion?: string } };
+}
+
+/** Reads a watch in the background. */
+function watch(
+  client: KubeClient,
+  query: Record<string, string>,
+): { seen: string[]; ended: Promise<unknown> } {
+  const seen: string[] = [];
+  const read = async (): Promise<void> => {
+    const options = { signal: live, idleMs: 5_000, query: { watch: true, ...query } };
+    for await (const line of client.lines('/api/v1/pods', options)) {
+      const { type, object } = JSON.parse(line) as Event;
+      seen.push(`${type} ${object.metadata?.name ?? ''}`.trim());
+    }
+  };
+  return { seen, ended: read().catch((cause: unknown) => cause) };
+}
+
+void t.test('a watch goes on from a version and tells what enters and leaves its selector', async (t) => {
+  const { store, client } = await start(t);
+  store.put(`${pods}/before`, { spec: {} });
+  const resourceVersion = String(store.version());
+  store.put(`${pods}/a`, { spec: {} });
+  const waiting = watch(client, {
+    resourceVersion,
+    fieldSelector: 'spec.nodeName=',
+    allowWatchBookmarks: 'true',
+  });
+  const bound = watch(client, { resourceVersion, fieldSelector: 'spec.nodeName!=' });
+  await store.until(() => store.watches('/api/v1/pods') === 2);
+  store.put(`${pods}/a`, { spec: { nodeName: 'n' } });
+  store.put(`${pods}/a`, { spec: { nodeName: 'n' }, status: {} });
+  store.put(`${nodes}/n`, {});
+  store.remove(`${pods}/a`);
+  store.bookmark();
+  store.cutWatches('end');
+  t.equal(await waiting.ended, undefined);
+  await bound.ended;
+  t.same(waiting.seen, ['ADDED a', 'DELETED a', 'BOOKMARK']);
+  t.same(bound.seen, ['ADDED a', 'MODIFIED a', 'DELETED a']);
+  store.compact();
+  const late = watch(client, { resourceVersion });
+  await late.ended;
+  t.same(late.seen, ['ERROR']);
+});
+
+void t.test('faults: status, lost answers, resets, silence, and a change in the middle', async (t) => {
+  const { store, client } = await start(t);
+  const short = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs: 50 });
+  t.teardown(() => short.close());
+  const create = (name: string): Promise<unknown> =>
+    client.create(pods, { metadata: { name } }, { signal: live });
+  store.fault(`POST ${pods}`, { status: 429, retryAfter: 3, times: 1 });
+  t.match(await failure(create('a')), { code: 'too-many-requests', retryAfterMs: 3000 });
+  store.fault(/^POST /, { lost: true, times: 1 });
+  t.equal((await failure(create('a'))).code, 'unavailable');
+  t.ok(store.get(`${pods}/a`), 'carried out all the same');
+  store.fault(/^POST /, { reset: true, times: 1 });
+  t.equal((await failure(create('b'))).code, 'unavailable');
+  t.equal(store.get(`${pods}/b`), undefined);
+  const end = store.fault((request) => request.path === nodes, { hang: true });
+  t.equal((await failure(short.get(nodes, { signal: live }))).code, 'timeout');
+  end();
+  await client.get(nodes, { signal: live });
+  store.fault(/^PATCH/, { before: () => void store.put(`${pods}/a`, { metadata: { labels: { x: 'y' } } }) });
+  const { resourceVersion = '' } = store.get(`${pods}/a`)?.metadata ?? {};
+  const body = { metadata: { resourceVersion, labels: { z: '1' } } };
+  t.equal(
+    (await failure(client.patch(`${pods}/a`, { type: 'merge', body }, { signal: live }))).code,
+    'conflict',
+  );
+  const { ended } = watch(client, {});
+  await store.until(() => store.watches() === 1);
+  store.cutWatches('reset');
+  t.match(await ended, { code: 'unavailable' });
+});

@@ -1,0 +1,253 @@
+/**
+ * An HTTPS server that behaves like an API server with a store, for tests of what works on a cluster: any path under
+ * `/api/v1` and `/apis`, lists in pages, selectors, watches, the kinds of patches, preconditions, finalizers, status,
+ * evictions and logs. It validates nothing: rules for a kind (what may change on a gated pod) need a real server.
+ * Faults are added by the test. Everything that was asked is kept in `requests`.
+ *
+ * The parts are in `kube-store/`: paths, selectors, patches, objects, watches, writes, faults.
+ */
+import { createServer, type Server } from 'node:https';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { KubeAccess } from '../../src/kube/access.ts';
+import { secret } from '../../src/telemetry/secret.ts';
+import { createCa } from './certificates.ts';
+import { createFaults, matches, type Fault, type Match, type StoreRequest } from './kube-store/faults.ts';
+import { createObjects, type StoredObject } from './kube-store/objects.ts';
+import { parsePath, type Target } from './kube-store/paths.ts';
+import { createReads } from './kube-store/reads.ts';
+import { parseSelector } from './kube-store/selectors.ts';
+import { createWatches } from './kube-store/watches.ts';
+import { createWrites, notFound, statusAnswer, type Answer } from './kube-store/writes.ts';
+
+export type { Fault, Match, StoreRequest } from './kube-store/faults.ts';
+export type { StoredObject } from './kube-store/objects.ts';
+
+/** What an eviction is answered; by default the pod is deleted. */
+export interface EvictionAnswer {
+  readonly status: number;
+  readonly message?: string;
+  /** Seconds. */
+  readonly retryAfter?: number;
+}
+
+export interface KubeStore {
+  readonly access: KubeAccess;
+  readonly requests: StoreRequest[];
+  /** Requests that were meant. */
+  asked(match: Match): StoreRequest[];
+  /** Requests that write: POST, PATCH, DELETE. */
+  writes(): StoreRequest[];
+  /** Connections that were opened since the start. */
+  connections(): number;
+  /** Puts an object (by the path of the object) as somebody else would, with its status; a new version each time. */
+  put(path: string, object: object): StoredObject;
+  get(path: string): StoredObject | undefined;
+  list(path: string): StoredObject[];
+  remove(path: string): void;
+  /** The version of the store. */
+  version(): number;
+  /** Makes requests fail; the first fault that matches counts. Returns what ends it. */
+  fault(match: Match, fault: Fault): () => void;
+  /** Scripts evictions of a pod, by the pod's path, in order; after the last the pod is deleted. */
+  evictions(path: string, ...answers: EvictionAnswer[]): void;
+  /** The log of a pod, by its path; undefined: the container has none (400). */
+  log(path: string, text: (query: URLSearchParams) => string | undefined): void;
+  /** Open watches of a collection path, or all. */
+  watches(path?: string): number;
+  bookmark(): void;
+  /** Ends watches, resets their connections, or leaves them open and silent. */
+  cutWatches(how: 'end' | 'reset' | 'silence', path?: string): void;
+  /** Forgets the past: watches from before, and further pages of lists, are answered with 410. */
+  compact(): void;
+  /** Resets every connection. */
+  dropConnections(): void;
+  /** Resolves when the condition holds; rejects after 10 s with the name of what was waited for. */
+  until(condition: () => boolean, name?: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface KubeStoreOptions {
+  /** The server's wall clock, milliseconds; also in its `Date` headers. */
+  readonly now?: () => number;
+  /** Whether deleted pods with a node stay, with a `deletionTimestamp`, until `remove`; by default they are gone at once. */
+  readonly gracefulPods?: boolean;
+}
+
+const untilMs = 10_000;
+
+export async function startKubeStore(options: KubeStoreOptions = {}): Promise<KubeStore> {
+  const ca = await createCa();
+  const { cert, key } = await ca.issue({ cn: 'kubernetes', ip: ['127.0.0.1'] });
+  const now = options.now ?? (() => Date.now());
+  const objects = createObjects(now);
+  const watches = createWatches(objects);
+  const writes = createWrites({ objects, now, gracefulPods: options.gracefulPods ?? false });
+  const reads = createReads(objects);
+  const faults = createFaults();
+  const requests: StoreRequest[] = [];
+  const evictions = new Map<string, EvictionAnswer[]>();
+  const sockets = new Set<Socket>();
+  let connections = 0;
+
+  function target(path: string): Target {
+    const found = parsePath(path);
+    if (found === undefined) throw new TypeError(`${path} is no path of the API`);
+    return found;
+  }
+
+  function evict(at: Target, request: StoreRequest): Answer {
+    const path = request.path.replace(/\/eviction$/, '');
+    const scripted = evictions.get(path)?.shift();
+    if (objects.get(at) === undefined) return notFound(at);
+    if (scripted !== undefined && scripted.status >= 300) {
+      const reason = scripted.status === 429 ? 'TooManyRequests' : 'Failure';
+      const message = scripted.message ?? "Cannot evict pod as it would violate the pod's disruption budget.";
+      const causes = [{ reason: 'DisruptionBudget', message: 'The disruption budget needs more pods' }];
+      return withRetryAfter(statusAnswer(scripted.status, reason, message, { causes }), scripted.retryAfter);
+    }
+    const { deleteOptions } = (request.json ?? {}) as { deleteOptions?: unknown };
+    const answer = writes.remove(at, deleteOptions);
+    return answer.status < 300 ? statusAnswer(201, '', '') : answer;
+  }
+
+  function answerOf(at: Target, request: StoreRequest): Answer {
+    const { method } = request;
+    if (method === 'GET') return reads.answer(at, request);
+    if (method === 'POST' && at.subresource === 'eviction') return evict(at, request);
+    if (method === 'POST' && at.name === '') return writes.create(at, request);
+    const isWhole = at.subresource === '' || at.subresource === 'status';
+    if (method === 'PATCH' && at.name !== '' && isWhole) return writes.patch(at, request);
+    if (method === 'DELETE' && at.name !== '' && at.subresource === '')
+      return writes.remove(at, request.json);
+    const message = `the test's API server refuses ${method} ${request.path}: write by patch`;
+    return statusAnswer(405, 'MethodNotAllowed', message);
+  }
+
+  async function handle(request: StoreRequest, response: ServerResponse): Promise<void> {
+    const fault = faults.take(request);
+    await fault?.before?.(request);
+    if (fault?.hang === true) return;
+    if (fault?.reset === true) {
+      response.socket?.destroy();
+      return;
+    }
+    if (fault?.status !== undefined) {
+      const message = fault.message ?? 'a fault of the test';
+      send(withRetryAfter(statusAnswer(fault.status, 'Fault', message), fault.retryAfter), response);
+      return;
+    }
+    const at = parsePath(request.path);
+    const selector = at && parseSelector(at.resource, request.query);
+    if (at === undefined) send(statusAnswer(404, 'NotFound', `${request.path} not found`), response);
+    else if (selector === undefined) {
+      send(statusAnswer(400, 'BadRequest', 'unable to parse a selector'), response);
+    } else if (request.verb === 'WATCH') watches.open(at, request.query, selector, response);
+    else {
+      const answer = answerOf(at, request);
+      if (fault?.lost === true) response.socket?.destroy();
+      else send(answer, response);
+    }
+  }
+
+  function send({ status, body, headers }: Answer, response: ServerResponse): void {
+    const isText = typeof body === 'string';
+    response.writeHead(status, { 'content-type': isText ? 'text/plain' : 'application/json', ...headers });
+    response.end(isText ? body : JSON.stringify(body));
+  }
+
+  function receive(incoming: IncomingMessage, response: ServerResponse): void {
+    response.setHeader('date', new Date(now()).toUTCString());
+    let body = '';
+    incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+    incoming.on('end', () => {
+      const url = new URL(incoming.url ?? '/', 'https://kubernetes');
+      const method = incoming.method ?? '';
+      const request: StoreRequest = {
+        method,
+        verb: url.searchParams.get('watch') === 'true' ? 'WATCH' : method,
+        path: url.pathname,
+        query: url.searchParams,
+        authorization: incoming.headers.authorization,
+        contentType: incoming.headers['content-type'],
+        body,
+        json: body === '' ? undefined : parsed(body),
+      };
+      requests.push(request);
+      void handle(request, response);
+    });
+  }
+
+  const server: Server = createServer({ cert, key }, receive);
+  server.on('connection', (socket: Socket) => {
+    connections++;
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+
+  return {
+    access: {
+      server: `https://127.0.0.1:${port}`,
+      namespace: 'archwright',
+      description: 'test',
+      now: () => Promise.resolve({ tls: { ca: ca.cert }, authorization: secret('Bearer of-the-test') }),
+    },
+    requests,
+    asked: (match) => requests.filter((request) => matches(match, request)),
+    writes: () => requests.filter((request) => request.method !== 'GET'),
+    connections: () => connections,
+    put: (path, object) => objects.put(target(path), object),
+    get: (path) => objects.get(target(path)),
+    list: (path) => objects.list(target(path)),
+    remove: (path) => void objects.remove(target(path)),
+    version: () => objects.version(),
+    fault: (match, fault) => faults.add(match, fault),
+    evictions: (path, ...answers) => void evictions.set(path, answers),
+    log: (path, text) => reads.log(path, text),
+    watches: (path) => watches.count(path),
+    bookmark: () => watches.bookmark(),
+    cutWatches: (how, path) => watches.cut(how, path),
+    compact: () => {
+      objects.compact();
+      reads.forgetPages();
+    },
+    dropConnections: () => {
+      for (const socket of sockets) socket.destroy();
+    },
+    until: (condition, name = String(condition)) => until(condition, name),
+    close: () =>
+      new Promise<void>((resolve) => {
+        for (const socket of sockets) socket.destroy();
+        server.close(() => resolve());
+      }),
+  };
+}
+
+/** Looks again after each turn of the event loop, because what is waited for may happen on the side of the client. */
+function until(condition: () => boolean, name: string): Promise<void> {
+  const end = performance.now() + untilMs;
+  return new Promise((resolve, reject) => {
+    const look = (): void => {
+      if (condition()) resolve();
+      else if (performance.now() > end) reject(new Error(`waited ${untilMs} ms for ${name}`));
+      else setTimeout(look, 2);
+    };
+    look();
+  });
+}
+
+function withRetryAfter(answer: Answer, seconds: number | undefined): Answer {
+  return seconds === undefined ? answer : { ...answer, headers: { 'retry-after': String(seconds) } };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,61 @@
+/** What goes wrong on demand: answers, lost connections, silence, and things that happen in the middle. */
+import type { KubeRequest } from '../kube-server.ts';
+
+export interface StoreRequest extends KubeRequest {
+  /** The method, or `WATCH` for a watch. */
+  readonly verb: string;
+  /** The body as JSON; undefined where there is none. */
+  readonly json: unknown;
+}
+
+/** `VERB path` as a text that must be equal or as an expression, or a question about the request. */
+export type Match = string | RegExp | ((request: StoreRequest) => boolean);
+
+export interface Fault {
+  /** How often; by default for ever. */
+  readonly times?: number;
+  /** Answers with this status and nothing else happens. */
+  readonly status?: number;
+  readonly message?: string;
+  /** `Retry-After`, seconds. */
+  readonly retryAfter?: number;
+  /** The connection is reset before anything happens. */
+  readonly reset?: boolean;
+  /** The request is carried out and the connection is reset instead of an answer. */
+  readonly lost?: boolean;
+  /** No answer ever comes. */
+  readonly hang?: boolean;
+  /** Runs before the request is handled, and is waited for: to hold a request, or to change something under it. */
+  readonly before?: (request: StoreRequest) => Promise<void> | void;
+}
+
+export interface Faults {
+  add(match: Match, fault: Fault): () => void;
+  /** The first fault that matches, counted down. */
+  take(request: StoreRequest): Fault | undefined;
+}
+
+export function createFaults(): Faults {
+  const list: { match: Match; fault: Fault; left: number }[] = [];
+  return {
+    add: (match, fault) => {
+      const entry = { match, fault, left: fault.times ?? Number.POSITIVE_INFINITY };
+      list.push(entry);
+      return () => {
+        entry.left = 0;
+      };
+    },
+    take: (request) => {
+      const entry = list.find((each) => each.left > 0 && matches(each.match, request));
+      if (entry) entry.left--;
+      return entry?.fault;
+    },
+  };
+}
+
+/** Whether a request is meant. */
+export function matches(match: Match, request: StoreRequest): boolean {
+  if (typeof match === 'function') return match(request);
+  const text = `${request.verb} ${request.path}`;
+  return typeof match === 'string' ? match === text : match.test(text);
+}
