@@ -5,24 +5,36 @@ import { written, type Settings, type TomlValue } from '../src/policy/setting.ts
 import { settings } from '../src/policy/settings/all.ts';
 import { formatToml } from '../src/policy/toml.ts';
 import { didYouMean } from '../src/policy/nearest.ts';
+import { convert } from './config/convert.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
 
-const actions = ['check', 'print'] as const;
+const actions = ['check', 'print', 'convert'] as const;
 const outputs = ['toml', 'json'] as const;
 
 export const subcommand: Subcommand = {
-  usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE]',
+  usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE] | convert [FLAGS] FILE…',
   description:
     '`check` reads a configuration file as the program would, with the environment and flags, and names all that is ' +
     'wrong with it; its exit code is 1 where something is. `print` shows the value of every setting and where it ' +
-    'comes from; what it prints can be used as a configuration file.',
+    'comes from; what it prints can be used as a configuration file. `convert` turns the configuration of Noe (chart values or ' +
+    'Deployment), the Multiarch Tuning Operator (custom resources), tolerable (TOML) or archaware-controller (Deployment) into ' +
+    'chart values, a configuration file or custom resources, and says on standard error what has no counterpart.',
   settings: 'all',
-  flags: { output: { value: 'toml|json', short: 'o', help: 'How `print` writes. Default: toml.' } },
+  flags: {
+    output: {
+      value: 'FORMAT',
+      short: 'o',
+      help: 'How `print` writes: toml (default) or json. What `convert` writes: values (default), toml or resources.',
+    },
+  },
   run,
 };
 
 async function run(invocation: Invocation): Promise<number> {
   const [action, file, ...more] = invocation.positionals;
+  if (action === 'convert') {
+    return convert(invocation.positionals.slice(1), invocation.flags.get('output')?.at(-1), invocation.io);
+  }
   const sources = { ...invocation.sources, file: file ?? invocation.sources.file };
   if (more.length > 0) throw new UsageError('config', `takes one file, not also ${more.join(', ')}`);
   switch (action) {
@@ -33,7 +45,7 @@ async function run(invocation: Invocation): Promise<number> {
     case 'print':
       return print(invocation, sources);
     case undefined:
-      throw new UsageError('config', `name what to do: ${actions.join(' or ')}`);
+      throw new UsageError('config', `name what to do: ${actions.join(', ')}`);
     default:
       throw new UsageError('config', `unknown action ${action}${didYouMean(action, actions)}`);
   }

@@ -88,7 +88,7 @@ t.test('what is printed is a configuration file with the same values', async (t)
 
 t.test('wrong usage', async (t) => {
   const cases: [string[], RegExp][] = [
-    [[], /name what to do: check or print/],
+    [[], /name what to do: check, print, convert/],
     [['chekc'], /unknown action chekc; did you mean check\?/],
     [['check', 'a', 'b'], /takes one file, not also b/],
     [['check', '-o', 'json'], /--output belongs to print/],

@@ -93,6 +93,11 @@ export const placementSettings = {
     help: 'Namespace that archwright itself runs in; its pods are left alone. Not set: that of the service account.',
     parts: [...parts, 'clean'],
   }),
+  'compat.labels': setting(flag, {
+    default: false,
+    help: "Whether pods' labels of other programs count as ours: `arch.noe.adevinta.com/preferred`.",
+    parts,
+  }),
   imageOverrides: setting(oneOrMore(imageOverride), {
     default: [],
     help:

@@ -1,0 +1,125 @@
+/** `archwright config convert`: the configuration of another program becomes ours. */
+import { stringify } from 'yaml';
+import { FileError } from '../../src/files/error.ts';
+import { formatKey, formatToml, parseToml, TomlError } from '../../src/policy/toml.ts';
+import type { TomlValue } from '../../src/policy/setting.ts';
+import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
+import { DocumentError, parseObjects, readText } from '../documents.ts';
+import { exitCodes, UsageError, type Invocation } from '../subcommand.ts';
+import { archawareController } from './archaware-controller.ts';
+import type { Converted, Note, Origin } from './converted.ts';
+import { multiarchTuningOperator } from './multiarch-tuning-operator.ts';
+import { noe } from './noe.ts';
+import { tolerable } from './tolerable.ts';
+
+/** Those with the clearest marks first. */
+const origins: readonly Origin[] = [multiarchTuningOperator, archawareController, tolerable, noe];
+
+export const convertOutputs = ['values', 'toml', 'resources'] as const;
+type Output = (typeof convertOutputs)[number];
+
+/** Chart values that are no settings and so never stand in `archwright.toml`. */
+const chartOnly = new Set([
+  'pod',
+  'issuer',
+  'certificate',
+  'mutatingwebhookconfiguration',
+  'rolebinding',
+  'clusterrole',
+  'clusterrolebinding',
+  'serviceaccount',
+  'deployment',
+]);
+
+/**
+ * Converts files, or standard input for `-`.
+ * @param output `undefined`: values where there are any, else custom resources
+ * @returns the exit code: 0, or 1 where a document is of no program that is known
+ * @throws UsageError for a file that cannot be read
+ */
+export async function convert(
+  files: readonly string[],
+  output: string | undefined,
+  io: Invocation['io'],
+): Promise<number> {
+  const wanted = convertOutputs.find((known) => known === output);
+  if (output !== undefined && wanted === undefined) {
+    throw new UsageError('config', `convert takes --output ${convertOutputs.join(', ')}, not ${output}`);
+  }
+  if (files.length === 0) throw new UsageError('config', 'convert what? Name files, or - for standard input');
+  const found: Converted[] = [];
+  let unknown = 0;
+  for (const file of files) {
+    for (const document of await documentsOf(file, io)) {
+      const origin = origins.find((each) => each.recognizes(document));
+      if (origin === undefined) {
+        // Manifests come with Services and roles, which say nothing of how the program is configured.
+        if (typeof document['kind'] === 'string') continue;
+        io.err(`${file}: this is no configuration of ${origins.map(({ name }) => name).join(', ')}\n`);
+        unknown++;
+        continue;
+      }
+      const converted = origin.convert(document);
+      found.push(converted);
+      io.err(`${file}: from ${origin.name}\n${converted.notes.map(describe).join('')}`);
+    }
+  }
+  if (found.length === 0) {
+    if (unknown === 0) io.err('archwright: there is nothing to convert in what was given\n');
+    return exitCodes.failure;
+  }
+  io.out(write(merged(found), wanted, io));
+  return unknown === 0 ? exitCodes.success : exitCodes.failure;
+}
+
+function describe({ key, text }: Note): string {
+  return `  ${key} ${text}\n`;
+}
+
+async function documentsOf(file: string, io: Invocation['io']): Promise<readonly JsonObject[]> {
+  try {
+    const named = await readText(file, io.stdin);
+    const isToml = file.endsWith('.toml') || (file === '-' && /^\s*\w+\s*=/m.test(named.text));
+    if (isToml) return [parseToml(named.text)];
+    return parseObjects(named)
+      .map(({ value }) => value)
+      .filter(isObject);
+  } catch (error) {
+    if (error instanceof FileError || error instanceof DocumentError)
+      throw new UsageError('config', error.message);
+    if (error instanceof TomlError) throw new UsageError('config', `${file}: ${error.message}`);
+    throw error;
+  }
+}
+
+function merged(found: readonly Converted[]): Converted {
+  return {
+    values: Object.assign({}, ...found.map(({ values }) => values)) as Converted['values'],
+    resources: found.flatMap(({ resources }) => resources),
+    notes: found.flatMap(({ notes }) => notes),
+  };
+}
+
+function write({ values, resources }: Converted, wanted: Output | undefined, io: Invocation['io']): string {
+  const hasValues = Object.keys(values).length > 0;
+  const output = wanted ?? (hasValues ? 'values' : 'resources');
+  if (output === 'resources') return resources.map((resource) => `---\n${asYaml(resource)}`).join('');
+  if (resources.length > 0 && wanted === undefined) {
+    io.err(`archwright: ${resources.length} custom resources are printed by --output resources\n`);
+  }
+  if (!hasValues) return '';
+  return output === 'toml' ? asToml(values, io) : asYaml(values);
+}
+
+function asYaml(value: unknown): string {
+  return stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 });
+}
+
+/** Tables of the file are written on one line each, which TOML allows for any value. */
+function asToml(values: Converted['values'], io: Invocation['io']): string {
+  const plain = Object.entries(values).filter(([key]) => {
+    if (chartOnly.has(key)) io.err(`archwright: ${key} is a value of the chart and is left out of TOML\n`);
+    return !chartOnly.has(key);
+  });
+  return plain.map(([key, value]) => `${formatKey(key)} = ${formatToml(value as TomlValue)}\n`).join('');
+}

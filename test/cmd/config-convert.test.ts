@@ -1,0 +1,184 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { parse, parseAllDocuments } from 'yaml';
+import { parseToml } from '../../src/policy/toml.ts';
+import { run } from './run.ts';
+import { files } from './world.ts';
+
+const example = (name: string): string => join(import.meta.dirname, '../../examples/migrate', name);
+
+const noeValues = {
+  schedulableArchitectures: ['amd64', 'arm64'],
+  dockerConfigPathCandidates: ['/var/lib/kubelet/config.json'],
+  containerdConfigPathCandidates: ['/etc/containerd/config.toml'],
+  kubeletConfig: {
+    binDir: '/etc/eks/image-credential-provider',
+    config: '/etc/eks/image-credential-provider/config.json',
+  },
+  proxies: ['docker.io=docker-proxy.company.corp'],
+  matchNodeLabels: ['accelerator.node.kubernetes.io/gpu'],
+  compat: { labels: true },
+};
+
+t.test('each program becomes values', async (t) => {
+  const cases: [file: string, values: unknown, notes: RegExp[]][] = [
+    ['noe-values.yaml', noeValues, [/from Noe/, /image is left out/, /arch\.noe\.adevinta\.com\/preferred/]],
+    [
+      'noe-deployment.yaml',
+      {
+        preferredArchitecture: 'arm64',
+        schedulableArchitectures: ['amd64', 'arm64'],
+        proxies: ['docker.io=docker-proxy.company.corp'],
+        privateRegistries: ['registry.company.corp'],
+        compat: { labels: true },
+      },
+      [/leader-elect is left out/],
+    ],
+    [
+      'tolerable.toml',
+      {
+        schedulableArchitectures: ['amd64', 'arm64'],
+        tolerations: [{ effect: 'NoSchedule', operator: 'Equal', key: 'kubernetes.io/arch' }],
+      },
+      [
+        /from tolerable/,
+        /registry_credential_path .*\/creds.*registryCredentials/,
+        /ssl_key_path is left out/,
+      ],
+    ],
+    [
+      'archaware-controller.yaml',
+      { taintArchitectures: ['*'], taintKey: 'supported-arch' },
+      [/from archaware-controller/],
+    ],
+  ];
+  for (const [file, values, notes] of cases) {
+    const { code, out, err } = await run(['config', 'convert', example(file)]);
+    t.equal(code, 0, file);
+    t.same(parse(out), values, file);
+    for (const note of notes) t.match(err, note, file);
+  }
+});
+
+t.test('what becomes TOML is a sound configuration with the same values', async (t) => {
+  for (const file of [
+    'noe-values.yaml',
+    'noe-deployment.yaml',
+    'tolerable.toml',
+    'archaware-controller.yaml',
+  ]) {
+    const { code, out } = await run(['config', 'convert', '-o', 'toml', example(file)]);
+    t.equal(code, 0, file);
+    const yaml = await run(['config', 'convert', example(file)]);
+    t.same({ ...parseToml(out) }, parse(yaml.out), file);
+    const { 'archwright.toml': written } = files(t, { 'archwright.toml': out });
+    const checked = await run(['config', 'check', written]);
+    t.equal(checked.err, '', file);
+    t.equal(checked.code, 0, file);
+  }
+});
+
+t.test("the operator's custom resources become ours", async (t) => {
+  const { code, out, err } = await run(['config', 'convert', example('multiarch-tuning-operator.yaml')]);
+  t.equal(code, 0);
+  const written = parseAllDocuments(out).map((document) => document.toJS() as unknown);
+  const given = parseAllDocuments(readFileSync(example('multiarch-tuning-operator.yaml'), 'utf8')).map(
+    (document) => document.toJS() as { kind: string; metadata: object; spec: object },
+  );
+  t.same(
+    written,
+    given.map(({ kind, metadata, spec }) => ({ apiVersion: 'arch.example/v1alpha1', kind, metadata, spec })),
+  );
+  t.match(err, /exclude-pod-placement/);
+});
+
+t.test('fields that it does not share are named, and what the API server wrote stays behind', async (t) => {
+  const object = JSON.stringify({
+    apiVersion: 'multiarch.openshift.io/v1alpha1',
+    kind: 'ClusterPodPlacementConfig',
+    metadata: { name: 'cluster', uid: 'u', resourceVersion: '7', managedFields: [] },
+    spec: { globalPullSecret: 'x', plugins: { nodeAffinityScoring: { enabled: false }, teleport: {} } },
+    status: { conditions: [] },
+  });
+  const { 'c.json': file } = files(t, { 'c.json': object });
+  const { out, err } = await run(['config', 'convert', file]);
+  t.same(parse(out), {
+    apiVersion: 'arch.example/v1alpha1',
+    kind: 'ClusterPodPlacementConfig',
+    metadata: { name: 'cluster' },
+    spec: { plugins: { nodeAffinityScoring: { enabled: false } } },
+  });
+  t.match(err, /spec\.globalPullSecret has no counterpart/);
+  t.match(err, /spec\.plugins\.teleport has no counterpart/);
+});
+
+t.test('several programs at once; resources are announced beside values', async (t) => {
+  const both = [example('tolerable.toml'), example('multiarch-tuning-operator.yaml')];
+  const { out, err } = await run(['config', 'convert', ...both]);
+  t.match(parse(out), { schedulableArchitectures: ['amd64', 'arm64'] });
+  t.match(err, /2 custom resources are printed by --output resources/);
+  const resources = await run(['config', 'convert', ...both, '-o', 'resources']);
+  t.equal(parseAllDocuments(resources.out).length, 2);
+});
+
+t.test('odd values: what has another shape is passed on or left out, never a crash', async (t) => {
+  const cases: [text: string, values: unknown][] = [
+    ['kubeletConfig: 5\n', { kubeletConfig: {}, compat: { labels: true } }],
+    [
+      'kubeletConfig: { binDir: /b, configDir: /c }\n',
+      { kubeletConfig: { binDir: '/b', configDir: '/c' }, compat: { labels: true } },
+    ],
+    [
+      'kubeletConfig: { config: /c/x.json, configDir: /c }\n',
+      { kubeletConfig: { config: '/c/x.json' }, compat: { labels: true } },
+    ],
+    [
+      'containerdConfigPathCandidates: [/a/, /b/config.toml, 7]\n',
+      { containerdConfigPathCandidates: ['/a/config.toml', '/b/config.toml'], compat: { labels: true } },
+    ],
+  ];
+  for (const [text, values] of cases) {
+    const { 'v.yaml': file } = files(t, { 'v.yaml': text });
+    const { code, out } = await run(['config', 'convert', file]);
+    t.equal(code, 0, text);
+    t.same(parse(out), values, text);
+  }
+});
+
+t.test('wrong usage', async (t) => {
+  const {
+    'x.yaml': stranger,
+    'service.yaml': service,
+    'bad.toml': bad,
+  } = files(t, {
+    'x.yaml': 'replicaCount: 2\n',
+    'service.yaml': 'apiVersion: v1\nkind: Service\n',
+    'bad.toml': 'a = = 1\n',
+  });
+  const cases: [args: string[], code: number, message: RegExp][] = [
+    [[], 2, /Name files/],
+    [[stranger], 1, /this is no configuration of/],
+    [[service], 1, /nothing to convert/],
+    [[`${stranger}.gone`], 2, /no such file/],
+    [[bad], 2, /bad\.toml/],
+    [[example('tolerable.toml'), '-o', 'xml'], 2, /--output values, toml, resources, not xml/],
+  ];
+  for (const [args, code, message] of cases) {
+    const result = await run(['config', 'convert', ...args]);
+    t.equal(result.code, code, args.join(' '));
+    t.match(result.err, message);
+    t.equal(result.out, '');
+  }
+});
+
+t.test('from standard input', async (t) => {
+  const toml = await run(['config', 'convert', '-'], {
+    stdin: readFileSync(example('tolerable.toml'), 'utf8'),
+  });
+  t.match(parse(toml.out), { schedulableArchitectures: ['amd64', 'arm64'] });
+  const yaml = await run(['config', 'convert', '-'], {
+    stdin: readFileSync(example('noe-values.yaml'), 'utf8'),
+  });
+  t.same(parse(yaml.out), noeValues);
+});
