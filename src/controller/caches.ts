@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KubeClient } from '../kube/client.ts';
-import type { KubeObject, ObjectMeta, OwnerReference, Pod, Toleration } from '../kube/objects.ts';
+import type { KubeObject, ObjectMeta, OwnerReference, Pod, Taint, Toleration } from '../kube/objects.ts';
 import { startReflector, type Reflector } from '../kube/reflector.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -72,7 +72,9 @@ export interface CachedNode {
   readonly architecture: string | undefined;
   readonly os: string | undefined;
   readonly hostname: string | undefined;
-  readonly taints: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
+  readonly taints: readonly Taint[];
+  /** Key of the taint that we gave it, as its annotation says. */
+  readonly ownTaintKey: string | undefined;
   readonly ready: boolean;
   readonly createdAt: number;
 }

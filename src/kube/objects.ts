@@ -106,7 +106,14 @@ export interface ServiceAccount extends KubeObject {
   readonly imagePullSecrets?: readonly { readonly name?: string }[];
 }
 
+export interface Taint {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: string;
+}
+
 export interface Node extends KubeObject {
+  readonly spec?: { readonly taints?: readonly Taint[] };
   readonly status?: {
     readonly nodeInfo?: { readonly architecture?: string; readonly operatingSystem?: string };
   };

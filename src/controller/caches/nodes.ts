@@ -1,14 +1,12 @@
 /** What is kept of a node. */
 import { architectureOf } from '../../cluster/objects.ts';
-import type { KubeObject, Node } from '../../kube/objects.ts';
+import type { KubeObject, Node, Taint } from '../../kube/objects.ts';
+import { taintAnnotation } from '../taints/own-taint.ts';
 import type { CachedNode } from '../caches.ts';
 import type { Share } from './sharing.ts';
 import { timeOf } from './time.ts';
 
 interface NodeWithState extends Node {
-  readonly spec?: {
-    readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
-  };
   readonly status?: Node['status'] & {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
   };
@@ -26,11 +24,12 @@ export function trimNode(object: KubeObject, share: Share): CachedNode {
     os: share(status?.nodeInfo?.operatingSystem ?? labels['kubernetes.io/os']),
     hostname: labels['kubernetes.io/hostname'],
     taints: share((spec?.taints ?? []).map(taintOf)),
+    ownTaintKey: share(metadata.annotations?.[taintAnnotation]),
     ready: status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false,
     createdAt: timeOf(metadata.creationTimestamp),
   };
 }
 
-function taintOf({ key, value, effect }: CachedNode['taints'][number]): CachedNode['taints'][number] {
+function taintOf({ key, value, effect }: Taint): Taint {
   return value === undefined ? { key, effect } : { key, value, effect };
 }

@@ -238,6 +238,7 @@ void t.test('a node', async (t) => {
             'kubernetes.io/os': 'wrong',
             'kubernetes.io/hostname': 'h1',
           },
+          annotations: { 'arch.example/taint': 'a', other: 'x' },
         },
         spec: {
           taints: [
@@ -263,6 +264,7 @@ void t.test('a node', async (t) => {
         { key: 'a', value: 'b', effect: 'NoSchedule' },
         { key: 'c', effect: 'NoExecute' },
       ],
+      ownTaintKey: 'a',
       ready: true,
       createdAt: Date.UTC(2026, 10, 21, 10),
     },
