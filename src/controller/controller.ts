@@ -13,10 +13,13 @@
  * They share caches (`caches.ts`), a client that refuses to write once leadership is lost, and an event recorder. They share
  * no other state: a leader that dies in the middle of anything leaves nothing that the next one cannot go on from.
  */
+import type { FactsOfPod } from '../cluster/facts-of-pod.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { FactsMemory } from '../images/memory.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Configuration } from '../policy/configuration.ts';
+import type { Policies } from '../policy/policies.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -31,6 +34,12 @@ export interface Leading {
   readonly events: EventRecorder;
   readonly caches: Caches;
   readonly fleet: Fleet | undefined;
+  /** What is known of images; shared by all features. */
+  readonly memory: FactsMemory;
+  /** Facts of the images of one pod, with its pull secrets; waits as long as it is told. */
+  readonly factsOfPod: FactsOfPod;
+  /** The effective policy of each pod, as the webhook has it. */
+  readonly policies: Policies;
   /** The configuration in force; ask for each use. */
   readonly configuration: () => Configuration;
   readonly clock: Clock;
