@@ -2,7 +2,16 @@
 import { existsSync } from 'node:fs';
 import t from 'tap';
 import type { Pod } from '../../../src/kube/objects.ts';
+import {
+  configureWebhook,
+  metricOf,
+  prepareArchwright,
+  runArchwright,
+  startAgent,
+  startWebhook,
+} from './archwright.ts';
 import { startCluster } from './harness.ts';
+import { startImages } from './images.ts';
 import { waitFor } from './watch.ts';
 
 type PodNow = Pod & { readonly status?: { readonly phase?: string } };
@@ -48,3 +57,32 @@ void t.test(
     t.notOk(existsSync(cluster.directory), 'no file is left');
   },
 );
+
+void t.test('the program runs beside a cluster: pods go where their images can run', async (t) => {
+  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1, s390x: 1 } });
+  t.teardown(() => cluster.stop());
+  const images = await startImages(cluster);
+  const tls = await prepareArchwright(cluster);
+  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
+  const webhook = await startWebhook(cluster, { tls, agents: [agent] });
+  await configureWebhook(cluster, { tls, webhook });
+
+  const pod = (name: string, image: string): object => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { containers: [{ name: 'app', image }] },
+  });
+  await cluster.create(pod('open', images.push('open', ['arm64'])));
+  await cluster.create(pod('closed', images.push('closed', ['s390x', 'riscv64'], 'private')));
+  for (const [name, node] of [
+    ['open', 'arm64-0'],
+    ['closed', 's390x-0'],
+  ] as const) {
+    const path = `/api/v1/namespaces/default/pods/${name}`;
+    const bound = await waitFor<PodNow>(cluster.client, path, (now) => now?.spec.nodeName !== undefined);
+    t.equal(bound?.spec.nodeName, node, name);
+  }
+  t.ok((await metricOf(webhook, 'archwright_admissions_total')) >= 2, 'metrics can be read');
+  t.match(await runArchwright(cluster, ['--version']), { code: 0, output: /^archwright / });
+});

@@ -54,6 +54,8 @@ export interface Cluster extends Pick<
   /** Creates a namespace and waits until it takes pods. */
   createNamespace(name: string, labels?: Readonly<Record<string, string>>): Promise<void>;
   createNodes(nodes: readonly FakeNode[]): Promise<void>;
+  /** Called before the cluster goes, in the reverse order. */
+  onStop(close: () => Promise<void>): void;
   stop(): Promise<void>;
 }
 
@@ -82,6 +84,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const access = await kubeconfigAccess({ path: kubeconfig });
   if (access === undefined) throw new TypeError('no access by a kubeconfig that was just written');
   const client = createKubeClient({ access, userAgent: 'archwright-e2e' });
+
+  const closers: (() => Promise<void>)[] = [];
 
   const cluster: Cluster = {
     server: plane.server,
@@ -125,7 +129,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
         watched.close();
       }
     },
+    onStop: (close) => void closers.push(close),
     stop: async () => {
+      for (const close of closers.splice(0).reverse()) await close();
       client.close();
       await plane.stop();
       await remove();

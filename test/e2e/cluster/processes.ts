@@ -43,7 +43,7 @@ export function startProcess({ name, program, args, env, logs }: StartOptions): 
   const output = createWriteStream(file, { flags: 'a', mode: 0o600 });
   // With it the kernel ends the child even where this process is killed.
   const setpriv = onPath('setpriv');
-  const [command = program, ...words] =
+  const [command, ...words] =
     setpriv === undefined ? [program, ...args] : [setpriv, '--pdeathsig', 'KILL', '--', program, ...args];
   const child: ChildProcess = spawn(command, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const listeners: ((line: string) => void)[] = [];

@@ -1,0 +1,259 @@
+/**
+ * The program as its users run it, beside a cluster: agents, webhook and controller as processes of their own, with certificates
+ * from an authority of the test, and the webhook configuration by URL. Each knows the API server by its own name
+ * (`archwright-webhook`, …), with an administrator's rights, and ends with the cluster.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createCa, type IssueOptions } from '../../support/certificates.ts';
+import { patience, type Cluster } from './harness.ts';
+import { freePorts } from './ports.ts';
+import { ready, startProcess, type Running } from './processes.ts';
+
+/** Namespace that archwright itself is in. */
+export const ownNamespace = 'archwright';
+
+/** Values of settings by their flags: `{ 'max-gate-duration': '5s' }`. Later ones win. */
+export type Settings = Readonly<Record<string, string>>;
+
+export interface TlsDirs {
+  /** Certificates of the webhook are checked by it. */
+  readonly webhookCa: string;
+  readonly webhook: string;
+  readonly agent: string;
+  readonly webhookClient: string;
+  readonly controllerClient: string;
+}
+
+export interface Server {
+  readonly process: Running;
+  /** Where it is asked; of a controller, where its health and metrics are. */
+  readonly url: string;
+  /** Base of `/readyz` and `/metrics`. */
+  readonly health: string;
+}
+
+export interface StartOptions {
+  readonly tls: TlsDirs;
+  /** Of the process, its log and its identity; different for each that runs at the same time. */
+  readonly name?: string;
+  readonly settings?: Settings;
+  /** How it reaches the API server, where there is something before it. */
+  readonly apiServer?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Where it listens; a free port by default. */
+  readonly port?: number;
+}
+
+export interface WithAgents extends StartOptions {
+  readonly agents?: readonly Server[];
+}
+
+const entry = fileURLToPath(new URL('../../../cmd/archwright.ts', import.meta.url));
+
+/** Writes certificates for all parts, and creates archwright's own namespace. */
+export async function prepareArchwright(cluster: Cluster): Promise<TlsDirs> {
+  const [agents, webhooks] = await Promise.all([createCa('agents'), createCa('webhook')]);
+  const write = async (ca: typeof agents, name: string, options: IssueOptions): Promise<string> => {
+    const { cert, key } = await ca.issue(options);
+    const directory = join(cluster.directory, 'tls', name);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await writeFile(join(directory, 'tls.crt'), cert);
+    await writeFile(join(directory, 'tls.key'), key, { mode: 0o600 });
+    await writeFile(join(directory, 'ca.crt'), ca.cert);
+    return directory;
+  };
+  await cluster.createNamespace(ownNamespace);
+  return {
+    webhookCa: webhooks.cert,
+    webhook: await write(webhooks, 'webhook', { cn: 'archwright-webhook', ip: ['127.0.0.1'] }),
+    agent: await write(agents, 'agent', { cn: 'archwright-agent', dns: ['archwright-agent'] }),
+    webhookClient: await write(agents, 'webhook-client', { cn: 'archwright-webhook', client: true }),
+    controllerClient: await write(agents, 'controller-client', { cn: 'archwright-controller', client: true }),
+  };
+}
+
+/** @param options.settings by `hostRoot` it knows the files of its node, by `caFiles` the registries of `images.ts` */
+export async function startAgent(cluster: Cluster, options: StartOptions): Promise<Server> {
+  const { name = 'agent', tls } = options;
+  return start(cluster, 'agent', options, {
+    'tls-dir': tls.agent,
+    'node-name': name,
+    'host-root': join(cluster.directory, 'no-host'),
+  });
+}
+
+/** Resolves when it is ready; `configureWebhook` makes the API server call it. */
+export async function startWebhook(cluster: Cluster, options: WithAgents): Promise<Server> {
+  return start(cluster, 'webhook', options, {
+    'tls-dir': options.tls.webhook,
+    namespace: ownNamespace,
+    // Nobody sends requests to one that is told to end.
+    'drain-time': '1s',
+    ...(await kubeconfigSetting(cluster, 'archwright-webhook', options.apiServer)),
+    ...agentSettings(options.agents, options.tls.webhookClient),
+  });
+}
+
+/** Resolves when it answers, not when it leads. */
+export async function startController(cluster: Cluster, options: WithAgents): Promise<Server> {
+  return start(cluster, 'controller', options, {
+    namespace: ownNamespace,
+    ...(await kubeconfigSetting(cluster, options.name ?? 'archwright-controller', options.apiServer)),
+    ...agentSettings(options.agents, options.tls.controllerClient),
+  });
+}
+
+/** Runs a subcommand to its end, such as `clean`. */
+export async function runArchwright(
+  cluster: Cluster,
+  args: readonly string[],
+): Promise<{ readonly code: number | string; readonly output: string }> {
+  const running = startProcess({
+    name: `archwright-${args[0] ?? ''}-${performance.now().toFixed(0)}`,
+    program: process.execPath,
+    args: [entry, ...args],
+    env: environment(cluster),
+    logs: cluster.logs,
+  });
+  const lines: string[] = [];
+  running.onLine((line) => lines.push(line));
+  return { code: await running.ended, output: lines.join('\n') };
+}
+
+export interface WebhookConfigurationOptions {
+  readonly tls: TlsDirs;
+  readonly webhook: Server;
+  /** `Ignore` by default, as a chart would have it. */
+  readonly failurePolicy?: 'Ignore' | 'Fail';
+  readonly timeoutSeconds?: number;
+  readonly name?: string;
+}
+
+/** Makes the API server call the webhook for new pods, and waits until it does. */
+export async function configureWebhook(
+  cluster: Cluster,
+  options: WebhookConfigurationOptions,
+): Promise<void> {
+  const { tls, webhook, failurePolicy = 'Ignore', timeoutSeconds = 10, name = 'archwright' } = options;
+  await cluster.create({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { name },
+    webhooks: [
+      {
+        name: 'pods.arch.example',
+        admissionReviewVersions: ['v1'],
+        sideEffects: 'None',
+        failurePolicy,
+        timeoutSeconds,
+        reinvocationPolicy: 'IfNeeded',
+        clientConfig: {
+          url: `${webhook.url}/mutate`,
+          caBundle: Buffer.from(tls.webhookCa).toString('base64'),
+        },
+        rules: [{ apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], operations: ['CREATE'] }],
+        namespaceSelector: {
+          matchExpressions: [
+            {
+              key: 'kubernetes.io/metadata.name',
+              operator: 'NotIn',
+              values: [ownNamespace, 'kube-system'],
+            },
+          ],
+        },
+      },
+    ],
+  });
+  await inForce(cluster, webhook);
+}
+
+/** A dry run is admitted as a creation is, and the webhook counts what it has seen. */
+async function inForce(cluster: Cluster, webhook: Pick<Server, 'health'>): Promise<void> {
+  const before = await metricOf(webhook, 'archwright_admissions_total');
+  const until = performance.now() + 30_000;
+  while (performance.now() < until) {
+    await cluster.client.create(
+      '/api/v1/namespaces/default/pods',
+      {
+        metadata: { generateName: 'probe-' },
+        spec: { containers: [{ name: 'app', image: 'probe.invalid/probe:1', imagePullPolicy: 'Never' }] },
+      },
+      { signal: patience(), query: { dryRun: 'All' } },
+    );
+    if ((await metricOf(webhook, 'archwright_admissions_total')) > before) return;
+  }
+  throw new Error('the API server does not call the webhook');
+}
+
+async function start(
+  cluster: Cluster,
+  subcommand: string,
+  options: StartOptions,
+  settings: Settings,
+): Promise<Server> {
+  const name = options.name ?? subcommand;
+  const [free = 0, metricsPort = 0] = await freePorts(2);
+  const port = options.port ?? free;
+  const health = `http://127.0.0.1:${metricsPort}`;
+  const all = {
+    ...(subcommand !== 'controller' && { listen: `127.0.0.1:${port}` }),
+    'metrics-listen': `127.0.0.1:${metricsPort}`,
+    ...settings,
+    ...options.settings,
+  };
+  const process_ = startProcess({
+    name,
+    program: process.execPath,
+    args: [entry, subcommand, ...Object.entries(all).map(([flag, value]) => `--${flag}=${value}`)],
+    env: { ...environment(cluster), ...options.env },
+    logs: cluster.logs,
+  });
+  cluster.onStop(() => process_.stop());
+  await ready(process_, async () => {
+    const answer = await fetch(`${health}/${subcommand === 'controller' ? 'healthz' : 'readyz'}`);
+    await answer.body?.cancel();
+    return answer.ok;
+  });
+  return { process: process_, url: `https://127.0.0.1:${port}`, health };
+}
+
+/** Nothing of whoever runs the tests: proxies and settings would change what happens. */
+function environment(cluster: Cluster): Record<string, string> {
+  return { PATH: process.env['PATH'] ?? '', HOME: cluster.directory };
+}
+
+async function kubeconfigSetting(
+  cluster: Cluster,
+  cn: string,
+  server: string | undefined,
+): Promise<Settings> {
+  const user = { cn, group: 'system:masters' };
+  return { kubeconfig: await cluster.identities.kubeconfig(user, server ?? cluster.server) };
+}
+
+function agentSettings(agents: readonly Server[] | undefined, tlsDir: string): Settings {
+  if (agents === undefined) return {};
+  return { agents: agents.map(({ url }) => url).join(','), 'agent-tls-dir': tlsDir };
+}
+
+/**
+ * A metric of a server: the sum over its labels; 0 where it is not there.
+ * @param labels of the samples that count, such as `{ outcome: 'decided' }`
+ */
+export async function metricOf(
+  server: Pick<Server, 'health'>,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<number> {
+  const text = await (await fetch(`${server.health}/metrics`)).text();
+  let sum = 0;
+  for (const line of text.split('\n')) {
+    const [, found, own = '', value = ''] = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+    if (found !== name) continue;
+    if (Object.entries(labels).every(([key, wanted]) => own.includes(`${key}="${wanted}"`)))
+      sum += Number(value);
+  }
+  return sum;
+}
