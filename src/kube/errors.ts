@@ -10,7 +10,9 @@ export type KubeErrorCode =
   | 'unavailable'
   | 'timeout'
   | 'too-large'
-  | 'bad-answer';
+  | 'bad-answer'
+  /** This replica may not write any more. What was under way may have been carried out. */
+  | 'not-leading';
 
 export class KubeError extends Error {
   readonly code: KubeErrorCode;

@@ -98,7 +98,7 @@ export function createTransport(options: TransportOptions): Transport {
 
   function attempt(call: Call, now: AccessNow, signal: AbortSignal, retry = true): Promise<IncomingMessage> {
     const where = `${call.method} ${call.path}`;
-    signal.throwIfAborted();
+    if (signal.aborted) return Promise.reject(connectionError(signal.reason, where, server.host, signal));
     return new Promise((resolve, reject) => {
       const sent = (isPlain ? plainRequest : request)(requestOptions(call, now, signal), (answer) => {
         clearTimeout(timer);

@@ -1,0 +1,211 @@
+import t, { type Test } from 'tap';
+import { KubeError } from '../../src/kube/errors.ts';
+import { createWorkQueue, type WorkQueue, type WorkQueueOptions } from '../../src/kube/queue.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createFakeTime, type FakeTime } from '../support/fake-time.ts';
+
+interface Setup {
+  readonly queue: WorkQueue;
+  readonly time: FakeTime;
+  /** Keys in the order in which work on them began. */
+  readonly began: string[];
+  readonly lines: string[];
+  /** Ends the oldest work on a key. */
+  readonly end: (key: string, error?: Error) => Promise<void>;
+  readonly now: () => number;
+}
+
+function start(t: Test, options: Partial<WorkQueueOptions> = {}): Setup {
+  const time = createFakeTime();
+  const began: string[] = [];
+  const lines: string[] = [];
+  const running = new Map<string, PromiseWithResolvers<void>>();
+  const queue = createWorkQueue({
+    work: (key) => {
+      t.notOk(running.has(key), 'one worker for one key');
+      began.push(key);
+      const ending = Promise.withResolvers<void>();
+      running.set(key, ending);
+      return ending.promise;
+    },
+    workers: 2,
+    log: createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } }),
+    clock: time.clock,
+    startTimer: time.startTimer,
+    random: () => 1,
+    backoff: { firstMs: 100, mostMs: 1000 },
+    ...options,
+  });
+  t.teardown(() => {
+    for (const each of running.values()) each.resolve();
+    return queue.stop();
+  });
+  const origin = time.clock.monotonic();
+  return {
+    queue,
+    time,
+    began,
+    lines,
+    now: () => time.clock.monotonic() - origin,
+    end: async (key, error) => {
+      const ending = running.get(key);
+      running.delete(key);
+      if (error) ending?.reject(error);
+      else ending?.resolve();
+      await time.advance(0);
+    },
+  };
+}
+
+void t.test('keys in their order, so many at a time, each once', async (t) => {
+  const { queue, began, end } = start(t);
+  for (const key of ['a', 'b', 'c', 'd', 'c', 'c']) queue.add(key);
+  t.same(began, ['a', 'b']);
+  t.equal(queue.size, 4);
+  await end('b');
+  await end('a');
+  t.same(began, ['a', 'b', 'c', 'd']);
+  let isIdle = false;
+  void queue.idle().then(() => (isIdle = true));
+  await end('c');
+  t.notOk(isIdle);
+  await end('d');
+  t.ok(isIdle);
+  t.equal(queue.size, 0);
+});
+
+void t.test('a key added while it is worked on is worked on once more, not twice', async (t) => {
+  const { queue, began, end } = start(t);
+  queue.add('a');
+  queue.add('a');
+  queue.add('a');
+  t.same(began, ['a']);
+  await end('a');
+  t.same(began, ['a', 'a']);
+  await end('a');
+  t.same(began, ['a', 'a']);
+});
+
+void t.test('a later time: the earliest counts, and now is earlier than any', async (t) => {
+  const { queue, time, began, end } = start(t);
+  queue.add('a', 500);
+  queue.add('a', 200);
+  queue.add('a', 900);
+  t.equal(time.pending, 1);
+  await time.advance(199);
+  t.same(began, []);
+  await time.advance(1);
+  t.same(began, ['a']);
+  queue.add('a', 300);
+  await end('a');
+  t.same(began, ['a'], 'a time that work asked for itself');
+  queue.add('a');
+  t.same(began, ['a', 'a']);
+  t.equal(time.pending, 0);
+});
+
+void t.test('failures: the pause grows to its limit, a success begins anew', async (t) => {
+  const { queue, time, began, end, now } = start(t);
+  const failed: number[] = [];
+  queue.add('a');
+  for (let i = 0; i < 6; i++) {
+    const before = began.length;
+    await end('a', new Error('no'));
+    const from = now();
+    while (began.length === before) await time.advance(10);
+    failed.push(now() - from);
+  }
+  t.same(failed, [100, 200, 400, 800, 1000, 1000]);
+  await end('a');
+  queue.add('a');
+  await end('a', new Error('no'));
+  await time.advance(100);
+  t.equal(began.length, 9);
+  await end('a', new Error('no'));
+  queue.forget('a');
+  await time.advance(200);
+  await end('a', new Error('no'));
+  await time.advance(100);
+  t.equal(began.length, 11, 'forgotten failures');
+});
+
+void t.test('what the server asks for is waited for, within limits; jitter is subtracted', async (t) => {
+  const { queue, time, began, end } = start(t, { random: () => 0 });
+  const busy = (seconds: number): KubeError =>
+    new KubeError('too-many-requests', 'PATCH /x', 'busy', { retryAfterMs: seconds * 1000 });
+  queue.add('a');
+  await end('a', new Error('x'));
+  await time.advance(50);
+  t.equal(began.length, 2, 'half of the pause');
+  await end('a', busy(0.7));
+  await time.advance(699);
+  t.equal(began.length, 2);
+  await time.advance(1);
+  t.equal(began.length, 3);
+  await end('a', busy(3600));
+  await time.advance(1000);
+  t.equal(began.length, 4, 'never longer than the longest pause');
+});
+
+void t.test('failures are told to people only when they go on', async (t) => {
+  const { queue, time, lines, end } = start(t);
+  const levels = (): (string | undefined)[] => lines.map((line) => /"level":"(\w+)"/.exec(line)?.[1]);
+  queue.add('a');
+  for (let i = 0; i < 8; i++) {
+    await end('a', new KubeError('conflict', 'PATCH /x', 'changed'));
+    await time.advance(1000);
+  }
+  t.same(levels(), ['debug', 'debug', 'debug', 'warn', 'warn']);
+  queue.add('b');
+  await end('b', new Error('a defect'));
+  t.match(lines.at(-1), /"warn".*"key":"b".*a defect/);
+});
+
+void t.test('work that throws before it waits is a failure like any other', async (t) => {
+  const { queue, time } = start(t, {
+    work: () => {
+      throw new Error('at once');
+    },
+  });
+  queue.add('a');
+  await time.advance(0);
+  t.equal(queue.size, 1);
+  await queue.idle();
+});
+
+void t.test('stop: nothing new begins, and what runs is told and waited for', async (t) => {
+  const aborted: string[] = [];
+  const { queue, time } = start(t, {
+    work: (key, signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => {
+          aborted.push(key);
+          reject(new Error('stopped'));
+        });
+      }),
+  });
+  for (const key of ['a', 'b', 'c']) queue.add(key);
+  queue.add('d', 100);
+  await queue.stop();
+  t.same(aborted, ['a', 'b']);
+  queue.add('e');
+  queue.add('f', 1);
+  await time.advance(1000);
+  t.same(aborted, ['a', 'b']);
+  t.equal(queue.size, 0);
+  t.equal(time.pending, 0);
+});
+
+void t.test('10,000 keys at once', async (t) => {
+  let count = 0;
+  const { queue } = start(t, {
+    work: async () => {
+      await Promise.resolve();
+      count++;
+    },
+    workers: 16,
+  });
+  for (let i = 0; i < 10_000; i++) queue.add(`pod-${i}`);
+  await queue.idle();
+  t.equal(count, 10_000);
+});
