@@ -8,6 +8,8 @@ import { programVersion } from './version.ts';
 export interface Kubernetes {
   readonly access: KubeAccess;
   readonly client: KubeClient;
+  /** Namespace of the pod that this process runs in; `undefined` outside of a cluster. */
+  readonly podNamespace: string | undefined;
 }
 
 /**
@@ -20,7 +22,8 @@ export async function openKubernetes(
   fallBack: 'own kubeconfig' | 'none',
 ): Promise<Kubernetes | undefined> {
   const named = kubeconfig !== undefined || kubeContext !== undefined;
-  let access = named ? undefined : await inClusterAccess(io.env);
+  const inCluster = named ? undefined : await inClusterAccess(io.env);
+  let access = inCluster;
   if (named || (access === undefined && fallBack === 'own kubeconfig')) {
     access = await kubeconfigAccess({
       ...(kubeconfig !== undefined && { path: kubeconfig }),
@@ -28,5 +31,23 @@ export async function openKubernetes(
     });
   }
   if (access === undefined) return undefined;
-  return { access, client: createKubeClient({ access, userAgent: `archwright/${programVersion.version}` }) };
+  const client = createKubeClient({ access, userAgent: `archwright/${programVersion.version}` });
+  return { access, client, podNamespace: inCluster?.namespace };
+}
+
+/**
+ * The configuration with the namespace that archwright runs in: where none is set, that of the pod's service account.
+ * The same configuration gives the same object each time.
+ */
+export function withOwnNamespace(
+  configuration: () => Configuration,
+  { podNamespace }: Pick<Kubernetes, 'podNamespace'>,
+): () => Configuration {
+  let last: { readonly from: Configuration; readonly to: Configuration } | undefined;
+  return () => {
+    const from = configuration();
+    if (from.namespace !== undefined || podNamespace === undefined) return from;
+    if (last?.from !== from) last = { from, to: { ...from, namespace: podNamespace } };
+    return last.to;
+  };
 }
