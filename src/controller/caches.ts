@@ -6,11 +6,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject, ObjectMeta, OwnerReference, Pod, Taint, Toleration } from '../kube/objects.ts';
+import { forOptionalKind } from '../kube/optional-kind.ts';
 import { startReflector, type Reflector } from '../kube/reflector.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { trimNode } from './caches/nodes.ts';
-import { forOptionalKind } from './caches/optional-kind.ts';
 import { trimRunningPod } from './caches/running-pods.ts';
 import { createSharing } from './caches/sharing.ts';
 import { trimWaitingPod } from './caches/waiting-pods.ts';
@@ -114,7 +114,7 @@ export function startCaches(options: CachesOptions): Caches {
   const { client, log, metrics } = options;
   const sleep = options.sleep ?? ((ms, signal) => pause(ms, undefined, { signal }));
   const share = createSharing();
-  const optional = forOptionalKind(client, sleep);
+  const optional = forOptionalKind({ client, sleep, log });
   const common = { client, log, ...(options.sleep && { sleep: options.sleep }) };
   const custom = { ...common, client: optional, trim: (object: KubeObject) => object };
   const reflectors = {

@@ -1,0 +1,59 @@
+/**
+ * Kinds that a cluster may not have: while their definition is not installed, the API server answers 404 to lists and
+ * watches, and 403 where nobody thought of the right to read them. To a reflector that looks like a failure; through this
+ * client it looks like an empty collection, which is looked at again from time to time.
+ */
+import type { Log } from '../telemetry/log.ts';
+import type { KubeClient } from './client.ts';
+import { KubeError } from './errors.ts';
+
+/** Nobody waits for a kind that comes later. */
+const lookAgainMs = 30_000;
+
+const emptyList = { metadata: { resourceVersion: '' }, items: [] };
+
+export interface OptionalKindOptions {
+  readonly client: KubeClient;
+  /** Waits; injected by tests. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly log: Log;
+}
+
+/** The same client for reading kinds that may not exist. */
+export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): KubeClient {
+  const refused = new Set<string>();
+
+  /** A missing definition is a choice, a missing right is an oversight: somebody should hear of it, once. */
+  function isAbsent(error: unknown, path: string): boolean {
+    if (!(error instanceof KubeError)) return false;
+    if (error.code === 'forbidden' && !refused.has(path)) {
+      refused.add(path);
+      log.warn({ path, error: error.message }, 'objects may not be read and count as absent');
+    }
+    return error.code === 'not-found' || error.code === 'forbidden';
+  }
+
+  return {
+    ...client,
+    get: async <T>(...[path, options]: Parameters<KubeClient['get']>): Promise<T> => {
+      try {
+        return await client.get<T>(path, options);
+      } catch (error) {
+        if (isAbsent(error, path)) return emptyList as T;
+        throw error;
+      }
+    },
+    async *lines(path, options) {
+      try {
+        yield* client.lines(path, options);
+      } catch (error) {
+        if (!isAbsent(error, path)) throw error;
+        // Where there was something to watch before, only a new list says that it is gone. An empty version stands for a
+        // list that was not there: a watch that starts with it begins with all that exists.
+        if (options.query?.['resourceVersion'] !== '')
+          throw new KubeError('gone', `GET ${path}`, 'the kind is not there any more', { cause: error });
+        await sleep(lookAgainMs, options.signal);
+      }
+    },
+  };
+}
