@@ -58,6 +58,11 @@ export interface PlacementInput {
   readonly pullability?: (image: string) => Pullability | undefined;
   /** A workload's template is decided like a pod but never gated. */
   readonly template?: 'DaemonSet' | 'workload';
+  /**
+   * The pod exists and waits behind our gate. Nothing can be taken out of it, so its record is believed even where the
+   * policy has changed since: a forged one can only make the requirement narrower.
+   */
+  readonly waiting?: boolean;
 }
 
 export const skipReasons = [

@@ -8,8 +8,8 @@ import type { OwnParts } from './own-parts.ts';
 import type { ListChange } from './patch.ts';
 import { copiesFor, extendTerms, sameList, sameTerm } from './terms.ts';
 
-const requiredKey = 'requiredDuringSchedulingIgnoredDuringExecution';
-const preferredKey = 'preferredDuringSchedulingIgnoredDuringExecution';
+export const requiredKey = 'requiredDuringSchedulingIgnoredDuringExecution';
+export const preferredKey = 'preferredDuringSchedulingIgnoredDuringExecution';
 
 /**
  * Operations for required and preferred node affinity.
@@ -75,7 +75,7 @@ function appendTo(term: NodeSelectorTerm, added: Added, path: string): Operation
   return expressions.map((value) => ({ op: 'add', path: `${path}/-`, value }));
 }
 
-function preferredOperations(
+export function preferredOperations(
   nodeAffinity: NodeAffinity,
   { whole, append }: ListChange<PreferredSchedulingTerm>,
   path: string,

@@ -48,6 +48,7 @@ export interface ListChange<Item> {
   readonly append: readonly Item[];
 }
 
+/** What to do to have what is wanted in the place of what we added before. */
 function changeOf<Item>(
   { own: theirs, ours }: Split<Item>,
   wanted: readonly Item[],
@@ -60,7 +61,7 @@ function changeOf<Item>(
   };
 }
 
-function preferredChange(parts: OwnParts, added: Added): ListChange<Added['preferred'][number]> {
+export function preferredChange(parts: OwnParts, added: Added): ListChange<Added['preferred'][number]> {
   return changeOf(parts.preferred, added.preferred, samePreferred);
 }
 
@@ -96,7 +97,7 @@ function tolerationOperations(
   return append.map((value) => ({ op: 'add', path: `${path}/-`, value }));
 }
 
-function gateOperations(pod: Pod | PodTemplate, wanted: boolean, spec: string): Operation[] {
+export function gateOperations(pod: Pod | PodTemplate, wanted: boolean, spec: string): Operation[] {
   const path = `${spec}/schedulingGates`;
   const present = pod.spec.schedulingGates;
   if (!present) return wanted ? [{ op: 'add', path, value: [{ name: names.gate }] }] : [];
@@ -106,7 +107,7 @@ function gateOperations(pod: Pod | PodTemplate, wanted: boolean, spec: string): 
   return indexes.length > 0 ? [] : [{ op: 'add', path: `${path}/-`, value: { name: names.gate } }];
 }
 
-function annotationOperations(
+export function annotationOperations(
   pod: Pod | PodTemplate,
   decision: PlacementDecision,
   added: Added,
@@ -128,6 +129,6 @@ function annotationOperations(
 }
 
 /** A reference token of a JSON pointer (RFC 6901, section 3). */
-function escaped(key: string): string {
+export function escaped(key: string): string {
   return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -102,7 +102,11 @@ function weighted({ weight, preference }: PreferredSchedulingTerm): readonly [st
  * Reads the annotation of a pod, as far as it is believed.
  * @returns `undefined` where there is none, or none of ours
  */
-export function recordedIn({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy'>): Recorded | undefined {
+export function recordedIn({
+  pod,
+  policy,
+  waiting,
+}: Pick<PlacementInput, 'pod' | 'policy' | 'waiting'>): Recorded | undefined {
   const text = own(pod.metadata?.annotations, names.decision);
   if (typeof text !== 'string' || text.length > maxReadLength) return undefined;
   let content: unknown;
@@ -113,7 +117,7 @@ export function recordedIn({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy
   }
   if (!isRecord(content) || content['v'] !== version || !isRecord(content['added'])) return undefined;
   const { architectures, imagesKey } = content;
-  const added = readAdded(content['added'], policy);
+  const added = readAdded(content['added'], policy, waiting ?? false);
   if (added === undefined || typeof imagesKey !== 'string') return undefined;
   if (architectures !== undefined && !isListOf(architectures, isArchitectureName, maxArchitectures))
     return undefined;
@@ -133,7 +137,11 @@ export function recordedOutcome(pod: Pick<Pod, 'metadata'>): Outcome | undefined
   }
 }
 
-function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): Added | undefined {
+function readAdded(
+  content: Readonly<Record<string, unknown>>,
+  policy: Policy,
+  waiting: boolean,
+): Added | undefined {
   const {
     terms = [],
     match = [],
@@ -152,9 +160,10 @@ function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): 
   if (!isListOf(tolerations, isToleration, maxItems)) return undefined;
   if (pinned !== undefined && !isArchitectureName(pinned)) return undefined;
   const believed =
-    terms.every((group) => group.length > 0 && group.every((pair) => isOurs(pair, policy))) &&
-    match.every((pair) => isMatched(pair, policy)) &&
-    couldHaveExcluded(excludedNodes, policy);
+    waiting ||
+    (terms.every((group) => group.length > 0 && group.every((pair) => isOurs(pair, policy))) &&
+      match.every((pair) => isMatched(pair, policy)) &&
+      couldHaveExcluded(excludedNodes, policy));
   const others = hostnameNotIn(excludedNodes);
   return {
     terms: believed ? terms.map((list) => [...expressions(list), ...others]) : [],
@@ -163,7 +172,7 @@ function readAdded(content: Readonly<Record<string, unknown>>, policy: Policy): 
     lookalikes,
     made: believed && made,
     preferred: preferred.map(([architecture, weight]) => preferredTerm(architecture, weight)),
-    tolerations: tolerations.filter((toleration) => couldHaveAdded(policy, toleration)),
+    tolerations: tolerations.filter((toleration) => waiting || couldHaveAdded(policy, toleration)),
     // Only a hard preference pins; any other pin is somebody else's, and so is what it stands on.
     pinned: policy.preference?.mode === 'hard' ? pinned : undefined,
   };

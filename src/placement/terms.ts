@@ -87,10 +87,10 @@ function extend(term: NodeSelectorTerm, expressions: Expressions): NodeSelectorT
 export function withoutAdded(terms: Terms, added: Added): Terms {
   if (terms === undefined || (added.terms.length === 0 && added.match.length === 0)) return terms;
   const kept: NodeSelectorTerm[] = [];
-  const lookalikes = [...added.lookalikes];
-  let previous: { base: NodeSelectorTerm; copy: number } | undefined;
-  for (const term of terms) {
-    const found = takeLookalike(term, added, lookalikes) ?? ownPartOf(term, added);
+  const parts = ownPartsOfTerms(terms, added);
+  let previous: OwnPart | undefined;
+  for (const [index, term] of terms.entries()) {
+    const found = parts[index];
     if (found === undefined) {
       previous = undefined;
       kept.push(term);
@@ -106,10 +106,19 @@ export function withoutAdded(terms: Terms, added: Added): Terms {
   return kept.length === 0 && terms.length > 0 ? undefined : kept;
 }
 
-interface OwnPart {
+export interface OwnPart {
   readonly base: NodeSelectorTerm;
   /** Which of the copies of the pod's term this is. */
   readonly copy: number;
+}
+
+/** What is the pod's own in each of its terms; `undefined` for a term that does not hold what was added. */
+export function ownPartsOfTerms(
+  terms: readonly NodeSelectorTerm[],
+  added: Pick<Added, 'terms' | 'match' | 'lookalikes'>,
+): readonly (OwnPart | undefined)[] {
+  const lookalikes = [...added.lookalikes];
+  return terms.map((term) => takeLookalike(term, added, lookalikes) ?? ownPartOf(term, added));
 }
 
 function ownPartOf(term: NodeSelectorTerm, added: Pick<Added, 'terms' | 'match'>): OwnPart | undefined {
