@@ -1,0 +1,186 @@
+/** Pods of the judge in a cluster: created as they were generated, watched to their end, and compared with the model. */
+import { KubeError } from '../../../../src/kube/errors.ts';
+import type { Container, Pod } from '../../../../src/kube/objects.ts';
+import type { Cluster } from '../harness.ts';
+import { patience } from '../harness.ts';
+import type { Images } from '../images.ts';
+import type { Watched } from '../watch.ts';
+import { otherGate, type Case } from './generate.ts';
+import { images as judgeImages, type JudgeImage } from './world.ts';
+
+/** Ten times what an admission waits. */
+const slowMs = 1500;
+
+export interface PodNow extends Pod {
+  readonly status?: {
+    readonly phase?: string;
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly reason?: string;
+      readonly message?: string;
+    }[];
+  };
+}
+
+/** Repository → reference; puts every image into its registry. */
+export function pushImages(images: Images): ReadonlyMap<string, string> {
+  const references = new Map<string, string>();
+  for (const { repository, platforms, knowledge, private: closed } of judgeImages) {
+    if (knowledge === 'never') {
+      references.set(repository, `${images.troubled.host}/${repository}:1`);
+      continue;
+    }
+    const where = closed === true ? 'private' : knowledge === 'at once' ? 'public' : 'troubled';
+    references.set(repository, images.push(repository, platforms, where));
+  }
+  return references;
+}
+
+/** Puts trouble before the images that are to be known later, as if nobody had asked yet. */
+export function makeTrouble({ troubled }: Images): void {
+  troubled.faults.clear();
+  for (const { repository, knowledge } of judgeImages) {
+    const path = new RegExp(`/${repository}/`);
+    if (knowledge === 'slowly') troubled.faults.add({ path, fault: { kind: 'delay', ms: slowMs } });
+    if (knowledge === 'after failures')
+      troubled.faults.add({ path, times: 2, fault: { kind: 'status', status: 503 } });
+  }
+}
+
+/** The pod with the references that images really have. */
+export function podToSend({ pod }: Case, references: ReadonlyMap<string, string>): Pod {
+  const named = (container: Container): Container => ({
+    ...container,
+    image: references.get(container.image ?? '') ?? '',
+  });
+  const { containers, initContainers, volumes, ...rest } = pod.spec;
+  return {
+    ...pod,
+    spec: {
+      ...rest,
+      containers: containers.map(named),
+      ...(initContainers && { initContainers: initContainers.map(named) }),
+      ...(volumes && {
+        volumes: volumes.map(({ name, image }) => ({
+          name,
+          image: { reference: references.get(image?.reference ?? '') ?? '' },
+        })),
+      }),
+    },
+  };
+}
+
+/**
+ * Creates pods, some at a time.
+ * @returns the names of those that were refused, with the message
+ */
+export async function createAll(
+  cluster: Cluster,
+  namespace: string,
+  pods: readonly Pod[],
+): Promise<ReadonlyMap<string, string>> {
+  const refused = new Map<string, string>();
+  const left = [...pods];
+  const work = async (): Promise<void> => {
+    for (let pod = left.shift(); pod !== undefined; pod = left.shift()) {
+      try {
+        await cluster.client.create(`/api/v1/namespaces/${namespace}/pods`, pod, { signal: patience() });
+      } catch (error) {
+        if (!(error instanceof KubeError) || error.code !== 'forbidden') throw error;
+        refused.set(pod.metadata?.name ?? '', error.message);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, work));
+  return refused;
+}
+
+/** Takes the gate of somebody else away, whatever else happens to the pod at that time. */
+export async function ungateOther(cluster: Cluster, namespace: string, name: string): Promise<void> {
+  const body = { spec: { schedulingGates: [{ $patch: 'delete', name: otherGate }] } };
+  const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+  await cluster.client.patch(path, { type: 'strategic', body }, { signal: patience() });
+}
+
+/** Whether the scheduler has said its word: bound, or told that no node is possible. */
+export function isSettled(pod: PodNow | undefined): boolean {
+  if (pod === undefined) return false;
+  if (pod.spec.nodeName !== undefined) return true;
+  return (pod.status?.conditions ?? []).some(
+    ({ type, reason }) => type === 'PodScheduled' && reason === 'Unschedulable',
+  );
+}
+
+export interface Verdict {
+  readonly name: string;
+  readonly problem: string;
+  readonly allowed: readonly string[];
+  readonly now: unknown;
+  readonly pod: unknown;
+  readonly images: readonly JudgeImage[];
+}
+
+export interface Evidence {
+  /** Nodes that it may go to. */
+  readonly allowed: readonly string[];
+  /** Whether it may be refused, or stay where it is, although there are such nodes. */
+  readonly mayNotRun: boolean;
+  readonly now: PodNow | undefined;
+  /** Why the webhook refused it. */
+  readonly refusal?: string | undefined;
+}
+
+/** What is wrong with one pod; `undefined`: nothing. */
+export function judge(one: Case, evidence: Evidence): Verdict | undefined {
+  const problem = problemOf(evidence);
+  const { allowed, now } = evidence;
+  if (problem === undefined) return undefined;
+  const { spec, metadata, status } = now ?? {};
+  return {
+    name: one.name,
+    problem,
+    allowed,
+    now: {
+      gates: spec?.schedulingGates,
+      nodeSelector: spec?.nodeSelector,
+      affinity: spec?.affinity,
+      tolerations: spec?.tolerations?.filter(({ key }) => key?.startsWith('node.kubernetes.io/') !== true),
+      annotations: metadata?.annotations,
+      scheduled: status?.conditions?.find(({ type }) => type === 'PodScheduled'),
+    },
+    pod: one.pod,
+    images: one.images,
+  };
+}
+
+function problemOf({ allowed, mayNotRun, now, refusal }: Evidence): string | undefined {
+  const mayWait = mayNotRun || allowed.length === 0;
+  if (refusal !== undefined) return mayNotRun ? undefined : `is refused: ${refusal}`;
+  if (now === undefined) return 'is gone';
+  const node = now.spec.nodeName;
+  if (node !== undefined) return allowed.includes(node) ? undefined : `landed on ${node}`;
+  return mayWait ? undefined : 'stays pending, and could run';
+}
+
+/** Waits until every pod that is there is settled, or those that never will be have had their time. */
+export async function untilSettled(
+  pods: Watched<PodNow>,
+  names: readonly string[],
+  namespace: string,
+  ms: number,
+): Promise<void> {
+  const what = (): string => {
+    const open = names.filter((name) => !isSettled(pods.objects.get(`${namespace}/${name}`)));
+    return `${open.length} pods are still open: ${open.slice(0, 5).join(' ')}`;
+  };
+  await pods
+    .until(
+      'all pods are settled',
+      (objects) => names.every((name) => isSettled(objects.get(`${namespace}/${name}`))),
+      ms,
+    )
+    .catch((error: unknown) => {
+      throw new Error(what(), { cause: error });
+    });
+}

@@ -1,0 +1,187 @@
+/**
+ * Where a pod may go, from what its author wrote, from what its images really are, and from what the settings promise. Written from the
+ * pages of the documentation alone; it shares no code with the program, and its half about nodes is compared with the real
+ * scheduler in the same run.
+ */
+import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../../src/kube/objects.ts';
+import { selects, termMatches, tolerates, type ModelNode } from '../../../support/scheduler-model.ts';
+import type { Case } from './generate.ts';
+import { nodes, requiredNodeLabels, toleratedFor, type ModelPolicy } from './world.ts';
+
+export const modelNodes: readonly (ModelNode & { readonly architecture: string })[] = nodes.map(
+  ({ name, architecture, labels = {}, taints = [] }) => ({
+    name,
+    architecture,
+    labels: {
+      'kubernetes.io/os': 'linux',
+      'kubernetes.io/arch': architecture,
+      'kubernetes.io/hostname': name,
+      ...labels,
+    },
+    taints: taints.map(({ key, value = '', effect }) => ({ key, value, effect })),
+  }),
+);
+
+const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
+
+/** Nodes that the pod may go to without us. */
+export function nodesWithoutUs({ pod: { spec } }: Case): readonly string[] {
+  return modelNodes
+    .filter((node) => selects(spec, node) && tolerates(spec.tolerations, node))
+    .map(({ name }) => name);
+}
+
+/** Nodes that the pod may go to. */
+export function nodesWithUs(one: Case, policy: ModelPolicy): readonly string[] {
+  const { spec, metadata } = one.pod;
+  const possible = architecturesOf(one, policy);
+  const ownChoice = choosesItself(spec);
+  const required = ownChoice ? undefined : pinnedAmong(one, possible, policy);
+  const tolerated = ownChoice ? ownArchitectures(spec, possible) : (required ?? []);
+  const tolerations: readonly Toleration[] = [
+    ...(spec.tolerations ?? []),
+    ...tolerated.flatMap(toleratedFor).map(({ key, value }) => ({
+      key,
+      ...(value === undefined ? { operator: 'Exists' } : { value }),
+    })),
+  ];
+  const zone = metadata?.labels?.['zone'];
+  return modelNodes
+    .filter((node) => selects(spec, node) && tolerates(tolerations, node))
+    .filter((node) => zone === undefined || node.labels['zone'] === zone)
+    .filter((node) => required === undefined || mayByItsTerms(spec, node, required))
+    .map(({ name }) => name);
+}
+
+/** Whether the images of a pod that leaves its architecture to us share none: then it is refused, or waits for ever. */
+export function sharesNothing(one: Case, policy: ModelPolicy): boolean {
+  return !choosesItself(one.pod.spec) && architecturesOf(one, policy)?.length === 0;
+}
+
+/** Architectures that all images have; `undefined`: they say nothing. Of what is never known, the fallback remains. */
+export function architecturesOf({ images }: Case, policy: ModelPolicy): readonly string[] | undefined {
+  const known = images.filter(({ knowledge }) => knowledge !== 'never');
+  const bound = known.length === 0 ? undefined : linuxArchitectures(known);
+  if (known.length === images.length) return bound;
+  const { fallback } = policy;
+  if (fallback === undefined) return bound;
+  return bound === undefined || bound.includes(fallback) ? [fallback] : bound;
+}
+
+function linuxArchitectures(images: Case['images']): readonly string[] {
+  const lists = images.map(({ platforms }) =>
+    platforms.flatMap((platform) => {
+      const parts = platform.split('/');
+      const [os, architecture] = parts[0] === 'windows' || parts[0] === 'linux' ? parts : ['linux', parts[0]];
+      return os === 'linux' && architecture !== undefined ? [architecture] : [];
+    }),
+  );
+  const [first = [], ...rest] = lists;
+  return first.filter((name) => rest.every((list) => list.includes(name)));
+}
+
+/** By a hard preference one of them is required: the first wish that can be met. */
+function pinnedAmong(
+  { pod: { spec, metadata }, images }: Case,
+  possible: readonly string[] | undefined,
+  policy: ModelPolicy,
+): readonly string[] | undefined {
+  if (!policy.hard || possible === undefined || images.some(({ knowledge }) => knowledge === 'never')) {
+    return possible;
+  }
+  const preferred = spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+  const prefersItself = preferred.some(({ preference }) =>
+    (preference.matchExpressions ?? []).some(({ key }) => keys.includes(key)),
+  );
+  if (prefersItself) return possible;
+  const terms = termsOf(spec);
+  const can = (architecture: string): boolean =>
+    possible.includes(architecture) &&
+    (terms === undefined || terms.some((term) => letsThrough(term, architecture)));
+  const weights = metadata?.annotations?.['arch.example/preferred-weights'] ?? '';
+  const wishes = [
+    [metadata?.labels?.['arch.example/preferred'] ?? ''],
+    /^(?:[a-z0-9]+=[0-9]+,?)+$/.test(weights)
+      ? weights
+          .split(',')
+          .map((part) => part.split('='))
+          .sort((a, b) => Number(b[1]) - Number(a[1]))
+          .map(([name = '']) => name)
+      : [],
+    [policy.pinned ?? ''],
+  ];
+  const pin = wishes.map((names) => names.find(can)).find((name) => name !== undefined);
+  return pin === undefined ? possible : [pin];
+}
+
+/** Whether what the term says of architectures leaves room for one. */
+function letsThrough(term: NodeSelectorTerm, architecture: string): boolean {
+  if (isEmpty(term)) return false;
+  return (term.matchExpressions ?? [])
+    .filter(({ key }) => keys.includes(key))
+    .every((expression) =>
+      termMatches(
+        { matchExpressions: [expression] },
+        { name: '', taints: [], labels: { [expression.key]: architecture } },
+      ),
+    );
+}
+
+function termsOf(spec: PodSpec): readonly NodeSelectorTerm[] | undefined {
+  return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+}
+
+function isEmpty(term: NodeSelectorTerm): boolean {
+  return (term.matchExpressions ?? []).length === 0 && (term.matchFields ?? []).length === 0;
+}
+
+/** A pod that chooses its architecture or its node keeps that. */
+function choosesItself(spec: PodSpec): boolean {
+  if (Object.keys(spec.nodeSelector ?? {}).some((key) => keys.includes(key))) return true;
+  const terms = termsOf(spec);
+  return terms !== undefined && terms.filter((term) => !isEmpty(term)).every(termChooses);
+}
+
+function termChooses(term: NodeSelectorTerm): boolean {
+  return (
+    (term.matchFields ?? []).some(({ operator }) => operator === 'In') ||
+    (term.matchExpressions ?? []).some(
+      ({ key, operator }) => keys.includes(key) && (operator === 'In' || operator === 'DoesNotExist'),
+    )
+  );
+}
+
+function ownArchitectures(spec: PodSpec, possible: readonly string[] | undefined): readonly string[] {
+  const selected = keys.map((key) => spec.nodeSelector?.[key]).find((value) => value !== undefined);
+  const terms = termsOf(spec) ?? [];
+  const pins = terms.some(
+    (term) =>
+      (term.matchFields ?? []).some(({ operator }) => operator === 'In') &&
+      !(term.matchExpressions ?? []).some(({ key, operator }) => keys.includes(key) && operator === 'In'),
+  );
+  if (selected === undefined && pins) return possible ?? [];
+  const named =
+    selected === undefined
+      ? terms
+          .flatMap((term) => term.matchExpressions ?? [])
+          .filter(({ key, operator }) => keys.includes(key) && operator === 'In')
+          .flatMap(({ values }) => values ?? [])
+      : [selected];
+  return named.filter((name) => possible?.includes(name) ?? true);
+}
+
+/** A term that chooses its architecture is kept; any other is narrowed to what the images can run on. */
+function mayByItsTerms(
+  spec: PodSpec,
+  node: (typeof modelNodes)[number],
+  required: readonly string[],
+): boolean {
+  const fits =
+    required.includes(node.architecture) &&
+    Object.entries(requiredNodeLabels[node.architecture] ?? {}).every(
+      ([key, value]) => node.labels[key] === value,
+    );
+  const terms = termsOf(spec);
+  if (terms === undefined) return fits;
+  return terms.some((term) => termMatches(term, node) && (fits || termChooses(term)));
+}

@@ -1,0 +1,129 @@
+/** What random pods are made of and meet: nodes of four architectures with taints, images, and the settings in force. */
+import type { Settings } from '../archwright.ts';
+import type { FakeNode, Taint } from '../nodes.ts';
+
+export const zones = ['a', 'b'] as const;
+const roomy = 1000;
+
+function node(
+  name: string,
+  architecture: string,
+  zone: string,
+  more: Pick<FakeNode, 'labels' | 'taints'> = {},
+): FakeNode {
+  const labels = { zone, 'beta.kubernetes.io/arch': architecture, cores: '8', ...more.labels };
+  return { name, architecture, labels, taints: more.taints ?? [], pods: roomy };
+}
+
+const taint = (key: string, value: string, effect = 'NoSchedule'): readonly Taint[] => [
+  { key, value, effect },
+];
+
+export const nodes: readonly FakeNode[] = [
+  node('amd64-a', 'amd64', 'a', { labels: { disk: 'ssd' } }),
+  node('amd64-b', 'amd64', 'b', { labels: { cores: '64' }, taints: taint('pool', 'amd64') }),
+  node('amd64-gpu', 'amd64', 'a', { taints: taint('gpu', 'yes') }),
+  node('arm64-a', 'arm64', 'a', { taints: taint('kubernetes.io/arch', 'arm64') }),
+  node('arm64-b', 'arm64', 'b', { labels: { disk: 'ssd', cores: '64' } }),
+  node('arm64-gpu', 'arm64', 'b', { taints: taint('gpu', 'yes', 'NoExecute') }),
+  node('s390x-a', 's390x', 'a', { labels: { tier: 'mainframe' } }),
+  node('s390x-b', 's390x', 'b', { taints: taint('pool', 's390x', 'PreferNoSchedule') }),
+  node('ppc64le-a', 'ppc64le', 'a', { labels: { disk: 'ssd' }, taints: taint('power', '9') }),
+];
+
+/**
+ * When an image becomes known: at once; after its registry took longer than an admission waits; after its registry failed
+ * a few times; or never.
+ */
+export type Knowledge = 'at once' | 'slowly' | 'after failures' | 'never';
+
+export interface JudgeImage {
+  readonly repository: string;
+  /** As `linux/arm64`, or `arm64` for short. */
+  readonly platforms: readonly string[];
+  readonly knowledge: Knowledge;
+  readonly private?: boolean;
+}
+
+function image(
+  repository: string,
+  platforms: string,
+  knowledge: Knowledge = 'at once',
+  more: { private?: boolean } = {},
+): JudgeImage {
+  return { repository, platforms: platforms.split(' ').filter(Boolean), knowledge, ...more };
+}
+
+export const images: readonly [JudgeImage, ...JudgeImage[]] = [
+  image('all', 'amd64 arm64 s390x ppc64le riscv64'),
+  image('three', 'amd64 arm64 s390x'),
+  image('two', 'amd64 arm64'),
+  image('arm', 'arm64 arm/v7'),
+  image('intel', 'amd64 386'),
+  image('single', 'arm64'),
+  image('big', 's390x ppc64le'),
+  image('power', 'ppc64le'),
+  image('mixed', 'linux/amd64 linux/s390x windows/arm64'),
+  image('secret', 'arm64 amd64', 'at once', { private: true }),
+  image('nowhere', 'riscv64 loong64'),
+  image('slow-all', 'amd64 arm64 s390x ppc64le', 'slowly'),
+  image('slow-arm', 'arm64', 'slowly'),
+  image('slow-two', 'amd64 s390x', 'slowly'),
+  image('flaky-two', 'amd64 arm64', 'after failures'),
+  image('flaky-power', 'ppc64le s390x', 'after failures'),
+  image('absent', '', 'never'),
+];
+
+/** What the settings mean, for the model. */
+export interface ModelPolicy {
+  readonly name: string;
+  readonly settings: Settings;
+  /** Pinned where it is possible; a soft preference decides nothing. */
+  readonly pinned: string | undefined;
+  /** Whether the pod's own wish pins it. */
+  readonly hard: boolean;
+  readonly fallback: string | undefined;
+}
+
+const common: Settings = {
+  'on-unknown-image': 'gate',
+  tolerations: '[{ key = "pool", operator = "Equal", effect = "NoSchedule" }]',
+  architectures:
+    '{ s390x = { requireNodeLabels = { tier = "mainframe" } }, ppc64le = { taintsToTolerate = [{ key = "power", operator = "Exists" }] } }',
+  'match-node-labels': 'zone',
+};
+
+export const requiredNodeLabels: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  s390x: { tier: 'mainframe' },
+};
+
+/** Taints that the settings tolerate for an architecture. */
+export function toleratedFor(architecture: string): readonly { key: string; value?: string }[] {
+  return [
+    { key: 'pool', value: architecture },
+    { key: 'kubernetes.io/arch', value: architecture },
+    ...(architecture === 'ppc64le' ? [{ key: 'power' }] : []),
+  ];
+}
+
+export const policies: readonly ModelPolicy[] = [
+  {
+    name: 'soft preferences',
+    settings: { ...common, 'preferred-weights': 'arm64=80,amd64=20' },
+    pinned: undefined,
+    hard: false,
+    fallback: undefined,
+  },
+  {
+    name: 'hard preference and a fallback',
+    settings: {
+      ...common,
+      'preferred-architecture': 'arm64',
+      'preference-mode': 'hard',
+      'fallback-architecture': 'amd64',
+    },
+    pinned: 'arm64',
+    hard: true,
+    fallback: 'amd64',
+  },
+];
