@@ -8,6 +8,7 @@ import { CredentialError, type CredentialSource } from '../credentials/credentia
 import type { ServiceAccountName } from '../credentials/service-account.ts';
 import type { FactsError, ImageFacts, ImageQuestion } from '../images/facts.ts';
 import type { FactsMemory } from '../images/memory.ts';
+import { avoiding, noBrokenImages, type BrokenImages } from '../images/broken.ts';
 import { createReferenceCache } from '../images/reference-cache.ts';
 import { InvalidReference } from '../images/reference.ts';
 import type { ImageUse } from '../placement/images-of-pod.ts';
@@ -35,6 +36,8 @@ export interface FactsOfPodOptions {
   readonly memory: FactsMemory;
   readonly pullSecrets: PullSecrets;
   readonly counters: FactsCounters;
+  /** What is known not to run where its manifest says. */
+  readonly broken?: BrokenImages | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -53,7 +56,7 @@ interface Missing {
 
 /** Makes the finder over a memory; it holds nothing that needs to be closed. */
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
-  const { memory, pullSecrets, counters, clock, log } = options;
+  const { memory, pullSecrets, counters, clock, log, broken = noBrokenImages } = options;
   const parse = createReferenceCache();
 
   function factsOfPod(wanted: FactsWanted): FactsByImage | Promise<FactsByImage> {
@@ -68,7 +71,20 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
         known.set(use.image, facts);
       else if (!('error' in question)) missing.push({ question, failure: facts });
     }
-    return missing.length === 0 ? known : inquire(wanted, missing, known);
+    if (missing.length > 0) {
+      return inquire(wanted, missing, known).then((found) => withoutBroken(found, wanted.namespace));
+    }
+    return withoutBroken(known, wanted.namespace);
+  }
+
+  /** Almost always there is nothing to do, and then nothing is done. */
+  function withoutBroken(found: Map<string, ImageFacts>, namespace: string): FactsByImage {
+    if (broken.size === 0) return found;
+    for (const [image, facts] of found) {
+      const architectures = facts.digest === undefined ? [] : broken.brokenOn(facts.digest, namespace);
+      if (architectures.length > 0) found.set(image, avoiding(facts, architectures));
+    }
+    return found;
   }
 
   function questionOf(
@@ -88,7 +104,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     wanted: FactsWanted,
     missing: readonly Missing[],
     known: Map<string, ImageFacts>,
-  ): Promise<FactsByImage> {
+  ): Promise<Map<string, ImageFacts>> {
     const budget = new AbortController();
     const timer = setTimeout(() => budget.abort(), wanted.budgetMs);
     try {

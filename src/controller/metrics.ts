@@ -25,4 +25,35 @@ export const watchesOpen: MetricSpec = {
   labels: { watch: watchNames },
 };
 
-export const controllerMetrics: readonly MetricSpec[] = [cachedObjects, watchesOpen];
+/** Architectures that Kubernetes runs on; any other is counted as `other`. */
+export const architectures = [
+  '386',
+  'amd64',
+  'arm',
+  'arm64',
+  'loong64',
+  'ppc64le',
+  'riscv64',
+  's390x',
+  'other',
+] as const;
+
+export const execFormatErrors: MetricSpec = {
+  name: 'archwright_exec_format_errors_total',
+  type: 'counter',
+  help: 'Containers that ended with an exec format error, by architecture of their node.',
+  labels: { architecture: architectures },
+};
+
+export const brokenImages: MetricSpec = {
+  name: 'archwright_broken_images',
+  type: 'gauge',
+  help: 'Images that are avoided on an architecture since an exec format error was seen there; one for each architecture.',
+};
+
+export const controllerMetrics: readonly MetricSpec[] = [
+  execFormatErrors,
+  brokenImages,
+  cachedObjects,
+  watchesOpen,
+];

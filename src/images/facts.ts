@@ -41,6 +41,8 @@ export interface ImageFacts {
   readonly freshUntil: string;
   /** True where the registry fails and these are older facts. */
   readonly stale: boolean;
+  /** Architectures taken out of `platforms` for one pod, because exec format errors were seen there; never in the API. */
+  readonly brokenOn?: readonly string[];
   readonly error?: FactsError;
 }
 

@@ -160,6 +160,13 @@ function detailReasons(
     const why = facts === undefined ? 'it is never pulled' : (facts.error?.code ?? 'it has no platform');
     reasons.push(reason('image-constrains-nothing', `${printable(image, 200)}: ${why}`));
   }
+  for (const { image, facts } of images) {
+    if (facts?.brokenOn === undefined) continue;
+    const where = facts.brokenOn.join(', ');
+    reasons.push(
+      reason('exec-format-error', `${printable(image, 200)} ended with an exec format error on ${where}`),
+    );
+  }
   const kept = parts.terms?.filter((term) => !isEmptyTerm(term) && constrainsItself(term)).length ?? 0;
   if (kept > 0) reasons.push(reason('own-term-constraint', `${kept} of the pod's required terms`));
   if (parts.terms && (parts.terms.length === 0 || parts.terms.some(isEmptyTerm))) {

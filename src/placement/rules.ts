@@ -14,7 +14,11 @@ export const rules = [
     rule: 'skip-daemonset-pod',
     description: 'The DaemonSet controller pins its pods; the DaemonSet itself is placed.',
   },
-  { rule: 'skip-excluded-namespace', description: 'The configuration excludes the namespace.' },
+  {
+    rule: 'skip-excluded-namespace',
+    description:
+      'The configuration excludes the namespace, or the `namespaceSelector` of `ClusterPodPlacementConfig/cluster` leaves it out.',
+  },
   {
     rule: 'skip-disabled-by-pod',
     description: 'The pod has `arch.example/placement: disabled` as label or annotation.',
@@ -51,6 +55,11 @@ export const rules = [
   {
     rule: 'image-constrains-nothing',
     description: 'An artifact, an invalid reference or an image that is never pulled.',
+  },
+  {
+    rule: 'exec-format-error',
+    description:
+      'Pods of the namespace ended with an exec format error on an architecture that the manifest names, so it is avoided.',
   },
   { rule: 'unconstrained', description: 'No image constrains the architecture, so nothing is required.' },
   {

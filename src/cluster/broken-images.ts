@@ -1,0 +1,48 @@
+/** The notes on broken images, kept in memory by a watch on their ConfigMap. */
+import { brokenImagesOf, noBrokenImages, parseBroken, type BrokenImages } from '../images/broken.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { KubeObject } from '../kube/objects.ts';
+import { startReflector } from '../kube/reflector.ts';
+import type { Clock } from '../telemetry/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+
+export interface WatchedBrokenImages extends BrokenImages {
+  close(): void;
+}
+
+export interface BrokenImagesOptions {
+  readonly client: KubeClient;
+  /** Where the ConfigMap is: archwright's own namespace. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+/** Starts to watch; until the first answer nothing counts as broken. */
+export function watchBrokenImages(options: BrokenImagesOptions): WatchedBrokenImages {
+  const { client, namespace, name, clock, log } = options;
+  let current = noBrokenImages;
+  const reflector = startReflector<ConfigMap>({
+    client,
+    path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`,
+    fieldSelector: `metadata.name=${name}`,
+    trim: (object) => object,
+    log,
+  });
+  reflector.onChange(() => {
+    const notes = parseBroken(reflector.get(namespace, name)?.data);
+    current = notes.length === 0 ? noBrokenImages : brokenImagesOf(notes, () => clock.now());
+  });
+  return {
+    brokenOn: (digest, inNamespace) => current.brokenOn(digest, inNamespace),
+    get size() {
+      return current.size;
+    },
+    close: () => reflector.stop(),
+  };
+}

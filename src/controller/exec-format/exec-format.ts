@@ -1,0 +1,172 @@
+/**
+ * Exec format errors: what a manifest says of an image and what its binaries are can differ. `suspects.ts` finds containers
+ * that may have ended for that reason, their log decides, `notes.ts` writes it down for the namespace in which it was seen.
+ * Decisions from then on avoid the architecture until the note expires; the pod's owner reads why in an event.
+ */
+import { isArchitecture } from '../../placement/architecture.ts';
+import { createWorkQueue } from '../../kube/queue.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { createLimiter } from '../../kube/limiter.ts';
+import type { ObjectReference } from '../../kube/events.ts';
+import type { RunningPod } from '../caches.ts';
+import type { Feature, Leading } from '../controller.ts';
+import { brokenImages, execFormatErrors } from '../metrics.ts';
+import { createNotes, type Notes } from './notes.ts';
+import { saysExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
+
+/** A kubelet reads logs from its disk; a cluster full of crashing pods must not make it a hot path. */
+const logReads = { perSecond: 1, burst: 10 };
+/** Of a log: the one line that there can be. */
+const maxLogBytes = 8192;
+const logTimeoutMs = 5000;
+/** Containers whose log said something else are not asked again for a while. */
+const forgetAfterMs = 10 * 60_000;
+const maxRemembered = 5000;
+const pruneEveryMs = 60 * 60_000;
+
+/** Works while this replica leads. */
+export const watchExecFormatErrors: Feature = async (leading) => {
+  const { client, clock, log, signal, caches, metrics } = leading;
+  const configuration = leading.configuration();
+  const { namespace, brokenImagesName } = configuration;
+  if (namespace === undefined) {
+    log.warn('exec format errors are not watched: the namespace of archwright is not known');
+    return;
+  }
+  const notes = createNotes({ client, namespace, name: brokenImagesName });
+  const limiter = createLimiter({ ...logReads, clock });
+  const level = metrics.level(brokenImages);
+  /** When a container's log was read, by pod and container. */
+  const looked = new Map<string, number>();
+
+  function isFresh(key: string): boolean {
+    const at = looked.get(key);
+    return at !== undefined && clock.monotonic() - at < forgetAfterMs;
+  }
+
+  function remember(key: string): void {
+    looked.delete(key);
+    looked.set(key, clock.monotonic());
+    const oldest = looked.size > maxRemembered ? looked.keys().next().value : undefined;
+    if (oldest !== undefined) looked.delete(oldest);
+  }
+
+  async function lookAt(pod: RunningPod): Promise<void> {
+    const architecture = caches.nodes.get('', pod.node)?.architecture;
+    if (architecture === undefined || !isArchitecture(architecture)) return;
+    for (const suspect of suspectsOf(pod)) {
+      const key = `${pod.uid}/${suspect.container}`;
+      if (isFresh(key)) continue;
+      if (!suspect.certain) await limiter.take(signal);
+      const isOne = suspect.certain || saysExecFormatError(await logOf(leading, pod, suspect));
+      if (isOne) await note(leading, notes, pod, suspect, architecture);
+      remember(key);
+    }
+  }
+
+  const queue = createWorkQueue({
+    workers: 2,
+    clock,
+    log,
+    work: async (key) => {
+      const [inNamespace = '', name = ''] = key.split('/');
+      const pod = caches.runningPods.get(inNamespace, name);
+      if (pod && isOn(leading)) await lookAt(pod);
+    },
+  });
+  caches.runningPods.onEach(({ namespace: inNamespace, name, object }) => {
+    if (object && suspectsOf(object).length > 0) queue.add(`${inNamespace}/${name}`);
+  });
+  for (const pod of caches.runningPods.values()) {
+    if (suspectsOf(pod).length > 0) queue.add(`${pod.namespace}/${pod.name}`);
+  }
+  await untilEnd(leading, async () => level.set(await notes.prune(leading.serverNow(), signal)));
+  await queue.stop();
+};
+
+/** The setting, unless `ClusterPodPlacementConfig/cluster` says something of it. */
+function isOn({ configuration, caches }: Leading): boolean {
+  const resource = caches.clusterConfigs.get('', 'cluster') as
+    | {
+        readonly spec?: {
+          readonly plugins?: { readonly execFormatErrorMonitor?: { readonly enabled?: boolean } };
+        };
+      }
+    | undefined;
+  return resource?.spec?.plugins?.execFormatErrorMonitor?.enabled ?? configuration().execFormatErrorMonitor;
+}
+
+/** A log that cannot be read is no evidence: the pod is gone, or its node cannot be reached. */
+async function logOf(
+  { client, signal, log }: Leading,
+  pod: RunningPod,
+  { container, previous }: Suspect,
+): Promise<string | undefined> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(pod.namespace)}/pods/${encodeURIComponent(pod.name)}/log`;
+  const query = { container, limitBytes: maxLogBytes, ...(previous && { previous }) };
+  try {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(logTimeoutMs)]);
+    return await client.text(path, { signal: limit, query, maxBytes: maxLogBytes });
+  } catch (error) {
+    signal.throwIfAborted();
+    const code = error instanceof KubeError ? error.code : 'timeout';
+    log.debug({ path, container, code }, 'the log of a crashing container could not be read');
+    return undefined;
+  }
+}
+
+async function note(
+  { signal, events, metrics, log, configuration, serverNow }: Leading,
+  notes: Notes,
+  pod: RunningPod,
+  { container, image, digest }: Suspect,
+  architecture: string,
+): Promise<void> {
+  const until = serverNow() + configuration().brokenImageTime;
+  const isNews = await notes.add({ digest, architecture, image, namespace: pod.namespace, until }, signal);
+  metrics.count(execFormatErrors, { architecture }).inc();
+  const text = {
+    type: 'Warning',
+    reason: 'ExecFormatError',
+    message:
+      `Container ${container}: a binary of ${image.slice(0, 256)} is not for ${architecture}, the architecture of node ${pod.node}, ` +
+      `whatever its manifest says. New pods of this namespace avoid ${architecture} where the image has another architecture.`,
+  } as const;
+  for (const about of subjectsOf(pod)) events.record(about, text);
+  if (isNews) {
+    log.warn(
+      { image, digest, architecture, namespace: pod.namespace },
+      'an image is broken on an architecture',
+    );
+  }
+}
+
+function subjectsOf({ namespace, name, uid, owner }: RunningPod): readonly ObjectReference[] {
+  const pod = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+  if (owner === undefined) return [pod];
+  const { apiVersion, kind, name: ownerName, uid: ownerUid } = owner;
+  return [pod, { apiVersion, kind, namespace, name: ownerName, uid: ownerUid }];
+}
+
+/** Does something now and then until leadership ends; what fails is done again the next time. */
+async function untilEnd({ signal, log }: Leading, work: () => Promise<void>): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const round = (): void => {
+      work().catch((error: unknown) => {
+        if (signal.aborted) return;
+        log.warn(
+          { error: error instanceof Error ? error.message : String(error) },
+          'broken images could not be pruned',
+        );
+      });
+    };
+    const timer = setInterval(round, pruneEveryMs);
+    const end = (): void => {
+      clearInterval(timer);
+      resolve();
+    };
+    if (signal.aborted) return end();
+    signal.addEventListener('abort', end, { once: true });
+    round();
+  });
+}

@@ -1,0 +1,98 @@
+/** Writing the notes on broken images: one key of the ConfigMap each, so that no write can lose another's. */
+import {
+  formatBroken,
+  keyOfBroken,
+  maxBrokenImages,
+  maxNamespaces,
+  parseBroken,
+  type BrokenImage,
+} from '../../images/broken.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import type { KubeObject } from '../../kube/objects.ts';
+
+export interface Notes {
+  /**
+   * Notes that an image was seen to fail, or that it was seen again.
+   * @returns whether that is news
+   * @throws KubeError
+   */
+  add(
+    seen: Omit<BrokenImage, 'namespaces'> & { readonly namespace: string },
+    signal: AbortSignal,
+  ): Promise<boolean>;
+  /**
+   * Takes out what has expired and what is no note.
+   * @returns how many are left
+   * @throws KubeError
+   */
+  prune(now: number, signal: AbortSignal): Promise<number>;
+}
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+/** A note that is refreshed with each crash would be a write for each crash. */
+const refreshAfterMs = 3_600_000;
+
+/** Makes the writer for one ConfigMap, which is created when there is a first note. */
+export function createNotes(options: {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+}): Notes {
+  const { client, namespace, name } = options;
+  const collection = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`;
+  const path = `${collection}/${encodeURIComponent(name)}`;
+
+  async function read(signal: AbortSignal): Promise<ConfigMap | undefined> {
+    try {
+      return await client.get<ConfigMap>(path, { signal });
+    } catch (error) {
+      if (error instanceof KubeError && error.code === 'not-found') return undefined;
+      throw error;
+    }
+  }
+
+  /** `null` takes a key out. */
+  async function write(
+    present: ConfigMap | undefined,
+    data: Readonly<Record<string, string | null>>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (present !== undefined) {
+      await client.patch(path, { type: 'merge', body: { data } }, { signal });
+      return;
+    }
+    const labels = { 'app.kubernetes.io/name': 'archwright', 'app.kubernetes.io/managed-by': 'archwright' };
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, labels }, data };
+    await client.create(collection, object, { signal });
+  }
+
+  return {
+    add: async ({ namespace: seenIn, ...seen }, signal) => {
+      const key = keyOfBroken(seen.digest, seen.architecture);
+      if (key === undefined) return false;
+      const present = await read(signal);
+      const notes = parseBroken(present?.data);
+      const known = notes.find(({ digest, architecture }) => keyOfBroken(digest, architecture) === key);
+      if (known === undefined && notes.length >= maxBrokenImages) return false;
+      const isKnown = known?.namespaces.includes(seenIn) ?? false;
+      if (known && isKnown && seen.until - known.until < refreshAfterMs) return false;
+      if (known && !isKnown && known.namespaces.length >= maxNamespaces) return false;
+      const namespaces = [...new Set([...(known?.namespaces ?? []), seenIn])].sort();
+      await write(present, { [key]: formatBroken({ ...seen, namespaces }) }, signal);
+      return !isKnown;
+    },
+    prune: async (now, signal) => {
+      const present = await read(signal);
+      if (present === undefined) return 0;
+      const alive = parseBroken(present.data).filter(({ until }) => until > now);
+      const kept = new Set(alive.map(({ digest, architecture }) => keyOfBroken(digest, architecture)));
+      const stale = Object.keys(present.data ?? {}).filter((key) => !kept.has(key));
+      if (stale.length > 0) await write(present, Object.fromEntries(stale.map((key) => [key, null])), signal);
+      return alive.length;
+    },
+  };
+}

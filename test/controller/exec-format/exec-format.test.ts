@@ -1,0 +1,172 @@
+import t, { type Test } from 'tap';
+import { watchBrokenImages } from '../../../src/cluster/broken-images.ts';
+import { watchExecFormatErrors } from '../../../src/controller/exec-format/exec-format.ts';
+import { createKubeClient } from '../../../src/kube/client.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
+import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-images';
+const log = 'exec /app: exec format error\n';
+
+function crashing(name: string, image = 'shop/web:1', message?: string): object {
+  const state = { terminated: { reason: 'Error', exitCode: 255, ...(message && { message }) } };
+  return {
+    metadata: {
+      name,
+      ownerReferences: [
+        { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs', controller: true },
+      ],
+    },
+    spec: { nodeName: 'n1', containers: [{ name: 'web', image }] },
+    status: {
+      phase: 'Running',
+      containerStatuses: [
+        {
+          name: 'web',
+          image,
+          imageID: `registry.example/shop/web@${digest}`,
+          restartCount: 3,
+          ready: false,
+          state: { waiting: { reason: 'CrashLoopBackOff' } },
+          lastState: state,
+        },
+      ],
+    },
+  };
+}
+
+async function start(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
+  const test = await startLeading(t, options);
+  addNode(test);
+  run(t, test);
+  return test;
+}
+
+function addNode({ store }: TestLeading): void {
+  store.put('/api/v1/nodes/n1', { status: { nodeInfo: { architecture: 'arm64' } } });
+}
+
+function run(t: Test, test: TestLeading): void {
+  const done = watchExecFormatErrors(test.leading);
+  t.teardown(async () => {
+    test.depose();
+    await done;
+  });
+}
+
+function dataOf(store: KubeStore): object {
+  return (store.get(notesPath) as { readonly data?: object } | undefined)?.data ?? {};
+}
+
+const podPath = (name: string, namespace = 'shop'): string => `/api/v1/namespaces/${namespace}/pods/${name}`;
+
+t.test('a log that says it: noted for the namespace, told to pod and owner, counted', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  store.log(podPath('web-1'), (query) =>
+    query.get('previous') === 'true' && query.get('container') === 'web' ? log : undefined,
+  );
+  store.put(podPath('web-1'), crashing('web-1'));
+  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+  t.match(store.get(notesPath), {
+    metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright' } },
+    data: { [`sha256-${'a'.repeat(64)}.arm64`]: /"image":"shop\/web:1","namespaces":\["shop"\]/ },
+  });
+  await store.until(() => test.events.length === 2, 'the events');
+  t.match(test.events, [
+    { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' }, message: /arm64/ },
+    { about: { kind: 'ReplicaSet', name: 'web', uid: 'rs' } },
+  ]);
+  t.equal(await test.series('archwright_exec_format_errors_total{architecture="arm64"}'), 1);
+
+  const broken = watchBrokenImages({
+    client: createKubeClient({ access: store.access, userAgent: 'test' }),
+    namespace: 'archwright',
+    name: 'archwright-broken-images',
+    clock: test.leading.clock,
+    log: test.leading.log,
+  });
+  t.teardown(() => broken.close());
+  await store.until(() => broken.size === 1, 'the reader');
+  t.same(broken.brokenOn(digest, 'shop'), ['arm64']);
+  t.same(broken.brokenOn(digest, 'bank'), [], 'other namespaces are not concerned');
+});
+
+t.test('a second namespace joins the note; a second pod of the same writes nothing', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  for (const [name, namespace] of [
+    ['a', 'shop'],
+    ['b', 'shop'],
+    ['c', 'bank'],
+  ] as const) {
+    store.log(podPath(name, namespace), () => log);
+    store.put(podPath(name, namespace), crashing(name));
+    const expected = namespace === 'bank' ? '["bank","shop"]' : '["shop"]';
+    await store.until(() => JSON.stringify(dataOf(store)).includes(expected.replaceAll('"', '\\"')), name);
+    await store.until(() => test.events.some(({ about }) => about.name === name), name);
+  }
+  t.equal(store.writes().length, 2);
+});
+
+t.test('a log that says something else, or cannot be read, is no evidence', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  store.log(podPath('panics'), () => 'panic: out of luck\n');
+  store.put(podPath('panics'), crashing('panics'));
+  store.put(podPath('silent'), crashing('silent'));
+  await store.until(() => store.asked(/\/log$/).length === 2, 'both logs');
+  store.put(podPath('panics'), { ...crashing('panics'), touched: true });
+  store.log(podPath('web'), () => log);
+  store.put(podPath('web'), crashing('web'));
+  await store.until(() => store.get(notesPath) !== undefined, 'the note of the one that says it');
+  t.equal(store.asked(/panics\/log$/).length, 1, 'it is not read again and again');
+  t.ok(test.events.every(({ about }) => about.name === 'web'));
+});
+
+t.test('a termination message needs no log', async (t) => {
+  const test = await start(t);
+  test.store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  await test.store.until(() => test.store.get(notesPath) !== undefined, 'the note');
+  t.equal(test.store.asked(/\/log$/).length, 0);
+});
+
+t.test('switched off by the setting or by the custom resource, on again by it', async (t) => {
+  const off = await start(t, { configuration: { execFormatErrorMonitor: false } });
+  off.store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  const cluster = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
+  await off.store.until(() => off.leading.caches.runningPods.size === 1, 'the pod');
+  off.store.put(cluster, { spec: { plugins: { execFormatErrorMonitor: { enabled: true } } } });
+  await off.store.until(() => off.leading.caches.clusterConfigs.size === 1, 'the resource');
+  t.equal(off.store.get(notesPath), undefined);
+  off.store.put(podPath('web-2'), crashing('web-2', 'shop/web:1', log));
+  await off.store.until(() => off.store.get(notesPath) !== undefined, 'the note');
+});
+
+t.test('the next leader prunes what has expired and goes on', async (t) => {
+  const first = await startLeading(t);
+  addNode(first);
+  const { store } = first;
+  const old = { image: 'x', namespaces: ['shop'], until: '2020-01-01T00:00:00.000Z' };
+  store.put(notesPath, {
+    data: { [`sha256-${'b'.repeat(64)}.amd64`]: JSON.stringify(old), readme: 'hand-made' },
+  });
+  store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  const next = await leadOver(t, store);
+  run(t, next);
+  await store.until(() => {
+    const keys = Object.keys(dataOf(store));
+    return keys.length === 1 && keys[0] === `sha256-${'a'.repeat(64)}.arm64`;
+  }, 'the old out, the new in');
+  t.pass();
+});
+
+t.test('an API server that refuses the note: tried again', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  store.fault(/^POST .*configmaps$/, { status: 500, times: 2 });
+  store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+  t.ok(store.asked(/^POST .*configmaps$/).length >= 3);
+});

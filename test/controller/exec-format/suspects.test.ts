@@ -1,0 +1,93 @@
+import t from 'tap';
+import type { RunningContainer, RunningPod } from '../../../src/controller/caches.ts';
+import { saysExecFormatError, suspectsOf } from '../../../src/controller/exec-format/suspects.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+
+function pod(container: Partial<RunningContainer>, more: Partial<RunningPod> = {}): RunningPod {
+  return {
+    namespace: 'shop',
+    name: 'web',
+    uid: 'u',
+    resourceVersion: '1',
+    node: 'n1',
+    os: 'linux',
+    phase: 'Running',
+    ready: false,
+    deleting: false,
+    createdAt: 0,
+    labels: undefined,
+    annotations: undefined,
+    owner: undefined,
+    serviceAccountName: undefined,
+    pullSecrets: [],
+    images: [{ image: 'shop/web:1', pullPolicy: undefined, usedBy: 'web' }],
+    containers: [
+      {
+        name: 'web',
+        image: 'registry.example/shop/other:1',
+        imageID: `registry.example/shop/other@${digest}`,
+        ready: false,
+        restartCount: 2,
+        reason: 'CrashLoopBackOff',
+        exitCode: 255,
+        message: undefined,
+        ...container,
+      },
+    ],
+    tolerations: [],
+    ...more,
+  };
+}
+
+const suspect = { container: 'web', image: 'shop/web:1', digest, certain: false, previous: true };
+
+t.test('who is worth a look', async (t) => {
+  const text = 'exec /app: exec format error\n';
+  const cases: [name: string, pod: RunningPod, expected: object | undefined][] = [
+    ['crash loop, runc 1.2', pod({}), suspect],
+    ['crash loop, runc 1.1', pod({ exitCode: 1 }), suspect],
+    [
+      'its image is the one of the spec',
+      pod({}, { images: [] }),
+      { ...suspect, image: 'registry.example/shop/other:1' },
+    ],
+    [
+      'the message says it, at the first crash',
+      pod({ restartCount: 0, reason: 'Error', message: text }),
+      { ...suspect, certain: true, previous: false },
+    ],
+    [
+      'failed for good',
+      pod({ restartCount: 0, reason: 'Error' }, { phase: 'Failed' }),
+      { ...suspect, previous: false },
+    ],
+    ['restarted, ended again', pod({ restartCount: 1, reason: 'Error' }), { ...suspect, previous: false }],
+    ['first crash', pod({ restartCount: 0, reason: 'Error' }), undefined],
+    ['another exit code', pod({ exitCode: 128 }), undefined],
+    ['never ended', pod({ exitCode: undefined }), undefined],
+    ['runs', pod({ ready: true }), undefined],
+    ['is being deleted', pod({}, { deleting: true }), undefined],
+    ['nothing was pulled', pod({ imageID: '' }), undefined],
+    ['an ID without a digest of a manifest', pod({ imageID: digest }), undefined],
+  ];
+  for (const [name, given, expected] of cases) {
+    t.same(suspectsOf(given), expected === undefined ? [] : [expected], name);
+  }
+});
+
+t.test('what the log of a program that never ran says', async (t) => {
+  const cases: [text: string | undefined, says: boolean][] = [
+    ['exec /app: exec format error\n', true],
+    ['exec /app: exec format error', true],
+    ['exec /usr/local/bin/docker-entrypoint.sh: exec format error\r\n', true],
+    ['exec format error', false],
+    ['starting\nexec /app: exec format error\n', false],
+    ['exec /app: exec format error\nand more\n', false],
+    ['exec /app: no such file or directory\n', false],
+    ['sh: exec /app: exec format error\n', false],
+    ['', false],
+    [undefined, false],
+  ];
+  for (const [text, says] of cases) t.equal(saysExecFormatError(text), says, JSON.stringify(text));
+});
