@@ -141,13 +141,21 @@ async function openSources({
   log,
   metrics,
 }: InspectionOptions): Promise<OpenSource[]> {
-  const { credsDir, dockerConfigPathCandidates: named, hostRoot: root } = configuration();
+  const { credsDir, dockerConfigFile, dockerConfigPathCandidates: named, hostRoot: root } = configuration();
   const open: Promise<OpenSource>[] = [];
   if (credsDir !== undefined) {
     open.push(
       createRegistryTomlSource({ dir: credsDir, log, metrics }).then((source) => ({
         source,
         place: credsDir,
+      })),
+    );
+  }
+  if (dockerConfigFile !== undefined) {
+    open.push(
+      createDockerConfigSource({ candidates: [dockerConfigFile], log, metrics }).then((source) => ({
+        source,
+        place: dockerConfigFile,
       })),
     );
   }

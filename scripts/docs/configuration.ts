@@ -11,7 +11,8 @@ import { servingSettings } from '../../src/policy/settings/serving.ts';
 import { formatToml } from '../../src/policy/toml.ts';
 import { code, table } from './markdown.ts';
 
-const groups: readonly { readonly title: string; readonly settings: Settings }[] = [
+/** Every setting, in groups. */
+export const settingGroups: readonly { readonly title: string; readonly settings: Settings }[] = [
   { title: 'Placement', settings: placementSettings },
   { title: 'Image facts', settings: imageSettings },
   { title: 'Registries and credentials', settings: registrySettings },
@@ -56,7 +57,7 @@ force. Settings marked *restart* take effect when the program starts again; a ch
 export function configurationPage(): string {
   return [
     introduction,
-    ...groups.map(({ title, settings }) => `## ${title}\n\n${Object.entries(settings).map(entry).join('\n')}`),
+    ...settingGroups.map(({ title, settings }) => `## ${title}\n\n${Object.entries(settings).map(entry).join('\n')}`),
     '## Other variables\n',
     table(
       ['Variable', 'Meaning'],

@@ -1,18 +1,29 @@
 /**
- * The reference pages in `docs/` that are made from the program: `npm run docs` writes them, `npm run docs:check` fails
+ * The reference pages, and the files of the chart, that are made from the program: `npm run docs` writes them, `npm run docs:check` fails
  * where one is not what it would write.
  */
 import { readFile, writeFile } from 'node:fs/promises';
+import { schemaFile } from './chart/chart.ts';
+import { chartReadme } from './chart/readme.ts';
+import { settingsFile } from './chart/settings.ts';
+import { valuesFile } from './chart/values-file.ts';
 import { commandLinePage } from './command-line.ts';
 import { configurationPage } from './configuration.ts';
 import { metricsPage } from './metrics.ts';
 import { placementPage } from './placement.ts';
 
-/** The first line of each page, for who is about to edit it. */
-const notice = '<!-- Made by `npm run docs`; edit what it is made from instead. -->\n\n';
+/** The first line of each file, for who is about to edit it; JSON has no comments. */
+const notices: Readonly<Record<string, string>> = {
+  md: '<!-- Made by `npm run docs`; edit what it is made from instead. -->\n\n',
+  yaml: '# Made by `npm run docs`; edit what it is made from instead.\n',
+};
 
 /** Every page by its path from the root of the repository. */
 export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
+  'charts/archwright/README.md': chartReadme,
+  'charts/archwright/files/settings.json': settingsFile,
+  'charts/archwright/values.schema.json': schemaFile,
+  'charts/archwright/values.yaml': valuesFile,
   'docs/command-line.md': commandLinePage,
   'docs/configuration.md': configurationPage,
   'docs/metrics.md': metricsPage,
@@ -28,7 +39,7 @@ export async function run(root: URL, mode: 'write' | 'check'): Promise<string[]>
   const lines: string[] = [];
   for (const [path, make] of Object.entries(pages)) {
     const file = new URL(path, root);
-    const expected = notice + (await make());
+    const expected = (notices[path.split('.').at(-1) ?? ''] ?? '') + (await make());
     const found = await readFile(file, 'utf8').catch(() => undefined);
     if (found === expected) continue;
     if (mode === 'write') await writeFile(file, expected);

@@ -69,6 +69,7 @@ export const agentsLocation = text('location of agents', (value) => {
 export const registryProxy: Kind<RegistryProxy> = {
   name: 'registry=mirror',
   placeholder: 'REGISTRY=MIRROR',
+  schema: { type: 'string', pattern: '^[^=]+=[^=]+$' },
   fromText: (given) => given,
   read: (value, report) => {
     const [registry = '', endpoint = ''] = typeof value === 'string' ? split(value, '=') : [];

@@ -12,6 +12,7 @@ export function text(name: string, check: Check = () => undefined): Kind<string>
   return {
     name,
     placeholder: name.toUpperCase(),
+    schema: { type: 'string', minLength: 1 },
     fromText: (given) => given,
     read: (value, report) => {
       if (typeof value !== 'string')
@@ -30,6 +31,7 @@ export function choice<const T extends string>(values: readonly T[]): Kind<T> {
   return {
     name: allowed,
     placeholder: values.join('|'),
+    schema: { enum: values },
     fromText: (given) => given,
     read: (value, report) => {
       const found = values.find((known) => known === value);
@@ -45,6 +47,7 @@ export function choice<const T extends string>(values: readonly T[]): Kind<T> {
 export const flag: Kind<boolean> = {
   name: 'boolean',
   placeholder: '',
+  schema: { type: 'boolean' },
   isSwitch: true,
   fromText: (given, report) => {
     if (given === 'true') return true;
@@ -60,6 +63,7 @@ export function integer(min: number, max: number): Kind<number> {
   return {
     name: `number, ${min} to ${max}`,
     placeholder: 'NUMBER',
+    schema: { type: 'integer', minimum: min, maximum: max },
     fromText: (given, report) =>
       /^-?\d{1,15}$/.test(given)
         ? Number(given)
@@ -72,6 +76,9 @@ export function integer(min: number, max: number): Kind<number> {
   };
 }
 
+/** Units largest first, without look-ahead, which validators in Go do not know: `parseDuration` refuses what this lets through. */
+const durationPattern = String.raw`^(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$`;
+
 /** Node's timers hold a 32-bit number of milliseconds; what is longer would fire at once. */
 export const maxTimerMs = 2_147_483_647;
 
@@ -80,6 +87,7 @@ export function duration(minMs: number, maxMs: number): Kind<number> {
   return {
     name: 'duration',
     placeholder: 'DURATION',
+    schema: { type: 'string', pattern: durationPattern },
     fromText: (given) => given,
     read: (value, report) => {
       const ms = typeof value === 'string' ? parseDuration(value) : undefined;
@@ -101,6 +109,7 @@ export function size(min: number, max: number): Kind<number> {
   return {
     name: 'size',
     placeholder: 'SIZE',
+    schema: { type: ['string', 'integer'], pattern: String.raw`^\d+(Gi|Mi|Ki)?$`, minimum: min },
     fromText: (given) => given,
     read: (value, report) => {
       const bytes =
@@ -118,6 +127,7 @@ export function listOf<T>(element: Kind<T>): Kind<readonly T[]> {
   return {
     name: `list of ${element.name}`,
     placeholder: `${element.placeholder},…`,
+    schema: { type: 'array', items: element.schema, uniqueItems: true },
     isList: true,
     fromText: (given, report) =>
       given.trim() === '' ? [] : given.split(',').map((item) => element.fromText(item.trim(), report)),
@@ -144,6 +154,7 @@ export function tableOf<T>(key: Check, element: Kind<T>): Kind<Readonly<Record<s
   return {
     name: `table of ${element.name}`,
     placeholder: `NAME=${element.placeholder},…`,
+    schema: { type: 'object', additionalProperties: element.schema },
     isList: true,
     fromText: (given, report) => {
       if (given.trim() === '') return {};

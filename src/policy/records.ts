@@ -27,6 +27,11 @@ export function record<F extends Fields, T>(description: RecordDescription<F, T>
   return {
     name,
     placeholder,
+    schema: {
+      type: 'object',
+      properties: Object.fromEntries(Object.entries(fields).map(([key, { schema }]) => [key, schema])),
+      additionalProperties: false,
+    },
     fromText: inlineToml,
     read: (value, report) => {
       if (!isTable(value))
@@ -52,6 +57,7 @@ export function oneOrMore<T>(element: Kind<T>): Kind<readonly T[]> {
   return {
     name: `list of ${element.name}`,
     placeholder,
+    schema: { anyOf: [element.schema, { type: 'array', items: element.schema }] },
     fromText: inlineToml,
     read: (value, report) => {
       if (!Array.isArray(value)) {

@@ -11,6 +11,9 @@
 export type TomlValue =
   string | number | boolean | readonly TomlValue[] | { readonly [key: string]: TomlValue };
 
+/** A JSON schema. */
+export type JsonSchema = { readonly [keyword: string]: TomlValue };
+
 /** Steps from a setting to the place inside its value that a message is about. */
 export type Path = readonly (string | number)[];
 
@@ -23,6 +26,11 @@ export interface Kind<T> {
   readonly name: string;
   /** What `--help` shows behind the flag, such as `DURATION`. */
   readonly placeholder: string;
+  /**
+   * What its values look like in JSON, as a schema (draft-07), for files whose values become settings. It refuses what cannot be
+   * right; `read` has the last word.
+   */
+  readonly schema: JsonSchema;
   /** Whether a flag of this kind stands alone, without a value. */
   readonly isSwitch?: boolean;
   /** Whether the flag may be given several times, each adding to the list. */

@@ -25,6 +25,13 @@ export const registrySettings = {
     restart: true,
     shortFlag: 'docker-config',
   }),
+  dockerConfigFile: optional(text('path'), {
+    help:
+      'A docker configuration besides those of the node, such as a mounted Secret of type `kubernetes.io/dockerconfigjson`; the ' +
+      'path is not below `hostRoot`.',
+    parts,
+    restart: true,
+  }),
   privateRegistries: setting(listOf(registryPattern), {
     default: [],
     help: 'Registries, or paths of them, that are never asked anonymously; `*` stands for one part of a host name.',

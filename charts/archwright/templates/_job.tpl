@@ -1,0 +1,35 @@
+{{/* Pieces of the Jobs of hooks. */}}
+
+{{/* dict root part */}}
+{{- define "archwright.jobMetadata" -}}
+metadata:
+  labels:
+    {{- include "archwright.labels" (dict "root" .root "kind" "pod" "part" .part) | nindent 4 }}
+  {{- with mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.annotations.pod }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* dict root account */}}
+{{- define "archwright.jobPod" -}}
+restartPolicy: Never
+serviceAccountName: {{ .account }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+{{- include "archwright.imagePullSecrets" .root }}
+{{- include "archwright.priority" (dict "root" .root "values" .root.Values.jobs) }}
+{{- include "archwright.placement" (dict "root" .root "values" .root.Values.jobs) | nindent 0 }}
+{{ include "archwright.podSecurityContext" .root.Values.jobs }}
+{{- end -}}
+
+{{- define "archwright.jobContainer" -}}
+{{ include "archwright.containerImage" . }}
+env:
+  - { name: ARCHWRIGHT_CONFIG, value: /etc/archwright/config/archwright.toml }
+resources:
+  {{- toYaml .Values.jobs.resources | nindent 2 }}
+{{ include "archwright.securityContext" .Values.jobs }}
+volumeMounts:
+  - { name: config, mountPath: /etc/archwright/config, readOnly: true }
+{{- end -}}

@@ -1,0 +1,102 @@
+{{/* The settings of the program: what the values say, and archwright.toml made of it. */}}
+
+{{/* A value as TOML, tables inline; texts of JSON are texts of TOML. */}}
+{{- define "archwright.toml" -}}
+{{- if kindIs "map" . -}}
+{ {{- range $index, $key := keys . | sortAlpha }}{{ if $index }},{{ end }} {{ $key | toJson }} = {{ include "archwright.toml" (get $ $key) }}{{ end }} }
+{{- else if kindIs "slice" . -}}
+[{{ range $index, $item := . }}{{ if $index }}, {{ end }}{{ include "archwright.toml" $item }}{{ end }}]
+{{- else if kindIs "float64" . -}}
+{{ int64 . }}
+{{- else if kindIs "string" . -}}
+{{ toJson . }}
+{{- else -}}
+{{ . }}
+{{- end -}}
+{{- end -}}
+
+{{/* What the values say of every setting, flat: {"kubeletConfig.binDir": …}, as JSON. dict root values */}}
+{{- define "archwright.settingsIn" -}}
+{{- $found := dict -}}
+{{- range $key, $_ := .root.Files.Get "files/settings.json" | fromJson -}}
+{{- $at := $.values -}}
+{{- range $step := splitList "." $key -}}
+{{- $at = ternary (get (ternary $at dict (kindIs "map" $at)) $step) "" (and (kindIs "map" $at) (hasKey (ternary $at dict (kindIs "map" $at)) $step)) -}}
+{{- end -}}
+{{- if and (not (kindIs "invalid" $at)) (not (and (kindIs "string" $at) (eq $at ""))) -}}
+{{- $_ := set $found $key $at -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end -}}
+
+{{/*
+Every setting that the chart sets, as JSON: the values', with the chart's own below and above them. dict root [values]
+values: of a pool of nodes, above those of the release.
+*/}}
+{{- define "archwright.settings" -}}
+{{- $root := .root -}}
+{{- $name := include "archwright.fullname" $root -}}
+{{- $defaults := dict
+  "caSecret" (printf "%s-ca" $name)
+  "webhookTlsSecret" (printf "%s-webhook-tls" $name)
+  "agentTlsSecret" (printf "%s-agent-tls" $name)
+  "webhookClientTlsSecret" (printf "%s-webhook-client-tls" $name)
+  "controllerClientTlsSecret" (printf "%s-controller-client-tls" $name)
+  "leaseName" (printf "%s-controller" $name)
+  "brokenImagesName" (printf "%s-broken-images" $name) -}}
+{{- if $root.Values.controller.enabled }}{{ $_ := set $defaults "onUnknownImage" "gate" }}{{ end -}}
+{{- $fixed := dict
+  "namespace" $root.Release.Namespace
+  "certificates" (ternary "builtin" "external" (eq $root.Values.certificates "builtin"))
+  "webhookConfiguration" (include "archwright.clusterName" $root)
+  "webhooksFile" "/etc/archwright/config/webhooks.yaml" -}}
+{{- if $root.Values.agent.enabled -}}
+{{- $_ := set $fixed "agents" (list (printf "endpointslices:%s/%s-agent" $root.Release.Namespace $name)) -}}
+{{- $_ := set $fixed "agentTlsDir" "/etc/archwright/agent-tls" -}}
+{{- end -}}
+{{- if $root.Values.registryCredentials }}{{ $_ := set $fixed "credsDir" "/etc/archwright/creds" }}{{ end -}}
+{{- if $root.Values.dockerConfigSecretName }}{{ $_ := set $fixed "dockerConfigFile" "/etc/archwright/docker/.dockerconfigjson" }}{{ end -}}
+{{- $own := include "archwright.settingsIn" (dict "root" $root "values" $root.Values) | fromJson -}}
+{{- $pool := dict -}}
+{{- with .values }}{{ $pool = include "archwright.settingsIn" (dict "root" $root "values" .) | fromJson }}{{ end -}}
+{{- /* Not merge, which would mix tables: a setting is taken whole. */ -}}
+{{- $all := dict -}}
+{{- range $layer := list $defaults $own $pool $fixed -}}
+{{- range $key, $value := $layer }}{{ $_ := set $all $key $value }}{{ end -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end -}}
+
+{{/* One setting in effect, with the program's default. dict root key */}}
+{{- define "archwright.setting" -}}
+{{- $all := include "archwright.settings" (dict "root" .root) | fromJson -}}
+{{- if hasKey $all .key }}{{ get $all .key | toJson }}
+{{- else }}{{ get (get (.root.Files.Get "files/settings.json" | fromJson) .key) "default" | toJson }}{{ end -}}
+{{- end -}}
+
+{{/* The same where it is a text. */}}
+{{- define "archwright.settingText" -}}
+{{- index (printf "[%s]" (include "archwright.setting" .) | fromJsonArray) 0 -}}
+{{- end -}}
+
+{{- define "archwright.config" -}}
+{{- range $key, $value := include "archwright.settings" . | fromJson }}
+{{ $key }} = {{ include "archwright.toml" $value }}
+{{- end }}
+{{- end -}}
+
+{{/* Changes where a setting changes that takes effect when the program starts. */}}
+{{- define "archwright.restartChecksum" -}}
+{{- $known := .root.Files.Get "files/settings.json" | fromJson -}}
+{{- $some := dict -}}
+{{- range $key, $value := include "archwright.settings" . | fromJson -}}
+{{- if or (not (hasKey $known $key)) (get (get $known $key | default dict) "restart") }}{{ $_ := set $some $key $value }}{{ end -}}
+{{- end -}}
+{{- toJson $some | sha256sum | trunc 16 -}}
+{{- end -}}
+
+{{/* The file of a registry's credentials in the directory `creds`, which is also a key of a Secret. */}}
+{{- define "archwright.credentialFile" -}}
+{{- regexReplaceAll ":([0-9]+)$" . "_${1}_" }}.toml
+{{- end -}}

@@ -1,0 +1,66 @@
+{{/* What a DaemonSet of agents is made of. */}}
+
+{{/* The pools, or the one for all nodes: a list in JSON of {suffix, config, values of agent}. */}}
+{{- define "archwright.pools" -}}
+{{- $base := omit .Values.agent "pools" "enabled" "serviceAccount" "updateStrategy" "serviceAccountTokenAudiences" "terminationGracePeriodSeconds" -}}
+{{- $pools := list -}}
+{{- range .Values.agent.pools -}}
+{{- /* Each value is taken whole: a pool's node selector replaces that of all agents. */ -}}
+{{- $pool := deepCopy $base -}}
+{{- range $key, $value := omit . "name" "config" }}{{ $_ := set $pool $key $value }}{{ end -}}
+{{- $pools = append $pools (dict "name" .name "config" (.config | default dict) "values" $pool) -}}
+{{- else -}}
+{{- $pools = append $pools (dict "name" "" "config" dict "values" $base) -}}
+{{- end -}}
+{{- toJson $pools -}}
+{{- end -}}
+
+{{/* Host paths of a pool: a list in JSON of {path, type}. dict root pool settings */}}
+{{- define "archwright.hostPaths" -}}
+{{- $values := .pool.values -}}
+{{- $settings := .settings -}}
+{{- $paths := list -}}
+{{- if kindIs "slice" $values.hostPaths -}}
+{{- $paths = $values.hostPaths -}}
+{{- else if include "archwright.needsHostRoot" . -}}
+{{- $paths = list "/" -}}
+{{- else -}}
+{{- if hasKey $settings "containerdConfigPathCandidates" -}}
+{{- range $settings.containerdConfigPathCandidates }}{{ $paths = append $paths (dir .) }}{{ end -}}
+{{- else -}}
+{{- $paths = append $paths "/etc/containerd" -}}
+{{- end -}}
+{{- range $settings.dockerConfigPathCandidates }}{{ $paths = append $paths (dir .) }}{{ end -}}
+{{- $paths = append $paths "/etc/ssl/certs" -}}
+{{- end -}}
+{{- $found := list -}}
+{{- range concat $paths $values.extraHostPaths -}}
+{{- $entry := ternary (dict "path" .) . (kindIs "string" .) -}}
+{{- $entry = set (deepCopy $entry) "path" (clean $entry.path) -}}
+{{- $found = append $found $entry -}}
+{{- end -}}
+{{- /* What lies inside another one is there already; mounts inside of read-only mounts would not even work. */ -}}
+{{- $kept := list -}}
+{{- range $index, $entry := $found -}}
+{{- $inside := false -}}
+{{- range $other, $outer := $found -}}
+{{- if or (and (ne $outer.path $entry.path) (hasPrefix (printf "%s/" (trimSuffix "/" $outer.path)) $entry.path)) (and (eq $outer.path $entry.path) (lt $other $index)) }}{{ $inside = true }}{{ end -}}
+{{- end -}}
+{{- if not $inside }}{{ $kept = append $kept $entry }}{{ end -}}
+{{- end -}}
+{{- toJson $kept -}}
+{{- end -}}
+
+{{/* Plugins run in the root of the node, with its programs and libraries. dict root pool settings */}}
+{{- define "archwright.needsHostRoot" -}}
+{{- if or (hasKey .settings "kubeletConfig.config") (hasKey .settings "kubeletConfig.configDir") .pool.values.readKubeletEnvironment }}true{{ end -}}
+{{- end -}}
+
+{{- define "archwright.agentCapabilities" -}}
+{{- $add := list -}}
+{{- if or (hasKey .settings "kubeletConfig.config") (hasKey .settings "kubeletConfig.configDir") }}{{ $add = append $add "SYS_CHROOT" }}{{ end -}}
+{{- if .pool.values.readKubeletEnvironment }}{{ $add = append $add "SYS_PTRACE" }}{{ end -}}
+{{- $capabilities := dict "drop" (list "ALL") -}}
+{{- if $add }}{{ $_ := set $capabilities "add" $add }}{{ end -}}
+{{- toJson $capabilities -}}
+{{- end -}}

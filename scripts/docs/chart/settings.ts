@@ -1,0 +1,128 @@
+/** The settings of the program as values of the chart: which of them are, and which the chart sets itself. */
+import type { Setting, TomlValue } from '../../../src/policy/setting.ts';
+import { written } from '../../../src/policy/setting.ts';
+import { settingGroups } from '../configuration.ts';
+import type { Section, Value } from './value.ts';
+
+/** Set by the chart's templates, because they belong to how the parts are put together. */
+export const setByChart: ReadonlySet<string> = new Set([
+  'agents',
+  'agentTlsDir',
+  'certificates',
+  'credsDir',
+  'dockerConfigFile',
+  'hostRoot',
+  'kubeconfig',
+  'kubeContext',
+  'listen',
+  'metricsListen',
+  'namespace',
+  'nodeName',
+  'stateDir',
+  'tlsDir',
+  'webhookConfiguration',
+  'webhookNames',
+  'webhooksFile',
+]);
+
+/** What the chart has as a default in place of the program's, in words. */
+const chartDefaults: Readonly<Record<string, string>> = {
+  agentTlsSecret: '`<fullname>-agent-tls`',
+  brokenImagesName: '`<fullname>-broken-images`',
+  caSecret: '`<fullname>-ca`',
+  controllerClientTlsSecret: '`<fullname>-controller-client-tls`',
+  leaseName: '`<fullname>-controller`',
+  onUnknownImage: '`gate` where the controller runs',
+  webhookClientTlsSecret: '`<fullname>-webhook-client-tls`',
+  webhookTlsSecret: '`<fullname>-webhook-tls`',
+};
+
+export interface SettingValue extends Value {
+  readonly setting: Setting<unknown>;
+  /** The default in words, where it is not the program's. */
+  readonly chartDefault?: string;
+}
+
+/** Every setting that is a value of the chart. */
+export function settingSections(): readonly (Section & { readonly values: readonly SettingValue[] })[] {
+  return settingGroups.map(({ title, settings }) => ({
+    title: `Settings: ${title}`,
+    values: Object.entries(settings)
+      .filter(([key]) => !setByChart.has(key))
+      .map(([key, setting]) => valueOf(key, setting)),
+  }));
+}
+
+function valueOf(key: string, setting: Setting<unknown>): SettingValue {
+  const chartDefault = chartDefaults[key];
+  return {
+    key,
+    help: setting.help,
+    schema: setting.kind.schema,
+    example: examples[key] ?? exampleOf(key, setting),
+    setting,
+    ...(chartDefault !== undefined && { chartDefault }),
+  };
+}
+
+/** What the templates need to know of each setting, in `files/settings.json`. */
+export function settingsFile(): string {
+  const entries = settingSections()
+    .flatMap(({ values }) => values)
+    .map(({ key, setting }) => {
+      const preset = written(setting, setting.default);
+      return [key, { restart: setting.restart, parts: setting.parts, ...(preset !== undefined && { default: preset }) }];
+    });
+  return `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
+}
+
+/** Sound values that no rule gives. */
+const examples: Readonly<Record<string, TomlValue>> = {
+  architectures: { arm64: { taintsToTolerate: [{ key: 'arch', value: 'arm64', effect: 'NoSchedule' }] } },
+  brokenImagesName: 'broken-images',
+  cacheSize: '128Mi',
+  caFiles: ['/etc/archwright/extra-ca/ca.crt'],
+  containerdConfigPathCandidates: ['/etc/containerd/config.toml'],
+  containerdVersion: '2.1.4',
+  dockerConfigPathCandidates: ['/var/lib/kubelet/config.json'],
+  excludedNamespaces: ['kube-system', 'kube-node-lease'],
+  fallbackArchitecture: 'amd64',
+  imageOverrides: [{ match: 'registry.example.com/team/*', architectures: ['amd64'] }],
+  insecureRegistries: ['registry.local:5000'],
+  'kubeletConfig.binDir': '/etc/eks/image-credential-provider',
+  'kubeletConfig.config': '/etc/eks/image-credential-provider/config.json',
+  'kubeletConfig.configDir': '/etc/kubernetes/credential-providers',
+  kubeletEnvironment: { AWS_REGION: 'eu-west-1' },
+  leaseName: 'archwright-leader',
+  matchNodeLabels: ['example.com/pool'],
+  preferredArchitecture: 'arm64',
+  preferredWeights: { arm64: 80, amd64: 20 },
+  privateRegistries: ['*.corp.example.com'],
+  proxies: ['docker.io=docker-proxy.example.com'],
+  schedulableArchitectures: ['amd64', 'arm64'],
+  taintArchitectures: ['arm64'],
+  taintKey: 'example.com/architecture',
+  tolerations: [{ key: 'arch', effect: 'NoSchedule' }],
+};
+
+/** A value other than the default, by the setting's kind. */
+function exampleOf(key: string, setting: Setting<unknown>): TomlValue {
+  const preset = written(setting, setting.default);
+  const { enum: words, maximum } = setting.kind.schema;
+  if (typeof preset === 'boolean') return !preset;
+  if (isList(words)) return words.find((word) => word !== preset) ?? '';
+  if (typeof preset === 'number') return preset < Number(maximum) ? preset + 1 : preset - 1;
+  if (setting.kind.name === 'duration') return typeof preset === 'string' ? neighbor(preset) : '90s';
+  if (key.endsWith('Secret')) return `my-${key.toLowerCase()}`;
+  throw new TypeError(`${key} needs an example`);
+}
+
+function isList(value: TomlValue | undefined): value is readonly TomlValue[] {
+  return Array.isArray(value);
+}
+
+/** The duration one unit longer, which the bounds of every setting allow. */
+function neighbor(duration: string): string {
+  const match = /^(\d+)([a-z]+)$/.exec(duration);
+  return match ? `${Number(match[1]) + 1}${match[2]}` : '90s';
+}

@@ -1,0 +1,60 @@
+/**
+ * One value of the Helm chart, described once: `values.yaml`, `values.schema.json` and the table in the chart's README are made
+ * from it. Values that are settings of the program are made from the settings (`settings.ts`); the others stand in `values/`.
+ */
+import type { JsonSchema, TomlValue } from '../../../src/policy/setting.ts';
+
+export interface Value {
+  /** Path in `values.yaml`, with dots. */
+  readonly key: string;
+  /** One or two sentences. */
+  readonly help: string;
+  readonly schema: JsonSchema;
+  /** Absent: not set. */
+  readonly default?: TomlValue;
+  /** Another sound value: shown where there is no default, and tried by the test that each value has an effect. */
+  readonly example: TomlValue;
+}
+
+export interface Section {
+  readonly title: string;
+  readonly values: readonly Value[];
+}
+
+type Description = Omit<Value, 'key' | 'schema'>;
+
+/** Makes the values of one section; keys get the prefix. */
+export function valuesOf(prefix: string, described: Readonly<Record<string, Omit<Value, 'key'>>>): Value[] {
+  return Object.entries(described).map(([key, value]) => ({
+    key: prefix === '' ? key : `${prefix}.${key}`,
+    ...value,
+  }));
+}
+
+export type Described = Readonly<Record<string, Omit<Value, 'key'>>>;
+
+/** Makes a value with a schema. */
+function kind(schema: JsonSchema): (value: Description) => Omit<Value, 'key'> {
+  return (value) => ({ ...value, schema });
+}
+
+export const text = kind({ type: 'string' });
+export const flag = kind({ type: 'boolean' });
+export const count = kind({ type: 'integer', minimum: 0 });
+export const port = kind({ type: 'integer', minimum: 1, maximum: 65_535 });
+export const seconds = kind({ type: 'integer', minimum: 1 });
+export const countOrPercent = kind({ type: ['integer', 'string'], pattern: '^[0-9]+%?$' });
+export const texts = kind({ type: 'array', items: { type: 'string' } });
+/** Texts by name, such as labels. */
+export const textMap = kind({ type: 'object', additionalProperties: { type: 'string' } });
+/** An object of Kubernetes, checked by the API server. */
+export const object = kind({ type: 'object' });
+export const objects = kind({ type: 'array', items: { type: 'object' } });
+
+export function oneOf(...values: readonly string[]): (value: Description) => Omit<Value, 'key'> {
+  return kind({ enum: values });
+}
+
+export function shaped(schema: JsonSchema, value: Description): Omit<Value, 'key'> {
+  return { ...value, schema };
+}
