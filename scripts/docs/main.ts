@@ -2,7 +2,7 @@
  * The reference pages, and the files of the chart, that are made from the program: `npm run docs` writes them, `npm run docs:check` fails
  * where one is not what it would write.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { schemaFile } from './chart/chart.ts';
 import { chartReadme } from './chart/readme.ts';
 import { settingsFile } from './chart/settings.ts';
@@ -42,7 +42,10 @@ export async function run(root: URL, mode: 'write' | 'check'): Promise<string[]>
     const expected = (notices[path.split('.').at(-1) ?? ''] ?? '') + (await make());
     const found = await readFile(file, 'utf8').catch(() => undefined);
     if (found === expected) continue;
-    if (mode === 'write') await writeFile(file, expected);
+    if (mode === 'write') {
+      await mkdir(new URL('./', file), { recursive: true });
+      await writeFile(file, expected);
+    }
     lines.push(mode === 'write' ? `${path} written` : `${path}: ${firstDifference(found, expected)}`);
   }
   return lines;

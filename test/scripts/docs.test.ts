@@ -1,4 +1,4 @@
-import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
@@ -13,7 +13,6 @@ const metrics = metricGroups.flatMap(({ metrics }) => metrics);
 
 t.test('what was written is found up to date, what was edited is named', async (t) => {
   const dir = t.testdir();
-  mkdirSync(join(dir, 'docs'));
   const root = pathToFileURL(`${dir}/`);
   t.same(
     await run(root, 'check'),
