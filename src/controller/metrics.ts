@@ -51,9 +51,35 @@ export const brokenImages: MetricSpec = {
   help: 'Images that are avoided on an architecture since an exec format error was seen there; one for each architecture.',
 };
 
+export const systems = ['linux', 'windows', 'other'] as const;
+export const variants = ['none', 'v5', 'v6', 'v7', 'v8', 'v2', 'v3', 'v4', 'other'] as const;
+
+export const runningImages: MetricSpec = {
+  name: 'archwright_running_images',
+  type: 'gauge',
+  help: 'Different images of running pods that have a platform; an image with several counts for each.',
+  labels: { os: systems, architecture: architectures, variant: variants },
+};
+
+export const runningImagesUnknown: MetricSpec = {
+  name: 'archwright_running_images_unknown',
+  type: 'gauge',
+  help: 'Different images of running pods of which nothing is known.',
+};
+
+export const runningPods: MetricSpec = {
+  name: 'archwright_running_pods',
+  type: 'gauge',
+  help: 'Running pods, by architecture of their node.',
+  labels: { architecture: architectures },
+};
+
 export const controllerMetrics: readonly MetricSpec[] = [
   execFormatErrors,
   brokenImages,
+  runningImages,
+  runningImagesUnknown,
+  runningPods,
   cachedObjects,
   watchesOpen,
 ];

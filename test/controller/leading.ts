@@ -33,6 +33,9 @@ export interface TestLeadingOptions {
   readonly configuration?: Partial<Configuration>;
   /** By image as the pod writes it; what is not there is unknown. */
   readonly facts?: Readonly<Record<string, ImageFacts>>;
+  /** What memory knows at the start. */
+  readonly remembered?: readonly ImageFacts[];
+  readonly fleet?: Leading['fleet'];
   readonly step?: Leading['step'];
   readonly now?: () => number;
 }
@@ -64,6 +67,7 @@ export async function leadOver(
     inspector: { inspect: () => Promise.reject(new Error('no inspector in this test')) },
     log,
   });
+  for (const facts of options.remembered ?? []) memory.learn(facts);
   const factsOfPod: FactsOfPod = ({ uses }) =>
     new Map(
       uses.flatMap(({ image }): [string, ImageFacts][] => {
@@ -96,7 +100,7 @@ export async function leadOver(
         flush: () => Promise.resolve(),
       },
       caches,
-      fleet: undefined,
+      fleet: options.fleet,
       memory,
       factsOfPod,
       policies: { policyOf: () => policyFor(configuration) },

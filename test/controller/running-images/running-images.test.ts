@@ -1,0 +1,77 @@
+import t from 'tap';
+import { countRunningImages } from '../../../src/controller/running-images/running-images.ts';
+import type { Fleet } from '../../../src/fleet/fleet.ts';
+import type { ImageFacts } from '../../../src/images/facts.ts';
+import { leadOver, startLeading } from '../leading.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+
+function facts(image: string, ...platforms: ImageFacts['platforms']): ImageFacts {
+  return {
+    image,
+    digest,
+    platforms,
+    source: 'registry',
+    credentialSource: 'anonymous',
+    endpoint: 'registry.example',
+    freshUntil: new Date(Date.now() + 600_000).toISOString(),
+    stale: false,
+  };
+}
+
+const amd64 = { os: 'linux', architecture: 'amd64' };
+const remembered = [
+  facts('docker.io/library/both:latest', amd64, { os: 'linux', architecture: 'arm64', variant: 'v8' }),
+  facts('docker.io/library/twice:latest', amd64, amd64),
+  facts('docker.io/library/odd:latest', { os: 'plan9', architecture: 'z80', variant: 'turbo' }),
+];
+
+/** What the agents know. */
+const fleet = {
+  known: async function* () {
+    yield facts('docker.io/library/told:latest', { os: 'linux', architecture: 's390x' });
+  },
+} as unknown as Fleet;
+
+function pod(node: string, phase: string, ...images: string[]): object {
+  return {
+    spec: { nodeName: node, containers: images.map((image, index) => ({ name: `c${index}`, image })) },
+    status: { phase },
+  };
+}
+
+const path = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
+
+t.test('images by platform, pods by architecture; of a leader only', async (t) => {
+  const first = await startLeading(t);
+  const { store } = first;
+  store.put('/api/v1/nodes/a', { status: { nodeInfo: { architecture: 'amd64' } } });
+  store.put('/api/v1/nodes/z', { status: { nodeInfo: { architecture: 'z80' } } });
+  store.put(path('1'), pod('a', 'Running', 'both', 'twice'));
+  store.put(path('2'), pod('a', 'Running', 'both', 'stranger', 'told'));
+  store.put(path('3'), pod('z', 'Running', 'odd', 'NO/such:image:at:all'));
+  store.put(path('4'), pod('gone', 'Running', 'both'));
+  store.put(path('5'), pod('a', 'Succeeded', 'never-counted'));
+  const test = await leadOver(t, store, { remembered, fleet });
+  const done = countRunningImages(test.leading);
+  const image = (os: string, architecture: string, variant: string): Promise<number | undefined> =>
+    test.series(`archwright_running_images{os="${os}",architecture="${architecture}",variant="${variant}"}`);
+  const pods = (architecture: string): Promise<number | undefined> =>
+    test.series(`archwright_running_pods{architecture="${architecture}"}`);
+  while ((await test.series('archwright_running_images_unknown')) !== 2) await new Promise(setImmediate);
+
+  t.equal(await image('linux', 'amd64', 'none'), 2, 'an image counts once for a platform');
+  t.equal(await image('linux', 'arm64', 'v8'), 1);
+  t.equal(await image('other', 'other', 'other'), 1, 'odd names are bounded');
+  t.equal(await image('linux', 's390x', 'none'), 1, 'the agents knew it');
+  t.equal(await image('linux', 'riscv64', 'none'), 0);
+  t.equal(await pods('amd64'), 2);
+  t.equal(await pods('other'), 2, 'of an odd architecture, and of a node that is not known');
+  t.equal(await pods('arm64'), 0);
+
+  test.depose();
+  await done;
+  t.equal(await image('linux', 'amd64', 'none'), 0, 'the next leader shows them');
+  t.equal(await pods('amd64'), 0);
+  t.equal(await test.series('archwright_running_images_unknown'), 0);
+});
