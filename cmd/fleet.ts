@@ -1,9 +1,10 @@
-/** The fleet as the webhook uses it: how agents are found, from the setting `agents`, and how they are reached. */
+/** The fleet as webhook and controller use it: how agents are found, from the setting `agents`, and how they are reached. */
 import { openConnection } from '../src/fleet/connection.ts';
 import { dnsDiscovery, parseDnsName } from '../src/fleet/discovery-dns.ts';
 import { endpointSliceDiscovery } from '../src/fleet/discovery-endpointslices.ts';
 import { staticDiscovery } from '../src/fleet/discovery-static.ts';
 import { createFleet, type Discovery, type Fleet } from '../src/fleet/fleet.ts';
+import { lateConnection } from '../src/fleet/late-connection.ts';
 import type { KubeClient } from '../src/kube/client.ts';
 import type { EndpointSlice } from '../src/kube/objects.ts';
 import { startReflector } from '../src/kube/reflector.ts';
@@ -20,6 +21,8 @@ export interface OpenFleetOptions {
   readonly client: KubeClient | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Whether the certificate may come later; where it may not, a missing one is an error. */
+  readonly mayWait?: boolean;
 }
 
 export interface OpenFleet {
@@ -46,7 +49,8 @@ export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | 
     );
   }
   const { discovery, stop } = discover(options);
-  const connection = await openConnection({ tlsDir: agentTlsDir, log, metrics });
+  const open = () => openConnection({ tlsDir: agentTlsDir, log, metrics });
+  const connection = options.mayWait === true ? lateConnection({ open, log }) : await open();
   const fleet = createFleet({ discovery, connection, clock: systemClock, log, metrics });
   return {
     fleet,
