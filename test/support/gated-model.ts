@@ -52,7 +52,7 @@ function isPrefix(old: readonly unknown[] = [], now: readonly unknown[] = []): b
 
 function tolerationFaults({ tolerations: old }: PodSpec, { tolerations: now }: PodSpec): readonly string[] {
   const bare = (list: PodSpec['tolerations']): object[] =>
-    (list ?? []).map(({ tolerationSeconds: _, ...rest }) => rest);
+    (list ?? []).map((toleration) => ({ ...toleration, tolerationSeconds: undefined }));
   const left = bare(now);
   return bare(old)
     .filter((toleration) => !left.some((other) => same(other, toleration)))
