@@ -5,9 +5,11 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { systemClock, type Clock } from '../telemetry/clock.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import type { KubeAccess } from './access.ts';
 import { connectionError, readAll, splitLines } from './answer.ts';
 import { errorOfAnswer, KubeError } from './errors.ts';
+import { requestCounter, type Verb } from './metrics.ts';
 import { createServerClock } from './server-clock.ts';
 import { createTransport, type Call, type Query } from './transport.ts';
 
@@ -49,13 +51,18 @@ export interface KubeClient {
    * The lines of an answer that stays open, for watches. Ends when the server ends it.
    * @throws KubeError, also `timeout` when nothing comes for `idleMs`
    */
-  lines(
-    path: string,
-    options: { readonly signal: AbortSignal; readonly query?: Query; readonly idleMs: number },
-  ): AsyncIterable<string>;
+  lines(path: string, options: LinesOptions): AsyncIterable<string>;
   /** The API server's wall clock in milliseconds, to a second; the local one before its first answer. */
   serverNow(): number;
   close(): void;
+}
+
+export interface LinesOptions {
+  readonly signal: AbortSignal;
+  readonly query?: Query;
+  readonly idleMs: number;
+  /** Hears that the server has begun to answer, which may be long before the first line. */
+  readonly onOpen?: () => void;
 }
 
 export interface WriteOptions {
@@ -96,6 +103,7 @@ export interface KubeClientOptions {
   /** Limit for one answer, milliseconds. */
   readonly timeoutMs?: number;
   readonly clock?: Clock;
+  readonly metrics?: Metrics;
 }
 
 /** A page of 500 pods of 20 KB each is 10 MB; this leaves room for large objects (1.5 MiB is etcd's own limit). */
@@ -114,13 +122,21 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   const { access, userAgent } = options;
   const transport = createTransport({ access, userAgent, timeoutMs, clock });
   const serverClock = createServerClock(clock);
+  const count = requestCounter(options.metrics);
   const { host } = transport;
 
   async function open(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
     const sentAt = clock.monotonic();
-    const answer = await transport.open(call, signal);
-    serverClock.answered(answer.headers.date, sentAt);
-    return answer;
+    const verb = verbOf(call);
+    try {
+      const answer = await transport.open(call, signal);
+      serverClock.answered(answer.headers.date, sentAt);
+      count(verb, answer.statusCode);
+      return answer;
+    } catch (error) {
+      count(verb, undefined);
+      throw error;
+    }
   }
 
   async function send<T>(call: Call, asker: AbortSignal, maxBytes: number): Promise<T> {
@@ -176,18 +192,19 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     return Buffer.concat(chunks).subarray(0, maxBytes).toString('utf8');
   }
 
-  async function* lines(
-    path: string,
-    call: { readonly signal: AbortSignal; readonly query?: Query; readonly idleMs: number },
-  ): AsyncIterable<string> {
+  async function* lines(path: string, call: LinesOptions): AsyncIterable<string> {
     const where = `GET ${path}`;
     const answer = await open({ method: 'GET', path, query: call.query }, call.signal);
     try {
       const status = answer.statusCode ?? 0;
       if (status !== 200) {
-        const body = await readAll(answer, maxErrorBody, where, host, call.signal);
+        const signal = AbortSignal.any([call.signal, AbortSignal.timeout(timeoutMs)]);
+        // What is too slow is cut off, or the read would wait for the rest.
+        signal.addEventListener('abort', () => answer.destroy(signal.reason as Error), { once: true });
+        const body = await readAll(answer, maxErrorBody, where, host, signal);
         throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
       }
+      call.onOpen?.();
       answer.setTimeout(call.idleMs, () => {
         answer.destroy(new KubeError('timeout', where, `${where}: nothing came for ${call.idleMs} ms`));
       });
@@ -232,4 +249,11 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     serverNow: () => serverClock.now(),
     close: () => transport.close(),
   };
+}
+
+const writeVerbs = { POST: 'create', PATCH: 'patch', DELETE: 'delete' } as const;
+
+function verbOf({ method, query }: Call): Verb {
+  if (method !== 'GET') return writeVerbs[method];
+  return query?.['watch'] === true ? 'watch' : query?.['limit'] === undefined ? 'get' : 'list';
 }

@@ -21,11 +21,16 @@ export class KubeError extends Error {
   /** Method and API path; never a query, a header or a body. */
   readonly where: string;
   readonly retryAfterMs?: number;
+  /**
+   * Whether the server named the fields that it refuses. Of an `invalid` JSON patch: without them, the patch did not fit the
+   * object, such as one that has changed meanwhile.
+   */
+  readonly namesFields: boolean;
   constructor(
     code: KubeErrorCode,
     where: string,
     message: string,
-    options: { retryAfterMs?: number; cause?: unknown } = {},
+    options: { retryAfterMs?: number; namesFields?: boolean; cause?: unknown } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'KubeError';
@@ -33,6 +38,7 @@ export class KubeError extends Error {
     this.where = where;
     this.temporary =
       code === 'too-many-requests' || code === 'unavailable' || code === 'timeout' || code === 'gone';
+    this.namesFields = options.namesFields ?? false;
     if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs;
   }
 }
@@ -61,28 +67,26 @@ const maxMessage = 512;
 /** Makes an error from an answer of the API server; its body is a `Status` object where it comes from Kubernetes. */
 export function errorOfAnswer(status: number, body: string, where: string, retryAfter?: string): KubeError {
   const seconds = retryAfter === undefined || !/^\d{1,6}$/.test(retryAfter) ? undefined : Number(retryAfter);
-  const message = `${where}: ${status} ${statusMessage(body)}`.slice(0, maxMessage);
-  return new KubeError(
-    codeOfStatus(status),
-    where,
-    message,
-    seconds === undefined ? {} : { retryAfterMs: seconds * 1000 },
-  );
+  const answer = statusIn(body);
+  const text = typeof answer.message === 'string' ? answer.message : '(no Kubernetes status in the answer)';
+  const { causes } = answer.details ?? {};
+  return new KubeError(codeOfStatus(status), where, `${where}: ${status} ${text}`.slice(0, maxMessage), {
+    namesFields: Array.isArray(causes) && causes.length > 0,
+    ...(seconds !== undefined && { retryAfterMs: seconds * 1000 }),
+  });
 }
 
-function statusMessage(body: string): string {
+interface Status {
+  readonly message?: unknown;
+  readonly details?: { readonly causes?: unknown } | null;
+}
+
+function statusIn(body: string): Status {
   try {
     const parsed: unknown = JSON.parse(body);
-    if (
-      typeof parsed === 'object' &&
-      parsed !== null &&
-      'message' in parsed &&
-      typeof parsed.message === 'string'
-    ) {
-      return parsed.message;
-    }
+    if (typeof parsed === 'object' && parsed !== null) return parsed;
   } catch {
     // A proxy before the API server answers in HTML or plain text: the status says enough.
   }
-  return '(no Kubernetes status in the answer)';
+  return {};
 }

@@ -2,22 +2,189 @@
  * Leader election by a Lease, with client-go's semantics (tools/leaderelection): a candidate takes over when it has seen the
  * record unchanged for the lease's duration by its own clock; a leader that cannot renew within the renew deadline stops
  * leading at once; a leader that ends releases the Lease. `watchLeader` follows it from outside.
+ *
+ * The deadline counts from when the last renewal that succeeded was sent, so it ends before anybody else's wait for the
+ * lease's duration can. It is checked by the clock before each use as well as by a timer: a process that was stopped
+ * (SIGSTOP, a suspended machine) runs other things before its timers.
  */
+import type { Clock } from '../telemetry/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { KubeClient } from './client.ts';
+import { createLeaseLock } from './lease-record.ts';
+import { wait } from './wait.ts';
 
-export interface Leadership {
-  /** Whether somebody leads, as far as can be seen: the Lease has a holder and was renewed within its duration. */
-  leads(): boolean;
-  /** Who; `undefined` where nobody does. */
-  holder(): string | undefined;
-  onChange(listener: () => void): void;
-  /** Resolves after the first look. */
-  ready(signal: AbortSignal): Promise<void>;
-  close(): void;
-}
+export { watchLeader, type Leadership } from './leader-watch.ts';
 
 export interface LeaseTimes {
   /** client-go's defaults: 15 s, 10 s, 2 s. */
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
   readonly retryPeriodMs: number;
+}
+
+export interface LeaderElectionOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  /** Unique among all candidates, also among the lives of one pod: a candidate takes a Lease of its own name at once. */
+  readonly identity: string;
+  readonly times: LeaseTimes;
+  /**
+   * Works while this replica leads.
+   * @param signal aborts when leadership is lost or the program ends; nothing may be written after it
+   * @param holds whether the Lease is still ours by the clock; for `fencedClient`
+   */
+  readonly lead: (signal: AbortSignal, holds: () => boolean) => Promise<void>;
+  /** Ends everything; a Lease that is held is released after `lead` has ended. */
+  readonly stop: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Waits; injected by tests. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly random?: () => number;
+}
+
+/** Candidates wait for up to 1 + this times the retry period, so that they do not meet (client-go: JitterFactor). */
+const jitterFactor = 1.2;
+/** The end of the program waits no longer than this for the release; others wait for the lease's duration then. */
+const releaseMs = 3_000;
+
+/**
+ * Takes part in the election until `stop` aborts: leads whenever it can, and is a candidate again after it was deposed.
+ * @throws what `lead` throws; the Lease is released before. Also ends where `lead` ends by itself.
+ * @throws RangeError for times that do not shrink: a leader would go on while another one takes over
+ */
+export async function runLeaderElection(options: LeaderElectionOptions): Promise<void> {
+  const { stop, clock, log, sleep = wait, random = Math.random } = options;
+  const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = options.times;
+  if (!(
+    leaseDurationMs > renewDeadlineMs &&
+    renewDeadlineMs > retryPeriodMs * jitterFactor &&
+    retryPeriodMs > 0
+  )) {
+    throw new RangeError('lease times must shrink: duration > renew deadline > 1.2 × retry period > 0');
+  }
+  const lock = createLeaseLock({ ...options, leaseDurationMs });
+  /** A request that hangs must leave time for another. */
+  const requestMs = renewDeadlineMs / 2;
+
+  /** Runs a request that ends in time. */
+  async function limited<T>(
+    ms: number,
+    signal: AbortSignal,
+    ask: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const over = new AbortController();
+    const done = new AbortController();
+    const late = (): void => over.abort(new Error(`no answer within ${ms} ms`));
+    void sleep(ms, done.signal).then(late, () => undefined);
+    try {
+      return await ask(AbortSignal.any([signal, over.signal]));
+    } finally {
+      done.abort();
+    }
+  }
+
+  function failed(error: unknown, message: string): void {
+    log.warn({ lease: options.name, error: error instanceof Error ? error.message : String(error) }, message);
+  }
+
+  /** @returns when the request that took the Lease was sent; undefined when stopped before */
+  async function acquire(): Promise<number | undefined> {
+    let lastHolder: string | undefined;
+    while (!stop.aborted) {
+      const sentAt = clock.monotonic();
+      try {
+        if (await limited(requestMs, stop, (signal) => lock.tryTake(signal))) return sentAt;
+        if (lock.holder() !== lastHolder) {
+          lastHolder = lock.holder();
+          log.info({ lease: options.name, holder: lastHolder }, 'another replica leads');
+        }
+      } catch (error) {
+        if (!stop.aborted) failed(error, 'cannot take the lease; trying again');
+        // What was broken off may have been carried out.
+        else await release();
+      }
+      await sleep(retryPeriodMs * (1 + random() * jitterFactor), stop).catch(() => undefined);
+    }
+    return undefined;
+  }
+
+  /** Leads until the Lease is lost, `stop` aborts, or `lead` ends; returns whether `lead` ended by itself. */
+  async function leadFrom(firstSentAt: number): Promise<boolean> {
+    let renewedAt = firstSentAt;
+    const lost = new AbortController();
+    const ended = new AbortController();
+    const leading = AbortSignal.any([stop, lost.signal]);
+    const running = AbortSignal.any([leading, ended.signal]);
+
+    function depose(why: string): void {
+      if (leading.aborted) return;
+      log.warn({ lease: options.name, holder: lock.holder() }, why);
+      lost.abort(new Error(why));
+    }
+
+    function holds(): boolean {
+      if (clock.monotonic() - renewedAt >= renewDeadlineMs) {
+        depose('leadership is lost: the lease could not be renewed in time');
+      }
+      return !leading.aborted;
+    }
+
+    async function renew(): Promise<void> {
+      while (!running.aborted) {
+        await sleep(retryPeriodMs, running);
+        if (!holds()) return;
+        const sentAt = clock.monotonic();
+        try {
+          const isOurs = await limited(requestMs, running, (signal) => lock.tryTake(signal));
+          if (!isOurs) depose('leadership is lost: another replica took the lease');
+          else if (holds()) renewedAt = sentAt;
+        } catch (error) {
+          if (!running.aborted) failed(error, 'cannot renew the lease; trying again');
+        }
+      }
+    }
+
+    async function watchDeadline(): Promise<void> {
+      while (holds() && !running.aborted) {
+        await sleep(Math.max(1, renewedAt + renewDeadlineMs - clock.monotonic()), running);
+      }
+    }
+
+    log.info({ lease: options.name, identity: options.identity }, 'this replica leads');
+    const background = [renew(), watchDeadline()].map((each) => each.catch(() => undefined));
+    try {
+      await options.lead(leading, holds);
+      return !leading.aborted;
+    } catch (error) {
+      if (!leading.aborted) throw error;
+      failed(error, 'the work of a leader ended with an error after its leadership');
+      return false;
+    } finally {
+      ended.abort();
+      await Promise.all(background);
+    }
+  }
+
+  async function release(): Promise<void> {
+    try {
+      const held = await limited(releaseMs, new AbortController().signal, (signal) => lock.release(signal));
+      if (held) log.info({ lease: options.name }, 'the lease is released');
+    } catch (error) {
+      failed(error, 'the lease could not be released; others wait for its end');
+    }
+  }
+
+  for (;;) {
+    const sentAt = await acquire();
+    if (sentAt === undefined) return;
+    let isOver = true;
+    try {
+      isOver = (await leadFrom(sentAt)) || stop.aborted;
+    } finally {
+      if (isOver) await release();
+    }
+    if (isOver) return;
+  }
 }

@@ -64,6 +64,8 @@ export interface KubeStore {
   dropConnections(): void;
   /** Resolves when the condition holds; rejects after 10 s with the name of what was waited for. */
   until(condition: () => boolean, name?: string): Promise<void>;
+  /** Resolves when nothing has been asked for many turns of the event loop; for tests whose time is not real. */
+  quiet(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -75,6 +77,8 @@ export interface KubeStoreOptions {
 }
 
 const untilMs = 10_000;
+/** Client and server share this event loop: a new connection, a request and its answer take some twenty turns. */
+const quietTurns = 80;
 
 export async function startKubeStore(options: KubeStoreOptions = {}): Promise<KubeStore> {
   const ca = await createCa();
@@ -217,6 +221,16 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
     },
     dropConnections: () => {
       for (const socket of sockets) socket.destroy();
+    },
+    quiet: async () => {
+      for (let turns = 0, last = requests.length; turns < quietTurns; turns++) {
+        await new Promise((resolve) => {
+          setImmediate(resolve);
+        });
+        if (requests.length === last) continue;
+        last = requests.length;
+        turns = 0;
+      }
     },
     until: (condition, name = String(condition)) => until(condition, name),
     close: () =>

@@ -1,0 +1,117 @@
+/**
+ * Follows the Lease of an election from outside. Somebody leads while the Lease has a holder and was seen to change within
+ * its duration, by our own clock. So a watch that is broken for longer than that ends the belief as well: whoever depends
+ * on a leader is told "nobody" rather than kept waiting.
+ */
+import type { Clock } from '../telemetry/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { KubeClient } from './client.ts';
+import { leasesPath, recordOf, sameRecord, type LeaseRecord } from './lease-record.ts';
+import { startReflector } from './reflector.ts';
+import { wait } from './wait.ts';
+
+export interface Leadership {
+  /** Whether somebody leads, as far as can be seen: the Lease has a holder and was renewed within its duration. */
+  leads(): boolean;
+  /** Who; `undefined` where nobody does. */
+  holder(): string | undefined;
+  /** Hears that the answer of `leads` or `holder` is another one, also where only time has passed. */
+  onChange(listener: () => void): void;
+  /** Resolves after the first look. */
+  ready(signal: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+export interface WatchLeaderOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics?: Metrics;
+  /** Waits; injected by tests. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** A leader renews every few seconds: a watch that is silent for this long is dead, or nobody leads. */
+const idleMs = 30_000;
+
+/** Starts watching. */
+export function watchLeader(options: WatchLeaderOptions): Leadership {
+  const { client, clock, log, sleep = wait } = options;
+  const closing = new AbortController();
+  const listeners: (() => void)[] = [];
+  let seen: { readonly record: LeaseRecord; readonly at: number } | undefined;
+  let told: string | undefined;
+  let timing = new AbortController();
+
+  const reflector = startReflector<LeaseRecord>({
+    client,
+    path: leasesPath(options.namespace),
+    fieldSelector: `metadata.name=${options.name}`,
+    trim: recordOf,
+    log,
+    idleMs,
+    clock,
+    sleep,
+    ...(options.metrics && { metrics: options.metrics }),
+  });
+
+  function holder(): string | undefined {
+    if (seen === undefined || seen.record.holder === '') return undefined;
+    return clock.monotonic() < seen.at + seen.record.durationMs ? seen.record.holder : undefined;
+  }
+
+  function tell(): void {
+    const now = holder();
+    if (now === told) return;
+    told = now;
+    log.info(
+      { lease: options.name, holder: now ?? null },
+      now === undefined ? 'nobody leads' : 'a replica leads',
+    );
+    for (const listener of listeners) {
+      try {
+        listener();
+      } catch (error) {
+        log.error({ err: error }, 'a listener of the leadership failed');
+      }
+    }
+  }
+
+  /** Looks again when the belief ends. */
+  function startTimer(ms: number): void {
+    timing.abort();
+    timing = new AbortController();
+    const { signal } = timing;
+    void sleep(ms, signal).then(tell, () => undefined);
+  }
+
+  reflector.onEach(({ object }) => {
+    if (closing.signal.aborted) return;
+    if (object === undefined) {
+      seen = undefined;
+      timing.abort();
+    } else if (seen === undefined || !sameRecord(seen.record, object)) {
+      seen = { record: object, at: clock.monotonic() };
+      startTimer(object.durationMs);
+    }
+    tell();
+  });
+
+  return {
+    leads: () => holder() !== undefined,
+    holder,
+    onChange: (listener) => {
+      listeners.push(listener);
+    },
+    ready: (signal) => reflector.ready(signal),
+    close: () => {
+      closing.abort();
+      timing.abort();
+      listeners.length = 0;
+      reflector.stop();
+    },
+  };
+}

@@ -1,0 +1,158 @@
+/**
+ * The protocol behind a reflector: a list in pages, then a watch that goes on where the list ended, for ever. What breaks is
+ * tried again with back-off; a version that is gone (410) leads to a new list; a watch on which nothing comes, not even a
+ * bookmark, is given up. After several failures in a row the version itself is doubted: a server that was restored from a
+ * backup knows nothing of it and says so in more than one way.
+ *
+ * Rules: Kubernetes API concepts, "Efficient detection of changes"; client-go tools/cache/reflector.go.
+ */
+import type { Clock } from '../telemetry/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { KubeClient, Query } from './client.ts';
+import { KubeError } from './errors.ts';
+import type { KubeObject } from './objects.ts';
+
+export interface ListWatchOptions {
+  readonly client: KubeClient;
+  readonly path: string;
+  /** Selectors. */
+  readonly selection: Query;
+  /** Ends everything. */
+  readonly signal: AbortSignal;
+  /** A list begins: takes its objects as they come, and hears when they are all there. */
+  readonly listed: () => { add(object: KubeObject): void; done(): void };
+  readonly changed: (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubeObject) => void;
+  /** A watch was opened, or has ended: by the server, or with an error. */
+  readonly opened: () => void;
+  readonly ended: (error?: unknown) => void;
+  readonly idleMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly random: () => number;
+}
+
+interface Page {
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+  readonly items?: readonly KubeObject[] | null;
+}
+
+interface WatchEvent {
+  readonly type?: string;
+  readonly object?: KubeObject & { readonly code?: number; readonly message?: string };
+}
+
+const pageSize = 500;
+/** The server ends a watch after this; jitter keeps many replicas from coming back at once (client-go: 5 to 10 min). */
+const watchSeconds = { least: 300, spread: 300 };
+const backoff = { firstMs: 1_000, mostMs: 30_000 };
+/** A watch that lived this long was sound: the next failure starts with the first back-off again. */
+const soundMs = 20_000;
+/** So many failures in a row, and the next try is a list. */
+const doubtfulFailures = 5;
+
+/** Lists and watches until the signal aborts. Never rejects. */
+export async function listAndWatch(options: ListWatchOptions): Promise<void> {
+  const { client, path, signal, log, clock, sleep, random } = options;
+  const where = `GET ${path}`;
+  let version: string | undefined;
+  let failures = 0;
+
+  async function list(): Promise<string> {
+    const taking = options.listed();
+    let token: string | undefined;
+    for (;;) {
+      const query = {
+        limit: pageSize,
+        ...options.selection,
+        ...(token !== undefined && { continue: token }),
+      };
+      const page: Page = await client.get<Page>(path, { signal, query });
+      signal.throwIfAborted();
+      for (const item of page.items ?? []) taking.add(item);
+      token = page.metadata?.continue === '' ? undefined : page.metadata?.continue;
+      if (token !== undefined) continue;
+      const listed = page.metadata?.resourceVersion;
+      if (!listed) throw new KubeError('bad-answer', where, `${where}: a list without a version`);
+      taking.done();
+      return listed;
+    }
+  }
+
+  /** Follows one watch to its end. */
+  async function follow(from: string): Promise<void> {
+    const query = {
+      watch: true,
+      allowWatchBookmarks: true,
+      resourceVersion: from,
+      timeoutSeconds: Math.round(watchSeconds.least + random() * watchSeconds.spread),
+      ...options.selection,
+    };
+    const call = { signal, query, idleMs: options.idleMs, onOpen: options.opened };
+    for await (const line of client.lines(path, call)) {
+      if (signal.aborted) return;
+      version = take(parseEvent(line, where)) ?? version;
+    }
+  }
+
+  function take({ type, object }: WatchEvent): string | undefined {
+    if (typeof object !== 'object' || object === null) {
+      throw new KubeError('bad-answer', where, 'a watch event without an object');
+    }
+    if (type === 'ERROR') {
+      const code = object.code === 410 ? 'gone' : 'unavailable';
+      const why = object.message ?? object.code ?? 'no reason';
+      throw new KubeError(code, where, `watch ended by the server: ${why}`.slice(0, 512));
+    }
+    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') options.changed(type, object);
+    return object.metadata?.resourceVersion;
+  }
+
+  async function once(): Promise<void> {
+    version ??= await list();
+    const started = clock.monotonic();
+    let lived = 0;
+    try {
+      await follow(version);
+    } finally {
+      lived = clock.monotonic() - started;
+      if (lived >= soundMs) failures = 0;
+    }
+    if (signal.aborted) return;
+    options.ended();
+    // A server that ends each watch at once would be asked in a circle.
+    if (lived < backoff.firstMs) await sleep(backoff.firstMs, signal);
+  }
+
+  async function recover(error: unknown): Promise<void> {
+    options.ended(error);
+    const known = error instanceof KubeError ? error : undefined;
+    const gone = known?.code === 'gone';
+    failures = Math.min(failures + 1, 10);
+    // Only a lost connection may go on from where it was; anything else is answered by a new list.
+    if (known?.temporary !== true || gone || failures >= doubtfulFailures) version = undefined;
+    const asked = Math.min(known?.retryAfterMs ?? 0, backoff.mostMs);
+    const delay = Math.min(backoff.mostMs, backoff.firstMs * 2 ** (failures - 1)) * (0.5 + random() / 2);
+    const message = error instanceof Error ? error.message : String(error);
+    log.warn({ path, failures, error: message }, 'watch is interrupted; trying again');
+    await sleep(Math.max(gone ? delay / 2 : delay, asked), signal);
+  }
+
+  while (!signal.aborted) {
+    try {
+      await once().catch((error: unknown) => (signal.aborted ? undefined : recover(error)));
+    } catch {
+      // Only the signal ends a pause: the loop ends too.
+    }
+  }
+}
+
+function parseEvent(line: string, where: string): WatchEvent {
+  try {
+    const event: unknown = JSON.parse(line);
+    if (typeof event === 'object' && event !== null) return event;
+  } catch (cause) {
+    throw new KubeError('bad-answer', where, 'a line of a watch is not JSON', { cause });
+  }
+  throw new KubeError('bad-answer', where, 'a line of a watch is no event');
+}
