@@ -1,5 +1,6 @@
 /** Metrics of the controller. A feature with metrics of its own has its part here. */
 import type { MetricSpec } from '../telemetry/metrics.ts';
+import { taintMetrics } from './taints/metrics.ts';
 
 export const watchNames = [
   'waitingPods',
@@ -75,6 +76,7 @@ export const runningPods: MetricSpec = {
 };
 
 export const controllerMetrics: readonly MetricSpec[] = [
+  ...taintMetrics,
   execFormatErrors,
   brokenImages,
   runningImages,

@@ -1,0 +1,87 @@
+/**
+ * Who would lose a node by a taint, so that it is held back:
+ *
+ * - A DaemonSet with a ready pod on such a node whose template does not tolerate the taint: its pod would run on, and no
+ *   new one would start there after it. Its template is not for us to change, since that restarts all of its pods at a
+ *   time of our choosing; a restart by a person adds the toleration, because the template passes the webhook then. One
+ *   whose pods are not ready there, as on an architecture that its image lacks, is what the taint is meant for.
+ * - A pod that the webhook leaves alone (excluded namespace, placement disabled): its successor gets no toleration from
+ *   anybody and needs another node. Where no other node takes it, such as with `*`, it would wait for ever.
+ */
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/objects.ts';
+import type { CachedNode, RunningPod } from '../caches.ts';
+import { isOrdinary, letsIn, takesPods, tolerates, type ArchitecturePlan } from './plan.ts';
+
+export interface HoldingDaemonSet {
+  readonly namespace: string;
+  readonly owner: OwnerReference;
+}
+
+interface DaemonSet extends KubeObject {
+  readonly spec?: { readonly template?: PodTemplate };
+}
+
+/**
+ * The DaemonSets that hold the taint of an architecture back.
+ * @throws KubeError
+ */
+export async function holdingDaemonSets(
+  plan: ArchitecturePlan,
+  pods: Iterable<RunningPod>,
+  { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
+): Promise<readonly HoldingDaemonSet[]> {
+  const waiting = new Set(plan.waiting.map(({ name }) => name));
+  const found = new Map<string, HoldingDaemonSet>();
+  for (const { node, namespace, owner, ready, deleting, tolerations } of pods) {
+    if (owner?.kind !== 'DaemonSet' || !waiting.has(node) || !ready || deleting) continue;
+    if (tolerates(tolerations, plan.taint)) continue;
+    found.set(owner.uid, { namespace, owner });
+  }
+  const holding: HoldingDaemonSet[] = [];
+  for (const each of found.values()) {
+    // The pod may be of an older template: one with the strategy OnDelete, or a rollout on its way.
+    const template = await templateOf(each, client, signal);
+    if (template && !tolerates(template.spec.tolerations ?? [], plan.taint)) holding.push(each);
+  }
+  return holding;
+}
+
+async function templateOf(
+  { namespace, owner }: HoldingDaemonSet,
+  client: KubeClient,
+  signal: AbortSignal,
+): Promise<PodTemplate | undefined> {
+  const path = `/apis/${owner.apiVersion}/namespaces/${encodeURIComponent(namespace)}/daemonsets/${encodeURIComponent(owner.name)}`;
+  try {
+    const { metadata, spec } = await client.get<DaemonSet>(path, { signal });
+    return metadata?.uid === owner.uid ? spec?.template : undefined;
+  } catch (error) {
+    if (error instanceof KubeError && error.code === 'not-found') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Pods whose successors would find no node once every chosen architecture has its taint.
+ * @param isLeftAlone whether the webhook leaves a pod and its successors alone
+ */
+export function strandedPods(
+  plan: ArchitecturePlan,
+  others: readonly CachedNode[],
+  pods: Iterable<RunningPod>,
+  isLeftAlone: (pod: RunningPod) => boolean,
+): readonly RunningPod[] {
+  const open = others.filter(takesPods);
+  const seen = new Set<string>();
+  const stranded: RunningPod[] = [];
+  for (const pod of pods) {
+    if (pod.owner === undefined || seen.has(pod.owner.uid)) continue;
+    if (!plan.nodes.has(pod.node) || !isOrdinary(pod) || !pod.ready) continue;
+    if (tolerates(pod.tolerations, plan.taint) || !isLeftAlone(pod)) continue;
+    seen.add(pod.owner.uid);
+    if (!open.some((node) => letsIn(node, pod.tolerations))) stranded.push(pod);
+  }
+  return stranded;
+}

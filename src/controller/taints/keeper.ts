@@ -1,0 +1,171 @@
+/** One leader's work on taints: rounds that compare what is there with what is wanted, and do the difference. */
+import { architectureOf } from '../../cluster/objects.ts';
+import { concurrently } from '../../fleet/concurrently.ts';
+import { KubeError } from '../../kube/errors.ts';
+import type { Node, Taint } from '../../kube/objects.ts';
+import { optOutOf } from '../../placement/skip.ts';
+import type { CachedNode, RunningPod } from '../caches.ts';
+import type { Leading } from '../controller.ts';
+import { changeNode } from './change-node.ts';
+import { holdingDaemonSets, strandedPods } from './holds.ts';
+import { holdReasons, taintLevels } from './metrics.ts';
+import {
+  isOrdinary,
+  planNodes,
+  taintSettings,
+  tolerates,
+  wantedTaint,
+  type ArchitecturePlan,
+  type NodesPlan,
+  type TaintSettings,
+} from './plan.ts';
+import { createTelling, type Hold } from './telling.ts';
+import { toleratePods, type PodToTolerate } from './tolerate-pods.ts';
+
+const nodeWorkers = 4;
+/** Pods that come meanwhile have their toleration; those that come without, such as while the webhook is away, keep coming. */
+const scans = 5;
+
+/** Does what can be done now. Each throws KubeError where the rest has to be tried again. */
+export interface Keeper {
+  /** What needs no look at pods: taints that are not wanted any more, and nodes of architectures that are done. */
+  nodesRound(): Promise<void>;
+  /** Tolerations of pods, and after them the first taints of an architecture. */
+  podsRound(): Promise<void>;
+}
+
+/** Makes the worker of one leader. */
+export function createKeeper(leading: Leading): Keeper {
+  const { signal, client, caches, configuration, policies, log, step } = leading;
+  const levels = taintLevels(leading.metrics);
+  const telling = createTelling(leading);
+
+  async function nodesRound(): Promise<void> {
+    const settings = taintSettings(configuration());
+    const plan = planNodes(caches.nodes.values(), settings);
+    showNodes(plan);
+    const cleared = await change(plan.clear, settings);
+    if (cleared > 0) {
+      log.info({ nodes: cleared }, 'taints are taken off');
+      await step('taints/cleared');
+    }
+    for (const each of plan.architectures) if (each.established) await taint(each, settings);
+  }
+
+  async function podsRound(): Promise<void> {
+    const atFirst = configuration();
+    const settings = taintSettings(atFirst);
+    const plan = planNodes(caches.nodes.values(), settings);
+    const holds: Hold[] = [];
+    for (const each of plan.architectures) {
+      const refused = await tolerateAll(each);
+      // It took a while; what was wanted then may not be any more.
+      if (configuration() !== atFirst) return;
+      if (each.established || each.waiting.length === 0) continue;
+      const found = [...refused, ...(await holdsOf(each, plan))];
+      holds.push(...found);
+      if (found.length === 0) await taint(each, settings);
+    }
+    telling.tell(holds);
+    for (const reason of holdReasons)
+      levels.holds[reason].set(holds.filter((hold) => hold.reason === reason).length);
+  }
+
+  function showNodes({ architectures }: NodesPlan): void {
+    const waiting = architectures.reduce((sum, each) => sum + each.waiting.length, 0);
+    levels.waiting.set(waiting);
+    levels.tainted.set(architectures.reduce((sum, each) => sum + each.nodes.size, 0) - waiting);
+    if (architectures.length === 0) levels.podsWaiting.set(0);
+  }
+
+  async function taint({ architecture, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
+    const changed = await change(waiting, settings);
+    if (changed === 0) return;
+    log.info({ architecture, nodes: changed }, 'nodes have their taint');
+    await step('taints/nodes-done');
+  }
+
+  /**
+   * What a node is to have is found out from the node as it is by then.
+   * @returns how many were changed
+   * @throws KubeError; one node that cannot be changed keeps no other from it
+   */
+  async function change(nodes: readonly CachedNode[], settings: TaintSettings): Promise<number> {
+    const failures: KubeError[] = [];
+    const wanted = (node: Node): Taint | undefined =>
+      wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings);
+    const changed = await concurrently(nodes, nodeWorkers, async ({ name }) => {
+      signal.throwIfAborted();
+      try {
+        if (!(await changeNode(name, wanted, { client, signal, keys: [settings.key] }))) return false;
+        await step('taints/node');
+        return true;
+      } catch (error) {
+        if (!(error instanceof KubeError) || error.temporary) throw error;
+        failures.push(error);
+        return false;
+      }
+    });
+    if (failures[0]) throw failures[0];
+    return changed.filter(Boolean).length;
+  }
+
+  async function tolerateAll(plan: ArchitecturePlan): Promise<readonly Hold[]> {
+    const { architecture, taint: wanted } = plan;
+    // The cache may not have heard yet of what was done here.
+    const done = new Set<string>();
+    for (let scan = 0; scan < scans; scan += 1) {
+      const lacking = lackingPods(plan).filter(({ pod }) => !done.has(pod.uid));
+      levels.podsWaiting.set(lacking.length);
+      if (lacking.length === 0) break;
+      log.info({ architecture, pods: lacking.length }, 'running pods get the toleration of the taint');
+      const refused = await toleratePods(lacking, {
+        client,
+        signal,
+        done: async (pod) => {
+          done.add(pod.uid);
+          levels.podsWaiting.set(lacking.length - done.size);
+          await step('taints/pod');
+        },
+      });
+      if (refused.length > 0)
+        return refused.map(({ pod, error }) => ({ reason: 'pods', taint: wanted, pod, why: error.message }));
+    }
+    if (done.size > 0) await step('taints/pods-done');
+    return [];
+  }
+
+  function lackingPods({ nodes, taint: wanted }: ArchitecturePlan): readonly PodToTolerate[] {
+    const found: PodToTolerate[] = [];
+    for (const pod of caches.runningPods.values()) {
+      if (!nodes.has(pod.node) || tolerates(pod.tolerations, wanted)) continue;
+      if (isOrdinary(pod) && !isLeftAlone(pod)) found.push({ pod, taint: wanted });
+    }
+    return found;
+  }
+
+  function isLeftAlone({ namespace, labels, annotations }: RunningPod): boolean {
+    const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
+    const policy = policies.policyOf({ namespace, namespaceLabels, labels });
+    const metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
+    return (
+      optOutOf({ pod: { metadata, spec: { containers: [] } }, namespace, namespaceLabels, policy }) !==
+      undefined
+    );
+  }
+
+  async function holdsOf(plan: ArchitecturePlan, all: NodesPlan): Promise<readonly Hold[]> {
+    const pods = caches.runningPods;
+    const { taint: wanted } = plan;
+    const sets = await holdingDaemonSets(plan, pods.values(), { client, signal });
+    const tainted = new Set(all.architectures.flatMap(({ nodes }) => [...nodes.keys()]));
+    const others = [...caches.nodes.values()].filter(({ name }) => !tainted.has(name));
+    const stranded = strandedPods(plan, others, pods.values(), isLeftAlone);
+    return [
+      ...sets.map((daemonSet) => ({ reason: 'daemonsets' as const, taint: wanted, daemonSet })),
+      ...stranded.map((pod) => ({ reason: 'no-other-node' as const, taint: wanted, pod })),
+    ];
+  }
+
+  return { nodesRound, podsRound };
+}

@@ -1,0 +1,46 @@
+/** Metrics of the taints. */
+import type { Level, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+
+export const taintNodes: MetricSpec = {
+  name: 'archwright_taint_nodes',
+  type: 'gauge',
+  help: 'Nodes of the architectures in taintArchitectures: those that have their taint, and those that wait for it.',
+  labels: { state: ['tainted', 'waiting'] },
+};
+
+export const taintPodsWaiting: MetricSpec = {
+  name: 'archwright_taint_pods_waiting',
+  type: 'gauge',
+  help: 'Running pods on nodes of the architectures in taintArchitectures that have no toleration of the taint yet.',
+};
+
+export const holdReasons = ['pods', 'daemonsets', 'no-other-node'] as const;
+export type HoldReason = (typeof holdReasons)[number];
+
+export const taintHolds: MetricSpec = {
+  name: 'archwright_taint_holds',
+  type: 'gauge',
+  help:
+    'What keeps nodes from getting their taint, by reason: pods that could not be given their toleration, DaemonSets that ' +
+    'do not tolerate it, pods that would find no other node.',
+  labels: { reason: holdReasons },
+};
+
+export const taintMetrics: readonly MetricSpec[] = [taintNodes, taintPodsWaiting, taintHolds];
+
+export interface TaintLevels {
+  readonly tainted: Level;
+  readonly waiting: Level;
+  readonly podsWaiting: Level;
+  readonly holds: Readonly<Record<HoldReason, Level>>;
+}
+
+export function taintLevels(metrics: Metrics): TaintLevels {
+  const hold = (reason: HoldReason): Level => metrics.level(taintHolds, { reason });
+  return {
+    tainted: metrics.level(taintNodes, { state: 'tainted' }),
+    waiting: metrics.level(taintNodes, { state: 'waiting' }),
+    podsWaiting: metrics.level(taintPodsWaiting),
+    holds: { pods: hold('pods'), daemonsets: hold('daemonsets'), 'no-other-node': hold('no-other-node') },
+  };
+}

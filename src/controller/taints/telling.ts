@@ -1,0 +1,82 @@
+/** Tells who holds a taint back, and why: an event on the object, and a line in the log, again now and then. */
+import type { KubeError } from '../../kube/errors.ts';
+import type { ObjectReference } from '../../kube/events.ts';
+import type { Taint } from '../../kube/objects.ts';
+import { printable } from '../../placement/text.ts';
+import type { RunningPod } from '../caches.ts';
+import type { Leading } from '../controller.ts';
+import type { HoldingDaemonSet } from './holds.ts';
+
+export type Hold =
+  | {
+      readonly reason: 'pods';
+      readonly taint: Taint;
+      readonly pod: RunningPod;
+      readonly why: KubeError['message'];
+    }
+  | { readonly reason: 'daemonsets'; readonly taint: Taint; readonly daemonSet: HoldingDaemonSet }
+  | { readonly reason: 'no-other-node'; readonly taint: Taint; readonly pod: RunningPod };
+
+export interface Telling {
+  /** Takes all that hold a taint back now. */
+  tell(holds: readonly Hold[]): void;
+}
+
+/** The API server forgets events after an hour. */
+const againMs = 30 * 60_000;
+/** Beyond that the first ones say enough. */
+const maxTold = 50;
+
+export function createTelling({ events, clock, log }: Leading): Telling {
+  let told = new Map<string, number>();
+  return {
+    tell: (holds) => {
+      const now = clock.monotonic();
+      const still = new Map<string, number>();
+      for (const hold of holds.slice(0, maxTold)) {
+        const about = objectOf(hold);
+        const key = `${hold.reason} ${about.uid ?? ''} ${hold.taint.key} ${hold.taint.value ?? ''}`;
+        const last = told.get(key);
+        const isDue = last === undefined || now - last >= againMs;
+        still.set(key, isDue ? now : last);
+        if (!isDue) continue;
+        const message = messageOf(hold);
+        events.record(about, { type: 'Warning', reason: 'TaintHeldBack', message });
+        const { kind, namespace, name } = about;
+        log.warn({ kind, namespace, name, reason: hold.reason, message }, 'a taint is held back');
+      }
+      told = still;
+    },
+  };
+}
+
+function objectOf(hold: Hold): ObjectReference {
+  if (hold.reason === 'daemonsets') {
+    const { namespace, owner } = hold.daemonSet;
+    return { apiVersion: owner.apiVersion, kind: owner.kind, namespace, name: owner.name, uid: owner.uid };
+  }
+  const { namespace, name, uid } = hold.pod;
+  return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+}
+
+function messageOf(hold: Hold): string {
+  const { key, value = '', effect } = hold.taint;
+  const begin = `The nodes of ${value} do not get their taint ${key}=${value}:${effect}`;
+  if (hold.reason === 'daemonsets') {
+    return (
+      `${begin}: this DaemonSet runs there and its template does not tolerate it, so that no new pod would start there. ` +
+      'Restart it (kubectl rollout restart), then archwright adds the toleration, or add it yourself where archwright ' +
+      'leaves the namespace alone.'
+    );
+  }
+  if (hold.reason === 'pods') {
+    return (
+      `${begin}: this pod could not be given the toleration: ${printable(hold.why, 300)}. ` +
+      'Delete it, or label it arch.example/placement=disabled.'
+    );
+  }
+  return (
+    `${begin}: archwright leaves this pod alone, so its successor would not tolerate it, and no other node would take it. ` +
+    "Give its workload's template the toleration, or leave an architecture without taint."
+  );
+}

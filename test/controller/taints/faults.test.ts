@@ -1,0 +1,193 @@
+/** What an API server, other writers and the end of a leader do to the work on taints. */
+import t from 'tap';
+import { KubeError } from '../../../src/kube/errors.ts';
+import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
+import { key, putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
+
+const podPath = '/api/v1/namespaces/shop/pods/a';
+const nodePath = '/api/v1/nodes/arm-1';
+
+async function onePod(t: Parameters<typeof startWorld>[0]): Promise<World> {
+  const world = await startWorld(t);
+  putNode(world.store, 'arm-1', 'arm64');
+  putPod(world.store, 'a', 'arm-1');
+  await world.settled();
+  return world;
+}
+
+void t.test('a pod that changed meanwhile is patched as it is now', async (t) => {
+  const world = await onePod(t);
+  const { store, keeper } = world;
+  store.fault(`PATCH ${podPath}`, {
+    times: 1,
+    before: () => putPod(store, 'a', 'arm-1', { tolerations: [{ key: 'theirs', operator: 'Exists' }] }),
+  });
+  await keeper.podsRound();
+  t.same(world.tolerations('a'), [{ key: 'theirs', operator: 'Exists' }, tolerationOf('arm64')]);
+  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+});
+
+void t.test('a pod that got the toleration meanwhile is left', async (t) => {
+  const world = await onePod(t);
+  const { store, keeper } = world;
+  store.fault(`PATCH ${podPath}`, {
+    times: 1,
+    before: () => putPod(store, 'a', 'arm-1', { tolerations: [{ operator: 'Exists' }] }),
+  });
+  await keeper.podsRound();
+  t.same(world.tolerations('a'), [{ operator: 'Exists' }]);
+  t.equal(store.asked(`PATCH ${podPath}`).length, 1);
+});
+
+void t.test('another pod of the same name is none of ours', async (t) => {
+  const world = await onePod(t);
+  const { store, keeper } = world;
+  store.fault(`PATCH ${podPath}`, {
+    times: 1,
+    before: () => {
+      store.remove(podPath);
+      putPod(store, 'a', 'elsewhere', { tolerations: [] });
+    },
+  });
+  await keeper.podsRound();
+  t.same(world.tolerations('a'), []);
+});
+
+void t.test('a pod that went away', async (t) => {
+  for (const when of ['before', 'between']) {
+    const world = await onePod(t);
+    const { store, keeper } = world;
+    const remove = (): void => store.remove(podPath);
+    if (when === 'before') store.fault(`PATCH ${podPath}`, { times: 1, before: remove });
+    else {
+      store.fault(`PATCH ${podPath}`, { times: 1, status: 409 });
+      store.fault(`GET ${podPath}`, { times: 1, before: remove });
+    }
+    await keeper.podsRound();
+    t.same(world.taints('arm-1'), [taintOf('arm64')], when);
+  }
+});
+
+void t.test('a pod that the API server refuses to change holds the taint back', async (t) => {
+  const world = await onePod(t);
+  const { store, keeper } = world;
+  putPod(store, 'b', 'arm-1');
+  const end = store.fault(`PATCH ${podPath}`, { status: 403, message: 'a policy says no' });
+  await world.settled();
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), []);
+  t.equal(world.tolerations('b').length, 2, 'the others get theirs');
+  t.match(world.events, [
+    { reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'a' }, message: /a policy says no/ },
+  ]);
+  t.equal(await world.series('archwright_taint_holds{reason="pods"}'), 1);
+  end();
+  await world.settled();
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+});
+
+void t.test('a refusal of everything ends soon', async (t) => {
+  const world = await startWorld(t);
+  putNode(world.store, 'arm-1', 'arm64');
+  for (let n = 0; n < 60; n += 1) putPod(world.store, `p${n}`, 'arm-1');
+  world.store.fault(/^PATCH .*\/pods\//, { status: 403 });
+  await world.settled();
+  await world.keeper.podsRound();
+  t.ok(world.store.writes().length <= 24, `${world.store.writes().length} requests`);
+  t.same(world.taints('arm-1'), []);
+});
+
+for (const status of [409, 429, 500, 503]) {
+  void t.test(`${status} without end: nothing is tainted, the round fails`, async (t) => {
+    const world = await onePod(t);
+    const end = world.store.fault(/^PATCH /, { status });
+    await t.rejects(world.keeper.podsRound(), KubeError);
+    t.same(world.taints('arm-1'), []);
+    end();
+    await world.keeper.podsRound();
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  });
+}
+
+void t.test('a patch that was carried out, and the answer lost', async (t) => {
+  const world = await onePod(t);
+  world.store.fault(/^PATCH /, { times: 2, lost: true });
+  await t.rejects(world.keeper.podsRound(), KubeError);
+  await t.rejects(world.keeper.podsRound(), KubeError);
+  await world.keeper.podsRound();
+  t.equal(world.tolerations('a').length, 2);
+  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+});
+
+void t.test('a node that changed meanwhile keeps what others wrote', async (t) => {
+  const world = await onePod(t);
+  const { store, keeper } = world;
+  const theirs = { key: 'theirs', effect: 'NoExecute', timeAdded: '2026-11-21T10:00:00Z' };
+  store.fault(`PATCH ${nodePath}`, {
+    times: 3,
+    before: () => putNode(store, 'arm-1', 'arm64', { taints: [theirs], annotations: { other: 'x' } }),
+  });
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), [theirs, taintOf('arm64')], 'whole, with what we do not know');
+  t.equal(world.record('arm-1'), key);
+});
+
+void t.test('a node that changed its architecture, or went, meanwhile', async (t) => {
+  const world = await onePod(t);
+  const { store, keeper } = world;
+  store.fault(`GET ${nodePath}`, { times: 1, before: () => putNode(store, 'arm-1', 'amd64') });
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), []);
+  putNode(store, 'arm-1', 'arm64');
+  await world.settled();
+  store.fault(`GET ${nodePath}`, { times: 1, before: () => store.remove(nodePath) });
+  await keeper.podsRound();
+  t.equal(store.get(nodePath), undefined);
+});
+
+void t.test('one node that cannot be changed keeps no other from its taint', async (t) => {
+  const world = await startWorld(t);
+  for (let n = 0; n < 12; n += 1) putNode(world.store, `arm-${n}`, 'arm64');
+  world.store.fault('PATCH /api/v1/nodes/arm-3', { status: 403 });
+  await world.settled();
+  await t.rejects(world.keeper.podsRound(), { code: 'forbidden' });
+  for (let n = 0; n < 12; n += 1) t.equal(world.taints(`arm-${n}`).length, n === 3 ? 0 : 1);
+});
+
+/** Whether a node has the taint while a pod does not tolerate it. */
+function wrong(store: KubeStore): boolean {
+  const says = (object: StoredObject): boolean => JSON.stringify(object['spec']).includes('"arm64"');
+  return store.list('/api/v1/nodes').some(says) && !store.list('/api/v1/pods').every(says);
+}
+
+void t.test('a leader that ends between any two steps', async (t) => {
+  const names = ['a', 'b', 'c'];
+  const nodes = ['arm-0', 'arm-1'];
+  for (let end = 1; ; end += 1) {
+    let left = end;
+    const first = await startWorld(t, {
+      step: () => {
+        left -= 1;
+        if (left === 0) throw new Error('killed');
+      },
+    });
+    for (const name of names) putPod(first.store, name, nodes[names.indexOf(name) % 2] ?? '');
+    for (const node of nodes) putNode(first.store, node, 'arm64');
+    await first.settled();
+    const killed = await first.keeper.podsRound().then(
+      () => false,
+      () => true,
+    );
+    first.depose();
+    t.notOk(wrong(first.store), `killed at step ${end}`);
+    const second = await startWorld(t, { over: first.store });
+    await second.keeper.nodesRound();
+    t.notOk(wrong(first.store));
+    await second.settled();
+    await second.keeper.podsRound();
+    for (const node of nodes) t.same(second.taints(node), [taintOf('arm64')]);
+    for (const name of names) t.equal(second.tolerations(name).length, 2);
+    if (!killed) break;
+  }
+});

@@ -1,0 +1,283 @@
+/** Rounds of a leader: the order of tolerations and taints, what is left alone, and what is taken off again. */
+import t from 'tap';
+import {
+  annotation,
+  key,
+  putDaemonSet,
+  putNode,
+  putPod,
+  startWorld,
+  taintOf,
+  tolerationOf,
+  type PodOptions,
+} from './setup.ts';
+
+const patches = /^PATCH /;
+
+void t.test('pods first, then nodes; then nothing more', async (t) => {
+  const world = await startWorld(t);
+  const { store, keeper } = world;
+  putNode(store, 'arm-1', 'arm64');
+  putNode(store, 'arm-2', 'arm64', { taints: [{ key: 'dedicated', value: 'a', effect: 'NoSchedule' }] });
+  putNode(store, 'amd-1', 'amd64');
+  for (const name of ['a', 'b', 'c']) putPod(store, name, name === 'c' ? 'arm-2' : 'arm-1');
+  putPod(store, 'elsewhere', 'amd-1');
+  await world.settled();
+  await keeper.nodesRound();
+  t.same(store.asked(patches), [], 'nodes wait for the pods');
+  t.equal(await world.series('archwright_taint_nodes{state="waiting"}'), 2);
+
+  await keeper.podsRound();
+  const paths = store.asked(patches).map(({ path }) => path);
+  t.same(
+    new Set(paths.slice(0, 3)),
+    new Set(['a', 'b', 'c'].map((name) => `/api/v1/namespaces/shop/pods/${name}`)),
+  );
+  t.same(new Set(paths.slice(3)), new Set(['/api/v1/nodes/arm-1', '/api/v1/nodes/arm-2']));
+  for (const name of ['a', 'b', 'c']) t.same(world.tolerations(name)[1], tolerationOf('arm64'));
+  t.equal(world.tolerations('elsewhere').length, 1);
+  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.match(world.taints('arm-2'), [{ key: 'dedicated' }, taintOf('arm64')]);
+  t.same(world.taints('amd-1'), []);
+  t.equal(world.record('arm-1'), key);
+  t.same(world.steps.slice(0, 4), ['taints/pod', 'taints/pod', 'taints/pod', 'taints/pods-done']);
+
+  await world.settled();
+  const before = store.writes().length;
+  await keeper.nodesRound();
+  await keeper.podsRound();
+  t.equal(store.writes().length, before);
+  t.equal(await world.series('archwright_taint_nodes{state="tainted"}'), 2);
+  t.equal(await world.series('archwright_taint_pods_waiting'), 0);
+});
+
+void t.test(
+  'a new node of an architecture that is done gets its taint before any pod is looked at',
+  async (t) => {
+    const world = await startWorld(t);
+    const { store, keeper } = world;
+    putNode(store, 'arm-1', 'arm64', { taints: [taintOf('arm64')], annotations: { [annotation]: key } });
+    putNode(store, 'arm-2', 'arm64');
+    putPod(store, 'late', 'arm-2');
+    await world.settled();
+    await keeper.nodesRound();
+    t.same(world.taints('arm-2'), [taintOf('arm64')]);
+    t.equal(world.tolerations('late').length, 1);
+    await keeper.podsRound();
+    t.equal(world.tolerations('late').length, 2);
+  },
+);
+
+void t.test('a taint that others set does not mean that the pods had their turn', async (t) => {
+  const world = await startWorld(t, { configuration: { taintKey: 'kubernetes.io/arch' } });
+  const { store, keeper } = world;
+  putNode(store, 'arm-1', 'arm64', { taints: [taintOf('arm64', 'kubernetes.io/arch')] });
+  putNode(store, 'arm-2', 'arm64');
+  await world.settled();
+  await keeper.nodesRound();
+  t.same(world.taints('arm-2'), []);
+  await keeper.podsRound();
+  t.same(world.taints('arm-2'), [taintOf('arm64', 'kubernetes.io/arch')]);
+  t.equal(world.record('arm-1'), undefined, 'it stays theirs');
+  world.configure({ taintArchitectures: [] });
+  await world.settled();
+  await keeper.nodesRound();
+  t.same(world.taints('arm-1'), [taintOf('arm64', 'kubernetes.io/arch')]);
+  t.same(world.taints('arm-2'), []);
+});
+
+void t.test('every architecture; a control plane stays open', async (t) => {
+  const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
+  const { store, keeper } = world;
+  const role = { key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' };
+  putNode(store, 'amd', 'amd64', { taints: [taintOf('arm64')] });
+  putNode(store, 's', 's390x');
+  putNode(store, 'cp', 'amd64', { taints: [role] });
+  await world.settled();
+  await keeper.podsRound();
+  t.same(world.taints('amd'), [taintOf('amd64')], 'the wrong value is replaced');
+  t.same(world.taints('s'), [taintOf('s390x')]);
+  t.same(world.taints('cp'), [role]);
+});
+
+const pods: readonly { name: string; options: PodOptions; gets: boolean }[] = [
+  { name: 'of a ReplicaSet', options: {}, gets: true },
+  { name: 'of a Job', options: { owner: 'Job' }, gets: true },
+  { name: 'pending on its node', options: { phase: 'Pending', ready: false }, gets: true },
+  { name: 'without any toleration', options: { tolerations: [] }, gets: true },
+  {
+    name: 'with that of another architecture',
+    options: { tolerations: [tolerationOf('amd64')] },
+    gets: true,
+  },
+  { name: 'of a DaemonSet', options: { owner: 'DaemonSet', ready: false }, gets: false },
+  { name: 'ended', options: { phase: 'Succeeded' }, gets: false },
+  { name: 'failed', options: { phase: 'Failed' }, gets: false },
+  {
+    name: 'static',
+    options: { annotations: { 'kubernetes.io/config.mirror': 'x' }, owner: 'Node' },
+    gets: false,
+  },
+  { name: 'disabled by label', options: { labels: { 'arch.example/placement': 'disabled' } }, gets: false },
+  { name: 'in an excluded namespace', options: { namespace: 'kube-system' }, gets: false },
+  { name: 'in our own namespace', options: { namespace: 'archwright' }, gets: false },
+  { name: 'in a disabled namespace', options: { namespace: 'closed' }, gets: false },
+  { name: 'tolerating it', options: { tolerations: [tolerationOf('arm64')] }, gets: false },
+  { name: 'tolerating everything', options: { tolerations: [{ operator: 'Exists' }] }, gets: false },
+  { name: 'tolerating the key', options: { tolerations: [{ key, operator: 'Exists' }] }, gets: false },
+];
+for (const { name, options, gets } of pods) {
+  void t.test(`a pod ${name}: ${gets ? 'gets the toleration' : 'is left as it is'}`, async (t) => {
+    const world = await startWorld(t);
+    const { store, keeper } = world;
+    store.put('/api/v1/namespaces/closed', {
+      metadata: { name: 'closed', labels: { 'arch.example/placement': 'disabled' } },
+    });
+    putNode(store, 'arm-1', 'arm64');
+    putNode(store, 'amd-1', 'amd64');
+    putPod(store, 'p', 'arm-1', options);
+    await store.until(() => world.leading.caches.namespaces.size === 1);
+    await world.settled();
+    const before = world.tolerations('p', options.namespace).length;
+    await keeper.podsRound();
+    t.equal(world.tolerations('p', options.namespace).length, before + (gets ? 1 : 0));
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  });
+}
+
+void t.test('a DaemonSet that would lose the node holds the taint back until it tolerates it', async (t) => {
+  const world = await startWorld(t);
+  const { store, keeper } = world;
+  putNode(store, 'arm-1', 'arm64');
+  putPod(store, 'log', 'arm-1', { owner: 'DaemonSet' });
+  putDaemonSet(store, 'log', []);
+  await world.settled();
+  await keeper.podsRound();
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), []);
+  t.match(world.events, [
+    {
+      type: 'Warning',
+      reason: 'TaintHeldBack',
+      about: { kind: 'DaemonSet', namespace: 'shop', name: 'of-log' },
+    },
+  ]);
+  t.equal(world.events.length, 1, 'told once');
+  t.match(world.events[0]?.message, /kubectl rollout restart/);
+  t.equal(await world.series('archwright_taint_holds{reason="daemonsets"}'), 1);
+
+  putDaemonSet(store, 'log', [{ operator: 'Exists' }]);
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.equal(await world.series('archwright_taint_holds{reason="daemonsets"}'), 0);
+});
+
+const daemonSets: readonly {
+  name: string;
+  options: PodOptions;
+  template?: readonly object[];
+  node?: string;
+}[] = [
+  { name: 'whose pod is not ready there', options: { ready: false }, template: [] },
+  { name: 'that is gone', options: {} },
+  { name: 'whose pods tolerate it', options: { tolerations: [tolerationOf('arm64')] }, template: [] },
+  { name: 'on another architecture', options: {}, template: [], node: 'amd-1' },
+];
+for (const { name, options, template, node = 'arm-1' } of daemonSets) {
+  void t.test(`a DaemonSet ${name} holds nothing back`, async (t) => {
+    const world = await startWorld(t);
+    const { store, keeper } = world;
+    putNode(store, 'arm-1', 'arm64');
+    putNode(store, 'amd-1', 'amd64');
+    putPod(store, 'log', node, { ...options, owner: 'DaemonSet' });
+    if (template) putDaemonSet(store, 'log', template);
+    await world.settled();
+    await keeper.podsRound();
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  });
+}
+
+void t.test('a pod that is left alone keeps one node open', async (t) => {
+  const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
+  const { store, keeper } = world;
+  putNode(store, 'arm-1', 'arm64');
+  putNode(store, 'amd-1', 'amd64');
+  putPod(store, 'dns', 'arm-1', { namespace: 'kube-system' });
+  await world.settled();
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), [], 'no node would be left for its successor');
+  t.same(world.taints('amd-1'), [taintOf('amd64')], 'it does not run there');
+  t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'dns' } }]);
+  t.equal(await world.series('archwright_taint_holds{reason="no-other-node"}'), 1);
+
+  putNode(store, 'cp', 'amd64', {
+    taints: [{ key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' }],
+  });
+  await world.settled();
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), [], 'it does not tolerate that one');
+  putNode(store, 's', 's390x', {
+    taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }],
+  });
+  world.configure({ taintArchitectures: ['arm64'] });
+  await world.settled();
+  await keeper.nodesRound();
+  await world.settled();
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), [taintOf('arm64')], 'amd64 is open again');
+  t.same(world.taints('amd-1'), []);
+});
+
+void t.test('taken off on demand; another key replaces the old one at one stroke', async (t) => {
+  const world = await startWorld(t);
+  const { store, keeper } = world;
+  const foreign = { key: 'dedicated', value: 'a', effect: 'NoSchedule' };
+  putNode(store, 'arm-1', 'arm64', { taints: [foreign] });
+  putPod(store, 'a', 'arm-1');
+  await world.settled();
+  await keeper.podsRound();
+  world.configure({ taintKey: 'example.com/arch' });
+  await world.settled();
+  await keeper.nodesRound();
+  t.match(
+    world.taints('arm-1'),
+    [foreign, taintOf('arm64')],
+    'the old one stays until the pods had their turn',
+  );
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), [foreign, taintOf('arm64', 'example.com/arch')]);
+  t.equal(world.tolerations('a').length, 3);
+
+  world.configure({ taintArchitectures: [] });
+  await world.settled();
+  await keeper.nodesRound();
+  t.same(world.taints('arm-1'), [foreign]);
+  t.equal(world.record('arm-1'), undefined);
+  t.equal(world.steps.at(-1), 'taints/cleared');
+});
+
+void t.test('switched off while tolerations were given: no taint comes after that', async (t) => {
+  const world = await startWorld(t, {
+    step: (name) => {
+      if (name === 'taints/pods-done') world.configure({ taintArchitectures: [] });
+    },
+  });
+  putNode(world.store, 'arm-1', 'arm64');
+  putPod(world.store, 'a', 'arm-1');
+  await world.settled();
+  await world.keeper.podsRound();
+  t.same(world.taints('arm-1'), []);
+});
+
+void t.test('a kubelet reports before a node has an architecture', async (t) => {
+  const world = await startWorld(t);
+  world.store.put('/api/v1/nodes/n', {
+    metadata: { annotations: { [annotation]: key } },
+    spec: { taints: [taintOf('arm64')] },
+    status: {},
+  });
+  await world.settled();
+  await world.keeper.nodesRound();
+  await world.keeper.podsRound();
+  t.same(world.store.writes(), []);
+});
