@@ -3,8 +3,21 @@
  * many similar ones become one), limited in number per object, and written behind the caller's back. An event that cannot
  * be written is counted and forgotten: no work ever waits for one.
  *
- * Rules: client-go tools/record (EventCorrelator, spam filter: burst 25, one more every 5 minutes per object).
+ * Rules: client-go tools/record (EventCorrelator, spam filter: burst 25, one more every 5 minutes per object). Kept as
+ * core/v1 Events, because those are what is shown with a count.
  */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Clock } from '../telemetry/clock.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { scrub } from '../telemetry/scrub.ts';
+import type { KubeClient } from './client.ts';
+import { KubeError } from './errors.ts';
+import { createCorrelation, createRecent } from './event-correlation.ts';
+import { createLimiter } from './limiter.ts';
+import { eventCounter } from './metrics.ts';
+import { wait } from './wait.ts';
 
 /** What an event is about. */
 export interface ObjectReference {
@@ -28,6 +41,213 @@ export interface EventText {
 export interface EventRecorder {
   /** Never waits and never throws. */
   record(about: ObjectReference, event: EventText): void;
-  /** Resolves when all that was recorded is written or given up; for the end of the program and for tests. */
+  /**
+   * Resolves when all that was recorded is written or given up; for the end of the program and for tests. When the signal
+   * aborts, what is not written is given up.
+   */
   flush(signal: AbortSignal): Promise<void>;
+}
+
+export interface EventRecorderOptions {
+  readonly client: KubeClient;
+  /** Whose events these are; `archwright-controller` by default. */
+  readonly component?: string;
+  /** Which of its replicas; by default the host name, which is the pod's name. */
+  readonly instance?: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics?: Metrics;
+  /** Waits; injected by tests. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** The API server refuses longer ones. */
+const maxMessageBytes = 1024;
+/** All events together: a cluster that is in trouble must not be written full of explanations. */
+const rate = { perSecond: 10, burst: 100 };
+/** Waiting events; what comes beyond is dropped. */
+const maxWaiting = 1000;
+/** Events that can still be counted up. */
+const remembered = 4096;
+const tries = { most: 4, firstPauseMs: 1_000, mostPauseMs: 30_000 };
+
+/** One event that is to be written, or counted up. */
+interface Waiting {
+  readonly about: ObjectReference;
+  readonly event: EventText;
+  /** How often it happened since it was last written. */
+  readonly times: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+/** An event that was written. */
+interface Written {
+  readonly path: string;
+  readonly count: number;
+}
+
+/** Makes a recorder. It asks nothing until there is something to write. */
+export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
+  const { client, clock, log, sleep = wait } = options;
+  const component = options.component ?? 'archwright-controller';
+  const instance = (options.instance ?? hostname()).slice(0, 128);
+  const correlation = createCorrelation();
+  const written = createRecent<Written>(remembered);
+  const waiting = new Map<string, Waiting>();
+  const limiter = createLimiter({ ...rate, clock, sleep });
+  const count = eventCounter(options.metrics);
+  let giveUp = new AbortController();
+  let writing: Promise<void> | undefined;
+
+  function record(about: ObjectReference, event: EventText): void {
+    const correlated = correlation.correlate(about, event, clock.monotonic());
+    if (correlated === undefined) {
+      count('limited');
+      return;
+    }
+    const { key, message } = correlated;
+    const now = client.serverNow();
+    const known = waiting.get(key);
+    if (known === undefined && waiting.size >= maxWaiting) {
+      count('dropped');
+      return;
+    }
+    const text = { ...event, message: shortened(scrub(message)) };
+    const since = known === undefined ? { times: 0, firstAt: now } : known;
+    waiting.set(key, { about, event: text, times: since.times + 1, firstAt: since.firstAt, lastAt: now });
+    writing ??= write(giveUp.signal).finally(() => {
+      writing = undefined;
+    });
+  }
+
+  /** Writes what is waiting, in its order, until nothing is. */
+  async function write(signal: AbortSignal): Promise<void> {
+    // What is recorded in the same turn is counted together.
+    await Promise.resolve();
+    for (let [entry] = waiting; entry !== undefined; [entry] = waiting) {
+      const [key, event] = entry;
+      waiting.delete(key);
+      try {
+        await writeInTime(key, event, signal);
+      } catch (error) {
+        count('failed');
+        const { reason } = event.event;
+        log.debug(
+          { reason, error: error instanceof Error ? error.message : String(error) },
+          'an event is lost',
+        );
+      }
+    }
+  }
+
+  async function writeInTime(key: string, event: Waiting, signal: AbortSignal): Promise<void> {
+    // One name for all tries: one that was carried out and whose answer was lost is found again.
+    const name = eventName(event.about.name);
+    for (let attempt = 1; ; attempt++) {
+      await limiter.take(signal);
+      try {
+        await writeOnce(key, event, name, signal);
+        return;
+      } catch (error) {
+        if (!(error instanceof KubeError) || !error.temporary || attempt >= tries.most) throw error;
+        const pause = tries.firstPauseMs * 2 ** (attempt - 1);
+        await sleep(Math.min(Math.max(pause, error.retryAfterMs ?? 0), tries.mostPauseMs), signal);
+      }
+    }
+  }
+
+  async function writeOnce(key: string, waiting: Waiting, name: string, signal: AbortSignal): Promise<void> {
+    const known = written.get(key);
+    if (known !== undefined) {
+      const total = known.count + waiting.times;
+      const { message } = waiting.event;
+      const body = { count: total, lastTimestamp: timeText(waiting.lastAt), message };
+      try {
+        await client.patch(known.path, { type: 'merge', body }, { signal });
+        written.set(key, { path: known.path, count: total });
+        count('counted');
+        return;
+      } catch (error) {
+        // Events live for an hour; after that the next one is a new one.
+        if (!(error instanceof KubeError) || error.code !== 'not-found') throw error;
+        written.delete(key);
+      }
+    }
+    await create(key, waiting, name, signal);
+  }
+
+  async function create(key: string, waiting: Waiting, name: string, signal: AbortSignal): Promise<void> {
+    const { about, event, times, firstAt, lastAt } = waiting;
+    const namespace = about.namespace ?? 'default';
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
+    const { apiVersion, kind, uid, resourceVersion } = about;
+    const body = {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name, namespace },
+      involvedObject: {
+        apiVersion,
+        kind,
+        namespace: about.namespace,
+        name: about.name,
+        uid,
+        resourceVersion,
+      },
+      reason: event.reason,
+      message: event.message,
+      type: event.type,
+      source: { component },
+      reportingComponent: component,
+      reportingInstance: instance,
+      firstTimestamp: timeText(firstAt),
+      lastTimestamp: timeText(lastAt),
+      count: times,
+    };
+    await client.create(path, body, { signal }).catch((error: unknown) => {
+      if (!(error instanceof KubeError) || error.code !== 'conflict') throw error;
+    });
+    written.set(key, { path: `${path}/${name}`, count: times });
+    count('written');
+  }
+
+  return {
+    record: (about, event) => {
+      try {
+        record(about, event);
+      } catch (error) {
+        log.error({ err: error }, 'an event cannot be recorded');
+      }
+    },
+    flush: async (signal) => {
+      const stop = (): void => {
+        for (let left = waiting.size; left > 0; left--) count('dropped');
+        waiting.clear();
+        giveUp.abort(signal.reason);
+        giveUp = new AbortController();
+      };
+      if (signal.aborted) stop();
+      else signal.addEventListener('abort', stop, { once: true });
+      await writing;
+      signal.removeEventListener('abort', stop);
+    },
+  };
+}
+
+/** Unique, and a DNS subdomain whatever the object's name is. */
+function eventName(name: string): string {
+  const start = name.replaceAll(/[^a-z0-9.-]/g, '-').slice(0, 200);
+  return `${start.replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '') || 'event'}.${randomBytes(8).toString('hex')}`;
+}
+
+function timeText(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+/** Cuts at a character, never in the middle of one. */
+function shortened(text: string): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxMessageBytes) return text;
+  const cut = bytes.subarray(0, maxMessageBytes - Buffer.byteLength('…')).toString('utf8');
+  return `${cut.replace(/\uFFFD+$/, '')}…`;
 }

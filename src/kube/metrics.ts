@@ -38,7 +38,14 @@ const watches: MetricSpec = {
   labels: { resource: resources, state: ['starting', 'open', 'broken'] },
 };
 
-export const kubeMetrics: readonly MetricSpec[] = [requests, watchRestarts, watches];
+const events: MetricSpec = {
+  name: 'archwright_events_total',
+  type: 'counter',
+  help: 'Kubernetes events: written, counted up on one that was there, or lost: the object had its share (limited), the queue was full (dropped), the API server did not take it (failed).',
+  labels: { outcome: ['written', 'counted', 'limited', 'dropped', 'failed'] },
+};
+
+export const kubeMetrics: readonly MetricSpec[] = [requests, watchRestarts, watches, events];
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'patch' | 'delete';
 
@@ -116,4 +123,11 @@ function reasonOf(error: unknown): string {
   if (!(error instanceof KubeError)) return 'other';
   if (error.code === 'unauthorized' || error.code === 'forbidden') return 'refused';
   return error.code === 'too-many-requests' ? 'unavailable' : error.code;
+}
+
+export type EventOutcome = 'written' | 'counted' | 'limited' | 'dropped' | 'failed';
+
+/** Makes the counter of an event recorder; without metrics it counts nothing. */
+export function eventCounter(metrics: Metrics | undefined): (outcome: EventOutcome) => void {
+  return (outcome) => metrics?.count(events, { outcome }).inc();
 }
