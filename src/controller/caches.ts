@@ -1,7 +1,7 @@
 /**
  * What the leader keeps in memory of the cluster: watches shared by all features, trimmed to the fields in use. Pods are two
- * watches, split by `spec.nodeName` on the server, because almost all pods of a cluster run: those that wait are kept whole
- * where they carry our gate, those that run are reduced to a few fields.
+ * watches, split by `spec.nodeName` on the server, because almost all pods of a cluster run: of those that wait,
+ * what a decision looks at is kept where they carry our gate; those that run are reduced to a few fields.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KubeClient } from '../kube/client.ts';
@@ -18,7 +18,10 @@ import { cachedObjects, watchesOpen, type WatchName } from './metrics.ts';
 
 /** A pod without a node. */
 export interface WaitingPod {
-  /** The pod as it is, without managed fields; only where it carries our gate or our decision `pending`. */
+  /**
+   * What decisions look at, at its place in the pod; only where it carries our gate or our decision `pending`. Shared and
+   * frozen.
+   */
   readonly pod: Pod;
 }
 
@@ -115,14 +118,14 @@ export function startCaches(options: CachesOptions): Caches {
   const sleep = options.sleep ?? ((ms, signal) => pause(ms, undefined, { signal }));
   const share = createSharing();
   const optional = forOptionalKind({ client, sleep, log });
-  const common = { client, log, ...(options.sleep && { sleep: options.sleep }) };
+  const common = { client, log, metrics, ...(options.sleep && { sleep: options.sleep }) };
   const custom = { ...common, client: optional, trim: (object: KubeObject) => object };
   const reflectors = {
     waitingPods: startReflector({
       ...common,
       path: '/api/v1/pods',
       fieldSelector: 'spec.nodeName=',
-      trim: trimWaitingPod,
+      trim: (object) => trimWaitingPod(object, share),
     }),
     runningPods: startReflector({
       ...common,

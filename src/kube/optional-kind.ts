@@ -10,7 +10,9 @@ import { KubeError } from './errors.ts';
 /** Nobody waits for a kind that comes later. */
 const lookAgainMs = 30_000;
 
-const emptyList = { metadata: { resourceVersion: '' }, items: [] };
+/** A watch from here begins with all that exists (Kubernetes API concepts, "Get State and Start at Any"). */
+const anyVersion = '0';
+const emptyList = { metadata: { resourceVersion: anyVersion }, items: [] };
 
 export interface OptionalKindOptions {
   readonly client: KubeClient;
@@ -48,9 +50,8 @@ export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): Ku
         yield* client.lines(path, options);
       } catch (error) {
         if (!isAbsent(error, path)) throw error;
-        // Where there was something to watch before, only a new list says that it is gone. An empty version stands for a
-        // list that was not there: a watch that starts with it begins with all that exists.
-        if (options.query?.['resourceVersion'] !== '')
+        // Where there was something to watch before, only a new list says that it is gone.
+        if (options.query?.['resourceVersion'] !== anyVersion)
           throw new KubeError('gone', `GET ${path}`, 'the kind is not there any more', { cause: error });
         await sleep(lookAgainMs, options.signal);
       }

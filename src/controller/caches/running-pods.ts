@@ -3,13 +3,11 @@
  * 0.45 KB of heap for each pod (3.5 KB without sharing), 16 µs to trim one.
  */
 import { pullSecretNames } from '../../credentials/pull-secrets.ts';
-import type { Container, KubeObject, ObjectMeta, OwnerReference, Pod } from '../../kube/objects.ts';
+import type { Container, KubeObject, OwnerReference, Pod } from '../../kube/objects.ts';
 import type { RunningContainer, RunningPod } from '../caches.ts';
+import { keptAnnotations } from './annotations.ts';
 import type { Share } from './sharing.ts';
 import { timeOf } from './time.ts';
-
-/** Ours, and the one that the kubelet sets on the API's copy of a static pod. */
-const keptAnnotation = /^arch\.example\/|^kubernetes\.io\/config\.mirror$/u;
 
 /** Of a termination message: an exec format error names itself in the first line. */
 const maxMessageBytes = 256;
@@ -73,11 +71,6 @@ export function trimRunningPod(object: KubeObject, share: Share): RunningPod | u
     containers: share(statusesOf(status).map(containerOf)),
     tolerations: share(spec.tolerations ?? []),
   };
-}
-
-function keptAnnotations(annotations: ObjectMeta['annotations']): ObjectMeta['annotations'] {
-  const kept = Object.entries(annotations ?? {}).filter(([key]) => keptAnnotation.test(key));
-  return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
 function ownerOf({ apiVersion, kind, name, uid }: OwnerReference): OwnerReference {

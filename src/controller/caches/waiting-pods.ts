@@ -1,24 +1,66 @@
-/** Which of the pods without a node are kept: those that wait behind our gate, and those that we made pend. */
-import type { KubeObject, Pod } from '../../kube/objects.ts';
+/**
+ * Which of the pods without a node are kept: those that wait behind our gate, and those that we made pend. Of these, what a
+ * decision and its patch look at: ten thousand pods that wait are ten thousand objects with all their environment.
+ */
+import type { Container, KubeObject, Pod, PodSpec } from '../../kube/objects.ts';
 import { names } from '../../placement/decision.ts';
 import { recordedOutcome } from '../../placement/recorded.ts';
 import type { WaitingPod } from '../caches.ts';
+import { keptAnnotations } from './annotations.ts';
+import type { Share } from './sharing.ts';
 
-interface WithManagedFields {
-  readonly managedFields?: unknown;
-}
-
-/** @returns the pod without managed fields, or `undefined` where it does not concern us */
-export function trimWaitingPod(object: KubeObject): WaitingPod | undefined {
-  const pod = object as Pod;
-  if (pod.spec === undefined || pod.spec.nodeName) return undefined;
-  if (!carriesGate(pod) && recordedOutcome(pod) !== 'pending') return undefined;
-  const { managedFields: _, ...metadata } = (pod.metadata ?? {}) as NonNullable<Pod['metadata']> &
-    WithManagedFields;
-  return { pod: { ...pod, metadata } };
+/** @returns what is kept of the pod, or `undefined` where it does not concern us */
+export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | undefined {
+  const { metadata = {}, spec } = object as Partial<Pod>;
+  if (spec === undefined || spec.nodeName) return undefined;
+  if (!carriesGate({ spec }) && recordedOutcome({ metadata }) !== 'pending') return undefined;
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata;
+  const pod = {
+    metadata: defined({
+      name,
+      namespace: share(namespace),
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      deletionTimestamp,
+      labels: share(metadata.labels),
+      // Where there are none of ours, it still counts that there are some.
+      annotations: share(metadata.annotations && (keptAnnotations(metadata.annotations) ?? {})),
+      ownerReferences: share(metadata.ownerReferences),
+    }),
+    spec: share(trimSpec(spec)),
+  };
+  return { pod: pod as Pod };
 }
 
 /** Whether the scheduler leaves a pod alone because of us. */
-export function carriesGate({ spec }: Pod): boolean {
+export function carriesGate({ spec }: Pick<Pod, 'spec'>): boolean {
   return spec.schedulingGates?.some(({ name }) => name === names.gate) ?? false;
+}
+
+function trimSpec(spec: PodSpec): PodSpec {
+  const { serviceAccountName, os, nodeSelector, affinity, tolerations, schedulingGates, imagePullSecrets } =
+    spec;
+  const { initContainers, containers, volumes } = spec;
+  return defined({
+    serviceAccountName,
+    os,
+    nodeSelector,
+    affinity,
+    tolerations,
+    schedulingGates,
+    imagePullSecrets,
+    initContainers: initContainers?.map(trimContainer),
+    containers: containers?.map(trimContainer) ?? [],
+    volumes: volumes?.flatMap(({ name, image }) => (image === undefined ? [] : [{ name, image }])),
+  }) as PodSpec;
+}
+
+function trimContainer({ name, image, imagePullPolicy, restartPolicy }: Container): Container {
+  return defined({ name, image, imagePullPolicy, restartPolicy }) as Container;
+}
+
+/** Without the fields that are not there, as an object that comes off the wire. */
+function defined<T extends object>(object: T): T {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
 }

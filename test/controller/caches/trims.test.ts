@@ -42,18 +42,57 @@ void t.test('waiting pods', async (t) => {
     ['on a node by now', pod({ ...gates(gate), nodeName: 'n1' }), false],
     ['without a spec', { metadata: { name: 'x' } }, false],
   ];
-  for (const [name, object, kept] of table) t.equal(trimWaitingPod(object) !== undefined, kept, name);
+  const share = createSharing();
+  for (const [name, object, kept] of table) t.equal(trimWaitingPod(object, share) !== undefined, kept, name);
+});
 
-  const whole = pod(
-    gates(gate),
-    { managedFields: [{ manager: 'kubectl' }], generateName: 'web-' },
-    { qosClass: 'x' },
-  );
-  const trimmed = trimWaitingPod(whole)?.pod;
-  t.notOk(trimmed?.metadata && 'managedFields' in trimmed.metadata);
-  t.equal(trimmed?.metadata?.generateName, 'web-');
-  t.same(trimmed?.spec, (whole as { spec?: object }).spec);
-  t.ok('managedFields' in (whole.metadata ?? {}), 'the object itself is not changed');
+void t.test('of a waiting pod, what a decision looks at stays where it is', async (t) => {
+  const spec = {
+    schedulingGates: [{ name: 'x.example/y' }, { name: gate }],
+    serviceAccountName: 'robot',
+    os: { name: 'linux' },
+    nodeSelector: { a: 'b' },
+    affinity: { podAntiAffinity: {}, nodeAffinity: {} },
+    tolerations: [{ operator: 'Exists' }],
+    imagePullSecrets: [{ name: 'registry' }],
+    initContainers: [{ name: 'i', image: 'init:1', restartPolicy: 'Always' }],
+    containers: [{ name: 'c', image: 'web:1', imagePullPolicy: 'Always' }],
+    volumes: [{ name: 'v', image: { reference: 'data:1' } }],
+  };
+  const metadata = {
+    labels: { app: 'web' },
+    annotations: { [decision]: '{}' },
+    creationTimestamp: '2026-11-21T10:00:00Z',
+    ownerReferences: [{ apiVersion: 'v1', kind: 'X', name: 'x', uid: 'y' }],
+  };
+  const lean = pod(spec, metadata);
+  const big = {
+    ...pod(
+      {
+        ...spec,
+        dnsPolicy: 'Default',
+        containers: [{ ...spec.containers[0], env: [{ name: 'BIG', value: 'x' }] }],
+        volumes: [{ name: 'tmp', emptyDir: {} }, ...spec.volumes],
+      },
+      {
+        ...metadata,
+        generateName: 'web-',
+        managedFields: [{ manager: 'kubectl' }],
+        annotations: { ...metadata.annotations, 'x.example/manifest': 'long' },
+      },
+    ),
+    status: { qosClass: 'x' },
+  };
+  const before = JSON.stringify(big);
+  const trimmed = trimWaitingPod(big, createSharing())?.pod;
+  t.same(trimmed, lean);
+  t.equal(JSON.stringify(big), before, 'the object itself is not changed');
+  const gated = { schedulingGates: [{ name: gate }] };
+  const others = trimWaitingPod(pod(gated, { annotations: { 'x.example/y': 'z' } }), createSharing());
+  t.same(others?.pod.metadata?.annotations, {}, 'that there are annotations is seen in the patch');
+  const none = trimWaitingPod(pod(gated), createSharing())?.pod;
+  t.notOk(none?.metadata && 'annotations' in none.metadata);
+  t.notOk(none && 'affinity' in none.spec);
 });
 
 void t.test('a running pod', async (t) => {
