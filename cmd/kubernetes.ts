@@ -2,6 +2,7 @@
 import { inClusterAccess, kubeconfigAccess, type KubeAccess } from '../src/kube/access.ts';
 import { createKubeClient, type KubeClient } from '../src/kube/client.ts';
 import type { Configuration } from '../src/policy/configuration.ts';
+import type { Metrics } from '../src/telemetry/metrics.ts';
 import type { Invocation } from './subcommand.ts';
 import { programVersion } from './version.ts';
 
@@ -15,11 +16,13 @@ export interface Kubernetes {
 /**
  * Connects to a cluster where there is one.
  * @param fallBack where neither setting is set and this is no pod: whether the user's own kubeconfig counts
+ * @param metrics where requests are counted
  */
 export async function openKubernetes(
   { kubeconfig, kubeContext }: Pick<Configuration, 'kubeconfig' | 'kubeContext'>,
   { io }: { readonly io: Pick<Invocation['io'], 'env'> },
   fallBack: 'own kubeconfig' | 'none',
+  metrics?: Metrics,
 ): Promise<Kubernetes | undefined> {
   const named = kubeconfig !== undefined || kubeContext !== undefined;
   const inCluster = named ? undefined : await inClusterAccess(io.env);
@@ -31,7 +34,8 @@ export async function openKubernetes(
     });
   }
   if (access === undefined) return undefined;
-  const client = createKubeClient({ access, userAgent: `archwright/${programVersion.version}` });
+  const userAgent = `archwright/${programVersion.version}`;
+  const client = createKubeClient({ access, userAgent, ...(metrics && { metrics }) });
   return { access, client, podNamespace: inCluster?.namespace };
 }
 

@@ -6,6 +6,7 @@ import { sourceMetrics } from '../../src/credentials/metrics.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
 import { controllerMetrics } from '../../src/controller/metrics.ts';
 import { factsMetricSpecs } from '../../src/images/metrics.ts';
+import { kubeMetrics } from '../../src/kube/metrics.ts';
 import { policyMetrics } from '../../src/policy/metrics.ts';
 import { servingMetrics } from '../../src/serving/metrics.ts';
 import type { MetricSpec } from '../../src/telemetry/metrics.ts';
@@ -18,6 +19,7 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
   { title: 'Webhook', metrics: webhookMetrics },
   { title: 'Controller', metrics: controllerMetrics },
   { title: 'Cluster', metrics: clusterMetrics },
+  { title: 'API server', metrics: kubeMetrics },
   { title: 'Agent', metrics: agentMetrics },
   { title: 'Questions to agents', metrics: fleetMetrics },
   { title: 'Image facts', metrics: Object.values(factsMetricSpecs) },

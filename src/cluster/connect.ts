@@ -2,6 +2,7 @@
 import type { KubeClient } from '../kube/client.ts';
 import { startReflector } from '../kube/reflector.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import type { Cluster } from './cluster.ts';
 import type { Node } from '../kube/objects.ts';
 import { architectureOf, clusterObjects } from './objects.ts';
@@ -23,19 +24,26 @@ function trimNode(node: Node): KnownNode {
  * Starts watching namespaces and nodes.
  * @param options.client is closed together with the cluster
  */
-export function connectCluster(options: { readonly client: KubeClient; readonly log: Log }): Cluster {
+export function connectCluster(options: {
+  readonly client: KubeClient;
+  readonly log: Log;
+  readonly metrics?: Metrics;
+}): Cluster {
   const { client, log } = options;
+  const counted = options.metrics && { metrics: options.metrics };
   const namespaces = startReflector({
     client,
     path: '/api/v1/namespaces',
     trim: (object) => object.metadata?.labels ?? noLabels,
     log,
+    ...counted,
   });
   const nodes = startReflector({
     client,
     path: '/api/v1/nodes',
     trim: trimNode,
     log,
+    ...counted,
   });
 
   const objects = clusterObjects({ client, log });
