@@ -1,6 +1,8 @@
 /** Metrics of the controller. A feature with metrics of its own has its part here. */
 import type { MetricSpec } from '../telemetry/metrics.ts';
+import { certificateMetrics } from './certificates/metrics.ts';
 import { taintMetrics } from './taints/metrics.ts';
+import { webhookConfigurationMetrics } from './webhook-configuration/metrics.ts';
 
 export const watchNames = [
   'waitingPods',
@@ -76,6 +78,8 @@ export const runningPods: MetricSpec = {
 };
 
 export const controllerMetrics: readonly MetricSpec[] = [
+  ...certificateMetrics,
+  ...webhookConfigurationMetrics,
   ...taintMetrics,
   execFormatErrors,
   brokenImages,

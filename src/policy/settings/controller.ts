@@ -88,7 +88,13 @@ export const controllerSettings = {
   evictionsPerMinute: setting(integer(1, 6000), {
     default: 30,
     help: 'Evictions per minute in the whole cluster.',
-    parts: controller,
+    parts: controllerAndClean,
+  }),
+  movedPodsName: setting(text('name'), {
+    default: 'archwright-moved-pods',
+    help: "ConfigMap in archwright's own namespace that remembers for which workloads pods were moved, so that none is moved twice.",
+    parts: controllerAndClean,
+    restart: true,
   }),
   execFormatErrorMonitor: setting(flag, {
     default: true,
@@ -125,12 +131,14 @@ export const certificateSettings = {
     help:
       'Who makes the certificates of webhook, agents and controller: the controller (`builtin`), or somebody else, such as ' +
       'cert-manager, who writes them to the Secrets (`external`). Either way the controller keeps `caBundle` true.',
-    parts: controller,
+    parts: controllerAndClean,
     restart: true,
   }),
   certificateTime: setting(duration(minute, 3650 * day), {
     default: 90 * day,
-    help: 'How long an issued certificate is valid; it is replaced after two thirds of that.',
+    help:
+      'How long an issued certificate is valid; it is replaced after two thirds of that. Less than an hour is for tests: ' +
+      'the kubelet takes up to two minutes to bring a changed Secret to a pod.',
     parts: controller,
     restart: true,
   }),
@@ -187,6 +195,13 @@ export const certificateSettings = {
       'webhook answers for the first time.',
     parts: controller,
     restart: true,
+  }),
+  webhookAbsenceTime: setting(duration(0, day), {
+    default: 30 * second,
+    help:
+      'A webhook with `failurePolicy: Fail` that has had no ready endpoint for this long gets `Ignore` until it is back, so ' +
+      'that pods can be created. 0s: never.',
+    parts: controller,
   }),
 };
 

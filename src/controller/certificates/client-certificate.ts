@@ -1,0 +1,152 @@
+/**
+ * A controller's own copy of its client certificate. A mounted Secret would reach a pod up to two minutes after it is written, and
+ * the first leader of a new cluster is the one who writes it; so each replica, leading or not, follows the one Secret and
+ * keeps its content in a directory, as the kubelet would: the names are links into a directory that is replaced whole, so that a
+ * reader finds the old files or the new ones.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { KubeClient } from '../../kube/client.ts';
+import type { KubeObject, Secret } from '../../kube/objects.ts';
+import { startReflector } from '../../kube/reflector.ts';
+import { untilAborted } from '../../kube/wait.ts';
+import { loadTlsMaterial } from '../../serving/tls-files.ts';
+import type { Log } from '../../telemetry/log.ts';
+
+export interface KeepClientCertificateOptions {
+  readonly client: KubeClient;
+  /** archwright's own. */
+  readonly namespace: string;
+  /** Secret with `tls.crt`, `tls.key` and `ca.crt`. */
+  readonly secretName: string;
+  /** Where they are kept; made where it is missing. Nobody else writes there. */
+  readonly dir: string;
+  readonly log: Log;
+  /** Waits; injected by tests. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+export interface KeptClientCertificate {
+  /** Resolves when the directory holds files that can be loaded; rejects with the signal's reason. */
+  ready(signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+const names = ['tls.crt', 'tls.key', 'ca.crt'] as const;
+type Files = Readonly<Record<(typeof names)[number], Buffer>>;
+
+/** As the kubelet calls it (pkg/volume/util/atomic_writer.go). */
+const link = '..data';
+
+/** Tries again so long after the files could not be written, where the Secret does not change. */
+const againMs = 10_000;
+
+/** Follows the Secret at once. Content that cannot be used leaves the last good files where they are. */
+export function keepClientCertificate(options: KeepClientCertificateOptions): KeptClientCertificate {
+  const { client, namespace, secretName, dir, log } = options;
+  const first = Promise.withResolvers<void>();
+  let queue: Promise<void> = Promise.resolve();
+  let closed = false;
+  let told = '';
+  let again: NodeJS.Timeout | undefined;
+
+  const watch = startReflector<Files>({
+    client,
+    path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`,
+    fieldSelector: `metadata.name=${secretName}`,
+    trim: filesIn,
+    log,
+    ...(options.sleep && { sleep: options.sleep }),
+  });
+
+  async function keep(): Promise<void> {
+    const files = watch.get(namespace, secretName);
+    if (closed || files === undefined) return;
+    try {
+      if (await replaceFiles(dir, files)) log.info({ dir }, 'the client certificate was written');
+      told = '';
+      first.resolve();
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (problem !== told) log.error({ dir, problem }, 'the client certificate cannot be kept');
+      told = problem;
+      clearTimeout(again);
+      again = setTimeout(look, againMs).unref();
+    }
+  }
+
+  function look(): void {
+    queue = queue.then(keep);
+  }
+
+  watch.onChange(look);
+
+  return {
+    ready: (signal) => untilAborted(first.promise, signal),
+    close: async () => {
+      closed = true;
+      clearTimeout(again);
+      watch.stop();
+      await queue;
+    },
+  };
+}
+
+/** Nothing where something is missing: another write will complete it. */
+function filesIn(object: KubeObject): Files | undefined {
+  const { data = {} } = object as Secret;
+  const read = (name: string): Buffer => Buffer.from(data[name] ?? '', 'base64');
+  const files: Files = { 'tls.crt': read('tls.crt'), 'tls.key': read('tls.key'), 'ca.crt': read('ca.crt') };
+  return names.every((name) => files[name].length > 0) ? files : undefined;
+}
+
+/**
+ * Puts files into a directory, all at once.
+ * @returns whether they were others before
+ * @throws ServingError where the files cannot be used together; an error of the file system
+ */
+async function replaceFiles(dir: string, files: Files): Promise<boolean> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  if (await holds(dir, files)) return false;
+  const version = `..${randomBytes(8).toString('hex')}`;
+  try {
+    await mkdir(join(dir, version), { mode: 0o700 });
+    for (const name of names) await writeFile(join(dir, version, name), files[name], { mode: 0o600 });
+    // Half of a change, or somebody's mistake: what is in use stays in use.
+    await loadTlsMaterial(join(dir, version), true);
+    await swapLink(version, join(dir, link));
+    for (const name of names) await swapLink(join(link, name), join(dir, name));
+  } finally {
+    await removeOthers(dir);
+  }
+  return true;
+}
+
+async function holds(dir: string, files: Files): Promise<boolean> {
+  try {
+    const found = await Promise.all(names.map((name) => readFile(join(dir, name))));
+    return names.every((name, index) => found[index]?.equals(files[name]));
+  } catch {
+    return false;
+  }
+}
+
+/** Makes a link, or turns the one that is there, in one step. */
+async function swapLink(target: string, path: string): Promise<void> {
+  if ((await readlink(path).catch(() => undefined)) === target) return;
+  const temporary = `${path}.new`;
+  await rm(temporary, { force: true, recursive: true });
+  await symlink(target, temporary);
+  await rename(temporary, path);
+}
+
+/** Removes versions that are not in use: the one before, and what a crash left. */
+async function removeOthers(dir: string): Promise<void> {
+  const current = await readlink(join(dir, link)).catch(() => undefined);
+  for (const name of await readdir(dir)) {
+    if (/^\.\.[0-9a-f]{16}$/.test(name) && name !== current) {
+      await rm(join(dir, name), { recursive: true, force: true });
+    }
+  }
+}

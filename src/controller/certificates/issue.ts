@@ -1,0 +1,133 @@
+/**
+ * Issues certificates, all on P-256 with SHA-256 (RFC 5280): an authority that signs itself, and what it signs. The library is
+ * loaded when the first one is issued: it takes some 20 MiB, which webhook and agents never need.
+ */
+import { createPrivateKey, randomBytes, type webcrypto } from 'node:crypto';
+import { isIP } from 'node:net';
+import type * as X509 from '@peculiar/x509';
+import { reveal, secret, type Secret } from '../../telemetry/secret.ts';
+import { readCertificates, type Certificate } from './pem.ts';
+
+/** A certificate and the key that belongs to it. */
+export interface Pair {
+  readonly certificate: Certificate;
+  /** PKCS #8, PEM. */
+  readonly key: Secret;
+}
+
+/** What a certificate is for. */
+export interface Subject {
+  readonly commonName: string;
+  /** DNS names and IP addresses. */
+  readonly names: readonly string[];
+  /** Extended key usage. */
+  readonly usage: 'server' | 'client';
+}
+
+/** RFC 5280, 4.2.1.12. */
+export const usageIds = { server: '1.3.6.1.5.5.7.3.1', client: '1.3.6.1.5.5.7.3.2' } as const;
+
+/**
+ * A certificate is valid from this long before it is issued, because clocks of nodes go wrong by minutes; so do the signers of
+ * Kubernetes itself (pkg/controller/certificates/signer: 5 min).
+ */
+export const backdateMs = 5 * 60_000;
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+
+async function library(): Promise<typeof X509> {
+  // The library decorates its classes with it and does not load it.
+  await import('reflect-metadata');
+  return await import('@peculiar/x509');
+}
+
+/**
+ * Makes a new authority, with a name of its own: verifiers find the issuer by name.
+ * @param now milliseconds since 1970
+ * @param lifeMs how long it is valid
+ */
+export async function issueAuthority(now: number, lifeMs: number): Promise<Pair> {
+  const x509 = await library();
+  const keys = await newKeys();
+  const made = new Date(now).toISOString().replace(/\.\d+/, '');
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: serial(),
+    name: [{ CN: [`archwright CA ${made} ${randomBytes(4).toString('hex')}`] }],
+    keys,
+    signingAlgorithm: algorithm,
+    notBefore: new Date(now - backdateMs),
+    notAfter: new Date(now + lifeMs),
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return pair(certificate.toString('pem'), keys);
+}
+
+/**
+ * Issues a certificate with a new key.
+ * @param now milliseconds since 1970
+ * @param lifeMs how long it is valid; shortened to the life of the authority
+ */
+export async function issueLeaf(
+  authority: Pair,
+  subject: Subject,
+  now: number,
+  lifeMs: number,
+): Promise<Pair> {
+  const x509 = await library();
+  const keys = await newKeys();
+  const issuer = new x509.X509Certificate(authority.certificate.pem);
+  const names = subject.names.map((value) => ({
+    type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const),
+    value,
+  }));
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: serial(),
+    subject: [{ CN: [subject.commonName] }],
+    issuer: issuer.subjectName.toJSON(),
+    publicKey: keys.publicKey,
+    signingKey: await importKey(authority.key),
+    signingAlgorithm: algorithm,
+    notBefore: new Date(now - backdateMs),
+    notAfter: new Date(Math.min(now + lifeMs, authority.certificate.to)),
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([usageIds[subject.usage]]),
+      ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+      await x509.AuthorityKeyIdentifierExtension.create(await issuer.publicKey.export()),
+    ],
+  });
+  return pair(certificate.toString('pem'), keys);
+}
+
+function newKeys(): Promise<webcrypto.CryptoKeyPair> {
+  return crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+}
+
+async function pair(pem: string, keys: webcrypto.CryptoKeyPair): Promise<Pair> {
+  const [certificate] = readCertificates(pem) ?? [];
+  if (certificate === undefined) throw new TypeError('a certificate was issued that cannot be read');
+  const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
+  const lines = pkcs8.match(/.{1,64}/g) ?? [];
+  return {
+    certificate,
+    key: secret(['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n')),
+  };
+}
+
+function importKey(key: Secret): Promise<webcrypto.CryptoKey> {
+  const der = createPrivateKey(reveal(key)).export({ type: 'pkcs8', format: 'der' });
+  return crypto.subtle.importKey('pkcs8', der, algorithm, false, ['sign']);
+}
+
+/** 126 random bits; positive and without a leading zero byte, as DER wants it. */
+function serial(): string {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
+  return bytes.toString('hex');
+}

@@ -1,0 +1,147 @@
+/** The certificates that the authority signs: which there are, and what is wrong with one of them. */
+import { isIP } from 'node:net';
+import { agentServerName } from '../../fleet/connection.ts';
+import type { Configuration } from '../../policy/configuration.ts';
+import { trusted, type Authorities, type SecretTexts } from './authorities.ts';
+import { backdateMs, usageIds, type Subject } from './issue.ts';
+import { isIssuedBy, readCertificates, readPrivateKey, type Certificate } from './pem.ts';
+
+export const leafNames = ['webhook', 'agent', 'webhook-client', 'controller-client'] as const;
+export type LeafName = (typeof leafNames)[number];
+
+/** Why a certificate is issued. */
+export const issueReasons = [
+  'missing',
+  'unreadable',
+  'foreign',
+  'names',
+  'expired',
+  'not-yet-valid',
+  'due',
+  'authority',
+] as const;
+export type IssueReason = (typeof issueReasons)[number];
+
+export interface LeafSpec {
+  readonly name: LeafName;
+  readonly secretName: string;
+  /** `undefined`: its names are not known now, so that it cannot be issued. */
+  readonly subject: Subject | undefined;
+}
+
+/** A leaf's Secret as it was found. */
+export interface Leaf {
+  /** `undefined`: there is no such Secret, or nothing in it. */
+  readonly texts: SecretTexts | undefined;
+  readonly certificate: Certificate | undefined;
+  readonly keyFits: boolean;
+  /** `ca.crt`. */
+  readonly bundle: readonly Certificate[] | undefined;
+}
+
+/**
+ * Every leaf.
+ * @param webhookNames names in the webhook's certificate; none: they are not known
+ */
+export function leafSpecs(
+  configuration: Pick<
+    Configuration,
+    'webhookTlsSecret' | 'agentTlsSecret' | 'webhookClientTlsSecret' | 'controllerClientTlsSecret'
+  >,
+  webhookNames: readonly string[],
+): readonly LeafSpec[] {
+  const webhook: Subject = { commonName: 'archwright-webhook', names: webhookNames, usage: 'server' };
+  return [
+    {
+      name: 'webhook',
+      secretName: configuration.webhookTlsSecret,
+      subject: webhookNames.length === 0 ? undefined : webhook,
+    },
+    {
+      name: 'agent',
+      secretName: configuration.agentTlsSecret,
+      subject: { commonName: agentServerName, names: [agentServerName], usage: 'server' },
+    },
+    // The common names are the roles that agents answer (daemon/roles.ts).
+    {
+      name: 'webhook-client',
+      secretName: configuration.webhookClientTlsSecret,
+      subject: { commonName: 'archwright-webhook', names: [], usage: 'client' },
+    },
+    {
+      name: 'controller-client',
+      secretName: configuration.controllerClientTlsSecret,
+      subject: { commonName: 'archwright-controller', names: [], usage: 'client' },
+    },
+  ];
+}
+
+/** Reads the texts of a Secret of type `kubernetes.io/tls`. */
+export function readLeaf(texts: SecretTexts | undefined): Leaf {
+  const certificate = readCertificates(texts?.['tls.crt'])?.[0];
+  const key = readPrivateKey(texts?.['tls.key']);
+  return {
+    texts,
+    certificate,
+    keyFits: certificate !== undefined && key !== undefined && certificate.x509.checkPrivateKey(key),
+    bundle: readCertificates(texts?.['ca.crt']),
+  };
+}
+
+/**
+ * What is wrong with a leaf, the worst first.
+ * @param lifeMs how long a new one would be valid
+ * @returns undefined: nothing
+ */
+export function faultOf(
+  leaf: Leaf,
+  subject: Subject | undefined,
+  authorities: Authorities,
+  now: number,
+  lifeMs: number,
+): IssueReason | undefined {
+  const { certificate } = leaf;
+  if (leaf.texts === undefined) return 'missing';
+  if (certificate === undefined || !leaf.keyFits) return 'unreadable';
+  const issuer = issuerOf(certificate, authorities);
+  if (issuer === undefined) return 'foreign';
+  if (subject !== undefined && !isFor(certificate, subject)) return 'names';
+  if (now >= certificate.to || now >= issuer.to) return 'expired';
+  if (now < certificate.from || now < issuer.from) return 'not-yet-valid';
+  if (now >= dueAt(certificate) || isTooLong(certificate, now, lifeMs)) return 'due';
+  if (authorities.phase === 'signing' && issuer !== authorities.newest.certificate) return 'authority';
+  return undefined;
+}
+
+function issuerOf(certificate: Certificate, authorities: Authorities): Certificate | undefined {
+  return trusted(authorities).find((each) => isIssuedBy(certificate, each));
+}
+
+/** Whether a certificate says what it is to say, and no more. */
+function isFor({ x509 }: Certificate, { commonName, names, usage }: Subject): boolean {
+  // Absent where the extension is, whatever the type says.
+  const usages = (x509.keyUsage as readonly string[] | undefined) ?? [];
+  if (x509.ca || usages.length !== 1 || usages[0] !== usageIds[usage]) return false;
+  if (x509.subject !== `CN=${commonName}`) return false;
+  const inside = x509.subjectAltName?.split(', ') ?? [];
+  return inside.length === names.length && names.every((name) => isNamed(x509, name));
+}
+
+function isNamed(x509: Certificate['x509'], name: string): boolean {
+  if (isIP(name) !== 0) return x509.checkIP(name) !== undefined;
+  return x509.checkHost(name, { subject: 'never', wildcards: false }) !== undefined;
+}
+
+/** Two thirds of a life: cert-manager's rule too. */
+const share = 2 / 3;
+
+/** When a certificate, leaf or authority, is to be replaced. */
+export function dueAt({ from, to }: Certificate): number {
+  const issued = from + backdateMs;
+  return issued + (to - issued) * share;
+}
+
+/** Whether it ends later than one that is issued now would: its life was set shorter, or it comes out of the future. */
+export function isTooLong({ to }: Certificate, now: number, lifeMs: number): boolean {
+  return to > now + lifeMs + backdateMs;
+}

@@ -1,0 +1,85 @@
+/** Certificates as they stand in Secrets and in `caBundle`: PEM texts, one or several. */
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+
+export interface Certificate {
+  readonly pem: string;
+  readonly x509: X509Certificate;
+  /** SHA-256 of the certificate, in hex. */
+  readonly id: string;
+  /** First and last moment of its validity, milliseconds since 1970. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A bundle of every public authority has some 150; ours have one to five. */
+const maxCertificates = 200;
+const block = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
+
+/**
+ * Reads every certificate of a text; what stands between them does not count.
+ * @returns in their order, without repetitions; `undefined` where there is none, where one cannot be understood, or where
+ *   there are too many
+ */
+export function readCertificates(text: string | undefined): readonly Certificate[] | undefined {
+  const blocks = text?.match(block) ?? [];
+  if (blocks.length === 0 || blocks.length > maxCertificates) return undefined;
+  // A block whose text is damaged would otherwise be overlooked.
+  if ((text?.split('-----BEGIN ').length ?? 1) - 1 !== blocks.length) return undefined;
+  try {
+    return distinct(blocks.map((pem) => readOne(pem)));
+  } catch {
+    return undefined;
+  }
+}
+
+function readOne(pem: string): Certificate {
+  const x509 = new X509Certificate(pem);
+  return {
+    // Written anew, so that equal certificates are equal texts.
+    pem: x509.toString(),
+    x509,
+    id: x509.fingerprint256.replaceAll(':', '').toLowerCase(),
+    from: x509.validFromDate.getTime(),
+    to: x509.validToDate.getTime(),
+  };
+}
+
+/** Leaves out repetitions. */
+export function distinct(certificates: readonly Certificate[]): readonly Certificate[] {
+  return [...new Map(certificates.map((each) => [each.id, each])).values()];
+}
+
+/** The text of a bundle. */
+export function writeCertificates(certificates: readonly Certificate[]): string {
+  return certificates.map(({ pem }) => pem).join('');
+}
+
+/** Whether two bundles hold the same certificates, in whatever order. */
+export function sameCertificates(
+  a: readonly Certificate[] | undefined,
+  b: readonly Certificate[] | undefined,
+): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return a.length === b.length && a.every(({ id }) => b.some((other) => other.id === id));
+}
+
+/** @returns undefined where it is no unencrypted private key on P-256 */
+export function readPrivateKey(pem: string | undefined): KeyObject | undefined {
+  if (pem === undefined) return undefined;
+  try {
+    const key = createPrivateKey(pem);
+    return key.asymmetricKeyDetails?.namedCurve === 'prime256v1' ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a certificate was issued by this authority: by name, by key identifier, and by signature. */
+export function isIssuedBy(certificate: Certificate, authority: Certificate): boolean {
+  return certificate.x509.checkIssued(authority.x509) && certificate.x509.verify(authority.x509.publicKey);
+}
+
+/** Whether it is valid at a moment. */
+export function isValidAt({ from, to }: Certificate, now: number): boolean {
+  return from <= now && now < to;
+}

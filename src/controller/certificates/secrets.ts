@@ -1,0 +1,96 @@
+/**
+ * Secrets of ours, read and written. What exists is changed by a merge patch that its resourceVersion guards; what does not is
+ * created by server-side apply, which asks for the right to create this one name, where a plain creation asks for all names
+ * (measured: a Role with `resourceNames` allows it).
+ */
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import type { Secret } from '../../kube/objects.ts';
+import { fieldManager, ownLabels, secretPath } from '../own-objects.ts';
+import type { SecretTexts } from './authorities.ts';
+
+export interface FoundSecret {
+  readonly resourceVersion: string;
+  readonly texts: SecretTexts;
+}
+
+export interface Secrets {
+  /**
+   * @returns undefined where there is none
+   * @throws KubeError
+   */
+  read(name: string): Promise<FoundSecret | undefined>;
+  /**
+   * Creates a Secret without content, or finds the one that is there, and changes nothing of its content.
+   * @throws KubeError
+   */
+  prepare(name: string): Promise<FoundSecret>;
+  /**
+   * Creates a Secret of type `kubernetes.io/tls`.
+   * @throws KubeError
+   */
+  createTls(name: string, texts: SecretTexts): Promise<void>;
+  /**
+   * Changes some keys; `null` removes one.
+   * @throws KubeError `conflict` where it is not what was read any more
+   */
+  change(
+    name: string,
+    resourceVersion: string,
+    texts: Readonly<Record<string, string | null>>,
+  ): Promise<void>;
+}
+
+export function createSecrets(client: KubeClient, namespace: string, signal: AbortSignal): Secrets {
+  const path = (name: string): string => secretPath(namespace, name);
+
+  function apply(name: string, type: string, data?: Readonly<Record<string, string>>): Promise<Secret> {
+    const body = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name, namespace, labels: ownLabels },
+      type,
+      ...(data && { data }),
+    };
+    return client.patch<Secret>(path(name), { type: 'apply', body, fieldManager, force: true }, { signal });
+  }
+
+  return {
+    read: async (name) => {
+      try {
+        return found(await client.get<Secret>(path(name), { signal }));
+      } catch (error) {
+        if (error instanceof KubeError && error.code === 'not-found') return undefined;
+        throw error;
+      }
+    },
+    prepare: async (name) => found(await apply(name, 'Opaque')),
+    createTls: async (name, texts) => {
+      await apply(name, 'kubernetes.io/tls', encoded(texts));
+    },
+    change: async (name, resourceVersion, texts) => {
+      const body = { metadata: { resourceVersion, labels: ownLabels }, data: encoded(texts) };
+      await client.patch(path(name), { type: 'merge', body }, { signal, query: { fieldManager } });
+    },
+  };
+}
+
+function found({ metadata, data = {} }: Secret): FoundSecret {
+  const texts = Object.entries(data).map(([key, value]) => [
+    key,
+    Buffer.from(value, 'base64').toString('utf8'),
+  ]);
+  return {
+    resourceVersion: metadata?.resourceVersion ?? '',
+    texts: Object.fromEntries(texts) as SecretTexts,
+  };
+}
+
+function encoded<T extends string | null>(texts: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
+  return Object.fromEntries(
+    Object.entries(texts).map(([key, text]) => [
+      key,
+      text === null ? null : Buffer.from(text).toString('base64'),
+    ]),
+  ) as Readonly<Record<string, T>>;
+}

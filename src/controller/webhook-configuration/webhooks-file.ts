@@ -1,0 +1,139 @@
+/**
+ * The file with the webhooks as they should be: YAML, the list `webhooks` of a MutatingWebhookConfiguration
+ * (admissionregistration.k8s.io/v1). What the API server would add is added here, so that what it holds can be compared.
+ */
+import { parse } from 'yaml';
+import { decodeUtf8, readBounded } from '../../files/read.ts';
+
+/** One webhook; the fields that matter here, and all others as they are. */
+export interface Webhook {
+  readonly name: string;
+  readonly clientConfig: ClientConfig;
+  readonly failurePolicy?: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ClientConfig {
+  readonly url?: string;
+  readonly service?: ServiceReference;
+  /** Base64 of PEM. */
+  readonly caBundle?: string;
+}
+
+export interface ServiceReference {
+  readonly namespace: string;
+  readonly name: string;
+  readonly path?: string;
+  readonly port?: number;
+}
+
+/** The file cannot be used; the message says where and why. */
+export class WebhooksFileError extends Error {
+  readonly path: string;
+  constructor(path: string, why: string) {
+    super(`${path}: ${why}`);
+    this.name = 'WebhooksFileError';
+    this.path = path;
+  }
+}
+
+/** A webhook with all its selectors and match conditions (64 at most, of 1 KiB) is some kilobytes. */
+const maxFileBytes = 256 * 1024;
+const maxWebhooks = 20;
+
+/**
+ * Reads the file.
+ * @throws FileError where it cannot be read, WebhooksFileError where it is not what it should be
+ */
+export async function readWebhooksFile(path: string): Promise<readonly Webhook[]> {
+  const text = decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path);
+  return parseWebhooks(text, path);
+}
+
+/** @throws WebhooksFileError */
+export function parseWebhooks(text: string, path: string): readonly Webhook[] {
+  const refuse = (why: string): never => {
+    throw new WebhooksFileError(path, why);
+  };
+  let document: unknown;
+  try {
+    document = parse(text);
+  } catch (error) {
+    return refuse(`is not YAML: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : ''}`);
+  }
+  const list = isObject(document) ? document['webhooks'] : undefined;
+  if (!Array.isArray(list)) return refuse('has no list "webhooks"');
+  if (list.length > maxWebhooks) return refuse(`has more than ${maxWebhooks} webhooks`);
+  const webhooks = list.map((each: unknown, index) =>
+    completed(each, (why) => refuse(`webhooks[${index}] ${why}`)),
+  );
+  const names = new Set(webhooks.map(({ name }) => name));
+  return names.size === webhooks.length ? webhooks : refuse('has two webhooks of one name');
+}
+
+function completed(given: unknown, refuse: (why: string) => never): Webhook {
+  if (!isObject(given)) return refuse('is no object');
+  const { name, rules } = given;
+  if (typeof name !== 'string' || name === '') return refuse('has no name');
+  return {
+    // Defaults of admissionregistration.k8s.io/v1 (Kubernetes API reference, MutatingWebhook).
+    failurePolicy: 'Fail',
+    matchPolicy: 'Equivalent',
+    namespaceSelector: {},
+    objectSelector: {},
+    reinvocationPolicy: 'Never',
+    timeoutSeconds: 10,
+    ...given,
+    ...(Array.isArray(rules) && {
+      rules: rules.map((rule: unknown) => (isObject(rule) ? { scope: '*', ...rule } : rule)),
+    }),
+    name,
+    clientConfig: clientConfig(given['clientConfig'], refuse),
+  };
+}
+
+function clientConfig(given: unknown, refuse: (why: string) => never): ClientConfig {
+  const { url, service } = isObject(given) ? given : {};
+  if ((url === undefined) === (service === undefined)) {
+    return refuse('needs either clientConfig.url or clientConfig.service');
+  }
+  if (url !== undefined) {
+    if (typeof url !== 'string' || !URL.canParse(url) || !url.startsWith('https://')) {
+      return refuse('needs an https URL as clientConfig.url');
+    }
+    return { url };
+  }
+  const { namespace, name, path, port } = isObject(service) ? service : {};
+  if (typeof namespace !== 'string' || typeof name !== 'string') {
+    return refuse('needs namespace and name in clientConfig.service');
+  }
+  if (path !== undefined && typeof path !== 'string') return refuse('has a path that is no text');
+  if (port !== undefined && !Number.isInteger(port)) return refuse('has a port that is no number');
+  return {
+    service: {
+      namespace,
+      name,
+      ...(path !== undefined && { path }),
+      port: (port as number | undefined) ?? 443,
+    },
+  };
+}
+
+/**
+ * The names under which the API server calls these webhooks: what their certificate has to be for.
+ * @returns DNS names and IP addresses
+ */
+export function webhookNamesOf(webhooks: readonly Webhook[]): readonly string[] {
+  const names = webhooks.flatMap(({ clientConfig: { service, url } }) => {
+    if (service) {
+      const name = `${service.name}.${service.namespace}.svc`;
+      return [name, `${name}.cluster.local`];
+    }
+    return url === undefined ? [] : [new URL(url).hostname.replace(/^\[|\]$/g, '')];
+  });
+  return [...new Set(names)];
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,80 @@
+/**
+ * Writes the webhooks by server-side apply. The chart owns the object and its metadata, and we its list `webhooks`, so neither
+ * Helm nor a GitOps controller sees a difference. What others added to the list or to a webhook goes by a patch.
+ */
+import type { KubeClient } from '../../kube/client.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { fieldManager, webhookConfigurationPath } from '../own-objects.ts';
+import type { WebhookConfiguration } from './ca-bundle.ts';
+import { isSame } from './compare.ts';
+import type { Webhook } from './webhooks-file.ts';
+
+export interface Writer {
+  /**
+   * Makes the object hold these webhooks.
+   * @returns whether something was written
+   * @throws KubeError
+   */
+  write(found: WebhookConfiguration, webhooks: readonly Webhook[]): Promise<boolean>;
+}
+
+export interface WriterOptions {
+  readonly client: KubeClient;
+  readonly name: string;
+  readonly signal: AbortSignal;
+  readonly log: Log;
+  readonly step: (name: string) => Promise<void> | void;
+}
+
+export function createWriter({ client, name, signal, log, step }: WriterOptions): Writer {
+  const path = webhookConfigurationPath(name);
+  /**
+   * What the server made of what we meant, where the two differ. Some clusters change every webhook configuration as it is
+   * written; to insist would be to write for ever.
+   */
+  let settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
+
+  async function apply(uid: string | undefined, webhooks: readonly Webhook[]): Promise<WebhookConfiguration> {
+    const body = {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingWebhookConfiguration',
+      // With its uid an object that is deleted meanwhile is not created anew (measured: 422).
+      metadata: { name, ...(uid !== undefined && { uid }) },
+      webhooks,
+    };
+    return await client.patch(path, { type: 'apply', body, fieldManager, force: true }, { signal });
+  }
+
+  async function replace(
+    now: WebhookConfiguration,
+    webhooks: readonly Webhook[],
+  ): Promise<WebhookConfiguration> {
+    const body = [
+      { op: 'replace', path: '/metadata/resourceVersion', value: now.metadata?.resourceVersion },
+      { op: 'add', path: '/webhooks', value: webhooks },
+    ];
+    return await client.patch(path, { type: 'json', body }, { signal, query: { fieldManager } });
+  }
+
+  return {
+    write: async (found, webhooks) => {
+      const actual = found.webhooks ?? [];
+      if (isSame(actual, webhooks)) return false;
+      if (settledFor && isSame(settledFor.meant, webhooks) && isSame(settledFor.got, actual)) return false;
+      let now = await apply(found.metadata?.uid, webhooks);
+      await step('webhook-configuration/applied');
+      if (!isSame(now.webhooks ?? [], webhooks)) now = await replace(now, webhooks);
+      const got = now.webhooks ?? [];
+      if (isSame(got, webhooks)) settledFor = undefined;
+      else {
+        settledFor = { meant: webhooks, got };
+        log.warn(
+          { name },
+          'the API server, or somebody it asks, changes the webhook configuration as it is written',
+        );
+      }
+      await step('webhook-configuration/written');
+      return true;
+    },
+  };
+}

@@ -1,0 +1,176 @@
+/** A cluster with Secrets, a leader that can be stopped at any step, and time that the test decides on. */
+import type { Test } from 'tap';
+import { certificates } from '../../../src/controller/certificates/certificates.ts';
+import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
+import { leafSpecs, readLeaf, type LeafName } from '../../../src/controller/certificates/leaves.ts';
+import { createPass, type PassResult } from '../../../src/controller/certificates/pass.ts';
+import type { Times } from '../../../src/controller/certificates/plan.ts';
+import { createSecrets } from '../../../src/controller/certificates/secrets.ts';
+import type { Leading } from '../../../src/controller/controller.ts';
+import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
+import { createKubeClient } from '../../../src/kube/client.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration.ts';
+import type { Configuration } from '../../../src/policy/settings/all.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+
+export const minute = 60_000;
+export const hour = 60 * minute;
+export const namespace = 'archwright';
+
+/** Lives that are short beside a day, and leave room for everything that has to fit in. */
+export const times: Times = { certificateMs: 105 * minute, caMs: 8 * hour, settleMs: 10 * minute };
+
+export const webhookNames = ['archwright-webhook.archwright.svc', '127.0.0.1'];
+
+export const secretNames: Readonly<Record<LeafName | 'ca', string>> = {
+  ca: 'archwright-ca',
+  webhook: 'archwright-webhook-tls',
+  agent: 'archwright-agent-tls',
+  'webhook-client': 'archwright-webhook-client-tls',
+  'controller-client': 'archwright-controller-client-tls',
+};
+
+export class Killed extends Error {}
+
+export interface World {
+  readonly store: KubeStore;
+  readonly log: readonly string[];
+  /** Wall clock and monotonic clock pass together. */
+  advance(ms: number): void;
+  /** Only the API server's wall clock moves. */
+  jump(ms: number): void;
+  now(): number;
+  monotonic(): number;
+  /** Texts of a Secret; undefined where there is none. */
+  texts(name: LeafName | 'ca'): Readonly<Record<string, string>> | undefined;
+  /** Writes a Secret as somebody else would. */
+  put(name: LeafName | 'ca', texts: Readonly<Record<string, string>>): void;
+  remove(name: LeafName | 'ca'): void;
+  /** A new leader, which remembers nothing. */
+  leader(options?: LeaderOptions): () => Promise<PassResult>;
+  leading(options?: LeaderOptions & { readonly configuration?: Partial<Configuration> }): Leading;
+  issued(): readonly string[];
+}
+
+export interface LeaderOptions {
+  readonly step?: (name: string) => void | Promise<void>;
+  readonly signal?: AbortSignal;
+  readonly webhookConfiguration?: string;
+}
+
+export async function createWorld(t: Test): Promise<World> {
+  let wall = Date.parse('2026-11-01T00:00:00Z');
+  let monotonic = 7_000_000;
+  const store = await startKubeStore({ now: () => wall });
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  t.teardown(async () => {
+    client.close();
+    await store.close();
+  });
+  const lines: string[] = [];
+  const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
+  const path = (name: LeafName | 'ca'): string => secretPath(namespace, secretNames[name]);
+  const issued: string[] = [];
+  const never = new AbortController().signal;
+
+  function leading(
+    options: LeaderOptions & { readonly configuration?: Partial<Configuration> } = {},
+  ): Leading {
+    const configuration = { ...defaultConfiguration(), namespace, webhookNames, ...options.configuration };
+    return {
+      signal: options.signal ?? never,
+      client,
+      configuration: () => configuration,
+      clock: { now: () => wall, monotonic: () => monotonic },
+      serverNow: () => wall,
+      log,
+      metrics: createMetrics(),
+      step: options.step ?? (() => undefined),
+      // What certificates have no business with.
+    } as Partial<Leading> as Leading;
+  }
+
+  return {
+    store,
+    log: lines,
+    advance: (ms) => {
+      wall += ms;
+      monotonic += ms;
+    },
+    jump: (ms) => {
+      wall += ms;
+    },
+    now: () => wall,
+    monotonic: () => monotonic,
+    texts: (name) => {
+      const found = store.get(path(name)) as { data?: Record<string, string> } | undefined;
+      if (found === undefined) return undefined;
+      return Object.fromEntries(
+        Object.entries(found.data ?? {}).map(([key, value]) => [
+          key,
+          Buffer.from(value, 'base64').toString(),
+        ]),
+      );
+    },
+    put: (name, texts) => {
+      const data = Object.fromEntries(
+        Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]),
+      );
+      store.put(path(name), { apiVersion: 'v1', kind: 'Secret', type: 'Opaque', data });
+    },
+    remove: (name) => store.remove(path(name)),
+    leader: (options = {}) => {
+      const leads = leading(options);
+      return createPass({
+        secrets: createSecrets(client, namespace, leads.signal),
+        caSecret: secretNames.ca,
+        specs: () => Promise.resolve(leafSpecs(leads.configuration(), webhookNames)),
+        webhookConfiguration: options.webhookConfiguration,
+        times,
+        leading: leads,
+        issued: (certificate, reason) => issued.push(`${certificate} ${reason}`),
+      });
+    },
+    leading,
+    issued: () => issued.splice(0),
+  };
+}
+
+export const leafNames = ['webhook', 'agent', 'webhook-client', 'controller-client'] as const;
+
+const lettersOf = new WeakMap<World, Map<string, string>>();
+
+/** The whole state in words: `A`, `B`, … are authorities in the order in which they were first seen. */
+export function picture(world: World): string {
+  const authorities = readAuthorities(world.texts('ca') ?? {});
+  if (authorities.newest === undefined) return 'nothing';
+  const all = [...authorities.previous, authorities.newest.certificate];
+  const letters = lettersOf.get(world) ?? new Map<string, string>();
+  lettersOf.set(world, letters);
+  for (const { id } of all)
+    if (!letters.has(id)) letters.set(id, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'[letters.size] ?? '?');
+  const leaves = leafNames.map((name) => {
+    const { certificate, bundle = [] } = readLeaf(world.texts(name));
+    const issuer = all.find((each) => certificate?.x509.checkIssued(each.x509));
+    const trusted = bundle.map(({ id }) => letters.get(id) ?? '?').sort();
+    return `${letters.get(issuer?.id ?? '') ?? '?'}/${trusted.join('')}`;
+  });
+  const names = all.map(({ id }) => letters.get(id) ?? '?').join('');
+  const key = authorities.previousSigner ? '+key' : '';
+  return `${names} ${authorities.phase}${key}: ${leaves.join(' ')}`;
+}
+
+export function setWebhookBundle(world: World, name: string, ...caBundles: (string | undefined)[]): void {
+  const webhooks = caBundles.map((caBundle, index) => ({
+    name: `w${index}.arch.example`,
+    clientConfig: {
+      url: 'https://127.0.0.1/mutate',
+      ...(caBundle !== undefined && { caBundle: Buffer.from(caBundle).toString('base64') }),
+    },
+  }));
+  world.store.put(webhookConfigurationPath(name), { kind: 'MutatingWebhookConfiguration', webhooks });
+}
+
+export { certificates };
