@@ -162,7 +162,7 @@ async function openExplainer(
   const surroundings = createSurroundings({ input, cluster, warn });
   const clock = systemClock;
   const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
-  const policy = policyFor(configuration);
+  const policy = policyFor(configuration, { controllerLeads: configuration.onUnknownImage === 'gate' });
   if (policy.requirePullableNodes && !fleet)
     warn('which nodes can pull is known to agents only; name them by --agents');
   return createExplainer({

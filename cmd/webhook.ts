@@ -1,8 +1,8 @@
 /** `archwright webhook`: runs the admission webhook. */
-import { policyFor } from '../src/policy/effective.ts';
 import { startHealth } from '../src/serving/health.ts';
 import { connectCluster } from '../src/cluster/connect.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
+import { followPolicies } from './cluster-policies.ts';
 import { openFleet } from './fleet.ts';
 import { openInspection } from './inspection.ts';
 import { openKubernetes } from './kubernetes.ts';
@@ -16,7 +16,7 @@ export const subcommand: Subcommand = {
   description:
     'Answers admission reviews: decides for each pod from what is known of its images, and patches it. It needs ' +
     '`--tls-dir`, a directory with `tls.crt` and `tls.key`. With `--agents` it asks the node agents about images, without ' +
-    'it asks registries itself. In a pod, or with `--kubeconfig`, it reads pull secrets, namespaces and nodes of the cluster.',
+    'it asks registries itself. In a pod, or with `--kubeconfig`, it reads pull secrets, namespaces, nodes and custom resources of the cluster.',
   settings: 'webhook',
   flags: {},
   run,
@@ -31,9 +31,11 @@ async function run(invocation: Invocation): Promise<number> {
     if (configuration.tlsDir === undefined) {
       throw new UsageError('webhook', 'name the directory with tls.crt and tls.key by --tls-dir');
     }
-    const kubernetes = await openKubernetes(configuration, invocation, 'none');
-    const cluster = kubernetes && connectCluster({ client: kubernetes.client, log });
+    const kubernetes = await openKubernetes(configuration, invocation, 'none', metrics);
+    const cluster = kubernetes && connectCluster({ client: kubernetes.client, log, metrics });
     if (cluster) opened.push(() => cluster.close());
+    const followed = followPolicies({ configuration: live, kubernetes, log, metrics });
+    opened.push(() => followed.close());
     const agents = await openFleet({
       subcommand: 'webhook',
       agents: configuration.agents,
@@ -58,10 +60,6 @@ async function run(invocation: Invocation): Promise<number> {
     const memory = await openMemory({ configuration: () => live.current(), inspector, log, metrics });
     opened.push(() => memory.close());
 
-    let policy = policyFor(configuration);
-    live.onChange((changed) => {
-      policy = policyFor(changed);
-    });
     // Agents that are not found yet must not keep the webhook from answering.
     const patience = AbortSignal.any([AbortSignal.timeout(configuration.warmUpTime), invocation.stop]);
     await agents?.ready(patience).catch(() => undefined);
@@ -70,7 +68,8 @@ async function run(invocation: Invocation): Promise<number> {
       tlsDir: configuration.tlsDir,
       inlineBudgetMs: () => live.current().inlineBudget,
       pullSecretCacheMs: configuration.pullSecretCacheTime,
-      policy: () => policy,
+      policies: followed.policies,
+      policiesReady: (signal) => followed.ready(signal),
       memory,
       fleet: agents?.fleet,
       cluster,

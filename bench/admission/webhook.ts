@@ -2,7 +2,7 @@
 import { createFactsMemory } from '../../src/images/memory.ts';
 import { parseReference } from '../../src/images/reference.ts';
 import { defaultConfiguration } from '../../src/policy/configuration.ts';
-import { policyFor } from '../../src/policy/effective.ts';
+import { createPolicies } from '../../src/policy/policies.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startWebhook } from '../../src/webhook/webhook.ts';
@@ -10,7 +10,8 @@ import { serveMeasured } from '../support/child.ts';
 import { images } from './sample.ts';
 
 const { tlsDir } = JSON.parse(process.argv[2] ?? '{}') as { tlsDir: string };
-const policy = policyFor(defaultConfiguration());
+const configuration = defaultConfiguration();
+const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => true });
 const log = createLog({ level: 'warn' });
 const memory = createFactsMemory({
   log,
@@ -43,7 +44,7 @@ const webhook = await startWebhook({
   tlsDir,
   inlineBudgetMs: () => 150,
   pullSecretCacheMs: 60_000,
-  policy: () => policy,
+  policies,
   memory,
   log,
   metrics: createMetrics(),

@@ -4,14 +4,14 @@ import { openInspection } from '../../cmd/inspection.ts';
 import { openMemory } from '../../cmd/memory.ts';
 import { startAgent } from '../../daemon/agent.ts';
 import { defaultConfiguration } from '../../src/policy/configuration.ts';
-import { policyFor } from '../../src/policy/effective.ts';
+import { createPolicies } from '../../src/policy/policies.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { startWebhook } from '../../src/webhook/webhook.ts';
 
 const log = createLog({ level: 'error' });
 const configuration = { ...defaultConfiguration(), hostRoot: '/nonexistent' };
-const policy = policyFor(configuration);
+const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => false });
 
 /** An agent that knows nothing, wired as `archwright agent` is, on a node without credentials. */
 export async function startOneAgent(
@@ -81,7 +81,7 @@ export async function startOneWebhook(
     tlsDir: tls,
     inlineBudgetMs: () => configuration.inlineBudget,
     pullSecretCacheMs: configuration.pullSecretCacheTime,
-    policy: () => policy,
+    policies,
     memory,
     fleet,
     log,

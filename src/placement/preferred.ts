@@ -1,13 +1,13 @@
 /**
- * Preferred architectures. Asked in this order: the pod's label, the pod's annotation of weights, the policy (custom
- * resources by priority, then the configuration; the policy is resolved already). The first that the images can meet, at
+ * Preferred architectures. Asked in this order: the pod's label, the pod's annotation of weights, the preferences
+ * of the policy (custom resources by priority, then the configuration). The first that the images can meet, at
  * least in part, applies. One that a person wrote into the pod and that cannot be met gives a warning.
  *
  * The pod's own preferred node affinity on an architecture wins over all of these. A DaemonSet has no use for a
  * preference: it wants every node. While an image is unknown, a preference could draw the pod to a node that cannot run
  * it, so it waits until all are known.
  */
-import type { Policy, PreferenceMode } from '../policy/policy.ts';
+import type { Preference, PreferenceMode } from '../policy/policy.ts';
 import { byName, isArchitecture, isArchitectureKey, maxArchitectures, own } from './architecture.ts';
 import { names } from './decision.ts';
 import type { PlacementInput, Reason } from './decision.ts';
@@ -116,11 +116,13 @@ function wishesOf({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy'>): read
     const origin = `annotation ${names.preferredWeights}`;
     wishes.push({ rule: 'preferred-weights', origin, asked: true, weights: parseWeights(annotation) });
   }
-  if (policy.preference) {
-    const { origin, weights } = policy.preference;
-    wishes.push({ rule: 'preferred-policy', origin, asked: false, weights: policyWeights(weights) });
-  }
+  if (policy.preference) wishes.push(policyWish(policy.preference));
+  if (policy.otherPreferences) wishes.push(...policy.otherPreferences.map(policyWish));
   return wishes;
+}
+
+function policyWish({ origin, weights }: Preference): Wish {
+  return { rule: 'preferred-policy', origin, asked: false, weights: policyWeights(weights) };
 }
 
 /**
@@ -140,9 +142,7 @@ export function parseWeights(text: string): readonly WeightedArchitecture[] | un
   return weights.length > maxArchitectures ? undefined : weights;
 }
 
-function policyWeights(
-  weights: NonNullable<Policy['preference']>['weights'],
-): readonly WeightedArchitecture[] {
+function policyWeights(weights: Preference['weights']): readonly WeightedArchitecture[] {
   return Object.entries(weights)
     .map(([architecture, weight]) => ({ architecture, weight }))
     .filter(({ architecture, weight }) => isArchitecture(architecture) && isWeight(weight));

@@ -1,6 +1,26 @@
-/** The effective policy: what the configuration means for a pod. Made once for each configuration, not for each pod. */
+/**
+ * The effective policy: what the configuration and the custom resources mean for a pod. `policies.ts` makes one for each
+ * combination of them, not for each pod.
+ */
 import type { OnUnknownImage, Policy, Preference, TolerationTemplate } from './policy.ts';
+import { withinSchedulable } from './resources/architectures.ts';
+import {
+  clusterConfigKind,
+  clusterConfigName,
+  podConfigKind,
+  type ClusterPlacement,
+  type PodPlacement,
+} from './resources/placement.ts';
 import type { Configuration } from './settings/all.ts';
+
+/** What comes on top of the configuration. */
+export interface PolicyLayers {
+  readonly cluster?: ClusterPlacement | undefined;
+  /** Those that select the pod, the first one first. */
+  readonly pods?: readonly PodPlacement[];
+  /** Whether there is somebody who would open a gate. */
+  readonly controllerLeads?: boolean;
+}
 
 /** The taint that GKE sets on nodes of an architecture of which images are often lacking. */
 const architectureTaint: TolerationTemplate = {
@@ -12,15 +32,27 @@ const architectureTaint: TolerationTemplate = {
 /** The largest that Kubernetes takes; with one preferred architecture there is nothing to weigh it against. */
 const fullWeight = 100;
 
-/** Makes the policy of a configuration. */
-export function policyFor(configuration: Configuration): Policy {
-  const { namespace, excludedNamespaces } = configuration;
+/** Makes a policy. Each setting is taken from the first layer that has it: pods' configs in turn, cluster, configuration. */
+export function policyFor(configuration: Configuration, layers: PolicyLayers = {}): Policy {
+  const { namespace, excludedNamespaces, schedulableArchitectures } = configuration;
+  const pods = (layers.pods ?? []).map((each) => withinSchedulable(each, schedulableArchitectures));
+  const cluster = layers.cluster && withinSchedulable(layers.cluster, schedulableArchitectures);
+  const [preference, ...otherPreferences] = preferences(configuration, pods, cluster);
+  const fallbackArchitecture =
+    firstOf(pods, (each) => each.fallbackArchitecture) ??
+    cluster?.fallbackArchitecture ??
+    configuration.fallbackArchitecture;
+  // Who deletes the cluster's object waits until no gate is left, so none may be added.
+  const gates = layers.controllerLeads === true && cluster?.deleting !== true;
+  const unknown = firstOf(pods, (each) => each.onUnknownImage) ?? configuration.onUnknownImage;
   return {
-    schedulableArchitectures: configuration.schedulableArchitectures,
-    preference: preference(configuration),
-    fallbackArchitecture: configuration.fallbackArchitecture,
-    onUnknownImage: onUnknownImage(configuration),
-    onNoCommonArchitecture: configuration.onNoCommonArchitecture,
+    schedulableArchitectures,
+    preference,
+    ...(otherPreferences.length > 0 && { otherPreferences }),
+    fallbackArchitecture,
+    onUnknownImage: resolved(unknown, gates, fallbackArchitecture),
+    onNoCommonArchitecture:
+      firstOf(pods, (each) => each.onNoCommonArchitecture) ?? configuration.onNoCommonArchitecture,
     matchNodeLabels: configuration.matchNodeLabels,
     tolerations: tolerations(configuration),
     architectures: configuration.architectures,
@@ -31,26 +63,60 @@ export function policyFor(configuration: Configuration): Policy {
   };
 }
 
-function preference(configuration: Configuration): Preference | undefined {
-  const { preferredArchitecture, preferredWeights, preferenceMode: mode } = configuration;
-  const weights =
-    preferredArchitecture === undefined ? preferredWeights : { [preferredArchitecture]: fullWeight };
-  return Object.keys(weights).length === 0 ? undefined : { weights, mode, origin: 'configuration' };
+function firstOf<T>(pods: readonly PodPlacement[], settingOf: (pod: PodPlacement) => T | undefined) {
+  for (const pod of pods) {
+    const found = settingOf(pod);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
-/** A gate is chosen only where a person asked for just that: nothing here would take it away again. */
-function onUnknownImage(configuration: Configuration): OnUnknownImage {
-  return (
-    configuration.onUnknownImage ?? (configuration.fallbackArchitecture === undefined ? 'allow' : 'fallback')
+/** All of them, since the images may not be able to meet the first. How hard one is, is the configuration's to say. */
+function preferences(
+  configuration: Configuration,
+  pods: readonly PodPlacement[],
+  cluster: ClusterPlacement | undefined,
+): readonly Preference[] {
+  const { preferredArchitecture, preferredWeights, preferenceMode: mode } = configuration;
+  const configured =
+    preferredArchitecture === undefined ? preferredWeights : { [preferredArchitecture]: fullWeight };
+  return [
+    ...pods.map(({ weights, namespace, name }) => ({
+      weights,
+      origin: `${podConfigKind} ${namespace}/${name}`,
+    })),
+    { weights: cluster?.weights, origin: `${clusterConfigKind} ${clusterConfigName}` },
+    { weights: configured, origin: 'configuration' },
+  ].flatMap(({ weights, origin }) =>
+    weights === undefined || Object.keys(weights).length === 0 ? [] : [{ weights, mode, origin }],
   );
+}
+
+/** A gate where somebody opens it, unless something else is wanted; else the next best. */
+function resolved(
+  wanted: OnUnknownImage | undefined,
+  gates: boolean,
+  fallbackArchitecture: string | undefined,
+): OnUnknownImage {
+  if (wanted !== undefined && wanted !== 'gate') return wanted;
+  if (gates) return 'gate';
+  return fallbackArchitecture === undefined ? 'allow' : 'fallback';
 }
 
 function tolerations(configuration: Configuration): readonly TolerationTemplate[] {
-  const templates = configuration.tolerations;
-  if (!configuration.tolerateArchitectureTaint) return templates;
-  const covered = templates.some(
-    ({ key, effect }) =>
-      key === architectureTaint.key && (effect === undefined || effect === architectureTaint.effect),
+  const { taintArchitectures, taintKey, tolerateArchitectureTaint } = configuration;
+  const ours: TolerationTemplate = { key: taintKey, operator: 'Equal', effect: 'NoSchedule' };
+  let templates = configuration.tolerations;
+  if (taintArchitectures.length > 0) templates = including(templates, ours);
+  return tolerateArchitectureTaint ? including(templates, architectureTaint) : templates;
+}
+
+function including(
+  templates: readonly TolerationTemplate[],
+  wanted: TolerationTemplate,
+): readonly TolerationTemplate[] {
+  const isCovered = templates.some(
+    ({ key, effect }) => key === wanted.key && (effect === undefined || effect === wanted.effect),
   );
-  return covered ? templates : [...templates, architectureTaint];
+  return isCovered ? templates : [...templates, wanted];
 }

@@ -1,5 +1,6 @@
-/** Metrics of the configuration. */
+/** Metrics of the configuration and of the custom resources. */
 import type { MetricSpec } from '../telemetry/metrics.ts';
+import { clusterConfigKind, podConfigKind } from './resources/placement.ts';
 
 export const reloads: MetricSpec = {
   name: 'archwright_config_reloads_total',
@@ -20,4 +21,16 @@ export const lastReloadSuccess: MetricSpec = {
   help: 'When the configuration in force was read, in seconds since 1970.',
 };
 
-export const policyMetrics: readonly MetricSpec[] = [reloads, lastReloadSuccessful, lastReloadSuccess];
+export const customResources: MetricSpec = {
+  name: 'archwright_custom_resources',
+  type: 'gauge',
+  help: 'Custom resources in the cluster, by kind and by whether they can be used; what is invalid is left out, and says why in its status.',
+  labels: { kind: [clusterConfigKind, podConfigKind], state: ['used', 'invalid'] },
+};
+
+export const policyMetrics: readonly MetricSpec[] = [
+  reloads,
+  lastReloadSuccessful,
+  lastReloadSuccess,
+  customResources,
+];

@@ -38,10 +38,12 @@ export interface TolerationTemplate {
 export interface Policy {
   /** Architectures that nodes of this cluster can have. Empty: whatever the images have. */
   readonly schedulableArchitectures: readonly string[];
-  /** The cluster's preference; `undefined` where none is set. A pod's own label wins over it. */
+  /** The first preference; `undefined` where none is set. A pod's own label wins over it. */
   readonly preference: Preference | undefined;
+  /** Those that apply, in turn, where the images cannot meet the first. */
+  readonly otherPreferences?: readonly Preference[];
   readonly fallbackArchitecture: string | undefined;
-  /** Already resolved: never `gate` where nothing would open the gate, unless a person asked for just that. */
+  /** Already resolved: never `gate` where nobody would open the gate. */
   readonly onUnknownImage: OnUnknownImage;
   readonly onNoCommonArchitecture: OnNoCommonArchitecture;
   readonly matchNodeLabels: readonly string[];

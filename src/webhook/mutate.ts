@@ -18,7 +18,7 @@ import { patchPod } from '../placement/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
 import { optOutOf, skipReasonOf } from '../placement/skip.ts';
 import { boundedWarnings } from '../placement/text.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { Policies } from '../policy/policies.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from '../cluster/cluster.ts';
@@ -39,7 +39,7 @@ export interface MutateOptions {
   readonly factsOfPod: FactsOfPod;
   /** Absent where there are no agents to ask. */
   readonly pullableNodes: PullableNodes | undefined;
-  readonly policy: () => Policy;
+  readonly policies: Policies;
   readonly cluster: Cluster | undefined;
   readonly counters: AdmissionCounters;
   readonly clock: Clock;
@@ -53,7 +53,7 @@ const noFacts: FactsByImage = new Map();
 
 /** Makes the answerer; it holds nothing that needs to be closed. */
 export function createMutate(options: MutateOptions): Mutate {
-  const { factsOfPod, pullableNodes, policy, cluster, counters, clock, log } = options;
+  const { factsOfPod, pullableNodes, policies, cluster, counters, clock, log } = options;
 
   function mutate(
     request: AdmissionRequest,
@@ -96,11 +96,12 @@ export function createMutate(options: MutateOptions): Mutate {
     const placing = placingOf(request, kind);
     const { pod, pullSecrets, template } = placing;
     const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
+    const namespaceLabels = labelsOf(namespace);
     const input = {
       pod,
       namespace,
-      namespaceLabels: labelsOf(namespace),
-      policy: policy(),
+      namespaceLabels,
+      policy: policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels }),
       ...(template !== undefined && { template }),
     };
     const uses = imagesOf(pod.spec);
@@ -172,7 +173,9 @@ export function createMutate(options: MutateOptions): Mutate {
     const node = pod.spec.nodeName;
     const nodeArchitecture = node ? cluster?.nodeArchitecture(node) : undefined;
     const namespace = request.namespace ?? '';
-    const leftAlone = optOutOf({ pod, namespace, namespaceLabels: labelsOf(namespace), policy: policy() });
+    const namespaceLabels = labelsOf(namespace);
+    const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
+    const leftAlone = optOutOf({ pod, namespace, namespaceLabels, policy });
     const uses = nodeArchitecture === undefined || leftAlone ? [] : newImagesOf(pod, oldPod);
     if (uses.length === 0) return ignore(request, 'Pod');
 

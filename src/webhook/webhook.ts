@@ -9,7 +9,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FactsMemory } from '../images/memory.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { Policies } from '../policy/policies.ts';
 import type { Checks } from '../serving/health.ts';
 import type { ServerLimits } from '../serving/limits.ts';
 import { startServer } from '../serving/server.ts';
@@ -34,8 +34,10 @@ export interface WebhookOptions {
   readonly inlineBudgetMs: () => number;
   /** How long pull secrets and service accounts are kept, milliseconds. */
   readonly pullSecretCacheMs: number;
-  /** The policy now; asked for each request. */
-  readonly policy: () => Policy;
+  /** The policy of each pod now; asked once for each request. */
+  readonly policies: Policies;
+  /** Resolves when what the policies depend on is known for the first time. */
+  readonly policiesReady?: (signal: AbortSignal) => Promise<unknown>;
   readonly memory: FactsMemory;
   readonly fleet?: Fleet | undefined;
   readonly cluster?: Cluster | undefined;
@@ -93,7 +95,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
   const mutate = createMutate({
     factsOfPod,
     pullableNodes,
-    policy: options.policy,
+    policies: options.policies,
     cluster,
     counters,
     clock,
@@ -121,9 +123,16 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
 
   const timeoutMs = options.warmUpMs ?? defaultWarmUpMs;
   async function becomeReady(): Promise<void> {
+    const patience = AbortSignal.timeout(timeoutMs);
     await Promise.all([
+      options.policiesReady?.(patience).catch((error: unknown) => {
+        log.warn(
+          { err: error },
+          'the first answers about custom resources are not there; they count as absent',
+        );
+      }),
       fleet && warmUp({ fleet, memory, log, timeoutMs }),
-      cluster?.ready(AbortSignal.timeout(timeoutMs)).catch((error: unknown) => {
+      cluster?.ready(patience).catch((error: unknown) => {
         log.warn(
           { err: error },
           'the first answers of the API server are not there; namespaces count as unlabeled',

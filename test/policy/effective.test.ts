@@ -1,10 +1,33 @@
 import t from 'tap';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration.ts';
 import { policyFor } from '../../src/policy/effective.ts';
+import type { OnUnknownImage } from '../../src/policy/policy.ts';
+import type { ClusterPlacement, PodPlacement } from '../../src/policy/resources/placement.ts';
 
 function policy(values: Partial<Configuration>) {
   return policyFor({ ...defaultConfiguration(), ...values });
 }
+
+const nothing: ClusterPlacement = {
+  deleting: false,
+  logVerbosity: undefined,
+  namespaceSelector: undefined,
+  execFormatErrorMonitor: undefined,
+  weights: undefined,
+  fallbackArchitecture: undefined,
+};
+
+const pod: PodPlacement = {
+  namespace: 'shop',
+  name: 'web',
+  createdAt: 0,
+  priority: 0,
+  selector: [],
+  weights: undefined,
+  fallbackArchitecture: undefined,
+  onUnknownImage: undefined,
+  onNoCommonArchitecture: undefined,
+};
 
 const architectureTaint = { key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' } as const;
 
@@ -37,10 +60,112 @@ t.test('preference', async (t) => {
   });
 });
 
-t.test('unknown images', async (t) => {
-  t.equal(policy({ fallbackArchitecture: 'amd64' }).onUnknownImage, 'fallback');
-  t.equal(policy({ fallbackArchitecture: 'amd64', onUnknownImage: 'deny' }).onUnknownImage, 'deny');
-  t.equal(policy({ onUnknownImage: 'gate' }).onUnknownImage, 'gate');
+t.test('unknown images: a gate only while somebody opens it, then the next best', async (t) => {
+  const cases: [
+    wanted: OnUnknownImage | undefined,
+    fallback: string | undefined,
+    alone: string,
+    led: string,
+  ][] = [
+    [undefined, undefined, 'allow', 'gate'],
+    [undefined, 'amd64', 'fallback', 'gate'],
+    ['gate', undefined, 'allow', 'gate'],
+    ['gate', 'amd64', 'fallback', 'gate'],
+    ['fallback', 'amd64', 'fallback', 'fallback'],
+    ['allow', 'amd64', 'allow', 'allow'],
+    ['deny', 'amd64', 'deny', 'deny'],
+  ];
+  for (const [onUnknownImage, fallbackArchitecture, alone, led] of cases) {
+    const configuration = { ...defaultConfiguration(), onUnknownImage, fallbackArchitecture };
+    const name = `${onUnknownImage ?? 'not set'}, fallback ${fallbackArchitecture ?? 'not set'}`;
+    t.equal(policyFor(configuration).onUnknownImage, alone, name);
+    t.equal(policyFor(configuration, { controllerLeads: false }).onUnknownImage, alone, name);
+    t.equal(policyFor(configuration, { controllerLeads: true }).onUnknownImage, led, name);
+    const cluster = { ...nothing, deleting: true };
+    t.equal(
+      policyFor(configuration, { controllerLeads: true, cluster }).onUnknownImage,
+      alone,
+      `${name}, leaving`,
+    );
+    const layers = { pods: [{ ...pod, onUnknownImage }], controllerLeads: true };
+    const unset = { ...configuration, onUnknownImage: undefined };
+    t.equal(policyFor(unset, layers).onUnknownImage, led, `${name}, said by an object`);
+  }
+});
+
+t.test('each setting is taken from the first that has it', async (t) => {
+  const configuration: Configuration = {
+    ...defaultConfiguration(),
+    preferredArchitecture: 'amd64',
+    preferenceMode: 'hard',
+    fallbackArchitecture: 'amd64',
+    onNoCommonArchitecture: 'allow',
+  };
+  const cluster: ClusterPlacement = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 's390x' };
+  const first: PodPlacement = {
+    ...pod,
+    name: 'first',
+    onUnknownImage: 'deny',
+    weights: { arm64: 80, arm: 20 },
+  };
+  const second: PodPlacement = {
+    ...pod,
+    name: 'second',
+    onUnknownImage: 'allow',
+    onNoCommonArchitecture: 'pend',
+    fallbackArchitecture: 'arm64',
+    weights: { riscv64: 1 },
+  };
+  t.match(policyFor(configuration, { cluster, pods: [first, second] }), {
+    preference: { weights: { arm64: 80, arm: 20 }, mode: 'hard', origin: 'PodPlacementConfig shop/first' },
+    otherPreferences: [
+      { weights: { riscv64: 1 }, mode: 'hard', origin: 'PodPlacementConfig shop/second' },
+      { weights: { s390x: 100 }, mode: 'hard', origin: 'ClusterPodPlacementConfig cluster' },
+      { weights: { amd64: 100 }, mode: 'hard', origin: 'configuration' },
+    ],
+    fallbackArchitecture: 'arm64',
+    onUnknownImage: 'deny',
+    onNoCommonArchitecture: 'pend',
+  });
+  t.match(policyFor(configuration, { cluster }), {
+    preference: { weights: { s390x: 100 }, origin: 'ClusterPodPlacementConfig cluster' },
+    otherPreferences: [{ weights: { amd64: 100 }, origin: 'configuration' }],
+    fallbackArchitecture: 's390x',
+    onNoCommonArchitecture: 'allow',
+  });
+  t.same(
+    policyFor(configuration, { cluster: nothing, pods: [pod] }),
+    policyFor(configuration),
+    'what says nothing changes nothing',
+  );
+});
+
+t.test('architectures that no node has are left out, and what comes next applies', async (t) => {
+  const configuration = { ...defaultConfiguration(), schedulableArchitectures: ['amd64', 'arm64'] };
+  const pods = [
+    { ...pod, weights: { s390x: 90, arm64: 10 }, fallbackArchitecture: 's390x' },
+    { ...pod, name: 'other', weights: { s390x: 1 }, fallbackArchitecture: 'arm64' },
+  ];
+  const cluster = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 'ppc64le' };
+  const policy = policyFor(configuration, { pods, cluster });
+  t.same(policy.preference, { weights: { arm64: 10 }, mode: 'soft', origin: 'PodPlacementConfig shop/web' });
+  t.equal(policy.otherPreferences, undefined);
+  t.equal(policy.fallbackArchitecture, 'arm64');
+  t.equal(policyFor(configuration, { cluster }).fallbackArchitecture, undefined);
+});
+
+t.test('taints of ours are tolerated, whichever architectures have them', async (t) => {
+  const ours = { key: 'arch.example/architecture', operator: 'Equal', effect: 'NoSchedule' } as const;
+  t.same(policy({ taintArchitectures: ['arm64'] }).tolerations, [ours, architectureTaint]);
+  t.same(
+    policy({ taintArchitectures: ['*'], taintKey: 'pool', tolerateArchitectureTaint: false }).tolerations,
+    [{ ...ours, key: 'pool' }],
+  );
+  const wider = { key: 'arch.example/architecture', operator: 'Equal' } as const;
+  t.same(policy({ taintArchitectures: ['*'], tolerations: [wider] }).tolerations, [wider, architectureTaint]);
+  t.same(policy({ taintArchitectures: ['*'], taintKey: 'kubernetes.io/arch' }).tolerations, [
+    architectureTaint,
+  ]);
 });
 
 t.test('tolerations', async (t) => {

@@ -114,7 +114,7 @@ test('reinvocation replaces what was added before', async (t) => {
 
 test('the policy is the one in force when the request comes', async (t) => {
   let current = policy;
-  const { admit } = await serve(t, { inspector, policy: () => current });
+  const { admit } = await serve(t, { inspector, policies: { policyOf: () => current } });
   t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['amd64', 'arm64']);
   current = { ...policy, schedulableArchitectures: ['arm64'] };
   t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['arm64']);

@@ -156,7 +156,7 @@ test('an image whose architectures are configured is not asked about', async (t)
   const { admit } = await serve(t, {
     memory,
     fleet,
-    policy: () => ({ ...policy, requirePullableNodes: true }),
+    policies: { policyOf: () => ({ ...policy, requirePullableNodes: true }) },
   });
   t.strictSame((await admit({ object: podOf([image]) })).required, ['amd64', 'arm64']);
   t.strictSame(
@@ -178,7 +178,7 @@ test('facts and nodes share one budget', async (t) => {
       budgets.push(budgetMs);
       return new Map();
     },
-    policy: () => ({ ...policy, requirePullableNodes: true }),
+    policies: { policyOf: () => ({ ...policy, requirePullableNodes: true }) },
     cluster: undefined,
     counters: bindCounters(createMetrics()),
     clock,

@@ -44,7 +44,7 @@ export async function setup(t: Test, scripts: readonly Script[], given: Given = 
     memory,
     fleet,
     level: 'debug',
-    policy: () => ({ ...policy, requirePullableNodes }),
+    policies: { policyOf: () => ({ ...policy, requirePullableNodes }) },
     inlineBudgetMs: () => budgetMs,
     ...(given.cluster && { cluster: given.cluster }),
   });

@@ -118,7 +118,7 @@ export async function serve(
     tlsPollMs: 50,
     inlineBudgetMs: () => 2000,
     pullSecretCacheMs: 60_000,
-    policy: () => policy,
+    policies: { policyOf: () => policy },
     memory,
     log,
     metrics,

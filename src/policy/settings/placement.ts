@@ -41,9 +41,9 @@ export const placementSettings = {
   }),
   onUnknownImage: optional(choice(onUnknownImageValues), {
     help:
-      'What happens to a pod with an image about which nothing is known in time. Not set: `fallback` where ' +
-      '`fallbackArchitecture` is set, else `allow`. `gate` keeps the pod from being scheduled until something takes ' +
-      'the gate away, so it needs a controller that does.',
+      'What happens to a pod with an image about which nothing is known in time. `gate` keeps it from being scheduled ' +
+      'until the controller has decided it; it is what happens where nothing is set. While no controller leads, and where ' +
+      'nothing is set or `gate`: `fallback` where `fallbackArchitecture` is set, else `allow`.',
     parts,
   }),
   onNoCommonArchitecture: setting(choice(onNoCommonArchitectureValues), {

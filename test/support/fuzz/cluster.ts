@@ -6,6 +6,7 @@ import { ApiError } from '../../../daemon/api-error.ts';
 import { parseFactsRequest } from '../../../daemon/facts-request.ts';
 import { createFactsMemory } from '../../../src/images/memory.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/wire.ts';
+import type { Policy } from '../../../src/policy/policy.ts';
 import { parseToml, TomlError } from '../../../src/policy/toml.ts';
 import { systemClock } from '../../../src/telemetry/clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
@@ -45,15 +46,15 @@ function answerer(): { mutate: Mutate; faults: Error[] } {
   const memory = createFactsMemory({ inspector, log });
   const pullSecrets = createPullSecrets({ cluster: undefined, keepMs: 0, clock, metrics });
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, clock, log });
-  const policy = () => ({
+  const policy: Policy = {
     ...defaultPolicy,
     matchNodeLabels: ['zone'],
     tolerations: [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }],
-  });
+  };
   const mutate = createMutate({
     factsOfPod,
     pullableNodes: undefined,
-    policy,
+    policies: { policyOf: () => policy },
     cluster: undefined,
     counters,
     clock,

@@ -1,0 +1,110 @@
+/** What the custom resources of a cluster say now, kept up to date by watches. */
+import type { KubeObject } from '../../kube/objects.ts';
+import type { Reflector } from '../../kube/reflector.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { customResources } from '../metrics.ts';
+import {
+  clusterConfigKind,
+  clusterConfigName,
+  podConfigKind,
+  type ClusterPlacement,
+  type PodPlacement,
+  type Reading,
+} from './placement.ts';
+import { byPrecedence } from './precedence.ts';
+import { readClusterConfig, readPodConfig } from './read.ts';
+
+/** A cache of raw objects. */
+export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
+
+export interface ResourceCollection {
+  /** `undefined` where there is none that can be used. */
+  cluster(): ClusterPlacement | undefined;
+  /** Those of a namespace that can be used, the first one first; `undefined` where there is none. */
+  podsIn(namespace: string): readonly PodPlacement[] | undefined;
+  /** Hears that the cluster's changed (`undefined`), or one of a namespace. */
+  onChange(listener: (namespace: string | undefined) => void): void;
+}
+
+export interface ResourceSources {
+  readonly clusterConfigs?: ObjectSource | undefined;
+  readonly podConfigs?: ObjectSource | undefined;
+  readonly metrics?: Metrics | undefined;
+}
+
+/** Reads what is there and what comes. What cannot be used counts as absent; the metric and its status tell. */
+export function collectResources({
+  clusterConfigs,
+  podConfigs,
+  metrics,
+}: ResourceSources): ResourceCollection {
+  const listeners: ((namespace: string | undefined) => void)[] = [];
+  const clusters = new Map<string, ClusterPlacement | undefined>();
+  /** By namespace, by name. */
+  const pods = new Map<string, Map<string, PodPlacement | undefined>>();
+  const sorted = new Map<string, readonly PodPlacement[] | undefined>();
+
+  follow(clusterConfigs, (_namespace, name, object) => {
+    put(clusters, name, object, readClusterConfig);
+    for (const listener of listeners) listener(undefined);
+  });
+  follow(podConfigs, (namespace, name, object) => {
+    const siblings = pods.get(namespace) ?? new Map<string, PodPlacement | undefined>();
+    put(siblings, name, object, readPodConfig);
+    if (siblings.size > 0) pods.set(namespace, siblings);
+    else pods.delete(namespace);
+    sorted.delete(namespace);
+    for (const listener of listeners) listener(namespace);
+  });
+
+  function sort(namespace: string): readonly PodPlacement[] | undefined {
+    const usable = [...(pods.get(namespace)?.values() ?? [])].filter((each) => each !== undefined);
+    const found = usable.length === 0 ? undefined : usable.sort(byPrecedence);
+    sorted.set(namespace, found);
+    return found;
+  }
+
+  if (metrics) {
+    countBeforeScrape(metrics, clusterConfigKind, () => clusters.values());
+    countBeforeScrape(metrics, podConfigKind, () => [...pods.values()].flatMap((each) => [...each.values()]));
+  }
+
+  return {
+    cluster: () => clusters.get(clusterConfigName),
+    // The usual cluster has none, and then there is nothing to remember for its namespaces.
+    podsIn: (namespace) => (pods.has(namespace) ? (sorted.get(namespace) ?? sort(namespace)) : undefined),
+    onChange: (listener) => void listeners.push(listener),
+  };
+}
+
+function follow(
+  source: ObjectSource | undefined,
+  take: (namespace: string, name: string, object: KubeObject | undefined) => void,
+): void {
+  if (source === undefined) return;
+  for (const object of source.values()) {
+    take(object.metadata?.namespace ?? '', object.metadata?.name ?? '', object);
+  }
+  source.onEach(({ namespace, name, object }) => take(namespace, name, object));
+}
+
+function put<T>(
+  placements: Map<string, T | undefined>,
+  name: string,
+  object: KubeObject | undefined,
+  read: (object: KubeObject) => Reading<T>,
+): void {
+  if (object === undefined) placements.delete(name);
+  else placements.set(name, read(object).placement);
+}
+
+function countBeforeScrape(metrics: Metrics, kind: string, placements: () => Iterable<unknown>): void {
+  const used = metrics.level(customResources, { kind, state: 'used' });
+  const invalid = metrics.level(customResources, { kind, state: 'invalid' });
+  metrics.beforeScrape(() => {
+    const all = [...placements()];
+    const usable = all.filter((each) => each !== undefined).length;
+    used.set(usable);
+    invalid.set(all.length - usable);
+  });
+}

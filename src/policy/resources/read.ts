@@ -1,0 +1,154 @@
+/**
+ * From raw objects to what they say. Unknown fields are not looked at, since a newer definition may have them; a known
+ * field with a wrong value makes the whole object be left out, because half of what was meant is something else.
+ */
+import type { KubeObject } from '../../kube/objects.ts';
+import { isLabelValue } from '../labels.ts';
+import { readSelector } from '../label-selector.ts';
+import { onNoCommonArchitectureValues, onUnknownImageValues } from '../policy.ts';
+import {
+  clusterConfigName,
+  logVerbosities,
+  type ClusterPlacement,
+  type PodPlacement,
+  type Reading,
+} from './placement.ts';
+
+/** As many as a placement takes into account; the definitions say the same. */
+export const maxPlatforms = 16;
+export const maxPriority = 255;
+const maxWeight = 100;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Reads a `ClusterPodPlacementConfig`. Never throws. */
+export function readClusterConfig(object: KubeObject): Reading<ClusterPlacement> {
+  const problems: string[] = [];
+  const spec = section(object as Fields, 'spec', 'spec', problems);
+  const plugins = section(spec, 'plugins', 'spec.plugins', problems);
+  const monitor = section(plugins, 'execFormatErrorMonitor', 'spec.plugins.execFormatErrorMonitor', problems);
+  if (object.metadata?.name !== clusterConfigName)
+    problems.push(`metadata.name must be ${clusterConfigName}`);
+  const preferred = architecture(spec, 'preferredArchitecture', problems);
+  const scored = scoring(plugins, problems);
+  if (preferred !== undefined && scored !== undefined)
+    problems.push('spec.preferredArchitecture and spec.plugins.nodeAffinityScoring are both set');
+  const namespaces = spec['namespaceSelector'];
+  const placement: ClusterPlacement = {
+    deleting: object.metadata?.deletionTimestamp !== undefined,
+    logVerbosity: oneOf(spec, 'logVerbosity', logVerbosities, problems),
+    namespaceSelector: isUnset(namespaces)
+      ? undefined
+      : readSelector(namespaces, 'spec.namespaceSelector', problems),
+    fallbackArchitecture: architecture(spec, 'fallbackArchitecture', problems),
+    weights: preferred === undefined ? scored : { [preferred]: maxWeight },
+    execFormatErrorMonitor: enabled(monitor, 'spec.plugins.execFormatErrorMonitor', problems),
+  };
+  return problems.length > 0 ? { problems } : { placement, problems: [] };
+}
+
+/** Reads a `PodPlacementConfig`. Never throws. */
+export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
+  const problems: string[] = [];
+  const { name = '', namespace = '', creationTimestamp = '' } = object.metadata ?? {};
+  const spec = section(object as Fields, 'spec', 'spec', problems);
+  const plugins = section(spec, 'plugins', 'spec.plugins', problems);
+  const selector = spec['labelSelector'];
+  const placement: PodPlacement = {
+    namespace,
+    name,
+    createdAt: Date.parse(creationTimestamp) || 0,
+    priority: priorityOf(spec, problems),
+    selector: isUnset(selector) ? [] : readSelector(selector, 'spec.labelSelector', problems),
+    fallbackArchitecture: architecture(spec, 'fallbackArchitecture', problems),
+    weights: scoring(plugins, problems),
+    onUnknownImage: oneOf(spec, 'onUnknownImage', onUnknownImageValues, problems),
+    onNoCommonArchitecture: oneOf(spec, 'onNoCommonArchitecture', onNoCommonArchitectureValues, problems),
+  };
+  return problems.length > 0 ? { problems } : { placement, problems: [] };
+}
+
+/** An absent section says nothing, like an empty one. */
+function section(parent: Fields, key: string, path: string, problems: string[]): Fields {
+  const value = parent[key];
+  if (isUnset(value)) return {};
+  if (isFields(value)) return value;
+  problems.push(`${path} must be an object`);
+  return {};
+}
+
+function oneOf<T extends string>(
+  spec: Fields,
+  key: string,
+  values: readonly T[],
+  problems: string[],
+): T | undefined {
+  const value = spec[key];
+  if (isUnset(value)) return undefined;
+  const found = values.find((candidate) => candidate === value);
+  if (found === undefined) problems.push(`spec.${key} must be one of ${values.join(', ')}`);
+  return found;
+}
+
+function architecture(spec: Fields, key: string, problems: string[]): string | undefined {
+  const value = spec[key];
+  if (isUnset(value)) return undefined;
+  if (typeof value === 'string' && isLabelValue(value)) return value;
+  problems.push(`spec.${key} must be an architecture, which is a label value`);
+  return undefined;
+}
+
+function priorityOf(spec: Fields, problems: string[]): number {
+  const value = spec['priority'];
+  if (isUnset(value)) return 0;
+  if (isIntegerWithin(value, 0, maxPriority)) return value;
+  problems.push(`spec.priority must be a whole number from 0 to ${maxPriority}`);
+  return 0;
+}
+
+function enabled(plugin: Fields, path: string, problems: string[]): boolean | undefined {
+  const value = plugin['enabled'];
+  if (isUnset(value)) return undefined;
+  if (typeof value === 'boolean') return value;
+  problems.push(`${path}.enabled must be true or false`);
+  return undefined;
+}
+
+/** @returns `undefined` where the plugin is off, which is to say nothing */
+function scoring(plugins: Fields, problems: string[]): Readonly<Record<string, number>> | undefined {
+  const path = 'spec.plugins.nodeAffinityScoring';
+  const plugin = section(plugins, 'nodeAffinityScoring', path, problems);
+  const isOn = enabled(plugin, path, problems) === true;
+  const platforms = plugin['platforms'] ?? [];
+  if (!Array.isArray(platforms) || platforms.length > maxPlatforms) {
+    problems.push(`${path}.platforms must be a list of at most ${maxPlatforms}`);
+    return undefined;
+  }
+  if (isOn && platforms.length === 0)
+    problems.push(`${path}.platforms must not be empty where it is enabled`);
+  const weights = new Map<string, number>();
+  for (const [index, platform] of platforms.entries()) {
+    const place = `${path}.platforms[${index}]`;
+    const { architecture: name, weight }: Fields = isFields(platform) ? platform : {};
+    if (typeof name !== 'string' || !isLabelValue(name))
+      problems.push(`${place}.architecture must be an architecture, which is a label value`);
+    else if (!isIntegerWithin(weight, 1, maxWeight))
+      problems.push(`${place}.weight must be a whole number from 1 to ${maxWeight}`);
+    else if (weights.has(name)) problems.push(`${place} names ${name} a second time`);
+    else weights.set(name, weight);
+  }
+  return isOn ? Object.fromEntries(weights) : undefined;
+}
+
+function isIntegerWithin(value: unknown, least: number, most: number): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
+}
+
+/** The API server drops `null` where a schema does not allow it; older objects may still hold one. */
+function isUnset(value: unknown): value is undefined | null {
+  return value === undefined || value === null;
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

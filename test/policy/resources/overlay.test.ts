@@ -1,0 +1,66 @@
+import t from 'tap';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration.ts';
+import { collectResources } from '../../../src/policy/resources/collection.ts';
+import { followLogLevel, overlaid } from '../../../src/policy/resources/overlay.ts';
+import { clusterConfig, podConfig } from './objects.ts';
+import { createSource } from './source.ts';
+
+t.test('the log level follows cluster and configuration', async (t) => {
+  const clusterConfigs = createSource();
+  const podConfigs = createSource();
+  let current: Configuration = { ...defaultConfiguration(), logLevel: 'warn' };
+  const listeners: (() => void)[] = [];
+  const configuration = {
+    current: () => current,
+    onChange: (listener: () => void): void => {
+      listeners.push(listener);
+    },
+  };
+  const log = { level: 'info' };
+  followLogLevel({ log, configuration, resources: collectResources({ clusterConfigs, podConfigs }) });
+  t.equal(log.level, 'warn', "the configuration's");
+  const cases: [verbosity: string, level: string][] = [
+    ['Normal', 'info'],
+    ['Debug', 'debug'],
+    ['Trace', 'trace'],
+    ['TraceAll', 'trace'],
+  ];
+  for (const [logVerbosity, level] of cases) {
+    clusterConfigs.put(clusterConfig({ logVerbosity }));
+    t.equal(log.level, level, logVerbosity);
+  }
+  current = { ...current, logLevel: 'error' };
+  for (const listener of listeners) listener();
+  t.equal(log.level, 'trace', 'a changed configuration does not undo it');
+  clusterConfigs.put(clusterConfig({}));
+  t.equal(log.level, 'error', 'what says nothing leaves it to the configuration');
+  log.level = 'silent';
+  podConfigs.put(podConfig({}));
+  t.equal(log.level, 'silent', 'other objects have nothing to do with it');
+  clusterConfigs.put(clusterConfig({ logVerbosity: 'Debug' }));
+  clusterConfigs.remove('cluster');
+  t.equal(log.level, 'error');
+});
+
+t.test(
+  'what the cluster says stands over the configuration, which is the same object while nothing changes',
+  async (t) => {
+    const clusterConfigs = createSource();
+    let from = defaultConfiguration();
+    const configuration = overlaid(() => from, collectResources({ clusterConfigs }));
+    t.equal(configuration(), from);
+    clusterConfigs.put(clusterConfig({ plugins: { execFormatErrorMonitor: { enabled: false } } }));
+    const over = configuration();
+    t.same(over, { ...from, execFormatErrorMonitor: false });
+    t.equal(configuration(), over);
+    from = { ...from, evictionsPerMinute: 1 };
+    t.same(configuration(), { ...from, execFormatErrorMonitor: false });
+    from = { ...from, execFormatErrorMonitor: false };
+    clusterConfigs.put(
+      clusterConfig({ logVerbosity: 'Debug', plugins: { execFormatErrorMonitor: { enabled: true } } }),
+    );
+    t.same(configuration(), { ...from, execFormatErrorMonitor: true, logLevel: 'debug' });
+    clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64' }));
+    t.equal(configuration(), from, 'placement is not its business');
+  },
+);

@@ -1,0 +1,115 @@
+import t from 'tap';
+import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
+import { clusterConfig, objectCases, podConfig } from './objects.ts';
+
+t.test('what the API server takes is read, what it refuses is not', async (t) => {
+  t.ok(objectCases.length > 80);
+  for (const { about, object, refused, isReadable } of objectCases) {
+    const read = object.kind === 'PodPlacementConfig' ? readPodConfig : readClusterConfig;
+    const { placement, problems } = read(object);
+    const name = `${object.kind}: ${about}`;
+    if (refused && !isReadable) {
+      t.equal(placement, undefined, name);
+      t.not(problems.length, 0, name);
+      for (const problem of problems) t.match(problem, /^(?:spec|metadata)\./, `${name} names the place`);
+    } else t.same(problems, [], name);
+  }
+});
+
+t.test('what the cluster object says', async (t) => {
+  t.same(readClusterConfig(clusterConfig({})).placement, {
+    deleting: false,
+    logVerbosity: undefined,
+    namespaceSelector: undefined,
+    fallbackArchitecture: undefined,
+    weights: undefined,
+    execFormatErrorMonitor: undefined,
+  });
+  const object = clusterConfig({
+    logVerbosity: 'Trace',
+    namespaceSelector: { matchLabels: { a: 'b' }, matchExpressions: [{ key: 'c', operator: 'Exists' }] },
+    fallbackArchitecture: 's390x',
+    preferredArchitecture: 'arm64',
+    plugins: { execFormatErrorMonitor: { enabled: true } },
+  });
+  const metadata = { name: 'cluster', deletionTimestamp: '2026-11-21T10:00:00Z' };
+  t.same(readClusterConfig({ ...object, metadata }).placement, {
+    deleting: true,
+    logVerbosity: 'Trace',
+    namespaceSelector: [
+      { key: 'a', operator: 'In', values: ['b'] },
+      { key: 'c', operator: 'Exists', values: [] },
+    ],
+    fallbackArchitecture: 's390x',
+    weights: { arm64: 100 },
+    execFormatErrorMonitor: true,
+  });
+});
+
+t.test('what an object of a namespace says', async (t) => {
+  t.same(readPodConfig(podConfig({})).placement, {
+    namespace: 'shop',
+    name: 'web',
+    createdAt: 0,
+    priority: 0,
+    selector: [],
+    fallbackArchitecture: undefined,
+    weights: undefined,
+    onUnknownImage: undefined,
+    onNoCommonArchitecture: undefined,
+  });
+  const object = podConfig({
+    labelSelector: { matchExpressions: [{ key: 'tier', operator: 'In', values: ['a', 'b'] }] },
+    priority: 7,
+    fallbackArchitecture: 'amd64',
+    onUnknownImage: 'deny',
+    onNoCommonArchitecture: 'allow',
+    plugins: {
+      nodeAffinityScoring: {
+        enabled: true,
+        platforms: [
+          { architecture: 'arm64', weight: 80 },
+          { architecture: 'amd64', weight: 20 },
+        ],
+      },
+    },
+  });
+  const metadata = { name: 'x', namespace: 'y', creationTimestamp: '1970-01-01T00:00:02Z' };
+  t.same(readPodConfig({ ...object, metadata }).placement, {
+    namespace: 'y',
+    name: 'x',
+    createdAt: 2000,
+    priority: 7,
+    selector: [{ key: 'tier', operator: 'In', values: ['a', 'b'] }],
+    fallbackArchitecture: 'amd64',
+    weights: { arm64: 80, amd64: 20 },
+    onUnknownImage: 'deny',
+    onNoCommonArchitecture: 'allow',
+  });
+});
+
+t.test('scoring that is off says nothing', async (t) => {
+  const platforms = [{ architecture: 'arm64', weight: 80 }];
+  const spec = { plugins: { nodeAffinityScoring: { enabled: false, platforms } } };
+  t.equal(readPodConfig(podConfig(spec)).placement?.weights, undefined);
+  t.equal(readClusterConfig(clusterConfig(spec)).placement?.weights, undefined);
+});
+
+t.test('null is as absent, unknown fields are not looked at', async (t) => {
+  const spec = { labelSelector: null, priority: null, plugins: null, onUnknownImage: null, newer: [1] };
+  t.same(readPodConfig(podConfig(spec)).problems, []);
+  t.same(readPodConfig(podConfig(null)).problems, []);
+  const cluster = {
+    namespaceSelector: null,
+    logVerbosity: null,
+    preferredArchitecture: null,
+    plugins: { x: 1 },
+  };
+  t.same(readClusterConfig(clusterConfig(cluster)).problems, []);
+});
+
+t.test('each problem is told, not only the first', async (t) => {
+  const { problems } = readPodConfig(podConfig({ priority: -1, onUnknownImage: 'x', labelSelector: 1 }));
+  t.equal(problems.length, 3);
+  t.match(readPodConfig({ spec: 1 } as object).problems, ['spec must be an object']);
+});
