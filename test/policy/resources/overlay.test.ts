@@ -9,10 +9,10 @@ t.test('the log level follows cluster and configuration', async (t) => {
   const clusterConfigs = createSource();
   const podConfigs = createSource();
   let current: Configuration = { ...defaultConfiguration(), logLevel: 'warn' };
-  const listeners: (() => void)[] = [];
+  const listeners: ((configuration: Configuration) => void)[] = [];
   const configuration = {
     current: () => current,
-    onChange: (listener: () => void): void => {
+    onChange: (listener: (configuration: Configuration) => void): void => {
       listeners.push(listener);
     },
   };
@@ -30,7 +30,7 @@ t.test('the log level follows cluster and configuration', async (t) => {
     t.equal(log.level, level, logVerbosity);
   }
   current = { ...current, logLevel: 'error' };
-  for (const listener of listeners) listener();
+  for (const listener of listeners) listener(current);
   t.equal(log.level, 'trace', 'a changed configuration does not undo it');
   clusterConfigs.put(clusterConfig({}));
   t.equal(log.level, 'error', 'what says nothing leaves it to the configuration');
