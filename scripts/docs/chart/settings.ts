@@ -95,6 +95,7 @@ const examples: Readonly<Record<string, TomlValue>> = {
   kubeletEnvironment: { AWS_REGION: 'eu-west-1' },
   leaseName: 'archwright-leader',
   matchNodeLabels: ['example.com/pool'],
+  movedPodsName: 'moved-pods',
   preferredArchitecture: 'arm64',
   preferredWeights: { arm64: 80, amd64: 20 },
   privateRegistries: ['*.corp.example.com'],
