@@ -44,6 +44,8 @@ export interface TransportOptions {
 const maxSockets = 32;
 /** The API server closes idle connections after 90 s (its `http.Server` has that `IdleTimeout`): we do it before. */
 const idleConnectionMs = 60_000;
+/** A request that was given up after so long without an answer says that its connection may be dead, and others with it. */
+const usualSuspiciousMs = 2_000;
 /** Proof is read again at most so often, however many requests are refused. */
 const renewIntervalMs = 1_000;
 
@@ -53,6 +55,7 @@ export function createTransport(options: TransportOptions): Transport {
   const server = new URL(access.server);
   const isPlain = server.protocol === 'http:';
   let pool: { readonly access: AccessNow; readonly agent: Agent | PlainAgent } | undefined;
+  const suspiciousMs = Math.min(usualSuspiciousMs, options.timeoutMs * 0.9);
   let renewedAt = Number.NEGATIVE_INFINITY;
 
   /** A changed certificate needs new connections; a changed token only another header. */
@@ -104,13 +107,14 @@ export function createTransport(options: TransportOptions): Transport {
         clearTimeout(timer);
         resolve(answer);
       });
+      const sentAt = clock.monotonic();
       const timer = setTimeout(() => {
-        dropIdle();
         const message = `${where}: no answer from ${server.host} within ${options.timeoutMs} ms`;
         sent.destroy(new KubeError('timeout', where, message));
       }, options.timeoutMs);
       sent.on('error', (cause: NodeJS.ErrnoException) => {
         clearTimeout(timer);
+        if (clock.monotonic() - sentAt >= suspiciousMs) dropIdle();
         // The server closed an idle connection in the moment that we used it: only what changes nothing is sent twice.
         const isStale = sent.reusedSocket && (cause.code === 'ECONNRESET' || cause.code === 'EPIPE');
         if (isStale && retry && call.method === 'GET' && !signal.aborted) {
