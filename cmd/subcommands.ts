@@ -16,6 +16,10 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     summary: 'runs the node agent',
     load: () => import('./agent.ts'),
   },
+  controller: {
+    summary: 'runs the controller',
+    load: () => import('./controller.ts'),
+  },
   inspect: {
     summary: 'says which platforms images have',
     load: () => import('./inspect.ts'),
@@ -23,6 +27,14 @@ export const subcommands: Readonly<Record<string, Entry>> = {
   explain: {
     summary: 'says what would be decided for pods, and why',
     load: () => import('./explain.ts'),
+  },
+  clean: {
+    summary: 'removes what archwright put into a cluster',
+    load: () => import('./clean.ts'),
+  },
+  probe: {
+    summary: 'says whether the API server calls the webhook',
+    load: () => import('./probe.ts'),
   },
   config: {
     summary: 'checks or prints the configuration',

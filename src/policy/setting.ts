@@ -50,7 +50,7 @@ export interface Kind<T> {
 }
 
 /** The parts of the program that a setting can matter to. */
-export const parts = ['webhook', 'agent', 'controller', 'inspect', 'explain', 'clean'] as const;
+export const parts = ['webhook', 'agent', 'controller', 'inspect', 'explain', 'clean', 'probe'] as const;
 export type Part = (typeof parts)[number];
 
 export interface Setting<T> {

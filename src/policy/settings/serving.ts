@@ -48,12 +48,12 @@ export const servingSettings = {
       'A kubeconfig file, to read pull secrets, namespaces and nodes of its cluster, and for `serviceAccountTokens`. Not ' +
       'set: the service account of the pod that it runs in; outside of a cluster none, and for `explain` and `inspect` the ' +
       "user's own.",
-    parts: ['agent', 'webhook', 'controller', 'explain', 'inspect', 'clean'],
+    parts: ['agent', 'webhook', 'controller', 'explain', 'inspect', 'clean', 'probe'],
     restart: true,
   }),
   kubeContext: optional(text('context'), {
     help: 'A context of the kubeconfig. Not set: its current one.',
-    parts: ['agent', 'webhook', 'controller', 'explain', 'inspect', 'clean'],
+    parts: ['agent', 'webhook', 'controller', 'explain', 'inspect', 'clean', 'probe'],
     restart: true,
     shortFlag: 'context',
   }),
@@ -82,6 +82,6 @@ export const servingSettings = {
   logLevel: setting(choice(logLevels), {
     default: 'info',
     help: 'Which messages are logged.',
-    parts: ['webhook', 'agent', 'controller', 'inspect', 'explain', 'clean'],
+    parts: ['webhook', 'agent', 'controller', 'inspect', 'explain', 'clean', 'probe'],
   }),
 };

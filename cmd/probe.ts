@@ -1,0 +1,144 @@
+/** `archwright probe`: asks the API server for a pod that is not kept, to see whether the webhook is called for it. */
+import { KubeError } from '../src/kube/errors.ts';
+import type { KubeClient } from '../src/kube/client.ts';
+import type { Pod } from '../src/kube/objects.ts';
+import { wait } from '../src/kube/wait.ts';
+import { names } from '../src/placement/decision.ts';
+import { formatDuration, parseDuration } from '../src/policy/duration.ts';
+import { systemClock, type Clock } from '../src/telemetry/clock.ts';
+import { openKubernetes } from './kubernetes.ts';
+import { beginOneShot } from './one-shot.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+
+export const subcommand: Subcommand = {
+  usage: '[FLAGS]',
+  description:
+    'Asks the API server to create a pod in a dry run, so that nothing is created, and sees from the answer whether the webhook ' +
+    'was called. Needs the right to create pods in that namespace. Exit code: 0 where it was called, 1 where it was not in ' +
+    'time, 2 for wrong usage.',
+  settings: 'probe',
+  flags: {
+    'pod-namespace': { value: 'NAMESPACE', help: 'Namespace of the pod. Default: default.' },
+    image: { value: 'IMAGE', help: 'Image of the pod. Default: registry.k8s.io/pause:3.10.' },
+    timeout: { value: 'DURATION', help: 'How long to try. Default: 30s.' },
+  },
+  run,
+};
+
+/** Between two tries; an API server takes a second to follow a changed webhook configuration. */
+const pauseMs = 2000;
+/** The API server gives a request 60 s; with a webhook that hangs it answers after the webhook's timeoutSeconds, 30 at most. */
+const tryMs = 40_000;
+
+async function run(invocation: Invocation): Promise<number> {
+  const { flags, positionals, io, stop } = invocation;
+  if (positionals.length > 0)
+    throw new UsageError('probe', `takes no arguments, not ${positionals.join(', ')}`);
+  const namespace = flags.get('pod-namespace')?.at(-1) ?? 'default';
+  const timeout = flags.get('timeout')?.at(-1) ?? '30s';
+  const timeoutMs = parseDuration(timeout);
+  if (timeoutMs === undefined)
+    throw new UsageError('probe', `--timeout must be a duration such as 30s, not ${timeout}`);
+  const { configuration } = await beginOneShot(invocation);
+  const kubernetes = await openKubernetes(configuration, invocation, 'own kubeconfig');
+  if (!kubernetes) throw new UsageError('probe', 'name the cluster by --kubeconfig');
+  try {
+    const answer = await probe({
+      client: kubernetes.client,
+      namespace,
+      image: flags.get('image')?.at(-1) ?? 'registry.k8s.io/pause:3.10',
+      timeoutMs,
+      clock: systemClock,
+      sleep: wait,
+      signal: stop,
+      progress: (line) => io.err(`archwright probe: ${line}\n`),
+    });
+    if (answer.isCalled) io.out(`the webhook answers: ${answer.what}\n`);
+    else io.err(`archwright probe: not within ${formatDuration(timeoutMs)}: ${answer.what}\n`);
+    return answer.isCalled ? exitCodes.success : exitCodes.failure;
+  } finally {
+    kubernetes.client.close();
+  }
+}
+
+export interface ProbeOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly image: string;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly signal: AbortSignal;
+  /** Takes what keeps it from working, whenever that changes. */
+  readonly progress: (line: string) => void;
+}
+
+export interface ProbeAnswer {
+  readonly isCalled: boolean;
+  /** What was seen, for people. */
+  readonly what: string;
+}
+
+/**
+ * Tries until the webhook is called or the time is over.
+ * @throws the signal's reason when it aborts
+ */
+export async function probe(options: ProbeOptions): Promise<ProbeAnswer> {
+  const { clock, timeoutMs, sleep, signal, progress } = options;
+  const end = clock.monotonic() + timeoutMs;
+  let last = '';
+  for (;;) {
+    const answer = await tryOnce(options);
+    if (answer.isCalled || clock.monotonic() + pauseMs > end) return answer;
+    if (answer.what !== last) progress((last = answer.what));
+    await sleep(pauseMs, signal);
+  }
+}
+
+async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Promise<ProbeAnswer> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+  try {
+    const pod = await client.create<Pod>(path, podOf(image), {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(tryMs)]),
+      query: { dryRun: 'All' },
+    });
+    const decision = pod.metadata?.annotations?.[names.decision];
+    if (decision !== untouched) return { isCalled: true, what: `it decided ${decision ?? 'to add nothing'}` };
+    return {
+      isCalled: false,
+      what: 'the pod came back as it was sent; the webhook is not active, or not for this namespace',
+    };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof KubeError)) throw error;
+    // A refusal is an answer too.
+    if (/admission webhook "[^"]*\.arch\.example"/.test(error.message))
+      return { isCalled: true, what: error.message };
+    return { isCalled: false, what: error.message };
+  }
+}
+
+/** No annotation that the webhook could write; it replaces or removes it, whatever it decides. */
+const untouched = 'probe';
+
+/** A pod that Pod Security lets through at any level. */
+function podOf(image: string): object {
+  const securityContext = {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    runAsNonRoot: true,
+    runAsUser: 65_532,
+    seccompProfile: { type: 'RuntimeDefault' },
+  };
+  const resources = { requests: { cpu: '1m', memory: '1Mi' }, limits: { cpu: '1m', memory: '1Mi' } };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { generateName: 'archwright-probe-', annotations: { [names.decision]: untouched } },
+    spec: {
+      automountServiceAccountToken: false,
+      restartPolicy: 'Never',
+      containers: [{ name: 'probe', image, resources, securityContext }],
+    },
+  };
+}

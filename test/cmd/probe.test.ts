@@ -1,0 +1,114 @@
+import t, { type Test } from 'tap';
+import { createKubeClient } from '../../src/kube/client.ts';
+import { probe, type ProbeAnswer } from '../../cmd/probe.ts';
+import { systemClock } from '../../src/telemetry/clock.ts';
+import { json, startKubeServer, type KubeAnswer, type KubeServer } from '../support/kube-server.ts';
+import { run } from './run.ts';
+
+const path = '/api/v1/namespaces/shop/pods';
+
+/** A time that passes only by waiting. */
+function time(): { now: number; readonly sleep: (ms: number, signal: AbortSignal) => Promise<void> } {
+  const state = {
+    now: 0,
+    sleep: async (ms: number, signal: AbortSignal) => {
+      signal.throwIfAborted();
+      state.now += ms;
+    },
+  };
+  return state;
+}
+
+async function probed(
+  t: Test,
+  answers: readonly KubeAnswer[],
+  signal = new AbortController().signal,
+): Promise<{
+  readonly answer: ProbeAnswer;
+  readonly lines: readonly string[];
+  readonly server: KubeServer;
+  readonly waited: number;
+}> {
+  const server = await startKubeServer();
+  const client = createKubeClient({ access: server.access, userAgent: 'test' });
+  t.teardown(async () => {
+    client.close();
+    await server.close();
+  });
+  server.script(path, ...answers);
+  const clock = time();
+  const lines: string[] = [];
+  const answer = await probe({
+    client,
+    namespace: 'shop',
+    image: 'registry.example.com/x:1',
+    timeoutMs: 9000,
+    clock: { ...systemClock, monotonic: () => clock.now },
+    sleep: clock.sleep,
+    signal,
+    progress: (line) => lines.push(line),
+  });
+  return { answer, lines, server, waited: clock.now };
+}
+
+const asSent: KubeAnswer = (request, response) => json(JSON.parse(request.body), 201)(request, response);
+const decided = json({ metadata: { annotations: { 'arch.example/decision': '{"v":1}' } } }, 201);
+const status = (code: number, message: string): KubeAnswer =>
+  json({ kind: 'Status', status: 'Failure', message, code }, code);
+
+t.test(
+  'a pod that comes back with a decision, or without what it was sent with, was seen by the webhook',
+  async (t) => {
+    const { answer, server } = await probed(t, [decided]);
+    t.match(answer, { isCalled: true, what: 'it decided {"v":1}' });
+    const [request] = server.requests;
+    t.equal(request?.query.get('dryRun'), 'All');
+    t.match(JSON.parse(request?.body ?? ''), {
+      metadata: { generateName: 'archwright-probe-', annotations: { 'arch.example/decision': 'probe' } },
+      spec: { containers: [{ image: 'registry.example.com/x:1', securityContext: { runAsNonRoot: true } }] },
+    });
+    t.match((await probed(t, [json({ metadata: {} }, 201)])).answer, { isCalled: true, what: /add nothing/ });
+  },
+);
+
+t.test('a refusal by our webhook is an answer, one by somebody else is not', async (t) => {
+  const ours = status(403, 'admission webhook "pods.arch.example" denied the request: no architecture');
+  t.match((await probed(t, [ours])).answer, { isCalled: true, what: /no architecture/ });
+  for (const text of [
+    'admission webhook "policy.kyverno.example" denied the request',
+    'pods is forbidden: User "x" cannot create resource "pods"',
+  ]) {
+    t.match((await probed(t, [status(403, text)])).answer, {
+      isCalled: false,
+      what: new RegExp(text.slice(0, 20)),
+    });
+  }
+});
+
+t.test('it is tried again until the time is over; each reason is told once', async (t) => {
+  const late = await probed(t, [asSent, asSent, status(500, 'connection refused'), decided]);
+  t.equal(late.answer.isCalled, true);
+  t.equal(late.waited, 6000);
+  t.match(late.lines, [/came back as it was sent/, /connection refused/]);
+  t.equal(late.lines.length, 2);
+  const never = await probed(t, [asSent]);
+  t.match(never.answer, { isCalled: false, what: /came back as it was sent/ });
+  t.equal(never.waited, 8000);
+  t.equal(never.server.requests.length, 5);
+});
+
+t.test('it ends when it is told to stop', async (t) => {
+  await t.rejects(probed(t, [asSent], AbortSignal.abort(new Error('told to'))), /told to/);
+});
+
+t.test('wrong usage', async (t) => {
+  for (const [args, message] of [
+    [['x'], /takes no arguments/],
+    [['--timeout', 'soon'], /must be a duration/],
+    [['--kubeconfig', '/nowhere/config'], /nowhere/],
+  ] as const) {
+    const result = await run(['probe', ...args]);
+    t.not(result.code, 0);
+    t.match(result.err, message);
+  }
+});
