@@ -4,6 +4,8 @@ import { pluginMetrics } from '../../daemon/kubelet/metrics.ts';
 import { clusterMetrics } from '../../src/cluster/metrics.ts';
 import { sourceMetrics } from '../../src/credentials/metrics.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
+import { features } from '../../src/controller/features.ts';
+import { leadingMetrics } from '../../src/controller/leading-metrics.ts';
 import { controllerMetrics } from '../../src/controller/metrics.ts';
 import { factsMetricSpecs } from '../../src/images/metrics.ts';
 import { kubeMetrics } from '../../src/kube/metrics.ts';
@@ -17,7 +19,7 @@ import { code, table } from './markdown.ts';
 /** Every metric of the program. A room with metrics of its own has a line here. */
 export const metricGroups: readonly { readonly title: string; readonly metrics: readonly MetricSpec[] }[] = [
   { title: 'Webhook', metrics: webhookMetrics },
-  { title: 'Controller', metrics: controllerMetrics },
+  { title: 'Controller', metrics: [...leadingMetrics(Object.keys(features)), ...controllerMetrics] },
   { title: 'Cluster', metrics: clusterMetrics },
   { title: 'API server', metrics: kubeMetrics },
   { title: 'Agent', metrics: agentMetrics },

@@ -11,19 +11,29 @@
  * - `running-images/`: gauges of what runs.
  *
  * They share caches (`caches.ts`), a client that refuses to write once leadership is lost, and an event recorder. They share
- * no other state: a leader that dies in the middle of anything leaves nothing that the next one cannot go on from.
+ * no other state: a leader that dies in the middle of anything leaves nothing that the next one cannot go on from. A feature
+ * that fails is started again by itself (`supervise.ts`). `features.ts` lists them, `candidacy.ts` is the election, `clean/` is
+ * how all of it leaves the cluster.
  */
-import type { FactsOfPod } from '../cluster/facts-of-pod.ts';
+import { createFactsOfPod, type FactsOfPod } from '../cluster/facts-of-pod.ts';
+import { clusterObjects } from '../cluster/objects.ts';
+import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FactsMemory } from '../images/memory.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { EventRecorder } from '../kube/events.ts';
+import { createEventRecorder, type EventRecorder } from '../kube/events.ts';
+import { fencedClient } from '../kube/fenced.ts';
+import { createLimiter } from '../kube/limiter.ts';
+import { wait } from '../kube/wait.ts';
 import type { Configuration } from '../policy/configuration.ts';
-import type { Policies } from '../policy/policies.ts';
+import { createPolicies, type Policies } from '../policy/policies.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Caches } from './caches.ts';
+import { startCaches, type Caches } from './caches.ts';
+import { runCandidacy } from './candidacy.ts';
+import { bindFactsCounters, featureFailures, leadingLevel } from './leading-metrics.ts';
+import { supervise } from './supervise.ts';
 
 /** What a feature gets while this replica leads. */
 export interface Leading {
@@ -56,3 +66,146 @@ export interface Leading {
 
 /** Works until `leading.signal` aborts, then ends what it is in the middle of and resolves. Only a defect rejects. */
 export type Feature = (leading: Leading) => Promise<void>;
+
+export interface ControllerOptions {
+  readonly client: KubeClient;
+  /** archwright's own. */
+  readonly namespace: string;
+  /** Unique among all candidates, also among the lives of one pod. */
+  readonly identity: string;
+  /** The configuration in force: the same object until there is another. */
+  readonly configuration: () => Configuration;
+  readonly features: Readonly<Record<string, Feature>>;
+  readonly fleet: Fleet | undefined;
+  readonly memory: FactsMemory;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Ends the controller: features, then what was recorded of events, then the Lease. */
+  readonly stop: AbortSignal;
+  /** Hook between steps, for tests; see `Leading`. */
+  readonly step?: Leading['step'];
+  /** Waits; injected by tests. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly random?: () => number;
+}
+
+/** What is recorded and not yet written is given up after this. */
+const flushMs = 2000;
+
+/** A feature ends what it is in the middle of within a request or two; the kubelet kills the process after 30 s. */
+const endMs = 5000;
+
+/**
+ * Runs the controller until `stop` aborts: a candidate, then the leader, then a candidate again where leadership was lost.
+ * @returns `cleaned` as soon as `archwright clean` has removed archwright from the cluster
+ * @throws RangeError for times of the Lease that contradict each other
+ */
+export async function runController(options: ControllerOptions): Promise<'stopped' | 'cleaned'> {
+  const { client, configuration, memory, clock, log, metrics, sleep, random } = options;
+  const { leaseName, leaseDuration, leaseRenewDeadline, leaseRetryPeriod, ...settings } = configuration();
+  const limiter = createLimiter({
+    perSecond: settings.kubeRequestsPerSecond,
+    burst: settings.kubeRequestsBurst,
+    clock,
+    ...(sleep && { sleep }),
+  });
+  const pullSecrets = createPullSecrets({
+    cluster: clusterObjects({ client, log }),
+    keepMs: settings.pullSecretCacheTime,
+    clock,
+    metrics,
+  });
+  const factsOfPod = createFactsOfPod({
+    memory,
+    pullSecrets,
+    counters: bindFactsCounters(metrics),
+    clock,
+    log,
+  });
+  const isLeading = metrics.level(leadingLevel);
+  const specOfFailures = featureFailures(Object.keys(options.features));
+
+  async function lead(signal: AbortSignal, holds: () => boolean): Promise<void> {
+    isLeading.set(1);
+    const caches = startCaches({ client, log, metrics, ...(sleep && { sleep }) });
+    const events = createEventRecorder({ client, clock, log, metrics, ...(sleep && { sleep }) });
+    const leading: Leading = {
+      signal,
+      client: fencedClient({ client, leading: signal, holds, limiter }),
+      events,
+      caches,
+      fleet: options.fleet,
+      memory,
+      factsOfPod,
+      policies: createPolicies({
+        configuration,
+        // Who asks leads.
+        controllerLeads: () => true,
+        clusterConfigs: caches.clusterConfigs,
+        podConfigs: caches.podConfigs,
+        metrics,
+      }),
+      configuration,
+      clock,
+      serverNow: () => client.serverNow(),
+      log,
+      metrics,
+      step: options.step ?? (() => undefined),
+    };
+    try {
+      const running = Object.entries(options.features).map(([name, feature]) => {
+        const failures = metrics.count(specOfFailures, { feature: name });
+        return supervise({ name, feature, leading, failures, sleep, random });
+      });
+      await aborted(signal);
+      await inTime(Promise.all(running), options);
+    } finally {
+      caches.stop();
+      await events.flush(AbortSignal.timeout(flushMs)).catch(() => undefined);
+      isLeading.set(0);
+    }
+  }
+
+  return await runCandidacy({
+    client,
+    namespace: options.namespace,
+    name: leaseName,
+    identity: options.identity,
+    times: {
+      leaseDurationMs: leaseDuration,
+      renewDeadlineMs: leaseRenewDeadline,
+      retryPeriodMs: leaseRetryPeriod,
+    },
+    lead,
+    stop: options.stop,
+    clock,
+    log,
+    ...(sleep && { sleep }),
+    ...(random && { random }),
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** A feature that does not end cannot write any more; it must not keep the Lease from being released. */
+async function inTime(
+  work: Promise<unknown>,
+  { log, sleep = wait }: Pick<ControllerOptions, 'log' | 'sleep'>,
+): Promise<void> {
+  const ended = new AbortController();
+  const late = async (): Promise<void> => {
+    await sleep(endMs, ended.signal);
+    log.error('a part of the controller did not end in time');
+  };
+  try {
+    await Promise.race([work, late()]);
+  } finally {
+    ended.abort(new Error('ended in time'));
+  }
+}

@@ -21,8 +21,24 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
     ...twoProxies(configuration),
     ...mixedAgents(configuration),
     ...halfOfPlugins(configuration),
-    ...(part === 'webhook' || part === 'explain' ? agentsWithoutTls(configuration) : []),
+    ...(part === 'webhook' || part === 'explain' || part === 'controller'
+      ? agentsWithoutTls(configuration)
+      : []),
+    ...(part === 'controller' ? leaseTimes(configuration) : []),
     ...(part === 'webhook' ? nobodyKnowsNodes(configuration) : []),
+  ];
+}
+
+/** A leader has to give up before another one may take over, and needs time for more than one try (client-go). */
+function leaseTimes(configuration: Configuration): Inconsistency[] {
+  const { leaseDuration, leaseRenewDeadline, leaseRetryPeriod } = configuration;
+  return [
+    ...(leaseRenewDeadline < leaseDuration
+      ? []
+      : [{ key: 'leaseRenewDeadline' as const, message: 'must be shorter than leaseDuration' }]),
+    ...(leaseRetryPeriod * 1.2 < leaseRenewDeadline
+      ? []
+      : [{ key: 'leaseRetryPeriod' as const, message: 'times 1.2 must be shorter than leaseRenewDeadline' }]),
   ];
 }
 

@@ -66,6 +66,16 @@ t.test('settings that contradict each other', async (t) => {
       'webhook',
       [],
     ],
+    ['of the controller too', { agents: ['https://a'] }, 'controller', ['agents']],
+    [
+      'a deadline after the end of the Lease',
+      { leaseDuration: 10_000 },
+      'controller',
+      ['leaseRenewDeadline'],
+    ],
+    ['no time for two tries', { leaseRetryPeriod: 9000 }, 'controller', ['leaseRetryPeriod']],
+    ['just enough', { leaseRetryPeriod: 8000, leaseDuration: 10_001 }, 'controller', []],
+    ['the Lease of others', { leaseDuration: 1000 }, 'webhook', []],
     ['for no part', { agents: ['https://a'] }, undefined, []],
   ];
   for (const [name, values, part, expected] of cases) {

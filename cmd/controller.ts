@@ -1,0 +1,105 @@
+/** `archwright controller`: runs the controller. */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { keepClientCertificate } from '../src/controller/certificates/client-certificate.ts';
+import { runController, type ControllerOptions } from '../src/controller/controller.ts';
+import { features } from '../src/controller/features.ts';
+import { startHealth } from '../src/serving/health.ts';
+import { systemClock } from '../src/telemetry/clock.ts';
+import { openFleet } from './fleet.ts';
+import { openInspection } from './inspection.ts';
+import { openKubernetes, withOwnNamespace } from './kubernetes.ts';
+import { openMemory } from './memory.ts';
+import { stopped } from './signals.ts';
+import { startup } from './startup.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+
+export const subcommand: Subcommand = {
+  usage: '[FLAGS]',
+  description:
+    'Does what cannot be done at admission: decides the pods that wait behind our scheduling gate, moves misplaced pods, ' +
+    'sets taints, issues certificates, keeps the webhook configuration true. It runs in a pod, or with `--kubeconfig` and `--namespace`. Of ' +
+    'several replicas one leads. With `--agents` it asks the node agents about images, without it asks registries itself.',
+  settings: 'controller',
+  flags: {},
+  run: (invocation) => runWith(invocation),
+};
+
+/** What a test puts between the steps of an operation; the program itself has none. */
+export type Hooks = Pick<ControllerOptions, 'step'>;
+
+/** Runs it until it is told to stop. */
+export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promise<number> {
+  const { configuration: live, log, metrics } = await startup(invocation);
+  const { stop, io } = invocation;
+  /** What was opened, closed in the reverse order. */
+  const opened: (() => unknown)[] = [() => live.close()];
+  try {
+    const kubernetes = await openKubernetes(live.current(), invocation, 'none', metrics);
+    if (!kubernetes) throw new UsageError('controller', 'run it in a pod, or name a cluster by --kubeconfig');
+    const { client, access } = kubernetes;
+    opened.push(() => client.close());
+    const configuration = withOwnNamespace(() => live.current(), kubernetes);
+    const { namespace, agents, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } =
+      configuration();
+    if (namespace === undefined)
+      throw new UsageError('controller', 'name the namespace of archwright by --namespace');
+    if (agentTlsDir !== undefined && certificates === 'builtin') {
+      const kept = keepClientCertificate({
+        client,
+        namespace,
+        secretName: controllerClientTlsSecret,
+        dir: agentTlsDir,
+        log,
+      });
+      opened.push(() => kept.close());
+    }
+    const fleet = await openFleet({
+      subcommand: 'controller',
+      agents,
+      agentTlsDir,
+      client,
+      log,
+      metrics,
+      mayWait: true,
+    });
+    if (fleet) opened.push(() => fleet.close());
+    const inspection = fleet
+      ? undefined
+      : await openInspection({ configuration, dockerConfigs: 'none', env: io.env, log, metrics });
+    if (inspection) opened.push(() => inspection.close());
+    const inspector = fleet?.fleet ?? inspection?.inspector;
+    if (!inspector) throw new TypeError('neither agents nor an inspector of its own');
+    const memory = await openMemory({ configuration, inspector, log, metrics });
+    opened.push(() => memory.close());
+    const health = await startHealth({
+      listen: metricsListen,
+      // A candidate is as ready as the leader: a rollout must not wait for leadership.
+      ready: { shutdown: () => (stop.aborted ? 'the controller is stopping' : undefined) },
+      metrics,
+      log,
+    });
+    opened.push(() => health.drain(0));
+    const identity = `${io.env['HOSTNAME'] ?? hostname()}_${randomBytes(4).toString('hex')}`;
+    log.info({ health: health.url, cluster: access.description, namespace, identity }, 'the controller runs');
+    await runController({
+      client,
+      namespace,
+      identity,
+      configuration,
+      features,
+      fleet: fleet?.fleet,
+      memory,
+      clock: systemClock,
+      log,
+      metrics,
+      stop,
+      ...hooks,
+    });
+    // After a clean there is nothing to do, and ending would only make the kubelet start it again.
+    await stopped(stop);
+  } finally {
+    for (const close of opened.reverse()) await close();
+  }
+  return exitCodes.success;
+}

@@ -1,0 +1,230 @@
+/**
+ * What every step of cleaning does in the same way: reading lists in pages, changing objects at a limited rate with a few
+ * tries for each, counting, and remembering what failed. A failure ends the work on one object, a list that cannot be read
+ * the step; nothing but the end of the program ends the whole.
+ */
+import { KubeError } from '../../kube/errors.ts';
+import type { KubeClient, Query } from '../../kube/client.ts';
+import type { KubeObject } from '../../kube/objects.ts';
+import type { Clock } from '../../telemetry/clock.ts';
+import type { CleanOptions } from './clean.ts';
+
+export interface Failure {
+  /** Kind, namespace and name. */
+  readonly what: string;
+  readonly why: string;
+}
+
+export interface StepReport {
+  readonly step: string;
+  /** Objects that were changed or removed; of a dry run those that would have been. */
+  readonly done: number;
+  readonly failures: readonly Failure[];
+  /** What the person should know besides. */
+  readonly notes: readonly string[];
+}
+
+/** Changes one object; after a conflict it is called again and should read the object anew. */
+export type Act = (client: KubeClient, signal: AbortSignal) => Promise<void>;
+
+export interface Cleaning {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly dryRun: boolean;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly progress: (line: string) => void;
+  readonly sleep: CleanOptions['sleep'];
+  /** The same, ended by this signal too. */
+  within(signal: AbortSignal | undefined): Cleaning;
+  /**
+   * Runs a step; steps of the same name are one in the report.
+   * @returns `undefined` where it failed as a whole
+   */
+  step<T>(name: string, run: () => Promise<T>): Promise<T | undefined>;
+  /**
+   * Every object of a collection, read in pages.
+   * @throws KubeError
+   */
+  list<T extends KubeObject>(path: string, query?: Query): AsyncIterable<T>;
+  /** Reads with a few tries; `undefined` for what does not exist. @throws KubeError */
+  read<T>(path: string): Promise<T | undefined>;
+  /** Changes one object, or in a dry run says that it would. What does not exist any more is done. */
+  change(step: string, what: string, act: Act): Promise<boolean>;
+  /** Counts an object that was changed elsewhere, or in a dry run would be. */
+  done(step: string, what: string): void;
+  /** Works on every item, several at a time. */
+  each<T>(items: AsyncIterable<T>, work: (item: T) => Promise<unknown>): Promise<void>;
+  fail(step: string, what: string, why: string): void;
+  note(step: string, text: string): void;
+  report(): readonly StepReport[];
+}
+
+const pageSize = 500;
+/** The limiter keeps the rate; this hides the time that each request takes. */
+const workers = 16;
+const tries = 6;
+const firstPauseMs = 500;
+const longestPauseMs = 30_000;
+/** Of a list whose pages expired on the server (410) before it was read to its end. */
+const restarts = 3;
+/** Between two lines about one step. */
+const progressEvery = 500;
+
+interface Tally {
+  done: number;
+  readonly failures: Failure[];
+  readonly notes: string[];
+}
+
+interface Page<T> {
+  readonly metadata?: { readonly continue?: string };
+  readonly items?: readonly T[];
+}
+
+/** Makes the context of one run. */
+export function createCleaning(options: CleanOptions): Cleaning {
+  return cleaningOf(options, options.signal, new Map());
+}
+
+function cleaningOf(options: CleanOptions, signal: AbortSignal, tallies: Map<string, Tally>): Cleaning {
+  const { client, limiter, dryRun, sleep, clock } = options;
+
+  function tallyOf(step: string): Tally {
+    let tally = tallies.get(step);
+    if (!tally) tallies.set(step, (tally = { done: 0, failures: [], notes: [] }));
+    return tally;
+  }
+
+  /** A step that is run again finds the same failures again. */
+  function fail(step: string, what: string, why: string): void {
+    const { failures } = tallyOf(step);
+    if (failures.some((known) => known.what === what)) return;
+    failures.push({ what, why });
+    options.progress(`${step}: ${what}: ${why}`);
+  }
+
+  function done(step: string, what: string): void {
+    const tally = tallyOf(step);
+    if (dryRun) options.progress(`would change ${what}`);
+    // A later look may succeed where an earlier one failed.
+    const failed = tally.failures.findIndex((known) => known.what === what);
+    if (failed >= 0) tally.failures.splice(failed, 1);
+    tally.done += 1;
+    if (tally.done % progressEvery === 0) options.progress(`${step}: ${tally.done} done`);
+  }
+
+  /** Runs until it succeeds, `tries` times at most. A conflict is tried again at once. */
+  async function persistently<T>(run: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      signal.throwIfAborted();
+      try {
+        return await run();
+      } catch (error) {
+        signal.throwIfAborted();
+        const again = error instanceof KubeError && (error.temporary || error.code === 'conflict');
+        // A page that expired will not come back.
+        if (!again || error.code === 'gone' || attempt === tries) throw error;
+        if (error.code === 'conflict') continue;
+        const pause = Math.max(firstPauseMs * 2 ** (attempt - 1), error.retryAfterMs ?? 0);
+        await sleep(Math.min(pause, longestPauseMs), signal);
+      }
+    }
+  }
+
+  async function* list<T extends KubeObject>(path: string, query: Query = {}): AsyncIterable<T> {
+    let token = '';
+    let restarted = 0;
+    do {
+      let page: Page<T>;
+      try {
+        const paging = { limit: pageSize, ...(token !== '' && { continue: token }) };
+        page = await persistently(() =>
+          client.get<Page<T>>(path, { signal, query: { ...query, ...paging } }),
+        );
+      } catch (error) {
+        if (!(error instanceof KubeError) || error.code !== 'gone' || restarted === restarts) throw error;
+        restarted += 1;
+        token = '';
+        continue;
+      }
+      yield* page.items ?? [];
+      token = page.metadata?.continue ?? '';
+      if (token === '') return;
+    } while (!signal.aborted);
+    signal.throwIfAborted();
+  }
+
+  const cleaning: Cleaning = {
+    client,
+    namespace: options.namespace,
+    dryRun,
+    signal,
+    clock,
+    sleep,
+    progress: options.progress,
+    within: (other) => (other ? cleaningOf(options, AbortSignal.any([signal, other]), tallies) : cleaning),
+    step: async (name, run) => {
+      const tally = tallyOf(name);
+      const before = tally.done;
+      try {
+        signal.throwIfAborted();
+        const result = await run();
+        if (tally.done > before) options.progress(`${name}: ${tally.done}${dryRun ? ' would be' : ''} done`);
+        return result;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof KubeError)) throw error;
+        fail(name, error.where, error.message);
+        return undefined;
+      }
+    },
+    list,
+    read: async <T>(path: string) => {
+      try {
+        return await persistently(() => client.get<T>(path, { signal }));
+      } catch (error) {
+        if (error instanceof KubeError && error.code === 'not-found') return undefined;
+        throw error;
+      }
+    },
+    change: async (step, what, act) => {
+      try {
+        if (!dryRun)
+          await persistently(async () => {
+            await limiter.take(signal);
+            await act(client, signal);
+          });
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof KubeError)) throw error;
+        if (error.code !== 'not-found') {
+          fail(step, what, error.message);
+          return false;
+        }
+      }
+      done(step, what);
+      return true;
+    },
+    done,
+    each: async (items, work) => {
+      const iterator = items[Symbol.asyncIterator]();
+      // One reader at a time: an async generator queues the calls of `next`.
+      const worker = async (): Promise<void> => {
+        for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+          await work(next.value);
+        }
+      };
+      const ends = await Promise.allSettled(Array.from({ length: dryRun ? 1 : workers }, worker));
+      const failed = ends.find((end) => end.status === 'rejected');
+      if (failed) throw failed.reason;
+    },
+    fail,
+    note: (step, text) => {
+      const { notes } = tallyOf(step);
+      if (!notes.includes(text)) notes.push(text);
+    },
+    report: () => [...tallies].map(([step, { done, failures, notes }]) => ({ step, done, failures, notes })),
+  };
+  return cleaning;
+}

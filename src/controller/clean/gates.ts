@@ -1,0 +1,57 @@
+/** Takes our scheduling gate off every pod. Gates of others stay, and so does all that was decided for the pod. */
+import { KubeError } from '../../kube/errors.ts';
+import type { KubeObject, Pod } from '../../kube/objects.ts';
+import { names } from '../../placement/decision.ts';
+import type { Cleaning } from './cleaning.ts';
+
+/**
+ * Removes the gates that are there now.
+ * @returns how many, without those that could not be removed
+ * @throws KubeError where pods cannot be listed
+ */
+export async function removeGates(cleaning: Cleaning): Promise<number> {
+  let removed = 0;
+  // A pod with a node has no gates: the API server refuses to bind one that has.
+  const waiting = cleaning.list<Pod>('/api/v1/pods', { fieldSelector: 'spec.nodeName=' });
+  await cleaning.each(waiting, async (pod) => {
+    if (gateIndex(pod) < 0) return;
+    if (await removeGate(cleaning, pod)) removed += 1;
+  });
+  return removed;
+}
+
+async function removeGate(cleaning: Cleaning, listed: Pod): Promise<boolean> {
+  const path = podPath(listed);
+  const { namespace = '', name = '' } = listed.metadata ?? {};
+  let pod: Pod | undefined = listed;
+  return cleaning.change('gates', `pod ${namespace}/${name}`, async (client, signal) => {
+    pod ??= await client.get<Pod>(path, { signal });
+    const index = gateIndex(pod);
+    const { resourceVersion } = pod.metadata ?? {};
+    // Whatever comes of this try, the next one starts from the pod as it is then.
+    pod = undefined;
+    if (index < 0) return;
+    const body = [
+      // A stale version is a clean conflict; a failing `test` could not be told from a broken patch.
+      { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion },
+      { op: 'remove', path: `/spec/schedulingGates/${index}` },
+    ];
+    try {
+      await client.patch(path, { type: 'json', body }, { signal });
+    } catch (error) {
+      // The gate was gone before the version was compared: to be looked at again, as after a conflict.
+      if (!(error instanceof KubeError) || error.code !== 'invalid') throw error;
+      throw new KubeError('conflict', error.where, error.message, { cause: error });
+    }
+  });
+}
+
+function gateIndex({ spec }: Pod): number {
+  return spec.schedulingGates?.findIndex(({ name }) => name === names.gate) ?? -1;
+}
+
+/** API path of a pod. */
+export function podPath({ metadata }: KubeObject): string {
+  const { namespace = '', name = '' } = metadata ?? {};
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+}

@@ -1,0 +1,24 @@
+/** Takes our taints off the nodes. */
+import { fencedClient } from '../../kube/fenced.ts';
+import type { Limiter } from '../../kube/limiter.ts';
+import type { Configuration } from '../../policy/configuration.ts';
+import { removeTaints } from '../taints/remove.ts';
+import type { Cleaning } from './cleaning.ts';
+
+/** @throws KubeError where nodes cannot be listed */
+export async function cleanTaints(
+  cleaning: Cleaning,
+  { taintKey }: Pick<Configuration, 'taintKey'>,
+  limiter: Limiter,
+): Promise<void> {
+  const { signal, dryRun, sleep } = cleaning;
+  const { failed } = await removeTaints({
+    client: fencedClient({ client: cleaning.client, leading: signal, limiter }),
+    keys: [taintKey],
+    signal,
+    dryRun,
+    sleep,
+    progress: (node) => cleaning.done('taints', `taint of node ${node}`),
+  });
+  for (const { node, error } of failed) cleaning.fail('taints', `node ${node}`, error.message);
+}

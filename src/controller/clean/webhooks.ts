@@ -1,0 +1,83 @@
+/**
+ * Removes the webhook configuration, after which no pod gets a gate or a placement from us. The one that the configuration
+ * names is ours as a whole. Where none is named, ours are known by the names of their webhooks, and what others have put
+ * beside them stays.
+ */
+import { KubeError } from '../../kube/errors.ts';
+import type { KubeObject } from '../../kube/objects.ts';
+import type { Configuration } from '../../policy/configuration.ts';
+import type { Cleaning } from './cleaning.ts';
+
+interface WebhookConfiguration extends KubeObject {
+  readonly webhooks?: readonly { readonly name: string }[];
+}
+
+const collection = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+
+/** Names of webhooks are domain names; all of ours are below this one. */
+const ourDomain = '.arch.example';
+
+const step = 'webhook configuration';
+
+/** @throws KubeError where configurations cannot be read */
+export async function removeWebhooks(
+  cleaning: Cleaning,
+  { webhookConfiguration: named }: Pick<Configuration, 'webhookConfiguration'>,
+): Promise<void> {
+  if (named !== undefined) {
+    if (await exists(cleaning, named)) await remove(cleaning, named);
+    return;
+  }
+  for await (const found of cleaning.list<WebhookConfiguration>(collection)) {
+    const name = found.metadata?.name ?? '';
+    const { ours, others } = sorted(found);
+    if (ours.length === 0) continue;
+    if (others === 0) await remove(cleaning, name);
+    else await takeOut(cleaning, name);
+  }
+}
+
+/** Whoever may delete it by name need not have the right to read it. */
+async function exists(cleaning: Cleaning, name: string): Promise<boolean> {
+  try {
+    return (await cleaning.read(pathOf(name))) !== undefined;
+  } catch (error) {
+    if (error instanceof KubeError && error.code === 'forbidden') return true;
+    throw error;
+  }
+}
+
+async function remove(cleaning: Cleaning, name: string): Promise<void> {
+  await cleaning.change(step, `MutatingWebhookConfiguration ${name}`, (client, signal) =>
+    client.delete(pathOf(name), { signal }),
+  );
+}
+
+async function takeOut(cleaning: Cleaning, name: string): Promise<void> {
+  await cleaning.change(
+    step,
+    `our webhooks in MutatingWebhookConfiguration ${name}`,
+    async (client, signal) => {
+      const found = await client.get<WebhookConfiguration>(pathOf(name), { signal });
+      const body = [
+        { op: 'replace', path: '/metadata/resourceVersion', value: found.metadata?.resourceVersion },
+        // From the last to the first, so that the places of the others hold.
+        ...sorted(found).ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` })),
+      ];
+      if (body.length > 1) await client.patch(pathOf(name), { type: 'json', body }, { signal });
+    },
+  );
+}
+
+/** Places of our webhooks, last first, and how many are of others. */
+function sorted({ webhooks = [] }: WebhookConfiguration): {
+  readonly ours: number[];
+  readonly others: number;
+} {
+  const ours = webhooks.flatMap(({ name }, index) => (name.endsWith(ourDomain) ? [index] : [])).reverse();
+  return { ours, others: webhooks.length - ours.length };
+}
+
+function pathOf(name: string): string {
+  return `${collection}/${encodeURIComponent(name)}`;
+}

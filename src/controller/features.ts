@@ -1,0 +1,13 @@
+/** What the leader does: every feature by the name that log and metrics call it. */
+import { certificates } from './certificates/certificates.ts';
+import { watchExecFormatErrors } from './exec-format/exec-format.ts';
+import { countRunningImages } from './running-images/running-images.ts';
+import { webhookConfiguration } from './webhook-configuration/webhook-configuration.ts';
+
+/** Nothing runs yet. */
+export const features = {
+  certificates: certificates(),
+  'webhook-configuration': webhookConfiguration(),
+  'exec-format': watchExecFormatErrors,
+  'running-images': countRunningImages,
+} as const;

@@ -1,0 +1,140 @@
+import t from 'tap';
+import type { KubeStore } from '../../support/kube-store.ts';
+import { done, podPath, world } from './support.ts';
+
+const ours = { key: 'arch.example/architecture', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' };
+const replicaSet = '/apis/apps/v1/namespaces/shop/replicasets';
+
+function owned(kind: string, name: string, apiVersion = 'apps/v1') {
+  return { ownerReferences: [{ apiVersion, kind, name, uid: `uid-${name}`, controller: true }] };
+}
+
+function running(metadata: object, spec: object = { tolerations: [ours] }, status: object = {}): object {
+  return {
+    metadata,
+    spec: { nodeName: 'n1', containers: [], ...spec },
+    status: { phase: 'Running', ...status },
+  };
+}
+
+function evicted(store: KubeStore): string[] {
+  return store.asked(/^POST .*\/eviction$/).map(({ path }) => path.split('/').at(-2) ?? '');
+}
+
+t.test('restarts the pods that carry our tolerations, and no others', async (t) => {
+  const { store, clean } = await world(t);
+  const web = owned('ReplicaSet', 'web');
+  store.put(`${replicaSet}/web`, { spec: { replicas: 1 }, status: { readyReplicas: 1 } });
+  store.put(podPath('ours'), running(web));
+  const recorded = {
+    v: 1,
+    imagesKey: 'x',
+    added: {
+      tolerations: [{ key: 'kubernetes.io/arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' }],
+    },
+  };
+  const annotations = { 'arch.example/decision': JSON.stringify(recorded) };
+  store.put(
+    podPath('recorded'),
+    running({ ...web, annotations }, { tolerations: recorded.added.tolerations }),
+  );
+  store.put(podPath('annotated-only'), running({ ...web, annotations }, { tolerations: [] }));
+  store.put(podPath('none'), running(web, {}));
+  store.put(podPath('own'), running(web, { tolerations: recorded.added.tolerations }));
+  store.put(podPath('waits'), running(web, { nodeName: '', tolerations: [ours] }));
+  store.put(podPath('ended'), running(web, undefined, { phase: 'Succeeded' }));
+  store.put(podPath('failed'), running(web, undefined, { phase: 'Failed' }));
+  store.put(podPath('going'), running({ ...web, deletionTimestamp: '2026-01-01T00:00:00Z' }));
+  store.put(podPath('alone'), running({}));
+  store.put(podPath('daemon'), running(owned('DaemonSet', 'd')));
+  store.put(podPath('job'), running(owned('Job', 'j', 'batch/v1')));
+  store.put(podPath('mirror'), running(owned('Node', 'n1', 'v1')));
+  store.put(podPath('unknown'), running(owned('Rollout', 'r', 'argoproj.io/v1')));
+
+  const dry = await clean({ dryRun: true, restartPods: true });
+  t.equal(done(dry)['restarted pods'], 3);
+  t.same(evicted(store), []);
+  const report = await clean({ restartPods: true });
+  t.equal(report.complete, true);
+  t.same(evicted(store).sort(), ['ours', 'recorded', 'unknown']);
+  const notes = report.steps.find(({ step }) => step === 'restarted pods')?.notes.join('\n') ?? '';
+  for (const word of ['shop/alone', 'DaemonSets', 'Jobs', 'mirror']) t.match(notes, word);
+  t.match(store.asked(/eviction$/)[0]?.json, {
+    kind: 'Eviction',
+    deleteOptions: { preconditions: { uid: /./ } },
+  });
+
+  await clean();
+  t.equal(evicted(store).length, 3, 'only on request');
+});
+
+t.test('one pod of a workload after the other, as fast as allowed', async (t) => {
+  const { store, clean, elapsed } = await world(t);
+  const at: [string, number][] = [];
+  let ready = 3;
+  for (const name of ['a', 'b']) {
+    store.put(`${replicaSet}/${name}`, { spec: { replicas: 3 }, status: { readyReplicas: 3 } });
+    for (const index of [1, 2, 3]) store.put(podPath(`${name}${index}`), running(owned('ReplicaSet', name)));
+  }
+  store.fault(/eviction$/, { before: ({ path }) => void at.push([path.split('/').at(-2) ?? '', elapsed()]) });
+  store.fault(`GET ${replicaSet}/a`, {
+    before: () => {
+      ready = elapsed() < 60_000 ? 2 : 3;
+      store.put(`${replicaSet}/a`, { spec: { replicas: 3 }, status: { readyReplicas: ready } });
+    },
+  });
+  const report = await clean({ restartPods: true }, { evictionsPerMinute: 30 });
+  t.equal(report.complete, true);
+  t.same(
+    at.map(([name]) => name.slice(0, 1)),
+    ['a', 'b', 'b', 'b', 'a', 'a'],
+  );
+  for (const [index, [, when]] of at.entries())
+    if (index > 0) t.ok(when - (at[index - 1]?.[1] ?? 0) >= 2000, 'not faster than two seconds');
+  t.ok((at[4]?.[1] ?? 0) >= 60_000, 'the second of a when a is ready again');
+});
+
+t.test('budgets hold, and are not waited for for ever', async (t) => {
+  const { store, clean, elapsed } = await world(t);
+  for (const name of ['a', 'b']) store.put(podPath(name), running(owned('ReplicaSet', name)));
+  store.evictions(podPath('a'), { status: 429 }, { status: 429, retryAfter: 10 });
+  store.evictions(podPath('b'), ...Array.from({ length: 1000 }, () => ({ status: 429 })));
+  const report = await clean({ restartPods: true });
+  t.equal(report.complete, false);
+  t.equal(store.get(podPath('a')), undefined);
+  t.ok(store.get(podPath('b')));
+  t.match(
+    report.steps.find(({ step }) => step === 'restarted pods'),
+    {
+      done: 1,
+      failures: [{ what: 'ReplicaSet shop/b', why: /1 pods left: .*disruption budget/ }],
+    },
+  );
+  t.ok(elapsed() > 600_000 && elapsed() < 640_000);
+});
+
+t.test('a pod that was replaced, went away, or may not be evicted', async (t) => {
+  const { store, clean } = await world(t);
+  for (const name of ['a', 'b', 'c', 'd']) store.put(podPath(name), running(owned('Rollout', name, 'x/v1')));
+  store.fault(/pods\/a\/eviction$/, { status: 409, times: 1 });
+  store.fault(/pods\/b\/eviction$/, { before: () => store.remove(podPath('b')) });
+  store.fault(/pods\/c\/eviction$/, { status: 403 });
+  const report = await clean({ restartPods: true });
+  t.match(
+    report.steps.find(({ step }) => step === 'restarted pods'),
+    {
+      done: 3,
+      failures: [{ what: 'pod shop/c' }],
+    },
+  );
+  t.equal(store.get(podPath('d')), undefined);
+});
+
+t.test('without the right to read a workload the pace alone holds', async (t) => {
+  const { store, clean } = await world(t);
+  store.fault(/replicasets/, { status: 403 });
+  for (const name of ['a', 'b', 'c']) store.put(podPath(name), running(owned('ReplicaSet', 'web')));
+  const report = await clean({ restartPods: true });
+  t.equal(report.complete, true);
+  t.equal(evicted(store).length, 3);
+});

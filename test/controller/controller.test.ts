@@ -1,0 +1,195 @@
+import t, { type Test } from 'tap';
+import { runController, type Feature, type Leading } from '../../src/controller/controller.ts';
+import type { FactsMemory } from '../../src/images/memory.ts';
+import { createKubeClient } from '../../src/kube/client.ts';
+import { defaultConfiguration } from '../../src/policy/configuration.ts';
+import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { startKubeStore } from '../support/kube-store.ts';
+
+const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
+const podsPath = '/api/v1/namespaces/shop/pods';
+const retryPeriodMs = 2000;
+
+/** A controller whose time passes only in the pauses between two looks at the Lease. */
+async function controller(t: Test, features: Readonly<Record<string, Feature>>) {
+  const store = await startKubeStore();
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  const stop = new AbortController();
+  const metrics = createMetrics();
+  const logged: string[] = [];
+  const steps: string[] = [];
+  let now = 0;
+  let endsSlowly = false;
+  const run = () =>
+    runController({
+      client,
+      namespace: 'archwright',
+      identity: 'pod-a_1',
+      configuration: defaultConfiguration,
+      features,
+      fleet: undefined,
+      memory: {} as FactsMemory,
+      clock: { now: () => now, monotonic: () => now },
+      log: createLog({ destination: { write: (line) => void logged.push(line) } }),
+      metrics,
+      stop: stop.signal,
+      step: (name) => void steps.push(name),
+      random: () => 0,
+      sleep: (ms, signal) =>
+        new Promise((resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+          const passes = ms === retryPeriodMs || (endsSlowly && ms === 5000) || ms === 500;
+          if (passes)
+            setImmediate(() => {
+              now += ms;
+              resolve();
+            });
+        }),
+    });
+  t.teardown(async () => {
+    stop.abort();
+    client.close();
+    await store.close();
+  });
+  return {
+    store,
+    run,
+    stop,
+    logged,
+    steps,
+    metric: async (line: string) => (await metrics.render()).split('\n').includes(line),
+    letEndSlowly: () => (endsSlowly = true),
+    holder: () => (store.get(leasePath)?.spec as { holderIdentity?: string } | undefined)?.holderIdentity,
+  };
+}
+
+const until = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+t.test('leads: features with all they need; then ends, and gives the Lease back', async (t) => {
+  let leading: Leading | undefined;
+  let atEnd: unknown;
+  const { store, run, stop, holder, metric, steps } = await controller(t, {
+    one: async (given) => {
+      leading = given;
+      await given.caches.ready(given.signal);
+      await given.client.patch(
+        `${podsPath}/a`,
+        { type: 'merge', body: { metadata: { labels: { seen: 'yes' } } } },
+        { signal: given.signal },
+      );
+      given.events.record(
+        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
+        { type: 'Normal', reason: 'Seen', message: 'seen' },
+      );
+      await given.step('one/seen');
+      t.ok(await metric('archwright_controller_leading 1'));
+      stop.abort('SIGTERM');
+      await until(given.signal);
+      atEnd = holder();
+    },
+    two: ({ signal }) => until(signal),
+  });
+  store.put(`${podsPath}/a`, { spec: { nodeName: 'n', containers: [] } });
+  t.equal(await run(), 'stopped');
+  t.match(store.get(`${podsPath}/a`), { metadata: { labels: { seen: 'yes' } } });
+  t.equal(store.list('/api/v1/namespaces/shop/events').length, 1, 'events are written before the end');
+  t.equal(atEnd, 'pod-a_1', 'the Lease is held while features end');
+  t.equal(holder(), '', 'and released after that');
+  t.same(steps, ['one/seen']);
+  t.ok(await metric('archwright_controller_leading 0'));
+  t.equal(
+    leading?.policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} }).onUnknownImage,
+    'gate',
+  );
+  t.ok(Math.abs((leading?.serverNow() ?? 0) - Date.now()) < 60_000, "it knows the API server's time");
+  await store.until(() => store.watches() === 0, 'the watches to end');
+});
+
+t.test('deposed: writes are refused at once, watches end, and it is a candidate again', async (t) => {
+  const terms: Leading[] = [];
+  const refused: unknown[] = [];
+  const { store, run, stop, holder } = await controller(t, {
+    one: async (leading) => {
+      terms.push(leading);
+      await leading.caches.ready(leading.signal);
+      if (terms.length === 2) return stop.abort();
+      store.put(leasePath, {
+        spec: {
+          holderIdentity: 'pod-b_1',
+          leaseDurationSeconds: 4,
+          renewTime: '2026-01-01T00:00:00.000000Z',
+        },
+      });
+      await until(leading.signal);
+      refused.push(
+        await leading.client
+          .delete(`${podsPath}/a`, { signal: new AbortController().signal })
+          .catch((error: unknown) => error),
+      );
+    },
+  });
+  store.put(`${podsPath}/a`, { spec: { containers: [] } });
+  await run();
+  t.match(refused, [{ code: 'not-leading' }]);
+  t.ok(store.get(`${podsPath}/a`));
+  t.equal(terms.length, 2);
+  t.not(terms[0]?.caches, terms[1]?.caches, 'what was known before counts no more');
+  t.equal(holder(), '');
+});
+
+t.test('a feature that fails does not take the others down', async (t) => {
+  let runs = 0;
+  let ends = 0;
+  const { run, stop, metric, logged } = await controller(t, {
+    broken: () => {
+      runs += 1;
+      if (runs === 2) stop.abort();
+      return Promise.reject(new Error('a defect of the test'));
+    },
+    sound: async ({ signal }) => {
+      await until(signal);
+      ends += 1;
+    },
+  });
+  t.equal(await run(), 'stopped');
+  t.equal(ends, 1);
+  t.ok(await metric('archwright_controller_feature_failures_total{feature="broken"} 1'));
+  t.ok(await metric('archwright_controller_feature_failures_total{feature="sound"} 0'));
+  t.match(logged.join(''), /a defect of the test/);
+});
+
+t.test('a feature that does not end does not keep the Lease', async (t) => {
+  const { run, stop, holder, logged, letEndSlowly } = await controller(t, {
+    stuck: () => {
+      letEndSlowly();
+      stop.abort();
+      return new Promise(() => undefined);
+    },
+  });
+  t.equal(await run(), 'stopped');
+  t.equal(holder(), '');
+  t.match(logged.join(''), /did not end in time/);
+});
+
+t.test('cleaned', async (t) => {
+  const { store, run, holder } = await controller(t, {
+    one: async ({ signal }) => {
+      store.put(leasePath, { spec: { holderIdentity: 'archwright-clean/1', leaseDurationSeconds: 15 } });
+      let looks = 0;
+      store.fault(`GET ${leasePath}`, {
+        before: () => {
+          looks += 1;
+          if (looks === 3) store.remove(leasePath);
+        },
+      });
+      await until(signal);
+    },
+  });
+  t.equal(await run(), 'cleaned');
+  t.equal(holder(), undefined);
+});
