@@ -3,6 +3,8 @@
  * where one is not what it would write.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { alerts, alertsFile, runbookPage } from './chart/alerts.ts';
+import { dashboardFile } from './chart/dashboard.ts';
 import { schemaFile } from './chart/chart.ts';
 import { chartReadme } from './chart/readme.ts';
 import { settingsFile } from './chart/settings.ts';
@@ -21,6 +23,8 @@ const notices: Readonly<Record<string, string>> = {
 /** Every page by its path from the root of the repository. */
 export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'charts/archwright/README.md': chartReadme,
+  'charts/archwright/files/alerts.json': alertsFile,
+  'charts/archwright/files/dashboard.json': dashboardFile,
   'charts/archwright/files/settings.json': settingsFile,
   'charts/archwright/values.schema.json': schemaFile,
   'charts/archwright/values.yaml': valuesFile,
@@ -28,6 +32,7 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/configuration.md': configurationPage,
   'docs/metrics.md': metricsPage,
   'docs/placement.md': placementPage,
+  ...Object.fromEntries(alerts.map((alert) => [`docs/runbooks/${alert.name}.md`, () => runbookPage(alert)])),
 };
 
 /**

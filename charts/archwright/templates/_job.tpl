@@ -33,3 +33,19 @@ resources:
 volumeMounts:
   - { name: config, mountPath: /etc/archwright/config, readOnly: true }
 {{- end -}}
+
+{{/* dict root account */}}
+{{- define "archwright.probePod" -}}
+{{ include "archwright.jobPod" . }}
+containers:
+  - name: probe
+    {{- include "archwright.jobContainer" .root | nindent 4 }}
+    args:
+      - probe
+      - --pod-namespace={{ .root.Values.startupCheck.namespace }}
+      - --image={{ include "archwright.image" .root }}
+      - --timeout={{ .root.Values.startupCheck.timeout }}
+volumes:
+  - name: config
+    configMap: { name: {{ include "archwright.fullname" .root }} }
+{{- end -}}

@@ -46,3 +46,7 @@
 - { apiGroups: [arch.example], resources: [clusterpodplacementconfigs, podplacementconfigs], verbs: [get, list, patch, update] }
 - { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, patch, update, delete] }
 {{- end }}
+
+{{- define "archwright.probeRules" }}
+- { apiGroups: [''], resources: [pods], verbs: [create] }
+{{- end }}
