@@ -41,22 +41,24 @@ async function library(): Promise<typeof X509> {
   return await import('@peculiar/x509');
 }
 
-/**
- * Makes a new authority, with a name of its own: verifiers find the issuer by name.
- * @param now milliseconds since 1970
- * @param lifeMs how long it is valid
- */
-export async function issueAuthority(now: number, lifeMs: number): Promise<Pair> {
+/** First and last moment, milliseconds since 1970. */
+export interface Validity {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Makes a new authority, with a name of its own: verifiers find the issuer by name. */
+export async function issueAuthority({ from, to }: Validity): Promise<Pair> {
   const x509 = await library();
   const keys = await newKeys();
-  const made = new Date(now).toISOString().replace(/\.\d+/, '');
+  const made = new Date(from).toISOString().replace(/\.\d+/, '');
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serial(),
     name: [{ CN: [`archwright CA ${made} ${randomBytes(4).toString('hex')}`] }],
     keys,
     signingAlgorithm: algorithm,
-    notBefore: new Date(now - backdateMs),
-    notAfter: new Date(now + lifeMs),
+    notBefore: new Date(from),
+    notAfter: new Date(to),
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
@@ -66,17 +68,8 @@ export async function issueAuthority(now: number, lifeMs: number): Promise<Pair>
   return pair(certificate.toString('pem'), keys);
 }
 
-/**
- * Issues a certificate with a new key.
- * @param now milliseconds since 1970
- * @param lifeMs how long it is valid; shortened to the life of the authority
- */
-export async function issueLeaf(
-  authority: Pair,
-  subject: Subject,
-  now: number,
-  lifeMs: number,
-): Promise<Pair> {
+/** Issues a certificate with a new key; it does not outlive its authority. */
+export async function issueLeaf(authority: Pair, subject: Subject, { from, to }: Validity): Promise<Pair> {
   const x509 = await library();
   const keys = await newKeys();
   const issuer = new x509.X509Certificate(authority.certificate.pem);
@@ -91,8 +84,8 @@ export async function issueLeaf(
     publicKey: keys.publicKey,
     signingKey: await importKey(authority.key),
     signingAlgorithm: algorithm,
-    notBefore: new Date(now - backdateMs),
-    notAfter: new Date(Math.min(now + lifeMs, authority.certificate.to)),
+    notBefore: new Date(from),
+    notAfter: new Date(Math.min(to, authority.certificate.to)),
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),

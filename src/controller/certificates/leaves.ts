@@ -3,7 +3,8 @@ import { isIP } from 'node:net';
 import { agentServerName } from '../../fleet/connection.ts';
 import type { Configuration } from '../../policy/configuration.ts';
 import { trusted, type Authorities, type SecretTexts } from './authorities.ts';
-import { backdateMs, usageIds, type Subject } from './issue.ts';
+import { usageIds, type Subject } from './issue.ts';
+import { hasExpired, isDue, isNotYetValid, validity, type Moment } from './moment.ts';
 import { isIssuedBy, readCertificates, readPrivateKey, type Certificate } from './pem.ts';
 
 export const leafNames = ['webhook', 'agent', 'webhook-client', 'controller-client'] as const;
@@ -90,14 +91,16 @@ export function readLeaf(texts: SecretTexts | undefined): Leaf {
 
 /**
  * What is wrong with a leaf, the worst first.
- * @param lifeMs how long a new one would be valid
+ * @param signer who would sign a new one
+ * @param lifeMs how long that would be valid
  * @returns undefined: nothing
  */
 export function faultOf(
   leaf: Leaf,
   subject: Subject | undefined,
   authorities: Authorities,
-  now: number,
+  signer: Certificate,
+  moment: Moment,
   lifeMs: number,
 ): IssueReason | undefined {
   const { certificate } = leaf;
@@ -106,9 +109,9 @@ export function faultOf(
   const issuer = issuerOf(certificate, authorities);
   if (issuer === undefined) return 'foreign';
   if (subject !== undefined && !isFor(certificate, subject)) return 'names';
-  if (now >= certificate.to || now >= issuer.to) return 'expired';
-  if (now < certificate.from || now < issuer.from) return 'not-yet-valid';
-  if (now >= dueAt(certificate) || isTooLong(certificate, now, lifeMs)) return 'due';
+  if (hasExpired(certificate, moment) || hasExpired(issuer, moment)) return 'expired';
+  if (isNotYetValid(certificate, moment) || isNotYetValid(issuer, moment)) return 'not-yet-valid';
+  if (isDue(certificate, moment, validity(moment, lifeMs, signer), lifeMs)) return 'due';
   if (authorities.phase === 'signing' && issuer !== authorities.newest.certificate) return 'authority';
   return undefined;
 }
@@ -130,18 +133,4 @@ function isFor({ x509 }: Certificate, { commonName, names, usage }: Subject): bo
 function isNamed(x509: Certificate['x509'], name: string): boolean {
   if (isIP(name) !== 0) return x509.checkIP(name) !== undefined;
   return x509.checkHost(name, { subject: 'never', wildcards: false }) !== undefined;
-}
-
-/** Two thirds of a life: cert-manager's rule too. */
-const share = 2 / 3;
-
-/** When a certificate, leaf or authority, is to be replaced. */
-export function dueAt({ from, to }: Certificate): number {
-  const issued = from + backdateMs;
-  return issued + (to - issued) * share;
-}
-
-/** Whether it ends later than one that is issued now would: its life was set shorter, or it comes out of the future. */
-export function isTooLong({ to }: Certificate, now: number, lifeMs: number): boolean {
-  return to > now + lifeMs + backdateMs;
 }

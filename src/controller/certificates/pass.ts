@@ -7,6 +7,7 @@ import { webhookConfigurationPath } from '../own-objects.ts';
 import { readAuthorities, trusted, writeAuthorities, type Authorities } from './authorities.ts';
 import { issueAuthority, issueLeaf } from './issue.ts';
 import { readLeaf, type IssueReason, type Leaf, type LeafName, type LeafSpec } from './leaves.ts';
+import { momentOf, validity, type Moment } from './moment.ts';
 import { writeCertificates } from './pem.ts';
 import {
   isAnnounced,
@@ -47,7 +48,7 @@ interface Read {
   readonly ca: FoundSecret | undefined;
   readonly leafSecrets: ReadonlyMap<LeafName, FoundSecret | undefined>;
   readonly specs: readonly LeafSpec[];
-  readonly now: number;
+  readonly moment: Moment;
 }
 
 /** A new authority touches every Secret and is done in five rounds; more means that somebody else writes too. */
@@ -65,6 +66,8 @@ export function createPass(options: PassOptions): () => Promise<PassResult> {
   const announced = createWatch(() => clock.monotonic());
   const replaced = createWatch(() => clock.monotonic());
 
+  const momentNow = (): Moment => momentOf(leading.serverNow(), clock.now());
+
   async function read(): Promise<Read> {
     const specs = await options.specs();
     // One after the other: the authority first, so that no leaf is newer than the authorities it is compared with.
@@ -76,7 +79,7 @@ export function createPass(options: PassOptions): () => Promise<PassResult> {
     for (const [name, secret] of leafSecrets) leaves.set(name, readLeaf(secret?.texts));
     const isAwaited = authorities.newest !== undefined && authorities.phase === 'announcing';
     const caBundles = isAwaited ? await bundlesInForce() : [];
-    return { found: { authorities, leaves, caBundles }, ca, leafSecrets, specs, now: leading.serverNow() };
+    return { found: { authorities, leaves, caBundles }, ca, leafSecrets, specs, moment: momentNow() };
   }
 
   async function bundlesInForce(): Promise<Found['caBundles']> {
@@ -92,9 +95,10 @@ export function createPass(options: PassOptions): () => Promise<PassResult> {
     }
   }
 
-  async function changeAuthorities(change: AuthorityChange, { ca, now }: Read): Promise<void> {
+  async function changeAuthorities(change: AuthorityChange, { ca, moment }: Read): Promise<void> {
     let next: Authorities;
-    if (change.kind === 'issue') next = { newest: await issueAuthority(now, times.caMs), ...change.keep };
+    if (change.kind === 'issue')
+      next = { newest: await issueAuthority(validity(moment, times.caMs)), ...change.keep };
     else next = change.next;
     let secret = ca;
     if (secret === undefined) {
@@ -130,7 +134,11 @@ export function createPass(options: PassOptions): () => Promise<PassResult> {
       log.info({ certificate: spec.name }, 'the authorities beside a certificate were written');
     } else if (spec.subject !== undefined) {
       const signer = (work.by === 'previous' ? authorities.previousSigner : undefined) ?? authorities.newest;
-      const made = await issueLeaf(signer, spec.subject, leading.serverNow(), times.certificateMs);
+      const made = await issueLeaf(
+        signer,
+        spec.subject,
+        validity(momentNow(), times.certificateMs, signer.certificate),
+      );
       const texts = { 'tls.crt': made.certificate.pem, 'tls.key': reveal(made.key), ...bundle };
       if (secret) await secrets.change(spec.secretName, secret.resourceVersion, texts);
       else await secrets.createTls(spec.secretName, texts);
@@ -143,12 +151,12 @@ export function createPass(options: PassOptions): () => Promise<PassResult> {
 
   /** Does one round of writes; whether there was anything to do. */
   async function round(state: Read): Promise<boolean> {
-    const { found, now } = state;
+    const { found, moment } = state;
     const watched = {
       announcedMs: announced.see(isAnnounced(found), found),
       replacedMs: replaced.see(isReplaced(found), found),
     };
-    const change = planAuthorities(found, now, times, watched);
+    const change = planAuthorities(found, moment, times, watched);
     if (change) {
       await changeAuthorities(change, state);
       return true;
@@ -159,7 +167,7 @@ export function createPass(options: PassOptions): () => Promise<PassResult> {
     let failure: KubeError | undefined;
     for (const spec of state.specs) {
       const leaf = found.leaves.get(spec.name);
-      const work = leaf && planLeaf(leaf, spec, authorities, now, times);
+      const work = leaf && planLeaf(leaf, spec, authorities, moment, times);
       if (!work) continue;
       try {
         await doLeaf(work, spec, state.leafSecrets.get(spec.name), authorities);
@@ -193,11 +201,14 @@ export function createPass(options: PassOptions): () => Promise<PassResult> {
     );
   };
 
-  function nextMs({ found, now }: Read): number {
+  function nextMs({ found, moment }: Read): number {
     const isSettling = found.authorities.newest !== undefined && found.authorities.previous.length > 0;
     return Math.max(
       50,
-      Math.min(nextDue(found) - now, isSettling ? times.settleMs / looksPerSettling : Infinity),
+      Math.min(
+        nextDue(found, moment) - moment.now,
+        isSettling ? times.settleMs / looksPerSettling : Infinity,
+      ),
     );
   }
 }

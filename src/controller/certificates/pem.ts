@@ -78,8 +78,3 @@ export function readPrivateKey(pem: string | undefined): KeyObject | undefined {
 export function isIssuedBy(certificate: Certificate, authority: Certificate): boolean {
   return certificate.x509.checkIssued(authority.x509) && certificate.x509.verify(authority.x509.publicKey);
 }
-
-/** Whether it is valid at a moment. */
-export function isValidAt({ from, to }: Certificate, now: number): boolean {
-  return from <= now && now < to;
-}

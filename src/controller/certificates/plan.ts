@@ -17,16 +17,9 @@
  * new one at once.
  */
 import { trusted, type Authorities, type Remains } from './authorities.ts';
-import { isIssuedBy, isValidAt, sameCertificates, distinct, type Certificate } from './pem.ts';
-import {
-  dueAt,
-  faultOf,
-  isTooLong,
-  type IssueReason,
-  type Leaf,
-  type LeafName,
-  type LeafSpec,
-} from './leaves.ts';
+import { dueAt, hasExpired, isDue, isNotYetValid, validity, type Moment } from './moment.ts';
+import { distinct, isIssuedBy, sameCertificates, type Certificate } from './pem.ts';
+import { faultOf, type IssueReason, type Leaf, type LeafName, type LeafSpec } from './leaves.ts';
 
 export interface Times {
   /** Life of a certificate, milliseconds. */
@@ -82,23 +75,23 @@ const maxPrevious = 4;
 /** What to do about the authorities. */
 export function planAuthorities(
   found: Found,
-  now: number,
+  moment: Moment,
   times: Times,
   watched: Watched,
 ): AuthorityChange | undefined {
   const { authorities } = found;
-  const reason = reasonForNew(authorities, now, times);
+  const reason = reasonForNew(authorities, moment, times);
   if (reason !== undefined || authorities.newest === undefined) {
-    return { kind: 'issue', reason: reason ?? 'missing', keep: keptBeside(found, now, times) };
+    return { kind: 'issue', reason: reason ?? 'missing', keep: keptBeside(found, moment, times) };
   }
   const { newest, previous, previousSigner, phase } = authorities;
   if (phase === 'announcing') {
-    const nobodyWaits = previous.every((each) => isSpent(each, now, times));
+    const nobodyWaits = previous.every((each) => isSpent(each, moment, times));
     if (watched.announcedMs < times.settleMs && !nobodyWaits) return undefined;
     return { kind: 'sign', next: { newest, previous, previousSigner: undefined, phase: 'signing' } };
   }
   const isReplaced = watched.replacedMs >= times.settleMs;
-  const kept = isReplaced ? [] : previous.filter(({ to }) => now < to);
+  const kept = isReplaced ? [] : previous.filter((each) => !hasExpired(each, moment));
   // A key has no business in this phase, however it got there.
   if (kept.length === previous.length && previousSigner === undefined) return undefined;
   return { kind: 'retire', next: { newest, previous: kept, previousSigner: undefined, phase } };
@@ -106,41 +99,43 @@ export function planAuthorities(
 
 function reasonForNew(
   authorities: Authorities | Remains,
-  now: number,
+  moment: Moment,
   times: Times,
 ): IssueReason | undefined {
   if (authorities.newest === undefined) return authorities.empty ? 'missing' : 'unreadable';
   const { certificate } = authorities.newest;
-  if (now >= certificate.to) return 'expired';
-  if (now < certificate.from) return 'not-yet-valid';
+  if (hasExpired(certificate, moment)) return 'expired';
+  if (isNotYetValid(certificate, moment)) return 'not-yet-valid';
   // One change at a time: a new authority that is not yet known everywhere first gets there.
   if (authorities.phase === 'announcing') return undefined;
-  return now >= dueAt(certificate) || isTooLong(certificate, now, times.caMs) ? 'due' : undefined;
+  return isDue(certificate, moment, validity(moment, times.caMs), times.caMs) ? 'due' : undefined;
 }
 
 /** An authority too near its end to sign with, or to wait for. */
-function isSpent({ from, to }: Certificate, now: number, times: Times): boolean {
-  return now < from || now >= to - times.settleMs;
+function isSpent(certificate: Certificate, moment: Moment, times: Times): boolean {
+  return isNotYetValid(certificate, moment) || moment.earliest >= certificate.to - times.settleMs;
 }
 
 function keptBeside(
   { authorities, leaves }: Found,
-  now: number,
+  moment: Moment,
   times: Times,
 ): Pick<Authorities, 'previous' | 'previousSigner' | 'phase'> {
   const { newest } = authorities;
   const candidates = distinct([
-    ...(newest ? [newest.certificate] : adopted([...leaves.values()], now)),
+    ...(newest ? [newest.certificate] : adopted([...leaves.values()], moment)),
     ...authorities.previous,
   ]);
   const previous = candidates
-    .filter(({ to }) => now < to)
+    .filter((each) => !hasExpired(each, moment))
     .sort((a, b) => b.to - a.to)
     .slice(0, maxPrevious);
   const signers = [newest, authorities.previousSigner];
   const previousSigner = signers.find(
     (pair) =>
-      pair && !isSpent(pair.certificate, now, times) && previous.some(({ id }) => id === pair.certificate.id),
+      pair &&
+      !isSpent(pair.certificate, moment, times) &&
+      previous.some(({ id }) => id === pair.certificate.id),
   );
   return { previous, previousSigner, phase: previous.length === 0 ? 'signing' : 'announcing' };
 }
@@ -149,9 +144,9 @@ function keptBeside(
  * Where the Secret of the CA is lost, what it signed is still in use: its certificate stands in the Secrets beside what it
  * signed. Whoever can write those Secrets and delete that one could as well write that one.
  */
-function adopted(leaves: readonly Leaf[], now: number): Certificate[] {
+function adopted(leaves: readonly Leaf[], moment: Moment): Certificate[] {
   return leaves.flatMap(({ certificate, keyFits, bundle = [] }) =>
-    certificate === undefined || !keyFits || !isValidAt(certificate, now)
+    certificate === undefined || !keyFits || hasExpired(certificate, moment)
       ? []
       : bundle.filter((each) => each.x509.ca && isIssuedBy(certificate, each)),
   );
@@ -168,21 +163,22 @@ export function planLeaf(
   leaf: Leaf,
   { subject }: Pick<LeafSpec, 'subject'>,
   authorities: Authorities,
-  now: number,
+  moment: Moment,
   times: Times,
 ): LeafWork | undefined {
-  const reason = faultOf(leaf, subject, authorities, now, times.certificateMs);
-  const { phase, previousSigner } = authorities;
+  const { newest, phase, previousSigner } = authorities;
   const byPrevious =
     phase === 'announcing' &&
     previousSigner !== undefined &&
-    !isSpent(previousSigner.certificate, now, times);
+    !isSpent(previousSigner.certificate, moment, times);
+  const signer = byPrevious ? previousSigner : newest;
+  const reason = faultOf(leaf, subject, authorities, signer.certificate, moment, times.certificateMs);
   const mustWait =
     reason === 'due' &&
     phase === 'announcing' &&
     !byPrevious &&
     leaf.certificate &&
-    !isUrgent(leaf.certificate, now);
+    !isUrgent(leaf.certificate, moment);
   if (reason !== undefined && mustWait !== true && subject !== undefined) {
     return { kind: 'issue', reason, by: byPrevious ? 'previous' : 'newest' };
   }
@@ -191,8 +187,8 @@ export function planLeaf(
 }
 
 /** Half of the time between the moment when it is due and its end. */
-function isUrgent(certificate: Certificate, now: number): boolean {
-  return now >= (dueAt(certificate) + certificate.to) / 2;
+function isUrgent(certificate: Certificate, moment: Moment): boolean {
+  return moment.now >= (dueAt(certificate) + certificate.to) / 2;
 }
 
 /** Whether every bundle holds the newest authority. */
@@ -219,11 +215,12 @@ function existing(leaves: Found['leaves']): readonly Leaf[] {
   return [...leaves.values()].filter(({ texts }) => texts !== undefined);
 }
 
-/** When the next certificate is due, milliseconds since 1970. */
-export function nextDue({ authorities, leaves }: Found): number {
+/** When the next certificate is due, milliseconds since 1970; what has been due without effect is not waited for. */
+export function nextDue({ authorities, leaves }: Found, { now }: Moment): number {
   const certificates = [
     authorities.newest?.certificate,
     ...[...leaves.values()].map(({ certificate }) => certificate),
   ];
-  return Math.min(...certificates.flatMap((each) => (each === undefined ? [] : [dueAt(each)])));
+  const times = certificates.flatMap((each) => (each === undefined ? [] : [dueAt(each), each.to]));
+  return Math.min(...times.filter((at) => at > now));
 }

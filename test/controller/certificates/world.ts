@@ -41,6 +41,8 @@ export interface World {
   advance(ms: number): void;
   /** Only the API server's wall clock moves. */
   jump(ms: number): void;
+  /** Only the controller's own wall clock moves. */
+  jumpOwn(ms: number): void;
   now(): number;
   monotonic(): number;
   /** Texts of a Secret; undefined where there is none. */
@@ -62,6 +64,7 @@ export interface LeaderOptions {
 
 export async function createWorld(t: Test): Promise<World> {
   let wall = Date.parse('2026-11-01T00:00:00Z');
+  let own = wall;
   let monotonic = 7_000_000;
   const store = await startKubeStore({ now: () => wall });
   const client = createKubeClient({ access: store.access, userAgent: 'test' });
@@ -83,7 +86,7 @@ export async function createWorld(t: Test): Promise<World> {
       signal: options.signal ?? never,
       client,
       configuration: () => configuration,
-      clock: { now: () => wall, monotonic: () => monotonic },
+      clock: { now: () => own, monotonic: () => monotonic },
       serverNow: () => wall,
       log,
       metrics: createMetrics(),
@@ -97,10 +100,14 @@ export async function createWorld(t: Test): Promise<World> {
     log: lines,
     advance: (ms) => {
       wall += ms;
+      own += ms;
       monotonic += ms;
     },
     jump: (ms) => {
       wall += ms;
+    },
+    jumpOwn: (ms) => {
+      own += ms;
     },
     now: () => wall,
     monotonic: () => monotonic,

@@ -1,0 +1,129 @@
+import { execFileSync } from 'node:child_process';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { connect, createServer } from 'node:tls';
+import t from 'tap';
+import { backdateMs, issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
+import { reveal } from '../../../src/telemetry/secret.ts';
+
+const now = Date.now();
+const hour = 3_600_000;
+const server = {
+  commonName: 'archwright-webhook',
+  names: ['w.ns.svc', '127.0.0.1', '::1'],
+  usage: 'server',
+} as const;
+
+t.test('an authority', async (t) => {
+  const { certificate, key } = await issueAuthority({ from: now - backdateMs, to: now + hour });
+  const { x509 } = certificate;
+  t.ok(x509.ca);
+  t.ok(x509.verify(x509.publicKey));
+  t.match(x509.subject, /^CN=archwright CA \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ [0-9a-f]{8}$/);
+  t.ok(x509.checkPrivateKey(createPrivateKey(reveal(key))));
+  t.equal(x509.publicKey.asymmetricKeyDetails?.namedCurve, 'prime256v1');
+  t.ok(Math.abs(certificate.from - (now - backdateMs)) < 1000);
+  t.ok(Math.abs(certificate.to - (now + hour)) < 1000);
+  t.notMatch(JSON.stringify({ key }), 'PRIVATE');
+  const other = await issueAuthority({ from: now - backdateMs, to: now + hour });
+  t.not(other.certificate.x509.subject, x509.subject, 'no two have the same name');
+  t.not(other.certificate.x509.serialNumber, x509.serialNumber);
+});
+
+t.test('what it signs', async (t) => {
+  const authority = await issueAuthority({ from: now - backdateMs, to: now + hour });
+  const leaf = await issueLeaf(authority, server, { from: now, to: now + 2 * hour });
+  const { x509, to } = leaf.certificate;
+  t.notOk(x509.ca);
+  t.ok(x509.checkIssued(authority.certificate.x509));
+  t.ok(x509.verify(authority.certificate.x509.publicKey));
+  t.equal(to, authority.certificate.to, 'it does not outlive its authority');
+  t.same(x509.keyUsage, ['1.3.6.1.5.5.7.3.1']);
+  t.equal(x509.subjectAltName, 'DNS:w.ns.svc, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1');
+  t.equal(x509.subject, 'CN=archwright-webhook');
+
+  const client = await issueLeaf(
+    authority,
+    { commonName: 'archwright-controller', names: [], usage: 'client' },
+    { from: now, to: now + 60_000 },
+  );
+  t.same(client.certificate.x509.keyUsage, ['1.3.6.1.5.5.7.3.2']);
+  t.equal(client.certificate.x509.subjectAltName, undefined);
+  t.not(client.certificate.x509.serialNumber, x509.serialNumber);
+});
+
+t.test('openssl takes them, strictly', { skip: hasOpenssl() ? false : 'openssl is not here' }, async (t) => {
+  const dir = t.testdir();
+  const [old, authority] = [
+    await issueAuthority({ from: now - backdateMs, to: now + hour }),
+    await issueAuthority({ from: now - backdateMs, to: now + hour }),
+  ];
+  const bundle = join(dir, 'ca.crt');
+  writeFileSync(bundle, authority.certificate.pem + old.certificate.pem);
+  const client = { commonName: 'archwright-webhook', names: [], usage: 'client' } as const;
+  for (const [issuer, subject, purpose] of [
+    [authority, server, 'sslserver'],
+    [authority, client, 'sslclient'],
+    [old, client, 'sslclient'],
+  ] as const) {
+    const leaf = await issueLeaf(issuer, subject, { from: now, to: now + hour });
+    const path = join(dir, 'tls.crt');
+    writeFileSync(path, leaf.certificate.pem);
+    const text = openssl('verify', '-x509_strict', '-purpose', purpose, '-CAfile', bundle, path);
+    t.match(text, 'tls.crt: OK');
+    writeFileSync(join(dir, 'tls.key'), reveal(leaf.key));
+    const [fromKey, fromCertificate] = [
+      openssl('pkey', '-in', join(dir, 'tls.key'), '-pubout'),
+      openssl('x509', '-in', path, '-noout', '-pubkey'),
+    ];
+    t.equal(fromKey, fromCertificate);
+    // Not for the other purpose.
+    const wrong = purpose === 'sslserver' ? 'sslclient' : 'sslserver';
+    t.throws(() => openssl('verify', '-x509_strict', '-purpose', wrong, '-CAfile', bundle, path));
+  }
+});
+
+t.test('a handshake of both sides', async (t) => {
+  const authority = await issueAuthority({ from: now - backdateMs, to: now + hour });
+  const agent = await issueLeaf(
+    authority,
+    { commonName: 'archwright-agent', names: ['archwright-agent'], usage: 'server' },
+    { from: now, to: now + hour },
+  );
+  const client = await issueLeaf(
+    authority,
+    { commonName: 'archwright-webhook', names: [], usage: 'client' },
+    { from: now, to: now + hour },
+  );
+  const ca = authority.certificate.pem;
+  const listener = createServer(
+    { cert: agent.certificate.pem, key: reveal(agent.key), ca, requestCert: true, rejectUnauthorized: true },
+    (socket) => socket.end(String(socket.getPeerCertificate().subject.CN)),
+  );
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  t.teardown(() => listener.close());
+  const { port } = listener.address() as AddressInfo;
+  const pair = { cert: client.certificate.pem, key: reveal(client.key) };
+  const socket = connect({ host: '127.0.0.1', port, servername: 'archwright-agent', ca, ...pair });
+  let text = '';
+  socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+  await once(socket, 'close');
+  t.equal(text, 'archwright-webhook');
+  t.ok(new X509Certificate(agent.certificate.pem).checkHost('archwright-agent'));
+});
+
+function openssl(...args: string[]): string {
+  return execFileSync('openssl', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+function hasOpenssl(): boolean {
+  try {
+    return openssl('version').startsWith('OpenSSL');
+  } catch {
+    return false;
+  }
+}
