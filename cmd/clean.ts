@@ -85,7 +85,7 @@ async function findNamespace(
 }
 
 function describe({ steps, dryRun, complete }: CleanReport): string {
-  const done = dryRun ? 'WOULD BE REMOVED' : 'REMOVED';
+  const done = dryRun ? 'WOULD CHANGE' : 'DONE';
   const rows = steps.map(({ step, done, failures }) => [
     step,
     String(done),

@@ -3,6 +3,7 @@
  * kept up to date. The level of the log follows `ClusterPodPlacementConfig/cluster` from here on.
  */
 import { watchLeader } from '../src/kube/lease.ts';
+import { isCleanHolder } from '../src/controller/clean/holder.ts';
 import { forOptionalKind } from '../src/kube/optional-kind.ts';
 import type { KubeObject } from '../src/kube/objects.ts';
 import { startReflector } from '../src/kube/reflector.ts';
@@ -55,7 +56,8 @@ export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies
   const policies = createPolicies({
     ...sources,
     configuration,
-    controllerLeads: () => leader?.leads() ?? isGateWanted(),
+    // Whoever cleans the cluster holds the Lease too, and opens gates, but not for ever.
+    controllerLeads: () => (leader ? leader.leads() && !isCleanHolder(leader.holder()) : isGateWanted()),
     metrics,
   });
   return {

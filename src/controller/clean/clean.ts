@@ -97,6 +97,7 @@ async function closeTheDoor(
   const { signal } = cleaning;
   const began = clock.monotonic();
   const quietAt = began + Math.max(staleWebhookMs, hold?.deposedMs ?? 0);
+  let isWaiting = false;
   for (;;) {
     await cleaning.step('webhook configuration', () => removeWebhooks(cleaning, configuration));
     const removed = await cleaning.step('gates', () => removeGates(cleaning));
@@ -106,7 +107,11 @@ async function closeTheDoor(
       cleaning.fail('gates', 'pods', 'new pods still get our gate: is another archwright running?');
       return;
     }
-    if (removed === 0) cleaning.progress('waiting until no API server calls the webhook any more');
+    if (removed === 0 && !isWaiting) {
+      const seconds = Math.ceil((quietAt - now) / 1000);
+      cleaning.progress(`looking for late gates for another ${seconds} s`);
+      isWaiting = true;
+    }
     await sleep(lookAgainMs, signal);
   }
 }

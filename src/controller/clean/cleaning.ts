@@ -170,7 +170,8 @@ function cleaningOf(options: CleanOptions, signal: AbortSignal, tallies: Map<str
       try {
         signal.throwIfAborted();
         const result = await run();
-        if (tally.done > before) options.progress(`${name}: ${tally.done}${dryRun ? ' would be' : ''} done`);
+        if (tally.done > before)
+          options.progress(`${name}: ${tally.done} ${dryRun ? 'would be changed' : 'done'}`);
         return result;
       } catch (error) {
         signal.throwIfAborted();

@@ -1,4 +1,5 @@
 /** Deletes what the controller created, as its label says; an object of the same name that others made stays. */
+import { KubeError } from '../../kube/errors.ts';
 import type { KubeObject } from '../../kube/objects.ts';
 import type { Configuration } from '../../policy/configuration.ts';
 import { ownLabels, ownSecrets, type OwnObject } from '../own-objects.ts';
@@ -6,29 +7,39 @@ import type { Cleaning } from './cleaning.ts';
 
 const step = 'own objects';
 
-/** @throws KubeError where they cannot be read */
+/** Looks at each of them. */
 export async function removeOwnObjects(cleaning: Cleaning, configuration: Configuration): Promise<void> {
   const { namespace } = cleaning;
-  const name = configuration.brokenImagesName;
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps/${encodeURIComponent(name)}`;
+  const { brokenImagesName, movedPodsName } = configuration;
   const own: readonly OwnObject[] = [
     ...ownSecrets(configuration, namespace),
-    { kind: 'ConfigMap', namespace, name, path },
+    configMap(namespace, brokenImagesName),
+    configMap(namespace, movedPodsName),
   ];
   for (const object of own) await removeOne(cleaning, object);
+}
+
+function configMap(namespace: string, name: string): OwnObject {
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps/${encodeURIComponent(name)}`;
+  return { kind: 'ConfigMap', namespace, name, path };
 }
 
 /** One that may not be read does not keep the others. */
 async function removeOne(cleaning: Cleaning, { kind, namespace, name, path }: OwnObject): Promise<void> {
   const what = `${kind} ${namespace}/${name}`;
-  await cleaning.step(step, async () => {
-    const found = await cleaning.read<KubeObject>(path);
-    if (!found) return;
-    const { uid = '', labels } = found.metadata ?? {};
-    if (!Object.entries(ownLabels).every(([key, value]) => labels?.[key] === value)) {
-      cleaning.note(step, `${what} stays: it was not made by archwright`);
-      return;
-    }
-    await cleaning.change(step, what, (client, signal) => client.delete(path, { signal, uid }));
-  });
+  let found: KubeObject | undefined;
+  try {
+    found = await cleaning.read<KubeObject>(path);
+  } catch (error) {
+    cleaning.signal.throwIfAborted();
+    if (!(error instanceof KubeError)) throw error;
+    cleaning.fail(step, what, error.message);
+  }
+  if (!found) return;
+  const { uid = '', labels } = found.metadata ?? {};
+  if (!Object.entries(ownLabels).every(([key, value]) => labels?.[key] === value)) {
+    cleaning.note(step, `${what} stays: it was not made by archwright`);
+    return;
+  }
+  await cleaning.change(step, what, (client, signal) => client.delete(path, { signal, uid }));
 }
