@@ -104,13 +104,13 @@ function applied(
 }
 
 function wishesOf({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy'>): readonly Wish[] {
-  const label = own(pod.metadata?.labels, names.preferred);
+  const { name, label } = labelOf(pod.metadata?.labels, policy.preferredLabels);
   const annotation = own(pod.metadata?.annotations, names.preferredWeights);
   if (!label && !annotation && policy.preference === undefined) return noWishes;
   const wishes: Wish[] = [];
   if (label) {
     const weights = isArchitecture(label) ? [{ architecture: label, weight: labelWeight }] : undefined;
-    wishes.push({ rule: 'preferred-label', origin: `label ${names.preferred}`, asked: true, weights });
+    wishes.push({ rule: 'preferred-label', origin: `label ${name}`, asked: true, weights });
   }
   if (annotation) {
     const origin = `annotation ${names.preferredWeights}`;
@@ -119,6 +119,17 @@ function wishesOf({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy'>): read
   if (policy.preference) wishes.push(policyWish(policy.preference));
   if (policy.otherPreferences) wishes.push(...policy.otherPreferences.map(policyWish));
   return wishes;
+}
+
+/** Our label, or where it is absent the first of the others that the pod has. */
+function labelOf(
+  labels: Readonly<Record<string, string>> | undefined,
+  others: readonly string[] | undefined,
+): { readonly name: string; readonly label: string | undefined } {
+  const label = own(labels, names.preferred);
+  if (label || others === undefined) return { name: names.preferred, label };
+  const name = others.find((other) => own(labels, other)) ?? names.preferred;
+  return { name, label: own(labels, name) };
 }
 
 function policyWish({ origin, weights }: Preference): Wish {

@@ -29,6 +29,9 @@ const architectureTaint: TolerationTemplate = {
   effect: 'NoSchedule',
 };
 
+/** Noe's label for the architecture that a pod prefers. */
+const labelsOfOthers: readonly string[] = ['arch.noe.adevinta.com/preferred'];
+
 /** The largest that Kubernetes takes; with one preferred architecture there is nothing to weigh it against. */
 const fullWeight = 100;
 
@@ -49,6 +52,7 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
     schedulableArchitectures,
     preference,
     ...(otherPreferences.length > 0 && { otherPreferences }),
+    ...(configuration['compat.labels'] && { preferredLabels: labelsOfOthers }),
     fallbackArchitecture,
     onUnknownImage: resolved(unknown, gates, fallbackArchitecture),
     onNoCommonArchitecture:

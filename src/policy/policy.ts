@@ -42,6 +42,8 @@ export interface Policy {
   readonly preference: Preference | undefined;
   /** Those that apply, in turn, where the images cannot meet the first. */
   readonly otherPreferences?: readonly Preference[];
+  /** Pod labels that mean the same as ours for a preferred architecture, of programs that were moved over from. */
+  readonly preferredLabels?: readonly string[];
   readonly fallbackArchitecture: string | undefined;
   /** Already resolved: never `gate` where nobody would open the gate. */
   readonly onUnknownImage: OnUnknownImage;

@@ -46,6 +46,33 @@ const cases: readonly Case[] = [
   { name: 'none', preferred: [] },
   { name: 'the label', metadata: asks('arm64'), preferred: [['arm64', 100]], rules: ['preferred-label'] },
   {
+    name: 'the label of another program, where it is honored',
+    metadata: { labels: { 'other.example/preferred': 'arm64' } },
+    policy: { preferredLabels: ['none.example/preferred', 'other.example/preferred'] },
+    preferred: [['arm64', 100]],
+    rules: ['preferred-label'],
+  },
+  {
+    name: 'and not where it is not',
+    metadata: { labels: { 'other.example/preferred': 'arm64' } },
+    preferred: [],
+  },
+  {
+    name: 'ours before it',
+    metadata: { labels: { 'arch.example/preferred': 'amd64', 'other.example/preferred': 'arm64' } },
+    policy: { preferredLabels: ['other.example/preferred'] },
+    preferred: [['amd64', 100]],
+    rules: ['preferred-label'],
+  },
+  {
+    name: 'a label of another program that the images cannot meet is named in the warning',
+    metadata: { labels: { 'other.example/preferred': 's390x' } },
+    policy: { preferredLabels: ['other.example/preferred'] },
+    preferred: [],
+    rules: ['preference-left-out'],
+    warnings: [/label other\.example\/preferred/],
+  },
+  {
     name: 'the annotation, heaviest first',
     metadata: weighs('arm64=20, amd64 = 80'),
     preferred: [

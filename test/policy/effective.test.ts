@@ -179,6 +179,11 @@ t.test('tolerations', async (t) => {
   t.same(policy({ tolerations: [narrower] }).tolerations, [narrower, architectureTaint]);
 });
 
+t.test('labels of other programs count on request', async (t) => {
+  t.equal(policy({}).preferredLabels, undefined);
+  t.same(policy({ 'compat.labels': true }).preferredLabels, ['arch.noe.adevinta.com/preferred']);
+});
+
 t.test('nodes that cannot pull', async (t) => {
   t.equal(policy({ requirePullableNodes: true }).requirePullableNodes, true);
 });
