@@ -27,6 +27,8 @@ import { createLimiter } from '../kube/limiter.ts';
 import { wait } from '../kube/wait.ts';
 import type { Configuration } from '../policy/configuration.ts';
 import { createPolicies, type Policies } from '../policy/policies.ts';
+import { collectResources } from '../policy/resources/collection.ts';
+import { overlaid } from '../policy/resources/overlay.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -50,7 +52,7 @@ export interface Leading {
   readonly factsOfPod: FactsOfPod;
   /** The effective policy of each pod, as the webhook has it. */
   readonly policies: Policies;
-  /** The configuration in force; ask for each use. */
+  /** The configuration in force, with what `ClusterPodPlacementConfig/cluster` says besides placement; ask for each use. */
   readonly configuration: () => Configuration;
   readonly clock: Clock;
   /** The API server's wall clock, milliseconds: what timestamps of objects are compared with. */
@@ -146,7 +148,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
         podConfigs: caches.podConfigs,
         metrics,
       }),
-      configuration,
+      configuration: overlaid(configuration, collectResources({ clusterConfigs: caches.clusterConfigs })),
       clock,
       serverNow: () => client.serverNow(),
       log,
@@ -164,6 +166,8 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
       caches.stop();
       await events.flush(AbortSignal.timeout(flushMs)).catch(() => undefined);
       isLeading.set(0);
+      // Who does not lead does not watch the object that may say otherwise.
+      log.level = configuration().logLevel;
     }
   }
 

@@ -13,6 +13,9 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly OwnerReference[];
   readonly creationTimestamp?: string;
   readonly deletionTimestamp?: string;
+  readonly finalizers?: readonly string[];
+  /** Counts changes of what somebody wants, not of the status. */
+  readonly generation?: number;
 }
 
 export interface OwnerReference {

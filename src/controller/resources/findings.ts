@@ -1,0 +1,80 @@
+/** What is to be said about each custom resource; the same reading and order as in the effective policy. */
+import type { KubeObject } from '../../kube/objects.ts';
+import { architecturesLeftOut } from '../../policy/resources/architectures.ts';
+import type { ArchitectureWishes, Reading } from '../../policy/resources/placement.ts';
+import { conflictsAmong } from '../../policy/resources/precedence.ts';
+import { readClusterConfig, readPodConfig } from '../../policy/resources/read.ts';
+import type { Finding } from './conditions.ts';
+
+/**
+ * Findings about a `ClusterPodPlacementConfig`.
+ * @param gatedPods pods that wait behind the gate, where the object is being deleted
+ */
+export function clusterFindings(
+  object: KubeObject,
+  schedulable: readonly string[],
+  gatedPods: number | undefined,
+): readonly Finding[] {
+  const waits = gatedPods !== undefined && gatedPods > 0;
+  const progressing: Finding = {
+    type: 'Progressing',
+    status: waits ? 'True' : 'False',
+    reason: waits ? 'WaitingForGates' : 'Settled',
+    message: waits
+      ? `it is being deleted; ${gatedPods === 1 ? 'one pod still waits' : `${gatedPods} pods still wait`} behind the scheduling gate, and no more are added`
+      : '',
+  };
+  return [...common(readClusterConfig(object), schedulable), progressing];
+}
+
+/**
+ * Findings about the `PodPlacementConfig`s of one namespace, which have to do with each other.
+ * @returns by name
+ */
+export function podFindings(
+  objects: readonly KubeObject[],
+  schedulable: readonly string[],
+): ReadonlyMap<string, readonly Finding[]> {
+  const readings = objects.map((object) => ({
+    name: object.metadata?.name ?? '',
+    reading: readPodConfig(object),
+  }));
+  const conflicts = conflictsAmong(readings.flatMap(({ reading }) => reading.placement ?? []));
+  return new Map(
+    readings.map(({ name, reading }) => {
+      const winner = conflicts.get(name);
+      return [name, [...common(reading, schedulable), conflict(winner, reading.placement?.priority)]];
+    }),
+  );
+}
+
+function common(
+  { placement, problems }: Reading<ArchitectureWishes>,
+  schedulable: readonly string[],
+): readonly Finding[] {
+  if (placement === undefined) {
+    const message = `it is left out: ${problems.join('; ')}`;
+    return [
+      { type: 'Available', status: 'False', reason: 'Invalid', message },
+      { type: 'Degraded', status: 'True', reason: 'Invalid', message },
+    ];
+  }
+  const out = architecturesLeftOut(placement, schedulable);
+  return [
+    { type: 'Available', status: 'True', reason: 'InForce', message: '' },
+    out.length === 0
+      ? { type: 'Degraded', status: 'False', reason: 'AsWritten', message: '' }
+      : {
+          type: 'Degraded',
+          status: 'True',
+          reason: 'ArchitecturesLeftOut',
+          message: `${out.join(', ')}: left out, because schedulableArchitectures has only ${schedulable.join(', ')}`,
+        },
+  ];
+}
+
+function conflict(winner: string | undefined, priority: number | undefined): Finding {
+  if (winner === undefined) return { type: 'Conflict', status: 'False', reason: 'None', message: '' };
+  const message = `${winner} has the same priority ${priority ?? 0}, can select the same pods, and is older: for these it comes first`;
+  return { type: 'Conflict', status: 'True', reason: 'SamePriority', message };
+}

@@ -1,0 +1,148 @@
+import t from 'tap';
+import {
+  statusFor,
+  type Finding,
+  type ResourceStatus,
+} from '../../../src/controller/resources/conditions.ts';
+import { clusterFindings, podFindings } from '../../../src/controller/resources/findings.ts';
+import { addFinalizer, hasFinalizer, removeFinalizer } from '../../../src/controller/resources/finalizer.ts';
+import type { KubeObject } from '../../../src/kube/objects.ts';
+import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
+
+const now = Date.parse('2026-11-21T10:00:00.750Z');
+const available: Finding = { type: 'Available', status: 'True', reason: 'InForce', message: '' };
+const degraded: Finding = { type: 'Degraded', status: 'False', reason: 'AsWritten', message: '' };
+
+t.test('a first status', async (t) => {
+  t.same(statusFor([available], { generation: 3 }, undefined, now), {
+    observedGeneration: 3,
+    conditions: [{ ...available, observedGeneration: 3, lastTransitionTime: '2026-11-21T10:00:00Z' }],
+  });
+  t.notOk('gatedPods' in (statusFor([available], { generation: 3 }, {}, now) ?? {}));
+  t.same(statusFor([], { generation: undefined, gatedPods: 2 }, undefined, now), {
+    gatedPods: 2,
+    conditions: [],
+  });
+});
+
+t.test('written only where something changes; the time changes with the status only', async (t) => {
+  const present = statusFor([available, degraded], { generation: 3 }, undefined, now) ?? {};
+  const later = now + 60_000;
+  t.equal(statusFor([available, degraded], { generation: 3 }, present, later), undefined);
+  const foreign = { type: 'Seen', status: 'True', reason: 'X', message: '', lastTransitionTime: 'x' };
+  const shared: ResourceStatus = {
+    ...present,
+    conditions: [foreign, ...(present.conditions ?? []).toReversed()],
+  };
+  t.equal(statusFor([available, degraded], { generation: 3 }, shared, later), undefined, "others' stay");
+
+  const older = '2026-11-21T10:00:00Z';
+  const changes: [about: string, findings: Finding[], more: object, time: string][] = [
+    ['another message', [{ ...available, message: 'x' }, degraded], {}, older],
+    ['another reason', [{ ...available, reason: 'X' }, degraded], {}, older],
+    ['another generation', [available, degraded], { generation: 4 }, older],
+    ['a number of gates', [available, degraded], { gatedPods: 0 }, older],
+    ['another status', [{ ...available, status: 'False' }, degraded], {}, '2026-11-21T10:01:00Z'],
+  ];
+  for (const [about, findings, more, time] of changes) {
+    const wanted = statusFor(findings, { generation: 3, ...more }, present, later);
+    t.equal(wanted?.conditions?.[0]?.lastTransitionTime, time, about);
+    t.equal(wanted?.conditions?.[1]?.lastTransitionTime, older, `${about}: the other condition`);
+  }
+  const counted = { ...present, gatedPods: 3 };
+  t.same(
+    statusFor([available, degraded], { generation: 3 }, counted, later),
+    present,
+    'a number that is over',
+  );
+  t.equal(
+    statusFor([{ ...available, message: 'x'.repeat(9999) }], { generation: 1 }, undefined, now)
+      ?.conditions?.[0]?.message.length,
+    2048,
+  );
+});
+
+function find(findings: readonly Finding[] | undefined, type: Finding['type']): string {
+  const found = findings?.find((finding) => finding.type === type);
+  return found ? `${found.status} ${found.reason}` : 'none';
+}
+
+t.test('findings about the cluster object', async (t) => {
+  const cases: [about: string, spec: object, schedulable: string[], available: string, degraded: string][] = [
+    ['in force', { fallbackArchitecture: 'arm64' }, [], 'True InForce', 'False AsWritten'],
+    ['all schedulable', { fallbackArchitecture: 'arm64' }, ['arm64'], 'True InForce', 'False AsWritten'],
+    [
+      'not schedulable',
+      { preferredArchitecture: 's390x' },
+      ['arm64'],
+      'True InForce',
+      'True ArchitecturesLeftOut',
+    ],
+    ['invalid', { logVerbosity: 'x' }, [], 'False Invalid', 'True Invalid'],
+  ];
+  for (const [about, spec, schedulable, isAvailable, isDegraded] of cases) {
+    const findings = clusterFindings(clusterConfig(spec), schedulable, undefined);
+    t.equal(find(findings, 'Available'), isAvailable, about);
+    t.equal(find(findings, 'Degraded'), isDegraded, about);
+    t.equal(find(findings, 'Progressing'), 'False Settled', about);
+    t.equal(find(findings, 'Conflict'), 'none');
+  }
+  const message = (gated: number): string =>
+    clusterFindings(clusterConfig({}), [], gated).find(({ type }) => type === 'Progressing')?.message ?? '';
+  t.match(message(1), /one pod still waits/);
+  t.match(message(7), /7 pods still wait/);
+  t.equal(find(clusterFindings(clusterConfig({}), [], 0), 'Progressing'), 'False Settled');
+  t.match(
+    clusterFindings(clusterConfig({ logVerbosity: 'x', fallbackArchitecture: 1 }), [], undefined)[0]?.message,
+    /logVerbosity .*; spec\.fallbackArchitecture/,
+  );
+  t.match(
+    clusterFindings(clusterConfig({ preferredArchitecture: 's390x' }), ['arm64', 'amd64'], undefined)[1]
+      ?.message,
+    /^s390x: .* arm64, amd64$/,
+  );
+});
+
+t.test('findings about the objects of a namespace', async (t) => {
+  const made = (name: string, spec: object, second: number): KubeObject => ({
+    ...podConfig(spec, name),
+    metadata: { name, namespace: 'shop', creationTimestamp: `2026-11-21T10:00:0${second}Z` },
+  });
+  const findings = podFindings(
+    [
+      made('younger', { priority: 4 }, 2),
+      made('older', { priority: 4 }, 1),
+      made('broken', { priority: 400 }, 0),
+      made('apart', { priority: 5 }, 3),
+    ],
+    [],
+  );
+  t.equal(find(findings.get('older'), 'Conflict'), 'False None');
+  t.equal(find(findings.get('younger'), 'Conflict'), 'True SamePriority');
+  t.match(
+    findings.get('younger')?.find(({ type }) => type === 'Conflict')?.message,
+    /^older has the same priority 4/,
+  );
+  t.equal(find(findings.get('apart'), 'Conflict'), 'False None');
+  t.equal(find(findings.get('broken'), 'Conflict'), 'False None', 'what is left out is in nobody’s way');
+  t.equal(find(findings.get('broken'), 'Available'), 'False Invalid');
+  t.equal(find(findings.get('younger'), 'Available'), 'True InForce');
+  t.equal(find(findings.get('younger'), 'Progressing'), 'none');
+});
+
+t.test('patches of the finalizer', async (t) => {
+  const guard = { op: 'replace', path: '/metadata/resourceVersion', value: '7' };
+  t.same(addFinalizer({ resourceVersion: '7' }).body, [
+    guard,
+    { op: 'add', path: '/metadata/finalizers', value: ['arch.example/gates'] },
+  ]);
+  t.same(addFinalizer({ resourceVersion: '7', finalizers: ['x'] }).body, [
+    guard,
+    { op: 'add', path: '/metadata/finalizers/-', value: 'arch.example/gates' },
+  ]);
+  const both = { resourceVersion: '7', finalizers: ['x', 'arch.example/gates'] };
+  t.same(removeFinalizer(both).body, [guard, { op: 'remove', path: '/metadata/finalizers/1' }]);
+  t.ok(hasFinalizer(both));
+  t.notOk(hasFinalizer({ finalizers: ['x'] }));
+  t.notOk(hasFinalizer(undefined));
+});

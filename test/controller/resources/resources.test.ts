@@ -1,0 +1,277 @@
+/** The feature over an API server with a store: what it writes, when, and what it leaves alone. */
+import { setTimeout as pause } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { customResources } from '../../../src/controller/resources/resources.ts';
+import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
+import type { KubeObject } from '../../../src/kube/objects.ts';
+import { collectResources } from '../../../src/policy/resources/collection.ts';
+import { overlaid } from '../../../src/policy/resources/overlay.ts';
+import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
+import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+
+const clusterPath = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
+const podPath = (name: string, namespace = 'shop'): string =>
+  `/apis/arch.example/v1alpha1/namespaces/${namespace}/podplacementconfigs/${name}`;
+
+type Stored = KubeObject & { readonly status?: ResourceStatus };
+
+/** Timers that a test lets run. */
+function timers() {
+  const list = new Set<{ ms: number; run: () => void }>();
+  return {
+    start: (ms: number, run: () => void) => {
+      const entry = { ms, run };
+      list.add(entry);
+      return () => void list.delete(entry);
+    },
+    waiting: () => [...list].map(({ ms }) => ms).toSorted((a, b) => a - b),
+    fire: () => {
+      for (const entry of list) {
+        list.delete(entry);
+        entry.run();
+      }
+    },
+  };
+}
+
+async function run(t: Test, test: TestLeading) {
+  const clock = timers();
+  const running = customResources({ startTimer: clock.start })(test.leading);
+  t.teardown(async () => {
+    test.depose();
+    await running;
+  });
+  return { ...clock, running };
+}
+
+async function begin(t: Test, options: TestLeadingOptions = {}) {
+  const test = await startLeading(t, options);
+  return { ...test, ...(await run(t, test)) };
+}
+
+async function until(t: Test, about: string, isTrue: () => boolean | undefined): Promise<void> {
+  const deadline = performance.now() + 15_000;
+  while (isTrue() !== true) {
+    if (performance.now() > deadline) throw new Error(`not in time: ${about}`);
+    await pause(2);
+  }
+  t.pass(about);
+}
+
+function condition(object: Stored | undefined, type: string): string | undefined {
+  const found = object?.status?.conditions?.find((each) => each.type === type);
+  return found && `${found.status} ${found.reason}`;
+}
+
+const gated = (name: string): object => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace: 'shop' },
+  spec: {
+    schedulingGates: [{ name: 'arch.example/scheduling-gate' }],
+    containers: [{ name: 'app', image: 'x' }],
+  },
+});
+const podOf = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
+
+void t.test('the object of the cluster gets finalizer and status, and then nothing more', async (t) => {
+  const { store, leading } = await begin(t);
+  store.put(clusterPath, { ...clusterConfig({ preferredArchitecture: 'arm64' }) });
+  const object = (): Stored | undefined => store.get(clusterPath) as Stored | undefined;
+  await until(t, 'a status', () => condition(object(), 'Available') === 'True InForce');
+  t.same(object()?.metadata?.finalizers, ['arch.example/gates']);
+  t.equal(condition(object(), 'Degraded'), 'False AsWritten');
+  t.equal(condition(object(), 'Progressing'), 'False Settled');
+  t.same(
+    store.writes().map(({ method, path, query }) => [method, path, query.get('fieldManager')]),
+    [
+      ['PATCH', clusterPath, null],
+      ['PATCH', `${clusterPath}/status`, 'archwright-controller'],
+    ],
+  );
+  const version = object()?.metadata?.resourceVersion;
+  await until(
+    t,
+    'it is seen',
+    () => leading.caches.clusterConfigs.get('', 'cluster')?.metadata?.resourceVersion === version,
+  );
+  store.put('/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/x', podConfig({}, 'x'));
+  await until(
+    t,
+    'work after it',
+    () => condition(store.get(podPath('x')) as Stored, 'Available') !== undefined,
+  );
+  t.equal(store.writes().length, 3, 'no write for what is as it should be');
+});
+
+void t.test('finalizers and conditions of others stay', async (t) => {
+  const { store } = await begin(t);
+  const object = clusterConfig({});
+  store.put(clusterPath, { ...object, metadata: { name: 'cluster', finalizers: ['x.example/y'] } });
+  await until(t, 'ours is added', () =>
+    (store.get(clusterPath)?.metadata as KubeObject['metadata'])?.finalizers?.includes('arch.example/gates'),
+  );
+  t.same((store.get(clusterPath) as KubeObject).metadata?.finalizers, ['x.example/y', 'arch.example/gates']);
+});
+
+void t.test('objects of a namespace: in force, invalid, in conflict, as they change', async (t) => {
+  const { store } = await begin(t, { configuration: { schedulableArchitectures: ['amd64'] } });
+  const of = (name: string): Stored | undefined => store.get(podPath(name)) as Stored | undefined;
+  const put = (name: string, spec: object, second: number): void => {
+    const metadata = { name, namespace: 'shop', creationTimestamp: `2026-11-21T10:00:0${second}Z` };
+    store.put(podPath(name), { ...podConfig(spec, name), metadata });
+  };
+  put('older', { priority: 4 }, 1);
+  put('younger', { priority: 4, fallbackArchitecture: 's390x' }, 2);
+  put('broken', { priority: 400 }, 3);
+  await until(t, 'a conflict', () => condition(of('younger'), 'Conflict') === 'True SamePriority');
+  await until(t, 'the other', () => condition(of('older'), 'Conflict') === 'False None');
+  await until(t, 'invalid', () => condition(of('broken'), 'Available') === 'False Invalid');
+  t.equal(condition(of('younger'), 'Degraded'), 'True ArchitecturesLeftOut');
+  t.equal(of('younger')?.metadata?.finalizers, undefined, 'no finalizer: nothing waits for them');
+  store.remove(podPath('older'));
+  await until(t, 'the conflict is over', () => condition(of('younger'), 'Conflict') === 'False None');
+});
+
+void t.test('being deleted: waits for gates, counts them, then lets go', async (t) => {
+  let now = Date.parse('2026-11-21T10:00:00Z');
+  const { store, leading, waiting, fire, steps } = await begin(t, { now: () => now });
+  for (const name of ['a', 'b']) store.put(podOf(name), gated(name));
+  store.put(podOf('other'), {
+    ...gated('other'),
+    spec: { containers: [], schedulingGates: [{ name: 'x' }] },
+  });
+  store.put(clusterPath, clusterConfig({}));
+  const object = (): Stored | undefined => store.get(clusterPath) as Stored | undefined;
+  await until(t, 'the finalizer', () => object()?.metadata?.finalizers?.length === 1);
+  await leading.client.delete(clusterPath, { signal: leading.signal });
+  await until(t, 'the gates are counted', () => object()?.status?.gatedPods === 2);
+  t.equal(condition(object(), 'Progressing'), 'True WaitingForGates');
+
+  store.remove(podOf('a'));
+  await until(t, 'it is looked at again', () => {
+    fire();
+    return object()?.status?.gatedPods === 1;
+  });
+  store.remove(podOf('b'));
+  await until(t, 'no sooner than webhooks have heard of it', () => {
+    if (waiting().includes(3000)) return true;
+    fire();
+    return false;
+  });
+  t.ok(object(), 'it is still there');
+  now += 3000;
+  fire();
+  await until(t, 'it may go', () => object() === undefined);
+  t.ok(steps.includes('resources/before-release'));
+});
+
+void t.test('being deleted without our finalizer: left alone', async (t) => {
+  const { store, leading } = await begin(t);
+  const deletionTimestamp = '2026-11-21T10:00:00Z';
+  const metadata = { name: 'cluster', deletionTimestamp, finalizers: ['x.example/y'] };
+  store.put(clusterPath, { ...clusterConfig({}), metadata });
+  store.put(podPath('x'), podConfig({}, 'x'));
+  await until(
+    t,
+    'work is done',
+    () => condition(store.get(podPath('x')) as Stored, 'Available') !== undefined,
+  );
+  await until(t, 'it is seen', () => leading.caches.clusterConfigs.size === 1);
+  t.same(
+    store.writes().filter(({ path }) => path.startsWith(clusterPath)),
+    [],
+  );
+});
+
+void t.test('a leader that dies before the release: the next one goes on', async (t) => {
+  const now = Date.parse('2026-11-21T10:00:00Z');
+  const first = await startLeading(t, {
+    now: () => now,
+    step: (name) => {
+      if (name === 'resources/before-release') {
+        first.depose();
+        throw new Error('killed');
+      }
+    },
+  });
+  const metadata = {
+    name: 'cluster',
+    deletionTimestamp: '2026-11-21T09:00:00Z',
+    finalizers: ['arch.example/gates'],
+  };
+  first.store.put(clusterPath, { ...clusterConfig({}), metadata });
+  const { running } = await run(t, first);
+  await running;
+  t.ok(first.store.get(clusterPath));
+  const second = await leadOver(t, first.store, { now: () => now });
+  await run(t, second);
+  await until(t, 'it may go', () => first.store.get(clusterPath) === undefined);
+});
+
+void t.test('a conflict or a server that fails is tried again; what is gone is no failure', async (t) => {
+  const { store, fire, lines } = await begin(t);
+  store.fault(/status$/, { status: 500, times: 2 });
+  store.fault((request) => request.path === clusterPath && request.method === 'PATCH', {
+    status: 409,
+    times: 1,
+  });
+  store.fault(/gone\/status$/, { status: 404 });
+  store.put(podPath('gone'), podConfig({}, 'gone'));
+  store.put(podPath('z'), podConfig({}, 'z'));
+  store.put(clusterPath, clusterConfig({}));
+  await until(t, 'all is written', () => {
+    fire();
+    const object = store.get(clusterPath) as Stored;
+    return condition(object, 'Available') !== undefined && object.metadata?.finalizers?.length === 1;
+  });
+  await until(t, 'the other too', () => {
+    fire();
+    return condition(store.get(podPath('z')) as Stored, 'Available') !== undefined;
+  });
+  t.notOk(lines.some((line) => line.includes('"level":"error"')));
+});
+
+void t.test('the log of the leader follows the object', async (t) => {
+  const test = await startLeading(t, { configuration: { logLevel: 'warn' } });
+  const { log, caches } = test.leading;
+  const configuration = overlaid(
+    test.leading.configuration,
+    collectResources({ clusterConfigs: caches.clusterConfigs }),
+  );
+  await run(t, { ...test, leading: { ...test.leading, configuration } });
+  await until(t, "the configuration's level", () => log.level === 'warn');
+  test.store.put(clusterPath, clusterConfig({ logVerbosity: 'Trace' }));
+  await until(t, "the object's", () => log.level === 'trace');
+  test.store.put(clusterPath, clusterConfig({}));
+  await until(t, "the configuration's again", () => log.level === 'warn');
+});
+
+void t.test('a changed configuration is judged again', async (t) => {
+  const test = await startLeading(t);
+  let configuration = test.leading.configuration();
+  const clock = timers();
+  const running = customResources({ startTimer: clock.start })({
+    ...test.leading,
+    configuration: () => configuration,
+  });
+  t.teardown(async () => {
+    test.depose();
+    await running;
+  });
+  test.store.put(podPath('web'), podConfig({ fallbackArchitecture: 's390x' }));
+  const degraded = () => condition(test.store.get(podPath('web')) as Stored, 'Degraded');
+  await until(t, 'as it is written', () => degraded() === 'False AsWritten');
+  configuration = { ...configuration, schedulableArchitectures: ['amd64'] };
+  await until(t, 'left out', () => {
+    clock.fire();
+    return degraded() === 'True ArchitecturesLeftOut';
+  });
+});
+
+void t.test('deposed before anything is known: it ends', async (t) => {
+  const test = await startLeading(t);
+  test.depose();
+  await customResources()(test.leading);
+  t.same(test.store.writes(), []);
+});
