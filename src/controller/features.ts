@@ -1,8 +1,10 @@
 /** What the leader does: every feature by the name that log and metrics call it. */
 import { certificates } from './certificates/certificates.ts';
 import { watchExecFormatErrors } from './exec-format/exec-format.ts';
+import { misplacedPods } from './misplaced/misplaced.ts';
 import { customResources } from './resources/resources.ts';
 import { countRunningImages } from './running-images/running-images.ts';
+import { taints } from './taints/taints.ts';
 import { webhookConfiguration } from './webhook-configuration/webhook-configuration.ts';
 
 /** Nothing runs yet. */
@@ -10,6 +12,8 @@ export const features = {
   certificates: certificates(),
   'webhook-configuration': webhookConfiguration(),
   'exec-format': watchExecFormatErrors,
+  taints: taints(),
+  'misplaced-pods': misplacedPods(),
   'custom-resources': customResources(),
   'running-images': countRunningImages,
 } as const;

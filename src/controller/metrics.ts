@@ -1,6 +1,7 @@
 /** Metrics of the controller. A feature with metrics of its own has its part here. */
 import type { MetricSpec } from '../telemetry/metrics.ts';
 import { certificateMetrics } from './certificates/metrics.ts';
+import { misplacedMetrics } from './misplaced/metrics.ts';
 import { taintMetrics } from './taints/metrics.ts';
 import { webhookConfigurationMetrics } from './webhook-configuration/metrics.ts';
 
@@ -81,6 +82,7 @@ export const controllerMetrics: readonly MetricSpec[] = [
   ...certificateMetrics,
   ...webhookConfigurationMetrics,
   ...taintMetrics,
+  ...misplacedMetrics,
   execFormatErrors,
   brokenImages,
   runningImages,

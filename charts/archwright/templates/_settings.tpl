@@ -44,7 +44,8 @@ values: of a pool of nodes, above those of the release.
   "webhookClientTlsSecret" (printf "%s-webhook-client-tls" $name)
   "controllerClientTlsSecret" (printf "%s-controller-client-tls" $name)
   "leaseName" (printf "%s-controller" $name)
-  "brokenImagesName" (printf "%s-broken-images" $name) -}}
+  "brokenImagesName" (printf "%s-broken-images" $name)
+  "movedPodsName" (printf "%s-moved-pods" $name) -}}
 {{- if $root.Values.controller.enabled }}{{ $_ := set $defaults "onUnknownImage" "gate" }}{{ end -}}
 {{- $fixed := dict
   "namespace" $root.Release.Namespace

@@ -29,6 +29,7 @@ export const setByChart: ReadonlySet<string> = new Set([
 const chartDefaults: Readonly<Record<string, string>> = {
   agentTlsSecret: '`<fullname>-agent-tls`',
   brokenImagesName: '`<fullname>-broken-images`',
+  movedPodsName: '`<fullname>-moved-pods`',
   caSecret: '`<fullname>-ca`',
   controllerClientTlsSecret: '`<fullname>-controller-client-tls`',
   leaseName: '`<fullname>-controller`',

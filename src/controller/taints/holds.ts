@@ -12,7 +12,8 @@ import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/objects.ts';
 import type { CachedNode, RunningPod } from '../caches.ts';
-import { isOrdinary, letsIn, takesPods, tolerates, type ArchitecturePlan } from './plan.ts';
+import { isOrdinary, type ArchitecturePlan } from './plan.ts';
+import { tolerates, takesPods, letsIn } from '../node-room.ts';
 
 export interface HoldingDaemonSet {
   readonly namespace: string;

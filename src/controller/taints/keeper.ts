@@ -13,12 +13,12 @@ import {
   isOrdinary,
   planNodes,
   taintSettings,
-  tolerates,
   wantedTaint,
   type ArchitecturePlan,
   type NodesPlan,
   type TaintSettings,
 } from './plan.ts';
+import { tolerates } from '../node-room.ts';
 import { createTelling, type Hold } from './telling.ts';
 import { toleratePods, type PodToTolerate } from './tolerate-pods.ts';
 

@@ -1,7 +1,6 @@
 /** What is to be done about nodes and pods, from what the caches hold. Pure. */
 import type { Configuration } from '../../policy/configuration.ts';
 import type { Taint, Toleration } from '../../kube/objects.ts';
-import { covers } from '../../placement/tolerations.ts';
 import type { CachedNode, RunningPod } from '../caches.ts';
 import { hasRightTaint, ownTaints, taintFor } from './own-taint.ts';
 
@@ -37,8 +36,6 @@ const controlPlaneTaints: ReadonlySet<string> = new Set([
   'node-role.kubernetes.io/control-plane',
   'node-role.kubernetes.io/master',
 ]);
-
-const cordonTaint = 'node.kubernetes.io/unschedulable';
 
 export function taintSettings({ taintArchitectures, taintKey }: Configuration): TaintSettings {
   return { architectures: taintArchitectures, key: taintKey };
@@ -101,12 +98,6 @@ export function nodeMatters(before: CachedNode | undefined, now: CachedNode | un
   );
 }
 
-/** Whether pods with these tolerations may be scheduled in spite of the taint. */
-export function tolerates(tolerations: readonly Toleration[], { key, value = '', effect }: Taint): boolean {
-  const wanted = { key, operator: 'Equal', value, effect };
-  return tolerations.some((toleration) => covers(toleration, wanted));
-}
-
 /** The toleration of a taint of ours. */
 export function tolerationOf({ key, value = '', effect }: Taint): Toleration {
   return { key, operator: 'Equal', value, effect };
@@ -117,14 +108,4 @@ export function isOrdinary(pod: RunningPod): boolean {
   if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return false;
   if (pod.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;
   return pod.owner?.kind !== 'DaemonSet';
-}
-
-/** Whether a node takes new pods, apart from taints that pods can tolerate. */
-export function takesPods(node: CachedNode): boolean {
-  return node.ready && !node.taints.some(({ key }) => key === cordonTaint);
-}
-
-/** Whether a node's taints let new pods with these tolerations in. */
-export function letsIn(node: Pick<CachedNode, 'taints'>, tolerations: readonly Toleration[]): boolean {
-  return node.taints.every((taint) => taint.effect === 'PreferNoSchedule' || tolerates(tolerations, taint));
 }

@@ -11,7 +11,8 @@ import type { KubeClient, Patch } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { Pod, Taint, Toleration } from '../../kube/objects.ts';
 import type { RunningPod } from '../caches.ts';
-import { tolerates, tolerationOf } from './plan.ts';
+import { tolerationOf } from './plan.ts';
+import { tolerates } from '../node-room.ts';
 
 export interface PodToTolerate {
   readonly pod: RunningPod;

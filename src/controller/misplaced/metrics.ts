@@ -1,0 +1,52 @@
+/** Metrics of misplaced pods. */
+import type { Count, Level, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+
+export const misplacedPods: MetricSpec = {
+  name: 'archwright_misplaced_pods',
+  type: 'gauge',
+  help: 'Pods that are not ready on a node whose architecture their images lack.',
+};
+
+export const moveOutcomes = [
+  'evicted',
+  'told',
+  'held',
+  'again',
+  'no-node',
+  'no-architecture',
+  'failed',
+] as const;
+export type MoveOutcome = (typeof moveOutcomes)[number];
+
+export const misplacedPodsMoved: MetricSpec = {
+  name: 'archwright_misplaced_pods_total',
+  type: 'counter',
+  help:
+    'What was done about misplaced pods: evicted; told, where misplacedPods is event; held, where the eviction was refused, as by ' +
+    'a PodDisruptionBudget; again, where the successor of an evicted pod is misplaced too; no-node and no-architecture, where ' +
+    'eviction would not help; failed.',
+  labels: { outcome: moveOutcomes },
+};
+
+export const misplacedMetrics: readonly MetricSpec[] = [misplacedPods, misplacedPodsMoved];
+
+export interface MisplacedCounts {
+  readonly pods: Level;
+  readonly moved: Readonly<Record<MoveOutcome, Count>>;
+}
+
+export function misplacedCounts(metrics: Metrics): MisplacedCounts {
+  const count = (outcome: MoveOutcome): Count => metrics.count(misplacedPodsMoved, { outcome });
+  return {
+    pods: metrics.level(misplacedPods),
+    moved: {
+      evicted: count('evicted'),
+      told: count('told'),
+      held: count('held'),
+      again: count('again'),
+      'no-node': count('no-node'),
+      'no-architecture': count('no-architecture'),
+      failed: count('failed'),
+    },
+  };
+}

@@ -1,0 +1,169 @@
+/** What is done about one misplaced pod. */
+import { KubeError } from '../../kube/errors.ts';
+import type { Pod } from '../../kube/objects.ts';
+import { trimRunningPod } from '../caches/running-pods.ts';
+import type { Leading } from '../controller.ts';
+import { createCauses, type Cause } from './causes.ts';
+import { evict } from './evict.ts';
+import { alsoLack, lackingImages } from './lacking.ts';
+import type { MisplacedCounts } from './metrics.ts';
+import type { Misplaced, PassOptions } from './misplaced.ts';
+import { createMoves } from './moves.ts';
+import { replacementOf } from './replacement.ts';
+import { isSuspect, type Suspects } from './suspects.ts';
+import { createTelling } from './telling.ts';
+import { workloadOf, type Workload } from './workload.ts';
+
+export interface Mover {
+  /** @throws KubeError where nothing can be done about any pod now */
+  move(misplaced: Misplaced): Promise<void>;
+}
+
+/** Pods that wait for others of their workload. */
+const forOthersMs = 15_000;
+/** The cache knows of a change by then. */
+const changedMs = 5_000;
+/**
+ * Between suspects' grace of 30 s and now, with room for clocks of several API servers that differ: what existed before
+ * the first eviction is older, what came of it is younger.
+ */
+const marginMs = 15_000;
+/** An API server that refuses so many in a row refuses all. */
+const maxFailed = 5;
+
+export function createMover(
+  leading: Leading,
+  suspects: Suspects,
+  counts: MisplacedCounts,
+  { sleep, notes }: Required<Pick<PassOptions, 'sleep' | 'notes'>>,
+): Mover {
+  const { signal, client, caches, configuration, policies, serverNow, step, log } = leading;
+  const causes = createCauses({ client, ...notes });
+  const moves = createMoves(leading);
+  const telling = createTelling(leading);
+  let failed = 0;
+
+  /** The pod as it is now, where it still is what it seemed to be. */
+  async function read({ pod, architecture, images, facts }: Misplaced): Promise<Pod | undefined> {
+    const path = `/api/v1/namespaces/${encodeURIComponent(pod.namespace)}/pods/${encodeURIComponent(pod.name)}`;
+    try {
+      const now = await client.get<Pod>(path, { signal });
+      const trimmed = trimRunningPod(now, (value) => value);
+      if (trimmed === undefined || trimmed.uid !== pod.uid || trimmed.node !== pod.node) return undefined;
+      if (!isSuspect(trimmed)) return undefined;
+      const still = lackingImages(trimmed, architecture, facts);
+      const isStill = still.some(
+        (each) =>
+          images.some(({ image, pulled }) => image === each.image && same(pulled, each.pulled)) ||
+          alsoLack(each, trimmed.os, architecture, facts),
+      );
+      return isStill ? now : undefined;
+    } catch (error) {
+      if (error instanceof KubeError && error.code === 'not-found') return undefined;
+      throw error;
+    }
+  }
+
+  async function move(misplaced: Misplaced): Promise<void> {
+    const { pod, architecture, images } = misplaced;
+    const now = await read(misplaced);
+    if (now === undefined) {
+      suspects.later(pod, changedMs);
+      return;
+    }
+    const namespaceLabels = caches.namespaces.get('', pod.namespace)?.labels ?? {};
+    const replacement = replacementOf({
+      pod: now,
+      namespace: pod.namespace,
+      namespaceLabels,
+      policy: policies.policyOf({ namespace: pod.namespace, namespaceLabels, labels: pod.labels }),
+      facts: misplaced.facts,
+      architecture,
+      nodes: caches.nodes.values(),
+    });
+    const { misplacedPods: mode } = configuration();
+    if ('not' in replacement) {
+      if (replacement.not === 'no-node' || replacement.not === 'no-architecture')
+        tell(replacement.not, misplaced);
+      suspects.later(pod);
+      return;
+    }
+    const workload = pod.owner && (await workloadOf(pod.namespace, pod.owner, { client, signal }));
+    if (workload === undefined || mode !== 'evict') {
+      if (workload && mode === 'event') tell('told', misplaced, workload);
+      suspects.later(pod);
+      return;
+    }
+    const cause = { uid: workload.top.uid, digests: images.map(({ digest }) => digest), architecture };
+    const since = await causes.since(cause, signal);
+    if (since !== undefined && pod.createdAt >= since) {
+      tell('again', misplaced, workload);
+      suspects.later(pod);
+      return;
+    }
+    if (!moves.hasRoom(pod, workload, since)) {
+      suspects.later(pod, forOthersMs);
+      return;
+    }
+    await carryOut(misplaced, now, workload, { cause, since });
+  }
+
+  async function carryOut(
+    misplaced: Misplaced,
+    asRead: Pod,
+    workload: Workload,
+    { cause, since }: { readonly cause: Cause; readonly since: number | undefined },
+  ): Promise<void> {
+    const { pod } = misplaced;
+    const waitMs = moves.turn();
+    if (waitMs > 0) await sleep(waitMs, signal);
+    const now = waitMs > 0 ? await read(misplaced) : asRead;
+    if (now === undefined) {
+      suspects.later(pod, changedMs);
+      return;
+    }
+    if (since === undefined) {
+      await causes.add(cause, Math.floor((serverNow() - marginMs) / 1000) * 1000, signal);
+      await step('misplaced/noted');
+    }
+    const eviction = await evict(now, { client, signal });
+    if (eviction.outcome === 'evicted') {
+      failed = 0;
+      moves.moved(pod);
+      counts.moved.evicted.inc();
+      telling.tell('evicted', misplaced, workload.top);
+      await step('misplaced/evicted');
+    }
+    if (!('why' in eviction)) {
+      suspects.later(pod, changedMs);
+      return;
+    }
+    const { outcome, why } = eviction;
+    counts.moved[outcome].inc();
+    suspects.later(pod);
+    if (outcome === 'held') telling.tell('held', misplaced, workload.top, why);
+    else log.warn({ namespace: pod.namespace, pod: pod.name, why }, 'an eviction failed');
+    failed = outcome === 'failed' ? failed + 1 : 0;
+    if (failed < maxFailed) return;
+    failed = 0;
+    throw new Error(`the API server refuses evictions: ${why}`);
+  }
+
+  function tell(
+    told: 'told' | 'again' | 'no-node' | 'no-architecture',
+    misplaced: Misplaced,
+    workload?: Workload,
+  ): void {
+    const why =
+      told === 'no-node'
+        ? [...new Set(misplaced.images.flatMap((each) => each.architectures))].join(', ')
+        : '';
+    if (telling.tell(told, misplaced, workload?.top, why)) counts.moved[told].inc();
+  }
+
+  return { move };
+}
+
+function same(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((each, index) => each === b[index]);
+}

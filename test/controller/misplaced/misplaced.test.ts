@@ -1,0 +1,302 @@
+/** Which pods are moved, and which are not, each for its reason. */
+import t from 'tap';
+import type { Configuration } from '../../../src/policy/configuration.ts';
+import { facts, failed } from '../../support/placement-input.ts';
+import {
+  digest,
+  evictions,
+  known,
+  notesPath,
+  podPath,
+  putNode,
+  putPod,
+  serverStart,
+  startWorld,
+  type PodOptions,
+  type World,
+} from './setup.ts';
+
+void t.test(
+  'evicted by the Eviction API, with its uid; noted before; told to pod and Deployment',
+  async (t) => {
+    const world = await startWorld(t);
+    const { store } = world;
+    const { uid, resourceVersion } = putPod(store, 'web-a').metadata;
+    await world.afterGrace();
+    t.same(world.pods(), []);
+    const [request] = store.asked(evictions);
+    t.match(request?.json, {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name: 'web-a', namespace: 'shop' },
+      deleteOptions: { preconditions: { uid, resourceVersion } },
+    });
+    t.same(
+      store.writes().map(({ method, path }) => `${method} ${path}`),
+      [
+        `PATCH ${notesPath}`,
+        'POST /api/v1/namespaces/archwright/configmaps',
+        `POST ${podPath('web-a')}/eviction`,
+      ],
+    );
+    const { data } = store.get(notesPath) as unknown as { data: Record<string, string> };
+    t.same(Object.values(data), [new Date(serverStart + 31_000 - 15_000).toISOString()]);
+    t.match(Object.keys(data), [/^[0-9a-f]{32}$/]);
+    t.match(store.get(notesPath)?.metadata.labels, {
+      'app.kubernetes.io/managed-by': 'archwright-controller',
+    });
+    t.match(world.events, [
+      {
+        type: 'Warning',
+        reason: 'MisplacedPodEvicted',
+        about: { kind: 'Pod', namespace: 'shop', name: 'web-a', uid },
+        message: /not ready on node arm-1 \(arm64\): app:1 has amd64\. It is evicted/,
+      },
+      {
+        about: {
+          apiVersion: 'apps/v1',
+          kind: 'Deployment',
+          namespace: 'shop',
+          name: 'web',
+          uid: 'deployment-uid',
+        },
+      },
+    ]);
+    t.same(world.steps, ['misplaced/noted', 'misplaced/evicted']);
+    t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 1);
+  },
+);
+
+interface Case {
+  readonly name: string;
+  readonly pod?: PodOptions;
+  readonly configuration?: Partial<Configuration>;
+  readonly facts?: typeof known;
+  readonly before?: (world: World) => void;
+  readonly moved?: boolean;
+  readonly event?: RegExp;
+}
+
+const running = { state: { running: {} }, restartCount: 0 };
+const spec = (more: object): PodOptions => ({ spec: more });
+const affinity = (values: readonly string[]): PodOptions =>
+  spec({
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] }],
+        },
+      },
+    },
+  });
+
+const cases: readonly Case[] = [
+  { name: 'ready', pod: { ready: true } },
+  { name: 'on a node that can run it', pod: { node: 'amd-1' } },
+  { name: 'with an image that has both', pod: { image: 'both:1' } },
+  { name: 'without an owner', pod: { owner: null } },
+  {
+    name: 'of a DaemonSet',
+    pod: { owner: { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true } },
+  },
+  { name: 'static', pod: { annotations: { 'kubernetes.io/config.mirror': 'x' } } },
+  { name: 'owned, but not controlled', pod: { owner: { apiVersion: 'v1', kind: 'X', name: 'x', uid: 'x' } } },
+  {
+    name: 'of a kind that nobody knows',
+    pod: { owner: { apiVersion: 'x.example/v1', kind: 'Rollout', name: 'x', uid: 'x', controller: true } },
+    moved: true,
+  },
+  {
+    name: 'whose ReplicaSet is gone',
+    before: ({ store }) => store.remove('/apis/apps/v1/namespaces/shop/replicasets/web-1'),
+  },
+  {
+    name: 'whose ReplicaSet may not be read',
+    before: ({ store }) => void store.fault(/GET .*replicasets/, { status: 403 }),
+    moved: true,
+  },
+  { name: 'ended', pod: { phase: 'Failed' } },
+  { name: 'created a moment ago', pod: { createdAt: serverStart + 10_000 } },
+  { name: 'never pulled', pod: { pullPolicy: 'Never' } },
+  { name: 'whose image is not known', facts: {} },
+  { name: 'whose registry fails', facts: { 'app:1': failed('unavailable') } },
+  { name: 'with old facts', facts: { 'app:1': facts('amd64', { stale: true }) } },
+  { name: 'with an artifact', facts: { 'app:1': facts('') } },
+  { name: 'whose container runs, as under an emulator', pod: { status: running } },
+  { name: 'whose container is ready, another is not', pod: { status: { ...running, ready: true } } },
+  {
+    name: 'whose container ended well',
+    pod: { status: { state: { terminated: { reason: 'Completed', exitCode: 0 } } } },
+  },
+  {
+    name: 'that cannot be pulled there',
+    pod: { phase: 'Pending', imageID: '', status: { state: { waiting: { reason: 'ImagePullBackOff' } } } },
+    moved: true,
+  },
+  { name: 'without any status', pod: { phase: 'Pending', status: { state: {} }, imageID: '' }, moved: true },
+  {
+    name: 'that pulled what the tag was before, which has both',
+    pod: { imageID: `registry.example/app@${digest('c')}` },
+    facts: {
+      ...known,
+      [`registry.example/app@${digest('c')}`]: facts('amd64 arm64', { digest: digest('c') }),
+    },
+  },
+  {
+    name: 'that pulled what the tag was before, which lacks it too',
+    pod: { imageID: `docker-pullable://registry.example/app@${digest('c')}` },
+    facts: { ...known, [`registry.example/app@${digest('c')}`]: facts('amd64', { digest: digest('c') }) },
+    moved: true,
+  },
+  {
+    name: 'that pulled something of which nothing is known',
+    pod: { imageID: `registry.example/app@${digest('c')}` },
+  },
+  { name: 'whose image was imported', pod: { imageID: digest('c') } },
+  { name: 'disabled by label', pod: { labels: { 'arch.example/placement': 'disabled' } } },
+  { name: 'disabled by annotation', pod: { annotations: { 'arch.example/placement': 'disabled' } } },
+  { name: 'in an excluded namespace', configuration: { excludedNamespaces: ['shop'] } },
+  {
+    name: 'in a disabled namespace',
+    before: ({ store }) =>
+      void store.put('/api/v1/namespaces/shop', {
+        metadata: { labels: { 'arch.example/placement': 'disabled' } },
+      }),
+  },
+  { name: 'that selects the architecture', pod: spec({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }) },
+  { name: 'that requires the architecture', pod: affinity(['arm64']) },
+  { name: 'that allows both by itself', pod: affinity(['amd64', 'arm64']) },
+  { name: 'whose choice is another key', pod: spec({ nodeSelector: { disk: 'ssd' } }), moved: true },
+  {
+    name: 'where no node of the other architecture is',
+    before: ({ store }) => store.remove('/api/v1/nodes/amd-1'),
+    event: /no node that its successor could use has one of amd64/,
+  },
+  {
+    name: 'where the other node is cordoned',
+    before: ({ store }) =>
+      putNode(store, 'amd-1', 'amd64', [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }]),
+    event: /no node/,
+  },
+  {
+    name: 'where the other node has a taint that it does not tolerate',
+    before: ({ store }) => putNode(store, 'amd-1', 'amd64', [{ key: 'gpu', effect: 'NoSchedule' }]),
+    event: /no node/,
+  },
+  {
+    name: 'where the other node has the taint of its architecture',
+    before: ({ store }) =>
+      putNode(store, 'amd-1', 'amd64', [{ key: 'kubernetes.io/arch', value: 'amd64', effect: 'NoSchedule' }]),
+    moved: true,
+  },
+  {
+    name: 'where the other node is not ready',
+    before: ({ store }) =>
+      void store.put('/api/v1/nodes/amd-1', {
+        status: { nodeInfo: { architecture: 'amd64', operatingSystem: 'linux' } },
+      }),
+    event: /no node/,
+  },
+  {
+    name: 'whose image runs on no schedulable architecture',
+    configuration: { schedulableArchitectures: ['arm64'] },
+    event: /no architecture/,
+  },
+  {
+    name: 'under misplacedPods = event',
+    configuration: { misplacedPods: 'event' },
+    event: /would be evicted/,
+  },
+  { name: 'under misplacedPods = off', configuration: { misplacedPods: 'off' } },
+  { name: 'on a node that is not known', pod: { node: 'gone' } },
+];
+
+for (const { name, pod, configuration, facts: given, before, moved = false, event } of cases) {
+  void t.test(`a pod ${name}: ${moved ? 'moved' : 'stays'}`, async (t) => {
+    const world = await startWorld(t, {
+      ...(configuration && { configuration }),
+      ...(given && { facts: given }),
+    });
+    putPod(world.store, 'web-a', pod);
+    before?.(world);
+    await world.settled();
+    await world.store.until(
+      () => world.leading.caches.namespaces.size === world.store.list('/api/v1/namespaces').length,
+    );
+    await world.afterGrace();
+    t.same(world.pods(), moved ? [] : ['web-a']);
+    if (moved) t.equal(world.store.asked(evictions).length, 1);
+    else t.same(world.store.writes(), []);
+    if (!moved && event === undefined) t.same(world.events, []);
+    if (event) {
+      t.match(world.events[0]?.message, event);
+      const told = world.events.length;
+      world.advance(20 * 60_000);
+      await world.pass();
+      t.equal(world.events.length, told, 'once');
+    }
+  });
+}
+
+void t.test('becomes ready between two looks', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  putPod(store, 'web-a');
+  store.fault(`GET ${podPath('web-a')}`, {
+    times: 1,
+    before: () => void putPod(store, 'web-a', { ready: true }),
+  });
+  await world.afterGrace();
+  t.same(world.pods(), ['web-a']);
+  t.same(store.writes(), []);
+});
+
+void t.test('becomes ready, or another one, right before the eviction', async (t) => {
+  for (const change of ['ready', 'replaced', 'gone']) {
+    const world = await startWorld(t);
+    const { store } = world;
+    putPod(store, 'web-a');
+    store.fault(evictions, {
+      times: 1,
+      before: () => {
+        if (change !== 'ready') store.remove(podPath('web-a'));
+        if (change !== 'gone') putPod(store, 'web-a', { ready: true });
+      },
+    });
+    await world.afterGrace();
+    t.same(world.pods(), change === 'gone' ? [] : ['web-a'], change);
+    t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 0);
+  }
+});
+
+void t.test('the gauge says what is misplaced now', async (t) => {
+  const world = await startWorld(t, { configuration: { misplacedPods: 'event' } });
+  putPod(world.store, 'web-a');
+  await world.afterGrace();
+  t.equal(await world.series('archwright_misplaced_pods'), 1);
+  world.store.remove(podPath('web-a'));
+  await world.settled();
+  await world.pass();
+  t.equal(await world.series('archwright_misplaced_pods'), 0);
+});
+
+void t.test('a pod that was not ready for a moment is not looked at', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  putPod(store, 'web-a');
+  await world.settled();
+  await world.pass();
+  world.advance(20_000);
+  putPod(store, 'web-a', { ready: true });
+  await world.settled();
+  await world.pass();
+  putPod(store, 'web-a');
+  await world.settled();
+  await world.pass();
+  world.advance(20_000);
+  await world.pass();
+  t.same(world.pods(), ['web-a']);
+  world.advance(11_000);
+  await world.pass();
+  t.same(world.pods(), []);
+});

@@ -1,0 +1,222 @@
+/** Misplaced pods of a workload, in an API server with a store, and a leader that makes a pass when the test says so. */
+import type { Test } from 'tap';
+import type { Leading } from '../../../src/controller/controller.ts';
+import { createPass } from '../../../src/controller/misplaced/misplaced.ts';
+import { createSuspects } from '../../../src/controller/misplaced/suspects.ts';
+import type { ImageFacts } from '../../../src/images/facts.ts';
+import type { Taint } from '../../../src/kube/objects.ts';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration.ts';
+import { policyFor } from '../../../src/policy/effective.ts';
+import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
+import { facts } from '../../support/placement-input.ts';
+import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+
+export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
+export const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-moved-pods';
+export const podPath = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
+export const evictions = /^POST .*\/eviction$/;
+
+/** Facts of `app:1`, which is for amd64 alone, and of `both:1`. */
+export const known: Readonly<Record<string, ImageFacts>> = {
+  'app:1': facts('amd64', { image: 'app:1', digest: digest('a') }),
+  'both:1': facts('amd64 arm64', { image: 'both:1', digest: digest('b') }),
+};
+
+export const serverStart = Date.parse('2026-11-21T12:00:00Z');
+
+export interface World extends TestLeading {
+  readonly leading: Leading;
+  /** Looks once. */
+  pass(): Promise<boolean>;
+  /** Lets time pass for everybody. */
+  advance(ms: number): void;
+  /** Server time. */
+  now(): number;
+  /** What was waited for between evictions. */
+  readonly pauses: number[];
+  configure(changes: Partial<Configuration>): void;
+  /** Resolves when the caches have what the store has. */
+  settled(): Promise<void>;
+  /** A pass when the suspects had their time. */
+  afterGrace(): Promise<boolean>;
+  /** Names of pods that are there. */
+  pods(): readonly string[];
+}
+
+export interface WorldOptions extends TestLeadingOptions {
+  readonly over?: World;
+}
+
+export async function startWorld(t: Test, options: WorldOptions = {}): Promise<World> {
+  const { over, ...rest } = options;
+  let monotonic = 1_000_000;
+  let passed = over ? over.now() - serverStart : 0;
+  const now = (): number => serverStart + passed;
+  const given = { facts: known, ...rest, now };
+  const test = over ? await leadOver(t, over.store, given) : await startLeading(t, given);
+  const { store } = test;
+  let configuration: Configuration = {
+    ...defaultConfiguration(),
+    namespace: 'archwright',
+    misplacedPodsShare: 100,
+    ...options.configuration,
+  };
+  const advance = (ms: number): void => {
+    monotonic += ms;
+    passed += ms;
+  };
+  const pauses: number[] = [];
+  const leading: Leading = {
+    ...test.leading,
+    clock: { now, monotonic: () => monotonic },
+    serverNow: now,
+    configuration: () => configuration,
+    policies: { policyOf: () => policyFor(configuration) },
+  };
+  const suspects = createSuspects(leading.clock, now);
+  const sleep = (ms: number): Promise<void> => {
+    pauses.push(ms);
+    advance(ms);
+    return Promise.resolve();
+  };
+  const pass = createPass(leading, suspects, {
+    sleep,
+    notes: { namespace: 'archwright', name: 'archwright-moved-pods' },
+  });
+  const world: World = {
+    ...test,
+    leading,
+    pass,
+    advance,
+    now,
+    pauses,
+    configure: (changes) => {
+      configuration = { ...configuration, ...changes };
+    },
+    settled: () => settled(store, leading),
+    afterGrace: async () => {
+      await world.settled();
+      await pass();
+      advance(31_000);
+      return pass();
+    },
+    pods: () => store.list('/api/v1/pods').map(({ metadata }) => metadata.name),
+  };
+  if (!over) putCluster(store);
+  return world;
+}
+
+function putCluster(store: KubeStore): void {
+  putNode(store, 'amd-1', 'amd64');
+  putNode(store, 'arm-1', 'arm64');
+  putReplicas(store, 1);
+}
+
+export function putNode(
+  store: KubeStore,
+  name: string,
+  architecture: string,
+  taints: readonly Taint[] = [],
+): void {
+  store.put(`/api/v1/nodes/${name}`, {
+    spec: { taints },
+    status: {
+      nodeInfo: { architecture, operatingSystem: 'linux' },
+      conditions: [{ type: 'Ready', status: 'True' }],
+    },
+  });
+}
+
+/** The Deployment `web`, by its ReplicaSet. */
+export function putReplicas(store: KubeStore, replicas: number): void {
+  store.put('/apis/apps/v1/namespaces/shop/replicasets/web-1', {
+    metadata: {
+      uid: 'rs-uid',
+      ownerReferences: [
+        { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'deployment-uid', controller: true },
+      ],
+    },
+    spec: { replicas },
+  });
+}
+
+export interface PodOptions {
+  readonly image?: string;
+  readonly pullPolicy?: string;
+  readonly node?: string;
+  readonly owner?: object | null;
+  readonly ready?: boolean;
+  readonly phase?: string;
+  readonly createdAt?: number;
+  readonly labels?: Record<string, string>;
+  readonly annotations?: Record<string, string>;
+  readonly spec?: object;
+  /** Of the container; by default it is crashing. */
+  readonly status?: object;
+  readonly imageID?: string;
+}
+
+export const webOwner = {
+  apiVersion: 'apps/v1',
+  kind: 'ReplicaSet',
+  name: 'web-1',
+  uid: 'rs-uid',
+  controller: true,
+};
+
+export function putPod(store: KubeStore, name: string, options: PodOptions = {}): StoredObject {
+  const {
+    image = 'app:1',
+    pullPolicy = 'IfNotPresent',
+    node = 'arm-1',
+    owner = webOwner,
+    ready = false,
+  } = options;
+  const crashing = { state: { waiting: { reason: 'CrashLoopBackOff' } }, restartCount: 3, ready: false };
+  return store.put(podPath(name), {
+    metadata: {
+      labels: options.labels ?? {},
+      annotations: options.annotations ?? {},
+      creationTimestamp: new Date(options.createdAt ?? serverStart - 3_600_000).toISOString(),
+      ...(owner && { ownerReferences: [owner] }),
+    },
+    spec: {
+      nodeName: node,
+      containers: [{ name: 'app', image, imagePullPolicy: pullPolicy }],
+      tolerations: [],
+      ...options.spec,
+    },
+    status: {
+      phase: options.phase ?? 'Running',
+      conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }],
+      containerStatuses: [
+        {
+          name: 'app',
+          image,
+          imageID: options.imageID ?? `registry.example/app@${known[image]?.digest ?? digest('a')}`,
+          ...crashing,
+          ...options.status,
+        },
+      ],
+    },
+  });
+}
+
+async function settled(store: KubeStore, { caches }: Leading): Promise<void> {
+  await store.until(() => {
+    const nodes = store.list('/api/v1/nodes');
+    const pods = store.list('/api/v1/pods').filter(({ spec }) => (spec as { nodeName?: string }).nodeName);
+    return (
+      nodes.length === caches.nodes.size &&
+      pods.length === caches.runningPods.size &&
+      nodes.every(
+        ({ metadata }) => caches.nodes.get('', metadata.name)?.resourceVersion === metadata.resourceVersion,
+      ) &&
+      pods.every(
+        ({ metadata }) =>
+          caches.runningPods.get(metadata.namespace ?? '', metadata.name)?.resourceVersion ===
+          metadata.resourceVersion,
+      )
+    );
+  }, 'the caches');
+}
