@@ -1,0 +1,85 @@
+import t, { type Test } from 'tap';
+import type { CleanReport } from '../../src/controller/clean/clean.ts';
+import { startKubeStore } from '../support/kube-store.ts';
+import { kubeconfig } from './kubeconfig.ts';
+import { run } from './run.ts';
+import { files } from './world.ts';
+
+const leaseIn = (namespace: string): string =>
+  `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/archwright-controller`;
+const gate = { name: 'arch.example/scheduling-gate' };
+
+async function cluster(t: Test) {
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  const clean = (args: readonly string[], stop?: AbortSignal) =>
+    run(['clean', '--kubeconfig', config, ...args], stop ? { stop } : {});
+  return { store, clean };
+}
+
+t.test('a dry run: what is there, in the namespace of the Lease', async (t) => {
+  const { store, clean } = await cluster(t);
+  store.put(leaseIn('arch-system'), { spec: { holderIdentity: 'pod-a_1', leaseDurationSeconds: 15 } });
+  store.put('/api/v1/namespaces/shop/pods/a', { spec: { containers: [], schedulingGates: [gate] } });
+  store.put('/api/v1/namespaces/arch-system/secrets/archwright-ca', {
+    metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } },
+  });
+  const { code, out, err } = await clean(['--dry-run']);
+  t.equal(code, 0);
+  t.match(err, /context test, namespace arch-system, dry run/);
+  t.match(err, /would change pod shop\/a/);
+  t.match(err, /would change Secret arch-system\/archwright-ca/);
+  t.match(out, /STEP +WOULD CHANGE +FAILED\n/);
+  t.match(out, /gates +1 +-\n/);
+  t.same(store.writes(), []);
+
+  const json = await clean(['--dry-run', '-o', 'json', '--namespace', 'elsewhere']);
+  const report = JSON.parse(json.out) as CleanReport;
+  t.equal(report.dryRun, true);
+  t.equal(report.steps.find(({ step }) => step === 'own objects')?.done, 0, 'what is named counts');
+});
+
+t.test('where it is cannot be told', async (t) => {
+  const { store, clean } = await cluster(t);
+  const nowhere = await clean(['--dry-run']);
+  t.match(nowhere.err, /namespace shop, dry run/, 'that of the context');
+  for (const namespace of ['a', 'b']) store.put(leaseIn(namespace), { spec: {} });
+  const several = await clean(['--dry-run']);
+  t.equal(several.code, 2);
+  t.match(several.err, /several namespaces \(a, b\): name one by --namespace/);
+  t.equal((await clean(['--dry-run', '--namespace', 'a'])).code, 0);
+  store.fault('GET /apis/coordination.k8s.io/v1/leases', { status: 403 });
+  t.match((await clean(['--dry-run'])).err, /namespace shop, dry run/);
+});
+
+t.test('what could not be read or removed is told at the end', async (t) => {
+  const { store, clean } = await cluster(t);
+  store.fault('GET /api/v1/pods', { status: 403, message: 'no right to list pods' });
+  const { code, out } = await clean(['--dry-run']);
+  t.equal(code, 1);
+  t.match(out, /gates +0 +1\n/);
+  t.match(out, /Could not be removed:\ngates: .*no right to list pods\n/);
+});
+
+t.test('told to stop', async (t) => {
+  const { store, clean } = await cluster(t);
+  store.put(leaseIn('shop'), { spec: { holderIdentity: '', leaseDurationSeconds: 1 } });
+  for (const name of ['a', 'b'])
+    store.put(`/api/v1/namespaces/shop/pods/${name}`, { spec: { containers: [], schedulingGates: [gate] } });
+  const stop = new AbortController();
+  store.fault(/^PATCH .*pods\/a$/, { before: () => stop.abort('SIGTERM') });
+  const { code, err } = await clean([], stop.signal);
+  t.equal(code, 143);
+  t.match(err, /stopped; run it again to go on/);
+  t.match(store.get(leaseIn('shop')), { spec: { holderIdentity: '' } }, 'controllers need not wait');
+});
+
+t.test('wrong usage', async (t) => {
+  const { clean } = await cluster(t);
+  t.equal((await clean(['everything'])).code, 2);
+  t.equal((await clean(['-o', 'yaml'])).code, 2);
+  const nobody = await run(['clean']);
+  t.equal(nobody.code, 2);
+  t.match(nobody.err, /--kubeconfig/);
+});

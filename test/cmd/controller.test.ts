@@ -1,0 +1,67 @@
+import t, { type Test } from 'tap';
+import { startKubeStore } from '../support/kube-store.ts';
+import { kubeconfig } from './kubeconfig.ts';
+import { run } from './run.ts';
+import { files } from './world.ts';
+
+const lease = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
+
+async function cluster(t: Test) {
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  const { config, directory } = files(t, { config: kubeconfig(store.access.server) });
+  return {
+    store,
+    args: ['controller', '--kubeconfig', config, '--metrics-listen', '127.0.0.1:0'],
+    directory,
+  };
+}
+
+t.test('leads, and ends when it is told to', async (t) => {
+  const { store, args, directory } = await cluster(t);
+  const stop = new AbortController();
+  const running = run([...args, '--namespace', 'archwright', '--agent-tls-dir', `${directory}/tls`], {
+    env: { HOSTNAME: 'controller-7' },
+    stop: stop.signal,
+  });
+  await store.until(() => store.get(lease) !== undefined, 'the Lease');
+  t.match(store.get(lease), { spec: { holderIdentity: /^controller-7_[0-9a-f]{8}$/ } });
+  await store.until(() => store.watches('/api/v1/nodes') > 0, 'the watches of the leader');
+  stop.abort('SIGTERM');
+  const { code, err } = await running;
+  t.equal(code, 0);
+  t.match(store.get(lease), { spec: { holderIdentity: '' } });
+  t.match(err, /the controller runs/);
+  await store.until(() => store.watches() === 0, 'the watches to end');
+});
+
+t.test('two lives of one pod have two names', async (t) => {
+  const { store, args } = await cluster(t);
+  const names: unknown[] = [];
+  for (let life = 0; life < 2; life += 1) {
+    const stop = new AbortController();
+    const running = run([...args, '--namespace', 'archwright'], {
+      env: { HOSTNAME: 'pod' },
+      stop: stop.signal,
+    });
+    const holder = (): unknown => (store.get(lease)?.spec as { holderIdentity?: string })?.holderIdentity;
+    await store.until(() => typeof holder() === 'string' && holder() !== '', 'a leader');
+    names.push(holder());
+    stop.abort('SIGTERM');
+    await running;
+  }
+  t.equal(new Set(names).size, 2);
+});
+
+t.test('wrong usage', async (t) => {
+  const { args } = await cluster(t);
+  const nowhere = await run(['controller']);
+  t.equal(nowhere.code, 2);
+  t.match(nowhere.err, /run it in a pod, or name a cluster by --kubeconfig/);
+  const nameless = await run(args);
+  t.equal(nameless.code, 2);
+  t.match(nameless.err, /name the namespace of archwright by --namespace/);
+  const times = await run([...args, '--lease-duration', '5s']);
+  t.equal(times.code, 2);
+  t.match(times.err, /leaseRenewDeadline/);
+});
