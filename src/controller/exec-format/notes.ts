@@ -10,6 +10,7 @@ import {
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { KubeObject } from '../../kube/objects.ts';
+import { ownLabels } from '../own-objects.ts';
 
 export interface Notes {
   /**
@@ -65,7 +66,7 @@ export function createNotes(options: {
       await client.patch(path, { type: 'merge', body: { data } }, { signal });
       return;
     }
-    const labels = { 'app.kubernetes.io/name': 'archwright', 'app.kubernetes.io/managed-by': 'archwright' };
+    const labels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels };
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, labels }, data };
     await client.create(collection, object, { signal });
   }

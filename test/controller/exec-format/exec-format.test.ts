@@ -70,7 +70,7 @@ t.test('a log that says it: noted for the namespace, told to pod and owner, coun
   store.put(podPath('web-1'), crashing('web-1'));
   await store.until(() => store.get(notesPath) !== undefined, 'the note');
   t.match(store.get(notesPath), {
-    metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright' } },
+    metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } },
     data: { [`sha256-${'a'.repeat(64)}.arm64`]: /"image":"shop\/web:1","namespaces":\["shop"\]/ },
   });
   await store.until(() => test.events.length === 2, 'the events');
