@@ -4,6 +4,7 @@ import type { Pod } from '../../kube/objects.ts';
 import { trimRunningPod } from '../caches/running-pods.ts';
 import type { Leading } from '../controller.ts';
 import { createCauses, type Cause } from './causes.ts';
+import { hasChosenNode } from './chosen-nodes.ts';
 import { evict } from './evict.ts';
 import { alsoLack, lackingImages } from './lacking.ts';
 import type { MisplacedCounts } from './metrics.ts';
@@ -85,6 +86,12 @@ export function createMover(
     if ('not' in replacement) {
       if (replacement.not === 'no-node' || replacement.not === 'no-architecture')
         tell(replacement.not, misplaced);
+      suspects.later(pod);
+      return;
+    }
+    const { nodes, selectors } = replacement;
+    if (selectors && !(await hasChosenNode(nodes, selectors, { client, signal }))) {
+      tell('no-node', misplaced);
       suspects.later(pod);
       return;
     }

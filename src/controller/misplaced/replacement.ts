@@ -1,14 +1,24 @@
 /** Whether a successor of a pod would be placed where it can run: decided as the webhook would, were it created now. */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
-import type { Pod } from '../../kube/objects.ts';
+import type { NodeSelectorRequirement, Pod } from '../../kube/objects.ts';
 import { decide } from '../../placement/decide.ts';
+import { ownPartsOf, type OwnParts } from '../../placement/own-parts.ts';
+import { recordedIn } from '../../placement/recorded.ts';
+import { isEmptyTerm } from '../../placement/terms.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { CachedNode } from '../caches.ts';
 import { letsIn, takesPods } from '../node-room.ts';
 
 export type Replacement =
-  /** It would go to a node of these architectures. */
-  | { readonly to: readonly string[] }
+  /**
+   * It would go to one of these architectures. `nodes`: their nodes that are ready and let it in by their taints;
+   * `selectors`: one of these label selectors has to fit as well, where the pod itself chooses among nodes.
+   */
+  | {
+      readonly to: readonly string[];
+      readonly nodes: ReadonlySet<string>;
+      readonly selectors: readonly string[] | undefined;
+    }
   /**
    * `left-alone`: a person said so, or the pod constrains its architecture itself. `no-architecture`: no architecture has
    * all of its images. `no-node`: no node of those that have them takes pods now. `unsure`: it may land here again.
@@ -43,10 +53,29 @@ export function replacementOf(input: ReplacementInput): Replacement {
   if (required === undefined || required.length === 0 || required.includes(architecture))
     return { not: 'unsure' };
   const tolerations = [...(spec.tolerations ?? []), ...decision.tolerations];
+  const nodes = new Set<string>();
   for (const node of input.nodes) {
     const isRight = node.architecture !== undefined && required.includes(node.architecture);
     if (isRight && node.os === decision.os && takesPods(node) && letsIn(node, tolerations))
-      return { to: required };
+      nodes.add(node.name);
   }
-  return { not: 'no-node' };
+  if (nodes.size === 0) return { not: 'no-node' };
+  const parts = ownPartsOf(spec, recordedIn({ pod, policy }));
+  return { to: required, nodes, selectors: selectorsOf(parts) };
+}
+
+/** The pod's own choice among nodes; an expression that no label selector can say lets every node through. */
+function selectorsOf({ nodeSelector, terms }: OwnParts): readonly string[] | undefined {
+  const chosen = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
+  if (terms === undefined) return chosen.length === 0 ? undefined : [chosen.join(',')];
+  return terms
+    .filter((term) => !isEmptyTerm(term))
+    .map(({ matchExpressions = [] }) => [...chosen, ...matchExpressions.flatMap(selectorOf)].join(','));
+}
+
+function selectorOf({ key, operator, values = [] }: NodeSelectorRequirement): readonly string[] {
+  if (operator === 'In') return [`${key} in (${values.join(',')})`];
+  if (operator === 'NotIn') return [`${key} notin (${values.join(',')})`];
+  if (operator === 'Exists') return [key];
+  return operator === 'DoesNotExist' ? [`!${key}`] : [];
 }

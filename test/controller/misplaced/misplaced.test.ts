@@ -79,16 +79,18 @@ interface Case {
 
 const running = { state: { running: {} }, restartCount: 0 };
 const spec = (more: object): PodOptions => ({ spec: more });
-const affinity = (values: readonly string[]): PodOptions =>
+const requiring = (...terms: readonly (readonly object[])[]): PodOptions =>
   spec({
     affinity: {
       nodeAffinity: {
         requiredDuringSchedulingIgnoredDuringExecution: {
-          nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] }],
+          nodeSelectorTerms: terms.map((matchExpressions) => ({ matchExpressions })),
         },
       },
     },
   });
+const affinity = (values: readonly string[]): PodOptions =>
+  requiring([{ key: 'kubernetes.io/arch', operator: 'In', values }]);
 
 const cases: readonly Case[] = [
   { name: 'ready', pod: { ready: true } },
@@ -166,7 +168,39 @@ const cases: readonly Case[] = [
   { name: 'that selects the architecture', pod: spec({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }) },
   { name: 'that requires the architecture', pod: affinity(['arm64']) },
   { name: 'that allows both by itself', pod: affinity(['amd64', 'arm64']) },
-  { name: 'whose choice is another key', pod: spec({ nodeSelector: { disk: 'ssd' } }), moved: true },
+  {
+    name: 'that chooses nodes none of which can run it',
+    pod: spec({ nodeSelector: { disk: 'ssd' } }),
+    event: /no node/,
+  },
+  {
+    name: 'that chooses nodes one of which can run it',
+    pod: spec({ nodeSelector: { disk: 'ssd' } }),
+    before: ({ store }) => putNode(store, 'amd-2', 'amd64', [], { disk: 'ssd' }),
+    moved: true,
+  },
+  {
+    name: 'that requires what the other node has not',
+    pod: requiring(
+      [{ key: 'disk', operator: 'In', values: ['ssd', 'nvme'] }],
+      [{ key: 'gpu', operator: 'Exists' }],
+    ),
+    event: /no node/,
+  },
+  {
+    name: 'that requires what the other node has, in one of its terms',
+    pod: requiring(
+      [{ key: 'gpu', operator: 'Exists' }],
+      [
+        { key: 'disk', operator: 'In', values: ['ssd', 'nvme'] },
+        { key: 'old', operator: 'DoesNotExist' },
+        { key: 'zone', operator: 'NotIn', values: ['a'] },
+        { key: 'cores', operator: 'Gt', values: ['3'] },
+      ],
+    ),
+    before: ({ store }) => putNode(store, 'amd-2', 'amd64', [], { disk: 'nvme', zone: 'b' }),
+    moved: true,
+  },
   {
     name: 'where no node of the other architecture is',
     before: ({ store }) => store.remove('/api/v1/nodes/amd-1'),

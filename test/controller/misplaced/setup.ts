@@ -117,8 +117,10 @@ export function putNode(
   name: string,
   architecture: string,
   taints: readonly Taint[] = [],
+  labels: Readonly<Record<string, string>> = {},
 ): void {
   store.put(`/api/v1/nodes/${name}`, {
+    metadata: { labels },
     spec: { taints },
     status: {
       nodeInfo: { architecture, operatingSystem: 'linux' },
