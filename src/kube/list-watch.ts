@@ -48,7 +48,7 @@ const watchSeconds = { least: 300, spread: 300 };
 const backoff = { firstMs: 1_000, mostMs: 30_000 };
 /** A watch that lived this long was sound: the next failure starts with the first back-off again. */
 const soundMs = 20_000;
-/** So many failures in a row, and the next try is a list. */
+/** After so many failures in a row, and so many more, the next try is a list. */
 const doubtfulFailures = 5;
 
 /** Lists and watches until the signal aborts. Never rejects. */
@@ -128,11 +128,12 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
     options.ended(error);
     const known = error instanceof KubeError ? error : undefined;
     const gone = known?.code === 'gone';
-    failures = Math.min(failures + 1, 10);
+    failures++;
     // Only a lost connection may go on from where it was; anything else is answered by a new list.
-    if (known?.temporary !== true || gone || failures >= doubtfulFailures) version = undefined;
+    if (known?.temporary !== true || gone || failures % doubtfulFailures === 0) version = undefined;
     const asked = Math.min(known?.retryAfterMs ?? 0, backoff.mostMs);
-    const delay = Math.min(backoff.mostMs, backoff.firstMs * 2 ** (failures - 1)) * (0.5 + random() / 2);
+    const delay =
+      Math.min(backoff.mostMs, backoff.firstMs * 2 ** Math.min(failures - 1, 10)) * (0.5 + random() / 2);
     const message = error instanceof Error ? error.message : String(error);
     log.warn({ path, failures, error: message }, 'watch is interrupted; trying again');
     await sleep(Math.max(gone ? delay / 2 : delay, asked), signal);
