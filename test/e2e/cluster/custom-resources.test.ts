@@ -1,0 +1,160 @@
+/**
+ * The definitions of the custom resources against a real API server: what it takes and what it refuses. Then the program
+ * beside it: what they say is in force, their status tells what became of them, and the cluster's goes after the last gate.
+ */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import t from 'tap';
+import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
+import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import { names } from '../../../src/placement/decision.ts';
+import { clusterConfig, objectCases, podConfig } from '../../policy/resources/objects.ts';
+import {
+  configureWebhook,
+  prepareArchwright,
+  startAgent,
+  startController,
+  startWebhook,
+} from './archwright.ts';
+import { patience, startCluster, type Cluster } from './harness.ts';
+import { startImages } from './images.ts';
+import { waitFor } from './watch.ts';
+
+type Resource = KubeObject & { readonly spec?: unknown; readonly status?: ResourceStatus };
+
+const group = '/apis/arch.example/v1alpha1';
+const clusterPath = `${group}/clusterpodplacementconfigs/cluster`;
+const podsPath = '/api/v1/namespaces/shop/pods';
+
+async function withDefinitions(cluster: Cluster): Promise<void> {
+  for (const kind of ['clusterpodplacementconfigs', 'podplacementconfigs']) {
+    const file = new URL(`../../../charts/archwright/files/crds/${kind}.yaml`, import.meta.url);
+    await cluster.applyYaml(await readFile(file, 'utf8'));
+    const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.arch.example`;
+    await waitFor<Resource>(cluster.client, path, (now) => condition(now, 'Established') === 'True');
+  }
+}
+
+function condition(object: Resource | undefined, type: string): string | undefined {
+  return object?.status?.conditions?.find((each) => each.type === type)?.status;
+}
+
+void t.test('what the definitions take and refuse', async (t) => {
+  const cluster = await startCluster();
+  t.teardown(() => cluster.stop());
+  await withDefinitions(cluster);
+  await cluster.createNamespace('shop');
+
+  async function answer(object: object, path: string, fieldValidation: string): Promise<string> {
+    const query = { dryRun: 'All', fieldValidation };
+    return cluster.client.create(path, object, { signal: patience(), query }).then(
+      () => 'taken',
+      (error: unknown) => String(error),
+    );
+  }
+  for (const { about, object, refused } of objectCases) {
+    const isForPods = object.kind === 'PodPlacementConfig';
+    const path = isForPods
+      ? `${group}/namespaces/shop/podplacementconfigs`
+      : `${group}/clusterpodplacementconfigs`;
+    // What is taken has no field that the definition does not know.
+    const said = await answer(object, path, refused ? 'Ignore' : 'Strict');
+    if (refused) t.match(said, refused, `${object.kind}: ${about}`);
+    else t.equal(said, 'taken', `${object.kind}: ${about}`);
+  }
+
+  await cluster.create({ ...podConfig({ labelSelector: { matchLabels: { app: 'web' } } }) });
+  const path = `${group}/namespaces/shop/podplacementconfigs/web`;
+  const made = await cluster.client.get<Resource>(path, { signal: patience() });
+  t.match(made.spec, { priority: 0 }, 'the default');
+});
+
+void t.test('in force, told in the status, and gone after the last gate', async (t) => {
+  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
+  t.teardown(() => cluster.stop());
+  const images = await startImages(cluster);
+  const tls = await prepareArchwright(cluster);
+  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
+  const settings = { 'schedulable-architectures': 'amd64,arm64' };
+  const controller = await startController(cluster, {
+    tls,
+    agents: [agent],
+    settings: { ...settings, 'max-gate-duration': '1h' },
+  });
+  // Both began without the definitions, and find them later.
+  const webhook = await startWebhook(cluster, { tls, agents: [agent], settings });
+  await configureWebhook(cluster, { tls, webhook });
+  await withDefinitions(cluster);
+  await cluster.createNamespace('shop');
+  await cluster.createNamespace('left-out', { team: 'other' });
+
+  await cluster.create(
+    clusterConfig({
+      preferredArchitecture: 'arm64',
+      fallbackArchitecture: 's390x',
+      namespaceSelector: { matchExpressions: [{ key: 'team', operator: 'DoesNotExist' }] },
+    }),
+  );
+  const config = await waitFor<Resource>(
+    cluster.client,
+    clusterPath,
+    (now) => condition(now, 'Available') === 'True',
+    // Kinds that were absent are looked for every 30 s.
+    60_000,
+  );
+  t.equal(condition(config, 'Degraded'), 'True', 's390x is left out');
+  t.same(config?.metadata?.finalizers, ['arch.example/gates']);
+  t.equal(config?.status?.observedGeneration, 1);
+  await cluster.create(podConfig({ priority: 1, onUnknownImage: 'deny' }, 'older'));
+  await cluster.create(podConfig({ priority: 1, labelSelector: { matchLabels: { app: 'web' } } }, 'younger'));
+  const younger = `${group}/namespaces/shop/podplacementconfigs/younger`;
+  await waitFor<Resource>(cluster.client, younger, (now) => condition(now, 'Conflict') === 'True');
+  await cluster.client.delete(`${group}/namespaces/shop/podplacementconfigs/older`, { signal: patience() });
+  await waitFor<Resource>(cluster.client, younger, (now) => condition(now, 'Conflict') === 'False');
+
+  const image = images.push('both', ['amd64', 'arm64']);
+  const podOf = (name: string, from: string): object => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { containers: [{ name: 'app', image: from }] },
+  });
+  /** What admission makes of a pod, as soon as it is what is waited for: the webhook hears of changes by itself. */
+  async function admitted(namespace: string, from: string, isIt: (pod: Pod) => boolean): Promise<Pod> {
+    const until = performance.now() + 60_000;
+    for (;;) {
+      const query = { dryRun: 'All' };
+      const path = `/api/v1/namespaces/${namespace}/pods`;
+      const pod = await cluster.client.create<Pod>(path, podOf('try', from), { signal: patience(), query });
+      if (isIt(pod)) return pod;
+      if (performance.now() > until) throw new Error(`not admitted so: ${JSON.stringify(pod)}`);
+      await pause(100);
+    }
+  }
+  const preference = /"preferredDuringScheduling[^\]]*"arm64"/;
+  await admitted('shop', image, (pod) => preference.test(JSON.stringify(pod)));
+  t.notMatch(JSON.stringify(await admitted('left-out', image, () => true)), /arch\.example/, 'the selector');
+
+  const isGated = (pod: Pod | undefined): boolean =>
+    pod?.spec.schedulingGates?.some(({ name }) => name === names.gate) ?? false;
+  const missing = images.push('other', ['amd64']).replace('/other', '/missing');
+  await admitted('shop', missing, isGated);
+  const gated = await cluster.client.create<Pod>(podsPath, podOf('gated', missing), { signal: patience() });
+  t.ok(isGated(gated), 'an unknown image waits while a controller leads');
+
+  await cluster.client.delete(clusterPath, { signal: patience() });
+  const leaving = await waitFor<Resource>(
+    cluster.client,
+    clusterPath,
+    (now) => now?.status?.gatedPods !== undefined,
+  );
+  t.equal(condition(leaving, 'Progressing'), 'True');
+  await admitted('shop', missing, (pod) => !isGated(pod));
+  await cluster.client.delete(`${podsPath}/gated`, { signal: patience() });
+  t.ok(
+    await waitFor<Resource>(cluster.client, clusterPath, (now) => now === undefined).then(() => true),
+    'it is gone',
+  );
+  await admitted('shop', missing, isGated);
+  t.notOk(controller.process.hasEnded());
+});
