@@ -1,0 +1,338 @@
+/** The feature over an API server with a store, and webhooks that are real servers. */
+import { createServer } from 'node:https';
+import { once } from 'node:events';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import {
+  backdateMs,
+  issueAuthority,
+  issueLeaf,
+  type Pair,
+} from '../../../src/controller/certificates/issue.ts';
+import { webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
+import {
+  readCaBundles,
+  type WebhookConfiguration,
+} from '../../../src/controller/webhook-configuration/ca-bundle.ts';
+import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
+import { wait } from '../../../src/kube/wait.ts';
+import type { Configuration } from '../../../src/policy/settings/all.ts';
+import { reveal } from '../../../src/telemetry/secret.ts';
+import { createWorld, namespace, type World } from '../certificates/world.ts';
+
+const name = 'archwright';
+const path = webhookConfigurationPath(name);
+const slicesPath = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices/hook-1`;
+const subject = {
+  commonName: 'archwright-webhook',
+  names: ['hook.archwright.svc'],
+  usage: 'server',
+} as const;
+const validity = { from: Date.now() - backdateMs, to: Date.now() + 3_600_000 };
+
+const fileText = (
+  more = 'failurePolicy: Fail',
+  target = `service: { namespace: ${namespace}, name: hook, path: /mutate }`,
+): string => `
+webhooks:
+  - name: pods.arch.example
+    clientConfig: { ${target} }
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    ${more}
+    rules: [{ apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE] }]
+`;
+
+interface Hook {
+  readonly port: number;
+  status: number;
+  asked: number;
+  use(pair: Pair): void;
+}
+
+async function startHook(t: Test, pair: Pair): Promise<Hook> {
+  const files = (of: Pair) => ({ cert: of.certificate.pem, key: reveal(of.key) });
+  const server = createServer(files(pair), (request, response) => {
+    hook.asked += 1;
+    response.writeHead(request.url === '/readyz' ? hook.status : 404).end('x');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const hook: Hook = {
+    port: (server.address() as AddressInfo).port,
+    status: 200,
+    asked: 0,
+    use: (other) => server.setSecureContext(files(other)),
+  };
+  return hook;
+}
+
+function endpoints(
+  world: World,
+  ports: readonly { readonly port: number; readonly ready?: boolean }[],
+  portName = 'https',
+): void {
+  ports.forEach(({ port, ready }, index) => {
+    world.store.put(slicesPath.replace(/1$/, String(index + 1)), {
+      addressType: 'IPv4',
+      metadata: { labels: { 'kubernetes.io/service-name': 'hook' } },
+      endpoints: [{ addresses: ['127.0.0.1'], conditions: { ready } }],
+      ports: [{ name: portName, port }],
+    });
+  });
+}
+
+function put(world: World, ...authorities: Pair[]): void {
+  const ca = authorities.map(({ certificate }) => certificate.pem).join('');
+  world.put('webhook', { 'ca.crt': ca });
+}
+
+async function start(t: Test, world: World, text = fileText(), configuration: Partial<Configuration> = {}) {
+  const dir = t.testdir();
+  mkdirSync(join(dir, 'config'));
+  const file = join(dir, 'config', 'webhooks.yaml');
+  const write = (now: string): void => {
+    writeFileSync(`${file}.new`, now);
+    renameSync(`${file}.new`, file);
+  };
+  write(text);
+  const ending = new AbortController();
+  const leading = world.leading({
+    signal: ending.signal,
+    configuration: { webhookConfiguration: name, webhooksFile: file, ...configuration },
+  });
+  // Pauses are for real clusters; the order of things is the same.
+  const sleep = (ms: number, signal: AbortSignal): Promise<void> => wait(Math.min(ms, 20), signal);
+  const running = webhookConfiguration({ sleep, pollMs: 50 })(leading);
+  const end = async (): Promise<void> => {
+    ending.abort(new Error('deposed'));
+    await running;
+  };
+  t.teardown(end);
+  const state = async (wanted: string): Promise<void> => {
+    const until = performance.now() + 10_000;
+    for (;;) {
+      if ((await leading.metrics.render()).includes(`archwright_webhook_configuration{state="${wanted}"} 1`))
+        return;
+      if (performance.now() > until)
+        throw new Error(`state ${wanted} does not come: ${world.log.slice(-3).join('')}`);
+      await wait(5, AbortSignal.timeout(1000));
+    }
+  };
+  return { write, end, state };
+}
+
+const get = (world: World): WebhookConfiguration | undefined =>
+  world.store.get(path) as WebhookConfiguration | undefined;
+const policy = (world: World): string | undefined => get(world)?.webhooks?.[0]?.failurePolicy;
+const bundleIds = (world: World): string[] | undefined => {
+  const now = get(world);
+  return now && readCaBundles(now)[0]?.map(({ id }) => id);
+};
+
+t.test('from an empty configuration to one that is kept', async (t) => {
+  const world = await createWorld(t);
+  const [a, b] = [await issueAuthority(validity), await issueAuthority(validity)];
+  const hook = await startHook(t, await issueLeaf(a, subject, validity));
+  hook.status = 503;
+  const { write, end, state } = await start(t, world);
+  await state('missing');
+  t.equal(get(world), undefined, 'nothing is created');
+  world.store.put(path, { metadata: { labels: { 'app.kubernetes.io/managed-by': 'Helm' } } });
+  await state('no-authority');
+  put(world, b);
+  await state('waiting');
+  endpoints(world, [{ port: hook.port, ready: false }]);
+  await state('waiting');
+  endpoints(world, [{ port: hook.port, ready: true }]);
+  await world.store.until(() => world.log.join('').includes('certificate'), 'another authority is told');
+  t.equal(get(world)?.webhooks, undefined);
+  put(world, a);
+  await world.store.until(
+    () => world.log.join('').includes('status 503'),
+    'what the webhook answers is told',
+  );
+  t.equal(get(world)?.webhooks, undefined);
+  hook.status = 200;
+  await state('in-force');
+  t.match(get(world), {
+    metadata: { labels: { 'app.kubernetes.io/managed-by': 'Helm' } },
+    webhooks: [
+      {
+        name: 'pods.arch.example',
+        failurePolicy: 'Fail',
+        timeoutSeconds: 10,
+        clientConfig: { service: { name: 'hook', port: 443, path: '/mutate' } },
+      },
+    ],
+  });
+  t.same(bundleIds(world), [a.certificate.id]);
+
+  // Somebody edits it.
+  const good = get(world);
+  const [webhook] = good?.webhooks ?? [];
+  const { asked } = hook;
+  const edits: [string, object][] = [
+    ['no caBundle', { webhooks: [{ ...webhook, clientConfig: { service: webhook?.clientConfig.service } }] }],
+    [
+      'another caBundle',
+      { webhooks: [{ ...webhook, clientConfig: { ...webhook?.clientConfig, caBundle: 'eA==' } }] },
+    ],
+    ['a selector', { webhooks: [{ ...webhook, objectSelector: { matchLabels: { a: 'b' } } }] }],
+    [
+      'a match condition',
+      { webhooks: [{ ...webhook, matchConditions: [{ name: 'x', expression: 'false' }] }] },
+    ],
+    ['one webhook more', { webhooks: [webhook, { ...webhook, name: 'other.example' }] }],
+    ['none', { webhooks: [] }],
+  ];
+  for (const [what, edit] of edits) {
+    world.store.put(path, { ...good, ...edit });
+    await world.store.until(
+      () => JSON.stringify(get(world)?.webhooks) === JSON.stringify(good?.webhooks),
+      what,
+    );
+  }
+  t.ok(hook.asked > asked, 'what has to come into force again is asked again');
+
+  write(fileText('failurePolicy: Ignore'));
+  await world.store.until(() => policy(world) === 'Ignore', 'the file is followed');
+  write('webhooks: {');
+  await world.store.until(
+    () => world.log.join('').includes('the last good one stays in force'),
+    'a bad file',
+  );
+  t.equal(policy(world), 'Ignore');
+
+  // Uninstalling removes the object while the controller still runs.
+  world.store.remove(path);
+  await state('missing');
+  t.equal(get(world), undefined);
+  await end();
+  t.notMatch(world.log.join(''), /"level":"error".*failed/);
+});
+
+t.test('nobody is there: Ignore until somebody is', async (t) => {
+  const world = await createWorld(t);
+  const a = await issueAuthority(validity);
+  const hook = await startHook(t, await issueLeaf(a, subject, validity));
+  put(world, a);
+  world.store.put(path, {});
+  endpoints(world, [{ port: hook.port }]);
+  const first = await start(t, world);
+  await first.state('in-force');
+  endpoints(world, [{ port: hook.port, ready: false }]);
+  const looks = world.store.asked(`GET ${path}`).length;
+  await world.store.until(() => world.store.asked(`GET ${path}`).length > looks + 3, 'it has looked');
+  t.equal(policy(world), 'Fail', 'a moment is no absence');
+  world.advance(30_000);
+  await first.state('relaxed');
+  t.equal(policy(world), 'Ignore');
+
+  // The next leader has not seen how it came to be, and does not make it worse.
+  await first.end();
+  const second = await start(t, world);
+  await second.state('relaxed');
+  t.equal(policy(world), 'Ignore');
+  endpoints(world, [{ port: hook.port }]);
+  await second.state('in-force');
+  t.equal(policy(world), 'Fail');
+});
+
+t.test('an authority that is exchanged at once: the old one stays until all show the new', async (t) => {
+  const world = await createWorld(t);
+  const [a, b] = [await issueAuthority(validity), await issueAuthority(validity)];
+  const hooks = [
+    await startHook(t, await issueLeaf(a, subject, validity)),
+    await startHook(t, await issueLeaf(a, subject, validity)),
+  ];
+  put(world, a);
+  world.store.put(path, {});
+  endpoints(world, hooks);
+  const { state } = await start(t, world, fileText(), { certificates: 'external' });
+  await state('in-force');
+  const both = [b.certificate.id, a.certificate.id];
+  put(world, b);
+  await world.store.until(() => bundleIds(world)?.length === 2, 'both are trusted');
+  t.same(bundleIds(world), both);
+  hooks[0]?.use(await issueLeaf(b, subject, validity));
+  const asked = hooks[0]?.asked ?? 0;
+  await world.store.until(() => (hooks[0]?.asked ?? 0) > asked + 2, 'it goes on asking');
+  t.same(bundleIds(world), both, 'one of two still shows the old');
+  hooks[1]?.use(await issueLeaf(b, subject, validity));
+  await world.store.until(() => bundleIds(world)?.length === 1, 'only the new is trusted');
+  t.same(bundleIds(world), [b.certificate.id]);
+  t.same(
+    world.store.writes().filter((request) => request.path.includes('/secrets/')),
+    [],
+    'Secrets of others are not written',
+  );
+});
+
+t.test('by URL, and faults of the API server', async (t) => {
+  const world = await createWorld(t);
+  const a = await issueAuthority(validity);
+  const pair = await issueLeaf(a, { ...subject, names: ['127.0.0.1'] }, validity);
+  const hook = await startHook(t, pair);
+  put(world, a);
+  world.store.put(path, {});
+  const ends = [
+    world.store.fault(/^GET .*mutatingwebhookconfigurations/, { status: 403, times: 2 }),
+    world.store.fault(/^GET .*secrets/, { status: 500, times: 2 }),
+    world.store.fault(/^PATCH/, { status: 409, times: 2 }),
+    world.store.fault(/^PATCH/, { lost: true, times: 1 }),
+  ];
+  const { state } = await start(
+    t,
+    world,
+    fileText('failurePolicy: Fail', `url: 'https://127.0.0.1:${hook.port}/mutate'`),
+  );
+  await state('in-force');
+  t.equal(get(world)?.webhooks?.[0]?.clientConfig.url, `https://127.0.0.1:${hook.port}/mutate`);
+  for (const each of ends) each();
+  hook.status = 500;
+  const { asked } = hook;
+  await world.store.until(() => hook.asked > asked, 'nobody reports its absence: it is asked');
+  world.advance(30_000);
+  await state('relaxed');
+  hook.status = 200;
+  await state('in-force');
+});
+
+t.test('a Service with several ports', async (t) => {
+  const world = await createWorld(t);
+  const a = await issueAuthority(validity);
+  const hook = await startHook(t, await issueLeaf(a, subject, validity));
+  put(world, a);
+  world.store.put(path, {});
+  world.store.put(slicesPath, {
+    metadata: { labels: { 'kubernetes.io/service-name': 'hook' } },
+    endpoints: [{ addresses: ['127.0.0.1'], conditions: { ready: true } }, { addresses: [] }],
+    ports: [{ name: 'metrics', port: 1 }, { name: 'https', port: hook.port }, { name: 'none' }],
+  });
+  const { state } = await start(t, world);
+  await state('waiting');
+  t.equal(get(world)?.webhooks, undefined, 'without the Service nobody knows which');
+  world.store.put(`/api/v1/namespaces/${namespace}/services/hook`, {
+    spec: {
+      ports: [
+        { name: 'metrics', port: 8080 },
+        { name: 'https', port: 443 },
+      ],
+    },
+  });
+  await state('in-force');
+});
+
+t.test('nothing to do', async (t) => {
+  const world = await createWorld(t);
+  await webhookConfiguration()(world.leading());
+  await webhookConfiguration()(world.leading({ configuration: { webhookConfiguration: name } }));
+  t.equal(world.store.requests.length, 0);
+});

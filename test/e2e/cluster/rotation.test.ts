@@ -1,0 +1,251 @@
+/**
+ * Rotation under load, on a real API server: webhook and agent run as processes of their own on the Secrets that the controller keeps,
+ * which reach them late, as by a kubelet. Lives last seconds, leaders change, and with `failurePolicy: Fail` no pod is refused and no
+ * question to the agent fails, while certificates and authorities come and go. The controller has the rights it is documented
+ * to need and no others.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
+import { certificates } from '../../../src/controller/certificates/certificates.ts';
+import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
+import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
+import type { Leading } from '../../../src/controller/controller.ts';
+import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
+import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
+import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
+import { openConnection } from '../../../src/fleet/connection.ts';
+import { kubeconfigAccess } from '../../../src/kube/access.ts';
+import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
+import type { Secret } from '../../../src/kube/objects.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration.ts';
+import { systemClock } from '../../../src/telemetry/clock.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { ownNamespace, startAgent, startWebhook, type TlsDirs } from './archwright.ts';
+import { patience, startCluster, type Cluster } from './harness.ts';
+import { freePorts } from './ports.ts';
+import { waitFor } from './watch.ts';
+
+/** As short as a Secret that arrives late, and a server that looks at its files, allow. */
+const times = { certificateMs: 24_000, caMs: 45_000, settleMs: 4000 };
+/** How late a changed Secret arrives; the files are looked at within a second more. */
+const lagMs = 2000;
+const leaderMs = 12_000;
+const name = 'archwright';
+
+const rights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: { name: archwright-controller, namespace: ${ownNamespace} }
+rules:
+  - apiGroups: ['']
+    resources: [secrets]
+    resourceNames: [archwright-ca, archwright-webhook-tls, archwright-agent-tls, archwright-webhook-client-tls, archwright-controller-client-tls]
+    verbs: [get, list, watch, create, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: { name: archwright-controller, namespace: ${ownNamespace} }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: archwright-controller }
+subjects: [{ apiGroup: rbac.authorization.k8s.io, kind: User, name: archwright-controller }]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: { name: archwright-controller }
+rules:
+  - apiGroups: [admissionregistration.k8s.io]
+    resources: [mutatingwebhookconfigurations]
+    resourceNames: [${name}]
+    verbs: [get, list, watch, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: { name: archwright-controller }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: archwright-controller }
+subjects: [{ apiGroup: rbac.authorization.k8s.io, kind: User, name: archwright-controller }]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: { name: ${name} }
+`;
+
+function webhooks(url: string): string {
+  return `webhooks:
+  - name: pods.arch.example
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    failurePolicy: Fail
+    timeoutSeconds: 5
+    clientConfig: { url: ${url}/mutate }
+    rules: [{ apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE] }]
+    namespaceSelector:
+      matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [default] }]
+`;
+}
+
+/** A client whose watches tell everything late. */
+function late(client: KubeClient): KubeClient {
+  return {
+    ...client,
+    lines: async function* (path, options) {
+      for await (const line of client.lines(path, options)) {
+        await pause(Math.random() * lagMs);
+        yield line;
+      }
+    },
+  };
+}
+
+/** One leader after the other, until the signal aborts. */
+async function lead(
+  cluster: Cluster,
+  webhooksFile: string,
+  signal: AbortSignal,
+  lines: string[],
+): Promise<void> {
+  const kubeconfig = await cluster.identities.kubeconfig({ cn: 'archwright-controller' }, cluster.server);
+  const access = await kubeconfigAccess({ path: kubeconfig });
+  if (access === undefined) throw new TypeError('no access');
+  const configuration = {
+    ...defaultConfiguration(),
+    namespace: ownNamespace,
+    webhookConfiguration: name,
+    webhooksFile,
+  };
+  const log = createLog({ level: 'info', destination: { write: (line) => void lines.push(line) } });
+  while (!signal.aborted) {
+    const client = createKubeClient({ access, userAgent: 'archwright-controller' });
+    const leading = {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(leaderMs)]),
+      client,
+      configuration: () => configuration,
+      clock: systemClock,
+      serverNow: () => client.serverNow(),
+      log,
+      metrics: createMetrics(),
+      step: () => undefined,
+    } as Partial<Leading> as Leading;
+    await Promise.all([certificates({ times })(leading), webhookConfiguration()(leading)]);
+    client.close();
+  }
+}
+
+/** Makes the Secret's content files, late. */
+async function mount(t: Test, cluster: Cluster, secretName: string): Promise<string> {
+  const dir = join(cluster.directory, 'mounted', secretName);
+  const log = createLog({ level: 'silent' });
+  const options = { client: late(cluster.client), namespace: ownNamespace, secretName, dir, log };
+  const kept = keepClientCertificate(options);
+  t.teardown(() => kept.close());
+  await kept.ready(patience());
+  return dir;
+}
+
+void t.test('a rotation under load loses no admission', async (t) => {
+  const cluster = await startCluster();
+  t.teardown(() => cluster.stop());
+  const { client } = cluster;
+  await cluster.createNamespace(ownNamespace);
+  await cluster.applyYaml(rights);
+  const [port = 0] = await freePorts(1);
+  const webhooksFile = join(cluster.directory, 'config', 'webhooks.yaml');
+  await mkdir(join(cluster.directory, 'config'));
+  await writeFile(webhooksFile, webhooks(`https://127.0.0.1:${port}`));
+  const lines: string[] = [];
+  const ending = new AbortController();
+  const led = lead(cluster, webhooksFile, ending.signal, lines);
+
+  const configured = webhookConfigurationPath(name);
+  const tls = {
+    webhook: await mount(t, cluster, 'archwright-webhook-tls'),
+    agent: await mount(t, cluster, 'archwright-agent-tls'),
+    controllerClient: await mount(t, cluster, 'archwright-controller-client-tls'),
+  } as Partial<TlsDirs> as TlsDirs;
+  // Nothing is in force until the webhook answers.
+  await pause(2000);
+  t.same((await client.get<{ webhooks?: unknown }>(configured, { signal: patience() })).webhooks, undefined);
+  await startWebhook(cluster, { tls, port });
+  const agent = await startAgent(cluster, { tls });
+  await waitFor<WebhookConfiguration>(client, configured, (now) => now?.webhooks !== undefined);
+
+  const log = createLog({ level: 'silent' });
+  const connection = await openConnection({ tlsDir: tls.controllerClient, log });
+  t.teardown(() => connection.close());
+  const refused: string[] = [];
+  const counts = { pods: 0, questions: 0 };
+  const told = (error: unknown): void => {
+    if (!ending.signal.aborted) refused.push(error instanceof Error ? error.message : String(error));
+  };
+  const pods = async (): Promise<void> => {
+    while (!ending.signal.aborted) {
+      const one = async (): Promise<void> => {
+        const spec = { containers: [{ name: 'app', image: 'x.invalid/x:1', imagePullPolicy: 'Never' }] };
+        const pod = { metadata: { generateName: 'load-' }, spec };
+        const path = '/api/v1/namespaces/default/pods';
+        await client
+          .create(path, pod, { signal: patience(), query: { dryRun: 'All' } })
+          .then(() => (counts.pods += 1), told);
+      };
+      // More at once than the API server keeps connections for, so that some begin with a handshake.
+      await Promise.all(Array.from({ length: 12 }, one));
+      await pause(100);
+    }
+  };
+  const questions = async (): Promise<void> => {
+    while (!ending.signal.aborted) {
+      const call = { signal: patience(), maxBytes: 100_000 };
+      await connection.json(agent.url, '/v1/info', call).then(() => (counts.questions += 1), told);
+      await pause(30);
+    }
+  };
+  const load = [pods(), questions()];
+
+  // Somebody edits what is ours in the middle of it.
+  await pause(3000);
+  await client.patch(
+    configured,
+    { type: 'json', body: [{ op: 'remove', path: '/webhooks/0/namespaceSelector' }] },
+    { signal: patience() },
+  );
+  const edited = await waitFor<WebhookConfiguration>(client, configured, (now) =>
+    Object.hasOwn(now?.webhooks?.[0]?.['namespaceSelector'] ?? {}, 'matchExpressions'),
+  );
+  t.match(edited, { webhooks: [{ failurePolicy: 'Fail' }] }, 'an edit is put right');
+
+  const authorities = new Set<string>();
+  const leaves = new Set<string>();
+  const until = performance.now() + 180_000;
+  for (;;) {
+    const texts = async (secret: string): Promise<Record<string, string>> => {
+      const { data = {} } = await client.get<Secret>(secretPath(ownNamespace, secret), {
+        signal: patience(),
+      });
+      return Object.fromEntries(
+        Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
+      );
+    };
+    const found = readAuthorities(await texts('archwright-ca'));
+    if (found.newest) authorities.add(found.newest.certificate.id);
+    const { certificate } = readLeaf(await texts('archwright-webhook-tls'));
+    if (certificate) leaves.add(certificate.id);
+    const isThrough = authorities.size >= 3 && found.previous.length === 0;
+    if (isThrough || performance.now() > until) break;
+    await pause(200);
+  }
+  ending.abort(new Error('enough'));
+  await Promise.all([...load, led]);
+  t.comment(
+    `${counts.pods} pods, ${counts.questions} questions, ${authorities.size} authorities, ${leaves.size} certificates of the webhook`,
+  );
+  t.same(refused.slice(0, 5), [], `${refused.length} refused`);
+  t.ok(authorities.size >= 3, 'two authorities were replaced');
+  t.ok(leaves.size >= 4);
+  t.ok(counts.pods > 500);
+  t.ok(counts.questions > 500);
+  const trouble = lines.filter((line) => line.includes('"level":"error"'));
+  t.same(trouble, []);
+  t.notMatch(lines.join(''), 'PRIVATE KEY');
+});
