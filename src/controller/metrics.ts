@@ -1,5 +1,6 @@
 /** Metrics of the controller. A feature with metrics of its own has its part here. */
 import type { MetricSpec } from '../telemetry/metrics.ts';
+import { gateMetrics } from './gates/metrics.ts';
 import { certificateMetrics } from './certificates/metrics.ts';
 import { misplacedMetrics } from './misplaced/metrics.ts';
 import { taintMetrics } from './taints/metrics.ts';
@@ -79,6 +80,7 @@ export const runningPods: MetricSpec = {
 };
 
 export const controllerMetrics: readonly MetricSpec[] = [
+  ...gateMetrics,
   ...certificateMetrics,
   ...webhookConfigurationMetrics,
   ...taintMetrics,

@@ -107,15 +107,8 @@ export function recordedIn({
   policy,
   waiting,
 }: Pick<PlacementInput, 'pod' | 'policy' | 'waiting'>): Recorded | undefined {
-  const text = own(pod.metadata?.annotations, names.decision);
-  if (typeof text !== 'string' || text.length > maxReadLength) return undefined;
-  let content: unknown;
-  try {
-    content = JSON.parse(text);
-  } catch {
-    return undefined; // Not ours: we only ever write JSON.
-  }
-  if (!isRecord(content) || content['v'] !== version || !isRecord(content['added'])) return undefined;
+  const content = contentIn(pod);
+  if (content?.['v'] !== version || !isRecord(content['added'])) return undefined;
   const { architectures, imagesKey } = content;
   const added = readAdded(content['added'], policy, waiting ?? false);
   if (added === undefined || typeof imagesKey !== 'string') return undefined;
@@ -126,12 +119,22 @@ export function recordedIn({
 
 /** The outcome that a pod's annotation names, believed without a further look: for people, metrics and a first sorting. */
 export function recordedOutcome(pod: Pick<Pod, 'metadata'>): Outcome | undefined {
-  const text = own(pod.metadata?.annotations, names.decision);
+  const outcome = contentIn(pod)?.['outcome'];
+  return outcomes.find((each) => each === outcome);
+}
+
+/** Images and what was known of them, as the annotation has them; for people. */
+export function recordedImages(pod: Pick<Pod, 'metadata'>): readonly (readonly [string, string])[] {
+  const images = contentIn(pod)?.['images'];
+  return Array.isArray(images) ? images.filter(isTextPair) : [];
+}
+
+function contentIn({ metadata }: Pick<Pod, 'metadata'>): Readonly<Record<string, unknown>> | undefined {
+  const text = own(metadata?.annotations, names.decision);
   if (typeof text !== 'string' || text.length > maxReadLength) return undefined;
   try {
     const content: unknown = JSON.parse(text);
-    const outcome = isRecord(content) ? content['outcome'] : undefined;
-    return outcomes.find((each) => each === outcome);
+    return isRecord(content) ? content : undefined;
   } catch {
     return undefined; // Not ours: we only ever write JSON.
   }
@@ -227,6 +230,10 @@ function isListOf<Item>(
 
 function isText(value: unknown): value is string {
   return typeof value === 'string';
+}
+
+function isTextPair(value: unknown): value is readonly [string, string] {
+  return Array.isArray(value) && value.length === 2 && value.every(isText);
 }
 
 function isArchitectureName(value: unknown): value is string {

@@ -138,7 +138,8 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
     }
     if (fault?.status !== undefined) {
       const message = fault.message ?? 'a fault of the test';
-      send(withRetryAfter(statusAnswer(fault.status, 'Fault', message), fault.retryAfter), response);
+      const details = fault.causes === true ? { causes: [{ field: 'spec', message }] } : {};
+      send(withRetryAfter(statusAnswer(fault.status, 'Fault', message, details), fault.retryAfter), response);
       return;
     }
     const at = parsePath(request.path);

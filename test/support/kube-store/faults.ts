@@ -17,6 +17,8 @@ export interface Fault {
   /** Answers with this status and nothing else happens. */
   readonly status?: number;
   readonly message?: string;
+  /** Whether the answer names a field, as one of validation does. */
+  readonly causes?: boolean;
   /** `Retry-After`, seconds. */
   readonly retryAfter?: number;
   /** The connection is reset before anything happens. */

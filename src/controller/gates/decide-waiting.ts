@@ -1,0 +1,65 @@
+/**
+ * What is decided of a pod that exists. It differs from admission in three ways: nobody can be denied any more, so images
+ * without a common architecture make it pend where policy would deny; its gate says that it waits for unknown images,
+ * whatever policy says by now; and when its time is over the fallback applies.
+ */
+import type { FactsByImage, FactsWanted } from '../../cluster/facts-of-pod.ts';
+import { pullSecretNames } from '../../credentials/pull-secrets.ts';
+import { serviceAccountOf } from '../../credentials/service-account.ts';
+import type { Pod } from '../../kube/objects.ts';
+import { decide } from '../../placement/decide.ts';
+import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
+import { imagesOf } from '../../placement/images-of-pod.ts';
+import { skipReasonOf } from '../../placement/skip.ts';
+import type { Policies } from '../../policy/policies.ts';
+import type { Caches } from '../caches.ts';
+
+export interface WaitingInput extends Omit<PlacementInput, 'facts' | 'pod'> {
+  readonly pod: Pod;
+}
+
+const noLabels: Readonly<Record<string, string>> = {};
+const noFacts: FactsByImage = new Map();
+
+/** What a decision on the pod needs besides facts. */
+export function inputOf(pod: Pod, caches: Pick<Caches, 'namespaces'>, policies: Policies): WaitingInput {
+  const namespace = pod.metadata?.namespace ?? '';
+  const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? noLabels;
+  const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
+  return { pod, namespace, namespaceLabels, policy, waiting: true };
+}
+
+/** What has to be known of its images. */
+export function wantedOf({ pod, namespace }: WaitingInput, budgetMs: number): FactsWanted {
+  return {
+    uses: imagesOf(pod.spec),
+    namespace,
+    pullSecrets: { names: pullSecretNames(pod.spec) },
+    serviceAccount: serviceAccountOf(namespace, pod.spec.serviceAccountName),
+    budgetMs,
+  };
+}
+
+/** The decision for a pod that needs none, without any facts; `undefined` for any other. */
+export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
+  return skipReasonOf(input) === undefined ? undefined : decideWaiting(input, noFacts, false);
+}
+
+/**
+ * Decides.
+ * @param expired whether it has waited as long as it may
+ * @returns with the outcome `gated` where it has to wait; never `denied`
+ */
+export function decideWaiting(input: WaitingInput, facts: FactsByImage, expired: boolean): PlacementDecision {
+  const { policy } = input;
+  const { onNoCommonArchitecture } = policy;
+  return decide({
+    ...input,
+    facts: (image) => facts.get(image),
+    policy: {
+      ...policy,
+      onUnknownImage: expired ? 'fallback' : 'gate',
+      onNoCommonArchitecture: onNoCommonArchitecture === 'deny' ? 'pend' : onNoCommonArchitecture,
+    },
+  });
+}

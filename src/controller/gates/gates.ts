@@ -1,0 +1,247 @@
+/**
+ * Gates: pods that wait because an image was not known at their creation. Each is a key of a work queue, worked on when it
+ * appears or changes, when an answer on its images is there, and at times that follow from its age (`schedule.ts`):
+ *
+ * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate at once.
+ * 2. What is known of its images is looked up; what is not is asked for once for all pods that want it (`asking.ts`).
+ * 3. Known: one patch sets the placement and takes the gate away (`open-gate.ts`). Not known: it waits for the next look.
+ * 4. After `maxGateDuration` the fallback applies and the gate goes, with an event. If even that fails because of a defect
+ *    or a refusal, the gate goes alone.
+ *
+ * Nothing of this is kept anywhere but in memory (`waiting.ts`), and each write is one patch that stands for itself: a
+ * leader that comes or goes at any moment leaves nothing half done. Pods without our gate that the webhook made pending are
+ * told about (`telling.ts`).
+ */
+import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { systemTimer } from '../../images/timer.ts';
+import type { Pod } from '../../kube/objects.ts';
+import { createWorkQueue, type StartTimer } from '../../kube/queue.ts';
+import type { PlacementDecision } from '../../placement/decision.ts';
+import { carriesGate } from '../caches/waiting-pods.ts';
+import type { Feature, Leading } from '../controller.ts';
+import { createAsking, signatureOf } from './asking.ts';
+import { decideWaiting, inputOf, skippedOf, wantedOf, type WaitingInput } from './decide-waiting.ts';
+import { bindGateMetrics } from './gauges.ts';
+import type { WaitingReason } from './metrics.ts';
+import { createNodeCounts } from './node-counts.ts';
+import { createOpening, type Opened } from './open-gate.ts';
+import { mostMs, nextLookMs } from './schedule.ts';
+import { createTelling, describeRecorded } from './telling.ts';
+import { createWaitingPods, type Waiting } from './waiting.ts';
+
+export interface GatesOptions {
+  /** Timers and chance; injected by tests. */
+  readonly startTimer?: StartTimer;
+  readonly random?: () => number;
+  readonly maxOpenQuestions?: number;
+}
+
+/** As long as memory gives a question; whoever answers later is heard at the next look. */
+const askMs = 15_000;
+/** When the time of a pod is over, what is known has to do. */
+const lastAskMs = 1000;
+/** A namespace as new as its pod comes by another watch. */
+const namespacePatienceMs = 5000;
+const namespacePauseMs = 250;
+
+/** Works while this replica leads. */
+export const openGates: Feature = (leading) => runGates(leading);
+
+/** The same, with what tests inject. */
+export async function runGates(leading: Leading, options: GatesOptions = {}): Promise<void> {
+  const { caches, client, clock, log, signal, policies, factsOfPod } = leading;
+  const startTimer = options.startTimer ?? systemTimer;
+  const waiting = createWaitingPods({ clock, serverNow: leading.serverNow });
+  const telling = createTelling(leading.events);
+  const meters = bindGateMetrics(leading.metrics, waiting);
+  const nodes = createNodeCounts(caches.nodes);
+  const opening = createOpening({
+    client,
+    nodesOf: (architecture) => nodes.of(architecture),
+    onConflict: () => meters.failed('conflict'),
+    step: leading.step,
+  });
+  const queue = createWorkQueue({
+    work,
+    workers: leading.configuration().gateWorkers,
+    log,
+    backoff: { firstMs: 250, mostMs },
+    clock,
+    startTimer,
+    ...(options.random && { random: options.random }),
+  });
+  const asking = createAsking({
+    factsOfPod,
+    answered: (key, facts) => {
+      const [pod, known] = [podOf(key), waiting.get(key)];
+      if (pod === undefined || known === undefined) return;
+      known.answer = { images: signatureOf(wantedOf(inputOf(pod, caches, policies), 0)), facts };
+      queue.add(key);
+    },
+    turn: (key) => queue.add(key),
+    log,
+    startTimer,
+    ...(options.maxOpenQuestions !== undefined && { maxOpen: options.maxOpenQuestions }),
+  });
+
+  function podOf(key: string): Pod | undefined {
+    const [namespace = '', name = ''] = key.split('/');
+    return caches.waitingPods.get(namespace, name)?.pod;
+  }
+
+  async function work(key: string, stopping: AbortSignal): Promise<void> {
+    const pod = podOf(key);
+    if (pod === undefined) {
+      waiting.forget(key);
+      return;
+    }
+    const known = waiting.of(key, pod);
+    if (pod.metadata?.deletionTimestamp !== undefined) return;
+    if (!carriesGate(pod)) tellPending(pod, known);
+    else if (!known.opened) await lookAt(key, pod, known, stopping);
+  }
+
+  /** Its images shared no architecture when it was created; the webhook can record no events. */
+  function tellPending(pod: Pod, known: Waiting): void {
+    known.opened = true;
+    if (known.told) return;
+    known.told = true;
+    telling.noCommonArchitecture(pod, describeRecorded(pod));
+  }
+
+  async function lookAt(key: string, pod: Pod, known: Waiting, stopping: AbortSignal): Promise<void> {
+    try {
+      await decideAndOpen(key, pod, known, stopping);
+    } catch (error) {
+      if (stopping.aborted || (error instanceof KubeError && error.code === 'not-leading')) throw error;
+      const isFault = !(error instanceof KubeError);
+      meters.failed(isFault ? 'fault' : isRefusal(error) ? 'refused' : 'unavailable');
+      if (isFault) log.error({ err: error, pod: key }, 'a gated pod could not be decided');
+      // What passes by itself is tried again as it is; a defect or a refusal would hold the pod for ever.
+      if (!isExpired(known) || !(isFault || isRefusal(error))) throw error;
+      const why = isFault ? 'archwright failed; its log says how' : error.message;
+      finish(known, await opening.openOnly(pod, why, stopping));
+    }
+  }
+
+  async function decideAndOpen(key: string, pod: Pod, known: Waiting, stopping: AbortSignal): Promise<void> {
+    const input = inputOf(pod, caches, policies);
+    if (waiting.ageMs(known) < namespacePatienceMs && !caches.namespaces.get('', input.namespace)) {
+      queue.add(key, namespacePauseMs);
+      return;
+    }
+    const skipped = skippedOf(input);
+    const expired = isExpired(known);
+    const facts = skipped ? new Map<never, never>() : factsFor(key, input, known, expired);
+    if (facts === undefined) {
+      if (known.reason === 'new') known.reason = 'asking';
+      // An answer comes by itself; that the time is over does not.
+      if (!expired) laterBy(key, remainingMs(known));
+      return;
+    }
+    const decision = skipped ?? decideWaiting(input, facts, expired);
+    if (decision.outcome === 'gated') {
+      known.reason = reasonOf(decision);
+      const ageMs = waiting.ageMs(known);
+      laterBy(key, Math.min(nextLookMs(ageMs, known.uid), remainingMs(known)));
+      return;
+    }
+    const again = (now: Pod): PlacementDecision | undefined => {
+      const changed = inputOf(now, caches, policies);
+      const next = skippedOf(changed) ?? decideWaiting(changed, facts, expired);
+      return next.outcome === 'gated' || imagesOf(changed) !== imagesOf(input) ? undefined : next;
+    };
+    const opened = await opening.open(pod, decision, again, stopping);
+    if (opened.kind === 'changed') queue.add(key, namespacePauseMs);
+    finish(known, opened);
+  }
+
+  /** An answer is used once, and only for the images that it was asked for. */
+  function factsFor(
+    key: string,
+    input: WaitingInput,
+    known: Waiting,
+    expired: boolean,
+  ): FactsByImage | undefined {
+    const { answer } = known;
+    known.answer = undefined;
+    if (answer?.images === imagesOf(input)) return answer.facts;
+    return asking.ask(key, wantedOf(input, expired ? lastAskMs : askMs), expired);
+  }
+
+  function imagesOf(input: WaitingInput): string {
+    return signatureOf(wantedOf(input, 0));
+  }
+
+  function finish(known: Waiting, opened: Opened): void {
+    if (opened.kind === 'changed') return;
+    known.opened = true;
+    if (opened.kind === 'gone') return;
+    const waitedMs = waiting.ageMs(known);
+    const { pod } = opened;
+    if (opened.kind === 'gate-only') {
+      meters.opened('gate-only', waitedMs);
+      telling.placementFailed(pod, opened.why);
+      return;
+    }
+    const { decision } = opened;
+    meters.opened(decision.outcome, waitedMs);
+    if (decision.outcome === 'fallback') telling.imageUnknown(pod, decision, waitedMs);
+    if (decision.outcome === 'pending') {
+      known.told = true;
+      telling.noCommonArchitecture(pod, decision.message ?? describeRecorded(pod));
+    }
+    const [before, now] = [decision.replaces?.architectures, decision.required];
+    if (before?.length && now?.length && !now.some((name) => before.includes(name)))
+      telling.contradiction(pod, before, now);
+    log.debug(
+      { pod: `${pod.metadata?.namespace}/${pod.metadata?.name}`, outcome: decision.outcome, waitedMs },
+      'a gate was opened',
+    );
+  }
+
+  function isExpired(known: Waiting): boolean {
+    return remainingMs(known) <= 0;
+  }
+
+  function remainingMs(known: Waiting): number {
+    return leading.configuration().maxGateDuration - waiting.ageMs(known);
+  }
+
+  /** Never at once: a time that is over by now is seen at the next look. */
+  function laterBy(key: string, ms: number): void {
+    queue.add(key, Math.max(1, ms));
+  }
+
+  caches.waitingPods.onEach(({ namespace, name, object }) => {
+    const key = `${namespace}/${name}`;
+    if (object === undefined) waiting.forget(key);
+    else queue.add(key);
+  });
+  caches.namespaces.onEach(({ name, object, previous }) => {
+    if (JSON.stringify(object) === JSON.stringify(previous)) return;
+    for (const { pod } of caches.waitingPods.values())
+      if (pod.metadata?.namespace === name) queue.add(`${name}/${pod.metadata.name}`);
+  });
+  for (const { pod } of caches.waitingPods.values())
+    queue.add(`${pod.metadata?.namespace}/${pod.metadata?.name}`);
+
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  asking.stop();
+  meters.close();
+  await queue.stop();
+}
+
+/** Whether the API server understood the patch and does not want it. */
+function isRefusal({ code }: KubeError): boolean {
+  return code === 'invalid' || code === 'forbidden' || code === 'too-large';
+}
+
+function reasonOf({ images }: PlacementDecision): WaitingReason {
+  const [first] = images.flatMap(({ unknown }) => (unknown === undefined ? [] : [unknown]));
+  return (first ?? 'unknown') as WaitingReason;
+}

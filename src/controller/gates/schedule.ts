@@ -1,0 +1,26 @@
+/**
+ * When a pod is looked at again. The times follow from its age alone, so that a new leader goes on where the last one was,
+ * and nothing has to be counted in the pod: after 1, 2, 4, 8 and 16 seconds, then each 15, spread by the pod's UID.
+ */
+import { hashText } from '../../placement/hash.ts';
+
+const secondMs = 1000;
+const doublings = 4;
+/** The longest pause. */
+export const mostMs = 15 * secondMs;
+/** So much later at most, for pods that were created at the same time. */
+const spread = 0.2;
+
+/**
+ * The pause until the next look, milliseconds; above 0.
+ * @param ageMs of the pod, from 0
+ */
+export function nextLookMs(ageMs: number, uid: string): number {
+  const offset = 1 + spread * (Number.parseInt(hashText([uid]), 36) / 2 ** 32);
+  for (let doubling = 0; doubling <= doublings; doubling += 1) {
+    const at = secondMs * 2 ** doubling * offset;
+    if (at > ageMs) return at - ageMs;
+  }
+  const last = secondMs * 2 ** doublings * offset;
+  return mostMs - ((ageMs - last) % mostMs);
+}

@@ -1,0 +1,250 @@
+/** What goes wrong while gates are opened: conflicts, refusals, an API server that fails, defects, and leaders that go. */
+import t from 'tap';
+import { policyFor } from '../../../src/policy/effective.ts';
+import { createFakeTime } from '../../support/fake-time.ts';
+import type { Fault } from '../../support/kube-store.ts';
+import { archIn, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
+
+const minute = 60_000;
+const known = { both: 'amd64 arm64', arm: 'arm64' };
+const patches = `PATCH ${path('web')}`;
+
+void t.test('a pod that changed meanwhile is decided again from what it is now', async (t) => {
+  const edited = gated(
+    'web',
+    ['arm'],
+    { nodeSelector: { zone: 'a' } },
+    { annotations: { 'x.example/owner': 'somebody' } },
+  );
+  const gates = await startGates(t, [gated('web', ['arm'])], {
+    known,
+    step: (name) => {
+      if (name === 'gates/decided' && gates.steps.length === 1) gates.store.put(path('web'), edited);
+    },
+  });
+  await gates.opened(1);
+  const pod = gates.pod('web');
+  t.same(termsOf(pod), [archIn('arm64')]);
+  t.same(pod.spec.nodeSelector, { zone: 'a' }, "nothing of anybody else's is overwritten");
+  t.equal(pod.metadata?.annotations?.['x.example/owner'], 'somebody');
+  t.equal(gates.store.writes().length, 2);
+  t.equal(await gates.series('archwright_gate_failures_total{reason="conflict"}'), 1);
+});
+
+void t.test('a pod whose images changed meanwhile waits for these', async (t) => {
+  const gates = await startGates(t, [gated('web', ['arm'])], {
+    known,
+    step: (name) => {
+      if (name === 'gates/decided' && gates.steps.length === 1)
+        gates.store.put(path('web'), gated('web', ['later']));
+    },
+  });
+  await gates.store.until(() => gates.store.asked(patches).length === 1);
+  await gates.pass(1000);
+  t.equal(gates.isGated('web'), true);
+  gates.known = { later: 'amd64' };
+  await gates.pass(20_000);
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('web')), [archIn('amd64')]);
+});
+
+void t.test('a pod that went, was replaced, or lost our gate between decision and patch', async (t) => {
+  const changes: readonly [
+    string,
+    (store: { put: (path: string, object: object) => unknown; remove: (path: string) => void }) => void,
+  ][] = [
+    ['went', (store) => store.remove(path('web'))],
+    [
+      'replaced',
+      (store) =>
+        store.put(path('web'), gated('web', ['arm'], {}, { uid: 'another', deletionTimestamp: 'x' })),
+    ],
+    [
+      'opened by a person',
+      (store) => store.put(path('web'), gated('web', ['arm'], { schedulingGates: [theirs] })),
+    ],
+  ];
+  for (const [name, change] of changes) {
+    const gates = await startGates(t, [gated('web', ['arm'])], {
+      known,
+      step: (step) => {
+        if (step === 'gates/decided') change(gates.store);
+      },
+    });
+    await gates.store.until(() => gates.store.asked(patches).length === 1);
+    await gates.pass(minute);
+    t.equal(gates.store.asked(patches).length, 1, name);
+    t.same(gates.events, [], name);
+  }
+});
+
+void t.test('a storm of failures passes: every pod is placed in the end', async (t) => {
+  const faults: readonly [string, Fault][] = [
+    ['conflicts', { status: 409, times: 20 }],
+    ['too many requests', { status: 429, retryAfter: 1, times: 20 }],
+    ['an API server that fails', { status: 500, times: 20 }],
+    ['connections that break', { reset: true, times: 20 }],
+    ['an answer that was lost', { lost: true, times: 1 }],
+  ];
+  for (const [name, fault] of faults) {
+    const gates = await startGates(t, [], { known });
+    gates.store.fault(/^PATCH /u, fault);
+    for (let index = 0; index < 5; index += 1)
+      gates.store.put(path(`web-${index}`), gated(`web-${index}`, ['arm']));
+    for (
+      let turn = 0;
+      turn < 40 &&
+      gates.store
+        .list('/api/v1/namespaces/shop/pods')
+        .some(({ spec }) => (spec as { schedulingGates: unknown[] }).schedulingGates.length > 1);
+      turn += 1
+    )
+      await gates.pass(5000);
+    for (let index = 0; index < 5; index += 1)
+      t.same(termsOf(gates.pod(`web-${index}`)), [archIn('arm64')], `${name}: ${index}`);
+    t.equal(await gates.series('archwright_gate_decisions_total{outcome="gate-only"}'), 0, name);
+  }
+});
+
+void t.test('conflicts at the very end of the time cost no placement', async (t) => {
+  const gates = await startGates(t, [gated('web', ['both', 'never'])], { known });
+  gates.store.fault(/^PATCH /u, { status: 409, times: 20 });
+  await gates.pass(5.9 * minute);
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
+});
+
+void t.test(
+  'a placement that the API server refuses: the gate goes alone, and its owner is told',
+  async (t) => {
+    const gates = await startGates(t, [], { known });
+    const message = 'Pod "web" is invalid: spec.affinity: Invalid value';
+    gates.store.fault(patches, { status: 422, causes: true, times: 1, message });
+    gates.store.put(path('web'), gated('web', ['arm']));
+    await gates.opened(1);
+    t.same(gates.pod('web').spec.schedulingGates, [theirs]);
+    t.equal(termsOf(gates.pod('web')), undefined);
+    t.match(gates.events, [
+      { type: 'Warning', reason: 'PlacementFailed', message: /so it may run anywhere: .*spec\.affinity/u },
+    ]);
+    t.equal(await gates.series('archwright_gate_decisions_total{outcome="gate-only"}'), 1);
+  },
+);
+
+void t.test(
+  'a patch that does not fit is made again from the pod as it is; one that never fits is left out',
+  async (t) => {
+    const changing = await startGates(t, [], { known });
+    let tries = 0;
+    changing.store.fault(patches, {
+      status: 422,
+      times: 1,
+      before: () => {
+        tries += 1;
+        changing.store.put(path('web'), gated('web', ['arm'], { nodeSelector: { zone: 'a' } }));
+      },
+    });
+    changing.store.put(path('web'), gated('web', ['arm']));
+    await changing.opened(1);
+    t.equal(tries, 1);
+    t.same(termsOf(changing.pod('web')), [archIn('arm64')]);
+
+    const same = await startGates(t, [], { known });
+    same.store.fault(patches, { status: 422, times: 1 });
+    same.store.put(path('web'), gated('web', ['arm']));
+    await same.opened(1);
+    t.equal(termsOf(same.pod('web')), undefined);
+    t.match(same.events, [{ reason: 'PlacementFailed' }]);
+  },
+);
+
+void t.test('a refusal without a reason in the pod is tried until the time is over', async (t) => {
+  const gates = await startGates(t, [], { known });
+  gates.store.fault(patches, { status: 403, message: 'no right to patch pods' });
+  gates.store.put(path('web'), gated('web', ['arm']));
+  await gates.pass(6 * minute);
+  t.equal(gates.isGated('web'), true, 'nobody lets it');
+  t.ok(gates.store.asked(patches).length < 60, `${gates.store.asked(patches).length} tries in six minutes`);
+  t.ok(((await gates.series('archwright_gate_failures_total{reason="refused"}')) ?? 0) > 5);
+});
+
+void t.test(
+  'a defect in one pod never stops the others, and that pod is let go when its time is over',
+  async (t) => {
+    const pods = [gated('web', ['arm'], {}, { labels: { poison: 'yes' } }), gated('fine', ['arm'])];
+    const gates = await startGates(t, pods, {
+      known,
+      change: (leading) => ({
+        ...leading,
+        policies: {
+          policyOf: ({ labels }) => {
+            if (labels?.['poison'] !== undefined) throw new TypeError('a defect');
+            return policyFor(leading.configuration());
+          },
+        },
+      }),
+    });
+    await gates.opened(1);
+    t.equal(gates.isGated('fine'), false);
+    await gates.pass(4.9 * minute);
+    t.equal(gates.isGated('web'), true);
+    await gates.pass(0.6 * minute);
+    await gates.opened(2);
+    t.same(gates.pod('web').spec.schedulingGates, [theirs]);
+    t.match(gates.events, [{ reason: 'PlacementFailed', about: { name: 'web' } }]);
+    t.ok(((await gates.series('archwright_gate_failures_total{reason="fault"}')) ?? 0) > 3);
+  },
+);
+
+void t.test('facts that fail or never come hold no pod beyond its time', async (t) => {
+  const hanging = await startGates(t, [gated('web', ['arm'])], {
+    change: (leading) => ({ ...leading, factsOfPod: () => new Promise(() => undefined) }),
+  });
+  await hanging.pass(5.2 * minute);
+  await hanging.opened(1);
+  const failing = await startGates(t, [gated('web', ['arm'])], {
+    change: (leading) => ({ ...leading, factsOfPod: () => Promise.reject(new Error('a defect')) }),
+  });
+  await failing.pass(5.2 * minute);
+  await failing.opened(1);
+  for (const { events } of [hanging, failing])
+    t.match(events, [{ reason: 'ImageUnknown', message: /on any architecture: arm: not inspected yet/u }]);
+});
+
+void t.test('a leader that goes in the middle: the next one does the rest, nothing twice', async (t) => {
+  for (const at of ['gates/decided', 'gates/opened']) {
+    const time = createFakeTime();
+    const store = await newStore(t, time);
+    const first = await startGates(t, [gated('web', ['arm']), gated('other', ['arm'])], {
+      store,
+      time,
+      known,
+      step: (name) => {
+        if (name !== at) return;
+        first.depose();
+        throw new Error('the process has stopped here');
+      },
+    });
+    await store.until(() => first.steps.includes(at));
+    const second = await startGates(t, [], { store, time, known });
+    await store.until(() => !second.isGated('web') && !second.isGated('other'));
+    await second.pass(minute);
+    for (const name of ['web', 'other']) {
+      t.same(termsOf(second.pod(name)), [archIn('arm64')], at);
+      t.same(second.pod(name).spec.schedulingGates, [theirs], at);
+    }
+    t.equal(store.writes().length, 2, at);
+  }
+});
+
+void t.test('a leader that stops asks and writes nothing more', async (t) => {
+  const gates = await startGates(t, [gated('web', ['later'])]);
+  await gates.store.until(() => gates.open === 1);
+  gates.depose();
+  await gates.ended;
+  gates.known = { later: 'arm64' };
+  gates.answer();
+  await gates.pass(10 * minute);
+  t.equal(gates.store.writes().length, 0);
+  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="asking"}'), 0);
+});

@@ -1,0 +1,307 @@
+/** Gates that open: known images, unknown ones, the end of patience, and pods that change or go. */
+import t from 'tap';
+import { ungatedPod } from '../../../src/placement/patch-gated.ts';
+import { failed } from '../../support/placement-input.ts';
+import { createFakeTime } from '../../support/fake-time.ts';
+import { archIn, createdAt, gate, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
+
+const minute = 60_000;
+
+void t.test('a known image: one patch sets the placement and takes our gate away', async (t) => {
+  const gates = await startGates(t, [gated('web', ['both'])], { known: { both: 'amd64 arm64' } });
+  await gates.opened(1);
+  const pod = gates.pod('web');
+  t.same(termsOf(pod), [archIn('amd64', 'arm64')]);
+  t.same(pod.spec.schedulingGates, [theirs], 'the gates of others stay');
+  t.equal(gates.store.writes().length, 1);
+  t.equal(gates.asked.length, 0);
+  t.same(gates.events, []);
+  t.same(gates.steps, ['gates/decided', 'gates/opened']);
+  t.equal(await gates.series('archwright_gate_decisions_total{outcome="placed"}'), 1);
+  t.equal(await gates.series('archwright_gated_duration_seconds_count'), 1);
+});
+
+void t.test(
+  'an unknown image: decided when its answer comes, with one question for all of its pods',
+  async (t) => {
+    const pods = Array.from({ length: 30 }, (_, index) => gated(`web-${index}`, ['later']));
+    const gates = await startGates(t, pods);
+    await gates.store.until(() => gates.open === 1);
+    t.equal(gates.isGated('web-0'), true);
+    await gates.pass(500);
+    t.equal(await gates.series('archwright_gated_pods{age="10s",reason="asking"}'), 30);
+    gates.known = { later: 'arm64' };
+    gates.answer();
+    await gates.opened(30);
+    t.equal(gates.asked.length, 1);
+    t.same(termsOf(gates.pod('web-29')), [archIn('arm64')]);
+    t.equal(gates.store.writes().length, 30);
+    t.equal(await gates.series('archwright_gated_pods{age="10s",reason="asking"}'), 0);
+  },
+);
+
+void t.test(
+  'an image that cannot be inspected: asked again at growing ages, then the fallback, told about',
+  async (t) => {
+    const gates = await startGates(t, [gated('web', ['broken', 'both'])], {
+      known: { both: 'amd64 arm64', broken: failed('unauthorized', 'the registry said 401') },
+      configuration: { fallbackArchitecture: 'amd64' },
+    });
+    await gates.pass(4.9 * minute);
+    t.equal(gates.isGated('web'), true);
+    t.equal(gates.store.writes().length, 0, 'nothing is written meanwhile');
+    t.equal(await gates.series('archwright_gated_pods{age="5m",reason="unauthorized"}'), 1);
+    await gates.pass(0.2 * minute);
+    await gates.opened(1);
+    t.same(termsOf(gates.pod('web')), [archIn('amd64')]);
+    t.match(gates.events, [
+      {
+        type: 'Warning',
+        reason: 'ImageUnknown',
+        message:
+          /^not known after 300 s, so it may run on amd64: broken: unauthorized: the registry said 401$/u,
+        about: { kind: 'Pod', namespace: 'shop', name: 'web', uid: 'uid-web' },
+      },
+    ]);
+    t.equal(gates.events.length, 1);
+    t.equal(await gates.series('archwright_gate_decisions_total{outcome="fallback"}'), 1);
+  },
+);
+
+void t.test('what is known is the bound of a pod without a fallback architecture', async (t) => {
+  const gates = await startGates(t, [gated('web', ['never', 'both'])], { known: { both: 'amd64 arm64' } });
+  await gates.pass(5.1 * minute);
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
+  t.match(gates.events, [{ reason: 'ImageUnknown', message: /on amd64, arm64: never: not inspected yet/u }]);
+});
+
+void t.test('a new leader goes on where the last one was: the time counts from creation', async (t) => {
+  const time = createFakeTime();
+  const store = await newStore(t, time);
+  const first = await startGates(t, [gated('web', ['never'])], { store, time });
+  await first.pass(4 * minute);
+  first.depose();
+  await first.ended;
+  const second = await startGates(t, [], { store, time });
+  await second.pass(0.9 * minute);
+  t.equal(second.isGated('web'), true);
+  await second.pass(0.2 * minute);
+  await store.until(() => !second.isGated('web'));
+  t.equal(store.writes().length, 1);
+});
+
+void t.test('a wall clock that is set changes nothing', async (t) => {
+  for (const [name, to] of [
+    ['forward', createdAt + 10 * 365 * 24 * 60 * minute],
+    ['back', 0],
+  ] as const) {
+    const gates = await startGates(t, [gated('web', ['never'])]);
+    await gates.store.until(() => gates.open === 1);
+    gates.time.setWall(to);
+    await gates.pass(4.9 * minute);
+    t.equal(gates.isGated('web'), true, name);
+    await gates.pass(0.2 * minute);
+    await gates.opened(1);
+  }
+});
+
+void t.test('a creation time that is absent, unreadable or in the future is now', async (t) => {
+  const times = [undefined, 'yesterday', '2030-01-01T00:00:00Z'];
+  const pods = times.map((creationTimestamp, index) =>
+    gated(`p${index}`, ['never'], {}, { creationTimestamp }),
+  );
+  const gates = await startGates(t, pods);
+  await gates.pass(4.9 * minute);
+  t.same(
+    times.map((_, index) => gates.isGated(`p${index}`)),
+    [true, true, true],
+  );
+  await gates.pass(0.3 * minute);
+  await gates.store.until(() => times.every((_, index) => !gates.isGated(`p${index}`)));
+});
+
+void t.test('the time is configured, and changes while the pod waits', async (t) => {
+  let configuration = { maxGateDuration: 60 * minute };
+  const gates = await startGates(t, [gated('web', ['never'])], {
+    change: (leading) => ({
+      ...leading,
+      configuration: () => ({ ...leading.configuration(), ...configuration }),
+    }),
+  });
+  await gates.pass(10 * minute);
+  t.equal(gates.isGated('web'), true);
+  configuration = { maxGateDuration: minute };
+  await gates.pass(0.5 * minute);
+  await gates.opened(1);
+});
+
+void t.test(
+  'images without a common architecture pend where policy denies, and are told about',
+  async (t) => {
+    const known = { arm: 'arm64', intel: 'amd64' };
+    const gates = await startGates(t, [gated('web', ['arm', 'intel'])], { known });
+    await gates.opened(1);
+    t.same(termsOf(gates.pod('web')), [archIn('no-common-architecture')]);
+    await gates.store.until(() => gates.events.length > 0);
+    t.match(gates.events, [
+      {
+        reason: 'NoCommonArchitecture',
+        message: 'no architecture can run all images: arm has arm64; intel has amd64',
+      },
+    ]);
+    await gates.pass(minute);
+    t.equal(gates.events.length, 1, 'once');
+
+    const allowed = await startGates(t, [gated('web', ['arm', 'intel'])], {
+      known,
+      configuration: { onNoCommonArchitecture: 'allow' },
+    });
+    await allowed.opened(1);
+    t.equal(termsOf(allowed.pod('web')), undefined);
+  },
+);
+
+void t.test('a pod that the webhook made pending is told about, once', async (t) => {
+  const record = {
+    v: 1,
+    outcome: 'pending',
+    imagesKey: 'x',
+    added: {},
+    images: [
+      ['arm', 'arm64'],
+      ['intel', 'amd64'],
+    ],
+  };
+  const annotations = { 'arch.example/decision': JSON.stringify(record) };
+  const pod = gated('web', ['arm', 'intel'], { schedulingGates: [] }, { annotations });
+  const gates = await startGates(t, [pod]);
+  await gates.store.until(() => gates.events.length > 0);
+  t.match(gates.events, [
+    {
+      reason: 'NoCommonArchitecture',
+      message: 'no architecture can run all images: arm has arm64; intel has amd64',
+    },
+  ]);
+  gates.store.put(path('web'), { ...pod, status: { phase: 'Pending' } });
+  await gates.pass(minute);
+  t.equal(gates.events.length, 1);
+  t.equal(gates.store.writes().length, 0);
+});
+
+void t.test('a pod that is left alone by now loses the gate at once', async (t) => {
+  const gates = await startGates(
+    t,
+    [
+      gated('label', ['never'], {}, { labels: { 'arch.example/placement': 'disabled' } }),
+      gated('later', ['never']),
+      gated('space', ['never'], {}, { namespace: 'kube-system' }),
+    ],
+    { configuration: { excludedNamespaces: ['kube-system'] } },
+  );
+  gates.store.put('/api/v1/namespaces/kube-system', { metadata: { name: 'kube-system' } });
+  await gates.pass(6000);
+  await gates.store.until(() => !gates.isGated('label'));
+  await gates.store.until(() => {
+    const pod = gates.store.get(path('space', 'kube-system')) as { spec?: { schedulingGates?: unknown[] } };
+    return pod.spec?.schedulingGates?.length === 1;
+  });
+  t.equal(gates.isGated('later'), true);
+  const labels = { 'arch.example/placement': 'disabled' };
+  gates.store.put('/api/v1/namespaces/shop', { metadata: { name: 'shop', labels } });
+  await gates.opened(3);
+  t.equal(termsOf(gates.pod('later')), undefined);
+  t.equal(await gates.series('archwright_gate_decisions_total{outcome="skipped"}'), 3);
+});
+
+void t.test('a pod of a namespace that is not seen yet waits for it, not for long', async (t) => {
+  const labels = { 'arch.example/placement': 'disabled' };
+  const pods = ['new', 'never-seen'].map((namespace) => gated('web', ['both'], {}, { namespace }));
+  const gates = await startGates(t, pods, { known: { both: 'arm64' } });
+  await gates.pass(1000);
+  t.equal(gates.store.writes().length, 0);
+  gates.store.put('/api/v1/namespaces/new', { metadata: { name: 'new', labels } });
+  await gates.store.until(() => gates.store.writes().length === 1);
+  t.equal(termsOf(gates.store.get(path('web', 'new')) as never), undefined, 'its labels counted');
+  await gates.pass(5000);
+  await gates.store.until(() => gates.store.writes().length === 2);
+  t.same(termsOf(gates.store.get(path('web', 'never-seen')) as never), [archIn('arm64')]);
+});
+
+void t.test('a pod that goes away is no error', async (t) => {
+  const gates = await startGates(t, [
+    gated('web', ['later']),
+    gated('going', ['later'], {}, { deletionTimestamp: 'x' }),
+  ]);
+  await gates.store.until(() => gates.open === 1);
+  gates.store.remove(path('web'));
+  await gates.pass(500);
+  gates.known = { later: 'arm64' };
+  gates.answer();
+  await gates.pass(10 * minute);
+  t.equal(gates.store.writes().length, 0);
+  t.equal(gates.isGated('going'), true, 'a pod that is being deleted is left alone');
+  t.same(gates.events, []);
+});
+
+void t.test('another pod by the same name is another pod', async (t) => {
+  const gates = await startGates(t, [gated('db-0', ['never'])]);
+  await gates.pass(4 * minute);
+  const creationTimestamp = new Date(gates.time.clock.now()).toISOString();
+  gates.store.remove(path('db-0'));
+  gates.store.put(path('db-0'), gated('db-0', ['never'], {}, { uid: 'second', creationTimestamp }));
+  await gates.pass(2 * minute);
+  t.equal(gates.isGated('db-0'), true, 'it has its own time');
+  await gates.pass(3.2 * minute);
+  await gates.store.until(() => !gates.isGated('db-0'));
+});
+
+void t.test(
+  'images that change while the pod waits: the answer on the old ones does not count',
+  async (t) => {
+    const gates = await startGates(t, [gated('web', ['old'])]);
+    await gates.store.until(() => gates.open === 1);
+    gates.store.put(path('web'), gated('web', ['new']));
+    await gates.store.until(() => gates.open === 2);
+    gates.known = { old: 'amd64' };
+    gates.answer();
+    await gates.pass(1000);
+    t.equal(gates.isGated('web'), true);
+    gates.known = { new: 'arm64' };
+    await gates.pass(20_000);
+    await gates.opened(1);
+    t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
+  },
+);
+
+void t.test('what was required at creation contradicts the images now: told about', async (t) => {
+  const added = { terms: [[['kubernetes.io/arch', ['amd64']]]], made: true };
+  const record = { v: 1, outcome: 'gated', architectures: ['amd64'], imagesKey: 'x', added };
+  const pod = gated(
+    'web',
+    ['arm'],
+    {
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [archIn('amd64')] },
+        },
+      },
+    },
+    { annotations: { 'arch.example/decision': JSON.stringify(record) } },
+  );
+  const gates = await startGates(t, [pod], { known: { arm: 'arm64' } });
+  await gates.store.until(() => gates.events.length > 0);
+  t.match(gates.events, [
+    { reason: 'NoCommonArchitecture', message: /^required amd64 when it was created.*create it again$/u },
+  ]);
+});
+
+void t.test('the patch is guarded by the version that was decided upon', async (t) => {
+  t.equal(ungatedPod(gated('x', [])).length, 1, 'a pod without a version has nothing to guard');
+  const gates = await startGates(t, [gated('web', ['both'])], { known: { both: 'arm64' } });
+  await gates.opened(1);
+  t.match(gates.store.writes()[0]?.json, [
+    { op: 'replace', path: '/metadata/resourceVersion', value: /^\d+$/u },
+  ]);
+  t.equal(gate.name, 'arch.example/scheduling-gate');
+});

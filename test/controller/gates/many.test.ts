@@ -1,0 +1,127 @@
+/** Ten thousand pods at once: bounded questions, bounded work, one patch for each pod. */
+import t from 'tap';
+import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
+import { createAsking } from '../../../src/controller/gates/asking.ts';
+import { createFakeTime } from '../../support/fake-time.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { facts } from '../../support/placement-input.ts';
+import { gated, newStore, path, startGates } from './support.ts';
+
+void t.test('10,000 pods of 200 images: a question for each image, a patch for each pod', async (t) => {
+  const count = 10_000;
+  const images = 200;
+  const time = createFakeTime();
+  const store = await newStore(t, time);
+  for (let index = 0; index < count; index += 1) {
+    const name = `p${index}`;
+    store.put(path(name), gated(name, [`image-${index % images}`]));
+  }
+  let writing = 0;
+  let most = 0;
+  store.fault(/^PATCH /u, { before: () => void (most = Math.max(most, ++writing)) });
+  const gates = await startGates(t, [], {
+    store,
+    time,
+    configuration: { gateWorkers: 32 },
+    step: (name) => {
+      if (name === 'gates/opened') writing -= 1;
+    },
+  });
+  await store.until(() => gates.open === images);
+  t.equal(gates.asked.length, images);
+  gates.known = Object.fromEntries(Array.from({ length: images }, (_, index) => [`image-${index}`, 'arm64']));
+  gates.answer();
+  for (let turn = 0; turn < 30 && store.writes().length < count; turn += 1)
+    await store.until(() => store.writes().length >= Math.min(count, (turn + 1) * 500));
+  await store.until(() => gates.steps.length === 2 * count);
+  t.equal(store.writes().length, count);
+  t.equal(gates.asked.length, images);
+  t.ok(most <= 32, `${most} at the same time`);
+  const left = store
+    .list('/api/v1/namespaces/shop/pods')
+    .filter(({ spec }) => (spec as { schedulingGates: unknown[] }).schedulingGates.length > 1);
+  t.equal(left.length, 0);
+});
+
+interface Asked {
+  readonly wanted: FactsWanted;
+  readonly resolve: (facts: FactsByImage) => void;
+}
+
+function wanted(image: string, more: Partial<FactsWanted> = {}): FactsWanted {
+  return {
+    uses: [{ image, usedBy: ['c'], pullPolicy: 'IfNotPresent', volumeOnly: false }],
+    namespace: 'shop',
+    pullSecrets: { names: [] },
+    serviceAccount: { namespace: 'shop', name: 'default' },
+    budgetMs: 100,
+    ...more,
+  };
+}
+
+function asking(maxOpen: number) {
+  const asked: Asked[] = [];
+  const answered: string[] = [];
+  const turns: string[] = [];
+  const time = createFakeTime();
+  const it = createAsking({
+    factsOfPod: (what) => new Promise((resolve) => asked.push({ wanted: what, resolve })),
+    answered: (key, found) => void answered.push(`${key}: ${[...found.keys()].join()}`),
+    turn: (key) => void turns.push(key),
+    log: createLog({ level: 'silent' }),
+    startTimer: time.startTimer,
+    maxOpen,
+  });
+  return { it, asked, answered, turns, time };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+void t.test(
+  'who wants the same waits for the same answer; who brings other credentials does not',
+  async (t) => {
+    const { it, asked, answered } = asking(10);
+    it.ask('a', wanted('web'));
+    it.ask('b', wanted('web'));
+    it.ask('b', wanted('web'));
+    it.ask('c', wanted('web', { pullSecrets: { names: ['registry'] } }));
+    it.ask('d', wanted('web', { namespace: 'other' }));
+    it.ask('e', wanted('web', { serviceAccount: { namespace: 'shop', name: 'robot' } }));
+    it.ask('f', wanted('web', { budgetMs: 5 }));
+    t.equal(asked.length, 5);
+    asked[0]?.resolve(new Map([['web', facts('arm64')]]));
+    await settled();
+    t.same(answered, ['a: web', 'b: web']);
+    t.equal(it.open, 4);
+  },
+);
+
+void t.test('more questions than may be open wait for their turn, but for the urgent', async (t) => {
+  const { it, asked, turns } = asking(2);
+  for (const image of ['a', 'b', 'c', 'd']) it.ask(image, wanted(image));
+  t.equal(asked.length, 2);
+  t.equal(it.parked, 2);
+  it.ask('e', wanted('e'), true);
+  t.equal(asked.length, 3);
+  asked[0]?.resolve(new Map());
+  await settled();
+  t.same(turns, ['c']);
+  t.equal(it.parked, 1);
+});
+
+void t.test('an answer that never comes is none; one that comes after that is too late', async (t) => {
+  const { it, asked, answered, time } = asking(2);
+  it.ask('a', wanted('web'));
+  await time.advance(2099);
+  t.same(answered, []);
+  await time.advance(1);
+  t.same(answered, ['a: ']);
+  asked[0]?.resolve(new Map([['web', facts('arm64')]]));
+  await settled();
+  t.same(answered, ['a: ']);
+  t.equal(it.open, 0);
+  it.ask('b', wanted('web'));
+  it.stop();
+  await time.advance(10_000);
+  t.same(answered, ['a: '], 'nobody hears anything after the end');
+});

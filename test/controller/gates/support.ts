@@ -1,0 +1,197 @@
+/** Gates over an API server with a store: facts that the test gives out, and time that it lets pass. */
+import type { Test } from 'tap';
+import { runGates } from '../../../src/controller/gates/gates.ts';
+import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
+import type { Leading } from '../../../src/controller/controller.ts';
+import type { Pod } from '../../../src/kube/objects.ts';
+import type { Configuration } from '../../../src/policy/configuration.ts';
+import { createFakeTime, type FakeTime } from '../../support/fake-time.ts';
+import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { factsFrom, type Known } from '../../support/placement-input.ts';
+import { leadOver, type TestLeading } from '../leading.ts';
+
+export const gate = { name: 'arch.example/scheduling-gate' };
+export const theirs = { name: 'x.example/theirs' };
+export const createdAt = Date.parse('2026-11-01T00:00:00Z');
+
+export interface GatesSetup extends TestLeading {
+  readonly time: FakeTime;
+  /** What is known from now on; `undefined` for an image: no answer at all. */
+  known: Known;
+  /** Questions that were asked so far. */
+  readonly asked: FactsWanted[];
+  /** Questions without an answer so far; each is answered with what is known then. */
+  answer(): void;
+  readonly open: number;
+  pod(name: string): Pod;
+  isGated(name: string): boolean;
+  /** Resolves when so many gates were opened since the start, and counted. */
+  opened(count: number): Promise<void>;
+  /** Resolves when the feature has ended. */
+  readonly ended: Promise<void>;
+  /** Lets time pass in steps, with answers of the server in between. */
+  pass(ms: number): Promise<void>;
+}
+
+export interface GatesSetupOptions {
+  readonly configuration?: Partial<Configuration>;
+  readonly known?: Known;
+  readonly step?: Leading['step'];
+  readonly store?: KubeStore;
+  readonly time?: FakeTime;
+  readonly change?: (leading: Leading) => Leading;
+  readonly maxOpenQuestions?: number;
+}
+
+export function path(name: string, namespace = 'shop'): string {
+  return `/api/v1/namespaces/${namespace}/pods/${name}`;
+}
+
+/** A pod as the API server has it, behind our gate and another's. */
+export function gated(
+  name: string,
+  images: readonly string[],
+  spec: object = {},
+  metadata: object = {},
+): Pod {
+  return {
+    metadata: {
+      name,
+      namespace: 'shop',
+      uid: `uid-${name}`,
+      creationTimestamp: new Date(createdAt).toISOString(),
+      ...metadata,
+    },
+    spec: {
+      containers: images.map((image, index) => ({
+        name: `c${index}`,
+        image,
+        imagePullPolicy: 'IfNotPresent',
+      })),
+      schedulingGates: [theirs, gate],
+      ...spec,
+    },
+  };
+}
+
+export async function newStore(t: Test, time: FakeTime): Promise<KubeStore> {
+  const store = await startKubeStore({ now: () => time.clock.now() });
+  t.teardown(() => store.close());
+  store.put('/api/v1/namespaces/shop', { metadata: { name: 'shop', labels: {} } });
+  return store;
+}
+
+/** Starts the feature over the pods that are there. */
+export async function startGates(
+  t: Test,
+  pods: readonly Pod[],
+  options: GatesSetupOptions = {},
+): Promise<GatesSetup> {
+  const time = options.time ?? createFakeTime();
+  const store = options.store ?? (await newStore(t, time));
+  for (const pod of pods) store.put(path(pod.metadata?.name ?? '', pod.metadata?.namespace), pod);
+  const test = await leadOver(t, store, {
+    now: () => time.clock.now(),
+    ...(options.configuration && { configuration: options.configuration }),
+    step: async (name) => {
+      // The test has what `startGates` gives back by then.
+      await new Promise((resolve) => setImmediate(resolve));
+      await options.step?.(name);
+    },
+  });
+  const asked: FactsWanted[] = [];
+  let waiting: { readonly wanted: FactsWanted; readonly resolve: (facts: FactsByImage) => void }[] = [];
+  const setup = { known: options.known ?? {} };
+
+  function factsOf({ uses }: FactsWanted): FactsByImage {
+    const facts = factsFrom(setup.known);
+    return new Map(
+      uses.flatMap(({ image }) => {
+        const found = facts(image);
+        return found === undefined ? [] : [[image, found]];
+      }),
+    );
+  }
+
+  const change = options.change ?? ((leading: Leading) => leading);
+  const leading = change({
+    ...test.leading,
+    clock: time.clock,
+    factsOfPod: (wanted) => {
+      const found = factsOf(wanted);
+      if (found.size === wanted.uses.length) return found;
+      asked.push(wanted);
+      return new Promise((resolve) => {
+        const entry = { wanted, resolve };
+        waiting.push(entry);
+        // As the real one: when the time is over, with what is known.
+        time.startTimer(wanted.budgetMs, () => {
+          waiting = waiting.filter((other) => other !== entry);
+          resolve(factsOf(wanted));
+        });
+      });
+    },
+  });
+  const ended = runGates(leading, {
+    startTimer: time.startTimer,
+    random: () => 0.5,
+    ...(options.maxOpenQuestions !== undefined && { maxOpenQuestions: options.maxOpenQuestions }),
+  });
+  t.teardown(() => {
+    test.depose();
+    return ended;
+  });
+  const podNow = (name: string): Pod => {
+    const pod = store.get(path(name)) as Pod | undefined;
+    if (pod === undefined) throw new Error(`${name} is gone`);
+    return pod;
+  };
+  return {
+    ...test,
+    time,
+    asked,
+    get known() {
+      return setup.known;
+    },
+    set known(known) {
+      setup.known = known;
+    },
+    answer: () => {
+      const now = waiting;
+      waiting = [];
+      for (const { wanted, resolve } of now) resolve(factsOf(wanted));
+    },
+    get open() {
+      return waiting.length;
+    },
+    pod: podNow,
+    isGated: (name) =>
+      podNow(name).spec.schedulingGates?.some(({ name: each }) => each === gate.name) ?? false,
+    opened: async (count) => {
+      const passed = (): number => test.steps.filter((step) => step === 'gates/opened').length;
+      await store.until(() => passed() >= count, `${count} opened gates`);
+      await answersOfServer();
+    },
+    ended,
+    pass: async (ms) => {
+      const end = time.clock.monotonic() + ms;
+      while (time.clock.monotonic() < end) {
+        await time.advance(Math.min(500, end - time.clock.monotonic()));
+        await answersOfServer();
+      }
+    },
+  };
+}
+
+/** A request over loopback takes real time, though no test waits for a time. */
+async function answersOfServer(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+export function termsOf({ spec }: Pod): unknown {
+  return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+}
+
+export function archIn(...values: string[]): object {
+  return { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] };
+}
