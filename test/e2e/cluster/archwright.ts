@@ -42,6 +42,8 @@ export interface StartOptions {
   /** How it reaches the API server, where there is something before it. */
   readonly apiServer?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** A file that is run in place of the program. */
+  readonly entry?: string;
   /** Where it listens; a free port by default. */
   readonly port?: number;
 }
@@ -50,7 +52,7 @@ export interface WithAgents extends StartOptions {
   readonly agents?: readonly Server[];
 }
 
-const entry = fileURLToPath(new URL('../../../cmd/archwright.ts', import.meta.url));
+export const programEntry = fileURLToPath(new URL('../../../cmd/archwright.ts', import.meta.url));
 
 /** Writes certificates for all parts, and creates archwright's own namespace. */
 export async function prepareArchwright(cluster: Cluster): Promise<TlsDirs> {
@@ -100,6 +102,8 @@ export async function startWebhook(cluster: Cluster, options: WithAgents): Promi
 export async function startController(cluster: Cluster, options: WithAgents): Promise<Server> {
   return start(cluster, 'controller', options, {
     namespace: ownNamespace,
+    // Those of `prepareArchwright` are there already.
+    certificates: 'external',
     ...(await kubeconfigSetting(cluster, options.name ?? 'archwright-controller', options.apiServer)),
     ...agentSettings(options.agents, options.tls.controllerClient),
   });
@@ -113,7 +117,7 @@ export async function runArchwright(
   const running = startProcess({
     name: `archwright-${args[0] ?? ''}-${performance.now().toFixed(0)}`,
     program: process.execPath,
-    args: [entry, ...args],
+    args: [programEntry, ...args],
     env: environment(cluster),
     logs: cluster.logs,
   });
@@ -206,7 +210,11 @@ async function start(
   const process_ = startProcess({
     name,
     program: process.execPath,
-    args: [entry, subcommand, ...Object.entries(all).map(([flag, value]) => `--${flag}=${value}`)],
+    args: [
+      options.entry ?? programEntry,
+      subcommand,
+      ...Object.entries(all).map(([flag, value]) => `--${flag}=${value}`),
+    ],
     env: { ...environment(cluster), ...options.env },
     logs: cluster.logs,
   });
