@@ -8,7 +8,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { KubeClient } from './client.ts';
 import { leasesPath, recordOf, sameRecord, type LeaseRecord } from './lease-record.ts';
-import { startReflector } from './reflector.ts';
+import { startReflector, usualIdleMs } from './reflector.ts';
 import { wait } from './wait.ts';
 
 export interface Leadership {
@@ -34,8 +34,8 @@ export interface WatchLeaderOptions {
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A leader renews every few seconds: a watch that is silent for this long is dead, or nobody leads. */
-const idleMs = 30_000;
+/** A leader renews every few seconds: a watch that is silent for this long is dead, or nobody leads any more. */
+const renewedIdleMs = 30_000;
 
 /** Starts watching. */
 export function watchLeader(options: WatchLeaderOptions): Leadership {
@@ -52,7 +52,7 @@ export function watchLeader(options: WatchLeaderOptions): Leadership {
     fieldSelector: `metadata.name=${options.name}`,
     trim: recordOf,
     log,
-    idleMs,
+    idleMs: () => (holder() === undefined ? usualIdleMs : renewedIdleMs),
     clock,
     sleep,
     ...(options.metrics && { metrics: options.metrics }),

@@ -25,7 +25,7 @@ export interface ListWatchOptions {
   /** A watch was opened, or has ended: by the server, or with an error. */
   readonly opened: () => void;
   readonly ended: (error?: unknown) => void;
-  readonly idleMs: number;
+  readonly idleMs: () => number;
   readonly clock: Clock;
   readonly log: Log;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -88,7 +88,7 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
       timeoutSeconds: Math.round(watchSeconds.least + random() * watchSeconds.spread),
       ...options.selection,
     };
-    const call = { signal, query, idleMs: options.idleMs, onOpen: options.opened };
+    const call = { signal, query, idleMs: options.idleMs(), onOpen: options.opened };
     for await (const line of client.lines(path, call)) {
       if (signal.aborted) return;
       version = take(parseEvent(line, where)) ?? version;

@@ -56,8 +56,8 @@ export interface ReflectorOptions<T> {
   readonly trim: (object: KubeObject) => T | undefined;
   readonly log: Log;
   readonly metrics?: Metrics;
-  /** A watch on which nothing comes for so long is given up. By default two bookmarks and a half. */
-  readonly idleMs?: number;
+  /** A watch on which nothing comes for so long is given up; asked when one is opened. By default two bookmarks and a half. */
+  readonly idleMs?: () => number;
   readonly clock?: Clock;
   /** Waits; injected by tests. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -65,7 +65,7 @@ export interface ReflectorOptions<T> {
 }
 
 /** Bookmarks come about once a minute: this is two of them missed. */
-const usualIdleMs = 150_000;
+export const usualIdleMs = 150_000;
 
 /** Starts a reflector at once. */
 export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
@@ -171,7 +171,7 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
       failures = error === undefined ? 0 : failures + 1;
       counters.restarted(error);
     },
-    idleMs: options.idleMs ?? usualIdleMs,
+    idleMs: options.idleMs ?? (() => usualIdleMs),
     clock: options.clock ?? systemClock,
     log,
     sleep: options.sleep ?? wait,

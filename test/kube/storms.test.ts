@@ -138,7 +138,7 @@ for (const seed of [1, 2, 3, 4, 5, 6]) {
     const { store, reflect } = await start(t, 150);
     const pick = generator(seed);
     for (let i = 0; i < 30; i++) put(store, `pod-${i}`, 'first');
-    const reflector = reflect({ idleMs: 200 });
+    const reflector = reflect({ idleMs: () => 200 });
     const seen = new Map<string, string>();
     reflector.onEach(({ name, object, previous }) => {
       t.equal(seen.get(name), previous, 'each change begins where the last one ended');
@@ -176,7 +176,7 @@ for (const seed of [1, 2, 3, 4, 5, 6]) {
 
 void t.test('a half-open watch is given up and what it missed is seen', async (t) => {
   const { store, reflect } = await start(t);
-  const reflector = reflect({ idleMs: 100 });
+  const reflector = reflect({ idleMs: () => 100 });
   await store.until(() => store.watches() === 1);
   store.cutWatches('silence');
   put(store, 'missed', 'x');
