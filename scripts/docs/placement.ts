@@ -17,7 +17,8 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
 4. **Unknown images** follow \`onUnknownImage\`; what is known of the others is applied all the same.
 5. **No common architecture** follows \`onNoCommonArchitecture\`.
 6. **Preference**: the first of the pod's label ${code(names.preferred)}, its annotation ${code(names.preferredWeights)}
-   (\`arm64=80,amd64=20\`), and the configuration. One that the images cannot meet is left out.
+   (\`arm64=80,amd64=20\`), the [custom resources](custom-resources.md) by priority, and the configuration. One that the
+   images cannot meet is left out.
 7. **Tolerations and node labels** for the architectures that came out.
 8. **Nodes that cannot pull** an image are left out under \`requirePullableNodes\`.
 

@@ -103,7 +103,7 @@ export const alerts: readonly Alert[] = [
     meaning: 'The creation of pods is slower than it should be. An admission waits `inlineBudget` for an unknown image at most, so more is want of CPU.',
     steps: [
       'CPU of the webhook and its limits; `nodejs_eventloop_lag_p99_seconds` says whether the process itself is late.',
-      'More replicas (`webhook.replicas`, `webhook.autoscaling`), or a larger CPU request.',
+      'More replicas (`webhook.replicas`, `webhook.autoscaling.enabled`), or a larger CPU request.',
     ],
   },
   {

@@ -100,6 +100,7 @@ const examples: Readonly<Record<string, TomlValue>> = {
   preferredArchitecture: 'arm64',
   preferredWeights: { arm64: 80, amd64: 20 },
   privateRegistries: ['*.corp.example.com'],
+  onUnknownImage: 'allow',
   proxies: ['docker.io=docker-proxy.example.com'],
   schedulableArchitectures: ['amd64', 'arm64'],
   taintArchitectures: ['arm64'],

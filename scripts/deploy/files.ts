@@ -1,0 +1,54 @@
+/** The plain manifests in `deploy/`, for clusters without Helm: what the chart renders with its defaults. */
+
+/** Renders the chart with values and further flags of `helm template`. */
+export type Render = (values: object, args: readonly string[]) => string;
+
+const namespace = `apiVersion: v1
+kind: Namespace
+metadata:
+  name: archwright
+  labels:
+    # The agent reads files of its node.
+    pod-security.kubernetes.io/enforce: privileged
+`;
+
+function header(text: string): string {
+  return `# Made by \`npm run deploy\` from charts/archwright; edit that instead.\n${text}`;
+}
+
+/** What only Helm makes of it goes: nobody would keep it true. */
+function plain(rendered: string): string {
+  return rendered
+    .replaceAll(/^ *(?:app\.kubernetes\.io\/managed-by: Helm|helm\.sh\/chart: .*)\n/gm, '')
+    .replaceAll(/[ \t]+$/gm, '')
+    .replaceAll(/\n{2,}/g, '\n')
+    .trimEnd();
+}
+
+/** The objects of the hook that runs before an uninstall, as they are for kubectl. */
+function hooks(rendered: string): string {
+  const documents = rendered.split(/^---\n/m).filter((text) => text.includes('helm.sh/hook: pre-delete'));
+  return documents
+    .map((text) => plain(text.replaceAll(/^ *annotations:\n(?: *helm\.sh\/hook.*\n)+/gm, '')))
+    .join('\n---\n');
+}
+
+/** Each file by its path, and how it is made. */
+export const deployFiles: Readonly<Record<string, (render: Render) => string>> = {
+  'deploy/archwright.yaml': (render) =>
+    header(
+      `# kubectl apply --server-side -f archwright.yaml; to leave: clean.yaml first.\n${namespace}${plain(render({}, ['--no-hooks']))}\n`,
+    ),
+  'deploy/clean.yaml': (render) =>
+    header(
+      '# Before `kubectl delete -f archwright.yaml`: kubectl apply -f clean.yaml, and wait for\n' +
+        '#   kubectl -n archwright wait --for=condition=complete --timeout=5m job/archwright-clean\n' +
+        `# Then kubectl delete -f clean.yaml.\n---\n${hooks(render({}, []))}\n`,
+    ),
+  'deploy/kustomization.yaml': () =>
+    header(`apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+  - archwright.yaml
+`),
+};

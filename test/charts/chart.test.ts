@@ -1,0 +1,155 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import t from 'tap';
+import { parse } from 'yaml';
+import { chartSections, isSetting, schemaFile } from '../../scripts/docs/chart/chart.ts';
+import { alerts } from '../../scripts/docs/chart/alerts.ts';
+import { rows } from '../../scripts/docs/chart/dashboard.ts';
+import { setByChart } from '../../scripts/docs/chart/settings.ts';
+import { metricGroups } from '../../scripts/docs/metrics.ts';
+import { pages } from '../../scripts/docs/main.ts';
+import { settings } from '../../src/policy/settings/all.ts';
+
+const chart = 'charts/archwright';
+const values = chartSections().flatMap((section) => section.values);
+const templates = globSync(`${chart}/templates/**/*.{yaml,tpl,txt}`)
+  .map((file) => readFileSync(file, 'utf8'))
+  .join('\n');
+
+t.test('every setting is a value of the chart, or the chart sets it', async (t) => {
+  const exposed = new Set(values.filter(isSetting).map(({ key }) => key));
+  for (const key of Object.keys(settings)) t.not(exposed.has(key), setByChart.has(key), key);
+  for (const key of setByChart) t.ok(Object.hasOwn(settings, key), `${key} is no setting any more`);
+  t.equal(new Set(values.map(({ key }) => key)).size, values.length, 'no value twice');
+});
+
+t.test('values.yaml holds the defaults, and nothing that the schema does not know', async (t) => {
+  const file: unknown = parse(readFileSync(`${chart}/values.yaml`, 'utf8'));
+  for (const { key, default: preset } of values) t.same(at(file, key), preset, key);
+  t.same(keysOf(file, new Set(values.map(({ key }) => key))), []);
+});
+
+t.test('an example is another value than the default, and of its type', async (t) => {
+  for (const { key, default: preset, example, schema } of values) {
+    t.notSame(example, preset, key);
+    if (typeof schema['type'] === 'string') t.equal(typeOf(example), schema['type'], key);
+  }
+});
+
+t.test('templates use no value that is not described', async (t) => {
+  const known = new Set(
+    values.flatMap(({ key }) => key.split('.').map((_, index, steps) => steps.slice(0, index + 1).join('.'))),
+  );
+  const used = [...templates.matchAll(/\.Values\.([A-Za-z]+(?:\.[A-Za-z]+)*)/g)].map(([, key = '']) => key);
+  t.ok(used.length > 50);
+  for (const key of used) {
+    // What an object holds is its own matter: `.Values.namespaceSelector.matchLabels`.
+    t.ok(
+      known.has(key) ||
+        [...known].some(
+          (other) => key.startsWith(`${other}.`) && values.some((value) => value.key === other),
+        ),
+      key,
+    );
+  }
+});
+
+t.test('the schema names every value by its path', async (t) => {
+  const schema = JSON.parse(schemaFile()) as unknown;
+  for (const { key } of values) {
+    const path = key
+      .split('.')
+      .map((step) => `properties.${step}`)
+      .join('.');
+    t.type(at(schema, `${path}.description`), 'string', key);
+  }
+  t.equal(at(schema, 'additionalProperties'), false);
+  t.equal(at(schema, 'properties.global.additionalProperties'), true);
+});
+
+t.test('alerts and dashboard ask for metrics that exist, with labels that they have', async (t) => {
+  const known = new Map(
+    metricGroups.flatMap(({ metrics }) => metrics.map((metric) => [metric.name, metric])),
+  );
+  const queries = [
+    ...alerts.map(({ name, expr }) => [name, expr] as const),
+    ...Object.values(rows)
+      .flat()
+      .flatMap(({ title, queries }) => Object.values(queries).map((query) => [title, query] as const)),
+  ];
+  for (const [where, query] of queries) {
+    const metrics = [...query.matchAll(/\b((?:archwright|process|nodejs)_[a-z0-9_]+)(?:\{([^}]*)\})?/g)];
+    t.ok(metrics.length > 0, where);
+    for (const [, name = '', matchers = ''] of metrics) {
+      const metric = known.get(name) ?? known.get(name.replace(/_(?:bucket|sum|count)$/, ''));
+      if (!metric) {
+        t.fail(`${where}: ${name} is no metric`);
+        continue;
+      }
+      for (const [, label = '', wanted = ''] of matchers.matchAll(/([a-z]+)=~?"([^"]*)"/g)) {
+        const has = metric.labels?.[label] ?? [];
+        for (const value of wanted.split('|'))
+          t.ok(has.includes(value), `${where}: ${name}{${label}="${value}"}`);
+      }
+      for (const [, label = ''] of query.matchAll(/by \(([a-z]+)\)/g)) {
+        if (label !== 'le')
+          t.ok(Object.hasOwn(metric.labels ?? {}, label), `${where}: ${name} has no label ${label}`);
+      }
+    }
+  }
+});
+
+t.test('each alert has a page, and each page an alert; links on them lead somewhere', async (t) => {
+  const files = globSync('docs/runbooks/*.md');
+  t.same(files.sort(), alerts.map(({ name }) => `docs/runbooks/${name}.md`).sort());
+  for (const file of files) {
+    t.ok(Object.hasOwn(pages, file));
+    for (const [, target = ''] of readFileSync(file, 'utf8').matchAll(/\]\(([^)]+)\)/g))
+      t.ok(existsSync(`docs/runbooks/${target}`), target);
+  }
+});
+
+t.test('names of values in the runbooks exist', async (t) => {
+  const known = new Set(values.map(({ key }) => key));
+  const tables = new Set(values.map(({ key }) => key.split('.')[0]));
+  for (const { name, meaning, steps } of alerts) {
+    for (const [, key = ''] of [meaning, ...steps]
+      .join(' ')
+      .matchAll(/`([a-z][A-Za-z]*\.[A-Za-z.]+)(?::[^`]*)?`/g)) {
+      if (tables.has(key.split('.')[0])) t.ok(known.has(key), `${name}: ${key}`);
+    }
+  }
+});
+
+t.test('chart, program and image are of one version', async (t) => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+  const { appVersion, version: chartVersion } = parse(readFileSync(`${chart}/Chart.yaml`, 'utf8')) as Record<
+    string,
+    string
+  >;
+  t.equal(appVersion, version);
+  t.equal(chartVersion, version);
+});
+
+function at(value: unknown, path: string): unknown {
+  let found = value;
+  for (const step of path.split('.')) {
+    found =
+      typeof found === 'object' && found !== null ? (found as Record<string, unknown>)[step] : undefined;
+  }
+  return found;
+}
+
+/** Paths in the file that are no described value. */
+function keysOf(value: unknown, known: ReadonlySet<string>, prefix = ''): string[] {
+  if (known.has(prefix)) return [];
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [prefix];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    keysOf(inner, known, prefix === '' ? key : `${prefix}.${key}`),
+  );
+}
+
+function typeOf(value: unknown): string {
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  return typeof value;
+}

@@ -1,0 +1,74 @@
+/** What else has to be set for a value to show: `certManager.duration` is nothing without cert-manager. */
+import { chartSections } from '../../../scripts/docs/chart/chart.ts';
+import type { Value } from '../../../scripts/docs/chart/value.ts';
+
+/** By the beginning of the key; the longest one counts. */
+const together: Readonly<Record<string, object>> = {
+  'agent.extraHostPaths': {},
+  'agent.serviceAccount.annotations': {},
+  'agent.serviceAccountTokenAudiences': {
+    serviceAccountTokens: true,
+    agent: { serviceAccountTokenAudiences: ['other'] },
+  },
+  'annotations.certificate': { certificates: 'certManager' },
+  'annotations.issuer': { certificates: 'certManager' },
+  'annotations.secret': { registryCredentials: { 'ghcr.io': { user: 'a', secret: 'b' } } },
+  certManager: { certificates: 'certManager' },
+  'flowSchema.nominalConcurrencyShares': { flowSchema: { enabled: true } },
+  'flowSchema.matchingPrecedence': { flowSchema: { enabled: true } },
+  'kubeletConfig.config': {},
+  'labels.certificate': { certificates: 'certManager' },
+  'labels.issuer': { certificates: 'certManager' },
+  'labels.secret': { registryCredentials: { 'ghcr.io': { user: 'a', secret: 'b' } } },
+  'monitoring.interval': { monitoring: { mode: 'PodMonitor' } },
+  'monitoring.labels': { monitoring: { mode: 'PodMonitor' } },
+  'monitoring.dashboard.annotations': { monitoring: { dashboard: { enabled: true } } },
+  'monitoring.dashboard.labels': { monitoring: { dashboard: { enabled: true } } },
+  'monitoring.rules.labels': { monitoring: { rules: { enabled: true } } },
+  'monitoring.rules.runbookURL': { monitoring: { rules: { enabled: true } } },
+  'rbac.pullSecretNamespaces': { rbac: { pullSecrets: 'namespaces' } },
+  serviceAccountTokens: { agent: { serviceAccountTokenAudiences: ['registry.example.com'] } },
+  'webhook.autoscaling.maxReplicas': { webhook: { autoscaling: { enabled: true } } },
+  'webhook.autoscaling.minReplicas': { webhook: { autoscaling: { enabled: true } } },
+  'webhook.autoscaling.targetCPUUtilizationPercentage': { webhook: { autoscaling: { enabled: true } } },
+  'webhook.verticalAutoscaling.updateMode': { webhook: { verticalAutoscaling: { enabled: true } } },
+};
+
+export interface Change {
+  readonly key: string;
+  /** Values before and after. */
+  readonly before: object;
+  readonly after: object;
+  readonly example: unknown;
+}
+
+/** One for each value of the chart. */
+export function changes(): readonly Change[] {
+  return chartSections().flatMap(({ values }) => values.map(changeOf));
+}
+
+function changeOf({ key, example }: Value): Change {
+  const found = Object.keys(together)
+    .filter((prefix) => key === prefix || key.startsWith(`${prefix}.`))
+    .sort((a, b) => b.length - a.length)[0];
+  const before = found === undefined ? {} : (together[found] ?? {});
+  return { key, before, after: merged(before, nested(key.split('.'), example)), example };
+}
+
+function nested(steps: readonly string[], value: unknown): object {
+  const [first = '', ...rest] = steps;
+  return { [first]: rest.length === 0 ? value : nested(rest, value) };
+}
+
+function merged(a: object, b: object): object {
+  const result: Record<string, unknown> = { ...a };
+  for (const [key, value] of Object.entries(b)) {
+    const before = result[key];
+    result[key] = isPlain(before) && isPlain(value) ? merged(before, value) : value;
+  }
+  return result;
+}
+
+function isPlain(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

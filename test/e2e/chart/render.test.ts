@@ -1,0 +1,152 @@
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { parseAllDocuments } from 'yaml';
+import { loadConfiguration } from '../../../src/policy/configuration.ts';
+import type { Part } from '../../../src/policy/setting.ts';
+import { isSetting, chartSections } from '../../../scripts/docs/chart/chart.ts';
+import { deployFiles } from '../../../scripts/deploy/files.ts';
+import { changes } from './changes.ts';
+import { chart, helms, kubeVersion, render, runHelm } from './helm.ts';
+
+interface Rendered {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly [key: string]: unknown;
+}
+
+function objectsOf(text: string): readonly Rendered[] {
+  return parseAllDocuments(text, { version: '1.1' })
+    .map((document) => document.toJS() as Rendered | null)
+    .filter((object) => object !== null);
+}
+
+for (const helm of helms) {
+  t.test(`${helm} lints, and renders the same bytes each time`, async (t) => {
+    const { code, out, err } = runHelm(helm, ['lint', '--strict', chart, '--kube-version', kubeVersion]);
+    t.equal(code, 0, out + err);
+    t.equal(render(helm), render(helm));
+  });
+
+  t.test(`${helm} refuses what is unknown or wrong, by its path`, async (t) => {
+    const cases: [object, RegExp][] = [
+      [{ preferedArchitecture: 'arm64' }, /preferedArchitecture/],
+      [{ kubeletConfig: { bindir: '/x' } }, /kubeletConfig[\s\S]*bindir/],
+      [{ webhook: { replica: 3 } }, /webhook[\s\S]*replica/],
+      [{ onUnknownImage: 'wait' }, /onUnknownImage/],
+      [{ maxGateDuration: '5 minutes' }, /maxGateDuration/],
+      [{ gateWorkers: 0 }, /gateWorkers/],
+      [{ registryCredentials: { 'ghcr.io': { user: 'a' } } }, /registryCredentials/],
+      [{ agent: { pools: [{ nodeSelector: {} }] } }, /name/],
+      [{ agent: { pools: [{ name: 'gpu', config: { proxy: [] } }] } }, /proxy/],
+      [{ serviceAccountTokens: true }, /serviceAccountTokenAudiences/],
+    ];
+    for (const [values, message] of cases)
+      t.throws(() => render(helm, values), message, JSON.stringify(values));
+    t.doesNotThrow(
+      () => render(helm, { global: { other: { chart: true } } }),
+      'values of other charts are let through',
+    );
+  });
+}
+
+t.test('both render the same objects', async (t) => {
+  const [three, four] = helms.map((helm) =>
+    objectsOf(render(helm))
+      .map((object) => JSON.stringify(object))
+      .sort(),
+  );
+  t.same(three, four);
+});
+
+/** Each set of values once: a rendering takes a fifth of a second. */
+const rendered = new Map<string, string>();
+function renderedOnce(values: object): string {
+  const key = JSON.stringify(values);
+  const text = rendered.get(key) ?? render('helm4', values);
+  rendered.set(key, text);
+  return text;
+}
+
+t.test('each value has an effect', async (t) => {
+  // Not t.not, which would print both of them.
+  for (const { key, before, after } of changes()) t.ok(renderedOnce(before) !== renderedOnce(after), key);
+});
+
+t.test('each setting arrives in archwright.toml, and the program takes the file', async (t) => {
+  const dir = t.testdir();
+  const file = join(dir, 'archwright.toml');
+  const settings = new Map(
+    chartSections()
+      .flatMap(({ values }) => values.filter(isSetting))
+      .map((value) => [value.key, value]),
+  );
+  const parts: readonly Part[] = ['webhook', 'controller', 'agent', 'clean', 'probe'];
+  for (const { key, before, after, example } of changes()) {
+    const value = settings.get(key);
+    if (!value) continue;
+    // Plugins need both of their settings.
+    const all =
+      key === 'kubeletConfig.binDir' || key === 'kubeletConfig.configDir' || key === 'kubeletConfig.config'
+        ? {
+            kubeletConfig: {
+              config: '/etc/plugins.yaml',
+              binDir: '/etc/plugins',
+              ...(after as { kubeletConfig: object }).kubeletConfig,
+              ...(key.endsWith('Dir') && key.includes('config') && { config: null }),
+            },
+          }
+        : after;
+    const map = objectsOf(renderedOnce({ ...before, ...all })).find(
+      ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'archwright',
+    );
+    writeFileSync(file, map?.data?.['archwright.toml'] ?? '');
+    for (const part of parts) {
+      const { configuration, problems } = await loadConfiguration({ file, env: {}, flags: {}, part });
+      t.same(problems, [], `${key} for ${part}`);
+      const found =
+        configuration === undefined ? undefined : (configuration as Readonly<Record<string, unknown>>)[key];
+      const wanted = value.setting.kind.read(example, () => undefined);
+      t.same(found, wanted, key);
+    }
+  }
+});
+
+t.test('what others write is not in the chart', async (t) => {
+  const objects = objectsOf(render('helm4'));
+  const webhooks = objects.filter(({ kind }) => kind === 'MutatingWebhookConfiguration');
+  t.equal(webhooks.length, 1);
+  t.notOk('webhooks' in (webhooks[0] ?? {}), 'the controller writes the webhooks');
+  t.same(
+    objects.filter(({ kind }) => kind === 'Secret'),
+    [],
+    'the controller makes the certificates',
+  );
+  const scaled = objectsOf(
+    render('helm4', { webhook: { autoscaling: { enabled: true } }, controller: { replicas: null } }),
+  );
+  for (const { kind, spec } of scaled) if (kind === 'Deployment') t.notOk('replicas' in (spec as object));
+});
+
+t.test('templates look nothing up and generate nothing', async (t) => {
+  const forbidden =
+    /\b(?:lookup|randAlphaNum|randAlpha|randNumeric|randAscii|randBytes|genCA|genSelfSignedCert|genSignedCert|genPrivateKey|uuidv4|now|htpasswd|derivePassword)\b\s/;
+  for (const file of globSync('charts/archwright/templates/**/*.{yaml,tpl}')) {
+    t.notMatch(
+      readFileSync(file, 'utf8').replaceAll(/\{\{-?\s*\/\*[\s\S]*?\*\/-?\s*\}\}|^\s*#.*$/gm, ''),
+      new RegExp(String.raw`\{\{[^}]*${forbidden.source}`),
+      file,
+    );
+  }
+});
+
+t.test('the plain manifests are what the chart renders', async (t) => {
+  for (const [path, make] of Object.entries(deployFiles)) {
+    t.equal(
+      readFileSync(path, 'utf8'),
+      make((values, args) => render('helm4', values, args)),
+      `${path}: run npm run deploy`,
+    );
+  }
+});

