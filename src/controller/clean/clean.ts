@@ -26,7 +26,7 @@ import { takeLease, type Hold } from './hold.ts';
 import { removeOwnObjects } from './own-objects.ts';
 import { restartPods } from './restart-pods.ts';
 import { cleanTaints } from './taints.ts';
-import { removeWebhooks } from './webhooks.ts';
+import { removeWebhooks, webhooksStep } from './webhooks.ts';
 
 export interface CleanOptions {
   readonly client: KubeClient;
@@ -99,7 +99,7 @@ async function closeTheDoor(
   const quietAt = began + Math.max(staleWebhookMs, hold?.deposedMs ?? 0);
   let isWaiting = false;
   for (;;) {
-    await cleaning.step('webhook configuration', () => removeWebhooks(cleaning, configuration));
+    await cleaning.step(webhooksStep, () => removeWebhooks(cleaning, configuration));
     const removed = await cleaning.step('gates', () => removeGates(cleaning));
     const now = clock.monotonic();
     if (dryRun || removed === undefined || (removed === 0 && now >= quietAt)) return;

@@ -56,6 +56,8 @@ export interface Cleaning {
   /** Works on every item, several at a time. */
   each<T>(items: AsyncIterable<T>, work: (item: T) => Promise<unknown>): Promise<void>;
   fail(step: string, what: string, why: string): void;
+  /** Whether something of a step failed so far. */
+  hasFailed(step: string): boolean;
   note(step: string, text: string): void;
   report(): readonly StepReport[];
 }
@@ -73,6 +75,8 @@ const progressEvery = 500;
 
 interface Tally {
   done: number;
+  /** Why the step failed as a whole when it last ran. */
+  broken: Failure | undefined;
   readonly failures: Failure[];
   readonly notes: string[];
 }
@@ -92,24 +96,31 @@ function cleaningOf(options: CleanOptions, signal: AbortSignal, tallies: Map<str
 
   function tallyOf(step: string): Tally {
     let tally = tallies.get(step);
-    if (!tally) tallies.set(step, (tally = { done: 0, failures: [], notes: [] }));
+    if (!tally) tallies.set(step, (tally = { done: 0, broken: undefined, failures: [], notes: [] }));
     return tally;
   }
 
   /** A step that is run again finds the same failures again. */
-  function fail(step: string, what: string, why: string): void {
+  function fail(step: string, what: string, why: string): Failure {
     const { failures } = tallyOf(step);
-    if (failures.some((known) => known.what === what)) return;
-    failures.push({ what, why });
+    const known = failures.find((each) => each.what === what);
+    if (known) return known;
+    const failure = { what, why };
+    failures.push(failure);
     options.progress(`${step}: ${what}: ${why}`);
+    return failure;
+  }
+
+  /** A later look may succeed where an earlier one failed. */
+  function forgive({ failures }: Tally, isIt: (failure: Failure) => boolean): void {
+    const index = failures.findIndex(isIt);
+    if (index >= 0) failures.splice(index, 1);
   }
 
   function done(step: string, what: string): void {
     const tally = tallyOf(step);
     if (dryRun) options.progress(`would change ${what}`);
-    // A later look may succeed where an earlier one failed.
-    const failed = tally.failures.findIndex((known) => known.what === what);
-    if (failed >= 0) tally.failures.splice(failed, 1);
+    forgive(tally, (failure) => failure.what === what);
     tally.done += 1;
     if (tally.done % progressEvery === 0) options.progress(`${step}: ${tally.done} done`);
   }
@@ -170,13 +181,14 @@ function cleaningOf(options: CleanOptions, signal: AbortSignal, tallies: Map<str
       try {
         signal.throwIfAborted();
         const result = await run();
+        forgive(tally, (failure) => failure === tally.broken);
         if (tally.done > before)
           options.progress(`${name}: ${tally.done} ${dryRun ? 'would be changed' : 'done'}`);
         return result;
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof KubeError)) throw error;
-        fail(name, error.where, error.message);
+        tally.broken = fail(name, error.where, reasonOf(error));
         return undefined;
       }
     },
@@ -200,7 +212,7 @@ function cleaningOf(options: CleanOptions, signal: AbortSignal, tallies: Map<str
         signal.throwIfAborted();
         if (!(error instanceof KubeError)) throw error;
         if (error.code !== 'not-found') {
-          fail(step, what, error.message);
+          fail(step, what, reasonOf(error));
           return false;
         }
       }
@@ -220,7 +232,8 @@ function cleaningOf(options: CleanOptions, signal: AbortSignal, tallies: Map<str
       const failed = ends.find((end) => end.status === 'rejected');
       if (failed) throw failed.reason;
     },
-    fail,
+    fail: (step, what, why) => void fail(step, what, why),
+    hasFailed: (step) => tallyOf(step).failures.length > 0,
     note: (step, text) => {
       const { notes } = tallyOf(step);
       if (!notes.includes(text)) notes.push(text);
@@ -228,4 +241,9 @@ function cleaningOf(options: CleanOptions, signal: AbortSignal, tallies: Map<str
     report: () => [...tallies].map(([step, { done, failures, notes }]) => ({ step, done, failures, notes })),
   };
   return cleaning;
+}
+
+/** What the API server says, without the method and path that stand before it. */
+export function reasonOf({ where, message }: KubeError): string {
+  return message.startsWith(`${where}: `) ? message.slice(where.length + 2) : message;
 }

@@ -3,12 +3,17 @@ import { KubeError } from '../../kube/errors.ts';
 import type { KubeObject } from '../../kube/objects.ts';
 import type { Configuration } from '../../policy/configuration.ts';
 import { ownLabels, ownSecrets, type OwnObject } from '../own-objects.ts';
-import type { Cleaning } from './cleaning.ts';
+import { webhooksStep } from './webhooks.ts';
+import { reasonOf, type Cleaning } from './cleaning.ts';
 
 const step = 'own objects';
 
-/** Looks at each of them. */
+/** Looks at each of them. While API servers still call the webhook, it needs its certificates. */
 export async function removeOwnObjects(cleaning: Cleaning, configuration: Configuration): Promise<void> {
+  if (cleaning.hasFailed(webhooksStep)) {
+    cleaning.fail(step, 'certificates', 'are kept while there may be a webhook configuration');
+    return;
+  }
   const { namespace } = cleaning;
   const { brokenImagesName, movedPodsName } = configuration;
   const own: readonly OwnObject[] = [
@@ -33,7 +38,7 @@ async function removeOne(cleaning: Cleaning, { kind, namespace, name, path }: Ow
   } catch (error) {
     cleaning.signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;
-    cleaning.fail(step, what, error.message);
+    cleaning.fail(step, what, reasonOf(error));
   }
   if (!found) return;
   const { uid = '', labels } = found.metadata ?? {};

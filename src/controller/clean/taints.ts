@@ -3,7 +3,7 @@ import { fencedClient } from '../../kube/fenced.ts';
 import type { Limiter } from '../../kube/limiter.ts';
 import type { Configuration } from '../../policy/configuration.ts';
 import { removeTaints } from '../taints/remove.ts';
-import type { Cleaning } from './cleaning.ts';
+import { reasonOf, type Cleaning } from './cleaning.ts';
 
 /** @throws KubeError where nodes cannot be listed */
 export async function cleanTaints(
@@ -20,5 +20,5 @@ export async function cleanTaints(
     sleep,
     progress: (node) => cleaning.done('taints', `taint of node ${node}`),
   });
-  for (const { node, error } of failed) cleaning.fail('taints', `node ${node}`, error.message);
+  for (const { node, error } of failed) cleaning.fail('taints', `node ${node}`, reasonOf(error));
 }

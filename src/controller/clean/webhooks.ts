@@ -17,7 +17,7 @@ const collection = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigu
 /** Names of webhooks are domain names; all of ours are below this one. */
 const ourDomain = '.arch.example';
 
-const step = 'webhook configuration';
+export const webhooksStep = 'webhook configuration';
 
 /** @throws KubeError where configurations cannot be read */
 export async function removeWebhooks(
@@ -48,14 +48,14 @@ async function exists(cleaning: Cleaning, name: string): Promise<boolean> {
 }
 
 async function remove(cleaning: Cleaning, name: string): Promise<void> {
-  await cleaning.change(step, `MutatingWebhookConfiguration ${name}`, (client, signal) =>
+  await cleaning.change(webhooksStep, `MutatingWebhookConfiguration ${name}`, (client, signal) =>
     client.delete(pathOf(name), { signal }),
   );
 }
 
 async function takeOut(cleaning: Cleaning, name: string): Promise<void> {
   await cleaning.change(
-    step,
+    webhooksStep,
     `our webhooks in MutatingWebhookConfiguration ${name}`,
     async (client, signal) => {
       const found = await client.get<WebhookConfiguration>(pathOf(name), { signal });

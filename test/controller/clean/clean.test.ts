@@ -140,14 +140,27 @@ t.test('what is forbidden is told, and does not keep the rest from being removed
   t.match(
     report.steps.flatMap(({ failures }) => failures),
     [
-      { what: 'MutatingWebhookConfiguration archwright', why: /no right to delete/ },
+      { what: 'MutatingWebhookConfiguration archwright', why: '403 no right to delete' },
       { what: 'pod shop/a', why: /no right to patch/ },
       { what: /clusterpodplacementconfigs/ },
+      { what: 'certificates', why: /kept while there may be a webhook configuration/ },
     ],
     'each of them once',
   );
   t.same(gatesOf(store, 'b') ?? [], []);
   t.equal(holderOf(store), '', 'controllers may take their work up again');
+});
+
+t.test('what fails at one look and not at the next', async (t) => {
+  const { store, clean } = await world(t);
+  store.put(webhooksPath, ours);
+  store.put(podPath('a'), gated());
+  store.fault(`PATCH ${podPath('a')}`, { status: 403, times: 1 });
+  store.fault(/^GET .*mutatingwebhookconfigurations/, { status: 403, times: 1 });
+  const report = await clean();
+  t.equal(report.complete, true, JSON.stringify(report));
+  t.equal(store.get(webhooksPath), undefined);
+  t.same(gatesOf(store, 'a') ?? [], []);
 });
 
 t.test('without the right to the Lease the rest is removed too', async (t) => {
