@@ -1,14 +1,15 @@
 /** What the leader does: every feature by the name that log and metrics call it. */
 import { certificates } from './certificates/certificates.ts';
 import { watchExecFormatErrors } from './exec-format/exec-format.ts';
+import { openGates } from './gates/gates.ts';
 import { misplacedPods } from './misplaced/misplaced.ts';
 import { customResources } from './resources/resources.ts';
 import { countRunningImages } from './running-images/running-images.ts';
 import { taints } from './taints/taints.ts';
 import { webhookConfiguration } from './webhook-configuration/webhook-configuration.ts';
 
-/** Nothing runs yet. */
 export const features = {
+  gates: openGates,
   certificates: certificates(),
   'webhook-configuration': webhookConfiguration(),
   'exec-format': watchExecFormatErrors,
