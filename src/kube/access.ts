@@ -119,6 +119,8 @@ export async function kubeconfigAccess(options: {
     // A new one has forgotten what exec plugins and token files said before.
     renew: () => {
       const renewed = load();
+      // A file that is being written may be any part of itself.
+      if (renewed.getContextObject(name) === null) return;
       renewed.setCurrentContext(name);
       config = renewed;
     },

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import t from 'tap';
@@ -30,6 +30,14 @@ void t.test('in cluster: address, namespace, CA and a token that is read again e
   const second = await access?.now();
   t.ok(second && sameConnection(first, second), 'a new token needs no new connection');
   t.same(second && authorizationHeader(second), { authorization: 'Bearer second-token' });
+  writeFileSync(join(dir, 'token'), 'third-token');
+  access?.renew?.();
+  const third = await access?.now();
+  t.same(
+    third && authorizationHeader(third),
+    { authorization: 'Bearer third-token' },
+    'a refused one at once',
+  );
 });
 
 void t.test('outside of a cluster there is no access; inside without files it is an error', async (t) => {
@@ -78,6 +86,20 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and names that d
   t.same(withToken && authorizationHeader(withToken), { authorization: 'Bearer a-bearer-token' });
   t.notMatch(inspect(withToken), /a-bearer-token/);
   t.notOk(withCertificate && withToken && sameConnection(withCertificate, withToken));
+  const before = readFileSync(file, 'utf8');
+  writeFileSync(file, before.replace('a-bearer-token', 'a-new-token'));
+  two?.renew?.();
+  const renewed = await two?.now();
+  t.same(
+    renewed && authorizationHeader(renewed),
+    { authorization: 'Bearer a-new-token' },
+    'the same context',
+  );
+  writeFileSync(file, 'half a fi');
+  two?.renew?.();
+  const kept = await two?.now();
+  t.same(kept && authorizationHeader(kept), { authorization: 'Bearer a-new-token' }, 'a file being written');
+  writeFileSync(file, before);
   await t.rejects(kubeconfigAccess({ path: file, context: 'three' }), {
     message: /no context three; it has one, two/,
   });
