@@ -1,0 +1,166 @@
+/**
+ * Taints on a real control plane: running pods get their tolerations, then the nodes their taints; who would lose a node holds them
+ * back; pods that may run there go on being placed there; and all of it goes again.
+ */
+import t from 'tap';
+import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import {
+  configureWebhook,
+  prepareArchwright,
+  startAgent,
+  startController,
+  startWebhook,
+} from './archwright.ts';
+import { patience, startCluster } from './harness.ts';
+import { startImages } from './images.ts';
+import type { NodeObject } from './nodes.ts';
+import { watch } from './watch.ts';
+
+type PodNow = Pod & { readonly status?: { readonly phase?: string } };
+
+interface EventNow extends KubeObject {
+  readonly reason: string;
+  readonly involvedObject: { readonly kind: string; readonly name: string };
+}
+
+const key = 'arch.example/architecture';
+const foreign = { key: 'dedicated', value: 'shop', effect: 'PreferNoSchedule' };
+
+const isTainted = ({ spec }: NodeObject): boolean =>
+  spec?.taints?.some(
+    (taint) => taint.key === key && taint.value === 'arm64' && taint.effect === 'NoSchedule',
+  ) ?? false;
+const tolerates = ({ spec }: PodNow): boolean =>
+  spec.tolerations?.some((toleration) => toleration.key === key && toleration.value === 'arm64') ?? false;
+const version = ({ metadata }: KubeObject): number => Number(metadata?.resourceVersion);
+
+function workload(kind: string, name: string, image: string, more: object = {}): object {
+  return {
+    apiVersion: 'apps/v1',
+    kind,
+    metadata: { name },
+    spec: {
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name } },
+        spec: { containers: [{ name: 'app', image }], terminationGracePeriodSeconds: 1 },
+      },
+      ...more,
+    },
+  };
+}
+
+void t.test('pods first, then nodes, and back', async (t) => {
+  const cluster = await startCluster({
+    nodes: [
+      { name: 'amd64-0', architecture: 'amd64' },
+      { name: 'arm64-0', architecture: 'arm64' },
+      {
+        name: 'arm64-1',
+        architecture: 'arm64',
+        taints: [foreign, { key, value: 'blue', effect: 'PreferNoSchedule' }],
+      },
+    ],
+  });
+  t.teardown(() => cluster.stop());
+  const { client } = cluster;
+  const images = await startImages(cluster);
+  const both = images.push('shop/both', ['amd64', 'arm64']);
+  const [pods, nodes, events] = await Promise.all([
+    watch<PodNow>(client, '/api/v1/pods'),
+    watch<NodeObject>(client, '/api/v1/nodes'),
+    watch<EventNow>(client, '/api/v1/events'),
+  ]);
+  t.teardown(() => [pods, nodes, events].forEach((each) => each.close()));
+  const toleratedAt = new Map<string, number>();
+  pods.onChange(({ object }) => {
+    const uid = object.metadata?.uid ?? '';
+    if (tolerates(object) && !toleratedAt.has(uid)) toleratedAt.set(uid, version(object));
+  });
+  const taintedAt = new Map<string, number>();
+  nodes.onChange(({ object }) => {
+    const name = object.metadata?.name ?? '';
+    if (isTainted(object) && !taintedAt.has(name)) taintedAt.set(name, version(object));
+  });
+
+  await cluster.create(workload('Deployment', 'web', both, { replicas: 12 }));
+  await cluster.create(workload('DaemonSet', 'log', both));
+  const before = await pods.until('pods that run', (objects) => {
+    const found = [...objects.values()].filter(({ status }) => status?.phase === 'Running');
+    return found.length === 15 && found;
+  });
+  const onArm = before.filter(
+    ({ spec, metadata }) => spec.nodeName?.startsWith('arm64') && metadata?.labels?.['app'] === 'web',
+  );
+  t.ok(onArm.length > 0, `${onArm.length} pods on arm64`);
+
+  const tls = await prepareArchwright(cluster);
+  const agents = [await startAgent(cluster, { tls, settings: images.settings })];
+  const webhook = await startWebhook(cluster, { tls, agents, settings: { 'taint-architectures': 'arm64' } });
+  await configureWebhook(cluster, { tls, webhook });
+  const settings = { 'taint-architectures': 'arm64' };
+  const controller = await startController(cluster, { tls, agents, settings });
+  await events.until(
+    'the DaemonSet that holds the taint back',
+    (objects) =>
+      [...objects.values()].some(
+        ({ reason, involvedObject }) =>
+          reason === 'TaintHeldBack' && involvedObject.kind === 'DaemonSet' && involvedObject.name === 'log',
+      ),
+    60_000,
+  );
+  t.equal(taintedAt.size, 0);
+
+  const tolerations = [{ operator: 'Exists', effect: 'NoSchedule' }];
+  await client.patch(
+    '/apis/apps/v1/namespaces/default/daemonsets/log',
+    { type: 'merge', body: { spec: { template: { spec: { tolerations } } } } },
+    { signal: patience() },
+  );
+  await nodes.until('both taints', () => taintedAt.size === 2, 60_000);
+  const first = Math.min(...taintedAt.values());
+  for (const { metadata } of onArm) {
+    const at = toleratedAt.get(metadata?.uid ?? '') ?? Number.NaN;
+    t.ok(at < first, `${metadata?.name}: tolerated at ${at}, first taint at ${first}`);
+  }
+  t.same(
+    [...pods.objects.values()].filter((pod) =>
+      onArm.some(({ metadata }) => metadata?.uid === pod.metadata?.uid),
+    ).length,
+    onArm.length,
+    'nobody was evicted',
+  );
+  const blue = nodes.objects.get('arm64-1')?.spec?.taints;
+  t.match(
+    blue,
+    [foreign, { key, value: 'arm64', effect: 'NoSchedule' }],
+    'the wrong value is replaced, others stay',
+  );
+  t.equal(blue?.length, 2);
+
+  await cluster.createNodes([{ name: 'arm64-9', architecture: 'arm64' }]);
+  await nodes.until('the taint of the new node', () => taintedAt.has('arm64-9'));
+  await cluster.create({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'goes-there' },
+    spec: {
+      nodeSelector: { 'kubernetes.io/hostname': 'arm64-9' },
+      containers: [{ name: 'app', image: both }],
+    },
+  });
+  await pods.until(
+    'a new pod on the new node',
+    (objects) => objects.get('default/goes-there')?.spec.nodeName === 'arm64-9',
+  );
+
+  await controller.process.stop();
+  await startController(cluster, { tls, agents, name: 'without' });
+  const left = await nodes.until(
+    'no taint of ours',
+    (objects) => ![...objects.values()].some(isTainted) && [...objects.values()],
+    60_000,
+  );
+  t.same(left.find(({ metadata }) => metadata?.name === 'arm64-1')?.spec?.taints, [foreign]);
+  t.notOk(left.some(({ metadata }) => metadata?.annotations?.['arch.example/taint'] !== undefined));
+});
