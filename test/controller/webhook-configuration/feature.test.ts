@@ -128,8 +128,7 @@ async function start(t: Test, world: World, text = fileText(), configuration: Pa
   return { write, end, state };
 }
 
-const get = (world: World): WebhookConfiguration | undefined =>
-  world.store.get(path) as WebhookConfiguration | undefined;
+const get = (world: World): WebhookConfiguration | undefined => world.store.get(path);
 const policy = (world: World): string | undefined => get(world)?.webhooks?.[0]?.failurePolicy;
 const bundleIds = (world: World): string[] | undefined => {
   const now = get(world);

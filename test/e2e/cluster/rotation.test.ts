@@ -16,7 +16,7 @@ import type { Leading } from '../../../src/controller/controller.ts';
 import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
-import { openConnection } from '../../../src/fleet/connection.ts';
+import { openConnection, type AgentConnection } from '../../../src/fleet/connection.ts';
 import { kubeconfigAccess } from '../../../src/kube/access.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
 import type { Secret } from '../../../src/kube/objects.ts';
@@ -24,7 +24,7 @@ import { defaultConfiguration } from '../../../src/policy/configuration.ts';
 import { systemClock } from '../../../src/telemetry/clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { ownNamespace, startAgent, startWebhook, type TlsDirs } from './archwright.ts';
+import { ownNamespace, startAgent, startWebhook, type Server, type TlsDirs } from './archwright.ts';
 import { patience, startCluster, type Cluster } from './harness.ts';
 import { freePorts } from './ports.ts';
 import { waitFor } from './watch.ts';
@@ -86,13 +86,13 @@ function webhooks(url: string): string {
 `;
 }
 
-/** A client whose watches tell everything late. */
-function late(client: KubeClient): KubeClient {
+/** A client whose watches tell everything so much later. */
+function late(client: KubeClient, ms: number): KubeClient {
   return {
     ...client,
     lines: async function* (path, options) {
       for await (const line of client.lines(path, options)) {
-        await pause(Math.random() * lagMs);
+        await pause(ms);
         yield line;
       }
     },
@@ -133,11 +133,11 @@ async function lead(
   }
 }
 
-/** Makes the Secret's content files, late. */
-async function mount(t: Test, cluster: Cluster, secretName: string): Promise<string> {
-  const dir = join(cluster.directory, 'mounted', secretName);
+/** Makes the Secret's content files, so much later. */
+async function mount(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
+  const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);
   const log = createLog({ level: 'silent' });
-  const options = { client: late(cluster.client), namespace: ownNamespace, secretName, dir, log };
+  const options = { client: late(cluster.client, ms), namespace: ownNamespace, secretName, dir, log };
   const kept = keepClientCertificate(options);
   t.teardown(() => kept.close());
   await kept.ready(patience());
@@ -160,20 +160,25 @@ void t.test('a rotation under load loses no admission', async (t) => {
 
   const configured = webhookConfigurationPath(name);
   const tls = {
-    webhook: await mount(t, cluster, 'archwright-webhook-tls'),
-    agent: await mount(t, cluster, 'archwright-agent-tls'),
-    controllerClient: await mount(t, cluster, 'archwright-controller-client-tls'),
+    webhook: await mount(t, cluster, 'archwright-webhook-tls', lagMs),
   } as Partial<TlsDirs> as TlsDirs;
   // Nothing is in force until the webhook answers.
   await pause(2000);
   t.same((await client.get<{ webhooks?: unknown }>(configured, { signal: patience() })).webhooks, undefined);
   await startWebhook(cluster, { tls, port });
-  const agent = await startAgent(cluster, { tls });
   await waitFor<WebhookConfiguration>(client, configured, (now) => now?.webhooks !== undefined);
 
-  const log = createLog({ level: 'silent' });
-  const connection = await openConnection({ tlsDir: tls.controllerClient, log });
-  t.teardown(() => connection.close());
+  // Some are early and some are late, and each has to do with each.
+  const agents: Server[] = [];
+  const connections: AgentConnection[] = [];
+  for (const ms of [0, lagMs]) {
+    const agent = await mount(t, cluster, 'archwright-agent-tls', ms);
+    agents.push(await startAgent(cluster, { tls: { ...tls, agent }, name: `agent-${ms}` }));
+    const tlsDir = await mount(t, cluster, 'archwright-controller-client-tls', ms);
+    const connection = await openConnection({ tlsDir, log: createLog({ level: 'silent' }) });
+    t.teardown(() => connection.close());
+    connections.push(connection);
+  }
   const refused: string[] = [];
   const counts = { pods: 0, questions: 0 };
   const told = (error: unknown): void => {
@@ -194,14 +199,14 @@ void t.test('a rotation under load loses no admission', async (t) => {
       await pause(100);
     }
   };
-  const questions = async (): Promise<void> => {
+  const questions = async (connection: AgentConnection, agent: Server): Promise<void> => {
     while (!ending.signal.aborted) {
       const call = { signal: patience(), maxBytes: 100_000 };
       await connection.json(agent.url, '/v1/info', call).then(() => (counts.questions += 1), told);
-      await pause(30);
+      await pause(50);
     }
   };
-  const load = [pods(), questions()];
+  const load = [pods(), ...connections.flatMap((each) => agents.map((agent) => questions(each, agent)))];
 
   // Somebody edits what is ours in the middle of it.
   await pause(3000);

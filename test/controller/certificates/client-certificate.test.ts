@@ -1,0 +1,138 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
+import { createKubeClient } from '../../../src/kube/client.ts';
+import { openTlsFiles } from '../../../src/serving/tls-files.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createWorld, namespace, secretNames, type World } from './world.ts';
+
+const soon = (): AbortSignal => AbortSignal.timeout(10_000);
+const secretName = secretNames['controller-client'];
+
+function keep(t: Test, world: World, dir: string) {
+  const lines: string[] = [];
+  const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
+  const client = createKubeClient({ access: world.store.access, userAgent: 'test' });
+  const kept = keepClientCertificate({ client, namespace, secretName, dir, log });
+  t.teardown(async () => {
+    await kept.close();
+    client.close();
+  });
+  return { kept, lines };
+}
+
+const read = (dir: string, name: string): string => readFileSync(join(dir, name), 'utf8');
+
+t.test('files as the kubelet would make them, for the owner alone', async (t) => {
+  const world = await createWorld(t);
+  await world.leader()();
+  const dir = join(t.testdir(), 'deep', 'agent-tls');
+  const { kept, lines } = keep(t, world, dir);
+  await kept.ready(soon());
+  const texts = world.texts('controller-client') ?? {};
+  for (const name of ['tls.crt', 'tls.key', 'ca.crt']) {
+    t.equal(read(dir, name), texts[name], name);
+    t.equal(statSync(join(dir, name)).mode & 0o777, 0o600, name);
+  }
+  t.equal(statSync(dir).mode & 0o777, 0o700);
+  t.notMatch(lines.join(''), 'PRIVATE');
+  t.same(
+    world.store.asked(/secrets$/).map((request) => request.query.get('fieldSelector')),
+    Array.from({ length: world.store.asked(/secrets$/).length }, () => `metadata.name=${secretName}`),
+    'no other Secret is asked for',
+  );
+});
+
+t.test('a reader never has half of a change', async (t) => {
+  const world = await createWorld(t);
+  await world.leader()();
+  const dir = t.testdir();
+  const { kept } = keep(t, world, dir);
+  await kept.ready(soon());
+  const seen: string[] = [];
+  const log = createLog({ level: 'warn', destination: { write: (line) => void seen.push(line) } });
+  const files = await openTlsFiles({ dir, use: 'client', ca: true, log, pollMs: 20 });
+  t.teardown(() => files.close());
+  for (let count = 0; count < 5; count += 1) {
+    world.remove('controller-client');
+    await world.leader()();
+    const wanted = world.texts('controller-client')?.['tls.crt'];
+    await world.store.until(() => files.current().cert === wanted, `change ${count}`);
+  }
+  const versions = (): number => readdirSync(dir).filter((name) => /^\.\.[0-9a-f]{16}$/.test(name)).length;
+  await world.store.until(() => versions() === 1, 'old versions are removed');
+});
+
+t.test('what cannot be used leaves the last good files', async (t) => {
+  const world = await createWorld(t);
+  await world.leader()();
+  const dir = t.testdir();
+  const { kept, lines } = keep(t, world, dir);
+  await kept.ready(soon());
+  const good = world.texts('controller-client') ?? {};
+  const other = world.texts('agent') ?? {};
+  const cases: [string, Record<string, string>, RegExp | undefined][] = [
+    ['another key', { ...good, 'tls.key': other['tls.key'] ?? '' }, /is not the key of/],
+    ['garbage', { ...good, 'tls.crt': 'garbage' }, /is not a certificate/],
+    ['garbage in ca.crt', { ...good, 'ca.crt': 'garbage' }, /is not certificates/],
+    ['without a key', { 'tls.crt': good['tls.crt'] ?? '', 'ca.crt': good['ca.crt'] ?? '' }, undefined],
+  ];
+  for (const [what, texts, message] of cases) {
+    lines.length = 0;
+    world.put('controller-client', texts);
+    if (message) await world.store.until(() => message.test(lines.join('')), what);
+    t.equal(read(dir, 'tls.crt'), good['tls.crt'], what);
+    t.equal(read(dir, 'tls.key'), good['tls.key'], what);
+    t.notMatch(lines.join(''), 'PRIVATE');
+  }
+  world.remove('controller-client');
+  await world.leader()();
+  const wanted = world.texts('controller-client')?.['tls.key'];
+  await world.store.until(() => read(dir, 'tls.key') === wanted, 'and the next good ones replace them');
+});
+
+t.test('what an earlier life left in the directory', async (t) => {
+  const world = await createWorld(t);
+  await world.leader()();
+  const dir = t.testdir();
+  mkdirSync(join(dir, '..00112233445566ff'));
+  writeFileSync(join(dir, '..00112233445566ff', 'tls.key'), 'old');
+  symlinkSync('..gone', join(dir, '..data'));
+  symlinkSync('..gone', join(dir, '..data.new'));
+  writeFileSync(join(dir, 'tls.crt'), 'a plain file');
+  const { kept } = keep(t, world, dir);
+  await kept.ready(soon());
+  t.equal(read(dir, 'tls.crt'), world.texts('controller-client')?.['tls.crt']);
+  t.notOk(existsSync(join(dir, '..00112233445566ff')));
+
+  // The next life finds the right files and leaves them alone.
+  await kept.close();
+  const before = statSync(join(dir, 'tls.crt')).ino;
+  const next = keep(t, world, dir);
+  await next.kept.ready(soon());
+  t.equal(statSync(join(dir, 'tls.crt')).ino, before);
+});
+
+t.test('no Secret yet, and a directory that cannot be written', async (t) => {
+  const world = await createWorld(t);
+  const dir = t.testdir();
+  const { kept } = keep(t, world, join(dir, 'tls'));
+  const gone = new Error('enough waiting');
+  await t.rejects(kept.ready(AbortSignal.abort(gone)), gone);
+  await world.leader()();
+  await kept.ready(soon());
+
+  writeFileSync(join(dir, 'file'), '');
+  const bad = keep(t, world, join(dir, 'file', 'tls'));
+  await world.store.until(() => bad.lines.join('').includes('cannot be kept'), 'it is told');
+  await t.rejects(bad.kept.ready(AbortSignal.abort(gone)), gone);
+});

@@ -1,0 +1,111 @@
+/** The feature as the leader runs it: woken by watches, seen in metrics. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { certificates } from '../../../src/controller/certificates/certificates.ts';
+import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
+import { ownLabels, ownSecrets } from '../../../src/controller/own-objects.ts';
+import { wait } from '../../../src/kube/wait.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration.ts';
+import type { Configuration } from '../../../src/policy/settings/all.ts';
+import { createWorld, leafNames, minute, namespace, picture, times, type World } from './world.ts';
+
+function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
+  const ending = new AbortController();
+  const leading = world.leading({ signal: ending.signal, configuration });
+  const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
+    wait(Math.min(ms, ms < 1000 ? 10 : 60_000), signal);
+  const running = certificates({ times, sleep, random: () => 0 })(leading);
+  const end = async (): Promise<void> => {
+    ending.abort(new Error('deposed'));
+    await running;
+  };
+  t.teardown(end);
+  const value = async (series: string): Promise<number> => {
+    const line = (await leading.metrics.render()).split('\n').find((each) => each.startsWith(`${series} `));
+    return Number(line?.split(' ')[1]);
+  };
+  return { end, value };
+}
+
+t.test('it issues, heals what it sees, and stops when it is told to', async (t) => {
+  const world = await createWorld(t);
+  const { end, value } = start(t, world);
+  await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', 'all is there');
+  await world.store.until(() => world.store.watches() === 5, 'every Secret is watched');
+  for (const name of leafNames) {
+    world.remove(name);
+    await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', `${name} is there again`);
+  }
+  t.equal(await value('archwright_certificates_issued_total{certificate="agent",reason="missing"}'), 2);
+  t.equal(await value('archwright_certificates_issued_total{certificate="ca",reason="missing"}'), 1);
+  await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', 'at rest');
+  // The first pass may not have ended before: it shows what it found at its end.
+  while (Number.isNaN(await value('archwright_certificate_expires_in_seconds{certificate="ca"}'))) {
+    await wait(5, AbortSignal.timeout(10_000));
+  }
+  t.equal(await value('archwright_certificate_expires_in_seconds{certificate="ca"}'), times.caMs / 1000);
+  world.advance(minute);
+  t.equal(await value('archwright_certificate_expires_in_seconds{certificate="ca"}'), times.caMs / 1000 - 60);
+  await end();
+  await world.store.until(() => world.store.watches() === 0, 'watches end');
+  t.ok(
+    Number.isNaN(await value('archwright_certificate_expires_in_seconds{certificate="ca"}')),
+    'who does not lead knows nothing',
+  );
+  world.remove('agent');
+  t.equal(world.texts('agent'), undefined);
+  t.notMatch(world.log.join(''), 'PRIVATE');
+});
+
+t.test('what carries our label is what clean removes', async (t) => {
+  const world = await createWorld(t);
+  const { end } = start(t, world);
+  await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', 'all is there');
+  await end();
+  const own = ownSecrets(defaultConfiguration(), namespace);
+  t.equal(own.length, 5);
+  for (const { path } of own) t.match(world.store.get(path), { metadata: { labels: ownLabels } }, path);
+  t.equal(own.at(-1)?.name, 'archwright-ca');
+  t.same(ownSecrets({ ...defaultConfiguration(), certificates: 'external' }, namespace), []);
+});
+
+t.test('names of the webhook come from the file with its webhooks', async (t) => {
+  const world = await createWorld(t);
+  const file = join(t.testdir(), 'webhooks.yaml');
+  const { end } = start(t, world, { webhookNames: [], webhooksFile: file });
+  await world.store.until(() => world.texts('controller-client') !== undefined, 'the others need no names');
+  t.equal(world.texts('webhook'), undefined);
+  await world.store.until(
+    () => world.log.join('').includes('the names of the webhook are not known'),
+    'it is told',
+  );
+  await end();
+  writeFileSync(file, 'webhooks: [{ name: a, clientConfig: { service: { namespace: ns, name: hook } } }]');
+  const next = start(t, world, { webhookNames: [], webhooksFile: file });
+  await world.store.until(() => world.texts('webhook') !== undefined, 'now they are known');
+  await next.end();
+  const { certificate } = readLeaf(world.texts('webhook'));
+  t.equal(certificate?.x509.subjectAltName, 'DNS:hook.ns.svc, DNS:hook.ns.svc.cluster.local');
+});
+
+t.test('the API server fails for a while', async (t) => {
+  const world = await createWorld(t);
+  const ends = [
+    world.store.fault(/^GET .*secrets\/archwright-ca/, { status: 500, times: 2 }),
+    world.store.fault(/^PATCH .*archwright-agent-tls/, { status: 429, retryAfter: 1, times: 2 }),
+    world.store.fault(/^PATCH .*archwright-ca/, { status: 409, times: 1 }),
+  ];
+  start(t, world);
+  await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', 'in the end all is there');
+  for (const each of ends) each();
+  t.match(world.log.join(''), 'certificates cannot be kept; trying again');
+});
+
+t.test('others issue them: nothing is read or written', async (t) => {
+  const world = await createWorld(t);
+  await certificates()(world.leading({ configuration: { certificates: 'external' } }));
+  await certificates()(world.leading({ configuration: { namespace: undefined } }));
+  t.equal(world.store.requests.length, 0);
+  t.match(world.log.join(''), 'the namespace of archwright is not known');
+});
