@@ -8,7 +8,6 @@ import { FileError } from '../src/files/error.ts';
 import { concurrently } from '../src/fleet/concurrently.ts';
 import type { Fleet } from '../src/fleet/fleet.ts';
 import type { Inspector } from '../src/images/facts.ts';
-import { policyFor } from '../src/policy/effective.ts';
 import { systemClock } from '../src/telemetry/clock.ts';
 import { clusterObjects } from '../src/cluster/objects.ts';
 import { createFactsOfPod } from '../src/cluster/facts-of-pod.ts';
@@ -20,6 +19,7 @@ import { describe } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObject, readNamedObjects } from './explain/named-objects.ts';
+import { policiesAround } from './explain/policies.ts';
 import { resultOf } from './explain/result.ts';
 import { createSurroundings } from './explain/surroundings.ts';
 import { openFleet } from './fleet.ts';
@@ -34,7 +34,7 @@ export const subcommand: Subcommand = {
   description:
     'Says what would be decided for pods and workloads, in files (`-f`) or of the cluster (`pod/web-0`, `deploy/web`), as if ' +
     'they were created now, and why: each rule by name, and for each image ' +
-    'its architectures, where they were learned and with which credential. Secrets, service accounts and namespaces ' +
+    'its architectures, where they were learned and with which credential. Secrets, service accounts, namespaces and custom resources ' +
     'in the same files count; more comes from the cluster of your kubeconfig, where there is one. Images are asked ' +
     'for at registries, or at agents with `--agents`. Exit code: 0 where everything would be admitted, 1 where ' +
     'something would be denied or cannot be understood, 2 for wrong usage.',
@@ -162,14 +162,20 @@ async function openExplainer(
   const surroundings = createSurroundings({ input, cluster, warn });
   const clock = systemClock;
   const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
-  const policy = policyFor(configuration, { controllerLeads: configuration.onUnknownImage === 'gate' });
-  if (policy.requirePullableNodes && !fleet)
+  const policies = await policiesAround({
+    configuration,
+    input,
+    surroundings,
+    isClusterKnown: cluster !== undefined,
+    stop: invocation.stop,
+  });
+  if (configuration.requirePullableNodes && !fleet)
     warn('which nodes can pull is known to agents only; name them by --agents');
   return createExplainer({
     factsOfPod: createFactsOfPod({ memory, pullSecrets, counters: bindCounters(metrics), clock, log }),
     // The names do for a person; the label that the webhook reads says something else on few clusters.
     pullableNodes: fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => node, log }),
-    policy,
+    policies,
     surroundings,
     budgetMs: configuration.inspectTimeout + readingSecretsMs,
     stop: invocation.stop,

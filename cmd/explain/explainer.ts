@@ -6,6 +6,7 @@ import { imagesOf } from '../../src/placement/images-of-pod.ts';
 import { patchPod } from '../../src/placement/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
 import { skipReasonOf } from '../../src/placement/skip.ts';
+import type { Policies } from '../../src/policy/policies.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { placingOf, type Placing } from '../../src/webhook/placing.ts';
@@ -31,7 +32,7 @@ export interface ExplainerOptions {
   readonly factsOfPod: FactsOfPod;
   /** Absent where there are no agents to ask. */
   readonly pullableNodes?: PullableNodes | undefined;
-  readonly policy: Policy;
+  readonly policies: Policies;
   readonly surroundings: Surroundings;
   /** How long may be waited for the images of one object, milliseconds. */
   readonly budgetMs: number;
@@ -40,20 +41,21 @@ export interface ExplainerOptions {
 
 /** Makes a function that explains an object; it rejects only when `stop` aborts. */
 export function createExplainer(options: ExplainerOptions): (subject: Subject) => Promise<Explanation> {
-  const { factsOfPod, pullableNodes, policy, surroundings, budgetMs, stop } = options;
+  const { factsOfPod, pullableNodes, policies, surroundings, budgetMs, stop } = options;
 
   async function decided(subject: Subject): Promise<Explanation['outcome']> {
     const placing = placingOf(subject.request, subject.kind);
     const { pod, template, basePath } = placing;
     const { namespace } = subject;
     const namespaceLabels = await surroundings.namespaceLabels(namespace, stop);
+    const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
     const input = { pod, namespace, namespaceLabels, policy, ...(template !== undefined && { template }) };
     const uses = imagesOf(pod.spec);
     const isSkipped = skipReasonOf(input, uses) !== undefined;
     const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
     const wanted = { uses, namespace, pullSecrets: pullSecretsOf(placing), serviceAccount, budgetMs };
     const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
-    const nodes = await nodesOf(subject, wanted, facts);
+    const nodes = await nodesOf(subject, policy, wanted, facts);
     const decision = decide({
       ...input,
       facts: (image) => facts.get(image),
@@ -66,6 +68,7 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
 
   async function nodesOf(
     { kind }: Subject,
+    policy: Policy,
     wanted: FactsWanted,
     facts: FactsByImage,
   ): Promise<PullabilityByImage | undefined> {

@@ -1,9 +1,10 @@
 /**
- * What stands in the files: pods and workloads to be explained, and the Secrets, service accounts and namespaces around
- * them, which count as if the cluster had them.
+ * What stands in the files: pods and workloads to be explained, and the Secrets, service accounts, namespaces and custom
+ * resources around them, which count as if the cluster had them.
  */
 import { pullSecretNames } from '../../src/credentials/pull-secrets.ts';
-import type { AdmissionRequest, Secret, ServiceAccount } from '../../src/kube/objects.ts';
+import type { AdmissionRequest, KubeObject, Secret, ServiceAccount } from '../../src/kube/objects.ts';
+import { clusterConfigKind, podConfigKind, resourceVersion } from '../../src/policy/resources/placement.ts';
 import type { AdmissionKind } from '../../src/webhook/metrics.ts';
 import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
 import { kindOf } from '../../src/webhook/workloads.ts';
@@ -36,6 +37,9 @@ export interface Input {
   readonly serviceAccounts: ReadonlyMap<string, readonly string[]>;
   /** Labels by name. */
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  readonly clusterConfigs: readonly KubeObject[];
+  /** Each with its namespace. */
+  readonly podConfigs: readonly KubeObject[];
   readonly skipped: readonly Skipped[];
   /** Places of documents that are no Kubernetes objects. */
   readonly unclear: readonly string[];
@@ -50,6 +54,8 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
   const secrets = new Map<string, Secret>();
   const serviceAccounts = new Map<string, readonly string[]>();
   const namespaces = new Map<string, Readonly<Record<string, string>>>();
+  const clusterConfigs: KubeObject[] = [];
+  const podConfigs: KubeObject[] = [];
   const skipped: Skipped[] = [];
   const unclear: string[] = [];
 
@@ -59,6 +65,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
       unclear.push(place);
       continue;
     }
+    const object: JsonObject = value;
     const kind = value['kind'];
     const name = metadataText(value, 'name') ?? metadataText(value, 'generateName') ?? '';
     const home = metadataText(value, 'namespace') ?? namespace;
@@ -70,9 +77,16 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
       secrets.set(key, { ...storedSecret(value), metadata: { name, namespace: home } });
     else if (kind === 'ServiceAccount') serviceAccounts.set(key, pullSecretsOf(value));
     else if (kind === 'Namespace') namespaces.set(name, labelsOf(value));
+    else if (isOurs(object, clusterConfigKind)) clusterConfigs.push({ ...object, metadata: { name } });
+    else if (isOurs(object, podConfigKind))
+      podConfigs.push({ ...object, metadata: { name, namespace: home } });
     else skipped.push({ kind, name, place });
   }
-  return { subjects, secrets, serviceAccounts, namespaces, skipped, unclear };
+  return { subjects, secrets, serviceAccounts, namespaces, clusterConfigs, podConfigs, skipped, unclear };
+}
+
+function isOurs({ apiVersion, kind }: JsonObject, wanted: string): boolean {
+  return apiVersion === resourceVersion && kind === wanted;
 }
 
 function creationOf(object: JsonObject, kind: string, namespace: string): AdmissionRequest {

@@ -3,6 +3,7 @@
  * first, then the cluster, which is asked by name. A cluster that does not answer is left alone from then on, and
  * everything is decided without it.
  */
+import type { Query } from '../../src/kube/client.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { whileWaiting } from '../../src/cluster/by-name.ts';
 import type { ClusterObjects } from '../../src/cluster/objects.ts';
@@ -10,6 +11,8 @@ import type { Input } from './input.ts';
 
 export interface Surroundings extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
   namespaceLabels(namespace: string, signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
+  /** Any object or list of the cluster; `undefined` where there is none to be had. */
+  read<T>(path: string, signal: AbortSignal, query?: Query): Promise<T | undefined>;
   /** Architecture of the node that a pod runs on already. */
   nodeArchitecture(node: string, signal: AbortSignal): Promise<string | undefined>;
 }
@@ -69,13 +72,23 @@ export function createSurroundings(options: SurroundingsOptions): Surroundings {
       input.serviceAccounts.get(`${namespace}/${name}`) ??
       (await ask((objects, limit) => objects.serviceAccountPullSecrets(namespace, name, limit), signal)) ??
       [],
+    read: (path, signal, query) => ask((objects, limit) => objects.read(path, limit, query), signal),
     namespaceLabels: async (namespace, signal) =>
-      input.namespaces.get(namespace) ??
+      labelsInFiles(input, namespace) ??
       (await ask((objects, limit) => objects.namespaceLabels(namespace, limit), signal)) ??
       {},
     nodeArchitecture: (node, signal) =>
       ask((objects, limit) => objects.nodeArchitecture(node, limit), signal),
   };
+}
+
+/** With the label that the API server gives each namespace. */
+function labelsInFiles(
+  { namespaces }: Pick<Input, 'namespaces'>,
+  namespace: string,
+): Readonly<Record<string, string>> | undefined {
+  const labels = namespaces.get(namespace);
+  return labels && { ...labels, 'kubernetes.io/metadata.name': namespace };
 }
 
 function messageOf(error: unknown): string {

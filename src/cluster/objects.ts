@@ -1,6 +1,6 @@
 /** What is read of a cluster by name, one GET for each question. */
 import { KubeError } from '../kube/errors.ts';
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient, Query } from '../kube/client.ts';
 import type { KubeObject, Node, Secret, ServiceAccount } from '../kube/objects.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from './cluster.ts';
@@ -9,6 +9,8 @@ import type { Cluster } from './cluster.ts';
 export interface ClusterObjects extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
   /** Labels of a namespace; `undefined` where it does not exist or may not be read. */
   namespaceLabels(name: string, signal: AbortSignal): Promise<Readonly<Record<string, string>> | undefined>;
+  /** Any object or list; `undefined` where it does not exist or may not be read. */
+  read<T>(path: string, signal: AbortSignal, query?: Query): Promise<T | undefined>;
   /** Architecture of a node; `undefined` where it is not known. */
   nodeArchitecture(name: string, signal: AbortSignal): Promise<string | undefined>;
 }
@@ -20,9 +22,9 @@ export function clusterObjects(options: { readonly client: KubeClient; readonly 
   const { client, log } = options;
 
   /** What does not exist or may not be read is left out, as the kubelet leaves out a missing pull secret. */
-  async function read<T>(path: string, signal: AbortSignal): Promise<T | undefined> {
+  async function read<T>(path: string, signal: AbortSignal, query: Query = {}): Promise<T | undefined> {
     try {
-      return await client.get<T>(path, { signal });
+      return await client.get<T>(path, { signal, query });
     } catch (error) {
       if (!(error instanceof KubeError) || (error.code !== 'not-found' && error.code !== 'forbidden'))
         throw error;
@@ -32,6 +34,7 @@ export function clusterObjects(options: { readonly client: KubeClient; readonly 
   }
 
   return {
+    read,
     secret: (namespace, name, signal) => read<Secret>(namespacedPath(namespace, 'secrets', name), signal),
     serviceAccountPullSecrets: async (namespace, name, signal) => {
       const account = await read<ServiceAccount>(namespacedPath(namespace, 'serviceaccounts', name), signal);

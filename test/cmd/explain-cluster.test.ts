@@ -88,7 +88,71 @@ t.test('files win over the cluster', async (t) => {
     'apiVersion: v1\nkind: Namespace\nmetadata: { name: shop, labels: { arch.example/placement: disabled } }\n';
   const { explained } = await explain(t, kube.access.server, `${namespace}---\n${pod(`${open.host}/app:1`)}`);
   t.equal(explained?.outcome, 'skipped');
-  t.same(kube.requests, []);
+  const others = kube.requests.filter(({ path }) => !/placementconfigs|leases/.test(path));
+  t.same(others, [], 'nothing is asked that the files say');
+});
+
+const ours = (kind: string, name: string, spec: object): object => ({
+  apiVersion: 'arch.example/v1alpha1',
+  kind,
+  metadata: { name },
+  spec,
+});
+const inShop = (object: object): object => ({ ...object, metadata: { name: 'web', namespace: 'shop' } });
+const preferring = (architecture: string): object => ({
+  plugins: { nodeAffinityScoring: { enabled: true, platforms: [{ architecture, weight: 7 }] } },
+});
+
+t.test('custom resources come from the cluster and from the files', async (t) => {
+  const open = await registry(t);
+  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  const app = pod(`${open.host}/both:1`);
+  const kube = await cluster(t);
+  const group = '/apis/arch.example/v1alpha1';
+  const clusterConfig = ours('ClusterPodPlacementConfig', 'cluster', { preferredArchitecture: 'arm64' });
+  kube.script(`${group}/clusterpodplacementconfigs`, json({ items: [clusterConfig] }));
+  const by = async (text: string): Promise<[unknown, string]> => {
+    const { explained, err } = await explain(t, kube.access.server, text);
+    return [explained?.preferred, err];
+  };
+  t.same(await by(app), [[{ architecture: 'arm64', weight: 100 }], '']);
+  const podConfig = inShop(ours('PodPlacementConfig', 'web', preferring('amd64')));
+  kube.script(`${group}/namespaces/shop/podplacementconfigs`, json({ items: [podConfig] }));
+  t.same(await by(app), [[{ architecture: 'amd64', weight: 7 }], '']);
+  const inFile = JSON.stringify(ours('PodPlacementConfig', 'web', preferring('arm64')));
+  t.same(await by(`${app}\n---\n${inFile}`), [[{ architecture: 'arm64', weight: 7 }], ''], 'the file wins');
+  const selector = { namespaceSelector: { matchLabels: { team: 'x' } } };
+  const other = JSON.stringify(ours('ClusterPodPlacementConfig', 'cluster', selector));
+  const shop = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } });
+  const { explained } = await explain(t, kube.access.server, [app, other, shop].join('\n---\n'));
+  t.equal(explained?.outcome, 'skipped', 'the selector leaves the namespace out');
+});
+
+t.test('a gate is what happens while a controller leads', async (t) => {
+  const open = await registry(t);
+  const kube = await cluster(t);
+  const lease = (holderIdentity: string, renewed: number): object => ({
+    metadata: { name: 'archwright-controller', namespace: 'archwright' },
+    spec: { holderIdentity, leaseDurationSeconds: 15, renewTime: new Date(renewed).toISOString() },
+  });
+  const cases: [about: string, items: object[], args: string[], outcome: string][] = [
+    ['led', [lease('a', Date.now())], [], 'gated'],
+    ['nobody', [], [], 'allowed-unknown'],
+    ['released', [lease('', Date.now())], [], 'allowed-unknown'],
+    ['not renewed', [lease('a', Date.now() - 600_000)], [], 'allowed-unknown'],
+    ['nobody, but somebody wants it', [], ['--on-unknown-image', 'gate'], 'allowed-unknown'],
+    [
+      'led, but somebody wants something else',
+      [lease('a', Date.now())],
+      ['--on-unknown-image', 'deny'],
+      'denied',
+    ],
+  ];
+  for (const [about, items, args, outcome] of cases) {
+    kube.script('/apis/coordination.k8s.io/v1/leases', json({ items }));
+    const { explained } = await explain(t, kube.access.server, pod(`${open.host}/missing:1`), ...args);
+    t.equal(explained?.outcome, outcome, about);
+  }
 });
 
 t.test('a pod that runs already, on a node that cannot run its image', async (t) => {

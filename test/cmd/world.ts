@@ -74,6 +74,7 @@ export function resultsIn(out: string): readonly ImageFacts[] {
 
 /** A result of `explain`, as `docs/explain.md` describes it, as far as the tests look. */
 export interface Explained {
+  readonly preferred?: readonly { readonly architecture: string; readonly weight: number }[];
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;

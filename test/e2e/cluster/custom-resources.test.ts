@@ -63,6 +63,8 @@ void t.test('what the definitions take and refuse', async (t) => {
     else t.equal(said, 'taken', `${object.kind}: ${about}`);
   }
 
+  const example = new URL('../../../examples/custom-resources.yaml', import.meta.url);
+  await cluster.applyYaml(await readFile(example, 'utf8'));
   await cluster.create({ ...podConfig({ labelSelector: { matchLabels: { app: 'web' } } }) });
   const path = `${group}/namespaces/shop/podplacementconfigs/web`;
   const made = await cluster.client.get<Resource>(path, { signal: patience() });

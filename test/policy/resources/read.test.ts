@@ -1,4 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import t from 'tap';
+import { parseAllDocuments } from 'yaml';
+import type { KubeObject } from '../../../src/kube/objects.ts';
 import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
 import { clusterConfig, objectCases, podConfig } from './objects.ts';
 
@@ -14,6 +17,15 @@ t.test('what the API server takes is read, what it refuses is not', async (t) =>
       for (const problem of problems) t.match(problem, /^(?:spec|metadata)\./, `${name} names the place`);
     } else t.same(problems, [], name);
   }
+});
+
+t.test('the example', async (t) => {
+  const file = new URL('../../../examples/custom-resources.yaml', import.meta.url);
+  const [cluster, pods] = parseAllDocuments(await readFile(file, 'utf8')).map(
+    (each) => each.toJS() as KubeObject,
+  );
+  t.same(readClusterConfig(cluster ?? {}).problems, []);
+  t.same(readPodConfig(pods ?? {}).problems, []);
 });
 
 t.test('what the cluster object says', async (t) => {

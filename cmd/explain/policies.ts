@@ -1,0 +1,67 @@
+/**
+ * The policies as they would be in the cluster now: custom resources from the files, then from the cluster where the files
+ * have none of that name, and whether a controller leads.
+ */
+import { isCleanHolder } from '../../src/controller/clean/holder.ts';
+import type { KubeObject } from '../../src/kube/objects.ts';
+import { leasesPath, recordOf } from '../../src/kube/lease-record.ts';
+import type { Configuration } from '../../src/policy/configuration.ts';
+import { createPolicies, type Policies } from '../../src/policy/policies.ts';
+import type { ObjectSource } from '../../src/policy/resources/collection.ts';
+import { clusterConfigsPath, resourceVersion } from '../../src/policy/resources/placement.ts';
+import type { Input } from './input.ts';
+import type { Surroundings } from './surroundings.ts';
+
+export interface PoliciesAroundOptions {
+  readonly configuration: Configuration;
+  readonly input: Pick<Input, 'subjects' | 'clusterConfigs' | 'podConfigs'>;
+  readonly surroundings: Pick<Surroundings, 'read'>;
+  readonly isClusterKnown: boolean;
+  readonly stop: AbortSignal;
+}
+
+interface List {
+  readonly items?: readonly KubeObject[];
+}
+
+/** Clocks of people's machines differ from the controller's. */
+const clockDifferenceMs = 60_000;
+
+/** Reads what is needed for the objects in hand, once. */
+export async function policiesAround(options: PoliciesAroundOptions): Promise<Policies> {
+  const { configuration, input, surroundings, stop } = options;
+  const namespaces = [...new Set(input.subjects.map(({ namespace }) => namespace))];
+  const paths = namespaces.map(
+    (name) => `/apis/${resourceVersion}/namespaces/${encodeURIComponent(name)}/podplacementconfigs`,
+  );
+  const [cluster, leads, ...pods] = await Promise.all([
+    surroundings.read<List>(clusterConfigsPath, stop),
+    controllerLeads(options),
+    ...paths.map((path) => surroundings.read<List>(path, stop)),
+  ]);
+  return createPolicies({
+    configuration: () => configuration,
+    controllerLeads: () => leads,
+    clusterConfigs: sourceOf([...(cluster?.items ?? []), ...input.clusterConfigs]),
+    podConfigs: sourceOf([...pods.flatMap((list) => list?.items ?? []), ...input.podConfigs]),
+  });
+}
+
+/** Where that cannot be seen, a person who asks for a gate is taken at their word. */
+async function controllerLeads(options: PoliciesAroundOptions): Promise<boolean> {
+  const { configuration, surroundings, isClusterKnown, stop } = options;
+  const { leaseName, namespace, onUnknownImage } = configuration;
+  const path = namespace === undefined ? '/apis/coordination.k8s.io/v1/leases' : leasesPath(namespace);
+  const query = { fieldSelector: `metadata.name=${leaseName}` };
+  const leases = isClusterKnown ? await surroundings.read<List>(path, stop, query) : undefined;
+  if (leases === undefined) return onUnknownImage === 'gate';
+  return (leases.items ?? []).map(recordOf).some(({ holder, durationMs, renewTime = '' }) => {
+    const age = Date.now() - Date.parse(renewTime);
+    return holder !== '' && !isCleanHolder(holder) && age < durationMs + clockDifferenceMs;
+  });
+}
+
+/** Later objects take the place of earlier ones of the same name. */
+function sourceOf(objects: readonly KubeObject[]): ObjectSource {
+  return { values: () => objects, onEach: () => undefined };
+}
