@@ -1,0 +1,173 @@
+/**
+ * Misplaced pods on a real control plane: pods that were created before the webhook came and landed on the wrong nodes are moved, a
+ * share of them at a time, within their PodDisruptionBudget, and once.
+ */
+import t from 'tap';
+import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import {
+  configureWebhook,
+  metricOf,
+  prepareArchwright,
+  startAgent,
+  startController,
+  startWebhook,
+} from './archwright.ts';
+import { patience, startCluster, type Cluster } from './harness.ts';
+import { startImages } from './images.ts';
+import { watch, type Watched } from './watch.ts';
+
+type PodNow = Pod & {
+  readonly status?: {
+    readonly phase?: string;
+    readonly conditions?: readonly { type: string; status: string }[];
+  };
+};
+
+interface EventNow extends KubeObject {
+  readonly reason: string;
+  readonly involvedObject: { readonly kind: string };
+}
+
+const isReady = ({ status }: PodNow): boolean =>
+  status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') ?? false;
+const isGoing = ({ metadata }: PodNow): boolean => metadata?.deletionTimestamp !== undefined;
+const isOn = ({ spec }: PodNow, architecture: string): boolean =>
+  spec.nodeName?.startsWith(architecture) ?? false;
+
+function deployment(
+  name: string,
+  image: string,
+  replicas: number,
+  labels: Record<string, string> = {},
+): object {
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name },
+    spec: {
+      replicas,
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name, ...labels } },
+        spec: { containers: [{ name: 'app', image }], terminationGracePeriodSeconds: 1 },
+      },
+    },
+  };
+}
+
+async function cordon(cluster: Cluster, nodes: readonly string[], unschedulable: boolean): Promise<void> {
+  for (const node of nodes) {
+    const body = { spec: { unschedulable } };
+    await cluster.client.patch(`/api/v1/nodes/${node}`, { type: 'merge', body }, { signal: patience() });
+  }
+}
+
+/** What a kubelet reports of a pod whose binary is of another architecture. */
+async function crash(cluster: Cluster, pod: PodNow): Promise<void> {
+  const { name = '', namespace = '' } = pod.metadata ?? {};
+  const { image = '' } = pod.spec.containers[0] ?? {};
+  const status = {
+    conditions: [{ type: 'Ready', status: 'False' }],
+    containerStatuses: [
+      {
+        name: 'app',
+        image,
+        imageID: '',
+        ready: false,
+        restartCount: 4,
+        state: { waiting: { reason: 'CrashLoopBackOff' } },
+        lastState: { terminated: { reason: 'Error', exitCode: 255 } },
+      },
+    ],
+  };
+  await cluster.client.patch(
+    `/api/v1/namespaces/${namespace}/pods/${name}/status`,
+    { type: 'strategic', body: { status } },
+    { signal: patience() },
+  );
+}
+
+const podsOf = (pods: Iterable<PodNow>, app: string): PodNow[] =>
+  [...pods].filter(({ metadata }) => metadata?.labels?.['app'] === app);
+
+async function settledOn(
+  pods: Watched<PodNow>,
+  app: string,
+  architecture: string,
+  count: number,
+): Promise<PodNow[]> {
+  return pods.until(
+    `${count} ready pods of ${app} on ${architecture}`,
+    (objects) => {
+      const found = podsOf(objects.values(), app);
+      return (
+        found.length === count &&
+        found.every((pod) => isReady(pod) && !isGoing(pod) && isOn(pod, architecture)) &&
+        found
+      );
+    },
+    120_000,
+  );
+}
+
+void t.test('misplaced pods are moved', async (t) => {
+  const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 } });
+  t.teardown(() => cluster.stop());
+  const { client } = cluster;
+  const images = await startImages(cluster);
+  const image = images.push('shop/web', ['amd64']);
+  const pods = await watch<PodNow>(client, '/api/v1/pods');
+  t.teardown(() => pods.close());
+
+  await cordon(cluster, ['amd64-0', 'amd64-1'], true);
+  await cluster.create(deployment('web', image, 6));
+  await cluster.create(deployment('free', image, 1, { 'arch.example/placement': 'disabled' }));
+  await cluster.create({
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'web' },
+    spec: { minAvailable: 6, selector: { matchLabels: { app: 'web' } } },
+  });
+  for (const pod of await settledOn(pods, 'web', 'arm64', 6)) await crash(cluster, pod);
+  for (const pod of await settledOn(pods, 'free', 'arm64', 1)) await crash(cluster, pod);
+  await cordon(cluster, ['amd64-0', 'amd64-1'], false);
+
+  const tls = await prepareArchwright(cluster);
+  const agents = [await startAgent(cluster, { tls, settings: images.settings })];
+  const webhook = await startWebhook(cluster, { tls, agents });
+  await configureWebhook(cluster, { tls, webhook });
+  let mostMoving = 0;
+  pods.onChange(() => {
+    const staying = podsOf(pods.objects.values(), 'web').filter(
+      (pod) => !isGoing(pod) && (isOn(pod, 'arm64') || isReady(pod)),
+    );
+    mostMoving = Math.max(mostMoving, 6 - staying.length);
+  });
+  const settings = { 'misplaced-pods-share': '34', 'evictions-per-minute': '600' };
+  const first = await startController(cluster, { tls, agents, settings, name: 'first' });
+  const events = await watch<EventNow>(client, '/api/v1/namespaces/default/events');
+  t.teardown(() => events.close());
+  await events.until(
+    'an eviction that is held',
+    (objects) => [...objects.values()].some(({ reason }) => reason === 'MisplacedPodHeld'),
+    120_000,
+  );
+  t.equal(mostMoving, 0, 'the budget holds');
+  t.equal(await metricOf(first, 'archwright_misplaced_pods'), 7);
+  await first.process.stop();
+
+  await client.delete('/apis/policy/v1/namespaces/default/poddisruptionbudgets/web', { signal: patience() });
+  const second = await startController(cluster, { tls, agents, settings, name: 'second' });
+  await settledOn(pods, 'web', 'amd64', 6);
+  t.ok(mostMoving <= 2, `${mostMoving} of 6 at once`);
+  t.equal(await metricOf(second, 'archwright_misplaced_pods_total', { outcome: 'evicted' }), 6);
+  t.equal(
+    podsOf(pods.objects.values(), 'free').filter((pod) => isOn(pod, 'arm64') && !isGoing(pod)).length,
+    1,
+  );
+
+  const told = (kind: string, reason: string) => (objects: ReadonlyMap<string, EventNow>) =>
+    [...objects.values()].some((each) => each.reason === reason && each.involvedObject.kind === kind);
+  await events.until('an event of a pod', told('Pod', 'MisplacedPodEvicted'));
+  await events.until('an event of the Deployment', told('Deployment', 'MisplacedPodEvicted'));
+});
