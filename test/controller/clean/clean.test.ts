@@ -251,6 +251,15 @@ t.test('while it works it holds the Lease, and ends when another takes it', asyn
   t.match(store.get(leasePath), heldBy('archwright-clean/another'), 'which is left to the other');
 });
 
+t.test('a Lease that a leader released is held for longer than the second that it says', async (t) => {
+  const { store, clean } = await world(t);
+  store.put(leasePath, { spec: { holderIdentity: '', leaseDurationSeconds: 1 } });
+  let seen: unknown;
+  store.fault('GET /api/v1/pods', { before: () => void (seen ??= store.get(leasePath)?.spec) });
+  t.equal((await clean()).complete, true);
+  t.match(seen, { holderIdentity: /^archwright-clean\//, leaseDurationSeconds: 15 });
+});
+
 t.test('no answer for the whole duration of the Lease', async (t) => {
   const { store, clean } = await world(t);
   store.put(leasePath, heldBy('leader-1'));
