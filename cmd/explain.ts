@@ -13,7 +13,7 @@ import { clusterObjects } from '../src/cluster/objects.ts';
 import { createFactsOfPod } from '../src/cluster/facts-of-pod.ts';
 import { bindCounters } from '../src/webhook/metrics.ts';
 import { createPullSecrets } from '../src/cluster/pull-secrets.ts';
-import { createPullableNodes } from '../src/webhook/pullable-nodes.ts';
+import { createPullableNodes } from '../src/cluster/pullable-nodes.ts';
 import { DocumentError, parseObjects, readText, type FoundObject } from './documents.ts';
 import { describe } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';

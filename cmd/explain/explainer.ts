@@ -10,7 +10,7 @@ import type { Policies } from '../../src/policy/policies.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { placingOf, type Placing } from '../../src/webhook/placing.ts';
-import type { PullableNodes, PullabilityByImage } from '../../src/webhook/pullable-nodes.ts';
+import type { PullableNodes, PullabilityByImage } from '../../src/cluster/pullable-nodes.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
 import type { Subject } from './input.ts';
 import type { Surroundings } from './surroundings.ts';

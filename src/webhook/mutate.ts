@@ -25,7 +25,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../cluster/facts-of-pod.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { placingOf, type Placing } from './placing.ts';
-import type { PullableNodes } from './pullable-nodes.ts';
+import type { PullableNodes } from '../cluster/pullable-nodes.ts';
 import { podOf, ShapeError } from './shape.ts';
 import { hasController, isBeingDeleted, kindOf, templateUnchanged } from './workloads.ts';
 

@@ -22,7 +22,7 @@ import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
 import { bindCounters } from './metrics.ts';
 import { createMutate } from './mutate.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
-import { createPullableNodes } from './pullable-nodes.ts';
+import { createPullableNodes } from '../cluster/pullable-nodes.ts';
 import { warmUp } from './warm-up.ts';
 
 export interface WebhookOptions {

@@ -26,6 +26,7 @@ import { bindGateMetrics } from './gauges.ts';
 import type { WaitingReason } from './metrics.ts';
 import { createNodeCounts } from './node-counts.ts';
 import { createOpening, type Opened } from './open-gate.ts';
+import { createPullability } from './pullability.ts';
 import { mostMs, nextLookMs } from './schedule.ts';
 import { createTelling, describeRecorded } from './telling.ts';
 import { createWaitingPods, type Waiting } from './waiting.ts';
@@ -55,10 +56,11 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
   const waiting = createWaitingPods({ clock, serverNow: leading.serverNow });
   const telling = createTelling(leading.events);
   const meters = bindGateMetrics(leading.metrics, waiting);
-  const nodes = createNodeCounts(caches.nodes);
+  const counts = createNodeCounts(caches.nodes);
+  const nodes = createPullability(leading);
   const opening = createOpening({
     client,
-    nodesOf: (architecture) => nodes.of(architecture),
+    nodesOf: (architecture) => counts.of(architecture),
     onConflict: () => meters.failed('conflict'),
     step: leading.step,
   });
@@ -140,7 +142,8 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
       if (!expired) laterBy(key, remainingMs(known));
       return;
     }
-    const decision = skipped ?? decideWaiting(input, facts, expired);
+    const looked = skipped ? input : await nodes.wherePullable(input, facts);
+    const decision = skipped ?? decideWaiting(looked, facts, expired);
     if (decision.outcome === 'gated') {
       known.reason = reasonOf(decision);
       const ageMs = waiting.ageMs(known);
@@ -148,7 +151,8 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
       return;
     }
     const again = (now: Pod): PlacementDecision | undefined => {
-      const changed = inputOf(now, caches, policies);
+      const { pullability } = looked;
+      const changed = { ...inputOf(now, caches, policies), ...(pullability && { pullability }) };
       const next = skippedOf(changed) ?? decideWaiting(changed, facts, expired);
       return next.outcome === 'gated' || imagesOf(changed) !== imagesOf(input) ? undefined : next;
     };

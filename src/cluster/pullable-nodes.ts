@@ -13,9 +13,9 @@ import { createReferenceCache } from '../images/reference-cache.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { ImageUse } from '../placement/images-of-pod.ts';
 import type { Log } from '../telemetry/log.ts';
-import { whileWaiting } from '../cluster/by-name.ts';
-import type { FactsByImage, FactsWanted } from '../cluster/facts-of-pod.ts';
-import type { PullSecrets } from '../cluster/pull-secrets.ts';
+import { whileWaiting } from './by-name.ts';
+import type { FactsByImage, FactsWanted } from './facts-of-pod.ts';
+import type { PullSecrets } from './pull-secrets.ts';
 
 /** By image as the pod writes it. Of an image that is not in it, nothing is known. */
 export type PullabilityByImage = ReadonlyMap<string, Pullability>;

@@ -1,0 +1,38 @@
+/** Which nodes can pull the images of a pod that is about to be let go, where policy wants to know. */
+import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
+import { clusterObjects } from '../../cluster/objects.ts';
+import { createPullableNodes } from '../../cluster/pullable-nodes.ts';
+import { createPullSecrets } from '../../cluster/pull-secrets.ts';
+import type { Leading } from '../controller.ts';
+import { wantedOf, type WaitingInput } from './decide-waiting.ts';
+
+export interface Pullability {
+  /** The input with what is known of the nodes; waits for a second at most. Nothing known leaves nobody out. */
+  wherePullable(input: WaitingInput, facts: FactsByImage): Promise<WaitingInput>;
+}
+
+/** Groups that were never asked about a repository answer within a second, or count as not known. */
+const budgetMs = 1000;
+
+export function createPullability(leading: Leading): Pullability {
+  const { fleet, client, log, clock, metrics, caches } = leading;
+  if (fleet === undefined) return { wherePullable: (input) => Promise.resolve(input) };
+  const pullableNodes = createPullableNodes({
+    fleet,
+    pullSecrets: createPullSecrets({
+      cluster: clusterObjects({ client, log }),
+      keepMs: leading.configuration().pullSecretCacheTime,
+      clock,
+      metrics,
+    }),
+    nodeHostname: (node) => caches.nodes.get('', node)?.hostname,
+    log,
+  });
+  return {
+    wherePullable: async (input, facts) => {
+      if (!input.policy.requirePullableNodes) return input;
+      const found = await pullableNodes({ ...wantedOf(input, budgetMs), facts });
+      return { ...input, pullability: (image) => found.get(image) };
+    },
+  };
+}
