@@ -39,6 +39,9 @@ export function placeOf({ service, url }: ClientConfig): string {
   return url === undefined || !URL.canParse(url) ? '' : new URL(url).origin;
 }
 
+/** Names of the port where the Service may not be read, or is just being made: the chart's, and what others call it. */
+const usual = ['webhook', 'https'];
+
 export function createEndpoints({ client, log, onChange, sleep }: EndpointsOptions): Endpoints {
   const watches = new Map<string, Reflector<EndpointSlice>>();
 
@@ -87,7 +90,8 @@ export function createEndpoints({ client, log, onChange, sleep }: EndpointsOptio
     if (ready.length === 0) return `Service ${service.name} has no ready endpoint`;
     const names = new Set(ready.map(({ portName }) => portName));
     const [only] = names;
-    const wanted = names.size === 1 ? only : await portName(service, signal);
+    const wanted =
+      names.size === 1 ? only : ((await portName(service, signal)) ?? usual.find((name) => names.has(name)));
     const serverName = `${service.name}.${service.namespace}.svc`;
     const targets = ready
       .filter((each) => each.portName === wanted)

@@ -105,8 +105,14 @@ void t.test('more questions than may be open wait for their turn, but for the ur
   t.equal(asked.length, 3);
   asked[0]?.resolve(new Map());
   await settled();
+  t.same(turns, [], 'the urgent one still has its place');
+  asked[1]?.resolve(new Map());
+  await settled();
   t.same(turns, ['c']);
-  t.equal(it.parked, 1);
+  asked[2]?.resolve(new Map());
+  await settled();
+  t.same(turns, ['c', 'd'], 'a turn that nobody took does not hold up the next');
+  t.equal(it.parked, 0);
 });
 
 void t.test('an answer that never comes is none; one that comes after that is too late', async (t) => {

@@ -313,20 +313,43 @@ t.test('a Service with several ports', async (t) => {
   world.store.put(slicesPath, {
     metadata: { labels: { 'kubernetes.io/service-name': 'hook' } },
     endpoints: [{ addresses: ['127.0.0.1'], conditions: { ready: true } }, { addresses: [] }],
-    ports: [{ name: 'metrics', port: 1 }, { name: 'https', port: hook.port }, { name: 'none' }],
+    ports: [{ name: 'metrics', port: 1 }, { name: 'tls', port: hook.port }, { name: 'none' }],
   });
   const { state } = await start(t, world);
   await state('waiting');
+  await world.store.until(() => world.log.join('').includes('has no port 443'), 'it has looked');
   t.equal(get(world)?.webhooks, undefined, 'without the Service nobody knows which');
   world.store.put(`/api/v1/namespaces/${namespace}/services/hook`, {
     spec: {
       ports: [
         { name: 'metrics', port: 8080 },
-        { name: 'https', port: 443 },
+        { name: 'tls', port: 443 },
       ],
     },
   });
   await state('in-force');
+});
+
+t.test('a Service that may not be read: the usual name of the port', async (t) => {
+  for (const portName of ['webhook', 'https']) {
+    const world = await createWorld(t);
+    const a = await issueAuthority(validity);
+    const hook = await startHook(t, await issueLeaf(a, subject, validity));
+    put(world, a);
+    world.store.put(path, {});
+    world.store.fault(/services\/hook$/, { status: 403 });
+    world.store.put(slicesPath, {
+      metadata: { labels: { 'kubernetes.io/service-name': 'hook' } },
+      endpoints: [{ addresses: ['127.0.0.1'] }],
+      ports: [
+        { name: 'metrics', port: 1 },
+        { name: portName, port: hook.port },
+      ],
+    });
+    const { state, end } = await start(t, world);
+    await state('in-force');
+    await end();
+  }
 });
 
 t.test('nothing to do', async (t) => {
