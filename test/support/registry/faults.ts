@@ -28,6 +28,8 @@ export type Fault =
   | { readonly kind: 'hold' }
   /** The right answer, later. */
   | { readonly kind: 'delay'; readonly ms: number }
+  /** The right answer, when something has happened. */
+  | { readonly kind: 'after'; readonly event: Promise<unknown> }
   /** The connection is closed before any answer. */
   | { readonly kind: 'drop' }
   /** Bytes that are no HTTP. */
@@ -129,6 +131,9 @@ export function spoil(response: ServerResponse, answer: Answer, head: boolean, f
         response,
         setTimeout(() => send(response, answer, head), fault.ms),
       );
+      return;
+    case 'after':
+      void fault.event.then(() => send(response, answer, head));
       return;
     case 'drop':
       socket.destroy();

@@ -6,6 +6,7 @@ import { patience } from '../harness.ts';
 import type { Images } from '../images.ts';
 import type { Watched } from '../watch.ts';
 import { otherGate, type Case } from './generate.ts';
+import type { Expected } from './model.ts';
 import { images as judgeImages, type JudgeImage } from './world.ts';
 
 /** Ten times what an admission waits. */
@@ -115,17 +116,14 @@ export function isSettled(pod: PodNow | undefined): boolean {
 export interface Verdict {
   readonly name: string;
   readonly problem: string;
-  readonly allowed: readonly string[];
+  readonly expected: Expected;
   readonly now: unknown;
   readonly pod: unknown;
   readonly images: readonly JudgeImage[];
 }
 
 export interface Evidence {
-  /** Nodes that it may go to. */
-  readonly allowed: readonly string[];
-  /** Whether it may be refused, or stay where it is, although there are such nodes. */
-  readonly mayNotRun: boolean;
+  readonly expected: Expected;
   readonly now: PodNow | undefined;
   /** Why the webhook refused it. */
   readonly refusal?: string | undefined;
@@ -134,13 +132,13 @@ export interface Evidence {
 /** What is wrong with one pod; `undefined`: nothing. */
 export function judge(one: Case, evidence: Evidence): Verdict | undefined {
   const problem = problemOf(evidence);
-  const { allowed, now } = evidence;
+  const { expected, now } = evidence;
   if (problem === undefined) return undefined;
   const { spec, metadata, status } = now ?? {};
   return {
     name: one.name,
     problem,
-    allowed,
+    expected,
     now: {
       gates: spec?.schedulingGates,
       nodeSelector: spec?.nodeSelector,
@@ -154,13 +152,12 @@ export function judge(one: Case, evidence: Evidence): Verdict | undefined {
   };
 }
 
-function problemOf({ allowed, mayNotRun, now, refusal }: Evidence): string | undefined {
-  const mayWait = mayNotRun || allowed.length === 0;
-  if (refusal !== undefined) return mayNotRun ? undefined : `is refused: ${refusal}`;
+function problemOf({ expected, now, refusal }: Evidence): string | undefined {
+  if (refusal !== undefined) return expected.mayBeRefused ? undefined : `is refused: ${refusal}`;
   if (now === undefined) return 'is gone';
   const node = now.spec.nodeName;
-  if (node !== undefined) return allowed.includes(node) ? undefined : `landed on ${node}`;
-  return mayWait ? undefined : 'stays pending, and could run';
+  if (node !== undefined) return expected.may.includes(node) ? undefined : `landed on ${node}`;
+  return expected.must ? 'stays pending, and could run' : undefined;
 }
 
 /** Waits until every pod that is there is settled, or those that never will be have had their time. */

@@ -31,19 +31,51 @@ export function nodesWithoutUs({ pod: { spec } }: Case): readonly string[] {
     .map(({ name }) => name);
 }
 
-/** Nodes that the pod may go to. */
-export function nodesWithUs(one: Case, policy: ModelPolicy): readonly string[] {
-  const { spec, metadata } = one.pod;
+export interface Expected {
+  /** Nodes that the pod may go to. */
+  readonly may: readonly string[];
+  /** Whether one of them has to be where it goes. */
+  readonly must: boolean;
+  /** Whether it may be refused. */
+  readonly mayBeRefused: boolean;
+}
+
+/**
+ * What is to become of a pod.
+ * @param wasGated whether it waited behind our gate
+ */
+export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): Expected {
+  const { spec } = one.pod;
   const possible = architecturesOf(one, policy);
-  const ownChoice = choosesItself(spec);
-  const required = ownChoice ? undefined : pinnedAmong(one, possible, policy);
-  const tolerated = ownChoice ? ownArchitectures(spec, possible) : (required ?? []);
+  const mayBeRefused = sharesNothing(one, policy);
+  if (!choosesItself(spec)) {
+    const required = pinnedAmong(one, possible, policy);
+    const may = nodesFor(one, required ?? [], required);
+    // Terms of a pod that exists cannot become more, so of architectures with different node labels one group is chosen.
+    const narrowed = wasGated && termsOf(spec) !== undefined && differentLabels(required ?? []);
+    return { may, must: may.length > 0 && !mayBeRefused && !narrowed, mayBeRefused };
+  }
+  // What it chose is tolerated, or what of that its images can run on, as far as they are known at that time.
+  const own = ownArchitectures(spec, possible);
+  const certain = nodesFor(
+    one,
+    own.filter((name) => possible?.includes(name) ?? true),
+    undefined,
+  );
+  return { may: nodesFor(one, own, undefined), must: certain.length > 0, mayBeRefused };
+}
+
+/** @param required `undefined`: the pod's own choice stands */
+function nodesFor(
+  { pod: { spec, metadata } }: Case,
+  tolerated: readonly string[],
+  required: readonly string[] | undefined,
+): readonly string[] {
   const tolerations: readonly Toleration[] = [
     ...(spec.tolerations ?? []),
-    ...tolerated.flatMap(toleratedFor).map(({ key, value }) => ({
-      key,
-      ...(value === undefined ? { operator: 'Exists' } : { value }),
-    })),
+    ...tolerated
+      .flatMap(toleratedFor)
+      .map(({ key, value }) => ({ key, ...(value === undefined ? { operator: 'Exists' } : { value }) })),
   ];
   const zone = metadata?.labels?.['zone'];
   return modelNodes
@@ -53,13 +85,17 @@ export function nodesWithUs(one: Case, policy: ModelPolicy): readonly string[] {
     .map(({ name }) => name);
 }
 
+function differentLabels(architectures: readonly string[]): boolean {
+  return new Set(architectures.map((name) => JSON.stringify(requiredNodeLabels[name] ?? {}))).size > 1;
+}
+
 /** Whether the images of a pod that leaves its architecture to us share none: then it is refused, or waits for ever. */
-export function sharesNothing(one: Case, policy: ModelPolicy): boolean {
+function sharesNothing(one: Case, policy: ModelPolicy): boolean {
   return !choosesItself(one.pod.spec) && architecturesOf(one, policy)?.length === 0;
 }
 
 /** Architectures that all images have; `undefined`: they say nothing. Of what is never known, the fallback remains. */
-export function architecturesOf({ images }: Case, policy: ModelPolicy): readonly string[] | undefined {
+function architecturesOf({ images }: Case, policy: ModelPolicy): readonly string[] | undefined {
   const known = images.filter(({ knowledge }) => knowledge !== 'never');
   const bound = known.length === 0 ? undefined : linuxArchitectures(known);
   if (known.length === images.length) return bound;
@@ -167,7 +203,7 @@ function ownArchitectures(spec: PodSpec, possible: readonly string[] | undefined
           .filter(({ key, operator }) => keys.includes(key) && operator === 'In')
           .flatMap(({ values }) => values ?? [])
       : [selected];
-  return named.filter((name) => possible?.includes(name) ?? true);
+  return named;
 }
 
 /** A term that chooses its architecture is kept; any other is narrowed to what the images can run on. */

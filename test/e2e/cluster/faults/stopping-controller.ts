@@ -1,0 +1,38 @@
+/**
+ * `archwright controller` with a hook between the steps of its operations: it writes down the name of each step, and kills itself at
+ * the one that it was told to, as a crash would.
+ *
+ *   KILL_AT      name of a step
+ *   STEPS_FILE   where names of steps are written
+ */
+import { appendFileSync } from 'node:fs';
+import { main } from '../../../../cmd/main.ts';
+import { onStopSignal } from '../../../../cmd/signals.ts';
+import { runWith, subcommand } from '../../../../cmd/controller.ts';
+
+const killAt = process.env['KILL_AT'];
+const stepsFile = process.env['STEPS_FILE'];
+
+function step(name: string): void {
+  if (stepsFile !== undefined) appendFileSync(stepsFile, `${name}\n`);
+  if (name === killAt) process.kill(process.pid, 'SIGKILL');
+}
+
+const code = await main(process.argv.slice(2), {
+  io: {
+    env: process.env,
+    stdin: process.stdin,
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+  },
+  stop: onStopSignal().signal,
+  subcommands: {
+    controller: {
+      summary: 'the controller that stops',
+      load: async () => ({
+        subcommand: { ...subcommand, run: (invocation) => runWith(invocation, { step }) },
+      }),
+    },
+  },
+});
+process.exit(code);

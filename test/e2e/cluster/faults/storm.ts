@@ -1,0 +1,110 @@
+/**
+ * An API server that answers badly: an HTTPS proxy before the real one, which answers some requests itself. It goes on as the user
+ * that it was made for, because a client's certificate ends with the connection.
+ */
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Agent, createServer, request } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Cluster } from '../harness.ts';
+
+export interface StormAnswer {
+  readonly status: number;
+  readonly reason: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the real server does what was asked before this is answered in its place. */
+  readonly doneAnyway?: boolean;
+}
+
+export interface Storm {
+  readonly url: string;
+  /** What each request is answered; `undefined`: what the real server says. */
+  rule: (method: string, path: string) => StormAnswer | undefined;
+  /** Answers that were not the real server's, by status. */
+  readonly struck: ReadonlyMap<number, number>;
+  close(): Promise<void>;
+}
+
+/** @param cn user that the real server sees */
+export async function startStorm(cluster: Cluster, cn: string): Promise<Storm> {
+  const { ca } = cluster.identities;
+  const [serving, client] = await Promise.all([
+    ca.issue({ cn: 'storm', ip: ['127.0.0.1'] }),
+    ca.issue({ cn, organizations: ['system:masters'], client: true }),
+  ]);
+  const agent = new Agent({ keepAlive: true, ca: ca.cert, ...client });
+  const sockets = new Set<Socket>();
+  const struck = new Map<number, number>();
+  const server = createServer(serving, (received, response) => void answer(received, response));
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
+  });
+
+  async function answer(received: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '' } = received;
+    const instead = storm.rule(method, url);
+    if (instead === undefined) {
+      forward(received, response, response);
+      return;
+    }
+    struck.set(instead.status, (struck.get(instead.status) ?? 0) + 1);
+    const say = (): void => {
+      const { status, reason, headers } = instead;
+      response.writeHead(status, { 'content-type': 'application/json', ...headers });
+      response.end(
+        JSON.stringify({
+          kind: 'Status',
+          apiVersion: 'v1',
+          status: 'Failure',
+          message: 'a storm',
+          reason,
+          code: status,
+        }),
+      );
+    };
+    if (instead.doneAnyway === true) forward(received, response, undefined, say);
+    else {
+      received.resume();
+      say();
+    }
+  }
+
+  function forward(
+    received: IncomingMessage,
+    response: ServerResponse,
+    into: ServerResponse | undefined,
+    done?: () => void,
+  ): void {
+    const { host: _, ...headers } = received.headers;
+    const sent = request(new URL(received.url ?? '', cluster.server), {
+      method: received.method,
+      headers,
+      agent,
+    });
+    sent.on('response', (answered) => {
+      into?.writeHead(answered.statusCode ?? 502, answered.headers);
+      if (into) answered.pipe(into);
+      else answered.resume().on('end', () => done?.());
+      answered.on('error', () => response.destroy());
+    });
+    sent.on('error', () => response.destroy());
+    response.on('close', () => sent.destroy());
+    received.pipe(sent);
+  }
+
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const storm: Storm = {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    rule: () => undefined,
+    struck,
+    close: async () => {
+      agent.destroy();
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  cluster.onStop(() => storm.close());
+  return storm;
+}

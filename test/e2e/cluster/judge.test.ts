@@ -1,0 +1,133 @@
+/**
+ * The scheduler as judge: random pods through the real API server, webhook, controller and scheduler. No pod lands where one of its
+ * images cannot run or where its author forbade it; none stays pending that could have run.
+ *
+ *   E2E_SEED    seed of the pods; printed, random by default
+ *   E2E_CASES   how many, 500 by default
+ */
+import { randomInt } from 'node:crypto';
+import t from 'tap';
+import { createRandom } from '../kubelet/random.ts';
+import {
+  configureWebhook,
+  prepareArchwright,
+  startAgent,
+  startController,
+  startWebhook,
+} from './archwright.ts';
+import { startCluster } from './harness.ts';
+import { startImages } from './images.ts';
+import {
+  createAll,
+  judge,
+  makeTrouble,
+  podToSend,
+  pushImages,
+  ungateOther,
+  untilSettled,
+  type PodNow,
+  type Verdict,
+} from './judge/court.ts';
+import { generateCase } from './judge/generate.ts';
+import { expectedOf, nodesWithoutUs } from './judge/model.ts';
+import { nodes, policies } from './judge/world.ts';
+import { watch } from './watch.ts';
+
+const seed = Number(process.env['E2E_SEED'] ?? randomInt(2 ** 31));
+const count = Number(process.env['E2E_CASES'] ?? 500);
+const settleMs = 90_000;
+/** Long enough for what is slow and fails at first, short enough to wait for what is never known. */
+const maxGateDuration = '20s';
+const shown = 5;
+
+void t.test('random pods', async (t) => {
+  t.comment(`E2E_SEED=${seed} E2E_CASES=${count}`);
+  const cluster = await startCluster({ nodes, schedulerQps: 1000 });
+  t.teardown(() => cluster.stop());
+  const random = createRandom(seed);
+  const cases = Array.from({ length: count }, (_, index) => generateCase(random, index));
+  const images = await startImages(cluster);
+  const references = pushImages(images);
+  const pods = await watch<PodNow>(cluster.client, '/api/v1/pods');
+  t.teardown(() => pods.close());
+  const everGated = new Set<string>();
+  pods.onChange(({ object: { metadata, spec } }) => {
+    if (spec.schedulingGates?.some(({ name }) => name === 'arch.example/scheduling-gate') === true)
+      everGated.add(`${metadata?.namespace}/${metadata?.name}`);
+  });
+  const names = cases.map(({ name }) => name);
+
+  function report(verdicts: readonly (Verdict | undefined)[], what: string): void {
+    const wrong = verdicts.filter((verdict) => verdict !== undefined);
+    t.equal(wrong.length, 0, what);
+    for (const verdict of wrong.slice(0, shown)) t.comment(JSON.stringify(verdict));
+  }
+
+  // The half of the model that is not about us is judged by the same scheduler.
+  await cluster.createNamespace('without');
+  await createAll(
+    cluster,
+    'without',
+    cases.map((one) => podToSend(one, references)),
+  );
+  for (const { name, heldByOther } of cases) if (heldByOther) await ungateOther(cluster, 'without', name);
+  await untilSettled(pods, names, 'without', settleMs);
+  report(
+    cases.map((one) => {
+      const may = nodesWithoutUs(one);
+      const expected = { may, must: may.length > 0, mayBeRefused: false };
+      return judge(one, { expected, now: pods.objects.get(`without/${one.name}`) });
+    }),
+    'without archwright, all pods are where the model says',
+  );
+
+  const tls = await prepareArchwright(cluster);
+  const settings = { 'max-gate-duration': maxGateDuration };
+  for (const [index, policy] of policies.entries()) {
+    const own = cases.filter((_, each) => each % policies.length === index);
+    const namespace = `judge-${index}`;
+    await cluster.createNamespace(namespace);
+    makeTrouble(images);
+    const agent = await startAgent(cluster, {
+      tls,
+      settings: { ...images.settings, ...images.hostSettings },
+    });
+    const webhook = await startWebhook(cluster, { tls, agents: [agent], settings: policy.settings });
+    const controller = await startController(cluster, {
+      tls,
+      agents: [agent],
+      settings: { ...policy.settings, ...settings },
+    });
+    await configureWebhook(cluster, { tls, webhook, failurePolicy: 'Fail' });
+    const sent = own.map((one) => podToSend(one, references));
+    const refused = await createAll(cluster, namespace, sent);
+    const created = own.filter(({ name }) => !refused.has(name));
+    for (const { name, heldByOther } of created) if (heldByOther) await ungateOther(cluster, namespace, name);
+    const names = created.map(({ name }) => name);
+    await untilSettled(pods, names, namespace, settleMs).catch((error: unknown) => {
+      t.fail((error as Error).message);
+    });
+    const placed = own.map((one) =>
+      judge(one, {
+        expected: expectedOf(one, policy, everGated.has(`${namespace}/${one.name}`)),
+        now: pods.objects.get(`${namespace}/${one.name}`),
+        refusal: refused.get(one.name),
+      }),
+    );
+    const bound = created.filter(({ name }) => pods.objects.get(`${namespace}/${name}`)?.spec.nodeName);
+    const gated = created.filter(({ name }) => everGated.has(`${namespace}/${name}`));
+    t.comment(
+      `${policy.name}: ${own.length} pods, ${refused.size} refused, ${gated.length} gated, ${bound.length} bound`,
+    );
+    report(placed, `${policy.name}: all pods are where their authors, their images and the settings allow`);
+    t.ok(bound.length > own.length / 3, 'a third at least could run');
+    t.ok(gated.length > own.length / 50, 'some were gated');
+    await cluster.client.delete(
+      '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright',
+      {
+        signal: AbortSignal.timeout(30_000),
+      },
+    );
+    await Promise.all([webhook, controller, agent].map(({ process }) => process.stop()));
+  }
+});
