@@ -58,11 +58,12 @@ export function createAsking(options: AskingOptions): Asking {
     if (keys === undefined || stopped) return;
     open.delete(question);
     for (const key of keys) answered(key, facts);
-    // One question has ended, so one more can be asked; whoever has the same joins it.
-    const [next] = parked;
-    if (next === undefined) return;
-    parked.delete(next);
-    turn(next);
+    // Whoever has a turn may have gone meanwhile, so each place that is free by now is given away.
+    const free = [...parked].slice(0, Math.max(0, maxOpen - open.size));
+    for (const key of free) {
+      parked.delete(key);
+      turn(key);
+    }
   }
 
   async function follow(question: string, promise: Promise<FactsByImage>, budgetMs: number): Promise<void> {

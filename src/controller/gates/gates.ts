@@ -138,16 +138,15 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     const facts = skipped ? new Map<never, never>() : factsFor(key, input, known, expired);
     if (facts === undefined) {
       if (known.reason === 'new') known.reason = 'asking';
-      // An answer comes by itself; that the time is over does not.
-      if (!expired) laterBy(key, remainingMs(known));
+      // An answer comes by itself, but for one that was asked for by a pod that has gone, and the end of the time.
+      if (!expired) lookLater(key, known);
       return;
     }
     const looked = skipped ? input : await nodes.wherePullable(input, facts);
     const decision = skipped ?? decideWaiting(looked, facts, expired);
     if (decision.outcome === 'gated') {
       known.reason = reasonOf(decision);
-      const ageMs = waiting.ageMs(known);
-      laterBy(key, Math.min(nextLookMs(ageMs, known.uid), remainingMs(known)));
+      lookLater(key, known);
       return;
     }
     const again = (now: Pod): PlacementDecision | undefined => {
@@ -214,7 +213,8 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
   }
 
   /** Never at once: a time that is over by now is seen at the next look. */
-  function laterBy(key: string, ms: number): void {
+  function lookLater(key: string, known: Waiting): void {
+    const ms = Math.min(nextLookMs(waiting.ageMs(known), known.uid), remainingMs(known));
     queue.add(key, Math.max(1, ms));
   }
 
