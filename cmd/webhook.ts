@@ -2,6 +2,7 @@
 import { startHealth } from '../src/serving/health.ts';
 import { connectCluster } from '../src/cluster/connect.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
+import { followBrokenImages } from './broken-images.ts';
 import { followPolicies } from './cluster-policies.ts';
 import { openFleet } from './fleet.ts';
 import { openInspection } from './inspection.ts';
@@ -36,6 +37,8 @@ async function run(invocation: Invocation): Promise<number> {
     if (cluster) opened.push(() => cluster.close());
     const followed = followPolicies({ configuration: live, kubernetes, log, metrics });
     opened.push(() => followed.close());
+    const broken = kubernetes && followBrokenImages({ configuration: live, kubernetes, log });
+    if (broken) opened.push(() => broken.close());
     const agents = await openFleet({
       subcommand: 'webhook',
       agents: configuration.agents,
@@ -72,6 +75,7 @@ async function run(invocation: Invocation): Promise<number> {
       policiesReady: (signal) => followed.ready(signal),
       memory,
       fleet: agents?.fleet,
+      broken,
       cluster,
       warmUpMs: configuration.warmUpTime,
       log,

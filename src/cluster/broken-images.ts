@@ -17,6 +17,8 @@ export interface BrokenImagesOptions {
   readonly name: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** Waits; injected by tests. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 interface ConfigMap extends KubeObject {
@@ -33,6 +35,7 @@ export function watchBrokenImages(options: BrokenImagesOptions): WatchedBrokenIm
     fieldSelector: `metadata.name=${name}`,
     trim: (object) => object,
     log,
+    ...(options.sleep && { sleep: options.sleep }),
   });
   reflector.onChange(() => {
     const notes = parseBroken(reflector.get(namespace, name)?.data);

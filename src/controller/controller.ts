@@ -15,6 +15,7 @@
  * that fails is started again by itself (`supervise.ts`). `features.ts` lists them, `candidacy.ts` is the election, `clean/` is
  * how all of it leaves the cluster.
  */
+import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod, type FactsOfPod } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/objects.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
@@ -118,10 +119,19 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
     clock,
     metrics,
   });
+  const broken = watchBrokenImages({
+    client,
+    namespace: options.namespace,
+    name: settings.brokenImagesName,
+    clock,
+    log,
+    ...(sleep && { sleep }),
+  });
   const factsOfPod = createFactsOfPod({
     memory,
     pullSecrets,
     counters: bindFactsCounters(metrics),
+    broken,
     clock,
     log,
   });
@@ -171,23 +181,27 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
     }
   }
 
-  return await runCandidacy({
-    client,
-    namespace: options.namespace,
-    name: leaseName,
-    identity: options.identity,
-    times: {
-      leaseDurationMs: leaseDuration,
-      renewDeadlineMs: leaseRenewDeadline,
-      retryPeriodMs: leaseRetryPeriod,
-    },
-    lead,
-    stop: options.stop,
-    clock,
-    log,
-    ...(sleep && { sleep }),
-    ...(random && { random }),
-  });
+  try {
+    return await runCandidacy({
+      client,
+      namespace: options.namespace,
+      name: leaseName,
+      identity: options.identity,
+      times: {
+        leaseDurationMs: leaseDuration,
+        renewDeadlineMs: leaseRenewDeadline,
+        retryPeriodMs: leaseRetryPeriod,
+      },
+      lead,
+      stop: options.stop,
+      clock,
+      log,
+      ...(sleep && { sleep }),
+      ...(random && { random }),
+    });
+  } finally {
+    broken.close();
+  }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

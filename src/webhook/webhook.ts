@@ -8,6 +8,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { BrokenImages } from '../images/broken.ts';
 import type { FactsMemory } from '../images/memory.ts';
 import type { Policies } from '../policy/policies.ts';
 import type { Checks } from '../serving/health.ts';
@@ -40,6 +41,8 @@ export interface WebhookOptions {
   readonly policiesReady?: (signal: AbortSignal) => Promise<unknown>;
   readonly memory: FactsMemory;
   readonly fleet?: Fleet | undefined;
+  /** What is known not to run where its manifest says. */
+  readonly broken?: BrokenImages | undefined;
   readonly cluster?: Cluster | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -88,7 +91,14 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
   };
 
   const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics });
-  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, clock, log });
+  const factsOfPod = createFactsOfPod({
+    memory,
+    pullSecrets,
+    counters,
+    broken: options.broken,
+    clock,
+    log,
+  });
   const pullableNodes =
     fleet &&
     createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => cluster?.nodeHostname(node), log });
