@@ -38,7 +38,7 @@ export function createWriter({ client, name, signal, log, step }: WriterOptions)
     const body = {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'MutatingWebhookConfiguration',
-      // With its uid an object that is deleted meanwhile is not created anew (measured: 422).
+      // With its uid an object that is deleted meanwhile is not created anew (measured: 409).
       metadata: { name, ...(uid !== undefined && { uid }) },
       webhooks,
     };

@@ -1,0 +1,81 @@
+import t from 'tap';
+import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
+import { isSame } from '../../../src/controller/webhook-configuration/compare.ts';
+import { createWriter } from '../../../src/controller/webhook-configuration/write.ts';
+import { parseWebhooks, type Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
+import { webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
+import type { KubeClient, Patch } from '../../../src/kube/client.ts';
+import { createWorld } from '../certificates/world.ts';
+
+const name = 'archwright';
+const path = webhookConfigurationPath(name);
+const webhooks = parseWebhooks(
+  'webhooks: [{ name: a.arch.example, clientConfig: { service: { namespace: n, name: s } } }]',
+  'f',
+);
+
+t.test(
+  'a cluster that changes every configuration as it is written is not written to for ever',
+  async (t) => {
+    const world = await createWorld(t);
+    const { client, log, signal } = world.leading();
+    /** As an admission webhook for webhook configurations would. */
+    const enforced = (patch: Patch): Patch => {
+      const changed = JSON.parse(
+        JSON.stringify(patch).replaceAll(
+          '"namespaceSelector":{}',
+          '"namespaceSelector":{"matchLabels":{"their":"rule"}}',
+        ),
+      ) as Patch;
+      return changed;
+    };
+    const stubborn: KubeClient = {
+      ...client,
+      patch: (at, patch, options) => client.patch(at, enforced(patch), options),
+    };
+    const writer = createWriter({ client: stubborn, name, signal, log, step: () => undefined });
+    const found = (): WebhookConfiguration => world.store.get(path) as WebhookConfiguration;
+    world.store.put(path, {});
+    t.ok(await writer.write(found(), webhooks));
+    t.match(found().webhooks, [{ namespaceSelector: { matchLabels: { their: 'rule' } } }]);
+    t.notOk(await writer.write(found(), webhooks), 'it is as near as it gets');
+    t.equal(world.store.writes().length, 2);
+    t.match(world.log.join(''), 'changes the webhook configuration as it is written');
+
+    world.store.put(path, { ...found(), webhooks: [] });
+    t.ok(await writer.write(found(), webhooks), 'another change is put right');
+    const other: Webhook[] = webhooks.map((each) => ({ ...each, timeoutSeconds: 3 }));
+    t.ok(await writer.write(found(), other), 'and so is another wish');
+    t.match(found().webhooks, [{ timeoutSeconds: 3 }]);
+    t.notOk(await writer.write(found(), other));
+  },
+);
+
+t.test('an object that was deleted meanwhile stays deleted', async (t) => {
+  const world = await createWorld(t);
+  const { client, log, signal } = world.leading();
+  const writer = createWriter({ client, name, signal, log, step: () => undefined });
+  world.store.put(path, {});
+  const found = world.store.get(path) as WebhookConfiguration;
+  await writer.write(found, webhooks);
+  const [request] = world.store.writes();
+  t.match(request?.json, { metadata: { uid: found.metadata?.uid } }, 'the API server refuses another uid');
+});
+
+t.test('what counts as the same', async (t) => {
+  const cases: [unknown, unknown, boolean][] = [
+    [{ a: 1, b: [1, { c: 2 }] }, { b: [1, { c: 2 }], a: 1 }, true],
+    [{ a: 1, b: undefined }, { a: 1 }, true],
+    [{ a: {} }, {}, false],
+    [[1, 2], [2, 1], false],
+    [[1], [1, 2], false],
+    [{ 0: 1 }, [1], false],
+    [null, {}, false],
+    ['a', 'a', true],
+    [1, '1', false],
+  ];
+  for (const [a, b, same] of cases) {
+    t.equal(isSame(a, b), same, JSON.stringify([a, b]));
+    t.equal(isSame(b, a), same, JSON.stringify([b, a]));
+  }
+});
