@@ -248,7 +248,6 @@ void t.test('another pod by the same name is another pod', async (t) => {
   const gates = await startGates(t, [gated('db-0', ['never'])]);
   await gates.pass(4 * minute);
   const creationTimestamp = new Date(gates.time.clock.now()).toISOString();
-  gates.store.remove(path('db-0'));
   gates.store.put(path('db-0'), gated('db-0', ['never'], {}, { uid: 'second', creationTimestamp }));
   await gates.pass(2 * minute);
   t.equal(gates.isGated('db-0'), true, 'it has its own time');
