@@ -261,6 +261,35 @@ void t.test(
   },
 );
 
+void t.test('the deadline counts from when a renewal was sent, not from when it was answered', async (t) => {
+  const { store, time, candidate, pass } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  const answer = Promise.withResolvers<void>();
+  store.fault(/^PATCH/, { before: () => answer.promise, times: 1 });
+  await pass(2_000);
+  const sentAt = time.clock.monotonic();
+  await pass(4_000);
+  answer.resolve();
+  await store.quiet();
+  store.fault(/./, { status: 503 });
+  await pass(5_000);
+  t.ok(a.leads());
+  await pass(1_000);
+  t.notOk(a.leads());
+  t.equal(time.clock.monotonic() - sentAt, 10_000);
+});
+
+void t.test('a lease that somebody else holds is not given back', async (t) => {
+  const { store, candidate, spec } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  store.put(path, held('b', '2026-11-01T00:00:00.000000Z'));
+  a.stop.abort(new Error('end'));
+  await a.done;
+  t.match(spec(), { holderIdentity: 'b', leaseDurationSeconds: 15 });
+});
+
 void t.test('the end of the program does not wait for a server that hangs', async (t) => {
   const { store, time, candidate } = await start(t);
   const a = candidate('a');
