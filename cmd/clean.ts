@@ -1,8 +1,10 @@
 /** `archwright clean`: takes what archwright put into a cluster out of it again. */
 import { clean, type CleanReport } from '../src/controller/clean/clean.ts';
 import { namespacesOfLease } from '../src/controller/clean/namespace.ts';
+import { cleanOtherProgram, otherPrograms } from '../src/controller/clean/other-programs.ts';
 import { createLimiter } from '../src/kube/limiter.ts';
 import type { Configuration } from '../src/policy/configuration.ts';
+import { didYouMean } from '../src/policy/nearest.ts';
 import { wait } from '../src/kube/wait.ts';
 import { systemClock } from '../src/telemetry/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
@@ -29,6 +31,12 @@ export const subcommand: Subcommand = {
         'Evicts the pods that carry our tolerations afterwards, one of each workload at a time; PodDisruptionBudgets hold. ' +
         'Pods of DaemonSets and Jobs and pods without an owner stay.',
     },
+    program: {
+      value: 'NAME',
+      help:
+        'Removes what another program left behind instead, once it is stopped: the gates of `multiarch-tuning-operator`, the ' +
+        'taints of `archaware-controller`.',
+    },
     output: { value: 'table|json', short: 'o', help: 'How to write what was done. Default: table.' },
   },
   run,
@@ -39,6 +47,7 @@ async function run(invocation: Invocation): Promise<number> {
   if (positionals.length > 0)
     throw new UsageError('clean', `takes no arguments, not ${positionals.join(', ')}`);
   const output = outputOf('clean', invocation, outputs);
+  const other = otherProgramOf(invocation);
   const { configuration } = await beginOneShot(invocation);
   const kubernetes = await openKubernetes(configuration, invocation, 'own kubeconfig');
   if (!kubernetes) throw new UsageError('clean', 'name the cluster by --kubeconfig');
@@ -48,7 +57,7 @@ async function run(invocation: Invocation): Promise<number> {
   const say = (line: string): void => io.err(scrub(`archwright clean: ${line}\n`));
   say(`${access.description}, namespace ${namespace}${flags.has('dry-run') ? ', dry run' : ''}`);
   try {
-    const report = await clean({
+    const options = {
       client,
       limiter: createLimiter({ perSecond, burst, clock: systemClock }),
       namespace,
@@ -59,7 +68,8 @@ async function run(invocation: Invocation): Promise<number> {
       signal: stop,
       clock: systemClock,
       sleep: wait,
-    });
+    };
+    const report = await (other ? cleanOtherProgram(options, other) : clean(options));
     io.out(output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report));
     return report.complete ? exitCodes.success : exitCodes.failure;
   } catch (error) {
@@ -69,6 +79,18 @@ async function run(invocation: Invocation): Promise<number> {
   } finally {
     client.close();
   }
+}
+
+function otherProgramOf({ flags }: Invocation): (typeof otherPrograms)[string] | undefined {
+  const name = flags.get('program')?.at(-1);
+  if (name === undefined) return undefined;
+  const known = Object.keys(otherPrograms);
+  const program = Object.hasOwn(otherPrograms, name) ? otherPrograms[name] : undefined;
+  if (program === undefined)
+    throw new UsageError('clean', `--program must be ${known.join(' or ')}${didYouMean(name, known)}`);
+  if (flags.has('restart-pods'))
+    throw new UsageError('clean', '--restart-pods is for pods of archwright; leave it out with --program');
+  return program;
 }
 
 /** In a pod it is the pod's; from outside the Lease says where it is. */

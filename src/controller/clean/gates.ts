@@ -1,4 +1,4 @@
-/** Takes our scheduling gate off every pod. Gates of others stay, and so does all that was decided for the pod. */
+/** Takes a scheduling gate, ours where no other is named, off every pod. Gates of others stay, and so does all that was decided for the pod. */
 import { KubeError } from '../../kube/errors.ts';
 import type { KubeObject, Pod } from '../../kube/objects.ts';
 import { names } from '../../placement/decision.ts';
@@ -6,27 +6,28 @@ import type { Cleaning } from './cleaning.ts';
 
 /**
  * Removes the gates that are there now.
+ * @param gate name of the gate; ours by default
  * @returns how many, without those that could not be removed
  * @throws KubeError where pods cannot be listed
  */
-export async function removeGates(cleaning: Cleaning): Promise<number> {
+export async function removeGates(cleaning: Cleaning, gate: string = names.gate): Promise<number> {
   let removed = 0;
   // A pod with a node has no gates: the API server refuses to bind one that has.
   const waiting = cleaning.list<Pod>('/api/v1/pods', { fieldSelector: 'spec.nodeName=' });
   await cleaning.each(waiting, async (pod) => {
-    if (gateIndex(pod) < 0) return;
-    if (await removeGate(cleaning, pod)) removed += 1;
+    if (gateIndex(pod, gate) < 0) return;
+    if (await removeGate(cleaning, pod, gate)) removed += 1;
   });
   return removed;
 }
 
-async function removeGate(cleaning: Cleaning, listed: Pod): Promise<boolean> {
+async function removeGate(cleaning: Cleaning, listed: Pod, gate: string): Promise<boolean> {
   const path = podPath(listed);
   const { namespace = '', name = '' } = listed.metadata ?? {};
   let pod: Pod | undefined = listed;
   return cleaning.change('gates', `pod ${namespace}/${name}`, async (client, signal) => {
     pod ??= await client.get<Pod>(path, { signal });
-    const index = gateIndex(pod);
+    const index = gateIndex(pod, gate);
     const { resourceVersion } = pod.metadata ?? {};
     // Whatever comes of this try, the next one starts from the pod as it is then.
     pod = undefined;
@@ -46,8 +47,8 @@ async function removeGate(cleaning: Cleaning, listed: Pod): Promise<boolean> {
   });
 }
 
-function gateIndex({ spec }: Pod): number {
-  return spec.schedulingGates?.findIndex(({ name }) => name === names.gate) ?? -1;
+function gateIndex({ spec }: Pod, gate: string): number {
+  return spec.schedulingGates?.findIndex(({ name }) => name === gate) ?? -1;
 }
 
 /** API path of a pod. */

@@ -49,7 +49,7 @@ export const countRunningImages: Feature = async (leading) => {
 
   for (let round = 0; !signal.aborted; round++) {
     try {
-      await count(round);
+      if (leading.configuration().runningImagesMetric) await count(round);
     } catch (error) {
       if (signal.aborted) break;
       log.warn(
