@@ -50,13 +50,13 @@ export const controllerSettings = {
     restart: true,
   }),
   kubeRequestsPerSecond: setting(integer(1, 10_000), {
-    default: 200,
+    default: 400,
     help: 'Requests to the API server that change something, per second.',
     parts: controllerAndClean,
     restart: true,
   }),
   kubeRequestsBurst: setting(integer(1, 10_000), {
-    default: 400,
+    default: 800,
     help: 'Requests to the API server that change something, at once.',
     parts: controllerAndClean,
     restart: true,
