@@ -80,6 +80,18 @@ void t.test(
   },
 );
 
+void t.test('a lease that ends while a write waits for its turn', async (t) => {
+  let holds = true;
+  const { store, fenced, time } = await start(t, { holds: () => holds });
+  for (let i = 0; i < 3; i++) await codeOf(writesOf(fenced)[0]?.() ?? Promise.resolve());
+  const waiting = codeOf(fenced.delete(`${pods}/a`, { signal: live }));
+  await time.advance(500);
+  holds = false;
+  await time.advance(500);
+  t.equal(await waiting, 'not-leading');
+  t.ok(store.get(`${pods}/a`));
+});
+
 void t.test('leadership lost while a write waits for its turn, or in the middle of it', async (t) => {
   const { store, fenced, leading, time } = await start(t);
   for (let i = 0; i < 2; i++) await codeOf(writesOf(fenced)[0]?.() ?? Promise.resolve());

@@ -303,6 +303,7 @@ void t.test('the metrics say what lives and why it was opened again', async (t) 
   store.fault(/^WATCH/, { status: 403, times: 1 });
   store.cutWatches('end', pods);
   await store.until(() => store.asked(`WATCH ${pods}`).length === 3);
+  t.equal(store.asked(`GET ${pods}`).length, 2, 'a watch that is refused is answered by a list');
   const hold = store.fault(/^WATCH/, { hang: true });
   store.cutWatches('reset', pods);
   await store.until(() => store.asked(`WATCH ${pods}`).length === 4);
