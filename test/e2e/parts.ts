@@ -5,7 +5,7 @@
  *   ARCHWRIGHT_E2E_CACHE   where built programs are kept (~/.cache/archwright/e2e)
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
@@ -24,6 +24,8 @@ export const parts = {
   'docker-registry': { package: 'docker-registry', program: 'docker-registry' },
   skopeo: { package: 'skopeo', program: 'skopeo' },
   runc: { package: 'runc', program: 'runc' },
+  buildah: { package: 'buildah', program: 'buildah' },
+  iptables: { package: 'iptables', program: 'iptables' },
   busybox: { package: 'busybox-static', program: 'busybox' },
   distribution: {
     module: 'github.com/distribution/distribution/v3/cmd/registry',
@@ -53,18 +55,38 @@ export function part(name: PartName): string {
 function debian(wanted: DebianPart): string {
   const found = onPath(wanted.program);
   if (found !== undefined) return found;
-  if (onPath('apt-get') === undefined || process.getuid?.() !== 0) {
-    throw new Error(
-      `${wanted.program} is missing: install the Debian package ${wanted.package} (needs root and apt-get)`,
-    );
-  }
-  say(`installing the Debian package ${wanted.package}`);
-  run('apt-get', ['update', '-qq']);
-  run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', wanted.package]);
+  installPackage(wanted.package);
   const installed = onPath(wanted.program);
   if (installed === undefined)
     throw new Error(`the package ${wanted.package} has no program ${wanted.program}`);
   return installed;
+}
+
+function installPackage(name: string): void {
+  if (onPath('apt-get') === undefined || process.getuid?.() !== 0) {
+    throw new Error(`the Debian package ${name} is missing: installing it needs root and apt-get`);
+  }
+  say(`installing the Debian package ${name}`);
+  run('apt-get', ['update', '-qq']);
+  run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', name]);
+}
+
+/** Debian packages whose libraries tests load, and where below /usr/lib. */
+const libraries = { libfaketime: { package: 'libfaketime', file: 'faketime/libfaketime.so.1' } } as const;
+
+/**
+ * The path of a library, after making sure that it is there.
+ * @throws where it is neither there nor to be had
+ */
+export function library(name: keyof typeof libraries): string {
+  const wanted = libraries[name];
+  const find = (): string | undefined =>
+    ['', ...readdirSync('/usr/lib').filter((folder) => folder.endsWith('-linux-gnu'))]
+      .map((folder) => join('/usr/lib', folder, wanted.file))
+      .find((path) => existsSync(path));
+  const found = find() ?? (installPackage(wanted.package), find());
+  if (found === undefined) throw new Error(`the package ${wanted.package} has no ${wanted.file}`);
+  return found;
 }
 
 /** Builds a Go program unless the cache has it, and says where it is. */
