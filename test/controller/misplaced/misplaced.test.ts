@@ -207,6 +207,11 @@ const cases: readonly Case[] = [
     event: /no node that its successor could use has one of amd64/,
   },
   {
+    name: 'where the other node has another operating system',
+    before: ({ store }) => putNode(store, 'amd-1', 'amd64', [], {}, 'windows'),
+    event: /no node/,
+  },
+  {
     name: 'where the other node is cordoned',
     before: ({ store }) =>
       putNode(store, 'amd-1', 'amd64', [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }]),

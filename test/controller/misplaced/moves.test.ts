@@ -11,6 +11,7 @@ import {
   putPod,
   putReplicas,
   startWorld,
+  webOwner,
   type World,
 } from './setup.ts';
 
@@ -44,6 +45,39 @@ void t.test('a share at a time; the next ones when the successors are ready', as
   world.advance(20_000);
   await world.pass();
   t.equal(world.pods().length, 7, 'one more may go');
+});
+
+void t.test('two ReplicaSets of one Deployment have one share', async (t) => {
+  const world = await withPods(t, 4, 25);
+  const { store } = world;
+  const older = { ...webOwner, name: 'web-0', uid: 'older-uid' };
+  const set = store.get('/apis/apps/v1/namespaces/shop/replicasets/web-1');
+  store.put('/apis/apps/v1/namespaces/shop/replicasets/web-0', {
+    ...set,
+    metadata: { ownerReferences: set?.metadata.ownerReferences, uid: 'older-uid' },
+  });
+  for (const name of names(4)) putPod(store, `old-${name}`, { owner: older });
+  await world.afterGrace();
+  const started = world.pods().length;
+  t.ok(started >= 6, 'two of eight');
+  await world.settled();
+  world.advance(16_000);
+  await world.pass();
+  t.equal(world.pods().length, 6, 'not two of each, and not one');
+});
+
+void t.test('a pod from the second at which moving began is a successor', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  putPod(store, 'web-a');
+  await world.afterGrace();
+  const [since = ''] = Object.values(
+    (store.get(notesPath) as unknown as { data: Record<string, string> }).data,
+  );
+  putPod(store, 'web-b', { createdAt: Date.parse(since) });
+  await world.afterGrace();
+  t.same(world.pods(), ['web-b']);
+  t.equal(world.events.at(-1)?.reason, 'MisplacedPodAgain');
 });
 
 void t.test('pods that are going count until they are gone', async (t) => {
@@ -147,6 +181,17 @@ void t.test('evictions per minute', async (t) => {
   await world.settled();
   await world.pass();
   t.same(world.pods(), []);
+});
+
+void t.test('a pod that changes while it waits for its turn is not asked for', async (t) => {
+  const world = await startWorld(t, {
+    whilePausing: (store) => void putPod(store, 'web-1', { ready: true }),
+  });
+  putReplicas(world.store, 2);
+  for (const name of names(2)) putPod(world.store, name);
+  await world.afterGrace();
+  t.same(world.pods(), ['web-1']);
+  t.equal(world.store.asked(evictions).length, 1);
 });
 
 void t.test(

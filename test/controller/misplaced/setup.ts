@@ -45,10 +45,12 @@ export interface World extends TestLeading {
 
 export interface WorldOptions extends TestLeadingOptions {
   readonly over?: World;
+  /** Happens in each pause between evictions. */
+  readonly whilePausing?: (store: KubeStore) => void;
 }
 
 export async function startWorld(t: Test, options: WorldOptions = {}): Promise<World> {
-  const { over, ...rest } = options;
+  const { over, whilePausing, ...rest } = options;
   let monotonic = 1_000_000;
   let passed = over ? over.now() - serverStart : 0;
   const now = (): number => serverStart + passed;
@@ -77,6 +79,7 @@ export async function startWorld(t: Test, options: WorldOptions = {}): Promise<W
   const sleep = (ms: number): Promise<void> => {
     pauses.push(ms);
     advance(ms);
+    whilePausing?.(store);
     return Promise.resolve();
   };
   const pass = createPass(leading, suspects, {
@@ -118,12 +121,13 @@ export function putNode(
   architecture: string,
   taints: readonly Taint[] = [],
   labels: Readonly<Record<string, string>> = {},
+  os = 'linux',
 ): void {
   store.put(`/api/v1/nodes/${name}`, {
     metadata: { labels },
     spec: { taints },
     status: {
-      nodeInfo: { architecture, operatingSystem: 'linux' },
+      nodeInfo: { architecture, operatingSystem: os },
       conditions: [{ type: 'Ready', status: 'True' }],
     },
   });

@@ -228,6 +228,19 @@ void t.test('a pod that is left alone keeps one node open', async (t) => {
   t.same(world.taints('amd-1'), []);
 });
 
+void t.test('a pod that is left alone and needs no other node', async (t) => {
+  const unready = { namespace: 'kube-system', ready: false };
+  const tolerant = { namespace: 'kube-system', tolerations: [{ operator: 'Exists' }] };
+  for (const options of [unready, tolerant]) {
+    const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
+    putNode(world.store, 'arm-1', 'arm64');
+    putPod(world.store, 'dns', 'arm-1', options);
+    await world.settled();
+    await world.keeper.podsRound();
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  }
+});
+
 void t.test('taken off on demand; another key replaces the old one at one stroke', async (t) => {
   const world = await startWorld(t);
   const { store, keeper } = world;

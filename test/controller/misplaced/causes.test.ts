@@ -1,0 +1,64 @@
+/** The notes on moved workloads: what makes a cause, what survives a leader, and how many there can be. */
+import t, { type Test } from 'tap';
+import { createCauses, type Cause, type Causes } from '../../../src/controller/misplaced/causes.ts';
+import { createKubeClient } from '../../../src/kube/client.ts';
+import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { digest, notesPath, serverStart } from './setup.ts';
+
+const signal = AbortSignal.timeout(60_000);
+const cause: Cause = { uid: 'u', digests: [digest('a'), digest('b')], architecture: 'arm64' };
+
+async function start(t: Test): Promise<{ store: KubeStore; next: () => Causes }> {
+  const store = await startKubeStore();
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  t.teardown(async () => {
+    client.close();
+    await store.close();
+  });
+  return {
+    store,
+    next: () => createCauses({ client, namespace: 'archwright', name: 'archwright-moved-pods' }),
+  };
+}
+
+void t.test('what makes a cause', async (t) => {
+  const { next } = await start(t);
+  const causes = next();
+  await causes.add(cause, serverStart, signal);
+  for (const each of [causes, next()]) {
+    t.equal(await each.since(cause, signal), serverStart);
+    t.equal(await each.since({ ...cause, digests: cause.digests.toReversed() }, signal), serverStart);
+    t.equal(await each.since({ ...cause, uid: 'v' }, signal), undefined);
+    t.equal(await each.since({ ...cause, architecture: 'amd64' }, signal), undefined);
+    t.equal(await each.since({ ...cause, digests: [digest('a')] }, signal), undefined);
+  }
+});
+
+void t.test('as many as there may be: the oldest leaves', async (t) => {
+  const { store, next } = await start(t);
+  const keyOf = (n: number): string => n.toString(16).padStart(32, '0');
+  const data = Object.fromEntries(
+    Array.from({ length: 5000 }, (_, n) => [
+      keyOf(n),
+      new Date(serverStart + (n === 7 ? -1 : n) * 1000).toISOString(),
+    ]),
+  );
+  store.put(notesPath, { data });
+  const causes = next();
+  await causes.add(cause, serverStart, signal);
+  const kept = (store.get(notesPath) as unknown as { data: Record<string, string> }).data;
+  t.equal(Object.keys(kept).length, 5000);
+  t.notOk(keyOf(7) in kept);
+  t.ok(keyOf(0) in kept);
+});
+
+void t.test('the ConfigMap goes while a leader knows it', async (t) => {
+  const { store, next } = await start(t);
+  const causes = next();
+  await causes.add(cause, serverStart, signal);
+  store.remove(notesPath);
+  const another = { ...cause, uid: 'v' };
+  await causes.add(another, serverStart, signal);
+  t.equal(await causes.since(cause, signal), undefined);
+  t.equal(await causes.since(another, signal), serverStart);
+});
