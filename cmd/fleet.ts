@@ -66,7 +66,7 @@ export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | 
 
 /** A list of URLs, or one place to look: both at once would be two answers to one question. */
 function discover(options: OpenFleetOptions): { readonly discovery: Discovery; readonly stop: () => void } {
-  const { agents, log, subcommand } = options;
+  const { agents, log, metrics, subcommand } = options;
   const nothing = (): void => undefined;
   if (agents.every((agent) => agent.startsWith('https://'))) {
     return { discovery: staticDiscovery(agents), stop: nothing };
@@ -88,6 +88,7 @@ function discover(options: OpenFleetOptions): { readonly discovery: Discovery; r
     labelSelector: `kubernetes.io/service-name=${service}`,
     trim: (slice) => slice,
     log,
+    metrics,
   });
   return { discovery: endpointSliceDiscovery({ slices, portName }), stop: () => slices.stop() };
 }
