@@ -10,6 +10,7 @@
  */
 import type {
   ImageVerdict,
+  Outcome,
   PlacementDecision,
   PlacementInput,
   Reason,
@@ -32,7 +33,7 @@ import { describeRule, reason, skipRule } from './rules.ts';
 import { skipReasonOf } from './skip.ts';
 import { constrainsItself, isEmptyTerm, permits } from './terms.ts';
 import { boundedWarnings, printable } from './text.ts';
-import { tolerationsFor } from './tolerations.ts';
+import { tolerationsFor, tolerationsForAny } from './tolerations.ts';
 import { recordedBound, unknownImage } from './unknown.ts';
 import { lookAtTemplate } from './workload.ts';
 
@@ -54,6 +55,9 @@ export function decide(input: PlacementInput): PlacementDecision {
   const draft = draftOf(input, { os, images, common, recorded, parts });
   return completed(input, { os, images, recorded, parts }, draft);
 }
+
+/** Outcomes that let a pod run wherever it likes, where they require nothing. */
+const mayRunAnywhere: ReadonlySet<Outcome> = new Set(['unconstrained', 'allowed-unknown', 'fallback']);
 
 interface Found {
   readonly os: string;
@@ -97,7 +101,11 @@ function completed(
   const preference = settled ? undefined : preferredOf(input, parts, draft.required, known);
   const pinned = preference?.mode === 'hard' ? preference.preferred[0]?.architecture : undefined;
   const required = pinned === undefined ? draft.required : [pinned];
-  const tolerations = tolerationsFor(policy, draft.tolerated ?? required ?? [], parts.tolerations.own);
+  const tolerated = draft.tolerated ?? required;
+  const tolerations =
+    tolerated === undefined && mayRunAnywhere.has(draft.outcome)
+      ? tolerationsForAny(policy, parts.tolerations.own)
+      : tolerationsFor(policy, tolerated ?? [], parts.tolerations.own);
   const nodeLabels = matchedNodeLabels(policy, pod.metadata?.labels);
   const nodeLabelsByArchitecture = labelsByArchitecture(policy, required);
   const nodes = excludedNodesOf(input, parts, images, { ...draft, required });

@@ -70,9 +70,26 @@ function lastsAsLong(present: Toleration, wanted: Toleration): boolean {
   return seconds >= (wanted.tolerationSeconds ?? Number.POSITIVE_INFINITY);
 }
 
+/**
+ * The tolerations of a pod that may run on any architecture: without them the taints that we give nodes would leave it
+ * nowhere to go. Taints of others are not ours to open.
+ * @param present the pod's own tolerations
+ */
+export function tolerationsForAny(policy: Policy, present: readonly Toleration[]): readonly Toleration[] {
+  const wanted = ownTaintToleration(policy);
+  return wanted === undefined || present.some((toleration) => covers(toleration, wanted)) ? [] : [wanted];
+}
+
+function ownTaintToleration({ ownTaintKey }: Policy): Toleration | undefined {
+  if (ownTaintKey === undefined) return undefined;
+  return { key: ownTaintKey, operator: 'Exists', effect: 'NoSchedule' };
+}
+
 /** Whether this policy could have added a toleration: what a forged record names beyond that is not ours. */
 export function couldHaveAdded(policy: Policy, toleration: Toleration): boolean {
   const { value = '' } = toleration;
+  const forAny = ownTaintToleration(policy);
+  if (forAny && sameToleration(toleration, forAny)) return true;
   const byTemplate =
     isArchitecture(value) &&
     policy.tolerations.some((template) => sameToleration(toleration, { ...template, value }));

@@ -59,6 +59,7 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
       firstOf(pods, (each) => each.onNoCommonArchitecture) ?? configuration.onNoCommonArchitecture,
     matchNodeLabels: configuration.matchNodeLabels,
     tolerations: tolerations(configuration),
+    ...(configuration.taintArchitectures.length > 0 && { ownTaintKey: configuration.taintKey }),
     architectures: configuration.architectures,
     excludedNamespaces: [
       ...new Set([...excludedNamespaces, ...(namespace === undefined ? [] : [namespace])]),

@@ -50,6 +50,8 @@ export interface Policy {
   readonly onNoCommonArchitecture: OnNoCommonArchitecture;
   readonly matchNodeLabels: readonly string[];
   readonly tolerations: readonly TolerationTemplate[];
+  /** Key of the taint that we give nodes; a pod that may run anywhere tolerates it whatever its value. */
+  readonly ownTaintKey?: string;
   readonly architectures: Readonly<Record<string, ArchitectureRules>>;
   readonly excludedNamespaces: readonly string[];
   /** Whether pods are kept away from nodes that are known to be unable to pull their images. */

@@ -2,7 +2,7 @@ import { test } from 'tap';
 import type { Toleration } from '../../src/kube/objects.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { couldHaveAdded, covers, tolerationsFor } from '../../src/placement/tolerations.ts';
-import { defaultPolicy, inputOf, place, podOf } from '../support/placement-input.ts';
+import { defaultPolicy, inputOf, place, podOf, type Known } from '../support/placement-input.ts';
 
 const template = { key: 'supported-arch', operator: 'Equal' as const, effect: 'NoSchedule' as const };
 const equal = (value: string): Toleration => ({ ...template, value });
@@ -130,5 +130,40 @@ const possible: readonly (readonly [toleration: Toleration, possible: boolean])[
 test('what this policy could have added', (t) => {
   for (const [toleration, expected] of possible)
     t.equal(couldHaveAdded(policy, toleration), expected, JSON.stringify(toleration));
+  t.end();
+});
+
+test('a pod that may run anywhere tolerates the taint that we give nodes, and no other', (t) => {
+  const tainting: Policy = {
+    ...policy,
+    tolerations: [template],
+    ownTaintKey: 'supported-arch',
+    onUnknownImage: 'allow',
+  };
+  const any: Toleration = { key: 'supported-arch', operator: 'Exists', effect: 'NoSchedule' };
+  const cases: [name: string, policy: Policy, known: Known, expected: readonly Toleration[] | undefined][] = [
+    ['an artifact', tainting, { a: '' }, [any]],
+    ['an unknown image that is let through', tainting, {}, [any]],
+    [
+      'an unknown image beside a known one: the known one bounds it',
+      tainting,
+      { b: 'amd64' },
+      [equal('amd64')],
+    ],
+    ['an unknown image behind the gate', { ...tainting, onUnknownImage: 'gate' }, {}, undefined],
+    ['without taints of ours', { ...policy, onUnknownImage: 'allow' }, {}, undefined],
+    ['known images', tainting, { a: 'amd64', b: 'amd64' }, [equal('amd64')]],
+  ];
+  for (const [name, given, known, expected] of cases) {
+    const images = name === 'an artifact' ? ['a'] : ['a', 'b'];
+    const first = place(inputOf(podOf(images), known, given));
+    t.strictSame(first.pod.spec.tolerations, expected, name);
+    const second = place(inputOf(first.pod, known, given));
+    t.strictSame(second.pod.spec.tolerations, expected, `${name}, called again`);
+  }
+  const own = podOf(['a'], { tolerations: [{ operator: 'Exists' }] });
+  t.strictSame(place(inputOf(own, {}, tainting)).pod.spec.tolerations, [{ operator: 'Exists' }]);
+  t.ok(couldHaveAdded(tainting, any));
+  t.notOk(couldHaveAdded(policy, any));
   t.end();
 });
