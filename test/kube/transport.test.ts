@@ -158,7 +158,7 @@ void t.test(
 
 void t.test('one dead connection takes the idle ones with it', async (t) => {
   const store = await start(t);
-  const client = connect(t, store.access, 100);
+  const client = connect(t, store.access, 1_500);
   await Promise.all(Array.from({ length: 8 }, () => client.get(`${nodes}/n`, { signal: live })));
   t.equal(store.connections(), 8);
   store.fault(/^GET/, { hang: true, times: 1 });
