@@ -89,6 +89,9 @@ void t.test('the object of the cluster gets finalizer and status, and then nothi
       ['PATCH', `${clusterPath}/status`, 'archwright-controller'],
     ],
   );
+  const applied = JSON.parse(store.writes()[1]?.body ?? '') as KubeObject;
+  t.equal(applied.metadata?.uid, object()?.metadata?.uid, 'only this very object');
+  t.ok(applied.metadata?.uid);
   const version = object()?.metadata?.resourceVersion;
   await until(
     t,
