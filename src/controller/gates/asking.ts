@@ -21,7 +21,8 @@ export interface Asking {
 
 export interface AskingOptions {
   readonly factsOfPod: FactsOfPod;
-  readonly answered: (key: string, facts: FactsByImage) => void;
+  /** `images`: the signature of what was asked for, which need not be what the pod wants by now. */
+  readonly answered: (key: string, facts: FactsByImage, images: string) => void;
   readonly turn: (key: string) => void;
   readonly log: Log;
   readonly startTimer: StartTimer;
@@ -49,15 +50,15 @@ export function signatureOf({ uses, namespace, pullSecrets, serviceAccount }: Fa
 export function createAsking(options: AskingOptions): Asking {
   const { factsOfPod, answered, turn, log, startTimer, maxOpen = defaultMaxOpen } = options;
   /** By question, the keys that wait for its answer. */
-  const open = new Map<string, Set<string>>();
+  const open = new Map<string, { readonly images: string; readonly keys: Set<string> }>();
   const parked = new Set<string>();
   let stopped = false;
 
   function settle(question: string, facts: FactsByImage): void {
-    const keys = open.get(question);
-    if (keys === undefined || stopped) return;
+    const asked = open.get(question);
+    if (asked === undefined || stopped) return;
     open.delete(question);
-    for (const key of keys) answered(key, facts);
+    for (const key of asked.keys) answered(key, facts, asked.images);
     // Whoever has a turn may have gone meanwhile, so each place that is free by now is given away.
     const free = [...parked].slice(0, Math.max(0, maxOpen - open.size));
     for (const key of free) {
@@ -81,10 +82,11 @@ export function createAsking(options: AskingOptions): Asking {
   return {
     ask: (key, wanted, urgent = false) => {
       // A short question does not wait for the end of a long one.
-      const question = `${wanted.budgetMs} ${signatureOf(wanted)}`;
+      const images = signatureOf(wanted);
+      const question = `${wanted.budgetMs} ${images}`;
       const waiting = open.get(question);
       if (waiting) {
-        waiting.add(key);
+        waiting.keys.add(key);
         return undefined;
       }
       if (open.size >= maxOpen && !urgent) {
@@ -93,7 +95,7 @@ export function createAsking(options: AskingOptions): Asking {
       }
       const found = factsOfPod(wanted);
       if (!(found instanceof Promise)) return found;
-      open.set(question, new Set([key]));
+      open.set(question, { images, keys: new Set([key]) });
       void follow(question, found, wanted.budgetMs);
       return undefined;
     },

@@ -26,6 +26,7 @@ import { bindGateMetrics } from './gauges.ts';
 import type { WaitingReason } from './metrics.ts';
 import { createNodeCounts } from './node-counts.ts';
 import { createOpening, type Opened } from './open-gate.ts';
+import { policiesKnown } from './policies-known.ts';
 import { createPullability } from './pullability.ts';
 import { mostMs, nextLookMs } from './schedule.ts';
 import { createTelling, describeRecorded } from './telling.ts';
@@ -45,6 +46,8 @@ const lastAskMs = 1000;
 /** A namespace as new as its pod comes by another watch. */
 const namespacePatienceMs = 5000;
 const namespacePauseMs = 250;
+/** So long after the end of its time a pod that is changed again and again loses its gate without a placement. */
+const conflictsMs = 15_000;
 
 /** Works while this replica leads. */
 export const openGates: Feature = (leading) => runGates(leading);
@@ -75,10 +78,10 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
   });
   const asking = createAsking({
     factsOfPod,
-    answered: (key, facts) => {
-      const [pod, known] = [podOf(key), waiting.get(key)];
-      if (pod === undefined || known === undefined) return;
-      known.answer = { images: signatureOf(wantedOf(inputOf(pod, caches, policies), 0)), facts };
+    answered: (key, facts, images) => {
+      const known = waiting.get(key);
+      if (known === undefined) return;
+      known.answer = { images, facts };
       queue.add(key);
     },
     turn: (key) => queue.add(key),
@@ -121,7 +124,7 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
       meters.failed(isFault ? 'fault' : isRefusal(error) ? 'refused' : 'unavailable');
       if (isFault) log.error({ err: error, pod: key }, 'a gated pod could not be decided');
       // What passes by itself is tried again as it is; a defect or a refusal would hold the pod for ever.
-      if (!isExpired(known) || !(isFault || isRefusal(error))) throw error;
+      if (!isExpired(known) || !(isFault || isLasting(error, known))) throw error;
       const why = isFault ? 'archwright failed; its log says how' : error.message;
       finish(known, await opening.openOnly(pod, why, stopping));
     }
@@ -142,7 +145,7 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
       if (!expired) lookLater(key, known);
       return;
     }
-    const looked = skipped ? input : await nodes.wherePullable(input, facts);
+    const looked = skipped ? input : await nodes.wherePullable(input, facts, expired);
     const decision = skipped ?? decideWaiting(looked, facts, expired);
     if (decision.outcome === 'gated') {
       known.reason = reasonOf(decision);
@@ -204,6 +207,11 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     );
   }
 
+  /** Conflicts pass, but not all of them: who guards changes to pods may refuse them with this status too. */
+  function isLasting(error: KubeError, known: Waiting): boolean {
+    return error.code === 'conflict' ? remainingMs(known) <= -conflictsMs : isRefusal(error);
+  }
+
   function isExpired(known: Waiting): boolean {
     return remainingMs(known) <= 0;
   }
@@ -218,6 +226,7 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     queue.add(key, Math.max(1, ms));
   }
 
+  await policiesKnown(leading, startTimer);
   caches.waitingPods.onEach(({ namespace, name, object }) => {
     const key = `${namespace}/${name}`;
     if (object === undefined) waiting.forget(key);
@@ -240,9 +249,12 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
   await queue.stop();
 }
 
-/** Whether the API server understood the patch and does not want it. */
-function isRefusal({ code }: KubeError): boolean {
-  return code === 'invalid' || code === 'forbidden' || code === 'too-large';
+/**
+ * Whether the API server understood the patch and does not want it. Other admission webhooks and policies choose the status
+ * of their refusals themselves; 400 is what the API server makes of one without.
+ */
+function isRefusal({ code, temporary }: KubeError): boolean {
+  return !temporary && code !== 'conflict' && code !== 'unauthorized';
 }
 
 function reasonOf({ images }: PlacementDecision): WaitingReason {

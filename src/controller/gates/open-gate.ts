@@ -57,7 +57,6 @@ export function createOpening({ client, nodesOf, onConflict, step }: OpeningOpti
 
   /** The pod as it is now; `undefined` where it is gone, another one by that name, or no longer held by us. */
   async function reread(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
-    onConflict();
     try {
       const now = await client.get<Pod>(pathOf(pod), { signal });
       return now.metadata?.uid === pod.metadata?.uid && carriesGate(now) ? now : undefined;
@@ -67,6 +66,12 @@ export function createOpening({ client, nodesOf, onConflict, step }: OpeningOpti
     }
   }
 
+  /** Somebody between us and the API server may say so of a pod that is there, and it would wait for ever. */
+  async function goneUnlessThere(pod: Pod, error: KubeError, signal: AbortSignal): Promise<Opened> {
+    if ((await reread(pod, signal)) !== undefined) throw error;
+    return { kind: 'gone' };
+  }
+
   async function openOnly(pod: Pod, why: string, signal: AbortSignal): Promise<Opened> {
     let current = pod;
     for (let tries = 1; ; tries += 1) {
@@ -74,8 +79,9 @@ export function createOpening({ client, nodesOf, onConflict, step }: OpeningOpti
         await write(current, ungatedPod(current), signal);
         return { kind: 'gate-only', pod: current, why };
       } catch (error) {
-        if (isCode(error, 'not-found')) return { kind: 'gone' };
+        if (isCode(error, 'not-found')) return goneUnlessThere(current, error, signal);
         if (!(isCode(error, 'conflict') || isCode(error, 'invalid')) || tries === maxTries) throw error;
+        onConflict();
         const now = await reread(current, signal);
         if (now === undefined) return { kind: 'gone' };
         current = now;
@@ -91,10 +97,11 @@ export function createOpening({ client, nodesOf, onConflict, step }: OpeningOpti
           await write(current.pod, patchGatedPod(current.pod, current.decision, { nodesOf }), signal);
           return { kind: 'opened', ...current };
         } catch (error) {
-          if (isCode(error, 'not-found')) return { kind: 'gone' };
+          if (isCode(error, 'not-found')) return goneUnlessThere(current.pod, error, signal);
           if (isCode(error, 'invalid') && error.namesFields)
             return openOnly(current.pod, error.message, signal);
           if (!(isCode(error, 'conflict') || isCode(error, 'invalid')) || tries === maxTries) throw error;
+          onConflict();
           const now = await reread(current.pod, signal);
           if (now === undefined) return { kind: 'gone' };
           // A patch that does not fit the very pod it was made for never will.

@@ -7,12 +7,17 @@ import type { Leading } from '../controller.ts';
 import { wantedOf, type WaitingInput } from './decide-waiting.ts';
 
 export interface Pullability {
-  /** The input with what is known of the nodes; waits for a second at most. Nothing known leaves nobody out. */
-  wherePullable(input: WaitingInput, facts: FactsByImage): Promise<WaitingInput>;
+  /**
+   * The input with what is known of the nodes; waits for a second at most. Nothing known leaves nobody out.
+   * @param expired whether the pod has waited as long as it may
+   */
+  wherePullable(input: WaitingInput, facts: FactsByImage, expired: boolean): Promise<WaitingInput>;
 }
 
 /** Groups that were never asked about a repository answer within a second, or count as not known. */
 const budgetMs = 1000;
+/** When the time of thousands of pods is over, a group that does not answer must not hold each of them. */
+const lastBudgetMs = 20;
 
 export function createPullability(leading: Leading): Pullability {
   const { fleet, client, log, clock, metrics, caches } = leading;
@@ -29,9 +34,9 @@ export function createPullability(leading: Leading): Pullability {
     log,
   });
   return {
-    wherePullable: async (input, facts) => {
+    wherePullable: async (input, facts, expired) => {
       if (!input.policy.requirePullableNodes) return input;
-      const found = await pullableNodes({ ...wantedOf(input, budgetMs), facts });
+      const found = await pullableNodes({ ...wantedOf(input, expired ? lastBudgetMs : budgetMs), facts });
       return { ...input, pullability: (image) => found.get(image) };
     },
   };

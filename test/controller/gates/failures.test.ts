@@ -2,7 +2,7 @@
 import t from 'tap';
 import { policyFor } from '../../../src/policy/effective.ts';
 import { createFakeTime } from '../../support/fake-time.ts';
-import type { Fault } from '../../support/kube-store.ts';
+import type { Fault, StoreRequest } from '../../support/kube-store.ts';
 import { archIn, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
 
 const minute = 60_000;
@@ -155,6 +155,26 @@ void t.test(
     await same.opened(1);
     t.equal(termsOf(same.pod('web')), undefined);
     t.match(same.events, [{ reason: 'PlacementFailed' }]);
+  },
+);
+
+void t.test(
+  'who refuses placements by an admission webhook chooses the status; the gate goes alone',
+  async (t) => {
+    const isPlacement = ({ verb, json }: StoreRequest): boolean =>
+      verb === 'PATCH' && JSON.stringify(json).includes('/spec/affinity');
+    for (const status of [400, 403, 404, 405, 409, 418, 422]) {
+      const gates = await startGates(t, [], { known });
+      const message = 'admission webhook "quota.example" denied the request: no affinity here';
+      gates.store.fault(isPlacement, { status, message });
+      gates.store.put(path('web'), gated('web', ['arm']));
+      await gates.pass(5 * minute);
+      if (status !== 422) t.equal(gates.isGated('web'), true, `${status}: it may be another one tomorrow`);
+      await gates.pass(minute / 2);
+      t.equal(gates.isGated('web'), false, String(status));
+      t.equal(termsOf(gates.pod('web')), undefined);
+      t.match(gates.events, [{ reason: 'PlacementFailed' }], String(status));
+    }
   },
 );
 

@@ -20,8 +20,8 @@ export interface GatesSetup extends TestLeading {
   known: Known;
   /** Questions that were asked so far. */
   readonly asked: FactsWanted[];
-  /** Questions without an answer so far; each is answered with what is known then. */
-  answer(): void;
+  /** Questions without an answer so far, or those on an image; each is answered with what is known then. */
+  answer(image?: string): void;
   readonly open: number;
   pod(name: string): Pod;
   isGated(name: string): boolean;
@@ -156,9 +156,11 @@ export async function startGates(
     set known(known) {
       setup.known = known;
     },
-    answer: () => {
-      const now = waiting;
-      waiting = [];
+    answer: (image) => {
+      const isMeant = ({ wanted: { uses } }: (typeof waiting)[number]): boolean =>
+        image === undefined || uses.some((use) => use.image === image);
+      const now = waiting.filter(isMeant);
+      waiting = waiting.filter((entry) => !isMeant(entry));
       for (const { wanted, resolve } of now) resolve(factsOf(wanted));
     },
     get open() {

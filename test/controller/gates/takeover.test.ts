@@ -1,0 +1,82 @@
+/** A leader that has just begun: pods are there before all that their policy depends on, and some have waited long. */
+import t from 'tap';
+import type { Leading } from '../../../src/controller/controller.ts';
+import { policyFor } from '../../../src/policy/effective.ts';
+import { archIn, gated, startGates, termsOf, theirs } from './support.ts';
+
+const known = { arm: 'arm64', both: 'amd64 arm64' };
+
+type Lists = 'namespaces' | 'clusterConfigs' | 'podConfigs' | 'nodes';
+
+/** A leader one of whose caches has no list until `list` is called. */
+function late(cache: Lists) {
+  const first = Promise.withResolvers<void>();
+  let listed = false;
+  return {
+    list: () => {
+      listed = true;
+      first.resolve();
+    },
+    change: (leading: Leading): Leading => {
+      const full = leading.caches[cache];
+      const empty = {
+        ...full,
+        ready: () => first.promise,
+        get: (namespace: string, name: string) => (listed ? full.get(namespace, name) : undefined),
+        values: () => (listed ? full.values() : []),
+      };
+      return { ...leading, caches: { ...leading.caches, [cache]: empty } };
+    },
+  };
+}
+
+void t.test('a pod that is older than the leader is not decided before its policy is known', async (t) => {
+  for (const cache of ['namespaces', 'clusterConfigs', 'podConfigs', 'nodes'] as const) {
+    const lists = late(cache);
+    const gates = await startGates(t, [gated('web', ['arm'])], { known, change: lists.change });
+    await gates.pass(9_000);
+    t.equal(gates.isGated('web'), true, cache);
+    lists.list();
+    await gates.opened(1);
+    t.same(termsOf(gates.pod('web')), [archIn('arm64')], cache);
+  }
+});
+
+void t.test('a namespace that wants no placement is heard before its pods are decided', async (t) => {
+  const lists = late('namespaces');
+  const gates = await startGates(t, [], { known, change: lists.change });
+  gates.store.put('/api/v1/namespaces/shop', {
+    metadata: { name: 'shop', labels: { 'arch.example/placement': 'disabled' } },
+  });
+  gates.store.put('/api/v1/namespaces/shop/pods/web', gated('web', ['arm']));
+  await gates.pass(9_000);
+  lists.list();
+  await gates.opened(1);
+  t.equal(termsOf(gates.pod('web')), undefined);
+  t.same(gates.pod('web').spec.schedulingGates, [theirs]);
+});
+
+void t.test('what can never be listed holds no pod for long', async (t) => {
+  const gates = await startGates(t, [gated('web', ['arm'])], { known, change: late('podConfigs').change });
+  await gates.pass(10_500);
+  await gates.opened(1);
+  t.ok(gates.lines.some((line) => line.includes('decided without them')));
+});
+
+void t.test('an answer on images that the pod has not any more is no answer', async (t) => {
+  const gates = await startGates(t, [gated('web', ['old'])], {
+    configuration: { fallbackArchitecture: 'amd64', maxGateDuration: 20_000 },
+    change: (leading) => ({ ...leading, policies: { policyOf: () => policyFor(leading.configuration()) } }),
+  });
+  await gates.store.until(() => gates.asked.length === 1);
+  gates.store.put('/api/v1/namespaces/shop/pods/web', gated('web', ['new']));
+  await gates.store.until(() => gates.asked.length === 2);
+  gates.answer('old');
+  await gates.pass(100);
+  t.equal(gates.asked.length, 2, 'the question on the new one is still open, and not asked twice');
+  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="asking"}'), 1);
+  gates.known = { new: 'arm64' };
+  gates.answer();
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
+});
