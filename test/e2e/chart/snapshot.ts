@@ -1,0 +1,41 @@
+/** A listing of everything in a cluster, for comparing before and after. */
+import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeObject } from '../../../src/kube/objects.ts';
+import { patience } from '../cluster/harness.ts';
+
+interface Group {
+  readonly preferredVersion: { readonly groupVersion: string };
+}
+
+interface Resource {
+  readonly name: string;
+  readonly kind: string;
+  readonly verbs: readonly string[];
+}
+
+/** Come and go by themselves, or only say what happened. */
+const passing = new Set(['events', 'leases', 'componentstatuses']);
+
+/** One line for each object, in order. */
+export async function snapshot(client: KubeClient): Promise<readonly string[]> {
+  const { groups } = await client.get<{ readonly groups: readonly Group[] }>('/apis', { signal: patience() });
+  const bases = [
+    '/api/v1',
+    ...groups.map(({ preferredVersion }) => `/apis/${preferredVersion.groupVersion}`),
+  ];
+  const lines = new Set<string>();
+  for (const base of bases) {
+    const { resources } = await client.get<{ readonly resources: readonly Resource[] }>(base, {
+      signal: patience(),
+    });
+    for (const { name, kind, verbs } of resources) {
+      if (!verbs.includes('list') || passing.has(name)) continue;
+      const list = await client.get<{ readonly items: readonly KubeObject[] }>(`${base}/${name}`, {
+        signal: patience(),
+      });
+      for (const { metadata } of list.items)
+        lines.add(`${kind} ${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`);
+    }
+  }
+  return [...lines].sort();
+}
