@@ -124,6 +124,9 @@ async function keepClusterConfig(leading: Leading, object: Resource): Promise<nu
   let gated: number | undefined;
   if (deletionTimestamp !== undefined) {
     if (!hasFinalizer(metadata)) return undefined;
+    // What a watch does not show, because it has only begun or is interrupted, is not known to be gone.
+    const { synced, watching } = leading.caches.waitingPods.health();
+    if (!synced || !watching) return countGatesMs;
     gated = countGated(leading);
     const sinceMs = serverNow() - Date.parse(deletionTimestamp);
     if (gated === 0 && sinceMs < webhooksHearMs) return Math.max(1, webhooksHearMs - sinceMs);
@@ -145,9 +148,11 @@ async function keepClusterConfig(leading: Leading, object: Resource): Promise<nu
   return gated === undefined ? undefined : countGatesMs;
 }
 
+/** A pod that is being deleted keeps its gate; what it waits for, a finalizer of others, is no matter of ours. */
 function countGated({ caches }: Leading): number {
   let count = 0;
   for (const { pod } of caches.waitingPods.values()) {
+    if (pod.metadata?.deletionTimestamp !== undefined) continue;
     if (pod.spec.schedulingGates?.some(({ name }) => name === names.gate)) count++;
   }
   return count;

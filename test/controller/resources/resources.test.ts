@@ -169,6 +169,55 @@ void t.test('being deleted: waits for gates, counts them, then lets go', async (
   t.ok(steps.includes('resources/before-release'));
 });
 
+void t.test(
+  'being deleted: pods that are not listed yet, or not seen now, are not known to be gone',
+  async (t) => {
+    const now = Date.parse('2026-11-21T10:00:00Z');
+    const metadata = {
+      name: 'cluster',
+      deletionTimestamp: '2026-11-21T09:00:00Z',
+      finalizers: ['arch.example/gates'],
+    };
+    for (const health of [
+      { synced: false, watching: false, failures: 0 },
+      { synced: true, watching: false, failures: 3 },
+    ]) {
+      const test = await startLeading(t, { now: () => now });
+      test.store.put(clusterPath, { ...clusterConfig({}), metadata });
+      const { caches } = test.leading;
+      let isSeen = false;
+      const waitingPods = {
+        ...caches.waitingPods,
+        health: () => (isSeen ? caches.waitingPods.health() : health),
+        values: () => [],
+      };
+      const leading = { ...test.leading, caches: { ...caches, waitingPods } };
+      const { waiting, fire } = await run(t, { ...test, leading });
+      await until(t, 'it is looked at again', () => waiting().includes(1000));
+      t.ok(test.store.get(clusterPath));
+      isSeen = true;
+      await until(t, 'it may go', () => {
+        fire();
+        return test.store.get(clusterPath) === undefined;
+      });
+    }
+  },
+);
+
+void t.test('being deleted: a gated pod that is being deleted too is not waited for', async (t) => {
+  const now = Date.parse('2026-11-21T10:00:00Z');
+  const test = await startLeading(t, { now: () => now });
+  const deletionTimestamp = '2026-11-21T09:00:00Z';
+  const going = { name: 'going', namespace: 'shop', deletionTimestamp, finalizers: ['x.example/held'] };
+  test.store.put(podOf('going'), { ...gated('going'), metadata: going });
+  await until(t, 'the pod is known', () => test.leading.caches.waitingPods.size === 1);
+  const metadata = { name: 'cluster', deletionTimestamp, finalizers: ['arch.example/gates'] };
+  test.store.put(clusterPath, { ...clusterConfig({}), metadata });
+  await run(t, test);
+  await until(t, 'it may go', () => test.store.get(clusterPath) === undefined);
+  t.ok(test.store.get(podOf('going')), 'nobody touched the pod');
+});
+
 void t.test('being deleted without our finalizer: left alone', async (t) => {
   const { store, leading } = await begin(t);
   const deletionTimestamp = '2026-11-21T10:00:00Z';
