@@ -14,6 +14,7 @@ export type BuiltName =
   | 'kube-controller-manager'
   | 'kube-scheduler'
   | 'kubelet'
+  | 'kube-proxy'
   | 'containerd'
   | 'containerd-shim-runc-v2'
   | 'ctr'
@@ -42,6 +43,7 @@ const modules: readonly Module[] = [
       'kube-controller-manager': 'k8s.io/kubernetes/cmd/kube-controller-manager',
       'kube-scheduler': 'k8s.io/kubernetes/cmd/kube-scheduler',
       kubelet: 'k8s.io/kubernetes/cmd/kubelet',
+      'kube-proxy': 'k8s.io/kubernetes/cmd/kube-proxy',
     },
     ldflags: [
       `-X k8s.io/component-base/version.gitVersion=${kubernetes}`,

@@ -14,6 +14,8 @@ export interface ControlPlaneOptions {
   readonly directory: string;
   /** Requests per second that the scheduler allows itself; its own default is 50. */
   readonly schedulerQps?: number;
+  /** Where pods and real kubelets reach the API server; an address of this machine that is not loopback. */
+  readonly nodeAddress?: string;
   /** Further flags. */
   readonly apiServerFlags?: readonly string[];
 }
@@ -42,7 +44,7 @@ const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/nonexistent' };
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const programs = findBuilt(names);
   const stages = findKwokStages();
-  const { directory, schedulerQps } = options;
+  const { directory, schedulerQps, nodeAddress } = options;
   const logs = join(directory, 'logs');
   await mkdir(logs, { recursive: true });
   const identities = await createIdentities(join(directory, 'pki'));
@@ -74,16 +76,17 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ]);
     const serving = await identities.issue('kube-apiserver', {
       cn: 'kube-apiserver',
-      ip: ['127.0.0.1', '10.96.0.1'],
+      ip: ['127.0.0.1', '10.96.0.1', ...(nodeAddress === undefined ? [] : [nodeAddress])],
       dns: ['localhost', 'kubernetes.default.svc'],
     });
     await ready(etcd, async () => (await fetch(`${etcdUrl}/health`)).ok);
     const apiServerFlags = [
       `--etcd-servers=${etcdUrl}`,
-      '--bind-address=127.0.0.1',
-      '--advertise-address=127.0.0.1',
+      `--bind-address=${nodeAddress === undefined ? '127.0.0.1' : '0.0.0.0'}`,
+      `--advertise-address=${nodeAddress ?? '127.0.0.1'}`,
       `--secure-port=${apiPort}`,
-      '--endpoint-reconciler-type=none',
+      // A loopback address cannot be an endpoint.
+      `--endpoint-reconciler-type=${nodeAddress === undefined ? 'none' : 'lease'}`,
       '--service-cluster-ip-range=10.96.0.0/16',
       '--authorization-mode=Node,RBAC',
       '--allow-privileged=true',

@@ -51,7 +51,7 @@ export async function startContainerd({ programs, caFile }: NodeOptions): Promis
 }
 
 /** An image of one static program that waits, as an archive for `ctr images import`. */
-function pauseImage(busybox: string): string {
+export function pauseImage(busybox: string): string {
   const root = '/tmp/pause';
   mkdirSync(join(root, 'rootfs'), { recursive: true });
   copyFileSync(busybox, join(root, 'rootfs', 'busybox'));
@@ -103,7 +103,8 @@ export async function kubeletReady(kubelet: Running): Promise<void> {
   await ready(kubelet, async () => (await fetch('http://127.0.0.1:10248/healthz')).ok);
 }
 
-function kubeletConfiguration(cgroup: string): object {
+/** The configuration file of a kubelet that leaves the machine alone. */
+export function kubeletConfiguration(cgroup: string): object {
   const little = { 'memory.available': '10Mi', 'nodefs.available': '1%', 'nodefs.inodesFree': '1%' };
   return {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
