@@ -1,17 +1,67 @@
-/** Free ports of loopback, for programs that want to be told theirs. */
+/**
+ * Free ports of loopback, for programs that want to be told theirs. They lie below the range that the kernel gives to
+ * connections (32768 to 60999), which would take one between its choice and its use, and each is reserved for this process
+ * by a file, so that tests that run side by side never choose the same.
+ */
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
-/** So many different ports that nobody listens on now. */
+const first = 20_000;
+const last = 32_000;
+const reservations = join(tmpdir(), 'archwright-e2e-ports');
+
+/** So many different ports that nobody listens on now and that are this process's until it ends. */
 export async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  mkdirSync(reservations, { recursive: true });
+  const ports: number[] = [];
+  // Each process begins somewhere else; the files decide.
+  const start = (process.pid * 37) % (last - first);
+  for (let step = 0; ports.length < count && step < last - first; step++) {
+    const port = first + ((start + step) % (last - first));
+    if (reserve(port) && (await isFree(port))) ports.push(port);
+  }
+  if (ports.length < count) throw new Error(`there are no ${count} free ports from ${first} to ${last}`);
   return ports;
 }
 
 export async function freePort(): Promise<number> {
   const [port = 0] = await freePorts(1);
   return port;
+}
+
+function reserve(port: number): boolean {
+  const path = join(reservations, String(port));
+  try {
+    writeFileSync(path, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  if (isAlive(path)) return false;
+  rmSync(path, { force: true });
+  return false; // Two that find the same dead reservation must not both take it: the next round does.
+}
+
+function isAlive(path: string): boolean {
+  try {
+    process.kill(Number(readFileSync(path, 'utf8')), 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
 }
