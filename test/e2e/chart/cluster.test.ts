@@ -1,5 +1,5 @@
 /** The chart and a real API server: strict validation, installing, upgrading, rolling back and leaving with both Helms. */
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
@@ -125,6 +125,14 @@ void t.test('the chart on a real API server', async (t) => {
         const what = `${object.kind} ${object.metadata?.name}`;
         await t.resolves(dryRun(client, object), what);
       }
+    }
+    for (const file of globSync('examples/helm/*.yaml')) {
+      const values = parse(readFileSync(file, 'utf8')) as object;
+      // Where its namespaces are.
+      if (file.endsWith('careful.yaml')) {
+        for (const name of ['shop', 'billing']) await cluster.createNamespace(name);
+      }
+      for (const object of objectsOf(render('helm4', values))) await t.resolves(dryRun(client, object), file);
     }
     for (const file of ['archwright.yaml', 'clean.yaml']) {
       for (const object of objectsOf(readFileSync(join('deploy', file), 'utf8')))
