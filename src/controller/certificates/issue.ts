@@ -36,9 +36,8 @@ export const backdateMs = 5 * 60_000;
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
 async function library(): Promise<typeof X509> {
-  // The library decorates its classes with it and does not load it.
-  await import('reflect-metadata');
-  return await import('@peculiar/x509');
+  const { x509 } = await import('./library.ts');
+  return x509;
 }
 
 /** First and last moment, milliseconds since 1970. */
