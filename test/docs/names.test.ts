@@ -1,0 +1,155 @@
+/** What the pages name exists: metrics with their labels, settings with their defaults, subcommands with their flags, scripts, files. */
+import { existsSync, readFileSync } from 'node:fs';
+import t from 'tap';
+import { vocabularyOf } from '../../cmd/completion/vocabulary.ts';
+import { subcommands } from '../../cmd/subcommands.ts';
+import { chartSections } from '../../scripts/docs/chart/chart.ts';
+import { metricGroups } from '../../scripts/docs/metrics.ts';
+import { parseDuration } from '../../src/policy/duration.ts';
+import { settings } from '../../src/policy/settings/all.ts';
+import { pageOf, source, writtenPages, type Page } from './pages.ts';
+
+const metrics = new Map(metricGroups.flatMap((group) => group.metrics).map((metric) => [metric.name, metric]));
+const values = chartSections().flatMap((section) => section.values.map(({ key }) => key));
+const vocabulary = await vocabularyOf(subcommands);
+const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
+
+/** Every key, and every table that one is in. */
+const keys = new Set(
+  [...Object.keys(settings), ...values].flatMap((key) =>
+    key.split('.').map((_, index, steps) => steps.slice(0, index + 1).join('.')),
+  ),
+);
+
+/** Fields of Kubernetes and containerd that pages speak of and the program does not. */
+const fieldsOfOthers = new Set(['cacheType', 'runAsNonRoot', 'ignoreDifferences', 'minAvailable', 'unhealthyPodEvictionPolicy']);
+
+function wrongMetrics({ text }: Page): string[] {
+  const wrong: string[] = [];
+  for (const [, name = '', , labels = ''] of text.matchAll(/(archwright(?:_[a-z0-9]+)+)(\{([^}]*)\})?/g)) {
+    const metric = metrics.get(name) ?? metrics.get(name.replace(/_(?:bucket|sum|count)$/, ''));
+    if (metric === undefined) wrong.push(name);
+    for (const [, label = '', value = ''] of labels.matchAll(/(\w+)[=!]~?"([^"]*)"/g)) {
+      const known = metric?.labels?.[label] ?? [];
+      // An ellipsis stands for any of them.
+      const isKnown = value === '…' ? known.length > 0 : value.split('|').every((each) => known.includes(each));
+      if (!isKnown) wrong.push(`${name} has no ${label}="${value}"`);
+    }
+  }
+  return wrong;
+}
+
+/** The key that a span names: `caSecret`, `misplacedPods = "evict"`, `architectures.<arch>.requireNodeLabels`. */
+function keyIn(span: string): string | undefined {
+  const key = /^([a-z][A-Za-z]*(?:\.[A-Za-z<>]+)*)(?:\s*[=:].*)?$/.exec(span)?.[1];
+  return key !== undefined && /[A-Z]/.test(key) ? key : undefined;
+}
+
+function wrongKeys({ spans }: Page): string[] {
+  return spans
+    .map(keyIn)
+    .filter((key) => key !== undefined)
+    .filter((key) => {
+      if (keys.has(key)) return false;
+      const steps = key.split('.').filter((step) => !step.startsWith('<'));
+      return !steps.every((step) => fieldsOfOthers.has(step) || new RegExp(`\\b${step}\\b`).test(source));
+    });
+}
+
+const units: Readonly<Record<string, string>> = { min: 'm', hour: 'h', hours: 'h', day: 'd', days: 'd' };
+
+/** `maxGateDuration` (5 min): what stands in parentheses behind a setting and looks like a value is its default. */
+function wrongDefaults({ text }: Page): string[] {
+  const wrong: string[] = [];
+  for (const [all, key = '', amount = '', unit] of text.matchAll(
+    /`([A-Za-z.]+)`\s+\((?:default )?`?(\d+)\s?(ms|s|min|hours?|days?)?`?\)/g,
+  )) {
+    if (!Object.hasOwn(settings, key)) continue;
+    const said = unit === undefined ? Number(amount) : parseDuration(`${amount}${units[unit] ?? unit}`);
+    const { default: preset } = settings[key as keyof typeof settings];
+    if (said !== preset) wrong.push(`${all}: the default is ${JSON.stringify(preset)}`);
+  }
+  return wrong;
+}
+
+/** Calls of the program in what a shell would run, each with its words. */
+function callsIn({ blocks, spans }: Page): string[][] {
+  // What the program says can begin with its name, too.
+  const commands = spans.filter((span) => !source.includes(span));
+  const shell = [...blocks.filter(({ language }) => language === 'sh').map(({ text }) => text), ...commands];
+  const lines = shell.flatMap((text) => text.replaceAll(/\\\n/g, ' ').split('\n'));
+  return lines.flatMap((line) =>
+    [...line.replace(/(?:^|\s)#.*$/, '').matchAll(/(?:^|[|&;(]\s*|npx |kubectl |-- +|bin\/)archwright ([^|&;)>]+)/g)].map(
+      ([, words = '']) => words.trim().split(/\s+/),
+    ),
+  );
+}
+
+function wrongCalls(page: Page): string[] {
+  return callsIn(page).flatMap(([name = '', ...words]) => {
+    if (name === '--help' || name === '--version' || name === '…') return [];
+    const subcommand = vocabulary.find(({ word }) => word === name);
+    if (subcommand === undefined) return [`archwright ${name}`];
+    const flags = new Set(subcommand.flags.map(({ word }) => word));
+    return words
+      .filter((word) => /^--[a-z]/.test(word))
+      .map((word) => word.replace(/[=`].*$/, ''))
+      .filter((word) => !flags.has(word))
+      .map((word) => `archwright ${name} ${word}`);
+  });
+}
+
+function wrongScripts({ text }: Page): string[] {
+  return [...text.matchAll(/npm run (?:-s |--silent )?([a-z][a-z0-9:]*)/g)]
+    .map(([, name = '']) => name)
+    .filter((name) => !Object.hasOwn(scripts, name));
+}
+
+/** `deploy/web` is an object of kubectl's, not a file. */
+const folders =
+  /^(?:(?:src|cmd|daemon|test|scripts|bench|docs|examples|charts)\/[\w./-]*|deploy\/(?:[\w-]+\.yaml)?)$/;
+
+function wrongPaths({ spans }: Page): string[] {
+  return spans.filter((span) => folders.test(span) && !existsSync(span));
+}
+
+const checks: Readonly<Record<string, (page: Page) => string[]>> = {
+  'metrics and their labels': wrongMetrics,
+  'settings, values and fields': wrongKeys,
+  defaults: wrongDefaults,
+  'subcommands and flags': wrongCalls,
+  'npm scripts': wrongScripts,
+  'files and folders': wrongPaths,
+};
+
+for (const [what, wrongIn] of Object.entries(checks)) {
+  t.test(`${what} that pages name exist`, async (t) => {
+    t.ok(writtenPages.length > 30);
+    for (const page of writtenPages) t.same(wrongIn(page), [], page.path);
+  });
+}
+
+t.test('what does not exist is found', async (t) => {
+  const cases: readonly (readonly [check: string, text: string, found: readonly string[]])[] = [
+    ['metrics and their labels', '`archwright_gated_pods`, `archwright_gated_duration_seconds_bucket`', []],
+    ['metrics and their labels', '`archwright_gated_pots`', ['archwright_gated_pots']],
+    ['metrics and their labels', '`archwright_gated_pods{age="older"}`', []],
+    ['metrics and their labels', '`archwright_gated_pods{age="old"}`', ['archwright_gated_pods has no age="old"']],
+    ['metrics and their labels', '`archwright_gated_pods{aeg="…"}`', ['archwright_gated_pods has no aeg="…"']],
+    ['settings, values and fields', '`misplacedPods = "evict"`, `webhook.replicas`, `certManager`', []],
+    ['settings, values and fields', '`misplacedPots = "evict"`', ['misplacedPots']],
+    ['settings, values and fields', '`architectures.<arch>.requireNodeLabel`', ['architectures.<arch>.requireNodeLabel']],
+    ['defaults', '`gateWorkers` (64), `maxGateDuration` (5 min), `brokenImageTime` (7 days)', []],
+    ['defaults', '`gateWorkers` (65)', ['`gateWorkers` (65): the default is 64']],
+    ['defaults', '`maxGateDuration` (5 s)', ['`maxGateDuration` (5 s): the default is 300000']],
+    ['subcommands and flags', '```sh\nkubectl -n archwright get pods\nx | archwright config check -\n```', []],
+    ['subcommands and flags', '```sh\narchwright explain --path   # the patch\n```', ['archwright explain --path']],
+    ['subcommands and flags', '`kubectl archwright explian pod/x`', ['archwright explian']],
+    ['subcommands and flags', '```sh\nkubectl exec x -- \\\n  archwright agent --chek\n```', ['archwright agent --chek']],
+    ['npm scripts', '`npm run demo`', []],
+    ['npm scripts', '`npm run demos`', ['demos']],
+    ['files and folders', '`src/kube/`, `docs/gates.md`', []],
+    ['files and folders', '`src/kubes/`', ['src/kubes/']],
+  ];
+  for (const [check, text, found] of cases) t.same(checks[check]?.(pageOf('x.md', text)), found, text);
+});

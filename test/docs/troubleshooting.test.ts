@@ -1,0 +1,95 @@
+/** The texts that docs/troubleshooting.md quotes are those of the program, and what the program tells of trouble is on that page. */
+import { globSync, readFileSync } from 'node:fs';
+import t from 'tap';
+import { metricGroups } from '../../scripts/docs/metrics.ts';
+import { page, pageOf, source, writtenPages, type Page } from './pages.ts';
+
+const troubleshooting = page('docs/troubleshooting.md');
+
+/** Reasons of the events that the program records: names of two words in the files that record events. */
+const eventReasons = new Set(
+  globSync('src/**/*.ts')
+    .map((file) => readFileSync(file, 'utf8'))
+    .filter((text) => text.includes('events.record('))
+    .flatMap((text) => [...text.matchAll(/'([A-Z][a-z]+(?:[A-Z][a-z]+)+)'/g)].map(([, name = '']) => name)),
+);
+
+/** Words of Kubernetes: kinds, states of pods and containers, reasons of its events. */
+const othersNames =
+  /^(?:[A-Z]\w*(?:Config|Configuration|Policy|Binding|Budget|Class|Set|Monitor|Rule|Map|Slices?|Account|Job)s?|SchedulingGated|ImagePullBackOff|ContainerCreating|CreateContainerConfigError|CrashLoopBackOff|FailedCreate)$/;
+
+/** What the API server, the scheduler, the kubelet and containers say. */
+const othersTexts = [
+  'admission webhook "pods.arch.example" denied the request: ',
+  'failed calling webhook "pods.arch.example"',
+  "didn't match Pod's node affinity/selector",
+  "didn't have free ports",
+  'hostPath type check failed',
+  'MountVolume.SetUp failed for volume "tls" : secret "archwright-agent-tls" not found',
+  'Warning  ',
+];
+
+/** The words of a quotation between what stands for something else: `…`, capitals, numbers, architectures, punctuation. */
+function pieces(quotation: string): string[] {
+  const ours = othersTexts.reduce((text, other) => text.replaceAll(other, ''), quotation);
+  return ours
+    .split(/…|\b[A-Z][A-Z-]{2,}\b|\d+s?\b|\b(?:amd64|arm64)\b|: |[;,] | {2,}/)
+    .map((piece) => piece.replaceAll(/^[\s,.:/]+|[\s,.:/]+$/g, ''))
+    .filter((piece) => piece.length >= 6);
+}
+
+/** Quotations of the program: blocks of text, italics and code of some words. */
+function quotations({ blocks, spans, text }: Page): string[] {
+  const lines = blocks.filter(({ language }) => language === 'text').flatMap(({ text }) => text.trim().split('\n'));
+  const italics = [...text.matchAll(/(?<![*\w])\*([^*\n]+(?:\n[^*\n]+)?)\*(?![*\w])/g)].map(([, words = '']) => words.replaceAll(/\s*\n\s*/g, ' '));
+  const sentences = spans.filter((span) => /^[a-z]\w*(?: [\w;:,'-]+){3,}$/.test(span) && !/^(?:kubectl|helm|npm|archwright [a-z]+ -)/.test(span));
+  return [...lines, ...[...italics, ...sentences].filter((words) => words.split(' ').length > 2)];
+}
+
+function unknownPieces(found: Page): string[] {
+  return quotations(found).flatMap(pieces).filter((piece) => !source.includes(piece));
+}
+
+function unknownReasons({ spans }: Page): string[] {
+  return spans.filter((span) => /^[A-Z][a-z]+(?:[A-Z][a-z]+)+$/.test(span) && !eventReasons.has(span) && !othersNames.test(span) && !source.includes(`'${span}'`));
+}
+
+t.test('what is quoted is what the program says', async (t) => {
+  t.ok(quotations(troubleshooting).length > 30);
+  t.same(unknownPieces(troubleshooting), []);
+});
+
+t.test('the reasons of events that pages name exist', async (t) => {
+  for (const each of writtenPages.filter(({ path }) => !path.startsWith('docs/decisions/'))) t.same(unknownReasons(each), [], each.path);
+});
+
+t.test('what the program tells of trouble is on the page', async (t) => {
+  const { text } = troubleshooting;
+  t.ok(eventReasons.size >= 8, [...eventReasons].join(' '));
+  for (const reason of eventReasons) t.ok(text.includes(reason), reason);
+  const failures = metricGroups.flatMap(({ metrics }) => metrics).find(({ name }) => name === 'archwright_facts_failures_total');
+  const codes = failures?.labels?.['code'] ?? [];
+  t.ok(codes.length > 8);
+  for (const code of codes) t.ok(text.includes(`\`${code}\``), code);
+});
+
+t.test('each symptom is in the table at the top', async (t) => {
+  const [top = '', ...rest] = troubleshooting.text.split(/^(?=## )/m);
+  const linked = pageOf('top.md', top).links;
+  t.ok(rest.length > 12);
+  for (const anchor of pageOf('rest.md', rest.join('')).anchors) t.ok(linked.includes(`#${anchor}`), anchor);
+});
+
+t.test('what the program does not say is found', async (t) => {
+  const cases: readonly (readonly [text: string, found: readonly string[]])[] = [
+    ['```text\nWarning  ImageUnknown  not known after 300 s, so it may run …\n```', []],
+    ['```text\nWarning  ImageUnknown  not heard of within … s, so it may run …\n```', ['not heard of within']],
+    ['```text\nWarning  ImageUnheard  …\n```', ['ImageUnheard']],
+    ['```console\nwords of somebody else\n```', []],
+    ['*no agents are known; check that they run*', []],
+    ['it says *no agents\nare here; check that they run*', ['no agents are here']],
+    ['`nobody leads at all now`', ['nobody leads at all now']],
+  ];
+  for (const [text, found] of cases) t.same(unknownPieces(pageOf('x.md', text)), found, text);
+  t.same(unknownReasons(pageOf('x.md', '`ImageUnknown`, `ImagePullBackOff`, `ImageUnheard`')), ['ImageUnheard']);
+});
