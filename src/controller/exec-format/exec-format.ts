@@ -51,6 +51,10 @@ export const watchExecFormatErrors: Feature = async (leading) => {
     if (oldest !== undefined) looked.delete(oldest);
   }
 
+  async function count(): Promise<void> {
+    level.set(await notes.prune(leading.serverNow(), signal));
+  }
+
   async function lookAt(pod: RunningPod): Promise<void> {
     const architecture = caches.nodes.get('', pod.node)?.architecture;
     if (architecture === undefined || !isArchitecture(architecture)) return;
@@ -59,8 +63,9 @@ export const watchExecFormatErrors: Feature = async (leading) => {
       if (isFresh(key)) continue;
       if (!suspect.certain) await limiter.take(signal);
       const isOne = suspect.certain || saysExecFormatError(await logOf(leading, pod, suspect));
-      if (isOne) await note(leading, notes, pod, suspect, architecture);
+      const isNews = isOne && (await note(leading, notes, pod, suspect, architecture));
       remember(key);
+      if (isNews) await count();
     }
   }
 
@@ -74,14 +79,18 @@ export const watchExecFormatErrors: Feature = async (leading) => {
       if (pod && isOn(leading)) await lookAt(pod);
     },
   });
+  // Without the nodes nothing is known of a pod's architecture, and nobody would look again until the pod changes.
+  await caches.ready(signal).catch(() => undefined);
   caches.runningPods.onEach(({ namespace: inNamespace, name, object }) => {
     if (object && suspectsOf(object).length > 0) queue.add(`${inNamespace}/${name}`);
   });
   for (const pod of caches.runningPods.values()) {
     if (suspectsOf(pod).length > 0) queue.add(`${pod.namespace}/${pod.name}`);
   }
-  await untilEnd(leading, async () => level.set(await notes.prune(leading.serverNow(), signal)));
+  await untilEnd(leading, count);
   await queue.stop();
+  // The next leader counts; two replicas must not both show the same notes.
+  level.set(0);
 };
 
 /** The setting, unless `ClusterPodPlacementConfig/cluster` says something of it. */
@@ -115,13 +124,14 @@ async function logOf(
   }
 }
 
+/** @returns whether it is news */
 async function note(
   { signal, events, metrics, log, configuration, serverNow }: Leading,
   notes: Notes,
   pod: RunningPod,
   { container, image, digest }: Suspect,
   architecture: string,
-): Promise<void> {
+): Promise<boolean> {
   const until = serverNow() + configuration().brokenImageTime;
   const isNews = await notes.add({ digest, architecture, image, namespace: pod.namespace, until }, signal);
   metrics.count(execFormatErrors, { architecture }).inc();
@@ -139,6 +149,7 @@ async function note(
       'an image is broken on an architecture',
     );
   }
+  return isNews;
 }
 
 function subjectsOf({ namespace, name, uid, owner }: RunningPod): readonly ObjectReference[] {

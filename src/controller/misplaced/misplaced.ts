@@ -14,6 +14,7 @@
 import { serviceAccountOf } from '../../credentials/service-account.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import { concurrently } from '../../fleet/concurrently.ts';
+import { KubeError } from '../../kube/errors.ts';
 import { wait } from '../../kube/wait.ts';
 import { isArchitecture } from '../../placement/architecture.ts';
 import type { ImageUse } from '../../placement/images-of-pod.ts';
@@ -63,6 +64,8 @@ export function misplacedPods(options: MisplacedPodsOptions = {}): Feature {
       onFailure: (problem) => log.warn({ problem }, 'misplaced pods could not be moved; trying again'),
     });
     await passes.run(async () => ({ wrote: false, nextMs: (await pass()) ? 0 : passMs }));
+    // The next leader counts; two replicas must not both show the same pods.
+    misplacedCounts(leading.metrics).pods.set(0);
   };
 }
 
@@ -80,7 +83,7 @@ export function createPass(
   suspects: Suspects,
   { sleep = wait, notes }: PassOptions,
 ): () => Promise<boolean> {
-  const { signal, caches, configuration, metrics } = leading;
+  const { signal, caches, configuration, metrics, log } = leading;
   const counts = misplacedCounts(metrics);
   const mover = createMover(leading, suspects, counts, { sleep, notes });
   /** Pods found misplaced, by uid. */
@@ -109,6 +112,21 @@ export function createPass(
     });
   }
 
+  /** What is refused because of one pod, such as a selector of its own, must not keep the others where they cannot run. */
+  async function move(misplaced: Misplaced): Promise<void> {
+    try {
+      await mover.move(misplaced);
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.temporary || signal.aborted) throw error;
+      const { pod } = misplaced;
+      log.warn(
+        { namespace: pod.namespace, pod: pod.name, error: error.message },
+        'a misplaced pod could not be moved',
+      );
+      suspects.later(pod);
+    }
+  }
+
   return async () => {
     if (configuration().misplacedPods === 'off') {
       counts.pods.set(0);
@@ -128,7 +146,7 @@ export function createPass(
     known = new Set([...known].filter((uid) => alive.has(uid)));
     counts.pods.set(known.size);
     const misplaced = looked.filter((each) => each !== undefined);
-    for (const each of misplaced.slice(0, most.moved)) await mover.move(each);
+    for (const each of misplaced.slice(0, most.moved)) await move(each);
     return due.length > most.looked || misplaced.length > most.moved;
   };
 }

@@ -47,6 +47,8 @@ export const countRunningImages: Feature = async (leading) => {
   const unknown = metrics.level(runningImagesUnknown);
   const parse = createReferenceCache();
 
+  // Pods without their nodes would count as of another architecture.
+  await caches.ready(signal).catch(() => undefined);
   for (let round = 0; !signal.aborted; round++) {
     try {
       if (leading.configuration().runningImagesMetric) await count(round);

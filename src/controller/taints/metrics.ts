@@ -33,14 +33,23 @@ export interface TaintLevels {
   readonly waiting: Level;
   readonly podsWaiting: Level;
   readonly holds: Readonly<Record<HoldReason, Level>>;
+  /** Of a replica that leads no more: two must not both show the same nodes. */
+  clear(): void;
 }
 
 export function taintLevels(metrics: Metrics): TaintLevels {
   const hold = (reason: HoldReason): Level => metrics.level(taintHolds, { reason });
-  return {
+  const levels = {
     tainted: metrics.level(taintNodes, { state: 'tainted' }),
     waiting: metrics.level(taintNodes, { state: 'waiting' }),
     podsWaiting: metrics.level(taintPodsWaiting),
     holds: { pods: hold('pods'), daemonsets: hold('daemonsets'), 'no-other-node': hold('no-other-node') },
+  };
+  return {
+    ...levels,
+    clear: () => {
+      const { holds, ...others } = levels;
+      for (const level of [...Object.values(holds), ...Object.values(others)]) level.set(0);
+    },
   };
 }

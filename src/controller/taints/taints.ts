@@ -18,6 +18,7 @@
 import type { Feature } from '../controller.ts';
 import { createPasses, type Passes } from '../passes.ts';
 import { createKeeper } from './keeper.ts';
+import { taintLevels } from './metrics.ts';
 import { nodeMatters } from './plan.ts';
 
 export interface TaintsOptions {
@@ -57,5 +58,6 @@ export function taints(options: TaintsOptions = {}): Feature {
         return { wrote: false, nextMs: roundMs };
       }),
     ]);
+    taintLevels(leading.metrics).clear();
   };
 }

@@ -74,6 +74,8 @@ t.test('a log that says it: noted for the namespace, told to pod and owner, coun
     data: { [`sha256-${'a'.repeat(64)}.arm64`]: /"image":"shop\/web:1","namespaces":\["shop"\]/ },
   });
   await store.until(() => test.events.length === 2, 'the events');
+  const shown = (): Promise<number | undefined> => test.series('archwright_broken_images');
+  while ((await shown()) !== 1) await store.quiet();
   t.match(test.events, [
     { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' }, message: /arm64/ },
     { about: { kind: 'ReplicaSet', name: 'web', uid: 'rs' } },
@@ -169,4 +171,39 @@ t.test('an API server that refuses the note: tried again', async (t) => {
   store.put(podPath('web'), crashing('web', 'shop/web:1', log));
   await store.until(() => store.get(notesPath) !== undefined, 'the note');
   t.ok(store.asked(/^POST .*configmaps$/).length >= 3);
+});
+
+t.test('who does not lead shows no broken images', async (t) => {
+  const test = await startLeading(t);
+  addNode(test);
+  test.store.log(podPath('web-1'), () => log);
+  test.store.put(podPath('web-1'), crashing('web-1'));
+  const done = watchExecFormatErrors(test.leading);
+  while ((await test.series('archwright_broken_images')) !== 1) await test.store.quiet();
+  test.depose();
+  await done;
+  t.equal(await test.series('archwright_broken_images'), 0);
+});
+
+t.test('a leader that knows the pods before the nodes looks at them all the same', async (t) => {
+  const test = await startLeading(t);
+  addNode(test);
+  test.store.log(podPath('web-1'), () => log);
+  test.store.put(podPath('web-1'), crashing('web-1'));
+  const { caches } = test.leading;
+  await test.store.until(() => caches.runningPods.size === 1);
+  const listed = Promise.withResolvers<void>();
+  let isListed = false;
+  const nodes = {
+    ...caches.nodes,
+    get: (_: string, name: string) => (isListed ? caches.nodes.get('', name) : undefined),
+  };
+  run(t, {
+    ...test,
+    leading: { ...test.leading, caches: { ...caches, nodes, ready: () => listed.promise } },
+  });
+  await test.store.quiet();
+  isListed = true;
+  listed.resolve();
+  await test.store.until(() => test.store.get(notesPath) !== undefined, 'the note');
 });

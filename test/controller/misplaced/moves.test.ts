@@ -1,5 +1,6 @@
 /** How many go at once, how fast, never twice for one cause, and what faults and a new leader change of that. */
 import t from 'tap';
+import { misplacedPods } from '../../../src/controller/misplaced/misplaced.ts';
 import { facts } from '../../support/placement-input.ts';
 import { onTheMove, mayMove, type ShareInput } from '../../../src/controller/misplaced/share.ts';
 import type { RunningPod } from '../../../src/controller/caches.ts';
@@ -356,4 +357,38 @@ for (const { name, input, moving } of shares) {
 
 void t.test('one may always move', async (t) => {
   t.same([mayMove(1, 25), mayMove(7, 25), mayMove(8, 25), mayMove(10, 100), mayMove(0, 1)], [1, 1, 2, 10, 1]);
+});
+
+void t.test('what is refused because of one pod keeps no other from being moved', async (t) => {
+  const world = await startWorld(t);
+  putReplicas(world.store, 2);
+  const term = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not a label value'] }] };
+  const affinity = {
+    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } },
+  };
+  world.store.fault(
+    ({ verb, query }) => verb === 'GET' && (query.get('labelSelector') ?? '').includes('zone'),
+    {
+      status: 400,
+      message: 'unable to parse requirement',
+    },
+  );
+  putPod(world.store, 'odd', { spec: { affinity } });
+  putPod(world.store, 'web-b');
+  await world.afterGrace();
+  t.same(world.pods(), ['odd']);
+  t.ok(world.lines.some((line) => line.includes('could not be moved') && line.includes('"odd"')));
+  world.store.fault(/^GET .*\/pods\/odd$/u, { status: 503 });
+  world.advance(60_000);
+  await t.rejects(world.pass(), { code: 'unavailable' }, 'what passes ends the pass, and is waited for');
+});
+
+void t.test('who does not lead shows no misplaced pods', async (t) => {
+  const world = await startWorld(t, { configuration: { misplacedPods: 'event' } });
+  putPod(world.store, 'web-a');
+  await world.afterGrace();
+  t.equal(await world.series('archwright_misplaced_pods'), 1);
+  world.depose();
+  await misplacedPods()(world.leading);
+  t.equal(await world.series('archwright_misplaced_pods'), 0);
 });

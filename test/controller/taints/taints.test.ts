@@ -42,3 +42,22 @@ void t.test('the feature: rounds, new nodes at once, back-off, its end', async (
   await done;
   t.equal(time.pending, 0);
 });
+
+void t.test('who does not lead shows no nodes', async (t) => {
+  const world = await startWorld(t);
+  putNode(world.store, 'arm-1', 'arm64');
+  await world.settled();
+  const shown = (state: string): Promise<number | undefined> =>
+    world.series(`archwright_taint_nodes{state="${state}"}`);
+  const time = createFakeTime();
+  const down = world.store.fault(/^PATCH /, { status: 503 });
+  const done = taints({ sleep: time.sleep, random: () => 1 })(world.leading);
+  await world.store.until(() =>
+    world.lines.some((line) => line.includes('taints could not be brought up to date')),
+  );
+  t.equal(await shown('waiting'), 1);
+  down();
+  world.depose();
+  await done;
+  t.equal(await shown('waiting'), 0);
+});
