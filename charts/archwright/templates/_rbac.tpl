@@ -29,7 +29,8 @@ subjects:
   - { kind: ServiceAccount, name: {{ if .account }}{{ .account }}{{ else }}{{ include "archwright.serviceAccount" . }}{{ end }}, namespace: {{ .root.Release.Namespace }} }
 {{- end -}}
 
+{{/* The webhook decides templates too, whose pull secrets may be those of their service account. */}}
 {{- define "archwright.pullSecretRules" -}}
 # By name, when a pod names them; never listed.
-- { apiGroups: [''], resources: [secrets, serviceaccounts], verbs: [get] }
+- { apiGroups: [''], resources: [{{ ternary "secrets, serviceaccounts" "secrets" (eq . "webhook") }}], verbs: [get] }
 {{- end -}}

@@ -1,8 +1,8 @@
 {{/* What each part may do. */}}
 
 {{- define "archwright.webhookClusterRules" }}
-- { apiGroups: [''], resources: [nodes, namespaces], verbs: [get, list, watch] }
-- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs, podplacementconfigs], verbs: [get, list, watch] }
+- { apiGroups: [''], resources: [nodes, namespaces], verbs: [list, watch] }
+- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs, podplacementconfigs], verbs: [list, watch] }
 {{- end }}
 
 {{- define "archwright.controllerClusterRules" }}
@@ -18,16 +18,17 @@
 - { apiGroups: [''], resources: [pods/eviction], verbs: [create] }
 {{- end }}
 # Whose pods they are: how many may be moved at the same time, and what carries an event about it.
-- { apiGroups: [apps], resources: [deployments, replicasets, statefulsets, daemonsets], verbs: [get] }
+- { apiGroups: [''], resources: [replicationcontrollers], verbs: [get] }
+- { apiGroups: [apps], resources: [replicasets, statefulsets, daemonsets], verbs: [get] }
 - { apiGroups: [batch], resources: [jobs], verbs: [get] }
 # Taints.
-- { apiGroups: [''], resources: [nodes], verbs: [patch] }
-- { apiGroups: ['', events.k8s.io], resources: [events], verbs: [create, patch] }
-- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs], verbs: [patch, update] }
-- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs/finalizers], verbs: [update] }
-- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs/status, podplacementconfigs/status], verbs: [get, patch, update] }
+- { apiGroups: [''], resources: [nodes], verbs: [get, patch] }
+- { apiGroups: [''], resources: [events], verbs: [create, patch] }
+# Their finalizer, and what became of them.
+- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs], verbs: [patch] }
+- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs/status, podplacementconfigs/status], verbs: [patch] }
 # Not created: what was removed stays removed.
-- { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, list, watch, patch, update] }
+- { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, list, watch, patch] }
 {{- end }}
 
 {{- define "archwright.tokenRules" }}
@@ -38,13 +39,13 @@
 {{- define "archwright.cleanClusterRules" }}
 - { apiGroups: [''], resources: [pods], verbs: [get, list, patch] }
 - { apiGroups: [''], resources: [nodes], verbs: [get, list, patch] }
-- { apiGroups: [''], resources: [namespaces], verbs: [get, list] }
 {{- if has "--restart-pods" .Values.clean.extraArgs }}
 - { apiGroups: [''], resources: [pods/eviction], verbs: [create] }
-- { apiGroups: [apps], resources: [deployments, replicasets, statefulsets], verbs: [get] }
+- { apiGroups: [''], resources: [replicationcontrollers], verbs: [get] }
+- { apiGroups: [apps], resources: [replicasets, statefulsets], verbs: [get] }
 {{- end }}
-- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs, podplacementconfigs], verbs: [get, list, patch, update] }
-- { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, patch, update, delete] }
+- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs], verbs: [get, list, patch] }
+- { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, delete] }
 {{- end }}
 
 {{- define "archwright.probeRules" }}

@@ -1,0 +1,158 @@
+/**
+ * What the parts may do in a cluster, as the chart renders it by default, is what their code asks for and nothing else. Who
+ * adds a request adds it here and in `charts/archwright/templates/_rules.tpl` or `rbac.yaml`.
+ */
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { parseAllDocuments } from 'yaml';
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+interface Role {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly rules: readonly Rule[];
+}
+
+const roles = ['deploy/archwright.yaml', 'deploy/clean.yaml']
+  .flatMap((file) => parseAllDocuments(readFileSync(file, 'utf8')))
+  .map((document) => document.toJS() as Role)
+  .filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role');
+
+/** `resource verb verb`, of named objects `resource/name verb`; one line for each resource. */
+function rightsOf(kind: string, name: string): readonly string[] {
+  const verbs = new Map<string, Set<string>>();
+  for (const { rules } of roles.filter((role) => role.kind === kind && role.metadata.name === name))
+    for (const rule of rules)
+      for (const resource of rule.resources)
+        for (const object of rule.resourceNames ?? [undefined]) {
+          const key = object === undefined ? resource : `${resource}:${object}`;
+          verbs.set(key, new Set([...(verbs.get(key) ?? []), ...rule.verbs]));
+        }
+  return [...verbs].map(([key, all]) => `${key} ${[...all].toSorted().join(' ')}`).toSorted();
+}
+
+const secrets = ['agent-tls', 'ca', 'controller-client-tls', 'webhook-client-tls', 'webhook-tls'];
+
+const expected: readonly (readonly [kind: string, role: string, rights: readonly string[]])[] = [
+  [
+    'ClusterRole',
+    'archwright-webhook',
+    [
+      // src/cluster/connect.ts, cmd/cluster-policies.ts
+      'clusterpodplacementconfigs list watch',
+      'namespaces list watch',
+      'nodes list watch',
+      'podplacementconfigs list watch',
+    ],
+  ],
+  [
+    'Role',
+    'archwright-webhook',
+    [
+      // src/cluster/broken-images.ts
+      'configmaps:archwright-broken-images list watch',
+      // cmd/fleet.ts
+      'endpointslices list watch',
+      // src/kube/leader-watch.ts
+      'leases:archwright-controller list watch',
+    ],
+  ],
+  ['ClusterRole', 'archwright-webhook-pull-secrets', ['secrets get', 'serviceaccounts get']],
+  [
+    'ClusterRole',
+    'archwright-controller',
+    [
+      // resources/resources.ts
+      'clusterpodplacementconfigs list patch watch',
+      'clusterpodplacementconfigs/status patch',
+      // taints/holds.ts
+      'daemonsets get',
+      // src/kube/events.ts
+      'events create patch',
+      // misplaced/workload.ts
+      'jobs get',
+      // webhook-configuration/, certificates/pass.ts
+      'mutatingwebhookconfigurations:archwright get list patch watch',
+      'namespaces list watch',
+      // taints/change-node.ts
+      'nodes get list patch watch',
+      'podplacementconfigs list watch',
+      'podplacementconfigs/status patch',
+      // gates/open-gate.ts, taints/tolerate-pods.ts, misplaced/mover.ts
+      'pods get list patch watch',
+      // misplaced/evict.ts
+      'pods/eviction create',
+      // exec-format/exec-format.ts
+      'pods/log get',
+      'replicasets get',
+      'replicationcontrollers get',
+      'statefulsets get',
+    ],
+  ],
+  [
+    'Role',
+    'archwright-controller',
+    [
+      // exec-format/notes.ts, misplaced/causes.ts; a creation has no name that could be compared
+      'configmaps create',
+      'configmaps:archwright-broken-images get list patch watch',
+      'configmaps:archwright-moved-pods get list patch watch',
+      'endpointslices list watch',
+      // src/kube/lease-record.ts
+      'leases create',
+      'leases:archwright-controller get patch',
+      // certificates/secrets.ts
+      ...secrets.map((name) => `secrets:archwright-${name} create get list patch watch`),
+      // webhook-configuration/endpoints.ts
+      'services:archwright-webhook get',
+    ],
+  ],
+  ['ClusterRole', 'archwright-controller-pull-secrets', ['secrets get']],
+  [
+    'ClusterRole',
+    'archwright-clean',
+    [
+      'clusterpodplacementconfigs get list patch',
+      'mutatingwebhookconfigurations:archwright delete get',
+      'nodes get list patch',
+      'pods get list patch',
+    ],
+  ],
+  [
+    'Role',
+    'archwright-clean',
+    [
+      'configmaps:archwright-broken-images delete get',
+      'configmaps:archwright-moved-pods delete get',
+      'leases create',
+      'leases:archwright-controller delete get patch',
+      ...secrets.map((name) => `secrets:archwright-${name} delete get`),
+    ],
+  ],
+];
+
+for (const [kind, role, rights] of expected) {
+  t.test(`${kind} ${role}`, (t) => {
+    t.same(rightsOf(kind, role), rights.toSorted());
+    t.end();
+  });
+}
+
+t.test('no role of ours has a wildcard, and no other one is unknown to this test', (t) => {
+  for (const { metadata, rules } of roles)
+    for (const rule of rules)
+      t.notOk([...rule.verbs, ...rule.resources, ...rule.apiGroups].includes('*'), metadata.name);
+  const known = new Set(expected.map(([kind, name]) => `${kind} ${name}`));
+  // Those for people, and what agents may ask on behalf of service accounts.
+  const others = roles
+    .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    .filter((each) => !known.has(each));
+  t.same(others.toSorted(), ['ClusterRole archwright-edit', 'ClusterRole archwright-view']);
+  t.end();
+});
