@@ -1,0 +1,47 @@
+/** The files of the README's steps with kind fit together: image, nodes that kwok plays, the pod that goes there, agents that do not. */
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { parse, parseAllDocuments } from 'yaml';
+import { chartSections } from '../../scripts/docs/chart/chart.ts';
+import type { Node, Pod } from '../../src/kube/objects.ts';
+
+const read = (name: string): string => readFileSync(`examples/kind/${name}`, 'utf8');
+const nodes = parseAllDocuments(read('fake-nodes.yaml')).map((document) => document.toJS() as Node);
+const pod = parse(read('pod.yaml')) as Pod;
+const values = parse(read('values.yaml')) as {
+  image: Record<string, string>;
+  agent: { affinity: Record<string, unknown> };
+};
+
+t.test('kwok plays a node of each of two architectures, on which only asked-for pods run', async (t) => {
+  t.same(nodes.map(({ metadata }) => metadata?.labels?.['kubernetes.io/arch']).toSorted(), ['amd64', 'arm64']);
+  for (const { metadata, spec } of nodes) {
+    t.equal(metadata?.annotations?.['kwok.x-k8s.io/node'], 'fake');
+    t.equal(metadata?.labels?.['kubernetes.io/hostname'], metadata?.name);
+    t.match(spec?.taints, [{ key: 'kwok.x-k8s.io/node', effect: 'NoSchedule' }]);
+  }
+});
+
+t.test('the pod may run on both, and prefers one', async (t) => {
+  for (const { metadata } of nodes) t.match(metadata?.labels, pod.spec?.nodeSelector ?? { none: true });
+  t.match(pod.spec?.tolerations, [{ key: 'kwok.x-k8s.io/node', operator: 'Exists' }]);
+  t.equal(pod.metadata?.labels?.['arch.example/preferred'], 'arm64');
+});
+
+t.test('no agent waits on a node that nobody runs', async (t) => {
+  const term = { matchExpressions: [{ key: 'type', operator: 'NotIn', values: ['kwok'] }] };
+  t.same(values.agent.affinity, {
+    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } },
+  });
+  for (const { metadata } of nodes) t.equal(metadata?.labels?.['type'], 'kwok');
+});
+
+t.test('the values are the chart’s, and the image is the one that the README builds', async (t) => {
+  const known = new Set(chartSections().flatMap((section) => section.values.map(({ key }) => key)));
+  for (const key of Object.keys(values.image)) t.ok(known.has(`image.${key}`), key);
+  t.ok(known.has('agent.affinity'));
+  const { registry, repository, tag } = values.image;
+  const readme = readFileSync('README.md', 'utf8');
+  for (const step of ['docker build -t', 'kind load docker-image'])
+    t.ok(readme.includes(`${step} ${registry}/${repository}:${tag} `), step);
+});
