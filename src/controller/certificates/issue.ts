@@ -4,8 +4,8 @@
  */
 import { createPrivateKey, randomBytes, type webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
-import type * as X509 from '@peculiar/x509';
 import { reveal, secret, type Secret } from '../../telemetry/secret.ts';
+import type { x509 as X509 } from './library.ts';
 import { readCertificates, type Certificate } from './pem.ts';
 
 /** A certificate and the key that belongs to it. */
