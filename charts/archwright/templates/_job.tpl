@@ -5,7 +5,7 @@
 metadata:
   labels:
     {{- include "archwright.labels" (dict "root" .root "kind" "pod" "part" .part) | nindent 4 }}
-  {{- with mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.annotations.pod }}
+  {{- with mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.pod.annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}

@@ -35,14 +35,14 @@ app.kubernetes.io/component: {{ .part }}
 {{- $_ := set $all "app.kubernetes.io/version" .root.Chart.AppVersion -}}
 {{- $_ := set $all "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
 {{- end -}}
-{{- $own := get .root.Values.labels .kind | default dict -}}
+{{- $own := (get .root.Values .kind | default dict).labels | default dict -}}
 {{- $all = mergeOverwrite (dict) .root.Values.global.commonLabels .root.Values.commonLabels $own (.labels | default dict) $all -}}
 {{- toYaml $all -}}
 {{- end -}}
 
 {{/*
 The metadata of an object. dict root kind name [part] [cluster] [labels] [annotations]
-kind: in lower case, as under `labels` and `annotations` of the values.
+kind: in lower case, as in the values that hold its labels and annotations.
 */}}
 {{- define "archwright.metadata" -}}
 metadata:
@@ -52,7 +52,7 @@ metadata:
   {{- end }}
   labels:
     {{- include "archwright.labels" . | nindent 4 }}
-  {{- $annotations := mergeOverwrite (dict) .root.Values.commonAnnotations (get .root.Values.annotations .kind | default dict) (.annotations | default dict) }}
+  {{- $annotations := mergeOverwrite (dict) .root.Values.commonAnnotations ((get .root.Values .kind | default dict).annotations | default dict) (.annotations | default dict) }}
   {{- with $annotations }}
   annotations:
     {{- toYaml . | nindent 4 }}

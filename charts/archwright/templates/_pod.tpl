@@ -107,7 +107,7 @@ readinessProbe:
 {{- $_ := set $annotations "prometheus.io/port" (.port | int | toString) -}}
 {{- $_ := set $annotations "prometheus.io/path" "/metrics" -}}
 {{- end -}}
-{{- $annotations = mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.annotations.pod $annotations -}}
+{{- $annotations = mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.pod.annotations $annotations -}}
 metadata:
   annotations:
     {{- toYaml $annotations | nindent 4 }}

@@ -1,5 +1,5 @@
 /** Values for all parts: names, image, labels, certificates, credentials, custom resources. */
-import type { JsonSchema, TomlValue } from '../../../../src/policy/setting.ts';
+import type { JsonSchema } from '../../../../src/policy/setting.ts';
 import { flag, object, objects, oneOf, shaped, text, textMap, texts, valuesOf, type Described, type Section } from '../value.ts';
 
 /** Kinds of objects that can get labels and annotations of their own. */
@@ -21,9 +21,16 @@ const labeled = [
   'job',
 ] as const;
 
-function perKind(what: string, example: TomlValue): Described {
+/** `pod.labels`, `pod.annotations` and so on. */
+function perKind(): Described {
   return Object.fromEntries(
-    labeled.map((kind) => [kind, textMap({ help: `${what} of each ${kind}.`, default: {}, example })]),
+    labeled.flatMap((kind) => [
+      [`${kind}.labels`, textMap({ help: `Labels of each ${kind}.`, default: {}, example: { tier: 'infra' } })],
+      [
+        `${kind}.annotations`,
+        textMap({ help: `Annotations of each ${kind}.`, default: {}, example: { 'example.com/note': 'hello' } }),
+      ],
+    ]),
   );
 }
 
@@ -91,8 +98,7 @@ export const general: readonly Section[] = [
         commonLabels: textMap({ help: 'Labels of every object.', default: {}, example: { team: 'platform' } }),
         commonAnnotations: textMap({ help: 'Annotations of every object.', default: {}, example: { owner: 'platform' } }),
       }),
-      ...valuesOf('labels', perKind('Labels', { tier: 'infra' })),
-      ...valuesOf('annotations', perKind('Annotations', { 'example.com/note': 'hello' })),
+      ...valuesOf('', perKind()),
     ],
   },
   {
