@@ -66,7 +66,7 @@ export function page(path: string): Page {
 }
 
 /** Everything that the program can say, as written in its source: strings that go on in the next line are joined. */
-export const source: string = globSync(['{src,cmd,daemon,scripts}/**/*.ts', 'charts/archwright/templates/**'], { withFileTypes: true })
+export const source: string = globSync(['{src,cmd,daemon,scripts/image}/**/*.ts', 'charts/archwright/templates/**'], { withFileTypes: true })
   .filter((entry) => entry.isFile())
   .map((entry) => readFileSync(`${entry.parentPath}/${entry.name}`, 'utf8'))
   .join('\n')
