@@ -28,7 +28,7 @@ export interface ClusterPolicies {
 export interface ClusterPoliciesOptions {
   readonly configuration: LiveConfiguration;
   /** Absent where there is no cluster: the configuration is all there is. The Lease is looked for in the own namespace. */
-  readonly kubernetes: Kubernetes | undefined;
+  readonly kubernetes: Omit<Kubernetes, 'another'> | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
 }

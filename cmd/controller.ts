@@ -39,6 +39,8 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
     if (!kubernetes) throw new UsageError('controller', 'run it in a pod, or name a cluster by --kubeconfig');
     const { client, access } = kubernetes;
     opened.push(() => client.close());
+    const leaseClient = kubernetes.another();
+    opened.push(() => leaseClient.close());
     const configuration = withOwnNamespace(() => live.current(), kubernetes);
     const { namespace, agents, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } =
       configuration();
@@ -84,6 +86,7 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
     log.info({ health: health.url, cluster: access.description, namespace, identity }, 'the controller runs');
     await runController({
       client,
+      leaseClient,
       namespace,
       identity,
       configuration,

@@ -9,6 +9,8 @@ import { programVersion } from './version.ts';
 export interface Kubernetes {
   readonly access: KubeAccess;
   readonly client: KubeClient;
+  /** Makes another client with connections of its own, which nothing else that waits can stand before. */
+  readonly another: () => KubeClient;
   /** Namespace of the pod that this process runs in; `undefined` outside of a cluster. */
   readonly podNamespace: string | undefined;
 }
@@ -35,8 +37,9 @@ export async function openKubernetes(
   }
   if (access === undefined) return undefined;
   const userAgent = `archwright/${programVersion.version}`;
-  const client = createKubeClient({ access, userAgent, ...(metrics && { metrics }) });
-  return { access, client, podNamespace: inCluster?.namespace };
+  const options = { access, userAgent, ...(metrics && { metrics }) };
+  const another = (): KubeClient => createKubeClient(options);
+  return { access, client: another(), another, podNamespace: inCluster?.namespace };
 }
 
 /**

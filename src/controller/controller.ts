@@ -72,6 +72,11 @@ export type Feature = (leading: Leading) => Promise<void>;
 
 export interface ControllerOptions {
   readonly client: KubeClient;
+  /**
+   * Takes and renews the Lease; `client` where it is absent. With connections of its own: an API server that takes seconds for
+   * each of many changes must not cost leadership, because renewals wait behind them.
+   */
+  readonly leaseClient?: KubeClient;
   /** archwright's own. */
   readonly namespace: string;
   /** Unique among all candidates, also among the lives of one pod. */
@@ -183,7 +188,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
 
   try {
     return await runCandidacy({
-      client,
+      client: options.leaseClient ?? client,
       namespace: options.namespace,
       name: leaseName,
       identity: options.identity,

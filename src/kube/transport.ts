@@ -1,5 +1,5 @@
 /**
- * Requests to the API server over one pool of keep-alive connections, with what proves who we are. Proof that the server
+ * Requests to the API server over a pool of keep-alive connections, those of watches apart from the others, with what proves who we are. Proof that the server
  * does not take (401) is read again at once, because a token may have been renewed a moment ago. A connection that turns
  * out to be dead takes the idle ones of the pool with it, so that the next requests do not each wait for the same silence.
  */
@@ -40,7 +40,7 @@ export interface TransportOptions {
   readonly clock: Clock;
 }
 
-/** Watches take one connection each for good; the rest is for calls, more of which at once the server would not like. */
+/** More calls at once the server would not like. Watches take one connection each for good, and are not counted. */
 const maxSockets = 32;
 /** The API server closes idle connections after 90 s (its `http.Server` has that `IdleTimeout`): we do it before. */
 const idleConnectionMs = 60_000;
@@ -49,23 +49,42 @@ const usualSuspiciousMs = 2_000;
 /** Proof is read again at most so often, however many requests are refused. */
 const renewIntervalMs = 1_000;
 
+interface Pool {
+  readonly access: AccessNow;
+  readonly calls: Agent | PlainAgent;
+  readonly watches: Agent | PlainAgent;
+}
+
 /** Makes a pool. Connections are opened when first needed. */
 export function createTransport(options: TransportOptions): Transport {
   const { access, clock } = options;
   const server = new URL(access.server);
   const isPlain = server.protocol === 'http:';
-  let pool: { readonly access: AccessNow; readonly agent: Agent | PlainAgent } | undefined;
+  let pool: Pool | undefined;
   const suspiciousMs = Math.min(usualSuspiciousMs, options.timeoutMs * 0.9);
   let renewedAt = Number.NEGATIVE_INFINITY;
 
   /** A changed certificate needs new connections; a changed token only another header. */
-  function agentFor(now: AccessNow): Agent | PlainAgent {
-    if (pool && sameConnection(pool.access, now)) return pool.agent;
-    pool?.agent.destroy();
-    const limits = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleConnectionMs };
-    const agent = isPlain ? new PlainAgent(limits) : new Agent({ ...limits, ...now.tls });
-    pool = { access: now, agent };
-    return agent;
+  function poolFor(now: AccessNow): Pool {
+    if (pool && sameConnection(pool.access, now)) return pool;
+    closePool();
+    const agentOf = (most: number): Agent | PlainAgent => {
+      const limits = {
+        keepAlive: true,
+        maxSockets: most,
+        maxFreeSockets: maxSockets,
+        timeout: idleConnectionMs,
+      };
+      return isPlain ? new PlainAgent(limits) : new Agent({ ...limits, ...now.tls });
+    };
+    pool = { access: now, calls: agentOf(maxSockets), watches: agentOf(Infinity) };
+    return pool;
+  }
+
+  function closePool(): void {
+    pool?.calls.destroy();
+    pool?.watches.destroy();
+    pool = undefined;
   }
 
   async function proof(where: string): Promise<AccessNow> {
@@ -79,12 +98,13 @@ export function createTransport(options: TransportOptions): Transport {
 
   function requestOptions(call: Call, now: AccessNow, signal: AbortSignal): RequestOptions {
     const { method, path, query, body, contentType = 'application/json' } = call;
+    const { calls, watches } = poolFor(now);
     return {
       method,
       host: server.hostname.replace(/^\[|\]$/g, ''),
       port: server.port === '' ? (isPlain ? 80 : 443) : server.port,
       path: server.pathname.replace(/\/$/, '') + path + queryText(query),
-      agent: agentFor(now),
+      agent: query?.['watch'] === true ? watches : calls,
       headers: {
         accept: 'application/json',
         'accept-encoding': 'identity',
@@ -127,9 +147,8 @@ export function createTransport(options: TransportOptions): Transport {
   }
 
   function dropIdle(): void {
-    for (const sockets of Object.values(pool?.agent.freeSockets ?? {})) {
-      for (const socket of sockets ?? []) socket.destroy();
-    }
+    const free = [pool?.calls, pool?.watches].flatMap((agent) => Object.values(agent?.freeSockets ?? {}));
+    for (const socket of free.flatMap((sockets) => sockets ?? [])) socket.destroy();
   }
 
   /** Other proof than the one that was refused, where there is any. */
@@ -159,10 +178,7 @@ export function createTransport(options: TransportOptions): Transport {
       answer.destroy();
       return await attempt(call, other, signal);
     },
-    close: () => {
-      pool?.agent.destroy();
-      pool = undefined;
-    },
+    close: closePool,
   };
 }
 

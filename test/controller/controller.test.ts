@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { runController, type Feature, type Leading } from '../../src/controller/controller.ts';
 import type { FactsMemory } from '../../src/images/memory.ts';
-import { createKubeClient } from '../../src/kube/client.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { defaultConfiguration } from '../../src/policy/configuration.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -21,9 +21,22 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
   const steps: string[] = [];
   let now = 0;
   let endsSlowly = false;
+  const asked = new Set<string>();
+  const noting = (name: string): KubeClient => ({
+    ...client,
+    get: (path, options) => {
+      asked.add(`${name} ${path}`);
+      return client.get(path, options);
+    },
+    patch: (path, patch, options) => {
+      asked.add(`${name} ${path}`);
+      return client.patch(path, patch, options);
+    },
+  });
   const run = () =>
     runController({
-      client,
+      client: noting('client'),
+      leaseClient: noting('leaseClient'),
       namespace: 'archwright',
       identity: 'pod-a_1',
       configuration: defaultConfiguration,
@@ -58,6 +71,7 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
     stop,
     logged,
     steps,
+    asked,
     metric: async (line: string) => (await metrics.render()).split('\n').includes(line),
     letEndSlowly: () => (endsSlowly = true),
     holder: () => (store.get(leasePath)?.spec as { holderIdentity?: string } | undefined)?.holderIdentity,
@@ -73,7 +87,7 @@ const until = (signal: AbortSignal): Promise<void> =>
 t.test('leads: features with all they need; then ends, and gives the Lease back', async (t) => {
   let leading: Leading | undefined;
   let atEnd: unknown;
-  const { store, run, stop, holder, metric, steps } = await controller(t, {
+  const { store, run, stop, holder, metric, steps, asked } = await controller(t, {
     one: async (given) => {
       leading = given;
       await given.caches.ready(given.signal);
@@ -101,6 +115,11 @@ t.test('leads: features with all they need; then ends, and gives the Lease back'
   t.equal(atEnd, 'pod-a_1', 'the Lease is held while features end');
   t.equal(holder(), '', 'and released after that');
   t.same(steps, ['one/seen']);
+  t.same(
+    [...asked].filter((each) => each.startsWith('leaseClient') || each.includes('/leases/')),
+    [`leaseClient ${leasePath}`],
+    'renewals wait behind nothing else',
+  );
   t.ok(await metric('archwright_controller_leading 0'));
   t.equal(
     leading?.policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} }).onUnknownImage,

@@ -91,7 +91,7 @@ void t.test('2,000 objects in pages, with changes between the pages', async (t) 
   await store.until(() => isTrue(reflector, store));
   t.equal(reflector.size, 2000);
   t.equal(store.asked(`GET ${pods}`).length, 4);
-  t.equal(store.connections(), 1);
+  t.equal(store.connections(), 2, 'one for the pages, one for the watch');
   t.equal(new Set(changes).size, 2000);
   t.equal(changes.length, 2006, 'and of the two that changed between four pages');
 });

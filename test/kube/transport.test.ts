@@ -45,6 +45,23 @@ void t.test('one pool: 400 calls one after another on one connection, 16 at a ti
   t.equal(store.connections(), 32, 'never more, however many ask at once');
 });
 
+void t.test('watches take no connection from other requests', async (t) => {
+  const store = await start(t);
+  const client = connect(t, store.access);
+  const ending = new AbortController();
+  const watches = Array.from({ length: 40 }, async () => {
+    const call = { signal: ending.signal, query: { watch: true, resourceVersion: '0' }, idleMs: 60_000 };
+    for await (const _ of client.lines(nodes, call));
+  });
+  const ended = Promise.allSettled(watches);
+  await store.until(() => store.watches() === 40);
+  t.same(await client.get(`${nodes}/n`, { signal: live }), store.get(`${nodes}/n`));
+  await Promise.all(Array.from({ length: 100 }, () => client.get(`${nodes}/n`, { signal: live })));
+  t.equal(store.connections(), 40 + 32);
+  ending.abort();
+  await ended;
+});
+
 void t.test('errors and refused requests keep their connection', async (t) => {
   const store = await start(t);
   const client = connect(t, store.access);
