@@ -1,0 +1,72 @@
+/**
+ * The chart in a cluster with a real node, from a real Helm 4 and Helm 3: our image is built, pushed to a registry, pulled by a kubelet
+ * and run by containerd; the API server asks the webhook, the webhook the agent, the agent the node's credential provider plugin and
+ * the registries. All of it lives in a box of its own (`../kubelet/box.ts`).
+ *
+ *   E2E_CONTAINERD=1.7     with that containerd on the node; 2 by default
+ *   ARCHWRIGHT_E2E_KEEP    a folder that gets the logs; without it the end of them is shown after a failure
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { boxProblem, runBox } from '../kubelet/box.ts';
+import { cache } from '../parts.ts';
+import { findPrograms, foldersOf } from './programs.ts';
+import type { Line } from './report.ts';
+
+const project = fileURLToPath(new URL('../../..', import.meta.url));
+const kept = process.env['ARCHWRIGHT_E2E_KEEP'];
+
+/** Some five minutes on two cores; a machine that does other things as well gets more. */
+const timeoutMs = 20 * 60_000;
+
+void t.test('the chart in a cluster with a real node', { timeout: timeoutMs + 120_000 }, async (t) => {
+  const problem = boxProblem();
+  if (problem !== undefined) {
+    t.fail(`a cluster with a real node cannot run here: ${problem}`);
+    return;
+  }
+  const programs = findPrograms();
+  const started = performance.now();
+  const layout = join(cache, 'image', 'oci');
+  execFileSync(process.execPath, ['scripts/image/main.ts', '--platform', 'amd64', '--output', layout], {
+    cwd: project,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  t.comment(`our image: ${Math.round(performance.now() - started)} ms`);
+
+  const end = await runBox({
+    // Without what tap adds to its children: nothing can be written into the project there.
+    command: [
+      'env',
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      fileURLToPath(new URL('inside.ts', import.meta.url)),
+    ],
+    keep: [...new Set([resolve(project), dirname(process.execPath), cache, ...foldersOf(programs)])],
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: process.env['HOME'] ?? '/root',
+      KUBE_BIN_DIR: process.env['KUBE_BIN_DIR'] ?? '',
+      PROGRAMS: JSON.stringify(programs),
+      IMAGE: `oci:${layout}:0.1.0`,
+      ...(kept !== undefined && { ARCHWRIGHT_E2E_KEEP: kept }),
+    },
+    timeoutMs,
+    onLine: (text) => {
+      const line = JSON.parse(text) as Line;
+      if ('step' in line) t.equal(line.error, undefined, `${line.step} (${line.ms} ms)`);
+      else if ('fact' in line) t.comment(line.fact);
+      else if (kept === undefined) t.comment(`${line.log}:\n${line.text.slice(-3000)}`);
+      else {
+        mkdirSync(kept, { recursive: true });
+        writeFileSync(join(kept, line.log), line.text);
+      }
+    },
+  });
+  t.equal(end.timedOut, false, 'the box ends in time');
+  t.equal(end.code, 0, `the box ends well${end.code === 0 ? '' : `: ${end.said}`}`);
+});

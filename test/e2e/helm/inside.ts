@@ -1,0 +1,37 @@
+/** Runs in the box: a cluster, then what is done with the chart in it by one Helm after the other. */
+import { followLogs } from './logs.ts';
+import type { Programs } from './programs.ts';
+import { step, tellLogs } from './report.ts';
+import { createHelm } from './release.ts';
+import { lateImage } from './late-image.ts';
+import { wholeLife } from './whole-life.ts';
+import { prepareNamespace, startWorld } from './world.ts';
+
+async function main(): Promise<void> {
+  const programs = JSON.parse(process.env['PROGRAMS'] ?? '') as Programs;
+  const logs = followLogs();
+  try {
+    const world = await step('a cluster with a real node', () =>
+      startWorld(programs, process.env['CGROUP'] ?? ''),
+    );
+    const { cluster, registries, own } = world;
+    await prepareNamespace(world);
+    const pushed = step('our image is pushed', () =>
+      registries.copy(process.env['IMAGE'] ?? '', 'public', `${own.repository}:${own.tag}`),
+    );
+    await pushed;
+    await wholeLife(world, createHelm('helm4', programs, cluster.kubeconfig), logs);
+    await lateImage(world, createHelm('helm3', programs, cluster.kubeconfig), logs);
+  } catch (error) {
+    process.stderr.write(`${(error as Error).stack ?? String(error)}\n`);
+    process.exitCode = 1;
+  } finally {
+    if (process.exitCode === 1 || process.env['ARCHWRIGHT_E2E_KEEP'] !== undefined)
+      tellLogs({ 'archwright.log': logs.text() });
+    logs.stop();
+  }
+}
+
+await main();
+// What is still running ends with the box; what was told has to be out before.
+process.stdout.write('', () => process.exit());

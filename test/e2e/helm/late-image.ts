@@ -1,0 +1,81 @@
+/** A cluster of one architecture, on which archwright's image is not there yet: nobody is held up, and when it is there everything works. */
+import assert from 'node:assert/strict';
+import type { Pod } from '../../../src/kube/objects.ts';
+import { chart } from '../chart/helm.ts';
+import { patience } from '../cluster/harness.ts';
+import { watch } from '../cluster/watch.ts';
+import { listEverything } from './listing.ts';
+import type { Followed } from './logs.ts';
+import { webhooksInForce, whole } from './parts.ts';
+import { deletePods, isPlaced, podOf, runningPod, whereRuns } from './pods.ts';
+import { namespace, type Helm } from './release.ts';
+import { step } from './report.ts';
+import { cardValues } from './values.ts';
+import { leaving, nothingForbidden } from './whole-life.ts';
+import type { World } from './world.ts';
+
+type OwnPod = Pod & {
+  readonly status?: {
+    readonly containerStatuses?: readonly {
+      readonly state?: { readonly waiting?: { readonly reason?: string } };
+    }[];
+  };
+};
+
+export async function lateImage(world: World, helm: Helm, logs: Followed): Promise<void> {
+  const { cluster, images, own } = world;
+  const of = (name: string): string => `${helm.name}: ${name}`;
+  for (const name of ['arm64-0', 's390x-0'])
+    await cluster.client.delete(`/api/v1/nodes/${name}`, { signal: patience() });
+  const before = await listEverything(cluster.client);
+  const card = cardValues(world);
+  const missing = helm.values('missing', {
+    ...card,
+    image: { ...own, tag: 'not-yet' },
+    startupCheck: { enabled: false },
+  });
+
+  await step(of('install where nothing has our image yet'), async () => {
+    await helm.run('install', 'archwright', chart, missing);
+    const watched = await watch<OwnPod>(cluster.client, `/api/v1/namespaces/${namespace}/pods`);
+    try {
+      await watched.until(
+        'pods of ours wait for their image',
+        (found) =>
+          [...found.values()].some(({ status }) =>
+            status?.containerStatuses?.some(({ state }) => /ImagePull/.test(state?.waiting?.reason ?? '')),
+          ),
+        90_000,
+      );
+    } finally {
+      watched.close();
+    }
+  });
+  await step(of('others are not held up meanwhile'), async () => {
+    const started = performance.now();
+    const pod = await cluster.create<Pod>(
+      podOf({ name: 'meanwhile', images: [images['public/multi'] ?? ''] }),
+    );
+    assert(performance.now() - started < 1_000, 'made at once');
+    assert(!isPlaced(pod), 'and left alone');
+    await runningPod(cluster, 'meanwhile');
+    await deletePods(cluster, ['meanwhile']);
+  });
+  await step(of('the upgrade to an image that is there puts it right'), async () => {
+    await helm.run('upgrade', 'archwright', chart, helm.values('card', card), '--wait', '--timeout', '3m');
+    await whole(cluster);
+    await webhooksInForce(cluster);
+  });
+  await step(of('pods of a cluster of one architecture run'), async () => {
+    const wanted = ['public/multi', 'public/intel', 'plugin/multi'] as const;
+    for (const [index, image] of wanted.entries())
+      await cluster.create(podOf({ name: `single-${index}`, images: [images[image] ?? ''] }));
+    for (const index of wanted.keys()) assert.equal(await whereRuns(cluster, `single-${index}`), 'amd64');
+    await deletePods(
+      cluster,
+      [...wanted.keys()].map((index) => `single-${index}`),
+    );
+  });
+  await leaving(world, helm, before);
+  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+}

@@ -1,0 +1,86 @@
+/**
+ * What archwright's parts say, all of it: the logs of its containers are followed from the node's disk, so that those of pods that
+ * are gone count too. And what the API server refused them, from its audit log: not every refusal is worth a line to them.
+ */
+import { closeSync, existsSync, globSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { namespace } from './release.ts';
+
+export interface Followed {
+  /** All lines so far, each behind the path of its file. */
+  text(): string;
+  stop(): void;
+}
+
+const pollMs = 250;
+const chunkBytes = 1024 * 1024;
+
+export function followLogs(): Followed {
+  const seen = new Map<string, number>();
+  const lines: string[] = [];
+  const over = new AbortController();
+  const buffer = Buffer.alloc(chunkBytes);
+  const look = (): void => {
+    for (const path of globSync(`/var/log/pods/${namespace}_*/*/*.log`)) {
+      let descriptor;
+      try {
+        descriptor = openSync(path, 'r');
+      } catch {
+        continue;
+      }
+      const from = seen.get(path) ?? 0;
+      const size = readSync(descriptor, buffer, 0, buffer.length, from);
+      closeSync(descriptor);
+      const end = buffer.subarray(0, size).lastIndexOf('\n') + 1;
+      seen.set(path, from + end);
+      const label = path.replace(/^\/var\/log\/pods\/[^_]+_([^_]+)_[^/]+\//, '$1/');
+      for (const line of buffer.toString('utf8', 0, end).split('\n'))
+        if (line !== '') lines.push(`${label}: ${line}`);
+    }
+  };
+  void (async () => {
+    while (!over.signal.aborted) {
+      look();
+      await pause(pollMs);
+    }
+  })();
+  return {
+    text: () => (look(), lines.join('\n')),
+    stop: () => over.abort(),
+  };
+}
+
+const auditFile = '/tmp/audit.log';
+const policyFile = '/tmp/audit-policy.json';
+
+/** Flags for an API server that notes what archwright's service accounts ask for. */
+export function auditFlags(): readonly string[] {
+  const ours = {
+    level: 'Metadata',
+    userGroups: [`system:serviceaccounts:${namespace}`],
+    omitStages: ['RequestReceived'],
+  };
+  const policy = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [ours, { level: 'None' }] };
+  writeFileSync(policyFile, JSON.stringify(policy));
+  return [`--audit-policy-file=${policyFile}`, `--audit-log-path=${auditFile}`];
+}
+
+interface AuditEvent {
+  readonly verb: string;
+  readonly user: { readonly username: string };
+  readonly requestURI: string;
+  readonly responseStatus?: { readonly code?: number; readonly message?: string };
+}
+
+/** Requests that were refused for want of a right, each once. */
+export function refused(): readonly string[] {
+  if (!existsSync(auditFile)) return [];
+  const found = new Set<string>();
+  for (const line of readFileSync(auditFile, 'utf8').split('\n')) {
+    if (line === '') continue;
+    const { verb, user, requestURI, responseStatus } = JSON.parse(line) as AuditEvent;
+    if (responseStatus?.code === 403)
+      found.add(`${user.username}: ${verb} ${requestURI}: ${responseStatus.message ?? ''}`);
+  }
+  return [...found];
+}

@@ -1,0 +1,156 @@
+/**
+ * A node that is real in all its parts: containerd, the kubelet with a credential provider plugin, kube-proxy, and a network for pods.
+ * It runs in the box and ends with it.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Cluster } from '../cluster/harness.ts';
+import { isReady, type NodeObject } from '../cluster/nodes.ts';
+import { waitFor } from '../cluster/watch.ts';
+import { kubeletConfiguration, pauseImage } from '../kubelet/node.ts';
+import { ready, start } from '../kubelet/processes.ts';
+import { cniPlugins, type Programs } from './programs.ts';
+
+export const nodeName = 'real';
+/** Of the bridge that `box.sh` makes. */
+export const nodeAddress = '10.99.0.1';
+
+/** As on the clouds, beside each other. */
+export const pluginDirectory = '/etc/credential-provider';
+export const pluginConfig = join(pluginDirectory, 'config.yaml');
+
+const podNetwork = '10.88.0.0/24';
+
+/** For `/etc/cni/net.d`: pods hang on a bridge. */
+const network = {
+  cniVersion: '1.0.0',
+  name: 'pods',
+  plugins: [
+    {
+      type: 'bridge',
+      bridge: 'cni0',
+      isGateway: true,
+      hairpinMode: true,
+      ipam: { type: 'host-local', ranges: [[{ subnet: podNetwork }]], routes: [{ dst: '0.0.0.0/0' }] },
+    },
+    { type: 'portmap', capabilities: { portMappings: true } },
+  ],
+};
+
+const containerdConfig = {
+  2: `version = 3
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = "localhost/pause:1"
+[plugins.'io.containerd.cri.v1.images'.registry]
+  config_path = "/etc/containerd/certs.d"
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = ["${cniPlugins}"]
+`,
+  1: `version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "localhost/pause:1"
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+[plugins."io.containerd.grpc.v1.cri".registry]
+  config_path = "/etc/containerd/certs.d"
+[plugins."io.containerd.grpc.v1.cri".cni]
+  bin_dir = "${cniPlugins}"
+`,
+} as const;
+
+/** What a machine has that is a node, and the box has not. */
+export function prepareMachine(): void {
+  const run = (program: string, ...args: string[]): void => void execFileSync(program, args);
+  // The box shows itself there to agents that run outside of containers; here they run in them.
+  run('umount', '-l', '/host');
+  rmdirSync('/host');
+  // As systemd does, or nothing of it could be mounted into pods with what is mounted later.
+  run('mount', '--make-rshared', '/');
+  // Programs outside of pods reach Services too: the API server its webhooks.
+  run('ip', 'route', 'add', '10.96.0.0/16', 'dev', 'node0');
+  mkdirSync('/etc/cni/net.d', { recursive: true });
+  writeFileSync('/etc/cni/net.d/10-pods.conflist', JSON.stringify(network));
+}
+
+export interface RealNodeOptions {
+  readonly programs: Programs;
+  readonly cluster: Cluster;
+  /** Control group that holds all others. */
+  readonly cgroup: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** Starts the node; resolves when it is ready. */
+export async function startRealNode({ programs, cluster, cgroup, labels }: RealNodeOptions): Promise<void> {
+  const directories = [programs.containerd, programs['containerd-shim-runc-v2'], programs.runc].map((path) =>
+    dirname(path),
+  );
+  const env = { PATH: [...directories, '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(':'), HOME: '/root' };
+  const major = / v?1\./.test(execFileSync(programs.containerd, ['--version'], { encoding: 'utf8' })) ? 1 : 2;
+  mkdirSync('/etc/containerd', { recursive: true });
+  writeFileSync('/etc/containerd/config.toml', containerdConfig[major]);
+  const containerd = start('containerd', programs.containerd, [], { env });
+  const ctr = (...args: string[]): string =>
+    execFileSync(programs.ctr, ['-n', 'k8s.io', ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+  await ready(containerd, () => ctr('version').includes('Server:'));
+  ctr('images', 'import', '--local', pauseImage(programs.busybox));
+
+  const config = '/etc/kubernetes/kubelet.json';
+  mkdirSync(dirname(config), { recursive: true });
+  writeFileSync(config, JSON.stringify(configuration(cgroup)));
+  const { identities, server } = cluster;
+  start(
+    'kubelet',
+    programs.kubelet,
+    [
+      `--config=${config}`,
+      `--kubeconfig=${await identities.kubeconfig({ cn: `system:node:${nodeName}`, group: 'system:nodes' }, server)}`,
+      `--hostname-override=${nodeName}`,
+      `--node-ip=${nodeAddress}`,
+      `--node-labels=${Object.entries(labels)
+        .map(([key, value]) => `${key}=${value}`)
+        .join(',')}`,
+      `--image-credential-provider-config=${pluginConfig}`,
+      `--image-credential-provider-bin-dir=${pluginDirectory}`,
+    ],
+    { env, cwd: '/' },
+  );
+  start(
+    'kube-proxy',
+    programs['kube-proxy'],
+    [
+      `--kubeconfig=${await identities.kubeconfig({ cn: 'system:kube-proxy' }, server)}`,
+      `--hostname-override=${nodeName}`,
+      `--cluster-cidr=${podNetwork}`,
+      // These are the machine's, not the box's.
+      ...['max-per-core', 'min', 'tcp-timeout-established', 'tcp-timeout-close-wait'].map(
+        (name) => `--conntrack-${name}=0`,
+      ),
+    ],
+    { env },
+  );
+  await waitFor<NodeObject>(
+    cluster.client,
+    `/api/v1/nodes/${nodeName}`,
+    (node) => node !== undefined && isReady(node),
+    60_000,
+  );
+}
+
+function configuration(cgroup: string): object {
+  return {
+    ...kubeletConfiguration(cgroup),
+    // The API server is the only one that can reach it.
+    authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
+    configMapAndSecretChangeDetectionStrategy: 'Watch',
+    serializeImagePulls: false,
+    maxPods: 110,
+  };
+}

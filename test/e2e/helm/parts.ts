@@ -1,0 +1,92 @@
+/** Archwright's own pods in the cluster: whether they are whole, and how they are ended. */
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import { patience, type Cluster } from '../cluster/harness.ts';
+import { waitFor } from '../cluster/watch.ts';
+import { namespace } from './release.ts';
+
+interface Workload extends KubeObject {
+  readonly spec: { readonly replicas?: number };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly replicas?: number;
+    readonly updatedReplicas?: number;
+    readonly readyReplicas?: number;
+  };
+}
+
+export const partNames = ['webhook', 'controller', 'agent'] as const;
+export type PartName = (typeof partNames)[number];
+
+const patienceMs = 120_000;
+
+/** Resolves when both Deployments have all of their replicas, and the agent of the real node is ready. */
+export async function whole(cluster: Cluster): Promise<void> {
+  for (const part of ['webhook', 'controller']) {
+    const path = `/apis/apps/v1/namespaces/${namespace}/deployments/archwright-${part}`;
+    await waitFor<Workload>(cluster.client, path, (now) => isWhole(now), patienceMs);
+  }
+  await waitFor<KubeObject & { readonly status?: { readonly numberReady?: number } }>(
+    cluster.client,
+    `/apis/apps/v1/namespaces/${namespace}/daemonsets/archwright-agent`,
+    (now) => now?.status?.numberReady === 1,
+    patienceMs,
+  );
+}
+
+function isWhole(workload: Workload | undefined): boolean {
+  if (workload?.status === undefined) return false;
+  const { spec, status, metadata } = workload;
+  return (
+    status.observedGeneration === metadata?.generation &&
+    [status.replicas, status.updatedReplicas, status.readyReplicas].every((count) => count === spec.replicas)
+  );
+}
+
+/** Kills the processes of a part where they run, as running out of memory does. */
+export function crash(part: PartName): number {
+  const pids = globSync('/proc/[0-9]*/cmdline').flatMap((path) => {
+    let words: readonly string[];
+    try {
+      words = readFileSync(path, 'utf8').split('\0');
+    } catch {
+      return [];
+    }
+    return words[1] === '/opt/archwright/archwright.mjs' && words[2] === part
+      ? [Number(path.split('/')[2])]
+      : [];
+  });
+  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  assert(pids.length > 0, `there is a process of the ${part}`);
+  return pids.length;
+}
+
+/** Deletes all pods of a part at once, without time to end. */
+export async function deletePart(cluster: Cluster, part: PartName): Promise<void> {
+  const { items } = await cluster.client.get<{ readonly items: readonly Pod[] }>(
+    `/api/v1/namespaces/${namespace}/pods`,
+    {
+      signal: patience(),
+      query: { labelSelector: `app.kubernetes.io/component=${part}` },
+    },
+  );
+  assert(items.length > 0, `there are pods of the ${part}`);
+  for (const { metadata } of items) {
+    await cluster.client.delete(`/api/v1/namespaces/${namespace}/pods/${metadata?.name ?? ''}`, {
+      signal: patience(),
+      query: { gracePeriodSeconds: 0 },
+    });
+  }
+}
+
+/** Seconds until the webhooks are in force, seen by the configuration itself. */
+export async function webhooksInForce(cluster: Cluster): Promise<void> {
+  const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
+  await waitFor<KubeObject & { readonly webhooks?: readonly unknown[] }>(
+    cluster.client,
+    path,
+    (now) => (now?.webhooks ?? []).length > 0,
+    patienceMs,
+  );
+}

@@ -1,0 +1,227 @@
+/** A release from its installation to its end, as the chart's user goes through it. */
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Pod } from '../../../src/kube/objects.ts';
+import { chart } from '../chart/helm.ts';
+import { waitFor } from '../cluster/watch.ts';
+import { nodeName } from './node.ts';
+import { differences, listEverything, type Listing } from './listing.ts';
+import { refused, type Followed } from './logs.ts';
+import { crash, deletePart, partNames, webhooksInForce, whole } from './parts.ts';
+import {
+  deletePods,
+  isGated,
+  isPlaced,
+  pathOfPod,
+  podOf,
+  whereRuns,
+  whilePodsAreMade,
+  type WantedPod,
+} from './pods.ts';
+import type { Helm } from './release.ts';
+import { step, tell } from './report.ts';
+import { cardValues, maxGateMs } from './values.ts';
+import type { World } from './world.ts';
+
+/** The webhook drains for 20 s when it is told to end. */
+const settledMs = 60_000;
+const wait = ['--wait', '--timeout', '2m'];
+
+export async function wholeLife(world: World, helm: Helm, logs: Followed): Promise<void> {
+  const { cluster } = world;
+  const of = (name: string): string => `${helm.name}: ${name}`;
+  await cluster.createNodes([
+    { name: 'arm64-0', architecture: 'arm64' },
+    { name: 's390x-0', architecture: 's390x' },
+  ]);
+  await cluster.create(podOf({ name: 'old', images: [world.images['public/multi'] ?? ''], node: nodeName }));
+  await whereRuns(cluster, 'old');
+  const before = await listEverything(cluster.client);
+
+  const previous = await packaged(helm, '0.0.9');
+  const values = helm.values('card', cardValues(world));
+  await step(of('install of an earlier chart, until it is ready and the check after it passed'), async () => {
+    await helm.run('install', 'archwright', previous, values, ...wait);
+    await whole(cluster);
+    await webhooksInForce(cluster);
+  });
+  await step(of('helm test'), () => helm.run('test', 'archwright', '--timeout', '2m'));
+  await placements(world, of);
+  await gates(world, of);
+
+  // A changed ConfigMap alone comes to running pods a minute or two later; a changed annotation makes new ones.
+  const changed = helm.values('changed', {
+    ...cardValues(world),
+    preferredArchitecture: 's390x',
+    annotations: { pod: { 'e2e.example/revision': '2' } },
+  });
+  await duringStream(world, of('upgrade to this chart with changed values'), async () => {
+    await helm.run('upgrade', 'archwright', chart, changed, ...wait);
+    await whole(cluster);
+  });
+  await expectArchitecture(
+    world,
+    { name: 'after-upgrade', images: [world.images['public/multi'] ?? ''] },
+    's390x',
+  );
+  await duringStream(world, of('rollback'), async () => {
+    await helm.run('rollback', 'archwright', '1', ...wait);
+    await whole(cluster);
+  });
+  await expectArchitecture(
+    world,
+    { name: 'after-rollback', images: [world.images['public/multi'] ?? ''] },
+    'amd64',
+  );
+  for (const part of partNames) {
+    await duringStream(world, of(`every ${part} crashes`), async () => {
+      crash(part);
+      await pause(3_000);
+      await whole(cluster);
+    });
+    await duringStream(world, of(`every pod of the ${part} is deleted at once`), async () => {
+      await deletePart(cluster, part);
+      await pause(3_000);
+      await whole(cluster);
+    });
+    await expectArchitecture(
+      world,
+      { name: `after-${part}`, images: [world.images['plugin/mainframe'] ?? ''] },
+      's390x',
+    );
+  }
+  await leaving(world, helm, before);
+  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+}
+
+/** Our chart under another version. */
+async function packaged(helm: Helm, version: string): Promise<string> {
+  const directory = `/tmp/${helm.name}/packages`;
+  await helm.run('package', chart, '--version', version, '--destination', directory);
+  return `${directory}/archwright-${version}.tgz`;
+}
+
+async function placements(world: World, of: (name: string) => string): Promise<void> {
+  const { cluster, images } = world;
+  const image = (name: keyof World['images']): string => images[name] ?? '';
+  const cases: readonly (readonly [string, Omit<WantedPod, 'name'>, string])[] = [
+    ['public, several architectures: the preferred one', { images: [image('public/multi')] }, 'amd64'],
+    ['its label overrides the preference', { images: [image('public/multi')], preferred: 'arm64' }, 'arm64'],
+    ['public, one architecture', { images: [image('public/arm')] }, 'arm64'],
+    ['public, one architecture, of the real node', { images: [image('public/intel')] }, 'amd64'],
+    ['private by a plugin, several', { images: [image('plugin/multi')] }, 'amd64'],
+    ['private by a plugin, one', { images: [image('plugin/mainframe')] }, 's390x'],
+    ['private by creds/<registry>.toml, one', { images: [image('team/arm')] }, 'arm64'],
+    [
+      'private by creds/<registry>.toml, several',
+      { images: [image('team/others')], preferred: 's390x' },
+      's390x',
+    ],
+    ['private by a pull secret', { images: [image('secret/multi')], pullSecret: 'pull' }, 'amd64'],
+    ['two containers: what both can', { images: [image('public/multi'), image('public/arm')] }, 'arm64'],
+    ['asked for each time', { images: [image('plugin/multi')], pullPolicy: 'Always' }, 'amd64'],
+  ];
+  await step(of('pods go where their images run'), async () => {
+    const names = cases.map((_, index) => `placed-${index}`);
+    for (const [index, [, wanted]] of cases.entries())
+      await cluster.create(podOf({ name: `placed-${index}`, ...wanted }));
+    for (const [index, [what, , architecture]] of cases.entries()) {
+      assert.equal(await whereRuns(cluster, `placed-${index}`), architecture, what);
+      const pod = await waitFor<Pod>(cluster.client, pathOfPod(`placed-${index}`), isPlaced);
+      assert(isPlaced(pod), `${what}: the decision is told`);
+    }
+    await deletePods(cluster, names);
+  });
+  await step(of('images without a common architecture are refused, with the reason'), () =>
+    assert.rejects(
+      cluster.create(podOf({ name: 'torn', images: [image('public/arm'), image('public/intel')] })),
+      /app\/arm:1[\s\S]*arm64[\s\S]*app\/intel:1[\s\S]*amd64/,
+    ),
+  );
+}
+
+async function gates(world: World, of: (name: string) => string): Promise<void> {
+  const { cluster, registries } = world;
+  await step(of('a pod whose image is not there yet waits behind the gate until it is'), async () => {
+    const pod = await cluster.create<Pod>(
+      podOf({ name: 'early', images: [`${registries.hosts.plugin}/app/late:1`] }),
+    );
+    assert(isGated(pod), 'gated');
+    await registries.push('plugin', 'app/late', ['s390x']);
+    assert.equal(await whereRuns(cluster, 'early'), 's390x');
+    await deletePods(cluster, ['early']);
+  });
+  await step(of('a pod whose registry does not answer is let go in time'), async () => {
+    const started = performance.now();
+    const pod = await cluster.create<Pod>(podOf({ name: 'lost', images: [`${registries.goneHost}/app:1`] }));
+    assert(isGated(pod), 'gated');
+    await waitFor<Pod>(
+      cluster.client,
+      pathOfPod('lost'),
+      (now) => !isGated(now) && now?.spec.nodeName !== undefined,
+      maxGateMs + 20_000,
+    );
+    const ms = performance.now() - started;
+    assert(ms > maxGateMs - 2000, `not before its time: ${ms} ms`);
+    tell({
+      fact: `gate of an unreachable registry: ${Math.round(ms)} ms at maxGateDuration ${maxGateMs} ms`,
+    });
+    await deletePods(cluster, ['lost']);
+  });
+}
+
+async function duringStream(world: World, name: string, happens: () => Promise<void>): Promise<void> {
+  const { cluster, images } = world;
+  const wanted = [
+    { images: [images['public/multi'] ?? ''], preferred: 'arm64' },
+    { images: [images['plugin/multi'] ?? ''], preferred: 'arm64', pullPolicy: 'Always' },
+  ];
+  const { made, gated, placed, slowestMs } = await step(`${name}: no pod is refused or stuck`, () =>
+    whilePodsAreMade(cluster, wanted, happens),
+  );
+  tell({
+    fact: `${name}: of ${made} pods ${placed} placed at once, ${gated} gated, the slowest was made in ${slowestMs} ms`,
+  });
+}
+
+/** An old webhook answers on open connections until it has ended, so it may take a moment. */
+async function expectArchitecture(world: World, wanted: WantedPod, architecture: string): Promise<void> {
+  const { name } = wanted;
+  const started = performance.now();
+  const placed = async (): Promise<string> => {
+    await world.cluster.create(podOf(wanted));
+    const found = await whereRuns(world.cluster, name);
+    await deletePods(world.cluster, [name]);
+    return found;
+  };
+  await step(`${name}: placed as configured now`, async () => {
+    while ((await placed()) !== architecture) {
+      assert(performance.now() - started < settledMs, `${name}: not on ${architecture} yet`);
+      await pause(500);
+    }
+  });
+}
+
+/** Uninstalls, and compares everything that is there with what was. */
+export async function leaving({ cluster }: World, helm: Helm, before: Listing): Promise<void> {
+  await step(`${helm.name}: uninstall`, () => helm.run('uninstall', 'archwright', ...wait));
+  await step(`${helm.name}: everything is as it was before, byte for byte`, async () => {
+    // Endpoints, and definitions in the API server's own listing, go a moment after what they belong to.
+    for (let tries = 0; ; tries += 1) {
+      const found = differences(before, await listEverything(cluster.client));
+      if (found.length === 0) return;
+      if (tries === 30) assert.fail(found.join('\n'));
+      await pause(1_000);
+    }
+  });
+}
+
+/** The API server refused nothing, and none of the three complains. */
+export function nothingForbidden(logs: Followed): void {
+  assert.deepEqual(refused(), []);
+  const complaints = logs
+    .text()
+    .split('\n')
+    .filter((line) => /forbidden/i.test(line));
+  assert.deepEqual(complaints, []);
+}
