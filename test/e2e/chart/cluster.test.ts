@@ -234,8 +234,12 @@ void t.test('the chart on a real API server', async (t) => {
 
   await t.test('others may not write our annotation or take our gate away', async (t) => {
     t.equal(helmIn(cluster, 'helm4', 'install', 'archwright', chart, '--no-hooks').code, 0);
-    const dev = await developer(cluster);
-    t.teardown(() => dev.close());
+    const dev = await somebody(cluster, 'dev', 'edit');
+    const administrator = await somebody(cluster, 'administrator', 'cluster-admin');
+    t.teardown(() => {
+      dev.close();
+      administrator.close();
+    });
     const metadata = { name: 'web', annotations: { 'arch.example/decision': '{"v":1}' } };
     await cluster.create({
       apiVersion: 'v1',
@@ -260,6 +264,7 @@ void t.test('the chart on a real API server', async (t) => {
     );
     await t.rejects(patch(dev, { metadata: { annotations: null } }), /written by archwright only/);
     await t.rejects(patch(dev, open), /taken away by archwright only/);
+    await t.resolves(patch(administrator, forge(100)), 'who could take the policy away need not');
     await t.resolves(patch(dev, { metadata: { labels: { a: 'b' } } }), 'anything else is theirs');
     await t.resolves(patch(client, open), 'the way out for an administrator');
     t.equal(helmIn(cluster, 'helm4', 'uninstall', 'archwright', '--no-hooks').code, 0);
@@ -282,16 +287,16 @@ function withWebhooks(text: string): Rendered {
   } as Rendered;
 }
 
-/** Somebody with every right but the group that is exempt. */
-async function developer(cluster: Cluster): Promise<KubeClient> {
+/** Somebody with a role in the whole cluster, and in no group that is exempt. */
+async function somebody(cluster: Cluster, name: string, role: 'edit' | 'cluster-admin'): Promise<KubeClient> {
   await cluster.create({
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRoleBinding',
-    metadata: { name: 'dev' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ kind: 'User', name: 'dev' }],
+    metadata: { name },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+    subjects: [{ kind: 'User', name }],
   });
-  const kubeconfig = await cluster.identities.kubeconfig({ cn: 'dev', group: 'devs' }, cluster.server);
+  const kubeconfig = await cluster.identities.kubeconfig({ cn: name, group: 'devs' }, cluster.server);
   const access = await kubeconfigAccess({ path: kubeconfig });
   if (!access) throw new TypeError('no access by a kubeconfig that was just written');
   return createKubeClient({ access, userAgent: 'archwright-e2e' });

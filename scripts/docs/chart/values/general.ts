@@ -182,7 +182,7 @@ export const general: readonly Section[] = [
         example: false,
       }),
       'protection.exemptGroups': texts({
-        help: 'Groups that may do so, besides archwright itself.',
+        help: 'Groups that may do so, besides archwright itself and whoever may delete the binding of the policy.',
         default: ['system:masters'],
         example: ['oncall'],
       }),
