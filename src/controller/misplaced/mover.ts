@@ -133,7 +133,10 @@ export function createMover(
       await causes.add(cause, Math.floor((serverNow() - marginMs) / 1000) * 1000, signal);
       await step('misplaced/noted');
     }
-    const eviction = await evict(now, { client, signal });
+    const eviction = await evict(now, { client, signal }).catch((error: unknown) => {
+      moves.perhapsMoved(pod);
+      throw error;
+    });
     if (eviction.outcome === 'evicted') {
       failed = 0;
       moves.moved(pod);
@@ -148,6 +151,7 @@ export function createMover(
     const { outcome, why } = eviction;
     counts.moved[outcome].inc();
     suspects.later(pod);
+    if (outcome === 'failed') moves.perhapsMoved(pod);
     if (outcome === 'held') telling.tell('held', misplaced, workload.top, why);
     else log.warn({ namespace: pod.namespace, pod: pod.name, why }, 'an eviction failed');
     failed = outcome === 'failed' ? failed + 1 : 0;

@@ -8,6 +8,8 @@ export interface Moves {
   /** Whether another pod of the workload may be moved now. */
   hasRoom(pod: RunningPod, workload: Workload, movingSince: number | undefined): boolean;
   moved(pod: RunningPod): void;
+  /** An eviction without a clear answer: it counts as one until the pod turns out to be there still. */
+  perhapsMoved(pod: RunningPod): void;
   /** Takes the next turn for an eviction. @returns milliseconds to wait for it */
   turn(): number;
 }
@@ -16,13 +18,21 @@ export interface Moves {
 const rememberMs = 10 * 60_000;
 /** A new leader cannot know which of the missing pods were evicted; its predecessor's are settled by then. */
 const unsureMs = 5 * 60_000;
+/** What an eviction did is seen in the cache by then. */
+const seenMs = 30_000;
 /** Owners by workload are found by evictions, a few in a minute. */
 const maxWorkloads = 1000;
+
+interface Evicted {
+  readonly owner: string;
+  readonly at: number;
+  readonly isSure: boolean;
+}
 
 export function createMoves({ caches, clock, serverNow, configuration }: Leading): Moves {
   const startedAt = clock.monotonic();
   /** By uid of the pod. */
-  let evicted = new Map<string, { readonly owner: string; readonly at: number }>();
+  let evicted = new Map<string, Evicted>();
   /** By uid of the workload: what its owners want, by their uid. */
   const owners = new Map<string, Map<string, number | undefined>>();
   let nextTurn = startedAt;
@@ -37,10 +47,26 @@ export function createMoves({ caches, clock, serverNow, configuration }: Leading
     return known;
   }
 
+  function remember({ uid, owner }: RunningPod, isSure: boolean): void {
+    evicted.set(uid, { owner: owner?.uid ?? '', at: clock.monotonic(), isSure });
+  }
+
+  /** The pod in question was just read: it is there. Of the others the cache knows by now. */
+  function forgetWhatDidNotHappen(now: number, inQuestion: RunningPod): void {
+    const open = [...evicted].filter(([, { isSure }]) => !isSure);
+    if (open.length === 0) return;
+    const there = new Set(
+      [...caches.runningPods.values()].flatMap((each) => (each.deleting ? [] : each.uid)),
+    );
+    for (const [uid, { at }] of open)
+      if (uid === inQuestion.uid || (now - at >= seenMs && there.has(uid))) evicted.delete(uid);
+  }
+
   return {
     hasRoom: (pod, workload, movingSince) => {
       const now = clock.monotonic();
       evicted = new Map([...evicted].filter(([, { at }]) => now - at < rememberMs));
+      forgetWhatDidNotHappen(now, pod);
       const isUnsure = now - startedAt < unsureMs && movingSince !== undefined;
       const byOwner = ownersOf(pod, workload);
       const podsOf = podsByOwner(caches.runningPods.values(), byOwner);
@@ -61,9 +87,8 @@ export function createMoves({ caches, clock, serverNow, configuration }: Leading
       }
       return moving < mayMove(total, configuration().misplacedPodsShare);
     },
-    moved: ({ uid, owner }) => {
-      evicted.set(uid, { owner: owner?.uid ?? '', at: clock.monotonic() });
-    },
+    moved: (pod) => remember(pod, true),
+    perhapsMoved: (pod) => remember(pod, false),
     turn: () => {
       const now = clock.monotonic();
       const at = Math.max(now, nextTurn);

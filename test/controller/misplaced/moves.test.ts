@@ -276,6 +276,24 @@ void t.test('an eviction whose answer is lost', async (t) => {
   t.equal(world.store.asked(evictions).length, 1);
 });
 
+void t.test('an eviction whose answer is lost counts as one under way', async (t) => {
+  for (const carriedOut of [true, false]) {
+    const world = await withPods(t, 4, 25);
+    // A leader that has led for a while knows what it did itself, and counts nothing else.
+    world.advance(10 * 60_000);
+    world.store.fault(evictions, { times: 1, ...(carriedOut ? { lost: true } : { reset: true }) });
+    await world.afterGrace();
+    t.equal(world.pods().length, carriedOut ? 3 : 4, 'no second one in the same pass');
+    await world.settled();
+    for (let look = 0; look < 3; look += 1) {
+      world.advance(16_000);
+      await world.pass();
+      await world.settled();
+      t.equal(world.pods().length, 3, 'one, at the first try or the second');
+    }
+  }
+});
+
 void t.test('a leader that ends between any two steps', async (t) => {
   for (const step of ['misplaced/noted', 'misplaced/evicted']) {
     const first = await startWorld(t, {
