@@ -365,6 +365,20 @@ t.test('what the controller created', async (t) => {
   t.same(store.list(`${base}/configmaps`), []);
 });
 
+t.test('what another one puts in the place of ours before it is deleted stays', async (t) => {
+  const { store, clean } = await world(t);
+  const path = '/api/v1/namespaces/archwright/secrets/archwright-ca';
+  const labels = { 'app.kubernetes.io/managed-by': 'archwright-controller' };
+  store.put(path, { metadata: { uid: 'ours', labels } });
+  store.fault(`DELETE ${path}`, {
+    times: 1,
+    before: () => void store.put(path, { metadata: { uid: 'theirs' } }),
+  });
+  await clean();
+  t.match(store.get(path), { metadata: { uid: 'theirs' } });
+  t.equal((await clean()).complete, true, 'and the next run does not mistake it for ours');
+});
+
 t.test('the name of our gate', (t) => {
   t.equal(names.gate, 'arch.example/scheduling-gate');
   t.end();
