@@ -294,6 +294,36 @@ void t.test('an eviction whose answer is lost counts as one under way', async (t
   }
 });
 
+void t.test('an eviction that ends without an answer in time, and one that never succeeds', async (t) => {
+  const late = await withPods(t, 4, 25);
+  late.advance(10 * 60_000);
+  late.store.fault(evictions, { times: 1, status: 504 });
+  await t.rejects(late.afterGrace(), { code: 'timeout' });
+  const [asked] = late.store.asked(evictions);
+  t.ok(asked);
+  late.store.remove(asked?.path.replace('/eviction', '') ?? '');
+  await late.settled();
+  late.advance(16_000);
+  await late.pass();
+  t.equal(late.pods().length, 3, 'it was carried out: no second one');
+
+  const never = await withPods(t, 4, 25);
+  never.advance(10 * 60_000);
+  let first: string | undefined;
+  never.store.fault(({ path }) => path.endsWith('/eviction') && path === (first ??= path), {
+    status: 500,
+    message: 'two budgets',
+  });
+  await never.afterGrace();
+  t.equal(never.pods().length, 4);
+  for (let look = 0; look < 8; look += 1) {
+    never.advance(10_000);
+    await never.settled();
+    await never.pass();
+  }
+  t.same(never.pods().length, 3, 'another one has gone');
+});
+
 void t.test('a leader that ends between any two steps', async (t) => {
   for (const step of ['misplaced/noted', 'misplaced/evicted']) {
     const first = await startWorld(t, {
