@@ -133,7 +133,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
     await fault?.before?.(request);
     if (fault?.hang === true) return;
     if (fault?.reset === true) {
-      response.socket?.destroy();
+      response.req.socket.destroy();
       return;
     }
     if (fault?.status !== undefined) {
@@ -150,7 +150,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
     } else if (request.verb === 'WATCH') watches.open(at, request.query, selector, response);
     else {
       const answer = answerOf(at, request);
-      if (fault?.lost === true) response.socket?.destroy();
+      if (fault?.lost === true) response.req.socket.destroy();
       else send(answer, response);
     }
   }

@@ -84,7 +84,7 @@ export function createWatches(objects: Objects): Watches {
         else {
           open.delete(watch);
           if (how === 'end') watch.response.end();
-          else watch.response.socket?.destroy();
+          else watch.response.req.socket.destroy();
         }
       }
     },

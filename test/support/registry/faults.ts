@@ -105,8 +105,8 @@ export function send(response: ServerResponse, answer: Answer, head: boolean): v
 
 /** Sends an answer as the fault spoils it. */
 export function spoil(response: ServerResponse, answer: Answer, head: boolean, fault: Fault): void {
-  const socket = response.socket;
-  if (!socket) return;
+  // The response itself has none yet where the one before it on the connection is not quite over.
+  const { socket } = response.req;
   switch (fault.kind) {
     case 'status': {
       const body = fault.body ?? JSON.stringify({ errors: [{ code: 'FAULT', message: 'made to fail' }] });
@@ -190,7 +190,7 @@ export function spoil(response: ServerResponse, answer: Answer, head: boolean, f
 function raw(response: ServerResponse, answer: Answer, length: number): void {
   const type = answer.headers['content-type'];
   const head = `HTTP/1.1 ${answer.status} OK\r\ncontent-type: ${String(type)}\r\ncontent-length: ${length}\r\n\r\n`;
-  response.socket?.end(Buffer.concat([Buffer.from(head), answer.body]));
+  response.req.socket.end(Buffer.concat([Buffer.from(head), answer.body]));
 }
 
 function pour(response: ServerResponse): void {
