@@ -92,7 +92,10 @@ const cases: readonly Case[] = [
   {
     about: 'hard',
     configuration: { preferredWeights: { arm64: 80, amd64: 20 }, preferenceMode: 'hard' },
-    has: ['/spec/nodeSelector","value":{"kubernetes.io/arch":"arm64"}', toleration('kubernetes.io/arch', 'arm64')],
+    has: [
+      '/spec/nodeSelector","value":{"kubernetes.io/arch":"arm64"}',
+      toleration('kubernetes.io/arch', 'arm64'),
+    ],
     hasNot: ['preferredDuring', toleration('kubernetes.io/arch', 'amd64')],
   },
   {
