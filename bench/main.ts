@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { format, resolveConfig } from 'prettier';
 import { benchAdmission } from './admission.ts';
 import { benchAgent } from './agent.ts';
+import { benchBurst } from './burst.ts';
 import { benchDecision } from './decision.ts';
 import { benchFactsMemory } from './facts-memory.ts';
 import { benchFleet } from './fleet.ts';
@@ -24,6 +25,7 @@ const benches: readonly (() => Section | Promise<Section>)[] = [
   benchFleet,
   benchFactsMemory,
   benchAgent,
+  benchBurst,
 ];
 
 const write = process.argv.includes('--write');

@@ -24,8 +24,8 @@ export interface Section {
 export function verdict({ value, limit, unit, digits }: Budget): string {
   const shown = Number(value.toFixed(digits));
   if (shown <= limit) return 'met';
-  const percent = Math.ceil((shown / limit - 1) * 100);
-  return `missed by ${(shown - limit).toFixed(digits)} ${unit} (${percent} %)`;
+  const missed = `missed by ${(shown - limit).toFixed(digits)} ${unit}`.trimEnd();
+  return limit === 0 ? missed : `${missed} (${Math.ceil((shown / limit - 1) * 100)} %)`;
 }
 
 /** One line for each budget. */

@@ -1,0 +1,117 @@
+/**
+ * The sides that are compared: the cluster without archwright, with one that knows all images, and with one that has just started
+ * and knows none. Registries answer after a while, as real ones do; a single-arch image takes two answers.
+ */
+import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeObject } from '../../src/kube/objects.ts';
+import {
+  configureWebhook,
+  ownNamespace,
+  startAgent,
+  startController,
+  startWebhook,
+  type Server,
+  type TlsDirs,
+} from '../../test/e2e/cluster/archwright.ts';
+import type { Cluster } from '../../test/e2e/cluster/harness.ts';
+import { waitFor } from '../../test/e2e/cluster/watch.ts';
+import type { Images } from '../../test/e2e/cluster/images.ts';
+import { podOf } from './load.ts';
+
+type Lease = KubeObject & { readonly spec?: { readonly holderIdentity?: string } };
+
+export interface Side {
+  readonly name: string;
+  /** Before one burst. */
+  open(): Promise<ReadonlyMap<string, number>>;
+  close(): Promise<void>;
+}
+
+export interface SidesOptions {
+  readonly cluster: Cluster;
+  readonly tls: TlsDirs;
+  readonly images: Images;
+  readonly references: readonly string[];
+  readonly namespace: string;
+}
+
+/** Round trip and work of a registry on the internet. */
+export const registryMs = 100;
+/** Longer than an admission waits, so that every image that is new leads to gates. */
+export const slowRegistryMs = 400;
+/** Until the optimizing compiler has seen what an admission runs. */
+const warmUpPods = 600;
+
+const politeMs = 10_000;
+/** Controllers so far; each has a name of its own. */
+let started = 0;
+
+const webhookPath = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
+
+export function sidesOf(options: SidesOptions): readonly Side[] {
+  return [
+    { name: 'without archwright', open: async () => new Map(), close: async () => undefined },
+    withArchwright(options, 'archwright, warm', { warm: true, delayMs: registryMs }),
+    withArchwright(options, 'archwright, cold', { warm: false, delayMs: registryMs }),
+    withArchwright(options, 'archwright, cold, slow registry', { warm: false, delayMs: slowRegistryMs }),
+  ];
+}
+
+function withArchwright(
+  { cluster, tls, images, references, namespace }: SidesOptions,
+  name: string,
+  { warm, delayMs }: { readonly warm: boolean; readonly delayMs: number },
+): Side {
+  let running: readonly Server[] = [];
+  return {
+    name,
+    open: async () => {
+      images.public.faults.clear();
+      images.public.faults.add({ path: /manifests|blobs/, fault: { kind: 'delay', ms: delayMs } });
+      const agent = await startAgent(cluster, { tls, settings: images.settings });
+      const settings = { 'on-unknown-image': 'gate' };
+      const webhook = await startWebhook(cluster, { tls, agents: [agent], settings });
+      started += 1;
+      const identity = `bench-${started}`;
+      const controller = await startController(cluster, {
+        tls,
+        agents: [agent],
+        settings,
+        env: { HOSTNAME: identity },
+      });
+      await waitFor<Lease>(
+        cluster.client,
+        `/apis/coordination.k8s.io/v1/namespaces/${ownNamespace}/leases/archwright-controller`,
+        (lease) => lease?.spec?.holderIdentity?.startsWith(`${identity}_`) === true,
+      );
+      running = [webhook, controller, agent];
+      await configureWebhook(cluster, { tls, webhook });
+      if (warm) await warmUp(cluster.client, namespace, references);
+      return new Map([
+        ['webhook', webhook.process.pid],
+        ['agent', agent.process.pid],
+        ['controller', controller.process.pid],
+      ]);
+    },
+    close: async () => {
+      await cluster.client.delete(webhookPath, { signal: AbortSignal.timeout(30_000) });
+      // The controller gives its Lease back, so that the next one need not wait for it.
+      await Promise.all(running.map(({ process }) => process.stop(politeMs)));
+    },
+  };
+}
+
+/** Dry runs: the webhook answers them as it answers all others, and nothing is created. */
+async function warmUp(client: KubeClient, namespace: string, images: readonly string[]): Promise<void> {
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < warmUpPods) {
+      const pod = podOf({ images }, next++);
+      await client.create(`/api/v1/namespaces/${namespace}/pods`, pod, {
+        signal: AbortSignal.timeout(30_000),
+        query: { dryRun: 'All' },
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, work));
+}
