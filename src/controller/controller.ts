@@ -22,6 +22,7 @@ import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FactsMemory } from '../images/memory.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { KubeError } from '../kube/errors.ts';
 import { createEventRecorder, type EventRecorder } from '../kube/events.ts';
 import { fencedClient } from '../kube/fenced.ts';
 import { createLimiter } from '../kube/limiter.ts';
@@ -146,7 +147,15 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
   async function lead(signal: AbortSignal, holds: () => boolean): Promise<void> {
     isLeading.set(1);
     const caches = startCaches({ client, log, metrics, ...(sleep && { sleep }) });
-    const events = createEventRecorder({ client, clock, log, metrics, ...(sleep && { sleep }) });
+    // Who ends writes what was recorded; who was deposed writes nothing more.
+    const mayTell = (): boolean => options.stop.aborted || holds();
+    const events = createEventRecorder({
+      client: writingWhile(mayTell, client),
+      clock,
+      log,
+      metrics,
+      ...(sleep && { sleep }),
+    });
     const leading: Leading = {
       signal,
       client: fencedClient({ client, leading: signal, holds, limiter }),
@@ -207,6 +216,19 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
   } finally {
     broken.close();
   }
+}
+
+/** Events have a limit of their own, so they do not wait for the one of all writes. */
+function writingWhile(mayWrite: () => boolean, client: KubeClient): KubeClient {
+  const unless = <T>(where: string, send: () => Promise<T>): Promise<T> =>
+    mayWrite()
+      ? send()
+      : Promise.reject(new KubeError('not-leading', where, `${where}: this replica does not lead any more`));
+  return {
+    ...client,
+    create: (path, object, call) => unless(`POST ${path}`, () => client.create(path, object, call)),
+    patch: (path, patch, call) => unless(`PATCH ${path}`, () => client.patch(path, patch, call)),
+  };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -145,6 +145,10 @@ t.test('deposed: writes are refused at once, watches end, and it is a candidate 
         },
       });
       await until(leading.signal);
+      leading.events.record(
+        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
+        { type: 'Normal', reason: 'Seen', message: 'seen' },
+      );
       refused.push(
         await leading.client
           .delete(`${podsPath}/a`, { signal: new AbortController().signal })
@@ -155,6 +159,7 @@ t.test('deposed: writes are refused at once, watches end, and it is a candidate 
   store.put(`${podsPath}/a`, { spec: { containers: [] } });
   await run();
   t.match(refused, [{ code: 'not-leading' }]);
+  t.same(store.list('/api/v1/namespaces/shop/events'), [], 'nor does it tell what it has to tell');
   t.ok(store.get(`${podsPath}/a`));
   t.equal(terms.length, 2);
   t.not(terms[0]?.caches, terms[1]?.caches, 'what was known before counts no more');
