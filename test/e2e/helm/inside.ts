@@ -4,6 +4,7 @@ import type { Programs } from './programs.ts';
 import { step, tellLogs } from './report.ts';
 import { createHelm } from './release.ts';
 import { lateImage } from './late-image.ts';
+import { restricted } from './restricted.ts';
 import { wholeLife } from './whole-life.ts';
 import { prepareNamespace, startWorld } from './world.ts';
 
@@ -16,12 +17,13 @@ async function main(): Promise<void> {
     );
     const { cluster, registries, own } = world;
     await prepareNamespace(world);
-    const pushed = step('our image is pushed', () =>
+    await step('our image is pushed', () =>
       registries.copy(process.env['IMAGE'] ?? '', 'public', `${own.repository}:${own.tag}`),
     );
-    await pushed;
     await wholeLife(world, createHelm('helm4', programs, cluster.kubeconfig), logs);
-    await lateImage(world, createHelm('helm3', programs, cluster.kubeconfig), logs);
+    const helm3 = createHelm('helm3', programs, cluster.kubeconfig);
+    await lateImage(world, helm3, logs);
+    await restricted(world, helm3, logs);
   } catch (error) {
     process.stderr.write(`${(error as Error).stack ?? String(error)}\n`);
     process.exitCode = 1;

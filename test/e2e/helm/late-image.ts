@@ -4,6 +4,7 @@ import type { Pod } from '../../../src/kube/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { patience } from '../cluster/harness.ts';
 import { watch } from '../cluster/watch.ts';
+import { leaving, nothingForbidden } from './leaving.ts';
 import { listEverything } from './listing.ts';
 import type { Followed } from './logs.ts';
 import { webhooksInForce, whole } from './parts.ts';
@@ -11,7 +12,6 @@ import { deletePods, isPlaced, podOf, runningPod, whereRuns } from './pods.ts';
 import { namespace, type Helm } from './release.ts';
 import { step } from './report.ts';
 import { cardValues } from './values.ts';
-import { leaving, nothingForbidden } from './whole-life.ts';
 import type { World } from './world.ts';
 
 type OwnPod = Pod & {
@@ -27,6 +27,8 @@ export async function lateImage(world: World, helm: Helm, logs: Followed): Promi
   const of = (name: string): string => `${helm.name}: ${name}`;
   for (const name of ['arm64-0', 's390x-0'])
     await cluster.client.delete(`/api/v1/nodes/${name}`, { signal: patience() });
+  // The real one takes 110 pods.
+  await cluster.createNodes([{ name: 'amd64-0', architecture: 'amd64', pods: 5000 }]);
   const before = await listEverything(cluster.client);
   const card = cardValues(world);
   const missing = helm.values('missing', {

@@ -100,7 +100,12 @@ export async function startRealNode({ programs, cluster, cgroup, labels }: RealN
       stdio: ['ignore', 'pipe', 'ignore'],
     });
   await ready(containerd, () => ctr('version').includes('Server:'));
-  ctr('images', 'import', '--local', pauseImage(programs.busybox));
+  const pause = pauseImage(programs.busybox);
+  // What is imported before the CRI listens, it never hears of.
+  await ready(containerd, () => {
+    ctr('images', 'import', '--local', pause);
+    return ctr('images', 'ls').includes('io.cri-containerd.image=managed');
+  });
 
   const config = '/etc/kubernetes/kubelet.json';
   mkdirSync(dirname(config), { recursive: true });

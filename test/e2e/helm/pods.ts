@@ -110,7 +110,7 @@ const everyMs = 200;
 export async function whilePodsAreMade(
   cluster: Cluster,
   wanted: readonly Omit<WantedPod, 'name'>[],
-  happens: () => Promise<void>,
+  happens: () => Promise<unknown>,
 ): Promise<Streamed> {
   const over = new AbortController();
   let slowestMs = 0;

@@ -1,25 +1,19 @@
 /** A release from its installation to its end, as the chart's user goes through it. */
 import assert from 'node:assert/strict';
+import { globSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { nodeName } from './node.ts';
-import { differences, listEverything, type Listing } from './listing.ts';
-import { refused, type Followed } from './logs.ts';
+import { listEverything } from './listing.ts';
+import { leaving, nothingForbidden } from './leaving.ts';
+import type { Followed } from './logs.ts';
 import { crash, deletePart, partNames, webhooksInForce, whole } from './parts.ts';
-import {
-  deletePods,
-  isGated,
-  isPlaced,
-  pathOfPod,
-  podOf,
-  whereRuns,
-  whilePodsAreMade,
-  type WantedPod,
-} from './pods.ts';
+import { deletePods, isGated, isPlaced, pathOfPod, podOf, whereRuns, type WantedPod } from './pods.ts';
 import type { Helm } from './release.ts';
 import { step, tell } from './report.ts';
+import { duringStream } from './stream.ts';
 import { cardValues, maxGateMs } from './values.ts';
 import type { World } from './world.ts';
 
@@ -31,13 +25,17 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
   const { cluster } = world;
   const of = (name: string): string => `${helm.name}: ${name}`;
   await cluster.createNodes([
-    { name: 'arm64-0', architecture: 'arm64' },
-    { name: 's390x-0', architecture: 's390x' },
+    { name: 'arm64-0', architecture: 'arm64', pods: 5000 },
+    { name: 's390x-0', architecture: 's390x', pods: 5000 },
   ]);
   await cluster.create(podOf({ name: 'old', images: [world.images['public/multi'] ?? ''], node: nodeName }));
   await whereRuns(cluster, 'old');
   const before = await listEverything(cluster.client);
 
+  await step(of('each example of values can be installed'), async () => {
+    for (const file of [...globSync('examples/helm/*.yaml'), 'examples/kind/values.yaml'])
+      await helm.run('install', 'archwright', chart, '--dry-run=server', '--values', file);
+  });
   const previous = await packaged(helm, '0.0.9');
   const values = helm.values('card', cardValues(world));
   await step(of('install of an earlier chart, until it is ready and the check after it passed'), async () => {
@@ -53,7 +51,7 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
   const changed = helm.values('changed', {
     ...cardValues(world),
     preferredArchitecture: 's390x',
-    annotations: { pod: { 'e2e.example/revision': '2' } },
+    pod: { annotations: { 'e2e.example/revision': '2' } },
   });
   await duringStream(world, of('upgrade to this chart with changed values'), async () => {
     await helm.run('upgrade', 'archwright', chart, changed, ...wait);
@@ -170,20 +168,6 @@ async function gates(world: World, of: (name: string) => string): Promise<void> 
   });
 }
 
-async function duringStream(world: World, name: string, happens: () => Promise<void>): Promise<void> {
-  const { cluster, images } = world;
-  const wanted = [
-    { images: [images['public/multi'] ?? ''], preferred: 'arm64' },
-    { images: [images['plugin/multi'] ?? ''], preferred: 'arm64', pullPolicy: 'Always' },
-  ];
-  const { made, gated, placed, slowestMs } = await step(`${name}: no pod is refused or stuck`, () =>
-    whilePodsAreMade(cluster, wanted, happens),
-  );
-  tell({
-    fact: `${name}: of ${made} pods ${placed} placed at once, ${gated} gated, the slowest was made in ${slowestMs} ms`,
-  });
-}
-
 /** An old webhook answers on open connections until it has ended, so it may take a moment. */
 async function expectArchitecture(world: World, wanted: WantedPod, architecture: string): Promise<void> {
   const { name } = wanted;
@@ -200,28 +184,4 @@ async function expectArchitecture(world: World, wanted: WantedPod, architecture:
       await pause(500);
     }
   });
-}
-
-/** Uninstalls, and compares everything that is there with what was. */
-export async function leaving({ cluster }: World, helm: Helm, before: Listing): Promise<void> {
-  await step(`${helm.name}: uninstall`, () => helm.run('uninstall', 'archwright', ...wait));
-  await step(`${helm.name}: everything is as it was before, byte for byte`, async () => {
-    // Endpoints, and definitions in the API server's own listing, go a moment after what they belong to.
-    for (let tries = 0; ; tries += 1) {
-      const found = differences(before, await listEverything(cluster.client));
-      if (found.length === 0) return;
-      if (tries === 30) assert.fail(found.join('\n'));
-      await pause(1_000);
-    }
-  });
-}
-
-/** The API server refused nothing, and none of the three complains. */
-export function nothingForbidden(logs: Followed): void {
-  assert.deepEqual(refused(), []);
-  const complaints = logs
-    .text()
-    .split('\n')
-    .filter((line) => /forbidden/i.test(line));
-  assert.deepEqual(complaints, []);
 }

@@ -1,0 +1,51 @@
+/** Without agents archwright runs in a namespace held to the strictest level of Pod Security, and holds nobody up there either. */
+import assert from 'node:assert/strict';
+import type { Pod } from '../../../src/kube/objects.ts';
+import { chart } from '../chart/helm.ts';
+import { patience } from '../cluster/harness.ts';
+import { waitFor } from '../cluster/watch.ts';
+import { listEverything } from './listing.ts';
+import { nothingForbidden, sameAsBefore } from './leaving.ts';
+import type { Followed } from './logs.ts';
+import { webhooksInForce } from './parts.ts';
+import { deletePods, isPlaced, pathOfPod, podOf } from './pods.ts';
+import { namespace, type Helm } from './release.ts';
+import { step } from './report.ts';
+import { onRealNode } from './values.ts';
+import type { World } from './world.ts';
+
+export async function restricted(world: World, helm: Helm, logs: Followed): Promise<void> {
+  const { cluster, own, registries } = world;
+  const of = (name: string): string => `${helm.name}, restricted: ${name}`;
+  await cluster.client.patch(
+    `/api/v1/namespaces/${namespace}`,
+    { type: 'merge', body: { metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } } } },
+    { signal: patience() },
+  );
+  const before = await listEverything(cluster.client);
+  const values = helm.values('restricted', {
+    ...onRealNode(own),
+    agent: { enabled: false },
+    maxGateDuration: '5s',
+    // Pods find no registry by its name here; what is said about an image by hand needs none.
+    imageOverrides: [{ match: `${registries.hosts.public}/**`, architectures: ['amd64'] }],
+    registryCredentials: { [registries.hosts.team]: { user: 'team', secret: 'given "inline"' } },
+  });
+  await step(of('install, until it is ready and the check after it passed'), async () => {
+    await helm.run('install', 'archwright', chart, values, '--wait', '--timeout', '2m');
+    await webhooksInForce(cluster);
+  });
+  await step(of('pods are placed, and let go where nothing can be known'), async () => {
+    const pod = await cluster.create<Pod>(
+      podOf({ name: 'known', images: [world.images['public/intel'] ?? ''] }),
+    );
+    assert(isPlaced(pod));
+    await cluster.create(podOf({ name: 'unknown', images: [world.images['plugin/multi'] ?? ''] }));
+    for (const name of ['known', 'unknown'])
+      await waitFor<Pod>(cluster.client, pathOfPod(name), (now) => now?.spec.nodeName !== undefined);
+    await deletePods(cluster, ['known', 'unknown']);
+  });
+  await step(of('uninstall'), () => helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'));
+  await sameAsBefore(world, helm, before);
+  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+}
