@@ -22,6 +22,7 @@ const logTimeoutMs = 5000;
 /** Containers whose log said something else are not asked again for a while. */
 const forgetAfterMs = 10 * 60_000;
 const maxRemembered = 5000;
+const nodeAwaitedMs = 500;
 const pruneEveryMs = 60 * 60_000;
 
 /** Works while this replica leads. */
@@ -56,7 +57,13 @@ export const watchExecFormatErrors: Feature = async (leading) => {
   }
 
   async function lookAt(pod: RunningPod): Promise<void> {
-    const architecture = caches.nodes.get('', pod.node)?.architecture;
+    const node = caches.nodes.get('', pod.node);
+    if (node === undefined) {
+      // Pods and nodes come by different watches, in any order.
+      queue.add(`${pod.namespace}/${pod.name}`, nodeAwaitedMs);
+      return;
+    }
+    const { architecture } = node;
     if (architecture === undefined || !isArchitecture(architecture)) return;
     for (const suspect of suspectsOf(pod)) {
       const key = `${pod.uid}/${suspect.container}`;
