@@ -257,8 +257,11 @@ void t.test('a leader that dies before the release: the next one goes on', async
   await running;
   t.ok(first.store.get(clusterPath));
   const second = await leadOver(t, first.store, { now: () => now });
-  await run(t, second);
-  await until(t, 'it may go', () => first.store.get(clusterPath) === undefined);
+  const { fire } = await run(t, second);
+  await until(t, 'it may go', () => {
+    fire();
+    return first.store.get(clusterPath) === undefined;
+  });
 });
 
 void t.test('a conflict or a server that fails is tried again; what is gone is no failure', async (t) => {
