@@ -67,6 +67,7 @@ export async function sameAsBefore({ cluster }: World, helm: Helm, before: Listi
 /** The API server refused nothing, and none of the three complains. */
 export function nothingForbidden(logs: Followed): void {
   assert.deepEqual(refused(), []);
+  assert.notEqual(logs.text(), '', 'they said something');
   const complaints = logs
     .text()
     .split('\n')

@@ -2,7 +2,7 @@
  * What archwright's parts say, all of it: the logs of its containers are followed from the node's disk, so that those of pods that
  * are gone count too. And what the API server refused them, from its audit log: not every refusal is worth a line to them.
  */
-import { closeSync, existsSync, globSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { closeSync, globSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { namespace } from './release.ts';
 
@@ -74,10 +74,9 @@ interface AuditEvent {
 
 /** Requests that were refused for want of a right, each once. */
 export function refused(): readonly string[] {
-  if (!existsSync(auditFile)) return [];
   const found = new Set<string>();
-  for (const line of readFileSync(auditFile, 'utf8').split('\n')) {
-    if (line === '') continue;
+  // The last one may be half written.
+  for (const line of readFileSync(auditFile, 'utf8').split('\n').slice(0, -1)) {
     const { verb, user, requestURI, responseStatus } = JSON.parse(line) as AuditEvent;
     if (responseStatus?.code === 403)
       found.add(`${user.username}: ${verb} ${requestURI}: ${responseStatus.message ?? ''}`);
