@@ -22,6 +22,7 @@ export const modelNodes: readonly (ModelNode & { readonly architecture: string }
   }),
 );
 
+const architectures = [...new Set(modelNodes.map(({ architecture }) => architecture))];
 const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
 
 /** Nodes that the pod may go to without us. */
@@ -53,7 +54,14 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
     const may = nodesFor(one, required ?? [], required);
     // Terms of a pod that exists cannot become more, so of architectures with different node labels one group is chosen.
     const narrowed = wasGated && termsOf(spec) !== undefined && differentLabels(required ?? []);
-    return { may, must: may.length > 0 && !mayBeRefused && !narrowed, mayBeRefused };
+    // What was tolerated for the images that were known when it was gated stays; only a term that its author gave an
+    // architecture leads there.
+    const early = wasGated ? nodesFor(one, architectures, []) : [];
+    return {
+      may: [...new Set([...may, ...early])],
+      must: may.length > 0 && !mayBeRefused && !narrowed,
+      mayBeRefused,
+    };
   }
   // What it chose is tolerated, or what of that its images can run on, as far as they are known at that time.
   const own = ownArchitectures(spec, possible);
