@@ -120,11 +120,10 @@ export function createClientTls(
  * @throws ServingError `tls-files`, naming the file and what to do
  */
 export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<TlsMaterial> {
-  const [cert, key, ca] = await Promise.all([
-    read(dir, 'tls.crt'),
-    read(dir, 'tls.key'),
-    withCa ? read(dir, 'ca.crt') : undefined,
-  ]);
+  // One after the other, so that of several that are missing it is always the same one that is named.
+  const cert = await read(dir, 'tls.crt');
+  const key = await read(dir, 'tls.key');
+  const ca = withCa ? await read(dir, 'ca.crt') : undefined;
   const certificate = check(dir, 'tls.crt', 'a certificate in PEM', () => new X509Certificate(cert));
   const privateKey = check(dir, 'tls.key', 'an unencrypted private key in PEM', () => createPrivateKey(key));
   if (ca !== undefined) check(dir, 'ca.crt', 'certificates in PEM', () => new X509Certificate(ca));
