@@ -3,7 +3,7 @@
  * It runs in the box and ends with it.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Cluster } from '../cluster/harness.ts';
 import { isReady, type NodeObject } from '../cluster/nodes.ts';
@@ -86,10 +86,12 @@ export interface RealNodeOptions {
 
 /** Starts the node; resolves when it is ready. */
 export async function startRealNode({ programs, cluster, cgroup, labels }: RealNodeOptions): Promise<void> {
-  const directories = [programs.containerd, programs['containerd-shim-runc-v2'], programs.runc].map((path) =>
-    dirname(path),
-  );
-  const env = { PATH: [...directories, '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(':'), HOME: '/root' };
+  // They are found by their names, which differ in the cache.
+  const bin = '/run/programs';
+  mkdirSync(bin);
+  for (const name of ['containerd-shim-runc-v2', 'runc'] as const)
+    symlinkSync(programs[name], join(bin, name));
+  const env = { PATH: [bin, '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(':'), HOME: '/root' };
   const major = / v?1\./.test(execFileSync(programs.containerd, ['--version'], { encoding: 'utf8' })) ? 1 : 2;
   mkdirSync('/etc/containerd', { recursive: true });
   writeFileSync('/etc/containerd/config.toml', containerdConfig[major]);

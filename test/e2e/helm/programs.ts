@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { findBuilt, findKwokStages } from '../built.ts';
 import { helm, helms } from '../chart/helm.ts';
-import { containerdProgram } from '../node/containerd-programs.ts';
+import { containerdProgram, containerdShim } from '../node/containerd-programs.ts';
 import { part, run, say } from '../parts.ts';
 
-const built = [
+const current = [
   'etcd',
   'kube-apiserver',
   'kube-controller-manager',
@@ -21,7 +21,7 @@ const built = [
 const debian = ['busybox', 'runc', 'buildah', 'skopeo', 'docker-registry', 'iptables'] as const;
 
 export type Programs = Readonly<
-  Record<(typeof built)[number] | (typeof debian)[number] | (typeof helms)[number], string>
+  Record<(typeof current)[number] | (typeof debian)[number] | (typeof helms)[number], string>
 >;
 
 /** Where Debian puts the plugins that give pods their network. */
@@ -37,8 +37,11 @@ export function findPrograms(): Programs {
   const wanted = process.env['E2E_CONTAINERD'] ?? '2';
   if (wanted !== '2' && wanted !== '1.7') throw new Error(`E2E_CONTAINERD is 2 or 1.7, not ${wanted}`);
   return {
-    ...findBuilt(built),
-    ...(wanted === '1.7' && { containerd: containerdProgram(wanted).path }),
+    ...findBuilt(current),
+    ...(wanted === '1.7' && {
+      containerd: containerdProgram(wanted).path,
+      'containerd-shim-runc-v2': containerdShim(wanted),
+    }),
     ...(Object.fromEntries(debian.map((name) => [name, part(name)])) as Record<
       (typeof debian)[number],
       string

@@ -73,10 +73,42 @@ function programAt(path: string, minor: ContainerdVersion): ContainerdProgram | 
   return version?.startsWith(`${minor}.`) === true ? { minor, version, path } : undefined;
 }
 
+/**
+ * The shim of that containerd, from the same Debian package: shims of another time do not work with it.
+ * @throws where it cannot be had
+ */
+export function containerdShim(minor: '1.6' | '1.7'): string {
+  const { version } = containerdProgram(minor);
+  const path = join(cache, `containerd-shim-runc-v2-${version}`);
+  if (existsSync(path)) return path;
+  const { suite } = containerdVersions[minor];
+  const found = inDebian(suite, (programs) => {
+    if (programAt(join(programs, 'containerd'), minor)?.version !== version) return undefined;
+    copyFileSync(join(programs, 'containerd-shim-runc-v2'), path);
+    return path;
+  });
+  if (found === undefined)
+    throw new Error(`the shim of containerd ${version} is not in the Debian suite ${suite}`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
 /** Undefined where the suite has another version by now, or where this machine has no apt-get. */
 function fromDebian(minor: ContainerdVersion, suite: string): ContainerdProgram | undefined {
+  return inDebian(suite, (programs) => {
+    const program = programAt(join(programs, 'containerd'), minor);
+    if (!program) return undefined;
+    const path = join(cache, `containerd-${program.version}`);
+    copyFileSync(program.path, path);
+    chmodSync(path, 0o755);
+    return { ...program, path };
+  });
+}
+
+/** Unpacks the package containerd of a suite and hands the folder with its programs on. */
+function inDebian<T>(suite: string, use: (programs: string) => T | undefined): T | undefined {
   if (onPath('apt-get') === undefined || onPath('dpkg-deb') === undefined) return undefined;
-  say(`unpacking containerd ${minor} from the Debian suite ${suite}`);
+  say(`unpacking containerd from the Debian suite ${suite}`);
   const directory = join(cache, `unpack-${suite}-${process.pid}`);
   try {
     const env = { APT_CONFIG: aptConfiguration(directory, suite) };
@@ -86,12 +118,7 @@ function fromDebian(minor: ContainerdVersion, suite: string): ContainerdProgram 
       ['-c', 'cd "$1" && apt-get download -qq containerd && dpkg-deb -x containerd_*.deb .', 'sh', directory],
       env,
     );
-    const program = programAt(join(directory, 'usr', 'bin', 'containerd'), minor);
-    if (!program) return undefined;
-    const path = join(cache, `containerd-${program.version}`);
-    copyFileSync(program.path, path);
-    chmodSync(path, 0o755);
-    return { ...program, path };
+    return use(join(directory, 'usr', 'bin'));
   } catch (error) {
     say(`the Debian suite ${suite} cannot be had: ${(error as Error).message}`);
     return undefined;
