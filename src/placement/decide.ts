@@ -17,6 +17,7 @@ import type {
   Recorded,
   SkipReason,
 } from './decision.ts';
+import type { Policy } from '../policy/policy.ts';
 import { maxArchitectures } from './architecture.ts';
 import type { Draft } from './draft.ts';
 import { imagesOf } from './images-of-pod.ts';
@@ -101,11 +102,7 @@ function completed(
   const preference = settled ? undefined : preferredOf(input, parts, draft.required, known);
   const pinned = preference?.mode === 'hard' ? preference.preferred[0]?.architecture : undefined;
   const required = pinned === undefined ? draft.required : [pinned];
-  const tolerated = draft.tolerated ?? required;
-  const tolerations =
-    tolerated === undefined && mayRunAnywhere.has(draft.outcome)
-      ? tolerationsForAny(policy, parts.tolerations.own)
-      : tolerationsFor(policy, tolerated ?? [], parts.tolerations.own);
+  const tolerations = addedTolerations(policy, { ...draft, required }, parts);
   const nodeLabels = matchedNodeLabels(policy, pod.metadata?.labels);
   const nodeLabelsByArchitecture = labelsByArchitecture(policy, required);
   const nodes = excludedNodesOf(input, parts, images, { ...draft, required });
@@ -145,6 +142,23 @@ function completed(
     ]),
     reasons,
   };
+}
+
+/**
+ * A pod behind our gate gets none yet: a toleration can never be taken from a pod again, and what is not known may leave fewer
+ * architectures than are possible now.
+ */
+function addedTolerations(
+  policy: Policy,
+  { gate, tolerated, required, outcome }: Draft,
+  parts: OwnParts,
+): PlacementDecision['tolerations'] {
+  if (gate === true) return [];
+  const architectures = tolerated ?? required;
+  if (architectures === undefined && mayRunAnywhere.has(outcome)) {
+    return tolerationsForAny(policy, parts.tolerations.own);
+  }
+  return tolerationsFor(policy, architectures ?? [], parts.tolerations.own);
 }
 
 /** What took part without changing the course: kept terms, images without a say, the bound of the cluster. */

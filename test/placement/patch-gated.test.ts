@@ -266,7 +266,7 @@ void t.test('a hard preference pins by nodeSelector only where the key is free',
   );
 });
 
-void t.test('preferences come and go, tolerations only come', async (t) => {
+void t.test('preferences come and go, tolerations come when the gate goes', async (t) => {
   const tolerations = [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }];
   const preference = { weights: { arm64: 7 }, mode: 'soft' as const, origin: 'configuration' };
   const toleration = (value: string): object => ({
@@ -276,9 +276,13 @@ void t.test('preferences come and go, tolerations only come', async (t) => {
     effect: 'NoSchedule',
   });
   const { pod, changes } = afterWebhook(['many', 'arm'], {}, { tolerations, preference });
-  t.same(pod.spec.tolerations, ['amd64', 'arm64', 's390x'].map(toleration), 'those of the upper bound stay');
+  t.same(
+    pod.spec.tolerations,
+    [toleration('arm64')],
+    'none of the upper bound, which could not be taken away',
+  );
   t.same(recordedIn(inputOf(pod, {}, { tolerations }))?.added.tolerations, pod.spec.tolerations);
-  t.match(changes.at(-1), { op: 'add', value: [{ weight: 7 }] });
+  t.ok(changes.some((change) => 'value' in change && JSON.stringify(change.value).includes('"weight":7')));
   const fresh = decided(gatedPod(['arm'], { tolerations: [{ key: 'gpu', operator: 'Exists' }] }), {
     tolerations,
   });

@@ -22,7 +22,6 @@ export const modelNodes: readonly (ModelNode & { readonly architecture: string }
   }),
 );
 
-const architectures = [...new Set(modelNodes.map(({ architecture }) => architecture))];
 const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
 
 /** Nodes that the pod may go to without us. */
@@ -54,20 +53,15 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
     const may = nodesFor(one, required ?? [], required);
     // Terms of a pod that exists cannot become more, so of architectures with different node labels one group is chosen.
     const narrowed = wasGated && termsOf(spec) !== undefined && differentLabels(required ?? []);
-    // What was tolerated for the images that were known when it was gated stays; only a term that its author gave an
-    // architecture leads there.
-    const early = wasGated ? nodesFor(one, architectures, []) : [];
-    return {
-      may: [...new Set([...may, ...early])],
-      must: may.length > 0 && !mayBeRefused && !narrowed,
-      mayBeRefused,
-    };
+    return { may, must: may.length > 0 && !mayBeRefused && !narrowed, mayBeRefused };
   }
-  // What it chose is tolerated, or what of that its images can run on, as far as they are known at that time.
-  const own = ownArchitectures(spec, possible);
+  // What it chose is tolerated, or what of that its images can run on, as far as they are known at that time; a fallback is
+  // for those that leave the choice to us.
+  const known = architecturesOf(one, { ...policy, fallback: undefined });
+  const own = ownArchitectures(spec, known);
   const certain = nodesFor(
     one,
-    own.filter((name) => possible?.includes(name) ?? true),
+    own.filter((name) => known?.includes(name) ?? true),
     undefined,
   );
   return { may: nodesFor(one, own, undefined), must: certain.length > 0, mayBeRefused };
