@@ -68,6 +68,7 @@ export const expected: Readonly<Record<string, Expected>> = {
   'single-architecture-arm.yaml': { outcome: 'placed', required: ['arm64'] },
   'unknown-image.yaml': {
     outcome: 'gated',
+    tolerated: [],
     required: both,
     warnings: [/web:no-such-tag: not-found/, /silent\.example\/shop\/web:1: unavailable/],
     learned: {
