@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
 import { DocumentError, parseObjects, readText } from '../documents.ts';
 import { exitCodes, UsageError, type Invocation } from '../subcommand.ts';
 import { archawareController } from './archaware-controller.ts';
-import type { Converted, Note, Origin } from './converted.ts';
+import { metadataValues, type Converted, type Note, type Origin } from './converted.ts';
 import { multiarchTuningOperator } from './multiarch-tuning-operator.ts';
 import { noe } from './noe.ts';
 import { tolerable } from './tolerable.ts';
@@ -18,18 +18,8 @@ const origins: readonly Origin[] = [multiarchTuningOperator, archawareController
 export const convertOutputs = ['values', 'toml', 'resources'] as const;
 type Output = (typeof convertOutputs)[number];
 
-/** Chart values that are no settings and so never stand in `archwright.toml`. */
-const chartOnly = new Set([
-  'pod',
-  'issuer',
-  'certificate',
-  'mutatingwebhookconfiguration',
-  'rolebinding',
-  'clusterrole',
-  'clusterrolebinding',
-  'serviceaccount',
-  'deployment',
-]);
+/** Never stand in `archwright.toml`. */
+const chartOnly: ReadonlySet<string> = new Set(metadataValues);
 
 /**
  * Converts files, or standard input for `-`.

@@ -28,6 +28,19 @@ export interface Origin {
   convert(document: JsonObject): Converted;
 }
 
+/** Values of both charts that say what labels and annotations objects of a kind get; none is a setting of the program. */
+export const metadataValues = [
+  'pod',
+  'issuer',
+  'certificate',
+  'mutatingwebhookconfiguration',
+  'rolebinding',
+  'clusterrole',
+  'clusterrolebinding',
+  'serviceaccount',
+  'deployment',
+] as const;
+
 /** What a setting of the other program becomes. */
 export type Conversion = (value: unknown, into: Collector) => void;
 

@@ -1,6 +1,14 @@
 /** Noe: the values of its chart, or the flags in the manifest of its Deployment. */
 import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
-import { convertEach, dropped, same, type Conversion, type Converted, type Origin } from './converted.ts';
+import {
+  convertEach,
+  dropped,
+  metadataValues,
+  same,
+  type Conversion,
+  type Converted,
+  type Origin,
+} from './converted.ts';
 import { argumentsOf, usesImage } from './deployment.ts';
 
 /** Values of its chart that nothing else has in this combination. */
@@ -10,18 +18,6 @@ const marks = [
   'kubeletConfig',
   'proxies',
   'matchNodeLabels',
-];
-
-const metadataValues = [
-  'pod',
-  'issuer',
-  'certificate',
-  'mutatingwebhookconfiguration',
-  'rolebinding',
-  'clusterrole',
-  'clusterrolebinding',
-  'serviceaccount',
-  'deployment',
 ];
 
 const ours = 'archwright has an image of its own; set image.repository where you mirror it';

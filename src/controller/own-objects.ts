@@ -18,9 +18,14 @@ export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controlle
 /** Field manager of everything that the controller applies. */
 export const fieldManager = 'archwright-controller';
 
+/** API path of the Secrets of a namespace. */
+export function secretsPath(namespace: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`;
+}
+
 /** API path of a Secret. */
 export function secretPath(namespace: string, name: string): string {
-  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets/${encodeURIComponent(name)}`;
+  return `${secretsPath(namespace)}/${encodeURIComponent(name)}`;
 }
 
 /** API path of a MutatingWebhookConfiguration. */

@@ -2,12 +2,9 @@
  * An HTTPS server that behaves like the part of the API server that a test needs: each path has a script of answers,
  * taken in order, the last one for ever. It records what it was asked.
  */
-import { createServer, type Server } from 'node:https';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { createCa } from './certificates.ts';
+import type { ServerResponse } from 'node:http';
+import { listenAsKube } from './kube-listener.ts';
 import type { KubeAccess } from '../../src/kube/access.ts';
-import { secret } from '../../src/telemetry/secret.ts';
 
 export interface KubeRequest {
   readonly method: string;
@@ -58,34 +55,15 @@ export function eventsThenEnd(...list: unknown[]): KubeAnswer {
 }
 
 export async function startKubeServer(): Promise<KubeServer> {
-  const ca = await createCa();
-  const { cert, key } = await ca.issue({ cn: 'kubernetes', ip: ['127.0.0.1'] });
   const scripts = new Map<string, KubeAnswer[]>();
   const requests: KubeRequest[] = [];
   const waiting: { readonly path: string; readonly count: number; readonly resolve: () => void }[] = [];
-  const sockets = new Set<Socket>();
-  let connections = 0;
 
   function keyOf(request: KubeRequest): string {
     return request.query.get('watch') === 'true' ? `${request.path}?watch` : request.path;
   }
 
-  function receive(incoming: IncomingMessage, response: ServerResponse): void {
-    let body = '';
-    incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
-    incoming.on('end', () => handle(incoming, body, response));
-  }
-
-  function handle(incoming: IncomingMessage, body: string, response: ServerResponse): void {
-    const url = new URL(incoming.url ?? '/', 'https://kubernetes');
-    const request = {
-      method: incoming.method ?? '',
-      path: url.pathname,
-      query: url.searchParams,
-      authorization: incoming.headers.authorization,
-      contentType: incoming.headers['content-type'],
-      body,
-    };
+  function handle(request: KubeRequest, response: ServerResponse): void {
     requests.push(request);
     const script = scripts.get(keyOf(request)) ?? [];
     const answer = script.length > 1 ? script.shift() : script[0];
@@ -98,26 +76,12 @@ export async function startKubeServer(): Promise<KubeServer> {
     return requests.filter((request) => keyOf(request) === path).length;
   }
 
-  const server: Server = createServer({ cert, key }, receive);
-  server.on('connection', (socket: Socket) => {
-    connections++;
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const listener = await listenAsKube('default', handle);
 
   return {
-    access: {
-      server: `https://127.0.0.1:${port}`,
-      namespace: 'default',
-      description: 'test',
-      now: () => Promise.resolve({ tls: { ca: ca.cert }, authorization: secret('Bearer of-the-test') }),
-    },
+    access: listener.access,
     requests,
-    connections: () => connections,
+    connections: () => listener.connections(),
     script: (path, ...answers) => {
       scripts.set(path, answers);
     },
@@ -126,10 +90,6 @@ export async function startKubeServer(): Promise<KubeServer> {
         if (count(path) >= times) resolve();
         else waiting.push({ path, count: times, resolve });
       }),
-    close: () =>
-      new Promise<void>((resolve) => {
-        for (const socket of sockets) socket.destroy();
-        server.close(() => resolve());
-      }),
+    close: () => listener.close(),
   };
 }

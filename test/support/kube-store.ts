@@ -6,12 +6,9 @@
  *
  * The parts are in `kube-store/`: paths, selectors, patches, objects, watches, writes, faults.
  */
-import { createServer, type Server } from 'node:https';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import type { KubeAccess } from '../../src/kube/access.ts';
-import { secret } from '../../src/telemetry/secret.ts';
-import { createCa } from './certificates.ts';
+import { listenAsKube } from './kube-listener.ts';
 import { createFaults, matches, type Fault, type Match, type StoreRequest } from './kube-store/faults.ts';
 import { createObjects, type StoredObject } from './kube-store/objects.ts';
 import { parsePath, type Target } from './kube-store/paths.ts';
@@ -81,8 +78,6 @@ const untilMs = 10_000;
 const quietTurns = 80;
 
 export async function startKubeStore(options: KubeStoreOptions = {}): Promise<KubeStore> {
-  const ca = await createCa();
-  const { cert, key } = await ca.issue({ cn: 'kubernetes', ip: ['127.0.0.1'] });
   const now = options.now ?? (() => Date.now());
   const objects = createObjects(now);
   const watches = createWatches(objects);
@@ -91,8 +86,6 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
   const faults = createFaults();
   const requests: StoreRequest[] = [];
   const evictions = new Map<string, EvictionAnswer[]>();
-  const sockets = new Set<Socket>();
-  let connections = 0;
 
   function target(path: string): Target {
     const found = parsePath(path);
@@ -161,50 +154,23 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
     response.end(isText ? body : JSON.stringify(body));
   }
 
-  function receive(incoming: IncomingMessage, response: ServerResponse): void {
+  const listener = await listenAsKube('archwright', (asked, response) => {
     response.setHeader('date', new Date(now()).toUTCString());
-    let body = '';
-    incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
-    incoming.on('end', () => {
-      const url = new URL(incoming.url ?? '/', 'https://kubernetes');
-      const method = incoming.method ?? '';
-      const request: StoreRequest = {
-        method,
-        verb: url.searchParams.get('watch') === 'true' ? 'WATCH' : method,
-        path: url.pathname,
-        query: url.searchParams,
-        authorization: incoming.headers.authorization,
-        contentType: incoming.headers['content-type'],
-        body,
-        json: body === '' ? undefined : parsed(body),
-      };
-      requests.push(request);
-      void handle(request, response);
-    });
-  }
-
-  const server: Server = createServer({ cert, key }, receive);
-  server.on('connection', (socket: Socket) => {
-    connections++;
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
+    const request: StoreRequest = {
+      ...asked,
+      verb: asked.query.get('watch') === 'true' ? 'WATCH' : asked.method,
+      json: asked.body === '' ? undefined : parsed(asked.body),
+    };
+    requests.push(request);
+    void handle(request, response);
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
 
   return {
-    access: {
-      server: `https://127.0.0.1:${port}`,
-      namespace: 'archwright',
-      description: 'test',
-      now: () => Promise.resolve({ tls: { ca: ca.cert }, authorization: secret('Bearer of-the-test') }),
-    },
+    access: listener.access,
     requests,
     asked: (match) => requests.filter((request) => matches(match, request)),
     writes: () => requests.filter((request) => request.method !== 'GET'),
-    connections: () => connections,
+    connections: () => listener.connections(),
     put: (path, object) => objects.put(target(path), object),
     get: (path) => objects.get(target(path)),
     list: (path) => objects.list(target(path)),
@@ -220,9 +186,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
       objects.compact();
       reads.forgetPages();
     },
-    dropConnections: () => {
-      for (const socket of sockets) socket.destroy();
-    },
+    dropConnections: () => listener.dropConnections(),
     quiet: async () => {
       for (let turns = 0, last = requests.length; turns < quietTurns; turns++) {
         await new Promise((resolve) => {
@@ -234,11 +198,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
       }
     },
     until: (condition, name = String(condition)) => until(condition, name),
-    close: () =>
-      new Promise<void>((resolve) => {
-        for (const socket of sockets) socket.destroy();
-        server.close(() => resolve());
-      }),
+    close: () => listener.close(),
   };
 }
 

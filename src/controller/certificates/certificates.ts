@@ -11,8 +11,9 @@
  * that is stopped between two writes leaves something that the next one's first pass goes on from. A Secret that is deleted,
  * damaged or replaced by hand is put right by the watch on it.
  */
-import { startReflector, type Reflector } from '../../kube/reflector.ts';
+import { watchNamed } from '../../kube/named-watch.ts';
 import type { Feature, Leading } from '../controller.ts';
+import { secretsPath } from '../own-objects.ts';
 import { createPasses } from '../passes.ts';
 import { readWebhooksFile, webhookNamesOf, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 import { leafSpecs, type LeafSpec } from './leaves.ts';
@@ -65,7 +66,9 @@ async function run(leading: Leading, options: CertificatesOptions, namespace: st
     issued: countIssues(leading),
   });
   const names = [configuration.caSecret, ...leafSpecs(configuration, []).map(({ secretName }) => secretName)];
-  const watches = names.map((name) => watchSecret(leading, options, namespace, name, passes.kick));
+  // Keys of Secrets are not kept in memory.
+  const path = secretsPath(namespace);
+  const watches = names.map((name) => watchNamed({ client, path, name, onChange: passes.kick, log, sleep }));
 
   await passes.run(async () => {
     const result = await pass();
@@ -94,25 +97,4 @@ function leafSpecsNow({ configuration, log }: Leading): () => Promise<readonly L
     }
     return leafSpecs(configuration(), names);
   };
-}
-
-/** The watch only says that something happened: keys of Secrets are not kept in memory. */
-function watchSecret(
-  { client, log }: Leading,
-  { sleep }: CertificatesOptions,
-  namespace: string,
-  name: string,
-  onChange: () => void,
-): Reflector<true> {
-  const watch = startReflector<true>({
-    client,
-    path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`,
-    // A watch of one name needs the right to that one name only.
-    fieldSelector: `metadata.name=${name}`,
-    trim: () => true,
-    log,
-    ...(sleep && { sleep }),
-  });
-  watch.onChange(onChange);
-  return watch;
 }

@@ -13,6 +13,7 @@ import { startReflector } from '../../kube/reflector.ts';
 import { untilAborted } from '../../kube/wait.ts';
 import { loadTlsMaterial } from '../../serving/tls-files.ts';
 import type { Log } from '../../telemetry/log.ts';
+import { secretsPath } from '../own-objects.ts';
 
 export interface KeepClientCertificateOptions {
   readonly client: KubeClient;
@@ -53,7 +54,7 @@ export function keepClientCertificate(options: KeepClientCertificateOptions): Ke
 
   const watch = startReflector<Files>({
     client,
-    path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`,
+    path: secretsPath(namespace),
     fieldSelector: `metadata.name=${secretName}`,
     trim: filesIn,
     log,

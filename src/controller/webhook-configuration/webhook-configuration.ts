@@ -14,10 +14,10 @@ import { liveContent, type LiveContent } from '../../files/live.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Secret } from '../../kube/objects.ts';
-import { startReflector, type Reflector } from '../../kube/reflector.ts';
+import { watchNamed } from '../../kube/named-watch.ts';
 import { readCertificates, type Certificate } from '../certificates/pem.ts';
 import type { Feature, Leading } from '../controller.ts';
-import { secretPath, webhookConfigurationPath } from '../own-objects.ts';
+import { secretPath, secretsPath, webhookConfigurationPath } from '../own-objects.ts';
 import { createPasses, type PassOutcome } from '../passes.ts';
 import type { WebhookConfiguration } from './ca-bundle.ts';
 import { decideWebhooks } from './decide.ts';
@@ -100,11 +100,14 @@ async function run(
     log,
   });
   const endpoints = createEndpoints({ client, log, onChange: passes.kick, ...(sleep && { sleep }) });
-  const watch = (collection: string, object: string): Reflector<true> =>
-    watchOne(leading, options, collection, object, passes.kick);
+  const common = { client, log, sleep, onChange: passes.kick };
   const watches = [
-    watch('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', name),
-    watch(`/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`, webhookTlsSecret),
+    watchNamed({
+      ...common,
+      path: '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations',
+      name,
+    }),
+    watchNamed({ ...common, path: secretsPath(namespace), name: webhookTlsSecret }),
   ];
   const parts: Parts = {
     name,
@@ -185,24 +188,4 @@ async function find<T>(client: KubeClient, path: string, signal: AbortSignal): P
 function authoritiesIn(secret: Secret | undefined): readonly Certificate[] | undefined {
   const text = secret?.data?.['ca.crt'];
   return text === undefined ? undefined : readCertificates(Buffer.from(text, 'base64').toString('utf8'));
-}
-
-/** A watch of one name, which needs the right to that name only. It says that something happened. */
-function watchOne(
-  { client, log }: Leading,
-  { sleep }: WebhookConfigurationOptions,
-  path: string,
-  name: string,
-  onChange: () => void,
-): Reflector<true> {
-  const watch = startReflector<true>({
-    client,
-    path,
-    fieldSelector: `metadata.name=${name}`,
-    trim: () => true,
-    log,
-    ...(sleep && { sleep }),
-  });
-  watch.onChange(onChange);
-  return watch;
 }
