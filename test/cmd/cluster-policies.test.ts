@@ -47,7 +47,7 @@ t.test('pods are gated only while a controller leads', async (t) => {
   ] as const) {
     hold(holder);
     await store.until(() => onUnknown() === expected, `${expected} with the holder ${holder}`);
-    t.pass(`${expected} with the holder ${holder}`);
+    t.equal(onUnknown(), expected, `with the holder ${holder}`);
   }
   store.remove(`${leases}/archwright-controller`);
   await store.until(() => onUnknown() === 'fallback', 'fallback without a Lease');

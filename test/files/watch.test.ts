@@ -131,8 +131,9 @@ t.test('says nothing after it is closed', async (t) => {
 });
 
 t.test('can be closed at once, and twice', async (t) => {
-  const { watcher } = listen(t, [t.testdir({})], byEvents);
-  await watcher.close();
-  await watcher.close();
-  t.pass();
+  const ear = listen(t, [t.testdir({})], byEvents);
+  await t.resolves(ear.watcher.close());
+  const seen = ear.calls();
+  await t.resolves(ear.watcher.close(), 'twice');
+  t.equal(ear.calls(), seen);
 });

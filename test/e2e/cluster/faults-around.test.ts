@@ -33,7 +33,13 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   for (let index = 0; index < 20; index += 1) await plain(`silent-${index}`, silent);
   await scene.pods.until('gated', (pods) => isGated(pods.get('default/silent-19')));
   for (let index = 0; index < 20; index += 1) await bound(`silent-${index}`);
-  t.pass('no agent: after maxGateDuration every pod runs');
+  const silentPods = [...scene.pods.objects].filter(([key]) => key.startsWith('default/silent-'));
+  t.equal(silentPods.length, 20);
+  t.same(
+    silentPods.filter(([, pod]) => isGated(pod) || !pod.spec.nodeName).map(([key]) => key),
+    [],
+    'no agent: after maxGateDuration every pod has a node and no gate',
+  );
 
   await startAgent(cluster, {
     tls,
@@ -49,7 +55,9 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   await scene.webhook.process.stop();
   await plain('no-webhook', images.push('no-webhook', ['arm64']));
   await bound('no-webhook');
-  t.pass('no webhook: the pod runs, wherever that is');
+  const unseen = scene.pods.objects.get('default/no-webhook');
+  t.ok(unseen?.spec.nodeName, 'no webhook: the pod runs, wherever that is');
+  t.notOk(isGated(unseen));
   await startWebhook(cluster, {
     tls,
     name: 'webhook-again',
