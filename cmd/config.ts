@@ -6,6 +6,7 @@ import { settings } from '../src/policy/settings/all.ts';
 import { formatToml } from '../src/policy/toml.ts';
 import { didYouMean } from '../src/policy/nearest.ts';
 import { convert } from './config/convert.ts';
+import { readStandardInput, standardInput } from './documents.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
 
 const actions = ['check', 'print', 'convert'] as const;
@@ -16,7 +17,7 @@ export const subcommand: Subcommand = {
   description:
     '`check` reads a configuration file as the program would, with the environment and flags, and names all that is ' +
     'wrong with it; its exit code is 1 where something is. `print` shows the value of every setting and where it ' +
-    'comes from; what it prints can be used as a configuration file. `convert` turns the configuration of Noe (chart values or ' +
+    'comes from; what it prints can be used as a configuration file. Both read standard input for `-`. `convert` turns the configuration of Noe (chart values or ' +
     'Deployment), the Multiarch Tuning Operator (custom resources), tolerable (TOML) or archaware-controller (Deployment) into ' +
     'chart values, a configuration file or custom resources, and says on standard error what has no counterpart.',
   settings: 'all',
@@ -35,7 +36,7 @@ async function run(invocation: Invocation): Promise<number> {
   if (action === 'convert') {
     return convert(invocation.positionals.slice(1), invocation.flags.get('output')?.at(-1), invocation.io);
   }
-  const sources = { ...invocation.sources, file: file ?? invocation.sources.file };
+  const sources = sourcesOf(invocation, file ?? invocation.sources.file);
   if (more.length > 0) throw new UsageError('config', `takes one file, not also ${more.join(', ')}`);
   switch (action) {
     case 'check': {
@@ -49,6 +50,12 @@ async function run(invocation: Invocation): Promise<number> {
     default:
       throw new UsageError('config', `unknown action ${action}${didYouMean(action, actions)}`);
   }
+}
+
+/** With standard input for `-`, in place of a file. */
+function sourcesOf({ sources, io }: Invocation, file: string | undefined): Invocation['sources'] {
+  if (file !== '-') return { ...sources, file };
+  return { ...sources, file: standardInput, read: (maxBytes) => readStandardInput(io.stdin, maxBytes) };
 }
 
 async function check({ io }: Invocation, sources: Invocation['sources']): Promise<number> {

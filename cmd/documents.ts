@@ -11,6 +11,9 @@ import { decodeUtf8, readBounded } from '../src/files/read.ts';
 /** Seven times what an API server takes as one object, and far more than a person writes into one file. */
 export const maxDocumentBytes = 10 * 1024 * 1024;
 
+/** What messages call it. */
+export const standardInput = 'standard input';
+
 /** Real files repeat some anchors; a "billion laughs" needs more than this many expansions. */
 const maxAliasCount = 100;
 
@@ -47,9 +50,11 @@ export interface NamedText {
  * @throws FileError
  */
 export async function readText(path: string, stdin: NodeJS.ReadableStream): Promise<NamedText> {
-  const file = path === '-' ? 'standard input' : path;
+  const file = path === '-' ? standardInput : path;
   const bytes =
-    path === '-' ? await readStream(stdin, file) : await readBounded(path, { maxBytes: maxDocumentBytes });
+    path === '-'
+      ? await readStandardInput(stdin, maxDocumentBytes)
+      : await readBounded(path, { maxBytes: maxDocumentBytes });
   return { file, text: decodeUtf8(bytes, file) };
 }
 
@@ -150,14 +155,19 @@ function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-async function readStream(stream: NodeJS.ReadableStream, file: string): Promise<Buffer> {
+/**
+ * Reads standard input whole.
+ * @throws FileError `too-large` for more bytes than that
+ */
+export async function readStandardInput(stream: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of stream) {
     const bytes = Buffer.from(chunk);
     length += bytes.length;
-    if (length > maxDocumentBytes) {
-      throw new FileError('too-large', file, `is larger than ${maxDocumentBytes} bytes, the limit for input`);
+    if (length > maxBytes) {
+      const message = `is larger than ${maxBytes} bytes, the limit for input`;
+      throw new FileError('too-large', standardInput, message);
     }
     chunks.push(bytes);
   }

@@ -19,6 +19,8 @@ export const maxConfigurationBytes = 1_048_576;
 export interface ConfigurationSources {
   /** Path of the TOML file; without one there is no such layer. */
   readonly file?: string | undefined;
+  /** Reads it where it is no file, such as standard input, which `file` then only names; throws FileError. */
+  readonly read?: ((maxBytes: number) => Promise<Uint8Array>) | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Texts by TOML key, as flags gave them. */
   readonly flags: Readonly<Record<string, string>>;
@@ -58,7 +60,7 @@ const defaultPlace: Place = { kind: 'default', where: '' };
 
 async function readSources(table: Settings, sources: ConfigurationSources) {
   const layers = [
-    ...(sources.file === undefined ? [] : [await readFileLayer(table, sources.file)]),
+    ...(sources.file === undefined ? [] : [await readFileLayer(table, sources.file, sources.read)]),
     environmentLayer(table, sources.env),
     flagLayer(table, sources.flags),
   ];
@@ -80,9 +82,13 @@ function defaults(table: Settings): Record<string, unknown> {
   return Object.fromEntries(Object.entries(table).map(([key, setting]) => [key, setting.default]));
 }
 
-async function readFileLayer(table: Settings, file: string): Promise<Layer> {
+async function readFileLayer(
+  table: Settings,
+  file: string,
+  read: NonNullable<ConfigurationSources['read']> = (maxBytes) => readBounded(file, { maxBytes }),
+): Promise<Layer> {
   try {
-    const bytes = await readBounded(file, { maxBytes: maxConfigurationBytes });
+    const bytes = await read(maxConfigurationBytes);
     return fileLayer(table, file, decodeUtf8(bytes, file));
   } catch (error) {
     if (!(error instanceof FileError)) throw error;

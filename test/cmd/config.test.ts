@@ -41,6 +41,38 @@ t.test('check', async (t) => {
   t.match(await run(['config', 'check']), { code: 0, out: /^configuration: sound, 0 of/ });
 });
 
+t.test('- is standard input', async (t) => {
+  t.same(await run(['config', 'check', '-'], { stdin: 'listen = ":1"\n' }), {
+    code: 0,
+    out: `standard input: sound, 1 of ${count} settings set\n`,
+    err: '',
+  });
+  t.same(await run(['config', 'check', '-', '--drain-time=1s'], { stdin: 'listn = ":1"\n' }), {
+    code: 1,
+    out: '',
+    err: 'standard input:1: listn is no known setting; did you mean listen?\n',
+  });
+  t.same(await run(['config', 'check', '--config', '-'], { stdin: '' }), {
+    code: 0,
+    out: `standard input: sound, 0 of ${count} settings set\n`,
+    err: '',
+  });
+  t.same(await run(['config', 'check', '-'], { stdin: `# ${'x'.repeat(1_048_575)}` }), {
+    code: 1,
+    out: '',
+    err: 'standard input: is larger than 1048576 bytes, the limit for input\n',
+  });
+  t.match(await run(['config', 'check', '-'], { stdin: `# ${'x'.repeat(1_048_573)}\n` }), { code: 0 });
+  const printed = await run(['config', 'print', '-'], { stdin: 'listen = ":1"\n' });
+  t.ok(printed.out.split('\n').includes('listen = ":1" # file standard input:1'));
+  t.match(await run(['config', 'print', '-'], { stdin: 'listen = 1\n' }), {
+    code: 2,
+    out: '',
+    err: /standard input:1: listen must be a text/,
+  });
+  t.match(await run(['config', 'check', '-', '-']), { code: 2, err: /takes one file/ });
+});
+
 t.test('print tells each value and where it comes from', async (t) => {
   const dir = t.testdir({ 'a.toml': 'listen = ":1"\n[preferredWeights]\narm64 = 3\n' });
   const file = join(dir, 'a.toml');

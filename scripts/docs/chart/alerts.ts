@@ -161,7 +161,7 @@ export const alerts: readonly Alert[] = [
     summary: 'The configuration as it is now cannot be used.',
     meaning: 'The last good one stays in force; a pod that starts now ends with exit code 2.',
     steps: [
-      '`kubectl -n archwright get configmap archwright -o jsonpath=\'{.data.archwright\\.toml}\' > archwright.toml`, then `archwright config check archwright.toml`, which names line and key.',
+      '`kubectl -n archwright get configmap archwright -o jsonpath=\'{.data.archwright\\.toml}\' | archwright config check -`, which names line and key.',
       'Correct the values and `helm upgrade`, or `helm rollback`.',
     ],
   },
