@@ -4,8 +4,8 @@
 {{- define "archwright.jobMetadata" -}}
 metadata:
   labels:
-    {{- include "archwright.labels" (dict "root" .root "kind" "pod" "part" .part) | nindent 4 }}
-  {{- with mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.pod.annotations }}
+    {{- include "archwright.labels" (dict "root" .root "kind" "pod" "part" .part "labels" .root.Values.jobs.podLabels) | nindent 4 }}
+  {{- with mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.pod.annotations .root.Values.jobs.podAnnotations }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}

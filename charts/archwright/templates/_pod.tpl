@@ -1,6 +1,6 @@
 {{/* Pieces of every pod. */}}
 
-{{/* Taints of architectures say nothing to an image that runs on all of them. dict root tolerations */}}
+{{/* Taints of architectures say nothing to an image that runs on all of them; `archwright.affinity` keeps away from others. dict root tolerations */}}
 {{- define "archwright.tolerations" -}}
 tolerations:
   - key: kubernetes.io/arch
@@ -9,9 +9,30 @@ tolerations:
   - key: {{ include "archwright.settingText" (dict "root" .root "key" "taintKey") }}
     operator: Exists
     effect: NoSchedule
-  {{- with .tolerations }}
+  {{- with concat .tolerations .root.Values.global.tolerations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
+{{- end -}}
+
+{{/*
+Nodes that can run the image of archwright, whose own pods nobody places: ANDed into every required term of the affinity in the
+values. dict root affinity
+*/}}
+{{- define "archwright.affinity" -}}
+{{- $runs := list (dict "key" "kubernetes.io/os" "operator" "In" "values" (list "linux")) -}}
+{{- with .root.Values.image.architectures -}}
+{{- $runs = append $runs (dict "key" "kubernetes.io/arch" "operator" "In" "values" .) -}}
+{{- end -}}
+{{- $affinity := deepCopy .affinity -}}
+{{- $node := get $affinity "nodeAffinity" | default dict -}}
+{{- $required := get $node "requiredDuringSchedulingIgnoredDuringExecution" | default dict -}}
+{{- $terms := list -}}
+{{- range $term := $required.nodeSelectorTerms | default (list dict) -}}
+{{- $terms = append $terms (set (deepCopy $term) "matchExpressions" (concat ($term.matchExpressions | default list) $runs)) -}}
+{{- end -}}
+{{- $_ := set $node "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms) -}}
+affinity:
+  {{- set $affinity "nodeAffinity" $node | toYaml | nindent 2 }}
 {{- end -}}
 
 {{- define "archwright.imagePullSecrets" -}}
@@ -38,10 +59,7 @@ priorityClassName: {{ include "archwright.clusterName" .root }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.affinity }}
-affinity:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{ include "archwright.affinity" (dict "root" .root "affinity" .values.affinity) }}
 {{ include "archwright.tolerations" (dict "root" .root "tolerations" .values.tolerations) }}
 {{- end -}}
 
@@ -63,17 +81,23 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
+{{/* A security context: the chart's, and above it what the values say; null takes a field away. dict base own */}}
+{{- define "archwright.contextOf" -}}
+{{- $context := mergeOverwrite .base (deepCopy .own) -}}
+{{- range $key, $value := .own }}{{ if kindIs "invalid" $value }}{{ $_ := unset $context $key }}{{ end }}{{ end -}}
+securityContext:
+  {{- toYaml $context | nindent 2 }}
+{{- end -}}
+
 {{/* What Pod Security calls restricted. */}}
 {{- define "archwright.podSecurityContext" -}}
 {{- $base := dict "runAsNonRoot" true "runAsUser" 65532 "runAsGroup" 65532 "fsGroup" 65532 "seccompProfile" (dict "type" "RuntimeDefault") -}}
-securityContext:
-  {{- mergeOverwrite $base (deepCopy .podSecurityContext) | toYaml | nindent 2 }}
+{{ include "archwright.contextOf" (dict "base" $base "own" .podSecurityContext) }}
 {{- end -}}
 
 {{- define "archwright.securityContext" -}}
 {{- $base := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL")) -}}
-securityContext:
-  {{- mergeOverwrite $base (deepCopy .securityContext) | toYaml | nindent 2 }}
+{{ include "archwright.contextOf" (dict "base" $base "own" .securityContext) }}
 {{- end -}}
 
 {{/* dict root values, of a container */}}
@@ -99,20 +123,20 @@ readinessProbe:
   failureThreshold: 2
 {{- end -}}
 
-{{/* dict root part port checksum */}}
+{{/* dict root part values checksum [labels] */}}
 {{- define "archwright.podMetadata" -}}
 {{- $annotations := dict "checksum/restart" .checksum -}}
 {{- if .root.Values.monitoring.scrapeAnnotations -}}
 {{- $_ := set $annotations "prometheus.io/scrape" "true" -}}
-{{- $_ := set $annotations "prometheus.io/port" (.port | int | toString) -}}
+{{- $_ := set $annotations "prometheus.io/port" (.values.metricsPort | int | toString) -}}
 {{- $_ := set $annotations "prometheus.io/path" "/metrics" -}}
 {{- end -}}
-{{- $annotations = mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.pod.annotations $annotations -}}
+{{- $annotations = mergeOverwrite (dict) .root.Values.commonAnnotations .root.Values.pod.annotations .values.podAnnotations $annotations -}}
 metadata:
   annotations:
     {{- toYaml $annotations | nindent 4 }}
   labels:
-    {{- include "archwright.labels" (dict "root" .root "kind" "pod" "part" .part "labels" .labels) | nindent 4 }}
+    {{- include "archwright.labels" (dict "root" .root "kind" "pod" "part" .part "labels" (mergeOverwrite (dict) .values.podLabels (.labels | default dict))) | nindent 4 }}
 {{- end -}}
 
 {{/* Volumes of credentials that the chart's user gave; webhook without agents, and agents. */}}

@@ -46,6 +46,18 @@ What the agent needs beyond \`restricted\`, and why:
 * \`SYS_CHROOT\`, only where \`kubeletConfig\` names plugins, which are run in the root of their node.
 * \`SYS_PTRACE\` and \`hostPID\`, only with \`agent.readKubeletEnvironment\`.
 
+### Nodes
+
+All pods of the chart go to Linux nodes of \`image.architectures\` only; that is ANDed with whatever affinity the values have. Nodes of
+another architecture, and Windows, have no agent: agents elsewhere answer for the images of their pods. They tolerate taints with the key
+\`kubernetes.io/arch\` and \`taintKey\`; agents tolerate every taint.
+
+### OpenShift and SELinux
+
+[\`examples/helm/openshift.yaml\`](../../examples/helm/openshift.yaml) lets OpenShift choose users and gives agents the SCC \`privileged\`. It follows
+OpenShift's documentation and has not been tried there. On any nodes that enforce SELinux agents read files of their node under
+\`agent.securityContext: {seLinuxOptions: {type: spc_t}}\`.
+
 ### Host paths
 
 Not set, \`agent.hostPaths\` is: all of \`/\` where \`kubeletConfig.config\` or \`configDir\` is set, because plugins run in the root of the
@@ -65,6 +77,21 @@ among them by itself, because it holds the Secrets of pods. Where certificates a
 | clean | pods, nodes, the MutatingWebhookConfiguration; only while the release is uninstalled | Secrets, Lease, ConfigMap |
 
 \`rbac.pullSecrets: namespaces\` with \`rbac.pullSecretNamespaces\` limits which Secrets can be read; \`none\` takes the right away.
+
+## Network
+
+The NetworkPolicies let anybody reach the webhook's port, since an API server is no pod that could be selected, and \`networkPolicy.metricsFrom\`
+the ports of metrics. Agents in the network of their node are no matter of NetworkPolicies. Where all traffic out is forbidden
+unless allowed, give in \`networkPolicy.egress\` what webhook and controller need, and the same to the pods of Jobs:
+
+| from | to |
+| --- | --- |
+| webhook, controller, Jobs | the API server; DNS |
+| webhook, controller | agents: \`agent.port\` (9443) of every node |
+| controller | the Service of the webhook |
+| agents; the webhook where there are none | registries, mirrors, proxies |
+
+From outside: the API server to the webhook's port (8443), which firewalls of hosted control planes have to let through.
 
 ## Leaving
 

@@ -98,14 +98,19 @@ export function runHelm(
  * Renders the chart.
  * @throws with what Helm said, where it refuses
  */
-export function render(name: HelmName, values: object = {}, args: readonly string[] = []): string {
+export function render(
+  name: HelmName,
+  values: object = {},
+  args: readonly string[] = [],
+  release = 'archwright',
+): string {
   const folder = mkdtempSync(join(tmpdir(), 'archwright-values-'));
   try {
     const file = join(folder, 'values.json');
     writeFileSync(file, JSON.stringify(values));
     const all = [
       'template',
-      'archwright',
+      release,
       chart,
       '--namespace',
       'archwright',

@@ -66,6 +66,12 @@ export const general: readonly Section[] = [
         default: 'IfNotPresent',
         example: 'Always',
       }),
+      'image.architectures': texts({
+        help:
+          'Architectures that the image has: all pods of the chart go to Linux nodes of these only, agents too. Empty: to every Linux node.',
+        default: ['amd64', 'arm64'],
+        example: ['amd64'],
+      }),
       imagePullSecrets: objects({
         help: 'Pull secrets for the image, in the release’s namespace.',
         default: [],
@@ -88,6 +94,11 @@ export const general: readonly Section[] = [
         help: 'Node selector of webhook, controller and Jobs where they have none of their own.',
         default: {},
         example: { pool: 'system' },
+      }),
+      tolerations: objects({
+        help: 'Further tolerations of webhook, controller and Jobs.',
+        default: [],
+        example: [{ key: 'CriticalAddonsOnly', operator: 'Exists' }],
       }),
     }),
   },
@@ -192,7 +203,7 @@ export const general: readonly Section[] = [
         example: ['system:serviceaccount:backup:restore'],
       }),
       'networkPolicy.enabled': flag({
-        help: 'Whether traffic to webhook and controller is limited to their ports.',
+        help: 'Whether traffic to webhook, controller, and agents outside of the network of their node is limited to their ports.',
         default: true,
         example: false,
       }),
@@ -222,7 +233,9 @@ export const general: readonly Section[] = [
       extraObjects: shaped(
         { type: 'array', items: { type: ['object', 'string'] } },
         {
-          help: 'Further objects, as YAML or as texts; both are templates.',
+          help:
+            'Further objects, as YAML or as texts; both are templates. Custom resources of archwright only after the first install, which ' +
+            'brings their definitions.',
           default: [],
           example: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'extra' } }],
         },

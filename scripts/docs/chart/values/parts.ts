@@ -22,15 +22,21 @@ function podValues(resources: { readonly requests: Record<string, string>; reado
   return {
     resources: object({ help: 'Resources of the container.', default: resources, example: { requests: { cpu: '1' } } }),
     nodeSelector: textMap({ help: 'Node selector.', default: {}, example: { pool: 'system' } }),
-    affinity: object({ help: 'Affinity.', default: {}, example: { nodeAffinity: {} } }),
+    affinity: object({
+      help: 'Affinity, besides to nodes that can run the image.',
+      default: {},
+      example: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [] } },
+    }),
+    podLabels: textMap({ help: 'Labels of its pods.', default: {}, example: { 'azure.workload.identity/use': 'true' } }),
+    podAnnotations: textMap({ help: 'Annotations of its pods.', default: {}, example: { 'sidecar.istio.io/inject': 'false' } }),
     priorityClassName: text({ help: 'Priority class; empty: that of the chart.', default: '', example: 'system-cluster-critical' }),
     podSecurityContext: object({
-      help: 'Added to the security context of the pod.',
+      help: 'Added to the security context of the pod; null takes a field away.',
       default: {},
       example: { fsGroup: 2000 },
     }),
     securityContext: object({
-      help: 'Added to the security context of the container.',
+      help: 'Added to the security context of the container; null takes a field away.',
       default: {},
       example: { seLinuxOptions: { type: 'spc_t' } },
     }),
@@ -225,7 +231,9 @@ export const partSections: readonly Section[] = [
       port: port({ help: 'Port that it listens on.', default: 8443, example: 9443 }),
       metricsPort: port({ help: 'Port of metrics and health.', default: 8080, example: 9080 }),
       hostNetwork: flag({
-        help: 'Whether it uses the network of its node, for API servers that cannot reach pods.',
+        help:
+          'Whether it uses the network of its node, for API servers that cannot reach pods. Each replica then needs a node of its own, and ' +
+          'updates take one away before the next comes.',
         default: false,
         example: true,
       }),

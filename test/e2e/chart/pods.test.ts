@@ -1,0 +1,257 @@
+/** The chart's own pods: where they go, what they may, and that two releases keep out of each other's way. */
+import t from 'tap';
+import { parseAllDocuments } from 'yaml';
+import { render } from './helm.ts';
+
+interface Term {
+  readonly matchExpressions: readonly { readonly key: string; readonly values?: readonly string[] }[];
+}
+
+interface PodSpec {
+  readonly affinity: {
+    readonly nodeAffinity: {
+      readonly requiredDuringSchedulingIgnoredDuringExecution: {
+        readonly nodeSelectorTerms: readonly Term[];
+      };
+    };
+  };
+  readonly tolerations: readonly { readonly key?: string }[];
+  readonly imagePullSecrets?: readonly object[];
+  readonly securityContext: object;
+  readonly containers: readonly { readonly image: string; readonly securityContext: object }[];
+}
+
+interface Rendered {
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
+  readonly spec: {
+    readonly template?: { readonly metadata: Rendered['metadata']; readonly spec: PodSpec };
+    readonly strategy?: { readonly rollingUpdate: object };
+  };
+}
+
+function objectsOf(values: object, namespace = 'archwright', release = 'archwright'): readonly Rendered[] {
+  return parseAllDocuments(render('helm4', values, ['--namespace', namespace], release), { version: '1.1' })
+    .map((document) => document.toJS() as Rendered | null)
+    .filter((object) => object !== null);
+}
+
+/** Everything of the chart that runs, hooks too, by name. */
+function podsOf(values: object): ReadonlyMap<string, PodSpec> {
+  return new Map(
+    objectsOf(values).flatMap(({ kind, metadata, spec }) => {
+      const pod = kind === 'Pod' ? (spec as unknown as PodSpec) : spec?.template?.spec;
+      return pod === undefined || !('containers' in pod) ? [] : [[metadata.name, pod] as const];
+    }),
+  );
+}
+
+const everyPod = ['agent', 'clean', 'controller', 'startup-check', 'test', 'webhook'].map(
+  (part) => `archwright-${part}`,
+);
+
+const requiredOf = (pod: PodSpec | undefined): readonly Term[] =>
+  pod?.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms ?? [];
+
+const linux = { key: 'kubernetes.io/os', operator: 'In', values: ['linux'] };
+const ours = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] };
+
+t.test('our own pods go where our image runs, and nowhere else', async (t) => {
+  const pods = podsOf({});
+  t.same([...pods.keys()].sort(), everyPod);
+  for (const [name, pod] of pods) t.same(requiredOf(pod), [{ matchExpressions: [linux, ours] }], name);
+
+  const [pool, zone] = ['pool', 'zone'].map((key) => ({ key, operator: 'Exists' }));
+  const affinity = {
+    podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [] },
+    nodeAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [],
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [
+          { matchExpressions: [pool] },
+          { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['one'] }] },
+        ],
+      },
+    },
+  };
+  const own = podsOf({
+    image: { architectures: ['s390x'] },
+    webhook: { affinity },
+    agent: {
+      pools: [
+        { name: 'a', affinity: { nodeAffinity: affinity.nodeAffinity } },
+        { name: 'b', nodeSelector: { pool: 'b' } },
+      ],
+      affinity: {
+        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [zone] } },
+      },
+    },
+  });
+  const mainframe = { ...ours, values: ['s390x'] };
+  const both = [
+    { matchExpressions: [pool, linux, mainframe] },
+    {
+      matchFields: [{ key: 'metadata.name', operator: 'In', values: ['one'] }],
+      matchExpressions: [linux, mainframe],
+    },
+  ];
+  t.same(requiredOf(own.get('archwright-webhook')), both, 'terms are alternatives: it belongs into each');
+  t.same(own.get('archwright-webhook')?.affinity, {
+    podAntiAffinity: affinity.podAntiAffinity,
+    nodeAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [],
+      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: both },
+    },
+  });
+  t.same(requiredOf(own.get('archwright-agent-a')), both);
+  t.same(requiredOf(own.get('archwright-controller')), [{ matchExpressions: [linux, mainframe] }]);
+
+  for (const [name, pod] of podsOf({ image: { architectures: [] } }))
+    t.same(requiredOf(pod), [{ matchExpressions: [linux] }], name);
+});
+
+t.test('what holds for all pods holds for hooks too', async (t) => {
+  const pods = podsOf({
+    image: { digest: `sha256:${'1'.repeat(64)}` },
+    imagePullSecrets: [{ name: 'login' }],
+    global: {
+      imageRegistry: 'mirror.example.com',
+      imagePullSecrets: [{ name: 'global-login' }],
+      tolerations: [{ key: 'CriticalAddonsOnly', operator: 'Exists' }],
+    },
+  });
+  t.same([...pods.keys()].sort(), everyPod);
+  for (const [name, { containers, imagePullSecrets, tolerations }] of pods) {
+    t.same(
+      containers.map(({ image }) => image),
+      [`mirror.example.com/archwright/archwright@sha256:${'1'.repeat(64)}`],
+      name,
+    );
+    t.same(imagePullSecrets, [{ name: 'login' }, { name: 'global-login' }], name);
+    const keys = tolerations.map(({ key }) => key);
+    if (name === 'archwright-agent') t.same(keys, [undefined], 'every taint');
+    else t.same(keys, ['kubernetes.io/arch', 'arch.example/architecture', 'CriticalAddonsOnly'], name);
+  }
+});
+
+t.test('a field of a security context can be taken away, as OpenShift wants it', async (t) => {
+  const parts = Object.fromEntries(
+    ['webhook', 'controller', 'agent', 'jobs'].map((part) => [
+      part,
+      {
+        podSecurityContext: { runAsUser: null, fsGroup: 2000 },
+        securityContext: { readOnlyRootFilesystem: null, capabilities: { add: ['NET_RAW'] } },
+      },
+    ]),
+  );
+  for (const [name, { securityContext, containers }] of podsOf(parts)) {
+    t.notOk('runAsUser' in securityContext, name);
+    t.match(securityContext, { fsGroup: 2000, seccompProfile: { type: 'RuntimeDefault' } }, name);
+    t.same(
+      containers[0]?.securityContext,
+      { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: ['NET_RAW'] } },
+      name,
+    );
+  }
+});
+
+t.test('an update in the network of the nodes does not wait for a free node', async (t) => {
+  const strategyOf = (values: object): object | undefined =>
+    objectsOf(values).find(
+      ({ metadata, kind }) => kind === 'Deployment' && metadata.name === 'archwright-webhook',
+    )?.spec.strategy?.rollingUpdate;
+  t.same(strategyOf({}), { maxUnavailable: 0, maxSurge: 1 });
+  t.same(strategyOf({ webhook: { hostNetwork: true } }), { maxUnavailable: 1, maxSurge: 0 });
+});
+
+t.test('labels of the pods of a part are theirs only, and none that they are selected by', async (t) => {
+  const objects = objectsOf({
+    webhook: { podLabels: { team: 'edge', 'app.kubernetes.io/component': 'mine' } },
+    agent: { podLabels: { team: 'nodes' }, pools: [{ name: 'a' }, { name: 'b', podLabels: { team: 'b' } }] },
+  });
+  const labels = Object.fromEntries(
+    objects.flatMap(({ metadata, spec }) =>
+      spec?.template?.metadata?.labels === undefined
+        ? []
+        : [[metadata.name, spec.template.metadata.labels] as const],
+    ),
+  );
+  const teams = Object.entries(labels).flatMap(([name, all]) =>
+    all['team'] === undefined ? [] : [[name, all['team']]],
+  );
+  t.same(Object.fromEntries(teams), {
+    'archwright-webhook': 'edge',
+    'archwright-agent-a': 'nodes',
+    'archwright-agent-b': 'b',
+  });
+  t.equal(labels['archwright-webhook']?.['app.kubernetes.io/component'], 'webhook');
+});
+
+t.test('two releases share no name', async (t) => {
+  const releases = [
+    ['archwright', 'archwright'],
+    ['other', 'archwright'],
+    ['archwright', 'second'],
+    ['second', 'second'],
+  ].map(([namespace, release]) =>
+    objectsOf({ crds: { install: false } }, namespace, release).map(
+      ({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`,
+    ),
+  );
+  for (const names of releases)
+    t.equal(new Set(names).size, names.length, 'each of its objects has a name of its own');
+  t.equal(new Set(releases.flat()).size, releases.flat().length);
+});
+
+t.test('the longest names are names still', async (t) => {
+  // Helm takes 53 characters for a release, Kubernetes 63 for a namespace.
+  const pools = [{ name: 'p'.repeat(32), config: { proxies: [] } }];
+  const objects = objectsOf({ agent: { pools } }, 'n'.repeat(63), 'r'.repeat(53));
+  t.ok(objects.length > 20);
+  /** The name becomes a label of their pods, or a part of a host name. */
+  const short = new Set(['Job', 'Pod', 'Service']);
+  for (const { kind, metadata, spec } of objects) {
+    t.match(metadata.name, /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/, kind);
+    t.ok(metadata.name.length <= (short.has(kind) ? 63 : 253), `${kind} ${metadata.name}`);
+    const labels = { ...metadata.labels, ...spec?.template?.metadata?.labels };
+    for (const [key, value] of Object.entries(labels))
+      t.match(value, /^([A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?$/, `${kind} ${key}`);
+  }
+});
+
+t.test('what reaches our pods is limited where a policy can select them', async (t) => {
+  const policiesOf = (values: object): Readonly<Record<string, object>> =>
+    Object.fromEntries(
+      objectsOf(values).flatMap(({ kind, metadata, spec }) =>
+        kind === 'NetworkPolicy' ? [[metadata.name, spec] as const] : [],
+      ),
+    );
+  const egress = [{ ports: [{ port: 443 }] }];
+  const metricsFrom = [{ podSelector: {} }];
+  const metrics = { ports: [{ port: 'metrics', protocol: 'TCP' }], from: metricsFrom };
+  const some = policiesOf({ networkPolicy: { egress, metricsFrom } });
+  t.same(Object.keys(some).sort(), ['archwright-controller', 'archwright-webhook']);
+  t.match(some['archwright-controller'], { policyTypes: ['Ingress', 'Egress'], ingress: [metrics], egress });
+  t.match(some['archwright-webhook'], {
+    ingress: [{ ports: [{ port: 'webhook', protocol: 'TCP' }] }, metrics],
+    egress,
+  });
+  const all = policiesOf({
+    networkPolicy: { egress, metricsFrom },
+    agent: { pools: [{ name: 'a' }, { name: 'b', hostNetwork: false }] },
+  });
+  t.match(all['archwright-agent'], {
+    policyTypes: ['Ingress'],
+    podSelector: { matchLabels: { 'app.kubernetes.io/component': 'agent' } },
+    ingress: [{ ports: [{ port: 'api', protocol: 'TCP' }] }, metrics],
+  });
+  t.notOk('egress' in (all['archwright-agent'] ?? {}), 'an agent asks any registry');
+  t.same(policiesOf({ networkPolicy: { enabled: false }, agent: { hostNetwork: false } }), {});
+  t.same(Object.keys(policiesOf({ controller: { enabled: false }, agent: { enabled: false } })), [
+    'archwright-webhook',
+  ]);
+});
