@@ -13,7 +13,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { trimNode } from './caches/nodes.ts';
 import { trimRunningPod } from './caches/running-pods.ts';
 import { createSharing } from './caches/sharing.ts';
-import { trimWaitingPod } from './caches/waiting-pods.ts';
+import { mayBeWaiting, trimWaitingPod } from './caches/waiting-pods.ts';
 import { cachedObjects, watchesOpen, type WatchName } from './metrics.ts';
 
 /** A pod without a node. */
@@ -125,6 +125,7 @@ export function startCaches(options: CachesOptions): Caches {
       ...common,
       path: '/api/v1/pods',
       fieldSelector: 'spec.nodeName=',
+      mayKeep: mayBeWaiting,
       trim: (object) => trimWaitingPod(object, share),
     }),
     runningPods: startReflector({

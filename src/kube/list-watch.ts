@@ -11,6 +11,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { KubeClient, Query } from './client.ts';
 import { KubeError } from './errors.ts';
 import type { KubeObject } from './objects.ts';
+import { readWatchEvent, type WatchEvent } from './watch-event.ts';
 
 export interface ListWatchOptions {
   readonly client: KubeClient;
@@ -21,7 +22,10 @@ export interface ListWatchOptions {
   readonly signal: AbortSignal;
   /** A list begins: takes its objects as they come, and hears when they are all there. */
   readonly listed: () => { add(object: KubeObject): void; done(): void };
-  readonly changed: (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubeObject) => void;
+  /** @param whole whether the object is there; else it is gone, or nothing of it is kept */
+  readonly changed: (object: KubeObject, whole: boolean) => void;
+  /** Whether something may be kept of an object with this text (`watch-event.ts`); by default of each. */
+  readonly mayKeep?: ((line: string) => boolean) | undefined;
   /** A watch was opened, or has ended: by the server, or with an error. */
   readonly opened: () => void;
   readonly ended: (error?: unknown) => void;
@@ -35,11 +39,6 @@ export interface ListWatchOptions {
 interface Page {
   readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
   readonly items?: readonly KubeObject[] | null;
-}
-
-interface WatchEvent {
-  readonly type?: string;
-  readonly object?: KubeObject & { readonly code?: number; readonly message?: string };
 }
 
 const pageSize = 500;
@@ -91,11 +90,11 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
     const call = { signal, query, idleMs: options.idleMs(), onOpen: options.opened };
     for await (const line of client.lines(path, call)) {
       if (signal.aborted) return;
-      version = take(parseEvent(line, where)) ?? version;
+      version = take(readWatchEvent(line, options.mayKeep, where)) ?? version;
     }
   }
 
-  function take({ type, object }: WatchEvent): string | undefined {
+  function take({ type, object, whole }: WatchEvent): string | undefined {
     if (typeof object !== 'object' || object === null) {
       throw new KubeError('bad-answer', where, 'a watch event without an object');
     }
@@ -104,7 +103,7 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
       const why = object.message ?? object.code ?? 'no reason';
       throw new KubeError(code, where, `watch ended by the server: ${why}`.slice(0, 512));
     }
-    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') options.changed(type, object);
+    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') options.changed(object, whole);
     return object.metadata?.resourceVersion;
   }
 
@@ -146,14 +145,4 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
       // Only the signal ends a pause: the loop ends too.
     }
   }
-}
-
-function parseEvent(line: string, where: string): WatchEvent {
-  try {
-    const event: unknown = JSON.parse(line);
-    if (typeof event === 'object' && event !== null) return event;
-  } catch (cause) {
-    throw new KubeError('bad-answer', where, 'a line of a watch is not JSON', { cause });
-  }
-  throw new KubeError('bad-answer', where, 'a line of a watch is no event');
 }

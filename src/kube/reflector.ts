@@ -54,6 +54,8 @@ export interface ReflectorOptions<T> {
   readonly fieldSelector?: string;
   /** What is kept of an object; `undefined`: nothing, as if it were not there. */
   readonly trim: (object: KubeObject) => T | undefined;
+  /** Whether `trim` may keep something of an object with this text; those of which it cannot are not parsed. */
+  readonly mayKeep?: (text: string) => boolean;
   readonly log: Log;
   readonly metrics?: Metrics;
   /** A watch on which nothing comes for so long is given up; asked when one is opened. By default two bookmarks and a half. */
@@ -162,7 +164,8 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
         done: () => replaceAll(found),
       };
     },
-    changed: (type, object) => set(keyOf(object), type === 'DELETED' ? undefined : trimmed(object)),
+    changed: (object, whole) => set(keyOf(object), whole ? trimmed(object) : undefined),
+    mayKeep: options.mayKeep,
     opened: () => {
       watching = true;
     },

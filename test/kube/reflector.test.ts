@@ -67,6 +67,50 @@ async function start(t: Test, prepare: (server: KubeServer) => void): Promise<Se
 
 const names = (reflector: Reflector<string>): number => [...reflector.values()].length;
 
+void t.test('what cannot be kept is not parsed, and takes the place of what was kept', async (t) => {
+  const server = await startKubeServer();
+  const named = (name: string, version: string, labels: object): object => ({
+    kind: 'Node',
+    apiVersion: 'v1',
+    metadata: { name, uid: 'u', resourceVersion: version, labels },
+  });
+  server.script(path, json(page('10', [named('a', '1', { wanted: 'x' })])));
+  server.script(
+    watch,
+    events(
+      { type: 'ADDED', object: named('b', '11', {}) },
+      { type: 'MODIFIED', object: named('a', '12', {}) },
+      { type: 'ADDED', object: named('c', '13', { wanted: 'x' }) },
+      { type: 'DELETED', object: named('c', '14', { wanted: 'x' }) },
+      { type: 'ADDED', object: named('d', '15', { wanted: 'x' }) },
+    ),
+  );
+  const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
+  const trimmed: string[] = [];
+  const reflector = startReflector({
+    client,
+    path,
+    trim: ({ metadata }) => {
+      trimmed.push(metadata?.resourceVersion ?? '');
+      return metadata?.name;
+    },
+    mayKeep: (text) => text.includes('"wanted"'),
+    log: createLog({ level: 'silent' }),
+  });
+  t.teardown(async () => {
+    reflector.stop();
+    client.close();
+    await server.close();
+  });
+  await new Promise<void>((resolve) => {
+    reflector.onEach(({ name }) => {
+      if (name === 'd') resolve();
+    });
+  });
+  t.same([...reflector.values()], ['d']);
+  t.same(trimmed, ['1', '13', '15']);
+});
+
 void t.test('a list in pages, then what the watch says', async (t) => {
   const { server, reflector, changed } = await start(t, (server) => {
     server.script(path, json(page('10', [node('a', '1')], 'next')), json(page('10', [node('b', '2')])));

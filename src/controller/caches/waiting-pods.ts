@@ -33,6 +33,11 @@ export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | u
   return { pod: pod as Pod };
 }
 
+/** Whether a pod with this JSON may be kept: it names our gate, or holds a record, a text of its own in JSON, that says `pending`. */
+export function mayBeWaiting(text: string): boolean {
+  return text.includes(names.gate) || text.includes(String.raw`\"pending\"`);
+}
+
 /** Whether the scheduler leaves a pod alone because of us. */
 export function carriesGate({ spec }: Pick<Pod, 'spec'>): boolean {
   return spec.schedulingGates?.some(({ name }) => name === names.gate) ?? false;
