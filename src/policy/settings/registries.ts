@@ -1,4 +1,5 @@
 /** Settings of where registries are reached, and with which credentials. */
+import { defaultPerHost } from '../../registry/gate.ts';
 import { registryHost, registryPattern, registryProxy } from '../addresses.ts';
 import { duration, integer, listOf, text } from '../kinds.ts';
 import { optional, setting } from '../setting.ts';
@@ -60,7 +61,7 @@ export const registrySettings = {
     restart: true,
   }),
   maxRequestsPerRegistry: setting(integer(1, 1000), {
-    default: 8,
+    default: defaultPerHost,
     help: 'Requests to one registry host at the same time; others wait.',
     parts,
     restart: true,
