@@ -46,7 +46,8 @@ function auditLog(directory: string): string {
 
 /** Reads what is noted from now on; call it again for what came since. */
 export async function readAudit(directory: string): Promise<() => Promise<readonly AuditedRequest[]>> {
-  let offset = (await readFile(auditLog(directory))).length;
+  // The API server may be in the middle of a line: that one belongs to what follows.
+  let offset = (await readFile(auditLog(directory))).lastIndexOf(10) + 1;
   return async () => {
     const file = await open(auditLog(directory));
     try {

@@ -1,6 +1,7 @@
 /**
- * The sides that are compared: the cluster without archwright, with one that knows all images, and with one that has just started
- * and knows none. Registries answer after a while, as real ones do; a single-arch image takes two answers.
+ * The sides that are compared: the cluster without archwright, with one that knows all images, with one that has placed pods of
+ * other images, and with one that has just started. Registries answer after a while, as real ones do; a single-arch image
+ * takes two answers.
  */
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/kube/objects.ts';
@@ -16,12 +17,14 @@ import {
 import type { Cluster } from '../../test/e2e/cluster/harness.ts';
 import { waitFor } from '../../test/e2e/cluster/watch.ts';
 import type { Images } from '../../test/e2e/cluster/images.ts';
-import { podOf } from './load.ts';
+import { createBurst, deletePods, podOf } from './load.ts';
 
 type Lease = KubeObject & { readonly spec?: { readonly holderIdentity?: string } };
 
+export type SideName = 'without archwright' | 'warm' | 'cold' | 'cold, slow registry' | 'just started';
+
 export interface Side {
-  readonly name: string;
+  readonly name: SideName;
   /** Before one burst. */
   open(): Promise<ReadonlyMap<string, number>>;
   close(): Promise<void>;
@@ -31,7 +34,9 @@ export interface SidesOptions {
   readonly cluster: Cluster;
   readonly tls: TlsDirs;
   readonly images: Images;
+  /** Images of the pods that are measured, and others of the same kinds. */
   readonly references: readonly string[];
+  readonly others: readonly string[];
   readonly namespace: string;
 }
 
@@ -41,6 +46,8 @@ export const registryMs = 100;
 export const slowRegistryMs = 400;
 /** Until the optimizing compiler has seen what an admission runs. */
 const warmUpPods = 600;
+/** Of these, so many are really created, which the controller sees. */
+const warmUpBurst = { pods: 100, rate: 50 };
 
 const politeMs = 10_000;
 /** Controllers so far; each has a name of its own. */
@@ -49,18 +56,20 @@ let started = 0;
 const webhookPath = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
 
 export function sidesOf(options: SidesOptions): readonly Side[] {
+  const { references, others } = options;
   return [
     { name: 'without archwright', open: async () => new Map(), close: async () => undefined },
-    withArchwright(options, 'archwright, warm', { warm: true, delayMs: registryMs }),
-    withArchwright(options, 'archwright, cold', { warm: false, delayMs: registryMs }),
-    withArchwright(options, 'archwright, cold, slow registry', { warm: false, delayMs: slowRegistryMs }),
+    withArchwright(options, 'warm', { known: references, delayMs: registryMs }),
+    withArchwright(options, 'cold', { known: others, delayMs: registryMs }),
+    withArchwright(options, 'cold, slow registry', { known: others, delayMs: slowRegistryMs }),
+    withArchwright(options, 'just started', { known: [], delayMs: registryMs }),
   ];
 }
 
 function withArchwright(
-  { cluster, tls, images, references, namespace }: SidesOptions,
-  name: string,
-  { warm, delayMs }: { readonly warm: boolean; readonly delayMs: number },
+  { cluster, tls, images, namespace }: SidesOptions,
+  name: SideName,
+  { known, delayMs }: { readonly known: readonly string[]; readonly delayMs: number },
 ): Side {
   let running: readonly Server[] = [];
   return {
@@ -86,7 +95,7 @@ function withArchwright(
       );
       running = [webhook, controller, agent];
       await configureWebhook(cluster, { tls, webhook });
-      if (warm) await warmUp(cluster.client, namespace, references);
+      if (known.length > 0) await warmUp(cluster.client, namespace, known);
       return new Map([
         ['webhook', webhook.process.pid],
         ['agent', agent.process.pid],
@@ -101,8 +110,10 @@ function withArchwright(
   };
 }
 
-/** Dry runs: the webhook answers them as it answers all others, and nothing is created. */
+/** Mostly dry runs: the webhook answers them as it answers all others, and nothing is created. */
 async function warmUp(client: KubeClient, namespace: string, images: readonly string[]): Promise<void> {
+  await createBurst({ client, namespace, images, ...warmUpBurst });
+  await deletePods(client, namespace);
   let next = 0;
   const work = async (): Promise<void> => {
     while (next < warmUpPods) {
