@@ -62,8 +62,20 @@ t.test('the schema names every value by its path', async (t) => {
       .join('.');
     t.type(at(schema, `${path}.description`), 'string', key);
   }
-  t.equal(at(schema, 'additionalProperties'), false);
-  t.equal(at(schema, 'properties.global.additionalProperties'), true);
+  t.equal(at(schema, 'definitions.settings.additionalProperties'), false);
+  t.equal(at(schema, 'definitions.settings.properties.kubeletConfig.additionalProperties'), false);
+  t.equal(
+    at(schema, 'definitions.settings.properties.kubeletConfig.properties.binDir.additionalProperties'),
+    undefined,
+    'a value is as its own schema says',
+  );
+});
+
+t.test('the tree of names that templates refuse others by has every value', async (t) => {
+  const names = JSON.parse(readFileSync(`${chart}/files/values.json`, 'utf8')) as unknown;
+  for (const { key } of values) t.equal(at(names, key), true, key);
+  const known = new Set(values.map(({ key }) => key));
+  t.same(keysOf(names, known), ['enabled'], 'and only what a chart around this one may say besides');
 });
 
 t.test('alerts and dashboard ask for metrics that exist, with labels that they have', async (t) => {

@@ -38,30 +38,62 @@ export function isLeaf<T>(node: Tree<T> | { readonly leaf: T }): node is { reado
   return Object.hasOwn(node, 'leaf');
 }
 
-/** Draft-07, which Helm 3 and 4 both know. Whatever is not named is refused. */
+/** Set by charts that have this one as a dependency, as its condition; what it says, Helm has heeded before. */
+const condition = 'enabled';
+
+/**
+ * Draft-07, which Helm 3 and 4 both know. It does not refuse what it does not name: a template does, which knows the nearest name
+ * (`templates/_unknown.tpl`). Inside of lists, such as `agent.pools`, it refuses that too.
+ */
 export function schemaFile(): string {
   const all = chartSections().flatMap(({ values }) => values);
   const settings = treeOf(all.filter(isSetting));
+  const { properties, ...rest } = objectSchema(treeOf(all));
+  const help = 'For charts that have this one as a dependency: its condition.';
   const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Values of the chart archwright',
-    ...objectSchema(treeOf(all), 'global'),
-    definitions: { settings: objectSchema(settings) },
+    ...rest,
+    properties: { ...properties, [condition]: { description: help, type: 'boolean' } },
+    definitions: { settings: closed(objectSchema(settings)) },
   };
   return `${JSON.stringify(schema, undefined, 2)}\n`;
 }
 
-/** @param open name of the one table that may hold what other charts have there */
-function objectSchema(tree: Tree<Value>, open?: string): { readonly [keyword: string]: unknown } {
-  const properties = Object.entries(tree).map(([name, node]): [string, unknown] => {
-    if (!isLeaf(node)) {
-      const inner = objectSchema(node);
-      return [name, name === open ? { ...inner, additionalProperties: true } : inner];
-    }
+interface ObjectSchema {
+  readonly [keyword: string]: unknown;
+  readonly properties: Readonly<Record<string, object>>;
+}
+
+function objectSchema(tree: Tree<Value>): ObjectSchema {
+  const properties = Object.entries(tree).map(([name, node]): [string, object] => {
+    if (!isLeaf(node)) return [name, objectSchema(node)];
     const { help, schema, default: preset } = node.leaf;
     return [name, { description: help, ...nullable(schema, node.leaf), ...(preset !== undefined && { default: preset }) }];
   });
-  return { type: 'object', additionalProperties: false, properties: Object.fromEntries(properties) };
+  return { type: 'object', properties: Object.fromEntries(properties) };
+}
+
+/** The same, and in the tables inside of it, with nothing else in them. */
+function closed(schema: ObjectSchema): ObjectSchema {
+  const properties = Object.entries(schema.properties).map(([name, inner]): [string, object] => [
+    name,
+    isTable(inner) ? closed(inner) : inner,
+  ]);
+  return { ...schema, additionalProperties: false, properties: Object.fromEntries(properties) };
+}
+
+/** A table of values, not a value that is an object itself. */
+function isTable(schema: object): schema is ObjectSchema {
+  return 'properties' in schema && !('description' in schema);
+}
+
+/** `files/values.json`: the names of all values as a tree, for the template that refuses others. */
+export function namesFile(): string {
+  const names = (tree: Tree<Value>): object =>
+    Object.fromEntries(Object.entries(tree).map(([name, node]) => [name, isLeaf(node) ? true : names(node)]));
+  const all = chartSections().flatMap(({ values }) => values);
+  return `${JSON.stringify({ ...names(treeOf(all)), [condition]: true }, undefined, 2)}\n`;
 }
 
 /** What has no default may be set back to nothing by null, which Helm keeps where the chart has no value. */

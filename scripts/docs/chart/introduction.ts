@@ -106,6 +106,12 @@ application is deleted from its version 3.3 on; with an older one run it yoursel
 
 ## What is refused
 
-The schema refuses unknown values with their path (\`additional properties 'preferedArchitecture' not allowed\`), and settings are checked
-again, with the nearest known name, by \`archwright config check\` and when the program starts.
+A value that the chart does not know, by \`helm install\`, \`upgrade\`, \`template\` and \`lint\` alike, with the nearest that it does:
+
+\`\`\`text
+webhook.replica is no value of this chart; did you mean webhook.replicas?
+\`\`\`
+
+and by the schema a value of the wrong kind. \`global\` may hold what other charts have there, and \`enabled\` is let through for
+charts that have this one as a dependency under a condition. \`archwright config check\` looks at the rendered archwright.toml as a whole.
 `;

@@ -1,0 +1,104 @@
+/** Values that the chart does not know: refused by every command of both Helms, with the nearest one that it does. */
+import t from 'tap';
+import { chartSections } from '../../../scripts/docs/chart/chart.ts';
+import { nearest } from '../../../src/policy/nearest.ts';
+import { chart, helms, kubeVersion, render, runHelm } from './helm.ts';
+
+/** Lines of the message, without what Helm writes around them. */
+function refusal(run: () => unknown): readonly string[] {
+  try {
+    run();
+  } catch (error) {
+    return (error as Error).message
+      .split('\n')
+      .flatMap((line) => /(\S+ is no value of this chart.*)/.exec(line)?.[1] ?? []);
+  }
+  return [];
+}
+
+const cases: readonly (readonly [values: object, said: readonly string[]])[] = [
+  [{ preferedArchitecture: 'arm64' }, ['preferedArchitecture…; did you mean preferredArchitecture?']],
+  [{ kubeletConfig: { bindir: '/x' } }, ['kubeletConfig.bindir…; did you mean kubeletConfig.binDir?']],
+  [
+    { agent: { prot: 3, hostpaths: ['/'] } },
+    ['agent.hostpaths…; did you mean agent.hostPaths?', 'agent.prot…; did you mean agent.port?'],
+  ],
+  // Right, in the wrong place.
+  [{ replicas: 3 }, ['replicas…; did you mean controller.replicas or webhook.replicas?']],
+  [{ webhook: { hostPaths: [] } }, ['webhook.hostPaths…; did you mean agent.hostPaths?']],
+  [{ monitoring: { rule: { enabled: true } } }, ['monitoring.rule…; did you mean monitoring.rules?']],
+  [{ gibberish: 1 }, ['gibberish…']],
+  // Of a kind that could be a table.
+  [
+    {
+      proxies: ['docker.io=mirror.example.com'],
+      architectures: { arm64: { requireNodeLabels: { a: 'b' } } },
+    },
+    [],
+  ],
+  [{ global: { storageClass: 'fast', imageRegistry: 'mirror.example.com' } }, []],
+  // What a chart says that has this one as a dependency.
+  [{ enabled: true }, []],
+];
+
+for (const helm of helms) {
+  t.test(`${helm} names what was meant`, async (t) => {
+    for (const [values, said] of cases) {
+      const wanted = said.map((line) => line.replace('…', ' is no value of this chart'));
+      t.same(
+        refusal(() => render(helm, values)),
+        wanted,
+        JSON.stringify(values),
+      );
+    }
+  });
+
+  t.test(`${helm} lint refuses it too`, async (t) => {
+    const args = ['lint', chart, '--kube-version', kubeVersion, '--set', 'webhook.replica=3'];
+    const { code, out, err } = runHelm(helm, args);
+    t.equal(code, 1);
+    t.match(out + err, 'webhook.replica is no value of this chart; did you mean webhook.replicas?');
+  });
+}
+
+t.test('the nearest is the one that the program would name', async (t) => {
+  const keys = chartSections().flatMap(({ values }) => values.map(({ key }) => key));
+  const siblings = (path: string): readonly string[] => [
+    ...new Set(
+      keys.filter((key) => key.startsWith(path)).map((key) => key.slice(path.length).split('.')[0] ?? ''),
+    ),
+  ];
+  // Each is compared with all of its neighbors, which takes a template a while. In `global` everything is let through.
+  const some = keys.filter((key) => !key.startsWith('global.')).filter((_, index) => index % 9 === 0);
+  const values: Record<string, unknown> = {};
+  const wanted: string[] = [];
+  for (const [index, key] of some.entries()) {
+    const steps = key.split('.');
+    const name = steps.at(-1) ?? '';
+    const path = key.slice(0, key.length - name.length);
+    const wrong = misspelled(name, index);
+    if (siblings(path).includes(wrong)) continue;
+    let at = values;
+    for (const step of steps.slice(0, -1)) at = (at[step] ??= {}) as Record<string, unknown>;
+    at[wrong] = 1;
+    const meant = nearest(wrong, siblings(path).toSorted());
+    t.type(meant, 'string', key);
+    wanted.push(`${path}${wrong} is no value of this chart; did you mean ${path}${meant ?? ''}?`);
+  }
+  t.ok(wanted.length > 15);
+  t.same(refusal(() => render('helm4', values)).toSorted(), wanted.toSorted());
+});
+
+/** A letter missing, doubled, replaced, or swapped with the next. */
+function misspelled(name: string, kind: number): string {
+  const at = Math.floor(name.length / 2);
+  const [before, letter, after] = [name.slice(0, at), name.charAt(at), name.slice(at + 1)];
+  const next = after.charAt(0);
+  const ways = [
+    before + after,
+    before + letter + letter + after,
+    `${before}x${after}`,
+    before + next + letter + after.slice(1),
+  ];
+  return ways[kind % ways.length] ?? name;
+}
