@@ -1,23 +1,29 @@
 # One bundle on a slim base, not root, for a read-only root file system:
-#   docker buildx build --platform linux/amd64,linux/arm64 -t archwright .
-# The bundle holds no machine code, so it is made once on the machine that builds, without emulation.
-ARG NODE_VERSION=24
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg COMMIT=$(git rev-parse HEAD) -t archwright .
+# The bundle holds no machine code, so it is made once on the machine that builds, without emulation: nothing
+# of another architecture is run.
+ARG NODE_VERSION=24.21.0
 FROM --platform=$BUILDPLATFORM node:${NODE_VERSION}-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY . .
 ARG COMMIT=unknown
-RUN ARCHWRIGHT_COMMIT=${COMMIT} npm run bundle
+RUN ARCHWRIGHT_COMMIT=${COMMIT} npm run bundle \
+ && mkdir -p /program/opt/archwright /program/usr/local/bin \
+ && cp dist/* LICENSE /program/opt/archwright/ \
+ && printf '#!/bin/sh\nexec node /opt/archwright/archwright.mjs "$@"\n' > /program/usr/local/bin/archwright \
+ && chmod 0755 /program/usr/local/bin/archwright
 
 FROM node:${NODE_VERSION}-slim
+ARG VERSION=0.1.0
+ARG COMMIT=unknown
 LABEL org.opencontainers.image.title="archwright" \
       org.opencontainers.image.description="Places every pod on a node that can run all of its images" \
-      org.opencontainers.image.licenses="Apache-2.0"
-COPY --from=build /build/dist /opt/archwright
-COPY LICENSE /opt/archwright/LICENSE
-RUN printf '#!/bin/sh\nexec node /opt/archwright/archwright.mjs "$@"\n' > /usr/local/bin/archwright \
- && chmod 0755 /usr/local/bin/archwright
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${COMMIT}"
+COPY --from=build /program /
 ENV NODE_ENV=production
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/node", "/opt/archwright/archwright.mjs"]

@@ -88,3 +88,38 @@ t.test('bill of materials and provenance are the same for the same ingredients',
     },
   });
 });
+
+t.test('the Dockerfile and `npm run image` make the same of it', async (t) => {
+  const [dockerfile, containerfile] = ['Dockerfile', 'scripts/image/Containerfile'].map((path) => {
+    const text = readFileSync(path, 'utf8').replaceAll(/\\\n\s*/g, ' ');
+    const stages = text.split(/^FROM /m);
+    return { text, last: stages.at(-1) ?? '' };
+  });
+  const line = (file: { readonly last: string } | undefined, word: string): string | undefined =>
+    new RegExp(`^${word} (.*)$`, 'm').exec(file?.last ?? '')?.[1];
+  for (const word of ['USER', 'ENTRYPOINT']) {
+    t.type(line(dockerfile, word), 'string');
+    t.equal(line(dockerfile, word), line(containerfile, word), word);
+  }
+  t.match(line(dockerfile, 'ENV'), /NODE_ENV=production/);
+  t.match(line(containerfile, 'ENV'), /NODE_ENV=production/);
+  t.notMatch(dockerfile?.last, /^RUN /m, 'nothing of another architecture is run');
+  t.notMatch(containerfile?.text, /^RUN /m);
+
+  const { version, license } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<string, string>;
+  t.match(dockerfile?.text, `ARG NODE_VERSION=${nodeVersion}\n`, 'the same Node');
+  t.match(dockerfile?.text, `ARG VERSION=${version ?? ''}\n`);
+  const labels = Object.fromEntries(
+    [...(line(dockerfile, 'LABEL') ?? '').matchAll(/org\.opencontainers\.image\.(\w+)="([^"]*)"/g)].map(
+      ([, key = '', value = '']) => [key, value],
+    ),
+  );
+  const script = readFileSync('scripts/image/main.ts', 'utf8');
+  const wanted = [...(/const labels = \{([^}]*)\}/.exec(script)?.[1]?.matchAll(/^\s*(\w+)\b/gm) ?? [])].map(
+    ([, key]) => key,
+  );
+  // A build of Docker has a time of its own.
+  t.same(Object.keys(labels).toSorted(), wanted.filter((key) => key !== 'created').toSorted());
+  t.equal(labels['licenses'], license);
+  t.match(script, `description: '${labels['description'] ?? ''}'`);
+});
