@@ -1,4 +1,11 @@
-/** Writing the notes on broken images: one key of the ConfigMap each, so that no write can lose another's. */
+/**
+ * Writing the notes on broken images: one key of the ConfigMap each. Each write is made from the ConfigMap as it is, so that
+ * none loses another's: containers of one image fail in several namespaces at the same time.
+ */
+/**
+ * Writing the notes on broken images: one key of the ConfigMap each, and each write is made from the ConfigMap as it is, so
+ * that none loses another's: the pods of one image in several namespaces fail at the same time.
+ */
 import {
   formatBroken,
   keyOfBroken,
@@ -36,6 +43,8 @@ interface ConfigMap extends KubeObject {
 
 /** A note that is refreshed with each crash would be a write for each crash. */
 const refreshAfterMs = 3_600_000;
+/** Each time somebody else's write was carried out, of the few that can be under way. */
+const tries = 5;
 
 /** Makes the writer for one ConfigMap, which is created when there is a first note. */
 export function createNotes(options: {
@@ -63,7 +72,8 @@ export function createNotes(options: {
     signal: AbortSignal,
   ): Promise<void> {
     if (present !== undefined) {
-      await client.patch(path, { type: 'merge', body: { data } }, { signal });
+      const { resourceVersion } = present.metadata ?? {};
+      await client.patch(path, { type: 'merge', body: { metadata: { resourceVersion }, data } }, { signal });
       return;
     }
     const labels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels };
@@ -71,29 +81,47 @@ export function createNotes(options: {
     await client.create(collection, object, { signal });
   }
 
+  /** Begins anew where somebody was faster. */
+  async function again<T>(change: () => Promise<T>): Promise<T> {
+    for (let left = tries; ; left -= 1) {
+      try {
+        return await change();
+      } catch (error) {
+        if (!(error instanceof KubeError) || error.code !== 'conflict' || left === 1) throw error;
+      }
+    }
+  }
+
+  async function add(
+    { namespace: seenIn, ...seen }: Parameters<Notes['add']>[0],
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const key = keyOfBroken(seen.digest, seen.architecture);
+    if (key === undefined) return false;
+    const present = await read(signal);
+    const notes = parseBroken(present?.data);
+    const known = notes.find(({ digest, architecture }) => keyOfBroken(digest, architecture) === key);
+    if (known === undefined && notes.length >= maxBrokenImages) return false;
+    const isKnown = known?.namespaces.includes(seenIn) ?? false;
+    if (known && isKnown && seen.until - known.until < refreshAfterMs) return false;
+    if (known && !isKnown && known.namespaces.length >= maxNamespaces) return false;
+    const namespaces = [...new Set([...(known?.namespaces ?? []), seenIn])].sort();
+    await write(present, { [key]: formatBroken({ ...seen, namespaces }) }, signal);
+    return !isKnown;
+  }
+
+  async function prune(now: number, signal: AbortSignal): Promise<number> {
+    const present = await read(signal);
+    if (present === undefined) return 0;
+    const alive = parseBroken(present.data).filter(({ until }) => until > now);
+    const kept = new Set(alive.map(({ digest, architecture }) => keyOfBroken(digest, architecture)));
+    const stale = Object.keys(present.data ?? {}).filter((key) => !kept.has(key));
+    if (stale.length > 0) await write(present, Object.fromEntries(stale.map((key) => [key, null])), signal);
+    return alive.length;
+  }
+
   return {
-    add: async ({ namespace: seenIn, ...seen }, signal) => {
-      const key = keyOfBroken(seen.digest, seen.architecture);
-      if (key === undefined) return false;
-      const present = await read(signal);
-      const notes = parseBroken(present?.data);
-      const known = notes.find(({ digest, architecture }) => keyOfBroken(digest, architecture) === key);
-      if (known === undefined && notes.length >= maxBrokenImages) return false;
-      const isKnown = known?.namespaces.includes(seenIn) ?? false;
-      if (known && isKnown && seen.until - known.until < refreshAfterMs) return false;
-      if (known && !isKnown && known.namespaces.length >= maxNamespaces) return false;
-      const namespaces = [...new Set([...(known?.namespaces ?? []), seenIn])].sort();
-      await write(present, { [key]: formatBroken({ ...seen, namespaces }) }, signal);
-      return !isKnown;
-    },
-    prune: async (now, signal) => {
-      const present = await read(signal);
-      if (present === undefined) return 0;
-      const alive = parseBroken(present.data).filter(({ until }) => until > now);
-      const kept = new Set(alive.map(({ digest, architecture }) => keyOfBroken(digest, architecture)));
-      const stale = Object.keys(present.data ?? {}).filter((key) => !kept.has(key));
-      if (stale.length > 0) await write(present, Object.fromEntries(stale.map((key) => [key, null])), signal);
-      return alive.length;
-    },
+    add: (seen, signal) => again(() => add(seen, signal)),
+    prune: (now, signal) => again(() => prune(now, signal)),
   };
 }
