@@ -1,8 +1,4 @@
 /**
- * Writing the notes on broken images: one key of the ConfigMap each. Each write is made from the ConfigMap as it is, so that
- * none loses another's: containers of one image fail in several namespaces at the same time.
- */
-/**
  * Writing the notes on broken images: one key of the ConfigMap each, and each write is made from the ConfigMap as it is, so
  * that none loses another's: the pods of one image in several namespaces fail at the same time.
  */
