@@ -15,6 +15,7 @@ export type BuiltName =
   | 'kube-scheduler'
   | 'kubelet'
   | 'kube-proxy'
+  | 'kubectl'
   | 'containerd'
   | 'containerd-shim-runc-v2'
   | 'ctr'
@@ -29,28 +30,22 @@ interface Module {
 }
 
 export const kubernetes = 'v1.36.3';
+/** The oldest that the chart takes, by its last patch; only its API server is ever built. */
+export const oldestKubernetes = 'v1.30.14';
 const kwok = 'v0.8.0';
 
 /** Where what is built stays; the version of Kubernetes stands for the whole set. */
-export const builtPrograms = join(cache, `kubernetes-${kubernetes}`);
+export const builtPrograms = folderOf(kubernetes);
 
 const modules: readonly Module[] = [
-  {
-    path: 'k8s.io/kubernetes',
-    version: kubernetes,
-    packages: {
-      'kube-apiserver': 'k8s.io/kubernetes/cmd/kube-apiserver',
-      'kube-controller-manager': 'k8s.io/kubernetes/cmd/kube-controller-manager',
-      'kube-scheduler': 'k8s.io/kubernetes/cmd/kube-scheduler',
-      kubelet: 'k8s.io/kubernetes/cmd/kubelet',
-      'kube-proxy': 'k8s.io/kubernetes/cmd/kube-proxy',
-    },
-    ldflags: [
-      `-X k8s.io/component-base/version.gitVersion=${kubernetes}`,
-      '-X k8s.io/component-base/version.gitMajor=1',
-      '-X k8s.io/component-base/version.gitMinor=36',
-    ].join(' '),
-  },
+  kubernetesModule(kubernetes, [
+    'kube-apiserver',
+    'kube-controller-manager',
+    'kube-scheduler',
+    'kubelet',
+    'kube-proxy',
+    'kubectl',
+  ]),
   {
     path: 'go.etcd.io/etcd/server/v3',
     version: 'v3.7.3',
@@ -73,8 +68,8 @@ const modules: readonly Module[] = [
   },
 ];
 
-/** An API server takes three minutes on two cores, and its modules may have to be downloaded before. */
-const timeoutMs = 15 * 60_000;
+/** An API server takes three minutes on two cores, or many times that beside other work; its modules may have to be downloaded before. */
+const timeoutMs = 40 * 60_000;
 const maxOutput = 16 * 1024 * 1024;
 
 /** @returns where each of them is now */
@@ -88,16 +83,55 @@ export function buildKubernetes(names: readonly BuiltName[]): Map<BuiltName, str
         `${wanted.join(', ')}: missing, and building ${module.path} needs go; or set KUBE_BIN_DIR`,
       );
     }
-    say(`building ${wanted.join(', ')} from ${module.path}@${module.version}, which takes some minutes`);
-    const folder = wrapperOf(module);
-    for (const name of wanted) {
-      const path = join(builtPrograms, name);
-      const ldflags = `-s -w ${module.ldflags ?? ''}`;
-      go(['build', '-trimpath', '-ldflags', ldflags, '-o', path, module.packages[name] ?? ''], folder);
-      built.set(name, path);
-    }
-    rmSync(folder, { recursive: true });
+    for (const [name, path] of buildInto(builtPrograms, module, wanted)) built.set(name, path);
   }
+  return built;
+}
+
+/**
+ * The API server of another version of Kubernetes, with a folder of its own.
+ * @returns where it is
+ */
+export function buildApiServer(version: string): string {
+  const folder = folderOf(version);
+  const path = join(folder, 'kube-apiserver');
+  if (existsSync(path)) return path;
+  if (onPath('go') === undefined)
+    throw new Error(`building the API server of Kubernetes ${version} needs go`);
+  buildInto(folder, kubernetesModule(version, ['kube-apiserver']), ['kube-apiserver']);
+  return path;
+}
+
+function folderOf(version: string): string {
+  return join(cache, `kubernetes-${version}`);
+}
+
+/** @param version `v1.36.3` */
+function kubernetesModule(version: string, names: readonly BuiltName[]): Module {
+  return {
+    path: 'k8s.io/kubernetes',
+    version,
+    packages: Object.fromEntries(names.map((name) => [name, `k8s.io/kubernetes/cmd/${name}`])),
+    ldflags: [
+      `-X k8s.io/component-base/version.gitVersion=${version}`,
+      '-X k8s.io/component-base/version.gitMajor=1',
+      `-X k8s.io/component-base/version.gitMinor=${version.split('.')[1] ?? ''}`,
+    ].join(' '),
+  };
+}
+
+/** @returns where each program is now */
+function buildInto(folder: string, module: Module, names: readonly BuiltName[]): Map<BuiltName, string> {
+  say(`building ${names.join(', ')} from ${module.path}@${module.version}, which takes some minutes`);
+  const wrapper = wrapperOf(module, folder);
+  const built = new Map<BuiltName, string>();
+  for (const name of names) {
+    const path = join(folder, name);
+    const ldflags = `-s -w ${module.ldflags ?? ''}`;
+    go(['build', '-trimpath', '-ldflags', ldflags, '-o', path, module.packages[name] ?? ''], wrapper);
+    built.set(name, path);
+  }
+  rmSync(wrapper, { recursive: true });
   return built;
 }
 
@@ -110,9 +144,7 @@ export function kwokStages(): string {
   if (existsSync(path)) return path;
   if (onPath('go') === undefined) throw new Error('the stages of kwok are in its module, which needs go');
   mkdirSync(builtPrograms, { recursive: true });
-  const { Dir } = JSON.parse(go(['mod', 'download', '-json', `sigs.k8s.io/kwok@${kwok}`], builtPrograms)) as {
-    Dir: string;
-  };
+  const { Dir } = download('sigs.k8s.io/kwok', kwok, builtPrograms);
   const texts = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast'].flatMap((folder) => {
     const directory = join(Dir, 'kustomize/stage', folder);
     const names = readdirSync(directory).filter((name) => /^(?:node|pod)-.*\.yaml$/.test(name));
@@ -123,14 +155,12 @@ export function kwokStages(): string {
 }
 
 /** A folder with a module that requires this one and imports the programs' packages. */
-function wrapperOf({ path, version, packages }: Module): string {
-  const folder = join(builtPrograms, `wrapper-${process.pid}`);
+function wrapperOf({ path, version, packages }: Module, inside: string): string {
+  const folder = join(inside, `wrapper-${process.pid}`);
   if (existsSync(folder)) rmSync(folder, { recursive: true });
   mkdirSync(folder, { recursive: true });
-  const downloaded = JSON.parse(go(['mod', 'download', '-json', `${path}@${version}`], folder)) as {
-    GoMod: string;
-  };
-  const source = readFileSync(downloaded.GoMod, 'utf8');
+  const { GoMod } = download(path, version, folder);
+  const source = readFileSync(GoMod, 'utf8');
   const staged = [...source.matchAll(/^\s*(?:replace )?(k8s\.io\/\S+) => \.\/staging\//gm)];
   const staging = version.replace(/^v1/, 'v0');
   writeFileSync(
@@ -147,6 +177,17 @@ function wrapperOf({ path, version, packages }: Module): string {
   writeFileSync(join(folder, 'tools.go'), `//go:build tools\n\npackage tools\n\n${imports.join('')}`);
   go(['mod', 'tidy', '-e'], folder);
   return folder;
+}
+
+interface Downloaded {
+  /** Folder with its files. */
+  readonly Dir: string;
+  readonly GoMod: string;
+}
+
+/** Has the proxy's files of a module. */
+export function download(path: string, version: string, cwd: string): Downloaded {
+  return JSON.parse(go(['mod', 'download', '-json', `${path}@${version}`], cwd)) as Downloaded;
 }
 
 function go(args: readonly string[], cwd: string): string {

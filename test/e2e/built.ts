@@ -6,7 +6,14 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { buildKubernetes, builtPrograms, kwokStages, type BuiltName } from './build.ts';
+import {
+  buildApiServer,
+  buildKubernetes,
+  builtPrograms,
+  kubernetes,
+  kwokStages,
+  type BuiltName,
+} from './build.ts';
 import { onPath } from './parts.ts';
 
 /**
@@ -24,6 +31,17 @@ export function findBuilt<N extends BuiltName>(names: readonly N[]): Readonly<Re
   return Object.fromEntries(found) as Record<N, string>;
 }
 
+/**
+ * The API server of one version of Kubernetes.
+ * @param version `v1.30.14`
+ * @throws where it cannot be had
+ */
+export function findApiServer(version: string): string {
+  if (version === kubernetes) return findBuilt(['kube-apiserver'])['kube-apiserver'];
+  const path = join(usual, version, 'kube-apiserver');
+  return existsSync(path) ? path : buildApiServer(version);
+}
+
 /** Where the rules are by which kwok plays nodes and pods. */
 export function findKwokStages(): string {
   return candidates('kwok-stages.yaml').find((path) => existsSync(path)) ?? kwokStages();
@@ -33,9 +51,11 @@ function candidates(name: string): readonly string[] {
   return [...folders().map((folder) => join(folder, name)), onPath(name) ?? ''];
 }
 
-/** One folder per version, the newest first. */
+/** Has a folder for each version. */
+const usual = join(homedir(), '.cache', 'kube-bin');
+
+/** The newest version first. */
 function folders(): readonly string[] {
-  const usual = join(homedir(), '.cache', 'kube-bin');
   const versions = existsSync(usual) ? readdirSync(usual).sort().reverse() : [];
   return [
     process.env['KUBE_BIN_DIR'] ?? '',

@@ -5,7 +5,7 @@
 import { mkdir } from 'node:fs/promises';
 import { get } from 'node:https';
 import { join } from 'node:path';
-import { findBuilt, findKwokStages } from '../built.ts';
+import { findApiServer, findBuilt, findKwokStages } from '../built.ts';
 import { createIdentities, type Identities } from './identities.ts';
 import { freePorts } from './ports.ts';
 import { ready, startProcess, type Running } from './processes.ts';
@@ -18,6 +18,11 @@ export interface ControlPlaneOptions {
   readonly nodeAddress?: string;
   /** Further flags. */
   readonly apiServerFlags?: readonly string[];
+  /**
+   * Version of Kubernetes (`v1.30.14`) of which only the API server runs, with its etcd: what is written is checked, admitted and kept,
+   * but nobody acts on it. Left out, everything of the current version runs.
+   */
+  readonly apiServerOnly?: string;
 }
 
 export interface ControlPlane {
@@ -42,9 +47,12 @@ const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/nonexistent' };
  * @throws where a part does not become ready; the message has the end of its log
  */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const programs = findBuilt(names);
-  const stages = findKwokStages();
-  const { directory, schedulerQps, nodeAddress } = options;
+  const { directory, schedulerQps, nodeAddress, apiServerOnly } = options;
+  const programs: Readonly<Partial<Record<PartName, string>>> =
+    apiServerOnly === undefined
+      ? findBuilt(names)
+      : { ...findBuilt(['etcd']), 'kube-apiserver': findApiServer(apiServerOnly) };
+  const stages = apiServerOnly === undefined ? findKwokStages() : '';
   const logs = join(directory, 'logs');
   await mkdir(logs, { recursive: true });
   const identities = await createIdentities(join(directory, 'pki'));
@@ -53,7 +61,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const etcdUrl = `http://127.0.0.1:${etcdPort}`;
   const parts = new Map<PartName, Running>();
   const start = (name: PartName, args: readonly string[]): Running => {
-    const running = startProcess({ name, program: programs[name], args, env, logs });
+    const running = startProcess({ name, program: programs[name] ?? '', args, env, logs });
     parts.set(name, running);
     return running;
   };
@@ -103,6 +111,15 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       await ready(running, () => isReady(`${server}/readyz`, identities.ca.cert));
     };
     await startApiServer();
+    const plane: ControlPlane = {
+      server,
+      identities,
+      parts,
+      stopApiServer: async () => parts.get('kube-apiserver')?.stop(),
+      startApiServer,
+      stop,
+    };
+    if (apiServerOnly !== undefined) return plane;
 
     const kubeconfigOf = (part: string): Promise<string> =>
       identities.kubeconfig({ cn: `system:${part}` }, server);
@@ -140,14 +157,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       '--node-lease-duration-seconds=40',
     ]);
     await ready(scheduler, () => isReady(`https://127.0.0.1:${schedulerPort}/readyz`, undefined));
-    return {
-      server,
-      identities,
-      parts,
-      stopApiServer: async () => parts.get('kube-apiserver')?.stop(),
-      startApiServer,
-      stop,
-    };
+    return plane;
   } catch (error) {
     await stop();
     throw error;

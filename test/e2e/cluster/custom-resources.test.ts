@@ -2,13 +2,12 @@
  * The definitions of the custom resources against a real API server: what it takes and what it refuses. Then the program
  * beside it: what they say is in force, their status tells what became of them, and the cluster's goes after the last gate.
  */
-import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
 import { names } from '../../../src/placement/decision.ts';
-import { clusterConfig, objectCases, podConfig } from '../../policy/resources/objects.ts';
+import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
 import {
   configureWebhook,
   prepareArchwright,
@@ -16,7 +15,8 @@ import {
   startController,
   startWebhook,
 } from './archwright.ts';
-import { patience, startCluster, type Cluster } from './harness.ts';
+import { takenAndRefused, withDefinitions } from './definitions.ts';
+import { patience, startCluster } from './harness.ts';
 import { startImages } from './images.ts';
 import { waitFor } from './watch.ts';
 
@@ -26,15 +26,6 @@ const group = '/apis/arch.example/v1alpha1';
 const clusterPath = `${group}/clusterpodplacementconfigs/cluster`;
 const podsPath = '/api/v1/namespaces/shop/pods';
 
-async function withDefinitions(cluster: Cluster): Promise<void> {
-  for (const kind of ['clusterpodplacementconfigs', 'podplacementconfigs']) {
-    const file = new URL(`../../../charts/archwright/files/crds/${kind}.yaml`, import.meta.url);
-    await cluster.applyYaml(await readFile(file, 'utf8'));
-    const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.arch.example`;
-    await waitFor<Resource>(cluster.client, path, (now) => condition(now, 'Established') === 'True');
-  }
-}
-
 function condition(object: Resource | undefined, type: string): string | undefined {
   return object?.status?.conditions?.find((each) => each.type === type)?.status;
 }
@@ -43,32 +34,7 @@ void t.test('what the definitions take and refuse', async (t) => {
   const cluster = await startCluster();
   t.teardown(() => cluster.stop());
   await withDefinitions(cluster);
-  await cluster.createNamespace('shop');
-
-  async function answer(object: object, path: string, fieldValidation: string): Promise<string> {
-    const query = { dryRun: 'All', fieldValidation };
-    return cluster.client.create(path, object, { signal: patience(), query }).then(
-      () => 'taken',
-      (error: unknown) => String(error),
-    );
-  }
-  for (const { about, object, refused } of objectCases) {
-    const isForPods = object.kind === 'PodPlacementConfig';
-    const path = isForPods
-      ? `${group}/namespaces/shop/podplacementconfigs`
-      : `${group}/clusterpodplacementconfigs`;
-    // What is taken has no field that the definition does not know.
-    const said = await answer(object, path, refused ? 'Ignore' : 'Strict');
-    if (refused) t.match(said, refused, `${object.kind}: ${about}`);
-    else t.equal(said, 'taken', `${object.kind}: ${about}`);
-  }
-
-  const example = new URL('../../../examples/custom-resources.yaml', import.meta.url);
-  await cluster.applyYaml(await readFile(example, 'utf8'));
-  await cluster.create({ ...podConfig({ labelSelector: { matchLabels: { app: 'web' } } }) });
-  const path = `${group}/namespaces/shop/podplacementconfigs/web`;
-  const made = await cluster.client.get<Resource>(path, { signal: patience() });
-  t.match(made.spec, { priority: 0 }, 'the default');
+  await takenAndRefused(t, cluster);
 });
 
 void t.test('in force, told in the status, and gone after the last gate', async (t) => {

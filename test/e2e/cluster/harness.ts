@@ -25,7 +25,7 @@ import { pathOf } from './paths.ts';
 import { waitFor, watch } from './watch.ts';
 
 export interface ClusterOptions extends Omit<ControlPlaneOptions, 'directory'> {
-  /** How many nodes of each architecture, or each by itself. None by default. */
+  /** How many nodes of each architecture, or each by itself. None by default, and none where only the API server runs. */
   readonly nodes?: Readonly<Record<string, number>> | readonly FakeNode[];
 }
 
@@ -85,6 +85,17 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   if (access === undefined) throw new TypeError('no access by a kubeconfig that was just written');
   const client = createKubeClient({ access, userAgent: 'archwright-e2e' });
 
+  /** Without its default service account a namespace takes no pods. */
+  const accountIn = async (namespace: string): Promise<void> => {
+    const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+    if (options.apiServerOnly === undefined) {
+      await waitFor(client, `${accounts}/default`, (account) => account !== undefined);
+      return;
+    }
+    // The API server makes the namespace `default`, but no accounts.
+    await waitFor(client, `/api/v1/namespaces/${namespace}`, (found) => found !== undefined);
+    await client.create(accounts, { metadata: { name: 'default' } }, { signal: patience() });
+  };
   const closers: (() => Promise<void>)[] = [];
 
   const cluster: Cluster = {
@@ -116,7 +127,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     },
     createNamespace: async (name, labels = {}) => {
       await client.create('/api/v1/namespaces', { metadata: { name, labels } }, { signal: patience() });
-      await accountReady(client, name);
+      await accountIn(name);
     },
     createNodes: async (wanted) => {
       for (const node of wanted) await createNode(client, node);
@@ -138,7 +149,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     },
   };
   try {
-    await accountReady(client, 'default');
+    await accountIn('default');
     await cluster.createNodes(isList(nodes) ? nodes : plainNodes(nodes));
   } catch (error) {
     await cluster.stop();
@@ -154,10 +165,4 @@ function isHeldBack(node: NodeObject | undefined): boolean {
 
 function isList(nodes: NonNullable<ClusterOptions['nodes']>): nodes is readonly FakeNode[] {
   return Array.isArray(nodes);
-}
-
-/** Without its default service account a namespace takes no pods. */
-async function accountReady(client: KubeClient, namespace: string): Promise<void> {
-  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
-  await waitFor(client, path, (account) => account !== undefined);
 }

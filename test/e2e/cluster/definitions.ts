@@ -1,0 +1,66 @@
+/** The definitions of the custom resources in an API server, and what it takes and refuses by them. */
+import { readFile } from 'node:fs/promises';
+import type { Test } from 'tap';
+import { parse } from 'yaml';
+import type { KubeObject } from '../../../src/kube/objects.ts';
+import { objectCases, podConfig } from '../../policy/resources/objects.ts';
+import { patience, type Cluster } from './harness.ts';
+import { waitFor } from './watch.ts';
+
+interface Definition extends KubeObject {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
+const group = '/apis/arch.example/v1alpha1';
+
+/** Creates a definition of any custom resource, and waits until the API server serves it. */
+export async function define(cluster: Cluster, text: string): Promise<void> {
+  await cluster.applyYaml(text);
+  const { metadata } = parse(text) as KubeObject;
+  const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${metadata?.name ?? ''}`;
+  await waitFor<Definition>(cluster.client, path, isEstablished);
+}
+
+function isEstablished(definition: Definition | undefined): boolean {
+  const conditions = definition?.status?.conditions ?? [];
+  return conditions.some(({ type, status }) => type === 'Established' && status === 'True');
+}
+
+/** Those of the chart. */
+export async function withDefinitions(cluster: Cluster): Promise<void> {
+  for (const kind of ['clusterpodplacementconfigs', 'podplacementconfigs']) {
+    const file = new URL(`../../../charts/archwright/files/crds/${kind}.yaml`, import.meta.url);
+    await define(cluster, await readFile(file, 'utf8'));
+  }
+}
+
+/** Holds an API server with those definitions to each case, and to the example. Makes the namespace `shop`. */
+export async function takenAndRefused(t: Test, cluster: Cluster): Promise<void> {
+  await cluster.createNamespace('shop');
+  async function answer(object: object, path: string, fieldValidation: string): Promise<string> {
+    const query = { dryRun: 'All', fieldValidation };
+    return cluster.client.create(path, object, { signal: patience(), query }).then(
+      () => 'taken',
+      (error: unknown) => String(error),
+    );
+  }
+  for (const { about, object, refused } of objectCases) {
+    const isForPods = object.kind === 'PodPlacementConfig';
+    const path = isForPods
+      ? `${group}/namespaces/shop/podplacementconfigs`
+      : `${group}/clusterpodplacementconfigs`;
+    // What is taken has no field that the definition does not know.
+    const said = await answer(object, path, refused ? 'Ignore' : 'Strict');
+    if (refused) t.match(said, refused, `${object.kind}: ${about}`);
+    else t.equal(said, 'taken', `${object.kind}: ${about}`);
+  }
+
+  const example = new URL('../../../examples/custom-resources.yaml', import.meta.url);
+  await cluster.applyYaml(await readFile(example, 'utf8'));
+  await cluster.create({ ...podConfig({ labelSelector: { matchLabels: { app: 'web' } } }) });
+  const path = `${group}/namespaces/shop/podplacementconfigs/web`;
+  const made = await cluster.client.get<KubeObject & { readonly spec?: unknown }>(path, {
+    signal: patience(),
+  });
+  t.match(made.spec, { priority: 0 }, 'the default');
+}
