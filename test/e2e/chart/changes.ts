@@ -55,12 +55,21 @@ function changeOf({ key, example }: Value): Change {
   return { key, before, after: merged(before, nested(key.split('.'), example)), example };
 }
 
+/** The values with this one in place of what is there. */
+export function withValue(values: object, key: string, value: unknown): object {
+  const [first = '', ...rest] = key.split('.');
+  const below = (values as Readonly<Record<string, unknown>>)[first];
+  const inner = isPlain(below) ? below : {};
+  return { ...values, [first]: rest.length === 0 ? value : withValue(inner, rest.join('.'), value) };
+}
+
 function nested(steps: readonly string[], value: unknown): object {
   const [first = '', ...rest] = steps;
   return { [first]: rest.length === 0 ? value : nested(rest, value) };
 }
 
-function merged(a: object, b: object): object {
+/** The second one wins; lists are not put together. */
+export function merged(a: object, b: object): object {
   const result: Record<string, unknown> = { ...a };
   for (const [key, value] of Object.entries(b)) {
     const before = result[key];

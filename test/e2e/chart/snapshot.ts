@@ -1,5 +1,6 @@
 /** A listing of everything in a cluster, for comparing before and after. */
 import type { KubeClient } from '../../../src/kube/client.ts';
+import { KubeError } from '../../../src/kube/errors.ts';
 import type { KubeObject } from '../../../src/kube/objects.ts';
 import { patience } from '../cluster/harness.ts';
 
@@ -38,4 +39,17 @@ export async function snapshot(client: KubeClient): Promise<readonly string[]> {
     }
   }
   return [...lines].sort();
+}
+
+/** The listing as soon as it is the wanted one; else how it stays. Pods and endpoints go a moment after what they belong to. */
+export async function settled(client: KubeClient, wanted: readonly string[]): Promise<readonly string[]> {
+  for (let tries = 0; ; tries++) {
+    // A definition that comes or goes answers with errors for a moment.
+    const found = await snapshot(client).catch((error: unknown) => {
+      if (tries === 20 || !(error instanceof KubeError)) throw error;
+      return [];
+    });
+    if (tries === 20 || JSON.stringify(found) === JSON.stringify(wanted)) return found;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
 }

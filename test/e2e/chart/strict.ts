@@ -1,0 +1,97 @@
+/** Strict validation: an API server takes every object that the chart, the plain manifests and the examples have, to its last field. */
+import { globSync, readFileSync } from 'node:fs';
+import type { Test } from 'tap';
+import { parse } from 'yaml';
+import { patience, type Cluster } from '../cluster/harness.ts';
+import { pathOf } from '../cluster/paths.ts';
+import { render } from './helm.ts';
+import { dryRun, objectsOf, priorityClasses, withWebhooks, type Rendered } from './rendered.ts';
+import { valueSets } from './value-sets.ts';
+
+interface Wanted {
+  readonly from: string;
+  readonly object: Rendered;
+}
+
+/** Each different object once. Rendering all of them takes some ten seconds. */
+export function everyObject(): readonly Wanted[] {
+  const wanted = new Map<string, Wanted>();
+  const add = (from: string, text: string): void => {
+    for (const object of objectsOf(text)) {
+      const key = JSON.stringify(object);
+      if (!wanted.has(key)) wanted.set(key, { from, object });
+    }
+  };
+  for (const [about, values] of Object.entries(valueSets())) add(about, render('helm4', values));
+  for (const file of [...globSync('examples/helm/*.yaml'), 'examples/kind/values.yaml'])
+    add(file, render('helm4', parse(readFileSync(file, 'utf8')) as object));
+  for (const file of ['deploy/archwright.yaml', 'deploy/clean.yaml']) add(file, readFileSync(file, 'utf8'));
+  const webhooks = [...wanted.values()].flatMap(({ from, object }) =>
+    object.data?.['webhooks.yaml'] === undefined ? [] : [{ from, object: withWebhooks(object) }],
+  );
+  for (const { from, object } of webhooks)
+    wanted.set(JSON.stringify(object), { from: `webhooks that the controller applies: ${from}`, object });
+  return [...wanted.values()];
+}
+
+/** Kinds of programs that others install. */
+const foreign: readonly string[] = [
+  'cert-manager.io/v1 Certificate',
+  'cert-manager.io/v1 Issuer',
+  'monitoring.coreos.com/v1 PodMonitor',
+  'monitoring.coreos.com/v1 PrometheusRule',
+  'monitoring.coreos.com/v1 ServiceMonitor',
+  'autoscaling.k8s.io/v1 VerticalPodAutoscaler',
+];
+
+/** @param cluster with the definitions of foreign kinds and of the chart's own */
+export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wanted[]): Promise<void> {
+  const { client } = cluster;
+  const kinds = new Set(wanted.map(({ object }) => `${object.apiVersion} ${object.kind}`));
+  for (const kind of foreign) t.ok(kinds.has(kind), `the chart renders ${kind}`);
+
+  for (const namespace of new Set(wanted.map(({ object }) => object.metadata?.namespace ?? 'default'))) {
+    const path = '/api/v1/namespaces';
+    const there = await client.get(`${path}/${namespace}`, { signal: patience() }).then(
+      () => true,
+      () => false,
+    );
+    if (!there) await cluster.createNamespace(namespace);
+  }
+  const isPod = ({ object }: Wanted): boolean => object.kind === 'Pod';
+  const pods = wanted.filter(isPod);
+  const undo = await admitting(cluster, pods);
+  const paths = new Map<string, Promise<string>>();
+  const check = async ({ from, object }: Wanted): Promise<void> => {
+    const key = [object.apiVersion, object.kind, object.metadata?.namespace].join(' ');
+    const path = paths.get(key) ?? pathOf(client, object);
+    paths.set(key, path);
+    await t.resolves(
+      path.then((collection) => dryRun(client, object, collection)),
+      `${object.kind} ${object.metadata?.name}: ${from}`,
+    );
+  };
+  for (const pod of pods) await check(pod);
+  await undo();
+  for (const other of wanted) if (!isPod(other)) await check(other);
+}
+
+/** A pod is admitted only where its account and its priority class are. */
+async function admitting(cluster: Cluster, pods: readonly Wanted[]): Promise<() => Promise<void>> {
+  const { client } = cluster;
+  const made: string[] = [];
+  for (const name of new Set(pods.map(({ object }) => object.spec?.priorityClassName ?? ''))) {
+    if (name === '' || name.startsWith('system-')) continue;
+    await client.create(priorityClasses, { metadata: { name }, value: 1 }, { signal: patience() });
+    made.push(`${priorityClasses}/${name}`);
+  }
+  for (const name of new Set(pods.map(({ object }) => object.spec?.serviceAccountName ?? 'default'))) {
+    const accounts = '/api/v1/namespaces/archwright/serviceaccounts';
+    if (name === 'default') continue;
+    await client.create(accounts, { metadata: { name } }, { signal: patience() });
+    made.push(`${accounts}/${name}`);
+  }
+  return async () => {
+    for (const path of made) await client.delete(path, { signal: patience() });
+  };
+}
