@@ -1,0 +1,236 @@
+/**
+ * Each values file of the examples, installed and taken away again on a real control plane: it does what its comment says, and leaves
+ * nothing behind. Nothing runs on these nodes; what the comments say of running pods is tested where pods run.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { parse, parseAllDocuments } from 'yaml';
+import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import { patience, startCluster, type Cluster } from '../cluster/harness.ts';
+import { isReady, type FakeNode, type NodeObject } from '../cluster/nodes.ts';
+import { waitFor } from '../cluster/watch.ts';
+import { chart, runHelm } from './helm.ts';
+import type { Rendered } from './rendered.ts';
+import { settled, snapshot } from './snapshot.ts';
+
+interface OwnPod extends KubeObject {
+  readonly spec: Omit<Pod['spec'], 'volumes'> & {
+    readonly volumes?: readonly Volume[];
+    readonly securityContext?: object;
+  };
+}
+
+interface Volume {
+  readonly name: string;
+  readonly configMap?: { readonly name: string };
+  readonly hostPath?: { readonly path: string };
+  readonly projected?: {
+    readonly sources: readonly {
+      readonly secret?: { readonly name: string; readonly items?: readonly { readonly key: string }[] };
+    }[];
+  };
+}
+
+interface Example {
+  /** What has to be there before. */
+  readonly before?: (cluster: Cluster) => Promise<void>;
+  readonly check: (t: Test, cluster: Cluster, agents: ReadonlyMap<string, OwnPod>) => Promise<void>;
+}
+
+const ownPods = '/api/v1/namespaces/archwright/pods';
+const edge: FakeNode = {
+  name: 'edge-0',
+  architecture: 'arm64',
+  labels: { 'node-role.example.com/edge': 'true' },
+};
+/** Nodes as far as the examples differ in them; kwok plays those of kind as it plays all others. */
+const ownNodes = ['amd64-0', 'arm64-0', edge.name];
+const fakeNodes = parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8')).map(
+  (document) => document.toJS() as NodeObject,
+);
+const allNodes = [...ownNodes, ...fakeNodes.map(({ metadata }) => metadata?.name ?? '')].sort();
+
+const examples: Readonly<Record<string, Example>> = {
+  'examples/helm/careful.yaml': {
+    before: async (cluster) => {
+      for (const name of ['shop', 'billing']) await cluster.createNamespace(name);
+    },
+    check: async (t, cluster, agents) => {
+      const [webhook] = await webhooksOf(cluster);
+      t.match(webhook?.namespaceSelector, { matchLabels: { 'arch.example/enabled': 'true' } });
+      for (const account of ['webhook', 'controller']) {
+        const may = (namespace: string, verb: string, resource: string): Promise<boolean> =>
+          isAllowed(cluster, `system:serviceaccount:archwright:archwright-${account}`, {
+            namespace,
+            verb,
+            resource,
+          });
+        for (const namespace of ['shop', 'billing']) t.ok(await may(namespace, 'get', 'secrets'), account);
+        t.notOk(await may('default', 'get', 'secrets'), `${account}: pull secrets of two namespaces`);
+        t.notOk(await may('shop', 'create', 'pods/eviction'), `${account}: nothing evicted`);
+      }
+      for (const { spec } of agents.values())
+        t.notOk(
+          spec.volumes?.some(({ hostPath }) => hostPath !== undefined),
+          'no files of the nodes',
+        );
+    },
+  },
+  'examples/helm/node-pools.yaml': {
+    check: async (t, cluster, agents) => {
+      t.same([...agents.keys()].sort(), allNodes, 'one on each node');
+      for (const [node, { metadata, spec }] of agents) {
+        const pool = node === edge.name ? 'edge' : 'cloud';
+        t.match(metadata?.name, new RegExp(`^archwright-agent-${pool}-`), node);
+        const paths = spec.volumes?.flatMap(({ hostPath }) => hostPath?.path ?? []);
+        const containerd = '/var/lib/rancher/k3s/agent/etc/containerd';
+        t.equal(paths?.includes(containerd), pool === 'edge', `${node}: configuration of k3s`);
+        const map = spec.volumes?.find(({ name }) => name === 'config')?.configMap?.name;
+        const { data } = await configMap(cluster, map ?? '');
+        t.equal(data?.['archwright.toml']?.includes(`${containerd}/config.toml`), pool === 'edge', node);
+      }
+    },
+  },
+  'examples/helm/private-registries.yaml': {
+    before: async (cluster) => {
+      // As its comment creates it.
+      const comment = readFileSync('examples/helm/private-registries.yaml', 'utf8');
+      const [, namespace, name, key, text] =
+        /kubectl -n (\S+) create secret generic (\S+) --from-literal=([^=]+)=\$'(.*)'$/m.exec(comment) ?? [];
+      t.ok(namespace !== undefined && name !== undefined && key !== undefined && text !== undefined);
+      await cluster.create({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name, namespace },
+        stringData: { [key ?? '']: text?.replaceAll(String.raw`\n`, '\n') },
+      });
+    },
+    check: async (t, cluster, agents) => {
+      t.same([...agents.keys()].sort(), allNodes);
+      for (const { spec } of agents.values()) {
+        const projected = spec.volumes?.flatMap(({ projected }) => projected?.sources ?? []) ?? [];
+        const secrets = projected.flatMap(({ secret }) => secret ?? []);
+        t.equal(secrets.length, 1);
+        for (const { name, items } of secrets) {
+          const path = `/api/v1/namespaces/archwright/secrets/${name}`;
+          const { data } = await cluster.client.get<Rendered>(path, { signal: patience() });
+          for (const { key } of items ?? []) t.ok(data?.[key], `the Secret ${name} has ${key}`);
+        }
+      }
+      const toml = (await configMap(cluster, 'archwright')).data?.['archwright.toml'];
+      t.match(toml, /proxies = \["docker\.io=docker-proxy\.company\.corp"\]/);
+      t.match(toml, /preferredArchitecture = "arm64"/);
+    },
+  },
+  'examples/helm/openshift.yaml': {
+    check: async (t, cluster, agents) => {
+      for (const { metadata, spec } of await list<OwnPod>(cluster, ownPods)) {
+        if (metadata?.labels?.['app.kubernetes.io/component'] === 'agent') continue;
+        for (const field of ['runAsUser', 'runAsGroup', 'fsGroup'])
+          t.notOk(field in (spec.securityContext ?? {}), `${metadata?.name}: users come from the range`);
+      }
+      for (const { spec } of agents.values()) {
+        t.equal(spec.serviceAccountName, 'archwright-agent', 'the account of the binding');
+        const paths = spec.volumes?.flatMap(({ hostPath }) => hostPath?.path ?? []);
+        t.same(paths, ['/var/lib/kubelet/config.json', '/etc/pki']);
+      }
+      const path = '/apis/rbac.authorization.k8s.io/v1/namespaces/archwright/rolebindings';
+      const binding = await cluster.client.get(`${path}/archwright-agent-privileged`, { signal: patience() });
+      const subject = { kind: 'ServiceAccount', name: 'archwright-agent', namespace: 'archwright' };
+      t.match(binding, { roleRef: { name: 'system:openshift:scc:privileged' }, subjects: [subject] });
+      const toml = (await configMap(cluster, 'archwright')).data?.['archwright.toml'];
+      t.match(toml, /containerdConfigPathCandidates = \[\]/, 'no configuration of containerd');
+    },
+  },
+  'examples/kind/values.yaml': {
+    check: async (t, cluster, agents) => {
+      t.same([...agents.keys()].sort(), ownNodes, 'no agents on nodes that kwok plays');
+      const pods = await list<OwnPod>(cluster, ownPods);
+      const images = new Set(pods.flatMap(({ spec }) => spec.containers.map(({ image }) => image)));
+      t.same([...images], ['localhost/archwright:dev'], 'the image of docker build');
+      t.same(
+        pods.filter(({ spec }) => !ownNodes.includes(spec.nodeName ?? '')),
+        [],
+        'the taint keeps pods away that do not ask for such a node',
+      );
+      await cluster.applyYaml(readFileSync('examples/kind/pod.yaml', 'utf8'));
+      const web = '/api/v1/namespaces/default/pods/web';
+      const runs = await waitFor<Pod & { readonly status?: { readonly phase?: string } }>(
+        cluster.client,
+        web,
+        (pod) => pod?.status?.phase === 'Running',
+      );
+      t.match(runs?.spec.nodeName, /^fake-/, 'pods that ask for it count as running there');
+      await cluster.client.delete(web, { signal: patience() });
+      await waitFor(cluster.client, web, (pod) => pod === undefined);
+    },
+  },
+};
+
+void t.test('examples of values', async (t) => {
+  t.same(
+    [...globSync('examples/helm/*'), 'examples/kind/values.yaml'].sort(),
+    Object.keys(examples).sort(),
+    'each is tried',
+  );
+  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
+  t.teardown(() => cluster.stop());
+  await cluster.createNodes([edge]);
+  for (const node of fakeNodes) await cluster.create(node);
+  for (const { metadata } of fakeNodes) {
+    const path = `/api/v1/nodes/${metadata?.name}`;
+    await waitFor<NodeObject>(cluster.client, path, (node) => isReady(node ?? {}));
+  }
+  await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
+
+  for (const [file, { before, check }] of Object.entries(examples)) {
+    await t.test(file, async (t) => {
+      await before?.(cluster);
+      const there = await snapshot(cluster.client);
+      const helm = (...args: readonly string[]): void => {
+        const all = [...args, '--wait', '--timeout', '3m', '--namespace', 'archwright'];
+        const { code, out, err } = runHelm('helm4', all, { kubeconfig: cluster.kubeconfig });
+        t.equal(code, 0, `${args.join(' ')}: ${out}${err}`);
+      };
+      helm('install', 'archwright', chart, '--values', file);
+      await check(t, cluster, await agentsByNode(cluster));
+      helm('uninstall', 'archwright');
+      t.same(await settled(cluster.client, there), there, 'everything is as it was');
+    });
+  }
+});
+
+async function list<T extends KubeObject>(cluster: Cluster, path: string): Promise<readonly T[]> {
+  return (await cluster.client.get<{ readonly items: readonly T[] }>(path, { signal: patience() })).items;
+}
+
+/** The pods of agents by the node that each is on. */
+async function agentsByNode(cluster: Cluster): Promise<ReadonlyMap<string, OwnPod>> {
+  const pods = await list<OwnPod>(cluster, ownPods);
+  const agents = pods.filter(({ metadata }) => metadata?.labels?.['app.kubernetes.io/component'] === 'agent');
+  return new Map(agents.map((pod) => [pod.spec.nodeName ?? '', pod]));
+}
+
+async function configMap(cluster: Cluster, name: string): Promise<Rendered> {
+  return cluster.client.get(`/api/v1/namespaces/archwright/configmaps/${name}`, { signal: patience() });
+}
+
+async function webhooksOf(cluster: Cluster): Promise<readonly { readonly namespaceSelector?: object }[]> {
+  const { data } = await configMap(cluster, 'archwright');
+  return (parse(data?.['webhooks.yaml'] ?? '') as { webhooks: readonly object[] }).webhooks;
+}
+
+/** Whether somebody may do something, as the API server says. */
+async function isAllowed(
+  cluster: Cluster,
+  user: string,
+  what: { readonly namespace: string; readonly verb: string; readonly resource: string },
+): Promise<boolean> {
+  const [resource, subresource] = what.resource.split('/');
+  const review = await cluster.client.create<{ readonly status?: { readonly allowed?: boolean } }>(
+    '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+    { spec: { user, resourceAttributes: { ...what, resource, subresource } } },
+    { signal: patience() },
+  );
+  return review.status?.allowed === true;
+}
