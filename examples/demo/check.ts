@@ -27,6 +27,21 @@ export function problemsOf(example: Example, answer: Answer, knowledge: Knowledg
       .filter(({ unknown }) => unknown === undefined)
       .map(({ image, facts }): Check => [`source of the facts of ${image}`, facts?.source, 'memory']),
   ];
+  return wrongOf(checks);
+}
+
+/**
+ * Checks only what became of a pod, or of the template of a workload's pods.
+ * @returns what is wrong, as above
+ */
+export function placementProblemsOf(example: Example, after: PodSpec): string[] {
+  const expected = expectations[example.file];
+  return expected === undefined
+    ? [`nothing is expected of ${example.file}`]
+    : wrongOf(placementChecks(expected, podIn(example.request).pod.spec, after));
+}
+
+function wrongOf(checks: readonly Check[]): string[] {
   return checks
     .filter(([, found, wanted]) => !isDeepStrictEqual(found, wanted))
     .map(([what, found, wanted]) => `${what}: ${shown(found)} instead of ${shown(wanted)}`);

@@ -10,6 +10,7 @@
 import { constants } from 'node:os';
 import { onStopSignal } from '../../cmd/signals.ts';
 import { createApiServer } from './admit.ts';
+import { startCluster } from './cluster.ts';
 import { DemoError } from './error.ts';
 import { readExamples, type Example } from './examples.ts';
 import { askAgents } from './knowledge.ts';
@@ -41,7 +42,11 @@ interface Shown {
 
 async function show(workspace: Workspace): Promise<Shown> {
   const examples = await readExamples();
-  const setup = await setUp(workspace, examples);
+  const kubeconfig = await startCluster(workspace, {
+    namespaces: new Set(examples.map(({ request }) => request.namespace ?? 'default')),
+    secrets: examples.flatMap(({ secrets }) => secrets),
+  });
+  const setup = await setUp(workspace, kubeconfig);
   const { registries, servers, configFile } = setup;
   printServers(servers, registries);
   const agents = await askAgents({

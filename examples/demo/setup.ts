@@ -1,7 +1,5 @@
-/** Puts everything on its feet: registries, the way to them, the Kubernetes API, agents and webhook. */
+/** Puts everything on its feet: registries, the way to them, agents and webhook. */
 import { createCa } from '../../test/support/certificates.ts';
-import { startCluster } from './cluster.ts';
-import type { Example } from './examples.ts';
 import { startNetwork } from './network.ts';
 import { startRegistries, type Registries } from './registries.ts';
 import { startServers, type Servers } from './servers.ts';
@@ -13,8 +11,11 @@ export interface Setup {
   readonly configFile: string;
 }
 
-/** Starts it all; it ends with the workspace. */
-export async function setUp(workspace: Workspace, examples: readonly Example[]): Promise<Setup> {
+/**
+ * Starts it all; it ends with the workspace.
+ * @param kubeconfig of the Kubernetes API
+ */
+export async function setUp(workspace: Workspace, kubeconfig: string): Promise<Setup> {
   const registryCa = await createCa('demo registries');
   const registries = await startRegistries(registryCa);
   workspace.onClose(() => registries.close());
@@ -22,10 +23,6 @@ export async function setUp(workspace: Workspace, examples: readonly Example[]):
     new Map(registries.all.flatMap(({ domains, server }) => domains.map((name) => [name, server.port]))),
   );
   workspace.onClose(() => network.close());
-  const kubeconfig = await startCluster(workspace, {
-    namespaces: new Set(examples.map(({ request }) => request.namespace ?? 'default')),
-    secrets: examples.flatMap(({ secrets }) => secrets),
-  });
   const caFile = await workspace.write('registries-ca.crt', registryCa.cert);
   const configFile = await workspace.write('archwright.toml', configuration(registries, caFile));
   const servers = await startServers({ workspace, configFile, kubeconfig, proxy: network.url });
