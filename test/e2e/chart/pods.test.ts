@@ -1,145 +1,257 @@
-/**
- * The pods of the examples on a real control plane: agents and webhook run beside it as in the demo, called by the webhooks of the
- * chart. Each is admitted as its comment says, and is scheduled so; that of kind goes to the node that its comment prefers.
- */
-import { readFileSync } from 'node:fs';
+/** The chart's own pods: where they go, what they may, and that two releases keep out of each other's way. */
 import t from 'tap';
-import { parse, parseAllDocuments } from 'yaml';
-import { placementProblemsOf } from '../../../examples/demo/check.ts';
-import { readExamples, type Example } from '../../../examples/demo/examples.ts';
-import { expected } from '../../../examples/demo/expected.ts';
-import { podIn } from '../../../examples/demo/knowledge.ts';
-import { setUp } from '../../../examples/demo/setup.ts';
-import { openWorkspace } from '../../../examples/demo/workspace.ts';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
-import { multiArch } from '../../support/registry/content.ts';
-import { startCluster, type Cluster } from '../cluster/harness.ts';
-import { waitFor, watch } from '../cluster/watch.ts';
+import { parseAllDocuments } from 'yaml';
 import { render } from './helm.ts';
-import { calledAt, objectsOf } from './rendered.ts';
 
-type PodNow = Pod & { readonly status?: { readonly phase?: string } };
+interface Term {
+  readonly matchExpressions: readonly { readonly key: string; readonly values?: readonly string[] }[];
+}
 
-/** The zone of `own-affinity.yaml` is that of one node. */
-const nodes = [
-  { name: 'amd64-0', architecture: 'amd64', labels: { 'topology.kubernetes.io/zone': 'eu-1a' } },
-  { name: 'arm64-0', architecture: 'arm64' },
-  { name: 's390x-0', architecture: 's390x' },
-];
+interface PodSpec {
+  readonly affinity: {
+    readonly nodeAffinity: {
+      readonly requiredDuringSchedulingIgnoredDuringExecution: {
+        readonly nodeSelectorTerms: readonly Term[];
+      };
+    };
+  };
+  readonly tolerations: readonly { readonly key?: string }[];
+  readonly imagePullSecrets?: readonly object[];
+  readonly securityContext: object;
+  readonly containers: readonly { readonly image: string; readonly securityContext: object }[];
+}
 
-/** Nodes of examples that say more than what is required. */
-const only: Readonly<Record<string, readonly string[]>> = {
-  'own-affinity.yaml': ['amd64-0'],
-  'own-node-selector.yaml': ['arm64-0'],
-  'preferred-label.yaml': ['arm64-0'],
-  'preferred-weights.yaml': ['arm64-0'],
-  'disabled.yaml': nodes.map(({ name }) => name),
-};
+interface Rendered {
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
+  readonly spec: {
+    readonly template?: { readonly metadata: Rendered['metadata']; readonly spec: PodSpec };
+    readonly strategy?: { readonly rollingUpdate: object };
+  };
+}
 
-void t.test('examples of pods', async (t) => {
-  const cluster = await startCluster({ nodes });
-  t.teardown(() => cluster.stop());
-  await cluster.createNamespace('shop');
-  const workspace = await openWorkspace();
-  t.teardown(() => workspace.close());
-  const { registries, servers } = await setUp(workspace, cluster.kubeconfig);
-  // The webhook must have answered: what it cannot is refused here, not let through.
-  const map = objectsOf(render('helm4', { failurePolicy: 'Fail', timeoutSeconds: 10 })).find(
-    ({ data }) => data?.['webhooks.yaml'] !== undefined,
+function objectsOf(values: object, namespace = 'archwright', release = 'archwright'): readonly Rendered[] {
+  return parseAllDocuments(render('helm4', values, ['--namespace', namespace], release), { version: '1.1' })
+    .map((document) => document.toJS() as Rendered | null)
+    .filter((object) => object !== null);
+}
+
+/** Everything of the chart that runs, hooks too, by name. */
+function podsOf(values: object): ReadonlyMap<string, PodSpec> {
+  return new Map(
+    objectsOf(values).flatMap(({ kind, metadata, spec }) => {
+      const pod = kind === 'Pod' ? (spec as unknown as PodSpec) : spec?.template?.spec;
+      return pod === undefined || !('containers' in pod) ? [] : [[metadata.name, pod] as const];
+    }),
   );
-  await cluster.create(calledAt(map, { url: servers.webhook.url, ca: servers.webhookCa }));
-  await untilCalled(cluster);
+}
 
-  const examples = await readExamples();
-  t.same(examples.map(({ file }) => file).sort(), Object.keys(expected).sort());
-  for (const example of examples) {
-    await t.test(example.file, async (t) => {
-      for (const secret of example.secrets)
-        await cluster.create({ apiVersion: 'v1', kind: 'Secret', ...secret });
-      const { outcome, denied = [], required } = expected[example.file] ?? {};
-      const object = example.request.object as KubeObject;
-      if (outcome === 'denied') {
-        const refusal = await cluster.create(object).then(() => '', String);
-        for (const pattern of denied) t.match(refusal, pattern);
-        return;
-      }
-      const made = await cluster.create(object);
-      const { pod } = podIn({ ...example.request, object: made });
-      t.same(placementProblemsOf(example, pod.spec), []);
-      if (outcome === 'gated' || object.kind === 'Deployment') return;
-      const places = only[example.file] ?? (required ?? []).map((architecture) => `${architecture}-0`);
-      if (object.kind === 'DaemonSet') t.same(await nodesOfDaemonSet(cluster, places.length), places);
-      else t.ok(places.includes(await nodeOf(cluster, example)), `runs on one of ${places.join(', ')}`);
-    });
-  }
+const everyPod = ['agent', 'clean', 'controller', 'startup-check', 'test', 'webhook'].map(
+  (part) => `archwright-${part}`,
+);
 
-  await t.test('the pods of deployment-no-common.yaml are denied', async (t) => {
-    interface Deployment extends KubeObject {
-      readonly status?: { readonly conditions?: readonly { type: string; message?: string }[] };
-    }
-    const failure = (now: Deployment | undefined): string =>
-      now?.status?.conditions?.find(({ type }) => type === 'ReplicaFailure')?.message ?? '';
-    const path = '/apis/apps/v1/namespaces/shop/deployments/impossible';
-    const deployment = await waitFor<Deployment>(cluster.client, path, (now) => failure(now) !== '');
-    t.match(failure(deployment), /arch\.example.* denied the request.*legacy\/billing:1.*amd64/);
-  });
+const requiredOf = (pod: PodSpec | undefined): readonly Term[] =>
+  pod?.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms ?? [];
 
-  await t.test(
-    'examples/kind/pod.yaml runs on the fake node of the architecture that it prefers',
-    async (t) => {
-      const both = multiArch(['linux/amd64', 'linux/arm64'], { label: 'nginx' });
-      registries.mirror.server.push('library/nginx', '1.27', both, registries.mirror.serves);
-      for (const document of parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8')))
-        await cluster.create(document.toJS() as object);
-      await cluster.create(parse(readFileSync('examples/kind/pod.yaml', 'utf8')) as object);
-      const pod = await running(cluster, '/api/v1/namespaces/default/pods/web');
-      t.equal(pod?.spec.nodeName, 'fake-arm64');
+const linux = { key: 'kubernetes.io/os', operator: 'In', values: ['linux'] };
+const ours = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] };
+
+t.test('our own pods go where our image runs, and nowhere else', async (t) => {
+  const pods = podsOf({});
+  t.same([...pods.keys()].sort(), everyPod);
+  for (const [name, pod] of pods) t.same(requiredOf(pod), [{ matchExpressions: [linux, ours] }], name);
+
+  const [pool, zone] = ['pool', 'zone'].map((key) => ({ key, operator: 'Exists' }));
+  const affinity = {
+    podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [] },
+    nodeAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [],
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [
+          { matchExpressions: [pool] },
+          { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['one'] }] },
+        ],
+      },
     },
-  );
+  };
+  const own = podsOf({
+    image: { architectures: ['s390x'] },
+    webhook: { affinity },
+    agent: {
+      pools: [
+        { name: 'a', affinity: { nodeAffinity: affinity.nodeAffinity } },
+        { name: 'b', nodeSelector: { pool: 'b' } },
+      ],
+      affinity: {
+        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [zone] } },
+      },
+    },
+  });
+  const mainframe = { ...ours, values: ['s390x'] };
+  const both = [
+    { matchExpressions: [pool, linux, mainframe] },
+    {
+      matchFields: [{ key: 'metadata.name', operator: 'In', values: ['one'] }],
+      matchExpressions: [linux, mainframe],
+    },
+  ];
+  t.same(requiredOf(own.get('archwright-webhook')), both, 'terms are alternatives: it belongs into each');
+  t.same(own.get('archwright-webhook')?.affinity, {
+    podAntiAffinity: affinity.podAntiAffinity,
+    nodeAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [],
+      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: both },
+    },
+  });
+  t.same(requiredOf(own.get('archwright-agent-a')), both);
+  t.same(requiredOf(own.get('archwright-controller')), [{ matchExpressions: [linux, mainframe] }]);
+
+  for (const [name, pod] of podsOf({ image: { architectures: [] } }))
+    t.same(requiredOf(pod), [{ matchExpressions: [linux] }], name);
 });
 
-/** Waits until the API server calls the webhook: it hears of it a moment later. */
-async function untilCalled(cluster: Cluster): Promise<void> {
-  const until = performance.now() + 30_000;
-  const pod = {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { generateName: 'probe-', namespace: 'shop' },
-    spec: { containers: [{ name: 'app', image: 'public.example/shop/web:1' }] },
-  };
-  while (performance.now() < until) {
-    const query = { dryRun: 'All' };
-    const path = '/api/v1/namespaces/shop/pods';
-    const signal = AbortSignal.timeout(30_000);
-    const made = await cluster.client.create<Pod>(path, pod, { signal, query });
-    if (made.spec.affinity !== undefined) return;
-  }
-  throw new Error('the API server does not call the webhook');
-}
-
-async function running(cluster: Cluster, path: string): Promise<PodNow | undefined> {
-  return waitFor<PodNow>(cluster.client, path, (pod) => pod?.status?.phase === 'Running');
-}
-
-async function nodeOf(cluster: Cluster, { request }: Example): Promise<string> {
-  const { name = '', namespace = '' } = (request.object as KubeObject).metadata ?? {};
-  const pod = await running(cluster, `/api/v1/namespaces/${namespace}/pods/${name}`);
-  return pod?.spec.nodeName ?? '';
-}
-
-/** The nodes of the DaemonSet's pods, when there are as many. */
-async function nodesOfDaemonSet(cluster: Cluster, count: number): Promise<readonly string[]> {
-  interface Status extends KubeObject {
-    readonly status?: { readonly numberReady?: number; readonly desiredNumberScheduled?: number };
-  }
-  const path = '/apis/apps/v1/namespaces/shop/daemonsets/node-watch';
-  await waitFor<Status>(cluster.client, path, (now) => now?.status?.numberReady === count);
-  const pods = await watch<PodNow>(cluster.client, '/api/v1/namespaces/shop/pods', {
-    labelSelector: 'app=node-watch',
+t.test('what holds for all pods holds for hooks too', async (t) => {
+  const pods = podsOf({
+    image: { digest: `sha256:${'1'.repeat(64)}` },
+    imagePullSecrets: [{ name: 'login' }],
+    global: {
+      imageRegistry: 'mirror.example.com',
+      imagePullSecrets: [{ name: 'global-login' }],
+      tolerations: [{ key: 'CriticalAddonsOnly', operator: 'Exists' }],
+    },
   });
-  try {
-    return [...pods.objects.values()].map(({ spec }) => spec.nodeName ?? '').sort();
-  } finally {
-    pods.close();
+  t.same([...pods.keys()].sort(), everyPod);
+  for (const [name, { containers, imagePullSecrets, tolerations }] of pods) {
+    t.same(
+      containers.map(({ image }) => image),
+      [`mirror.example.com/archwright/archwright@sha256:${'1'.repeat(64)}`],
+      name,
+    );
+    t.same(imagePullSecrets, [{ name: 'login' }, { name: 'global-login' }], name);
+    const keys = tolerations.map(({ key }) => key);
+    if (name === 'archwright-agent') t.same(keys, [undefined], 'every taint');
+    else t.same(keys, ['kubernetes.io/arch', 'arch.example/architecture', 'CriticalAddonsOnly'], name);
   }
-}
+});
+
+t.test('a field of a security context can be taken away, as OpenShift wants it', async (t) => {
+  const parts = Object.fromEntries(
+    ['webhook', 'controller', 'agent', 'jobs'].map((part) => [
+      part,
+      {
+        podSecurityContext: { runAsUser: null, fsGroup: 2000 },
+        securityContext: { readOnlyRootFilesystem: null, capabilities: { add: ['NET_RAW'] } },
+      },
+    ]),
+  );
+  for (const [name, { securityContext, containers }] of podsOf(parts)) {
+    t.notOk('runAsUser' in securityContext, name);
+    t.match(securityContext, { fsGroup: 2000, seccompProfile: { type: 'RuntimeDefault' } }, name);
+    t.same(
+      containers[0]?.securityContext,
+      { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: ['NET_RAW'] } },
+      name,
+    );
+  }
+});
+
+t.test('an update in the network of the nodes does not wait for a free node', async (t) => {
+  const strategyOf = (values: object): object | undefined =>
+    objectsOf(values).find(
+      ({ metadata, kind }) => kind === 'Deployment' && metadata.name === 'archwright-webhook',
+    )?.spec.strategy?.rollingUpdate;
+  t.same(strategyOf({}), { maxUnavailable: 0, maxSurge: 1 });
+  t.same(strategyOf({ webhook: { hostNetwork: true } }), { maxUnavailable: 1, maxSurge: 0 });
+});
+
+t.test('labels of the pods of a part are theirs only, and none that they are selected by', async (t) => {
+  const objects = objectsOf({
+    webhook: { podLabels: { team: 'edge', 'app.kubernetes.io/component': 'mine' } },
+    agent: { podLabels: { team: 'nodes' }, pools: [{ name: 'a' }, { name: 'b', podLabels: { team: 'b' } }] },
+  });
+  const labels = Object.fromEntries(
+    objects.flatMap(({ metadata, spec }) =>
+      spec?.template?.metadata?.labels === undefined
+        ? []
+        : [[metadata.name, spec.template.metadata.labels] as const],
+    ),
+  );
+  const teams = Object.entries(labels).flatMap(([name, all]) =>
+    all['team'] === undefined ? [] : [[name, all['team']]],
+  );
+  t.same(Object.fromEntries(teams), {
+    'archwright-webhook': 'edge',
+    'archwright-agent-a': 'nodes',
+    'archwright-agent-b': 'b',
+  });
+  t.equal(labels['archwright-webhook']?.['app.kubernetes.io/component'], 'webhook');
+});
+
+t.test('two releases share no name', async (t) => {
+  const releases = [
+    ['archwright', 'archwright'],
+    ['other', 'archwright'],
+    ['archwright', 'second'],
+    ['second', 'second'],
+  ].map(([namespace, release]) =>
+    objectsOf({ crds: { install: false } }, namespace, release).map(
+      ({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`,
+    ),
+  );
+  for (const names of releases)
+    t.equal(new Set(names).size, names.length, 'each of its objects has a name of its own');
+  t.equal(new Set(releases.flat()).size, releases.flat().length);
+});
+
+t.test('the longest names are names still', async (t) => {
+  // Helm takes 53 characters for a release, Kubernetes 63 for a namespace.
+  const pools = [{ name: 'p'.repeat(32), config: { proxies: [] } }];
+  const objects = objectsOf({ agent: { pools } }, 'n'.repeat(63), 'r'.repeat(53));
+  t.ok(objects.length > 20);
+  /** The name becomes a label of their pods, or a part of a host name. */
+  const short = new Set(['Job', 'Pod', 'Service']);
+  for (const { kind, metadata, spec } of objects) {
+    t.match(metadata.name, /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/, kind);
+    t.ok(metadata.name.length <= (short.has(kind) ? 63 : 253), `${kind} ${metadata.name}`);
+    const labels = { ...metadata.labels, ...spec?.template?.metadata?.labels };
+    for (const [key, value] of Object.entries(labels))
+      t.match(value, /^([A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?$/, `${kind} ${key}`);
+  }
+});
+
+t.test('what reaches our pods is limited where a policy can select them', async (t) => {
+  const policiesOf = (values: object): Readonly<Record<string, object>> =>
+    Object.fromEntries(
+      objectsOf(values).flatMap(({ kind, metadata, spec }) =>
+        kind === 'NetworkPolicy' ? [[metadata.name, spec] as const] : [],
+      ),
+    );
+  const egress = [{ ports: [{ port: 443 }] }];
+  const metricsFrom = [{ podSelector: {} }];
+  const metrics = { ports: [{ port: 'metrics', protocol: 'TCP' }], from: metricsFrom };
+  const some = policiesOf({ networkPolicy: { egress, metricsFrom } });
+  t.same(Object.keys(some).sort(), ['archwright-controller', 'archwright-webhook']);
+  t.match(some['archwright-controller'], { policyTypes: ['Ingress', 'Egress'], ingress: [metrics], egress });
+  t.match(some['archwright-webhook'], {
+    ingress: [{ ports: [{ port: 'webhook', protocol: 'TCP' }] }, metrics],
+    egress,
+  });
+  const all = policiesOf({
+    networkPolicy: { egress, metricsFrom },
+    agent: { pools: [{ name: 'a' }, { name: 'b', hostNetwork: false }] },
+  });
+  t.match(all['archwright-agent'], {
+    policyTypes: ['Ingress'],
+    podSelector: { matchLabels: { 'app.kubernetes.io/component': 'agent' } },
+    ingress: [{ ports: [{ port: 'api', protocol: 'TCP' }] }, metrics],
+  });
+  t.notOk('egress' in (all['archwright-agent'] ?? {}), 'an agent asks any registry');
+  t.same(policiesOf({ networkPolicy: { enabled: false }, agent: { hostNetwork: false } }), {});
+  t.same(Object.keys(policiesOf({ controller: { enabled: false }, agent: { enabled: false } })), [
+    'archwright-webhook',
+  ]);
+});

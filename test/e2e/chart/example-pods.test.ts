@@ -1,0 +1,145 @@
+/**
+ * The pods of the examples on a real control plane: agents and webhook run beside it as in the demo, called by the webhooks of the
+ * chart. Each is admitted as its comment says, and is scheduled so; that of kind goes to the node that its comment prefers.
+ */
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { parse, parseAllDocuments } from 'yaml';
+import { placementProblemsOf } from '../../../examples/demo/check.ts';
+import { readExamples, type Example } from '../../../examples/demo/examples.ts';
+import { expected } from '../../../examples/demo/expected.ts';
+import { podIn } from '../../../examples/demo/knowledge.ts';
+import { setUp } from '../../../examples/demo/setup.ts';
+import { openWorkspace } from '../../../examples/demo/workspace.ts';
+import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import { startCluster, type Cluster } from '../cluster/harness.ts';
+import { waitFor, watch } from '../cluster/watch.ts';
+import { render } from './helm.ts';
+import { calledAt, objectsOf } from './rendered.ts';
+
+type PodNow = Pod & { readonly status?: { readonly phase?: string } };
+
+/** The zone of `own-affinity.yaml` is that of one node. */
+const nodes = [
+  { name: 'amd64-0', architecture: 'amd64', labels: { 'topology.kubernetes.io/zone': 'eu-1a' } },
+  { name: 'arm64-0', architecture: 'arm64' },
+  { name: 's390x-0', architecture: 's390x' },
+];
+
+/** Nodes of examples that say more than what is required. */
+const only: Readonly<Record<string, readonly string[]>> = {
+  'own-affinity.yaml': ['amd64-0'],
+  'own-node-selector.yaml': ['arm64-0'],
+  'preferred-label.yaml': ['arm64-0'],
+  'preferred-weights.yaml': ['arm64-0'],
+  'disabled.yaml': nodes.map(({ name }) => name),
+};
+
+void t.test('examples of pods', async (t) => {
+  const cluster = await startCluster({ nodes });
+  t.teardown(() => cluster.stop());
+  await cluster.createNamespace('shop');
+  const workspace = await openWorkspace();
+  t.teardown(() => workspace.close());
+  const { registries, servers } = await setUp(workspace, cluster.kubeconfig);
+  // The webhook must have answered: what it cannot is refused here, not let through.
+  const map = objectsOf(render('helm4', { failurePolicy: 'Fail', timeoutSeconds: 10 })).find(
+    ({ data }) => data?.['webhooks.yaml'] !== undefined,
+  );
+  await cluster.create(calledAt(map, { url: servers.webhook.url, ca: servers.webhookCa }));
+  await untilCalled(cluster);
+
+  const examples = await readExamples();
+  t.same(examples.map(({ file }) => file).sort(), Object.keys(expected).sort());
+  for (const example of examples) {
+    await t.test(example.file, async (t) => {
+      for (const secret of example.secrets)
+        await cluster.create({ apiVersion: 'v1', kind: 'Secret', ...secret });
+      const { outcome, denied = [], required } = expected[example.file] ?? {};
+      const object = example.request.object as KubeObject;
+      if (outcome === 'denied') {
+        const refusal = await cluster.create(object).then(() => '', String);
+        for (const pattern of denied) t.match(refusal, pattern);
+        return;
+      }
+      const made = await cluster.create(object);
+      const { pod } = podIn({ ...example.request, object: made });
+      t.same(placementProblemsOf(example, pod.spec), []);
+      if (outcome === 'gated' || object.kind === 'Deployment') return;
+      const places = only[example.file] ?? (required ?? []).map((architecture) => `${architecture}-0`);
+      if (object.kind === 'DaemonSet') t.same(await nodesOfDaemonSet(cluster, places.length), places);
+      else t.ok(places.includes(await nodeOf(cluster, example)), `runs on one of ${places.join(', ')}`);
+    });
+  }
+
+  await t.test('the pods of deployment-no-common.yaml are denied', async (t) => {
+    interface Deployment extends KubeObject {
+      readonly status?: { readonly conditions?: readonly { type: string; message?: string }[] };
+    }
+    const failure = (now: Deployment | undefined): string =>
+      now?.status?.conditions?.find(({ type }) => type === 'ReplicaFailure')?.message ?? '';
+    const path = '/apis/apps/v1/namespaces/shop/deployments/impossible';
+    const deployment = await waitFor<Deployment>(cluster.client, path, (now) => failure(now) !== '');
+    t.match(failure(deployment), /arch\.example.* denied the request.*legacy\/billing:1.*amd64/);
+  });
+
+  await t.test(
+    'examples/kind/pod.yaml runs on the fake node of the architecture that it prefers',
+    async (t) => {
+      const both = multiArch(['linux/amd64', 'linux/arm64'], { label: 'nginx' });
+      registries.mirror.server.push('library/nginx', '1.27', both, registries.mirror.serves);
+      for (const document of parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8')))
+        await cluster.create(document.toJS() as object);
+      await cluster.create(parse(readFileSync('examples/kind/pod.yaml', 'utf8')) as object);
+      const pod = await running(cluster, '/api/v1/namespaces/default/pods/web');
+      t.equal(pod?.spec.nodeName, 'fake-arm64');
+    },
+  );
+});
+
+/** Waits until the API server calls the webhook: it hears of it a moment later. */
+async function untilCalled(cluster: Cluster): Promise<void> {
+  const until = performance.now() + 30_000;
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { generateName: 'probe-', namespace: 'shop' },
+    spec: { containers: [{ name: 'app', image: 'public.example/shop/web:1' }] },
+  };
+  while (performance.now() < until) {
+    const query = { dryRun: 'All' };
+    const path = '/api/v1/namespaces/shop/pods';
+    const signal = AbortSignal.timeout(30_000);
+    const made = await cluster.client.create<Pod>(path, pod, { signal, query });
+    if (made.spec.affinity !== undefined) return;
+  }
+  throw new Error('the API server does not call the webhook');
+}
+
+async function running(cluster: Cluster, path: string): Promise<PodNow | undefined> {
+  return waitFor<PodNow>(cluster.client, path, (pod) => pod?.status?.phase === 'Running');
+}
+
+async function nodeOf(cluster: Cluster, { request }: Example): Promise<string> {
+  const { name = '', namespace = '' } = (request.object as KubeObject).metadata ?? {};
+  const pod = await running(cluster, `/api/v1/namespaces/${namespace}/pods/${name}`);
+  return pod?.spec.nodeName ?? '';
+}
+
+/** The nodes of the DaemonSet's pods, when there are as many. */
+async function nodesOfDaemonSet(cluster: Cluster, count: number): Promise<readonly string[]> {
+  interface Status extends KubeObject {
+    readonly status?: { readonly numberReady?: number; readonly desiredNumberScheduled?: number };
+  }
+  const path = '/apis/apps/v1/namespaces/shop/daemonsets/node-watch';
+  await waitFor<Status>(cluster.client, path, (now) => now?.status?.numberReady === count);
+  const pods = await watch<PodNow>(cluster.client, '/api/v1/namespaces/shop/pods', {
+    labelSelector: 'app=node-watch',
+  });
+  try {
+    return [...pods.objects.values()].map(({ spec }) => spec.nodeName ?? '').sort();
+  } finally {
+    pods.close();
+  }
+}
