@@ -39,6 +39,8 @@ export function createKeeper(leading: Leading): Keeper {
   const { signal, client, caches, configuration, policies, log, step } = leading;
   const levels = taintLevels(leading.metrics);
   const telling = createTelling(leading);
+  /** By architecture. */
+  let podsWaiting = new Map<string, number>();
 
   async function nodesRound(): Promise<void> {
     const settings = taintSettings(configuration());
@@ -56,6 +58,8 @@ export function createKeeper(leading: Leading): Keeper {
     const atFirst = configuration();
     const settings = taintSettings(atFirst);
     const plan = planNodes(caches.nodes.values(), settings);
+    const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
+    showPodsWaiting([...podsWaiting].filter(([architecture]) => chosen.has(architecture)));
     const holds: Hold[] = [];
     for (const each of plan.architectures) {
       const refused = await tolerateAll(each);
@@ -75,7 +79,11 @@ export function createKeeper(leading: Leading): Keeper {
     const waiting = architectures.reduce((sum, each) => sum + each.waiting.length, 0);
     levels.waiting.set(waiting);
     levels.tainted.set(architectures.reduce((sum, each) => sum + each.nodes.size, 0) - waiting);
-    if (architectures.length === 0) levels.podsWaiting.set(0);
+  }
+
+  function showPodsWaiting(counts: Iterable<readonly [string, number]>): void {
+    podsWaiting = new Map(counts);
+    levels.podsWaiting.set([...podsWaiting.values()].reduce((sum, count) => sum + count, 0));
   }
 
   async function taint({ architecture, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
@@ -116,15 +124,17 @@ export function createKeeper(leading: Leading): Keeper {
     const done = new Set<string>();
     for (let scan = 0; scan < scans; scan += 1) {
       const lacking = lackingPods(plan).filter(({ pod }) => !done.has(pod.uid));
-      levels.podsWaiting.set(lacking.length);
+      showPodsWaiting([...podsWaiting, [architecture, lacking.length]]);
       if (lacking.length === 0) break;
+      let left = lacking.length;
       log.info({ architecture, pods: lacking.length }, 'running pods get the toleration of the taint');
       const refused = await toleratePods(lacking, {
         client,
         signal,
         done: async (pod) => {
           done.add(pod.uid);
-          levels.podsWaiting.set(lacking.length - done.size);
+          left -= 1;
+          showPodsWaiting([...podsWaiting, [architecture, left]]);
           await step('taints/pod');
         },
       });

@@ -294,3 +294,23 @@ void t.test('a kubelet reports before a node has an architecture', async (t) => 
   await world.keeper.podsRound();
   t.same(world.store.writes(), []);
 });
+
+void t.test('pods that wait are those of every architecture', async (t) => {
+  const world = await startWorld(t, { configuration: { taintArchitectures: ['arm64', 'amd64'] } });
+  const { store, keeper } = world;
+  putNode(store, 'arm-1', 'arm64');
+  putNode(store, 'amd-1', 'amd64');
+  putPod(store, 'refused', 'arm-1');
+  putPod(store, 'easy', 'amd-1');
+  store.fault(/^PATCH .*pods.refused$/, { status: 403 });
+  await world.settled();
+  await keeper.podsRound();
+  t.equal(world.tolerations('easy').length, 2);
+  t.equal(await world.series('archwright_taint_pods_waiting'), 1);
+  await world.settled();
+  await keeper.podsRound();
+  t.equal(await world.series('archwright_taint_pods_waiting'), 1);
+  world.configure({ taintArchitectures: ['amd64'] });
+  await keeper.podsRound();
+  t.equal(await world.series('archwright_taint_pods_waiting'), 0);
+});
