@@ -115,7 +115,7 @@ t.test('the Dockerfile and `npm run image` make the same of it', async (t) => {
     ),
   );
   const script = readFileSync('scripts/image/main.ts', 'utf8');
-  const wanted = [...(/const labels = \{([^}]*)\}/.exec(script)?.[1]?.matchAll(/^\s*(\w+)\b/gm) ?? [])].map(
+  const inScript = [...(/const labels = \{([^}]*)\}/.exec(script)?.[1]?.matchAll(/^\s*(\w+)\b/gm) ?? [])].map(
     ([, key]) => key,
   );
   // A build of Docker has a time of its own.
