@@ -83,7 +83,7 @@ export const watchExecFormatErrors: Feature = async (leading) => {
     work: async (key) => {
       const [inNamespace = '', name = ''] = key.split('/');
       const pod = caches.runningPods.get(inNamespace, name);
-      if (pod && isOn(leading)) await lookAt(pod);
+      if (pod && leading.configuration().execFormatErrorMonitor) await lookAt(pod);
     },
   });
   // Without the nodes nothing is known of a pod's architecture, and nobody would look again until the pod changes.
@@ -99,18 +99,6 @@ export const watchExecFormatErrors: Feature = async (leading) => {
   // The next leader counts; two replicas must not both show the same notes.
   level.set(0);
 };
-
-/** The setting, unless `ClusterPodPlacementConfig/cluster` says something of it. */
-function isOn({ configuration, caches }: Leading): boolean {
-  const resource = caches.clusterConfigs.get('', 'cluster') as
-    | {
-        readonly spec?: {
-          readonly plugins?: { readonly execFormatErrorMonitor?: { readonly enabled?: boolean } };
-        };
-      }
-    | undefined;
-  return resource?.spec?.plugins?.execFormatErrorMonitor?.enabled ?? configuration().execFormatErrorMonitor;
-}
 
 /** A log that cannot be read is no evidence: the pod is gone, or its node cannot be reached. */
 async function logOf(

@@ -1,7 +1,10 @@
 import t, { type Test } from 'tap';
 import { watchBrokenImages } from '../../../src/cluster/broken-images.ts';
 import { watchExecFormatErrors } from '../../../src/controller/exec-format/exec-format.ts';
+import type { Leading } from '../../../src/controller/controller.ts';
 import { createKubeClient } from '../../../src/kube/client.ts';
+import { collectResources } from '../../../src/policy/resources/collection.ts';
+import { overlaid } from '../../../src/policy/resources/overlay.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
 
@@ -134,16 +137,32 @@ t.test('a termination message needs no log', async (t) => {
   t.equal(test.store.asked(/\/log$/).length, 0);
 });
 
+/** The configuration as a leader has it: with what the custom resource says. */
+function withResources({ leading }: TestLeading): Leading {
+  const { clusterConfigs } = leading.caches;
+  return { ...leading, configuration: overlaid(leading.configuration, collectResources({ clusterConfigs })) };
+}
+
 t.test('switched off by the setting or by the custom resource, on again by it', async (t) => {
-  const off = await start(t, { configuration: { execFormatErrorMonitor: false } });
-  off.store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  const off = await startLeading(t, { configuration: { execFormatErrorMonitor: false } });
+  const { store } = off;
+  const leading = withResources(off);
+  addNode(off);
+  run(t, { ...off, leading });
+  store.put(podPath('web'), crashing('web', 'shop/web:1', log));
   const cluster = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
-  await off.store.until(() => off.leading.caches.runningPods.size === 1, 'the pod');
-  off.store.put(cluster, { spec: { plugins: { execFormatErrorMonitor: { enabled: true } } } });
-  await off.store.until(() => off.leading.caches.clusterConfigs.size === 1, 'the resource');
-  t.equal(off.store.get(notesPath), undefined);
-  off.store.put(podPath('web-2'), crashing('web-2', 'shop/web:1', log));
-  await off.store.until(() => off.store.get(notesPath) !== undefined, 'the note');
+  await store.until(() => off.leading.caches.runningPods.size === 1, 'the pod');
+  const plugins = { execFormatErrorMonitor: { enabled: true } };
+  store.put(cluster, { spec: { plugins, logVerbosity: 'Loud' } });
+  await store.until(() => off.leading.caches.clusterConfigs.size === 1, 'the resource');
+  store.put(podPath('web-1'), crashing('web-1', 'shop/web:1', log));
+  await store.until(() => off.leading.caches.runningPods.size === 2, 'the pod');
+  await store.quiet();
+  t.equal(store.get(notesPath), undefined, 'an object that is invalid is left out as a whole');
+  store.put(cluster, { spec: { plugins } });
+  await store.until(() => leading.configuration().execFormatErrorMonitor, 'the resource, valid by now');
+  store.put(podPath('web-2'), crashing('web-2', 'shop/web:1', log));
+  await store.until(() => store.get(notesPath) !== undefined, 'the note');
 });
 
 t.test('the next leader prunes what has expired and goes on', async (t) => {
