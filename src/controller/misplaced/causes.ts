@@ -5,7 +5,7 @@
  * does not help (no webhook, a constraint that nobody sees here), and stays.
  *
  * The time is written before the first eviction. A leader that ends between the two is continued by the next one, because
- * the pods are still older. Taking a key out, or the whole ConfigMap, allows the workload to be moved again.
+ * the pods are still older. Taking a key out, or the whole ConfigMap, allows the workload to be moved again by the next leader.
  */
 import { createHash } from 'node:crypto';
 import type { KubeClient } from '../../kube/client.ts';
