@@ -1,13 +1,9 @@
 /** Custom resources as a part that runs in a cluster follows them: by watches, with the log. */
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { followPolicies } from '../../cmd/cluster-policies.ts';
-import { createKubeClient } from '../../src/kube/client.ts';
-import { defaultConfiguration } from '../../src/policy/configuration.ts';
-import { createLog } from '../../src/telemetry/log.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { clusterConfig, podConfig } from '../policy/resources/objects.ts';
-import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
+import type { KubeStore } from '../support/kube-store.ts';
+import { follow } from './following.ts';
 
 const group = '/apis/arch.example/v1alpha1';
 const clusterPath = `${group}/clusterpodplacementconfigs/cluster`;
@@ -18,31 +14,9 @@ const shop = {
   labels: { app: 'web' },
 };
 
-async function follow(t: Test, prepare: (store: KubeStore) => void = () => undefined) {
-  const store = await startKubeStore();
-  prepare(store);
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  const lines: string[] = [];
-  const log = createLog({ level: 'info', destination: { write: (line) => void lines.push(line) } });
-  const configuration = { ...defaultConfiguration(), namespace: 'archwright' };
-  const followed = followPolicies({
-    configuration: {
-      current: () => configuration,
-      onChange: () => undefined,
-      refresh: () => Promise.resolve(),
-      close: () => Promise.resolve(),
-    },
-    kubernetes: { access: store.access, client, podNamespace: undefined },
-    log,
-    metrics: createMetrics(),
-  });
-  t.teardown(async () => {
-    followed.close();
-    client.close();
-    await store.close();
-  });
-  await followed.ready(AbortSignal.timeout(10_000));
-  return { store, log, lines, policyOf: () => followed.policies.policyOf(shop) };
+async function followShop(t: Test, prepare: (store: KubeStore) => void = () => undefined) {
+  const following = await follow(t, { prepare });
+  return { ...following, policyOf: () => following.policies.policyOf(shop) };
 }
 
 async function until(isTrue: () => boolean): Promise<void> {
@@ -54,7 +28,7 @@ async function until(isTrue: () => boolean): Promise<void> {
 }
 
 void t.test('what is there at the start, and what comes and goes', async (t) => {
-  const { store, log, policyOf } = await follow(t, (prepared) => {
+  const { store, log, policyOf } = await followShop(t, (prepared) => {
     prepared.put(clusterPath, clusterConfig({ fallbackArchitecture: 'arm64', logVerbosity: 'Debug' }));
     const spec = {
       labelSelector: { matchLabels: { app: 'web' } },
@@ -74,7 +48,7 @@ void t.test('what is there at the start, and what comes and goes', async (t) => 
 
 void t.test('without the definitions, or the right to read them, it is ready and quiet', async (t) => {
   for (const status of [404, 403]) {
-    const { lines, policyOf } = await follow(t, (prepared) => {
+    const { lines, policyOf } = await followShop(t, (prepared) => {
       prepared.fault(/placementconfigs/, { status, message: 'not here' });
     });
     t.equal(policyOf().onUnknownImage, 'allow');

@@ -1,36 +1,12 @@
 import t from 'tap';
-import { followPolicies } from '../../cmd/cluster-policies.ts';
-import { createKubeClient } from '../../src/kube/client.ts';
-import { defaultConfiguration } from '../../src/policy/configuration.ts';
-import { createLog } from '../../src/telemetry/log.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { startKubeStore } from '../support/kube-store.ts';
+import { follow } from './following.ts';
 
 const leases = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases';
 
 t.test('pods are gated only while a controller leads', async (t) => {
-  const store = await startKubeStore();
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  const configuration = { ...defaultConfiguration(), namespace: 'archwright', fallbackArchitecture: 'amd64' };
-  const followed = followPolicies({
-    configuration: {
-      current: () => configuration,
-      onChange: () => undefined,
-      refresh: () => Promise.resolve(),
-      close: () => Promise.resolve(),
-    },
-    kubernetes: { access: store.access, client, podNamespace: undefined },
-    log: createLog({ level: 'silent' }),
-    metrics: createMetrics(),
-  });
-  t.teardown(async () => {
-    followed.close();
-    client.close();
-    await store.close();
-  });
-  await followed.ready(AbortSignal.timeout(10_000));
+  const { store, policies } = await follow(t, { configuration: { fallbackArchitecture: 'amd64' } });
   const onUnknown = (): string =>
-    followed.policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} }).onUnknownImage;
+    policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} }).onUnknownImage;
   const hold = (holderIdentity: string): void => {
     const renewTime = new Date().toISOString().replace('Z', '000Z');
     store.put(`${leases}/archwright-controller`, {
