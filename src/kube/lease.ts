@@ -11,7 +11,7 @@ import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { KubeClient } from './client.ts';
 import { createLeaseLock } from './lease-record.ts';
-import { wait } from './wait.ts';
+import { limited, wait } from './wait.ts';
 
 export { watchLeader, type Leadership } from './leader-watch.ts';
 
@@ -68,23 +68,6 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
   /** A request that hangs must leave time for another. */
   const requestMs = renewDeadlineMs / 2;
 
-  /** Runs a request that ends in time. */
-  async function limited<T>(
-    ms: number,
-    signal: AbortSignal,
-    ask: (signal: AbortSignal) => Promise<T>,
-  ): Promise<T> {
-    const over = new AbortController();
-    const done = new AbortController();
-    const late = (): void => over.abort(new Error(`no answer within ${ms} ms`));
-    void sleep(ms, done.signal).then(late, () => undefined);
-    try {
-      return await ask(AbortSignal.any([signal, over.signal]));
-    } finally {
-      done.abort();
-    }
-  }
-
   function failed(error: unknown, message: string): void {
     log.warn({ lease: options.name, error: error instanceof Error ? error.message : String(error) }, message);
   }
@@ -95,7 +78,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
     while (!stop.aborted) {
       const sentAt = clock.monotonic();
       try {
-        if (await limited(requestMs, stop, (signal) => lock.tryTake(signal))) return sentAt;
+        if (await limited(requestMs, stop, (signal) => lock.tryTake(signal), sleep)) return sentAt;
         if (lock.holder() !== lastHolder) {
           lastHolder = lock.holder();
           log.info({ lease: options.name, holder: lastHolder }, 'another replica leads');
@@ -137,7 +120,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
         if (!holds()) return;
         const sentAt = clock.monotonic();
         try {
-          const isOurs = await limited(requestMs, running, (signal) => lock.tryTake(signal));
+          const isOurs = await limited(requestMs, running, (signal) => lock.tryTake(signal), sleep);
           if (!isOurs) depose('leadership is lost: another replica took the lease');
           else if (holds()) renewedAt = sentAt;
         } catch (error) {
@@ -169,7 +152,8 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
 
   async function release(): Promise<void> {
     try {
-      const held = await limited(releaseMs, new AbortController().signal, (signal) => lock.release(signal));
+      const whatever = new AbortController().signal;
+      const held = await limited(releaseMs, whatever, (signal) => lock.release(signal), sleep);
       if (held) log.info({ lease: options.name }, 'the lease is released');
     } catch (error) {
       failed(error, 'the lease could not be released; others wait for its end');

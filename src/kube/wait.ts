@@ -40,3 +40,25 @@ export function untilAborted(promise: Promise<void>, signal: AbortSignal): Promi
     );
   });
 }
+
+/**
+ * Asks for something that ends in time, by a clock that tests inject.
+ * @param ask its signal aborts when the time is over, or the asker's does
+ * @throws what `ask` throws
+ */
+export async function limited<T>(
+  ms: number,
+  asker: AbortSignal,
+  ask: (signal: AbortSignal) => Promise<T>,
+  sleep: typeof wait = wait,
+): Promise<T> {
+  const over = new AbortController();
+  const done = new AbortController();
+  const late = (): void => over.abort(new Error(`no answer within ${ms} ms`));
+  void sleep(ms, done.signal).then(late, () => undefined);
+  try {
+    return await ask(AbortSignal.any([asker, over.signal]));
+  } finally {
+    done.abort();
+  }
+}

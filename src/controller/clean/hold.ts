@@ -8,6 +8,7 @@ import { KubeError } from '../../kube/errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { leasesPath, microTime, recordOf } from '../../kube/lease-record.ts';
 import type { KubeObject } from '../../kube/objects.ts';
+import { limited } from '../../kube/wait.ts';
 import type { Cleaning } from './cleaning.ts';
 import { cleanHolder } from './holder.ts';
 
@@ -100,40 +101,49 @@ function keep(
   const durationMs = durationOf(lease.held);
   let version = lease.held.metadata?.resourceVersion;
 
-  async function renew(): Promise<void> {
+  /** @returns whether it was renewed */
+  async function renew(asker: AbortSignal): Promise<boolean> {
     const body = {
       metadata: { resourceVersion: version },
       spec: { renewTime: microTime(client.serverNow()) },
     };
     try {
-      const renewed = await client.patch<KubeObject>(path, { type: 'merge', body }, { signal: ended.signal });
+      const renewed = await client.patch<KubeObject>(path, { type: 'merge', body }, { signal: asker });
       version = renewed.metadata?.resourceVersion;
+      return true;
     } catch (error) {
       if (!(error instanceof KubeError) || error.code !== 'conflict') throw error;
-      const found = await client.get<KubeObject>(path, { signal: ended.signal });
-      // Somebody put a label on it, perhaps.
+      const found = await client.get<KubeObject>(path, { signal: asker });
+      // Somebody put a label on it, or a renewal without an answer was carried out.
       if (recordOf(found).holder === identity) version = found.metadata?.resourceVersion;
       else lost.abort(new LeaseLost(where, recordOf(found).holder));
+      return false;
     }
   }
 
-  async function run(): Promise<void> {
-    const stop = AbortSignal.any([signal, ended.signal, lost.signal]);
-    let renewedAt = clock.monotonic();
+  let renewedAt = clock.monotonic();
+  const stop = AbortSignal.any([signal, ended.signal, lost.signal]);
+
+  async function keepRenewing(): Promise<void> {
     while (!stop.aborted) {
       await sleep(durationMs / 3, stop).catch(() => undefined);
       if (stop.aborted) return;
-      try {
-        await renew();
-        renewedAt = clock.monotonic();
-      } catch {
-        // Whatever it is, others may take the Lease when it was silent for its duration.
-        if (clock.monotonic() - renewedAt >= durationMs) lost.abort(new LeaseLost(where, ''));
-      }
+      const sentAt = clock.monotonic();
+      const isRenewed = await limited(durationMs / 6, stop, renew, sleep).catch(() => false);
+      if (isRenewed) renewedAt = sentAt;
     }
   }
 
-  const running = run();
+  /** Others may take the Lease when it was silent for its duration, whatever the reason. */
+  async function watchEnd(): Promise<void> {
+    while (!stop.aborted) {
+      const leftMs = renewedAt + durationMs - clock.monotonic();
+      if (leftMs <= 0) lost.abort(new LeaseLost(where, ''));
+      else await sleep(leftMs, stop).catch(() => undefined);
+    }
+  }
+
+  const running = Promise.all([keepRenewing(), watchEnd()]);
 
   return {
     signal: lost.signal,
