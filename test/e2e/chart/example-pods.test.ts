@@ -15,8 +15,7 @@ import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { startCluster, type Cluster } from '../cluster/harness.ts';
 import { waitFor, watch } from '../cluster/watch.ts';
-import { render } from './helm.ts';
-import { calledAt, objectsOf } from './rendered.ts';
+import { callWebhook } from './called.ts';
 
 type PodNow = Pod & { readonly status?: { readonly phase?: string } };
 
@@ -43,12 +42,11 @@ void t.test('examples of pods', async (t) => {
   const workspace = await openWorkspace();
   t.teardown(() => workspace.close());
   const { registries, servers } = await setUp(workspace, cluster.kubeconfig);
-  // The webhook must have answered: what it cannot is refused here, not let through.
-  const map = objectsOf(render('helm4', { failurePolicy: 'Fail', timeoutSeconds: 10 })).find(
-    ({ data }) => data?.['webhooks.yaml'] !== undefined,
+  await callWebhook(
+    cluster,
+    { url: servers.webhook.url, ca: servers.webhookCa },
+    'public.example/shop/web:1',
   );
-  await cluster.create(calledAt(map, { url: servers.webhook.url, ca: servers.webhookCa }));
-  await untilCalled(cluster);
 
   const examples = await readExamples();
   t.same(examples.map(({ file }) => file).sort(), Object.keys(expected).sort());
@@ -97,25 +95,6 @@ void t.test('examples of pods', async (t) => {
     },
   );
 });
-
-/** Waits until the API server calls the webhook: it hears of it a moment later. */
-async function untilCalled(cluster: Cluster): Promise<void> {
-  const until = performance.now() + 30_000;
-  const pod = {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { generateName: 'probe-', namespace: 'shop' },
-    spec: { containers: [{ name: 'app', image: 'public.example/shop/web:1' }] },
-  };
-  while (performance.now() < until) {
-    const query = { dryRun: 'All' };
-    const path = '/api/v1/namespaces/shop/pods';
-    const signal = AbortSignal.timeout(30_000);
-    const made = await cluster.client.create<Pod>(path, pod, { signal, query });
-    if (made.spec.affinity !== undefined) return;
-  }
-  throw new Error('the API server does not call the webhook');
-}
 
 async function running(cluster: Cluster, path: string): Promise<PodNow | undefined> {
   return waitFor<PodNow>(cluster.client, path, (pod) => pod?.status?.phase === 'Running');

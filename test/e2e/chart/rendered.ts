@@ -49,25 +49,3 @@ export function withWebhooks(map: Rendered | undefined): Rendered {
 
 /** Pods of ours are admitted only where it is; its value can never be changed. */
 export const priorityClasses = '/apis/scheduling.k8s.io/v1/priorityclasses';
-
-/** The same configuration for a webhook beside the cluster. */
-export function calledAt(
-  map: Rendered | undefined,
-  { url, ca }: { readonly url: string; readonly ca: string },
-): object {
-  const { webhooks, ...configuration } = withWebhooks(map) as Rendered & {
-    readonly webhooks: readonly Called[];
-  };
-  const caBundle = Buffer.from(ca).toString('base64');
-  return {
-    ...configuration,
-    webhooks: webhooks.map(({ clientConfig, ...webhook }) => ({
-      ...webhook,
-      clientConfig: { url: `${url}${clientConfig.service.path}`, caBundle },
-    })),
-  };
-}
-
-interface Called {
-  readonly clientConfig: { readonly service: { readonly path: string } };
-}
