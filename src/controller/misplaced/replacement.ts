@@ -2,6 +2,8 @@
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { NodeSelectorRequirement, Pod } from '../../kube/objects.ts';
 import { decide } from '../../placement/decide.ts';
+import type { PlacementDecision } from '../../placement/decision.ts';
+import { expressionGroups } from '../../placement/node-labels.ts';
 import { ownPartsOf, type OwnParts } from '../../placement/own-parts.ts';
 import { recordedIn } from '../../placement/recorded.ts';
 import { isEmptyTerm } from '../../placement/terms.ts';
@@ -12,7 +14,7 @@ import { letsIn, takesPods } from '../node-room.ts';
 export type Replacement =
   /**
    * It would go to one of these architectures. `nodes`: their nodes that are ready and let it in by their taints;
-   * `selectors`: one of these label selectors has to fit as well, where the pod itself chooses among nodes.
+   * `selectors`: one of these label selectors has to fit as well, where the pod itself, or policy, chooses among nodes.
    */
   | {
       readonly to: readonly string[];
@@ -61,16 +63,32 @@ export function replacementOf(input: ReplacementInput): Replacement {
   }
   if (nodes.size === 0) return { not: 'no-node' };
   const parts = ownPartsOf(spec, recordedIn({ pod, policy }));
-  return { to: required, nodes, selectors: selectorsOf(parts) };
+  return { to: required, nodes, selectors: selectorsOf(parts, decision) };
 }
 
-/** The pod's own choice among nodes; an expression that no label selector can say lets every node through. */
-function selectorsOf({ nodeSelector, terms }: OwnParts): readonly string[] | undefined {
+/** What its own part and policy choose among nodes; an expression that no label selector can say lets every node through. */
+function selectorsOf(
+  { nodeSelector, terms }: OwnParts,
+  decision: PlacementDecision,
+): readonly string[] | undefined {
   const chosen = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
-  if (terms === undefined) return chosen.length === 0 ? undefined : [chosen.join(',')];
-  return terms
-    .filter((term) => !isEmptyTerm(term))
-    .map(({ matchExpressions = [] }) => [...chosen, ...matchExpressions.flatMap(selectorOf)].join(','));
+  const groups = labelGroupsOf(decision);
+  if (terms === undefined && groups === undefined && chosen.length === 0) return undefined;
+  const own = terms?.filter((term) => !isEmptyTerm(term)) ?? [{}];
+  return own.flatMap(({ matchExpressions = [] }) =>
+    (groups ?? [[]]).map((group) =>
+      [...chosen, ...[...matchExpressions, ...group].flatMap(selectorOf)].join(','),
+    ),
+  );
+}
+
+/** `undefined` where policy asks for no labels: then the nodes are known already. */
+function labelGroupsOf(
+  decision: PlacementDecision,
+): readonly (readonly NodeSelectorRequirement[])[] | undefined {
+  const { nodeLabels, nodeLabelsByArchitecture } = decision;
+  const asked = [...Object.keys(nodeLabels), ...Object.keys(nodeLabelsByArchitecture)];
+  return asked.length === 0 ? undefined : expressionGroups(decision, false);
 }
 
 function selectorOf({ key, operator, values = [] }: NodeSelectorRequirement): readonly string[] {

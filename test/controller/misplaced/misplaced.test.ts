@@ -92,6 +92,11 @@ const requiring = (...terms: readonly (readonly object[])[]): PodOptions =>
 const affinity = (values: readonly string[]): PodOptions =>
   requiring([{ key: 'kubernetes.io/arch', operator: 'In', values }]);
 
+const diskExists = { key: 'disk', operator: 'Exists' };
+const requireLabels: Partial<Configuration> = {
+  architectures: { amd64: { taintsToTolerate: [], requireNodeLabels: { pool: 'apps' } } },
+};
+
 const cases: readonly Case[] = [
   { name: 'ready', pod: { ready: true } },
   { name: 'on a node that can run it', pod: { node: 'amd-1' } },
@@ -199,6 +204,34 @@ const cases: readonly Case[] = [
       ],
     ),
     before: ({ store }) => putNode(store, 'amd-2', 'amd64', [], { disk: 'nvme', zone: 'b' }),
+    moved: true,
+  },
+  {
+    name: 'whose successor has to have a node with the labels of its architecture, which none has',
+    configuration: requireLabels,
+    before: ({ store }) =>
+      putNode(store, 'arm-2', 'arm64', [], { 'kubernetes.io/arch': 'arm64', pool: 'apps' }),
+    event: /no node/,
+  },
+  {
+    name: 'whose successor has to have a node with the labels of its architecture',
+    configuration: requireLabels,
+    before: ({ store }) =>
+      putNode(store, 'amd-2', 'amd64', [], { 'kubernetes.io/arch': 'amd64', pool: 'apps' }),
+    moved: true,
+  },
+  {
+    name: 'that hands on a label which the other node has not',
+    pod: { labels: { zone: 'a' } },
+    configuration: { matchNodeLabels: ['zone'] },
+    event: /no node/,
+  },
+  {
+    name: 'that hands on a label which the other node has, in one of the terms that it requires',
+    pod: { labels: { zone: 'a' }, ...requiring([{ key: 'gpu', operator: 'Exists' }], [diskExists]) },
+    configuration: { matchNodeLabels: ['zone'] },
+    before: ({ store }) =>
+      putNode(store, 'amd-2', 'amd64', [], { 'kubernetes.io/arch': 'amd64', zone: 'a', disk: 'ssd' }),
     moved: true,
   },
   {
