@@ -80,12 +80,14 @@ export function watchLeader(options: WatchLeaderOptions): Leadership {
     }
   }
 
-  /** Looks again when the belief ends. */
-  function startTimer(ms: number): void {
+  /** Looks again when the belief ends, and once more where the timer was early, as Node's are by part of a millisecond. */
+  function startTimer(): void {
     timing.abort();
+    if (seen === undefined) return;
+    const leftMs = seen.at + seen.record.durationMs - clock.monotonic();
+    if (leftMs <= 0) return tell();
     timing = new AbortController();
-    const { signal } = timing;
-    void sleep(ms, signal).then(tell, () => undefined);
+    void sleep(Math.max(1, leftMs), timing.signal).then(startTimer, () => undefined);
   }
 
   reflector.onEach(({ object }) => {
@@ -95,7 +97,7 @@ export function watchLeader(options: WatchLeaderOptions): Leadership {
       timing.abort();
     } else if (seen === undefined || !sameRecord(seen.record, object)) {
       seen = { record: object, at: clock.monotonic() };
-      startTimer(object.durationMs);
+      startTimer();
     }
     tell();
   });
