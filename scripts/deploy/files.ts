@@ -41,7 +41,7 @@ export const deployFiles: Readonly<Record<string, (render: Render) => string>> =
     ),
   'deploy/clean.yaml': (render) =>
     header(
-      '# Before `kubectl delete -f archwright.yaml`: kubectl apply -f clean.yaml, and wait for\n' +
+      '# Before `kubectl delete --ignore-not-found -f archwright.yaml`: kubectl apply -f clean.yaml, and wait for\n' +
         '#   kubectl -n archwright wait --for=condition=complete --timeout=5m job/archwright-clean\n' +
         `# Then kubectl delete -f clean.yaml.\n---\n${hooks(render({}, []))}\n`,
     ),

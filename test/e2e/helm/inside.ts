@@ -1,10 +1,11 @@
-/** Runs in the box: a cluster, then what is done with the chart in it by one Helm after the other. */
+/** Runs in the box: a cluster, then what is done with the chart in it by one Helm after the other, and without one. */
 import { followLogs } from './logs.ts';
 import type { Programs } from './programs.ts';
 import { step, tellLogs } from './report.ts';
 import { createHelm } from './release.ts';
 import { lateImage } from './late-image.ts';
 import { restricted } from './restricted.ts';
+import { withoutHelm } from './without-helm.ts';
 import { wholeLife } from './whole-life.ts';
 import { prepareNamespace, startWorld } from './world.ts';
 
@@ -24,6 +25,7 @@ async function main(): Promise<void> {
     const helm3 = createHelm('helm3', programs, cluster.kubeconfig);
     await lateImage(world, helm3, logs);
     await restricted(world, helm3, logs);
+    await withoutHelm(world, logs);
   } catch (error) {
     process.stderr.write(`${(error as Error).stack ?? String(error)}\n`);
     process.exitCode = 1;

@@ -41,7 +41,7 @@ export async function leaving(world: World, helm: Helm, before: Listing): Promis
 }
 
 /** Makes a pod that is gated. Pods are gated only while a controller leads, and one that crashed leads for 15 s more. */
-async function gated({ cluster, registries }: World, name: string): Promise<void> {
+export async function gated({ cluster, registries }: World, name: string): Promise<void> {
   const until = performance.now() + 30_000;
   for (;;) {
     const pod = await cluster.create<Pod>(podOf({ name, images: [`${registries.goneHost}/other:1`] }));
@@ -52,7 +52,11 @@ async function gated({ cluster, registries }: World, name: string): Promise<void
   }
 }
 
-export async function sameAsBefore({ cluster }: World, helm: Helm, before: Listing): Promise<void> {
+export async function sameAsBefore(
+  { cluster }: World,
+  helm: { readonly name: string },
+  before: Listing,
+): Promise<void> {
   await step(`${helm.name}: everything is as it was before, byte for byte`, async () => {
     // Endpoints, and definitions in the API server's own listing, go a moment after what they belong to.
     for (let tries = 0; ; tries += 1) {

@@ -14,6 +14,7 @@ const current = [
   'kwok',
   'kubelet',
   'kube-proxy',
+  'kubectl',
   'containerd',
   'containerd-shim-runc-v2',
   'ctr',

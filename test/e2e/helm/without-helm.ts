@@ -1,0 +1,174 @@
+/**
+ * The plain manifests, by kubectl and kustomize: applied as people and as GitOps tools apply them, again and again while archwright
+ * writes to the same objects, and taken away as the page on leaving says.
+ */
+import assert from 'node:assert/strict';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseAllDocuments } from 'yaml';
+import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import { patience } from '../cluster/harness.ts';
+import { waitFor } from '../cluster/watch.ts';
+import { createKubectl, type Kubectl } from './kubectl.ts';
+import { gated, nothingForbidden, sameAsBefore } from './leaving.ts';
+import { listEverything } from './listing.ts';
+import type { Followed } from './logs.ts';
+import { webhooksInForce, whole } from './parts.ts';
+import { deletePods, isGated, isPlaced, pathOfPod, podOf, whereRuns } from './pods.ts';
+import { namespace } from './release.ts';
+import { step } from './report.ts';
+import { realNode, type World } from './world.ts';
+
+const deploy = fileURLToPath(new URL('../../../deploy', import.meta.url));
+const directory = '/tmp/kustomize';
+const overlay = join(directory, 'overlay');
+/** As Argo CD and Flux do it, each under a name of its own. */
+const gitops = ['--server-side', '--field-manager=gitops', '--force-conflicts'];
+const placed = '{"op":"add","path":"/spec/template/spec/nodeSelector","value":';
+
+export async function withoutHelm(world: World, logs: Followed): Promise<void> {
+  const { cluster, images } = world;
+  const { client } = cluster;
+  const kubectl = createKubectl(world.programs, cluster.kubeconfig);
+  const of = (name: string): string => `kubectl: ${name}`;
+  // The manifests bring it.
+  await kubectl(['delete', 'namespace', namespace, '--timeout=2m']);
+  const before = await listEverything(client);
+  writeOverlay(world.own);
+
+  await step(of('apply of a kustomization, until it is ready'), async () => {
+    await kubectl(['apply', '-k', overlay]);
+    await whole(cluster);
+    await webhooksInForce(cluster);
+  });
+  await step(of('pods are placed'), async () => {
+    await cluster.create(podOf({ name: 'plain', images: [images['public/intel'] ?? ''] }));
+    assert.equal(await whereRuns(cluster, 'plain'), 'amd64');
+    assert(isPlaced(await client.get<Pod>(pathOfPod('plain'), { signal: patience() })));
+  });
+  await gated(world, 'waits');
+
+  await step(of('the same again changes nothing, and prunes nothing that archwright made'), async () => {
+    const [found, objects] = [await written(kubectl), await contents(kubectl)];
+    const said = await kubectl(['apply', '-k', overlay]);
+    const changed = said
+      .trim()
+      .split('\n')
+      // Its selector is always replaced, by itself.
+      .filter((line) => !/ unchanged$|^poddisruptionbudget\./.test(line));
+    assert.deepEqual(changed, []);
+    await kubectl(['apply', '-k', overlay, '--prune', '-l', 'app.kubernetes.io/instance=archwright']);
+    assert.deepEqual(await written(kubectl), found);
+  });
+  await step(
+    of('nor does it by server-side apply, as GitOps tools do it, and they see no difference'),
+    async () => {
+      await kubectl(['apply', ...gitops, '-k', overlay]);
+      const found = await written(kubectl);
+      const objects = await contents(kubectl);
+      assert(objects.length > 30, `${objects.length} objects`);
+      await kubectl(['apply', ...gitops, '-k', overlay]);
+      assert.deepEqual(await contents(kubectl), objects);
+      // Ends with 1 where there is one.
+      assert.equal(await kubectl(['diff', ...gitops, '-k', overlay]), '');
+      assert.deepEqual(await written(kubectl), found);
+      await webhooksInForce(cluster);
+    },
+  );
+
+  await step(of('clean.yaml lets gated pods go, and takes away what the controller made'), async () => {
+    await kubectl(['apply', '-f', '-'], cleaning(world.own));
+    await kubectl([
+      '-n',
+      namespace,
+      'wait',
+      '--for=condition=complete',
+      '--timeout=2m',
+      'job/archwright-clean',
+    ]);
+    const open = await waitFor<Pod>(client, pathOfPod('waits'), (pod) => !isGated(pod));
+    assert(open !== undefined);
+    assert.deepEqual(await written(kubectl), {});
+  });
+  await step(of('delete'), async () => {
+    await kubectl(['delete', '-f', join(deploy, 'clean.yaml'), '--timeout=2m']);
+    // The webhook configuration is gone already.
+    await kubectl(['delete', '--ignore-not-found', '-k', overlay, '--timeout=2m']);
+    await deletePods(cluster, ['plain', 'waits']);
+  });
+  await sameAsBefore(world, { name: 'kubectl' }, before);
+  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+}
+
+/** As a user writes one: an image of their own, and what this cluster needs, of which only one node really runs something. */
+function writeOverlay(own: World['own']): void {
+  cpSync(deploy, join(directory, 'base'), { recursive: true });
+  mkdirSync(overlay);
+  const patch = JSON.stringify(`[${placed}${JSON.stringify(realNode)}}]`);
+  writeFileSync(
+    join(overlay, 'kustomization.yaml'),
+    `resources: [../base]
+images:
+  - { name: ghcr.io/archwright/archwright, newName: '${own.registry}/${own.repository}', newTag: '${own.tag}' }
+patches:
+  - { target: { kind: Deployment }, patch: ${patch} }
+  - { target: { kind: DaemonSet }, patch: ${patch} }
+`,
+  );
+}
+
+/** `clean.yaml` for this cluster. */
+function cleaning(own: World['own']): string {
+  const text = readFileSync(join(deploy, 'clean.yaml'), 'utf8').replaceAll(
+    /ghcr\.io\/archwright\/archwright:\S+/g,
+    `${own.registry}/${own.repository}:${own.tag}`,
+  );
+  const items = parseAllDocuments(text).map((document) => document.toJS() as Record<string, unknown>);
+  for (const { kind, spec } of items) {
+    if (kind !== 'Job') continue;
+    const { template } = spec as { template: { spec: { nodeSelector?: object } } };
+    template.spec.nodeSelector = realNode;
+  }
+  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+}
+
+interface Listed {
+  readonly items: readonly (KubeObject & {
+    readonly status?: unknown;
+    readonly metadata: {
+      readonly managedFields?: readonly { readonly subresource?: string }[];
+      readonly [field: string]: unknown;
+    };
+  })[];
+}
+
+/** Every object of the kustomization with everything but what a status brings. */
+async function contents(kubectl: Kubectl): Promise<readonly object[]> {
+  const { items } = JSON.parse(
+    await kubectl(['get', '-k', overlay, '-o', 'json', '--show-managed-fields']),
+  ) as Listed;
+  return items.map(({ status: _status, metadata, ...rest }) => {
+    const { resourceVersion: _version, managedFields = [], ...kept } = metadata;
+    return {
+      ...rest,
+      metadata: {
+        ...kept,
+        managedFields: managedFields.filter(({ subresource }) => subresource !== 'status'),
+      },
+    };
+  });
+}
+
+/** What the controller made in its namespace, by name, with the versions of what does not change by itself. */
+async function written(kubectl: Kubectl): Promise<Readonly<Record<string, unknown>>> {
+  const selector = 'app.kubernetes.io/managed-by=archwright-controller';
+  const args = ['-n', namespace, 'get', 'secrets,configmaps', '-l', selector, '-o', 'json'];
+  const { items } = JSON.parse(await kubectl(args)) as Listed;
+  return Object.fromEntries(
+    items.map(({ kind, metadata }) => [
+      `${kind}/${String(metadata['name'])}`,
+      [metadata['uid'], kind === 'Secret' ? metadata['resourceVersion'] : ''],
+    ]),
+  );
+}
