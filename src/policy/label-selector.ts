@@ -96,33 +96,51 @@ export function selects(selector: Selector, labels: Labels | null | undefined): 
   return true;
 }
 
-function holds({ key, operator, values }: SelectorRequirement, labels: Labels | null | undefined): boolean {
-  const value = labels && Object.hasOwn(labels, key) ? labels[key] : undefined;
+function holds(requirement: SelectorRequirement, labels: Labels | null | undefined): boolean {
+  const { key } = requirement;
+  return meets(requirement, labels && Object.hasOwn(labels, key) ? labels[key] : undefined);
+}
+
+/** @param value `undefined`: the label is absent */
+function meets({ operator, values }: SelectorRequirement, value: string | undefined): boolean {
   if (operator === 'Exists') return value !== undefined;
   if (operator === 'DoesNotExist') return value === undefined;
   const isListed = value !== undefined && values.includes(value);
   return operator === 'In' ? isListed : !isListed;
 }
 
-/** Whether any labels can be selected by both: false only where that is certain. */
+/**
+ * Whether any labels can be selected by both: false only where that is certain. Makes nothing new: each of a namespace's
+ * selectors is compared with each.
+ */
 export function canOverlap(one: Selector, other: Selector): boolean {
-  const keys = new Set([...one, ...other].map(({ key }) => key));
-  return [...keys].every((key) => canHold([...one, ...other].filter((each) => each.key === key)));
+  for (const { key } of one) if (!canHold(key, one, other)) return false;
+  for (const { key } of other) if (!canHold(key, one, other)) return false;
+  return true;
 }
 
-/** Whether one label, present or absent, can meet all of these, which are about the same key. */
-function canHold(requirements: Selector): boolean {
-  const isAbsent = requirements.every(({ operator }) => operator === 'DoesNotExist' || operator === 'NotIn');
-  if (isAbsent) return true;
-  if (requirements.some(({ operator }) => operator === 'DoesNotExist')) return false;
-  const chosen = requirements.filter(({ operator }) => operator === 'In');
-  const [first, ...others] = chosen;
+/** Whether one label, present or absent, can meet what both selectors say of it. */
+function canHold(key: string, one: Selector, other: Selector): boolean {
+  const choice = choiceOf(key, one) ?? choiceOf(key, other);
+  if (choice) return choice.values.some((value) => allows(key, one, value) && allows(key, other, value));
   // Without a choice there is always one more value that is not excluded.
-  if (first === undefined) return true;
-  const excluded = requirements.filter(({ operator }) => operator === 'NotIn');
-  return first.values.some(
-    (value) =>
-      others.every(({ values }) => values.includes(value)) &&
-      !excluded.some(({ values }) => values.includes(value)),
-  );
+  return asksFor(key, one, 'DoesNotExist') || asksFor(key, other, 'DoesNotExist')
+    ? allows(key, one, undefined) && allows(key, other, undefined)
+    : true;
+}
+
+function choiceOf(key: string, selector: Selector): SelectorRequirement | undefined {
+  for (const each of selector) if (each.operator === 'In' && each.key === key) return each;
+  return undefined;
+}
+
+function asksFor(key: string, selector: Selector, operator: SelectorOperator): boolean {
+  for (const each of selector) if (each.operator === operator && each.key === key) return true;
+  return false;
+}
+
+/** @param value `undefined`: the label is absent */
+function allows(key: string, selector: Selector, value: string | undefined): boolean {
+  for (const each of selector) if (each.key === key && !meets(each, value)) return false;
+  return true;
 }
