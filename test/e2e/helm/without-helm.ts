@@ -60,6 +60,7 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
     assert.deepEqual(changed, []);
     await kubectl(['apply', '-k', overlay, '--prune', '-l', 'app.kubernetes.io/instance=archwright']);
     assert.deepEqual(await written(kubectl), found);
+    assert.deepEqual(await contents(kubectl), objects);
   });
   await step(
     of('nor does it by server-side apply, as GitOps tools do it, and they see no difference'),
