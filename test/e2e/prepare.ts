@@ -3,6 +3,9 @@
  * machine that has nothing. The tests would do the same one by one; this can be done beside something else.
  */
 import { containerdProgram, containerdVersions, type ContainerdVersion } from './node/containerd-programs.ts';
+import { oldestKubernetes } from './build.ts';
+import { findApiServer } from './built.ts';
+import { foreignDefinitions } from './chart/foreign.ts';
 import { findPrograms } from './helm/programs.ts';
 import { library, part, parts, say, type PartName } from './parts.ts';
 
@@ -10,6 +13,8 @@ const steps: readonly (() => unknown)[] = [
   ...(Object.keys(parts) as PartName[]).map((name) => () => part(name)),
   () => library('libfaketime'),
   findPrograms,
+  () => findApiServer(oldestKubernetes),
+  foreignDefinitions,
   ...(Object.keys(containerdVersions) as ContainerdVersion[]).map((minor) => () => containerdProgram(minor)),
 ];
 

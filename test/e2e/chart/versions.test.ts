@@ -3,7 +3,7 @@
  * rendered, with the definitions of the foreign kinds; Pod Security; the admission policy; the custom resources.
  */
 import t from 'tap';
-import { kubernetes } from '../build.ts';
+import { kubernetes, oldestKubernetes } from '../build.ts';
 import { define, takenAndRefused, withDefinitions } from '../cluster/definitions.ts';
 import { patience, startCluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
@@ -14,7 +14,7 @@ import { everyObject, takesAll } from './strict.ts';
 
 const wanted = everyObject();
 
-for (const version of [kubernetes]) {
+for (const version of [oldestKubernetes, kubernetes]) {
   void t.test(`Kubernetes ${version}`, async (t) => {
     const cluster = await startCluster({ apiServerOnly: version });
     t.teardown(() => cluster.stop());

@@ -1,0 +1,88 @@
+/**
+ * The program and the API server of the oldest supported Kubernetes, which calls it by the webhooks of the chart: pods are placed and
+ * gated, gates go, custom resources get their status, and `clean` takes the webhooks away. Nothing else of that version runs.
+ */
+import t from 'tap';
+import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
+import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import { names } from '../../../src/placement/decision.ts';
+import { clusterConfig } from '../../policy/resources/objects.ts';
+import { oldestKubernetes } from '../build.ts';
+import {
+  prepareArchwright,
+  runArchwright,
+  startAgent,
+  startController,
+  startWebhook,
+} from '../cluster/archwright.ts';
+import { withDefinitions } from '../cluster/definitions.ts';
+import { startCluster } from '../cluster/harness.ts';
+import { startImages } from '../cluster/images.ts';
+import { waitFor } from '../cluster/watch.ts';
+import { callWebhook } from './called.ts';
+
+const pods = '/api/v1/namespaces/default/pods';
+
+void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
+  const cluster = await startCluster({ apiServerOnly: oldestKubernetes });
+  t.teardown(() => cluster.stop());
+  await withDefinitions(cluster);
+  const images = await startImages(cluster);
+  const tls = await prepareArchwright(cluster);
+  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
+  const settings = { 'on-unknown-image': 'gate' };
+  const controller = await startController(cluster, { tls, agents: [agent], settings });
+  const webhook = await startWebhook(cluster, { tls, agents: [agent], settings });
+  const both = images.push('both', ['amd64', 'arm64']);
+  await callWebhook(cluster, { url: webhook.url, ca: tls.webhookCa }, both);
+
+  const create = (name: string, image: string): Promise<Pod> =>
+    cluster.create<Pod>({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name },
+      spec: { containers: [{ name: 'app', image }] },
+    });
+  const required = (pod: Pod | undefined): readonly string[] =>
+    (
+      pod?.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ??
+      []
+    ).flatMap(
+      ({ matchExpressions = [] }) =>
+        matchExpressions.find(({ key }) => key === names.architectureLabel)?.values ?? [],
+    );
+  const isGated = (pod: Pod | undefined): boolean =>
+    pod?.spec.schedulingGates?.some(({ name }) => name === names.gate) ?? false;
+
+  await t.test('a pod is placed when it is created', async (t) => {
+    const pod = await create('placed', both);
+    t.same([...required(pod)].sort(), ['amd64', 'arm64']);
+    t.notOk(isGated(pod));
+  });
+
+  await t.test('a pod whose registry is slow is gated, then decided', async (t) => {
+    images.public.faults.add({ path: /\/late\//u, fault: { kind: 'delay', ms: 2000 } });
+    const pod = await create('late', images.push('late', ['arm64']));
+    t.ok(isGated(pod));
+    const open = await waitFor<Pod>(cluster.client, `${pods}/late`, (now) => !isGated(now));
+    t.same(required(open), ['arm64']);
+  });
+
+  await t.test('a custom resource is in force', async (t) => {
+    type Resource = KubeObject & { readonly status?: ResourceStatus };
+    await cluster.create(clusterConfig({ preferredArchitecture: 'arm64' }));
+    const path = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
+    const isAvailable = (now: Resource | undefined): boolean =>
+      now?.status?.conditions?.some(({ type, status }) => type === 'Available' && status === 'True') ?? false;
+    t.ok(await waitFor<Resource>(cluster.client, path, isAvailable));
+  });
+
+  await t.test('clean', async (t) => {
+    await controller.process.stop(10_000);
+    const args = ['clean', `--kubeconfig=${cluster.kubeconfig}`, '--webhook-configuration=archwright'];
+    const { code, output } = await runArchwright(cluster, args);
+    t.equal(code, 0, output);
+    const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
+    t.notOk(await waitFor(cluster.client, path, (configuration) => configuration === undefined));
+  });
+});
