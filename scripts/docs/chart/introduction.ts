@@ -1,7 +1,9 @@
 /** The prose of the chart's README. */
 export const chartIntroduction = `# Chart archwright
 
-For Helm 3 and 4, Kubernetes 1.30 and later. Nothing else has to be installed first.
+For Helm 3 and 4, Kubernetes 1.30 and later. Nothing else has to be installed first. Every object is tried with the API servers of
+1.30 and 1.36; those of cert-manager, the Prometheus operator and the vertical pod autoscaler with the definitions of their versions
+1.21, 0.85 and 1.8.
 
 \`\`\`sh
 helm install archwright charts/archwright --namespace archwright --create-namespace
