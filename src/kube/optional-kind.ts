@@ -1,7 +1,8 @@
 /**
  * Kinds that a cluster may not have: while their definition is not installed, the API server answers 404 to lists and
  * watches, and 403 where nobody thought of the right to read them. To a reflector that looks like a failure; through this
- * client it looks like an empty collection, which is looked at again from time to time.
+ * client it looks like an empty collection, which is looked at again from time to time. A refusal of what could be read
+ * before is a failure all the same: an API server that starts refuses everything until it knows its roles.
  */
 import type { Log } from '../telemetry/log.ts';
 import type { KubeClient } from './client.ts';
@@ -24,10 +25,13 @@ export interface OptionalKindOptions {
 /** The same client for reading kinds that may not exist. */
 export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): KubeClient {
   const refused = new Set<string>();
+  /** Paths that were answered. */
+  const readable = new Set<string>();
 
   /** A missing definition is a choice, a missing right is an oversight: somebody should hear of it, once. */
   function isAbsent(error: unknown, path: string): boolean {
     if (!(error instanceof KubeError)) return false;
+    if (error.code === 'forbidden' && readable.has(path)) return false;
     if (error.code === 'forbidden' && !refused.has(path)) {
       refused.add(path);
       log.warn({ path, error: error.message }, 'objects may not be read and count as absent');
@@ -39,7 +43,9 @@ export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): Ku
     ...client,
     get: async <T>(...[path, options]: Parameters<KubeClient['get']>): Promise<T> => {
       try {
-        return await client.get<T>(path, options);
+        const answer = await client.get<T>(path, options);
+        readable.add(path);
+        return answer;
       } catch (error) {
         if (isAbsent(error, path)) return emptyList as T;
         throw error;
@@ -47,7 +53,10 @@ export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): Ku
     },
     async *lines(path, options) {
       try {
-        yield* client.lines(path, options);
+        for await (const line of client.lines(path, options)) {
+          readable.add(path);
+          yield line;
+        }
       } catch (error) {
         if (!isAbsent(error, path)) throw error;
         // Where there was something to watch before, only a new list says that it is gone.

@@ -82,6 +82,31 @@ void t.test('what was there and goes is a failure first and an empty collection 
   t.pass('it is gone');
 });
 
+void t.test('what could be read and may not be now stays as it was last seen', async (t) => {
+  const { store, reflector, wake, lines } = await watching(t);
+  const web = '/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/web';
+  store.put(web, object);
+  await until(() => reflector.size === 1);
+  let least = 1;
+  reflector.onChange(() => {
+    least = Math.min(least, reflector.size);
+  });
+  const end = store.fault(/podplacementconfigs/, forbidden);
+  store.cutWatches('end', path);
+  await until(() => {
+    wake();
+    return store.asked(`GET ${path}`).length >= 3;
+  });
+  end();
+  store.put(`${web}-2`, object);
+  await until(() => {
+    wake();
+    return reflector.size === 2;
+  });
+  t.equal(least, 1, 'an API server that starts refuses for a moment what it knows no roles for yet');
+  t.ok(lines.some(({ level, msg }) => level === 'warn' && msg === 'watch is interrupted; trying again'));
+});
+
 void t.test('other failures are failures', async (t) => {
   const { reflector, lines, end, wake } = await watching(t, { status: 500, message: 'broken' });
   await until(() => lines.some(({ msg }) => msg === 'watch is interrupted; trying again'));
