@@ -95,6 +95,10 @@ unless allowed, give in \`networkPolicy.egress\` what webhook and controller nee
 
 From outside: the API server to the webhook's port (8443), which firewalls of hosted control planes have to let through.
 
+## Upgrading
+
+\`helm upgrade\`, in any order with everything else, and \`helm rollback\`: [docs/upgrade.md](../../docs/upgrade.md).
+
 ## Leaving
 
 \`helm uninstall archwright --namespace archwright\` first runs \`archwright clean\`, which takes away gates and taints. If it cannot run,

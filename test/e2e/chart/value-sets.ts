@@ -21,7 +21,10 @@ export const everything = {
   serviceAccountTokens: true,
   flowSchema: { enabled: true },
   rbac: { pullSecrets: 'namespaces', pullSecretNamespaces: ['default'] },
-  networkPolicy: { metricsFrom: [{ podSelector: {} }], egress: [{ ports: [{ port: 443 }] }] },
+  networkPolicy: {
+    metricsFrom: [{ podSelector: {} }],
+    egress: [{ ports: [{ port: 443, protocol: 'TCP' }] }],
+  },
   monitoring: {
     mode: 'ServiceMonitor',
     rules: { enabled: true },

@@ -1,7 +1,6 @@
 /** kubectl as its user runs it. */
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import type { Programs } from './programs.ts';
 
 /**
  * Runs kubectl to its end.
@@ -14,12 +13,15 @@ export type Kubectl = (args: readonly string[], input?: string) => Promise<strin
 /** As long as the longest wait of a test. */
 const timeoutMs = 300_000;
 
-export function createKubectl(programs: Programs, kubeconfig: string): Kubectl {
-  const home = '/tmp/kubectl';
+/**
+ * @param program its path
+ * @param home a folder for what it remembers of API servers
+ */
+export function createKubectl(program: string, kubeconfig: string, home: string): Kubectl {
   mkdirSync(home, { recursive: true });
   return (args, input = '') =>
     new Promise((resolve, reject) => {
-      const child = spawn(programs.kubectl, args, {
+      const child = spawn(program, args, {
         stdio: ['pipe', 'pipe', 'pipe'],
         timeout: timeoutMs,
         env: { PATH: '/usr/bin:/bin', HOME: home, KUBECONFIG: kubeconfig },

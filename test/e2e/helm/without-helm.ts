@@ -30,7 +30,7 @@ const placed = '{"op":"add","path":"/spec/template/spec/nodeSelector","value":';
 export async function withoutHelm(world: World, logs: Followed): Promise<void> {
   const { cluster, images } = world;
   const { client } = cluster;
-  const kubectl = createKubectl(world.programs, cluster.kubeconfig);
+  const kubectl = createKubectl(world.programs.kubectl, cluster.kubeconfig, '/tmp/kubectl');
   const of = (name: string): string => `kubectl: ${name}`;
   // The manifests bring it.
   await kubectl(['delete', 'namespace', namespace, '--timeout=2m']);

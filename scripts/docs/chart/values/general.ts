@@ -215,7 +215,7 @@ export const general: readonly Section[] = [
       'networkPolicy.egress': objects({
         help: 'Rules for traffic from webhook and controller; empty: not limited.',
         default: [],
-        example: [{ ports: [{ port: 443 }] }],
+        example: [{ ports: [{ port: 443, protocol: 'TCP' }] }],
       }),
       'flowSchema.enabled': flag({
         help: 'Whether requests of archwright to the API server get a FlowSchema and a priority level of their own.',
