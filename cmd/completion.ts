@@ -1,15 +1,16 @@
 /** `archwright completion`: a script that completes subcommands and flags in a shell, made from their descriptions. */
-import { bashScript, fishScript, zshScript } from './completion/scripts.ts';
+import { bashScript, fishScript, kubectlScript, zshScript } from './completion/scripts.ts';
 import { vocabularyOf, type Vocabulary } from './completion/vocabulary.ts';
 import { didYouMean } from '../src/policy/nearest.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
 import { subcommands } from './subcommands.ts';
 
 export const subcommand: Subcommand = {
-  usage: 'bash|zsh|fish',
+  usage: 'bash|zsh|fish|kubectl',
   description:
     'Prints a script that completes subcommands and flags: `source <(archwright completion bash)`, the same for zsh, and ' +
-    '`archwright completion fish | source`.',
+    '`archwright completion fish | source`. For `kubectl archwright`, `archwright completion kubectl` prints an executable ' +
+    '`kubectl_complete-archwright` for the PATH.',
   settings: 'none',
   flags: {},
   run,
@@ -19,13 +20,14 @@ const scripts: Readonly<Record<string, (vocabulary: Vocabulary) => string>> = {
   bash: bashScript,
   zsh: zshScript,
   fish: fishScript,
+  kubectl: kubectlScript,
 };
 
 async function run({ positionals, io }: Invocation): Promise<number> {
   const [shell, ...more] = positionals;
   const known = Object.keys(scripts);
   if (shell === undefined || more.length > 0) {
-    throw new UsageError('completion', `name one shell: ${known.join(', ')}`);
+    throw new UsageError('completion', `name one of ${known.join(', ')}`);
   }
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
   if (script === undefined)

@@ -77,6 +77,34 @@ export function fishScript(vocabulary: Vocabulary): string {
   return `# fish completion for archwright\n${[...first, ...rest].join('\n')}\n`;
 }
 
+/**
+ * For an executable file `kubectl_complete-archwright` on the PATH, which kubectl asks about words after `kubectl archwright`. What it
+ * prints is as kubectl's library for commands wants it: a word each line, then `:0`, by which files fit where no word does.
+ */
+export function kubectlScript(vocabulary: Vocabulary): string {
+  const cases = vocabulary.map(
+    ({ word, flags, words }) =>
+      `    ${word}) words='${[...words, ...flags.map((flag) => flag.word)].join(' ')}' ;;`,
+  );
+  const names = [...vocabulary.map(({ word }) => word), '--help', '--version'].join(' ');
+  return `#!/bin/sh
+# kubectl completion for archwright
+words=
+if [ $# -le 1 ]; then
+  words='${names}'
+else
+  case $1 in
+${cases.join('\n')}
+  esac
+fi
+for last in "$@"; do :; done
+for word in $words; do
+  case $word in "$last"*) printf '%s\\n' "$word" ;; esac
+done
+echo :0
+`;
+}
+
 function plainWords({ words }: CompletedSubcommand): readonly Word[] {
   return words.map((word) => ({ word, help: '' }));
 }

@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { fishScript, zshScript } from '../../cmd/completion/scripts.ts';
 import { vocabularyOf } from '../../cmd/completion/vocabulary.ts';
@@ -52,10 +54,26 @@ t.test('zsh and fish have every subcommand and flag, in quotes that hold', async
   t.match(fishScript(awkward), "-d 'isn\\'t \\\\ easy'");
 });
 
+t.test('kubectl is told the words, and that files may fit', async (t) => {
+  const { out } = await run(['completion', 'kubectl']);
+  const file = join(t.testdir(), 'kubectl_complete-archwright');
+  writeFileSync(file, out, { mode: 0o755 });
+  const asked = (...words: string[]): string[] =>
+    spawnSync(file, words, { encoding: 'utf8', timeout: 10_000 }).stdout.trimEnd().split('\n');
+  t.same(asked('explai'), ['explain', ':0']);
+  t.same(asked('explain', '--filen'), ['--filename', ':0']);
+  t.same(asked('explain', 'pod/x', '--filen'), ['--filename', ':0']);
+  t.same(asked('config', 'ch'), ['check', ':0']);
+  t.same(asked('nonsense', '--x'), [':0']);
+  t.same(asked('explain', '$(false)*'), [':0'], 'what is typed is not run');
+  t.same(asked(''), [...Object.keys(subcommands), '--help', '--version', ':0']);
+  t.same(asked(), [...Object.keys(subcommands), '--help', '--version', ':0']);
+});
+
 t.test('wrong usage', async (t) => {
   const cases: [string[], RegExp][] = [
-    [[], /name one shell: bash, zsh, fish/],
-    [['bash', 'zsh'], /name one shell/],
+    [[], /name one of bash, zsh, fish, kubectl/],
+    [['bash', 'zsh'], /name one of/],
     [['bahs'], /unknown shell bahs; did you mean bash/],
     [['toString'], /unknown shell toString/],
   ];
