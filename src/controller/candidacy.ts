@@ -18,7 +18,7 @@ import { isCleanHolder } from './clean/holder.ts';
  * @throws as runLeaderElection
  */
 export async function runCandidacy(options: LeaderElectionOptions): Promise<'stopped' | 'cleaned'> {
-  const { stop, log } = options;
+  const { stop, log, lead } = options;
   let abandoned: LeaseRecord | undefined;
   while (!stop.aborted) {
     const aside = new AbortController();
@@ -26,7 +26,12 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
       if (abandoned && sameRecord(record, abandoned)) return;
       aside.abort(new Error('archwright clean holds the lease'));
     });
-    await runLeaderElection({ ...options, client, stop: AbortSignal.any([stop, aside.signal]) });
+    await runLeaderElection({
+      ...options,
+      client,
+      lead: (signal, holds, isOurs) => lead(signal, holds, () => isOurs() && !aside.signal.aborted),
+      stop: AbortSignal.any([stop, aside.signal]),
+    });
     if (stop.aborted || !aside.signal.aborted) break;
     log.warn({ lease: options.name }, 'archwright clean holds the lease; this replica stands aside');
     const end = await standAside(options);

@@ -144,13 +144,12 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
   const isLeading = metrics.level(leadingLevel);
   const specOfFailures = featureFailures(Object.keys(options.features));
 
-  async function lead(signal: AbortSignal, holds: () => boolean): Promise<void> {
+  async function lead(signal: AbortSignal, holds: () => boolean, isOurs: () => boolean): Promise<void> {
     isLeading.set(1);
     const caches = startCaches({ client, log, metrics, ...(sleep && { sleep }) });
-    // Who ends writes what was recorded; who was deposed writes nothing more.
-    const mayTell = (): boolean => options.stop.aborted || holds();
+    // Who ends writes what was recorded; who was deposed writes nothing more, also when it is told to end after that.
     const events = createEventRecorder({
-      client: writingWhile(mayTell, client),
+      client: writingWhile(isOurs, client),
       clock,
       log,
       metrics,

@@ -33,8 +33,10 @@ export interface LeaderElectionOptions {
    * Works while this replica leads.
    * @param signal aborts when leadership is lost or the program ends; nothing may be written after it
    * @param holds whether the Lease is still ours by the clock; for `fencedClient`
+   * @param isOurs whether nobody else can lead yet; true also while this replica ends, for what it has to say before it
+   *   releases the Lease. Never true again once the Lease is lost.
    */
-  readonly lead: (signal: AbortSignal, holds: () => boolean) => Promise<void>;
+  readonly lead: (signal: AbortSignal, holds: () => boolean, isOurs: () => boolean) => Promise<void>;
   /** Ends everything; a Lease that is held is released after `lead` has ended. */
   readonly stop: AbortSignal;
   readonly clock: Clock;
@@ -102,16 +104,20 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
     const running = AbortSignal.any([leading, ended.signal]);
 
     function depose(why: string): void {
-      if (leading.aborted) return;
+      if (lost.signal.aborted) return;
       log.warn({ lease: options.name, holder: lock.holder() }, why);
       lost.abort(new Error(why));
     }
 
-    function holds(): boolean {
+    function isOurs(): boolean {
       if (clock.monotonic() - renewedAt >= renewDeadlineMs) {
         depose('leadership is lost: the lease could not be renewed in time');
       }
-      return !leading.aborted;
+      return !lost.signal.aborted;
+    }
+
+    function holds(): boolean {
+      return isOurs() && !leading.aborted;
     }
 
     async function renew(): Promise<void> {
@@ -138,7 +144,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
     log.info({ lease: options.name, identity: options.identity }, 'this replica leads');
     const background = [renew(), watchDeadline()].map((each) => each.catch(() => undefined));
     try {
-      await options.lead(leading, holds);
+      await options.lead(leading, holds, isOurs);
       return !leading.aborted;
     } catch (error) {
       if (!leading.aborted) throw error;

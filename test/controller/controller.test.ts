@@ -74,6 +74,7 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
     asked,
     metric: async (line: string) => (await metrics.render()).split('\n').includes(line),
     letEndSlowly: () => (endsSlowly = true),
+    pass: (ms: number) => void (now += ms),
     holder: () => (store.get(leasePath)?.spec as { holderIdentity?: string } | undefined)?.holderIdentity,
   };
 }
@@ -164,6 +165,56 @@ t.test('deposed: writes are refused at once, watches end, and it is a candidate 
   t.equal(terms.length, 2);
   t.not(terms[0]?.caches, terms[1]?.caches, 'what was known before counts no more');
   t.equal(holder(), '');
+});
+
+t.test('deposed and only then told to end: nothing is told either', async (t) => {
+  const { store, run, stop, holder } = await controller(t, {
+    one: async (leading) => {
+      await leading.caches.ready(leading.signal);
+      store.put(leasePath, { spec: { holderIdentity: 'pod-b_1', leaseDurationSeconds: 4 } });
+      await until(leading.signal);
+      leading.events.record(
+        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
+        { type: 'Normal', reason: 'Seen', message: 'seen' },
+      );
+      stop.abort();
+    },
+  });
+  t.equal(await run(), 'stopped');
+  t.same(store.list('/api/v1/namespaces/shop/events'), []);
+  t.equal(holder(), 'pod-b_1');
+});
+
+t.test('told to end, but the Lease runs out before that: nothing is told', async (t) => {
+  const { store, run, stop, pass } = await controller(t, {
+    one: (leading) => {
+      stop.abort();
+      pass(10_000);
+      leading.events.record(
+        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
+        { type: 'Normal', reason: 'Seen', message: 'seen' },
+      );
+      return Promise.resolve();
+    },
+  });
+  t.equal(await run(), 'stopped');
+  t.same(store.list('/api/v1/namespaces/shop/events'), []);
+});
+
+t.test('clean takes over, and only then it is told to end: nothing is told', async (t) => {
+  const { store, run, stop } = await controller(t, {
+    one: async (leading) => {
+      store.put(leasePath, { spec: { holderIdentity: 'archwright-clean/1', leaseDurationSeconds: 15 } });
+      await until(leading.signal);
+      leading.events.record(
+        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
+        { type: 'Normal', reason: 'Seen', message: 'seen' },
+      );
+      stop.abort();
+    },
+  });
+  t.equal(await run(), 'stopped');
+  t.same(store.list('/api/v1/namespaces/shop/events'), []);
 });
 
 t.test('a feature that fails does not take the others down', async (t) => {
