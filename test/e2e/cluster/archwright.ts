@@ -46,10 +46,12 @@ export interface StartOptions {
   readonly entry?: string;
   /** Where it listens; a free port by default. */
   readonly port?: number;
+  /** Whether it may have ended before it is ready, such as one that kills itself. */
+  readonly mayEnd?: boolean;
 }
 
 export interface WithAgents extends StartOptions {
-  readonly agents?: readonly Server[];
+  readonly agents?: readonly Pick<Server, 'url'>[];
 }
 
 export const programEntry = fileURLToPath(new URL('../../../cmd/archwright.ts', import.meta.url));
@@ -223,6 +225,8 @@ async function start(
     const answer = await fetch(`${health}/${subcommand === 'controller' ? 'healthz' : 'readyz'}`);
     await answer.body?.cancel();
     return answer.ok;
+  }).catch((error: unknown) => {
+    if (options.mayEnd !== true || !process_.hasEnded()) throw error;
   });
   return { process: process_, url: `https://127.0.0.1:${port}`, health };
 }
@@ -241,7 +245,7 @@ async function kubeconfigSetting(
   return { kubeconfig: await cluster.identities.kubeconfig(user, server ?? cluster.server) };
 }
 
-function agentSettings(agents: readonly Server[] | undefined, tlsDir: string): Settings {
+function agentSettings(agents: WithAgents['agents'], tlsDir: string): Settings {
   if (agents === undefined) return {};
   return { agents: agents.map(({ url }) => url).join(','), 'agent-tls-dir': tlsDir };
 }

@@ -1,7 +1,8 @@
 /** What archwright stands on goes away: all agents, the webhook, every controller. Pods run all the same. */
 import t from 'tap';
 import { startAgent, startWebhook } from './archwright.ts';
-import { isGated, startScene } from './faults/scene.ts';
+import { isGated } from './faults/crowd.ts';
+import { startScene } from './faults/scene.ts';
 
 function port(url: string): number {
   return Number(new URL(url).port);

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { library } from '../parts.ts';
 import type { Server } from './archwright.ts';
-import { isGated, startScene } from './faults/scene.ts';
+import { isGated } from './faults/crowd.ts';
+import { startScene } from './faults/scene.ts';
 
 /** Whether a write is under way just when a leader is stopped is a matter of luck. */
 const rounds = 3;

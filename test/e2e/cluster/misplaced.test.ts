@@ -3,7 +3,7 @@
  * share of them at a time, within their PodDisruptionBudget, and once.
  */
 import t from 'tap';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../src/kube/objects.ts';
 import {
   configureWebhook,
   metricOf,
@@ -12,102 +12,24 @@ import {
   startController,
   startWebhook,
 } from './archwright.ts';
-import { patience, startCluster, type Cluster } from './harness.ts';
+import { patience, startCluster } from './harness.ts';
 import { startImages } from './images.ts';
-import { watch, type Watched } from './watch.ts';
-
-type PodNow = Pod & {
-  readonly status?: {
-    readonly phase?: string;
-    readonly conditions?: readonly { type: string; status: string }[];
-  };
-};
+import {
+  cordon,
+  crash,
+  deployment,
+  isGoing,
+  isOn,
+  isReady,
+  podsOf,
+  settledOn,
+  type PodNow,
+} from './misplaced.ts';
+import { watch } from './watch.ts';
 
 interface EventNow extends KubeObject {
   readonly reason: string;
   readonly involvedObject: { readonly kind: string };
-}
-
-const isReady = ({ status }: PodNow): boolean =>
-  status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') ?? false;
-const isGoing = ({ metadata }: PodNow): boolean => metadata?.deletionTimestamp !== undefined;
-const isOn = ({ spec }: PodNow, architecture: string): boolean =>
-  spec.nodeName?.startsWith(architecture) ?? false;
-
-function deployment(
-  name: string,
-  image: string,
-  replicas: number,
-  labels: Record<string, string> = {},
-): object {
-  return {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name },
-    spec: {
-      replicas,
-      selector: { matchLabels: { app: name } },
-      template: {
-        metadata: { labels: { app: name, ...labels } },
-        spec: { containers: [{ name: 'app', image }], terminationGracePeriodSeconds: 1 },
-      },
-    },
-  };
-}
-
-async function cordon(cluster: Cluster, nodes: readonly string[], unschedulable: boolean): Promise<void> {
-  for (const node of nodes) {
-    const body = { spec: { unschedulable } };
-    await cluster.client.patch(`/api/v1/nodes/${node}`, { type: 'merge', body }, { signal: patience() });
-  }
-}
-
-/** What a kubelet reports of a pod whose binary is of another architecture. */
-async function crash(cluster: Cluster, pod: PodNow): Promise<void> {
-  const { name = '', namespace = '' } = pod.metadata ?? {};
-  const { image = '' } = pod.spec.containers[0] ?? {};
-  const status = {
-    conditions: [{ type: 'Ready', status: 'False' }],
-    containerStatuses: [
-      {
-        name: 'app',
-        image,
-        imageID: '',
-        ready: false,
-        restartCount: 4,
-        state: { waiting: { reason: 'CrashLoopBackOff' } },
-        lastState: { terminated: { reason: 'Error', exitCode: 255 } },
-      },
-    ],
-  };
-  await cluster.client.patch(
-    `/api/v1/namespaces/${namespace}/pods/${name}/status`,
-    { type: 'strategic', body: { status } },
-    { signal: patience() },
-  );
-}
-
-const podsOf = (pods: Iterable<PodNow>, app: string): PodNow[] =>
-  [...pods].filter(({ metadata }) => metadata?.labels?.['app'] === app);
-
-async function settledOn(
-  pods: Watched<PodNow>,
-  app: string,
-  architecture: string,
-  count: number,
-): Promise<PodNow[]> {
-  return pods.until(
-    `${count} ready pods of ${app} on ${architecture}`,
-    (objects) => {
-      const found = podsOf(objects.values(), app);
-      return (
-        found.length === count &&
-        found.every((pod) => isReady(pod) && !isGoing(pod) && isOn(pod, architecture)) &&
-        found
-      );
-    },
-    120_000,
-  );
 }
 
 void t.test('misplaced pods are moved', async (t) => {
@@ -121,7 +43,7 @@ void t.test('misplaced pods are moved', async (t) => {
 
   await cordon(cluster, ['amd64-0', 'amd64-1'], true);
   await cluster.create(deployment('web', image, 6));
-  await cluster.create(deployment('free', image, 1, { 'arch.example/placement': 'disabled' }));
+  await cluster.create(deployment('free', image, 1, { labels: { 'arch.example/placement': 'disabled' } }));
   await cluster.create({
     apiVersion: 'policy/v1',
     kind: 'PodDisruptionBudget',

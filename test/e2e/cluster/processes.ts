@@ -38,6 +38,10 @@ const readyTimeoutMs = 90_000;
 const pollMs = 25;
 const shownLogCharacters = 2000;
 
+/** Ends each process that runs. */
+const endings = new Set<() => void>();
+process.on('exit', () => endings.forEach((kill) => kill()));
+
 export function startProcess({ name, program, args, env, logs }: StartOptions): Running {
   const file = join(logs, `${name}.log`);
   const output = createWriteStream(file, { flags: 'a', mode: 0o600 });
@@ -48,14 +52,14 @@ export function startProcess({ name, program, args, env, logs }: StartOptions): 
   const child: ChildProcess = spawn(command, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const listeners: ((line: string) => void)[] = [];
   const kill = (): void => void child.kill('SIGKILL');
-  process.on('exit', kill);
+  endings.add(kill);
   let over = false;
   const ended = new Promise<number | string>((resolve) => {
     child.on('error', (error) => resolve(error.message));
     child.on('close', (code, signal) => resolve(code ?? signal ?? ''));
   }).then((how) => {
     over = true;
-    process.off('exit', kill);
+    endings.delete(kill);
     output.end();
     return how;
   });

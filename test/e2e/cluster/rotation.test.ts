@@ -4,13 +4,10 @@
  * question to the agent fails, while certificates and authorities come and go. The controller has the rights it is documented
  * to need and no others.
  */
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
 import { certificates } from '../../../src/controller/certificates/certificates.ts';
-import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
 import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import type { Leading } from '../../../src/controller/controller.ts';
 import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
@@ -18,7 +15,7 @@ import type { WebhookConfiguration } from '../../../src/controller/webhook-confi
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
 import { openConnection, type AgentConnection } from '../../../src/fleet/connection.ts';
 import { kubeconfigAccess } from '../../../src/kube/access.ts';
-import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
+import { createKubeClient } from '../../../src/kube/client.ts';
 import type { Secret } from '../../../src/kube/objects.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration.ts';
 import { systemClock } from '../../../src/telemetry/clock.ts';
@@ -26,6 +23,7 @@ import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { ownNamespace, startAgent, startWebhook, type Server, type TlsDirs } from './archwright.ts';
 import { patience, startCluster, type Cluster } from './harness.ts';
+import { mount, writeWebhooksFile } from './issued.ts';
 import { freePorts } from './ports.ts';
 import { waitFor } from './watch.ts';
 
@@ -72,33 +70,6 @@ kind: MutatingWebhookConfiguration
 metadata: { name: ${name} }
 `;
 
-function webhooks(url: string): string {
-  return `webhooks:
-  - name: pods.arch.example
-    admissionReviewVersions: [v1]
-    sideEffects: None
-    failurePolicy: Fail
-    timeoutSeconds: 5
-    clientConfig: { url: ${url}/mutate }
-    rules: [{ apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE] }]
-    namespaceSelector:
-      matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [default] }]
-`;
-}
-
-/** A client whose watches tell everything so much later. */
-function late(client: KubeClient, ms: number): KubeClient {
-  return {
-    ...client,
-    lines: async function* (path, options) {
-      for await (const line of client.lines(path, options)) {
-        await pause(ms);
-        yield line;
-      }
-    },
-  };
-}
-
 /** One leader after the other, until the signal aborts. */
 async function lead(
   cluster: Cluster,
@@ -133,17 +104,6 @@ async function lead(
   }
 }
 
-/** Makes the Secret's content files, so much later. */
-async function mount(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
-  const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);
-  const log = createLog({ level: 'silent' });
-  const options = { client: late(cluster.client, ms), namespace: ownNamespace, secretName, dir, log };
-  const kept = keepClientCertificate(options);
-  t.teardown(() => kept.close());
-  await kept.ready(patience());
-  return dir;
-}
-
 void t.test('a rotation under load loses no admission', async (t) => {
   const cluster = await startCluster();
   t.teardown(() => cluster.stop());
@@ -151,9 +111,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   await cluster.createNamespace(ownNamespace);
   await cluster.applyYaml(rights);
   const [port = 0] = await freePorts(1);
-  const webhooksFile = join(cluster.directory, 'config', 'webhooks.yaml');
-  await mkdir(join(cluster.directory, 'config'));
-  await writeFile(webhooksFile, webhooks(`https://127.0.0.1:${port}`));
+  const webhooksFile = await writeWebhooksFile(cluster, `https://127.0.0.1:${port}`);
   const lines: string[] = [];
   const ending = new AbortController();
   const led = lead(cluster, webhooksFile, ending.signal, lines);

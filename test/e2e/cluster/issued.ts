@@ -1,0 +1,61 @@
+/** Certificates that the controller issues, as those see them who are to use them; and webhooks that it puts into force. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Test } from 'tap';
+import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { ownNamespace } from './archwright.ts';
+import { patience, type Cluster } from './harness.ts';
+
+/** Webhooks that see the pods of `default`, and refuse them where they do not answer. */
+export function webhooksYaml(url: string): string {
+  return `webhooks:
+  - name: pods.arch.example
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    failurePolicy: Fail
+    timeoutSeconds: 5
+    clientConfig: { url: ${url}/mutate }
+    rules: [{ apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE] }]
+    namespaceSelector:
+      matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [default] }]
+`;
+}
+
+/** @returns the path of the file with them */
+export async function writeWebhooksFile(cluster: Cluster, url: string): Promise<string> {
+  const directory = join(cluster.directory, 'config');
+  await mkdir(directory);
+  const file = join(directory, 'webhooks.yaml');
+  await writeFile(file, webhooksYaml(url));
+  return file;
+}
+
+/** A client whose watches tell everything so much later. */
+function late(client: KubeClient, ms: number): KubeClient {
+  return {
+    ...client,
+    lines: async function* (path, options) {
+      for await (const line of client.lines(path, options)) {
+        await pause(ms);
+        yield line;
+      }
+    },
+  };
+}
+
+/**
+ * Makes the Secret's content files, so much later than it changes, as a kubelet would.
+ * @returns their directory; they are there already
+ */
+export async function mount(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
+  const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);
+  const log = createLog({ level: 'silent' });
+  const options = { client: late(cluster.client, ms), namespace: ownNamespace, secretName, dir, log };
+  const kept = keepClientCertificate(options);
+  t.teardown(() => kept.close());
+  await kept.ready(patience());
+  return dir;
+}

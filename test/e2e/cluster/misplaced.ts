@@ -1,0 +1,106 @@
+/** Pods on nodes that cannot run them, made on a cluster whose kubelets do not exist. */
+import type { Pod } from '../../../src/kube/objects.ts';
+import { patience, type Cluster } from './harness.ts';
+import type { Watched } from './watch.ts';
+
+export type PodNow = Pod & {
+  readonly status?: {
+    readonly phase?: string;
+    readonly conditions?: readonly { type: string; status: string }[];
+  };
+};
+
+export const isReady = ({ status }: PodNow): boolean =>
+  status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') ?? false;
+export const isGoing = ({ metadata }: PodNow): boolean => metadata?.deletionTimestamp !== undefined;
+export const isOn = ({ spec }: PodNow, architecture: string): boolean =>
+  spec.nodeName?.startsWith(architecture) ?? false;
+
+export interface DeploymentOptions {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly namespace?: string;
+  /** Of each pod. */
+  readonly cpu?: string;
+}
+
+export function deployment(
+  name: string,
+  image: string,
+  replicas: number,
+  { labels = {}, namespace, cpu }: DeploymentOptions = {},
+): object {
+  const resources = cpu === undefined ? {} : { requests: { cpu } };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, ...(namespace !== undefined && { namespace }) },
+    spec: {
+      replicas,
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name, ...labels } },
+        spec: { containers: [{ name: 'app', image, resources }], terminationGracePeriodSeconds: 1 },
+      },
+    },
+  };
+}
+
+export async function cordon(
+  cluster: Cluster,
+  nodes: readonly string[],
+  unschedulable: boolean,
+): Promise<void> {
+  for (const node of nodes) {
+    const body = { spec: { unschedulable } };
+    await cluster.client.patch(`/api/v1/nodes/${node}`, { type: 'merge', body }, { signal: patience() });
+  }
+}
+
+/** What a kubelet reports of a pod whose binary is of another architecture. */
+export async function crash(cluster: Cluster, pod: PodNow): Promise<void> {
+  const { name = '', namespace = '' } = pod.metadata ?? {};
+  const { image = '' } = pod.spec.containers[0] ?? {};
+  const status = {
+    conditions: [{ type: 'Ready', status: 'False' }],
+    containerStatuses: [
+      {
+        name: 'app',
+        image,
+        imageID: '',
+        ready: false,
+        restartCount: 4,
+        state: { waiting: { reason: 'CrashLoopBackOff' } },
+        lastState: { terminated: { reason: 'Error', exitCode: 255 } },
+      },
+    ],
+  };
+  await cluster.client.patch(
+    `/api/v1/namespaces/${namespace}/pods/${name}/status`,
+    { type: 'strategic', body: { status } },
+    { signal: patience() },
+  );
+}
+
+export const podsOf = (pods: Iterable<PodNow>, app: string): PodNow[] =>
+  [...pods].filter(({ metadata }) => metadata?.labels?.['app'] === app);
+
+/** Waits until so many pods of a workload are ready on nodes of an architecture, and no others are there. */
+export async function settledOn(
+  pods: Watched<PodNow>,
+  app: string,
+  architecture: string,
+  count: number,
+): Promise<PodNow[]> {
+  return pods.until(
+    `${count} ready pods of ${app} on ${architecture}`,
+    (objects) => {
+      const found = podsOf(objects.values(), app);
+      return (
+        found.length === count &&
+        found.every((pod) => isReady(pod) && !isGoing(pod) && isOn(pod, architecture)) &&
+        found
+      );
+    },
+    120_000,
+  );
+}
