@@ -1,19 +1,19 @@
 /**
- * Controllers that die: at each step of deciding gated pods and of tainting nodes, then at random moments, with another one that
+ * Controllers that die: at each step of tainting nodes and of deciding gated pods, then at random moments, with another one that
  * takes over. No pod is lost, and what a dead one left half done is done by the next.
  */
 import { randomInt } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { createRandom } from '../kubelet/random.ts';
-import { startScene, type Scene } from './faults/scene.ts';
+import type { Server } from './archwright.ts';
+import type { Crowd } from './faults/crowd.ts';
+import { nodes, startScene, type Scene } from './faults/scene.ts';
+import { killedAt } from './faults/steps.ts';
+import { createVictims, type Victims } from './faults/victims.ts';
 import type { NodeObject } from './nodes.ts';
 import { waitFor } from './watch.ts';
 
 const seed = Number(process.env['E2E_SEED'] ?? randomInt(2 ** 31));
-const stopping = fileURLToPath(new URL('faults/stopping-controller.ts', import.meta.url));
 const randomKills = 6;
 const tainting = { 'taint-architectures': 's390x' };
 const taintKey = 'arch.example/architecture';
@@ -36,90 +36,107 @@ async function occupy(scene: Scene, name: string): Promise<void> {
   );
 }
 
+/** Waits until each node has its taint, with the note of whose it is, or none has anything of ours. */
 async function tainted(scene: Scene, wanted: boolean): Promise<void> {
-  await waitFor<NodeObject>(scene.cluster.client, '/api/v1/nodes/s390x-0', (node) => {
-    return (node?.spec?.taints ?? []).some(({ key }) => key === taintKey) === wanted;
-  });
+  for (const name of wanted ? ['s390x-0'] : nodes.map((node) => node.name)) {
+    await waitFor<NodeObject>(scene.cluster.client, `/api/v1/nodes/${name}`, (node) => {
+      const isTainted = (node?.spec?.taints ?? []).some(({ key }) => key === taintKey);
+      const isNoted = node?.metadata?.annotations?.['arch.example/taint'] !== undefined;
+      return isTainted === wanted && isNoted === wanted;
+    });
+  }
 }
 
 /** Takes the taints off again. */
-async function untaint(scene: Scene): Promise<void> {
-  const controller = await scene.controller({ name: 'untaints' });
+async function untaint(scene: Scene, victims: Victims): Promise<void> {
+  const controller = await victims.live('untaints');
   await tainted(scene, false);
   await controller.process.stop();
+}
+
+/** Pods that wait while a leader is killed. */
+async function withCrowd(scene: Scene, name: string, leader: string): Promise<Crowd> {
+  await scene.leader((now) => now === leader);
+  const crowd = await scene.crowd({ name, count: 20 });
+  await crowd.gated();
+  crowd.release();
+  return crowd;
 }
 
 void t.test('a controller is killed at each step, and at random', async (t) => {
   t.comment(`E2E_SEED=${seed}`);
   const random = createRandom(seed);
   const scene = await startScene(t);
-  const stepsFile = join(scene.cluster.directory, 'steps');
+  const victims = createVictims(t, scene.cluster.directory, (options) => scene.controller(options));
 
-  // One that lives shows which steps there are.
+  // One that lives does all of it.
   await occupy(scene, 'first');
-  const first = await scene.controller({
-    name: 'lives',
-    entry: stopping,
-    settings: tainting,
-    env: { STEPS_FILE: stepsFile },
-  });
+  const first = await victims.live('lives', tainting);
   await tainted(scene, true);
   const calm = await scene.crowd({ name: 'calm', count: 40, withUnknown: true });
   await calm.gated();
   calm.release();
   await calm.end();
   await first.process.stop();
-  await untaint(scene);
-  const steps = [...new Set(readFileSync(stepsFile, 'utf8').split('\n').filter(Boolean))];
-  t.comment(`steps: ${steps.join(' ')}`);
+  await untaint(scene, victims);
 
-  for (const [index, step] of steps.entries()) {
-    const taints = step.startsWith('taints/');
-    if (taints) await occupy(scene, `occupant-${index}`);
-    const options = taints ? { settings: tainting } : {};
-    const victim = await scene.controller({
-      name: `victim-${index}`,
-      entry: stopping,
-      env: { KILL_AT: step },
-      ...options,
-    });
-    if (taints) {
-      t.equal(await victim.process.ended, 'SIGKILL', `killed at ${step}`);
-      const next = await scene.controller({ name: `next-${index}`, ...options });
+  for (const [index, step] of killedAt.taints.entries()) {
+    const isOff = step === 'taints/cleared';
+    const settings = isOff ? {} : tainting;
+    if (!isOff) await occupy(scene, `occupant-${index}`);
+    else {
+      const taints = await victims.live('taints', tainting);
       await tainted(scene, true);
-      const exposed = [...scene.pods.objects.values()].filter(
-        ({ spec }) =>
-          spec.nodeName === 's390x-0' && !(spec.tolerations ?? []).some(({ key }) => key === taintKey),
-      );
-      t.same(exposed, [], `${step}: every pod of the node had its toleration before the taint`);
-      await next.process.stop();
-      await untaint(scene);
-    } else {
-      await scene.leader((name) => name === `victim-${index}`);
-      const crowd = await scene.crowd({ name: `step-${index}`, count: 20 });
-      await crowd.gated();
-      crowd.release();
-      t.equal(await victim.process.ended, 'SIGKILL', `killed at ${step}`);
-      const next = await scene.controller({ name: `next-${index}` });
-      await crowd.end();
-      await next.process.stop();
+      await taints.process.stop();
     }
+    await victims.kill(step, { settings });
+    const next = await victims.live(`next-${index}`, settings);
+    await scene.leader((name) => name === `next-${index}`);
+    await tainted(scene, !isOff);
+    const exposed = [...scene.pods.objects.values()].filter(
+      ({ spec }) =>
+        !isOff &&
+        spec.nodeName === 's390x-0' &&
+        !(spec.tolerations ?? []).some(({ key }) => key === taintKey),
+    );
+    t.same(exposed, [], `${step}: every pod of the node had its toleration before the taint`);
+    await next.process.stop();
+    if (!isOff) await untaint(scene, victims);
   }
 
-  let victim = await scene.controller({ name: 'random-0' });
-  await scene.leader((name) => name === 'random-0');
+  for (const [index, step] of killedAt.gates.entries()) {
+    let crowd: Crowd | undefined;
+    await victims.kill(step, {
+      meanwhile: async (name) => void (crowd = await withCrowd(scene, `step-${index}`, name)),
+    });
+    const next = await victims.live(`opens-${index}`);
+    await crowd?.end();
+    await next.process.stop();
+  }
+
+  t.same(
+    victims.passed().toSorted(),
+    [...killedAt.gates, ...killedAt.taints].toSorted(),
+    'a leader was killed at each step that there is',
+  );
+
+  // All are there from the beginning, as replicas are: how long a program takes to start is not what is tried here.
+  const replicas = new Map<string, Server>();
+  for (let index = 0; index <= randomKills; index += 1)
+    replicas.set(`random-${index}`, await scene.controller({ name: `random-${index}` }));
+  let leader = await scene.leader((name) => replicas.has(name));
   const crowd = await scene.crowd({ name: 'random', count: 200, withUnknown: true });
   await crowd.gated();
   crowd.release();
-  for (let kill = 1; kill <= randomKills; kill += 1) {
+  while (replicas.size > 1) {
     const changes = 1 + random.below(60);
     const seen = await scene.changes(changes, 1000);
-    t.comment(`killed after ${seen} of ${changes} changes`);
-    await victim.process.stop();
-    victim = await scene.controller({ name: `random-${kill}` });
-    await scene.leader((name) => name === `random-${kill}`);
+    t.comment(`${leader} is killed after ${seen} of ${changes} changes`);
+    await replicas.get(leader)?.process.stop();
+    replicas.delete(leader);
+    leader = await scene.leader((name) => replicas.has(name));
   }
   await crowd.end();
-  await victim.process.stop();
+  await replicas.get(leader)?.process.stop();
   await scene.clean();
 });

@@ -1,0 +1,218 @@
+/**
+ * Controllers that die while they issue certificates and put webhooks into force: at each step of a new cluster, at each step of a
+ * change of the authority, and at random. With `failurePolicy: Fail` and pods that keep coming, no pod is refused, each question to the
+ * agent is answered, and what is written is whole at every moment.
+ */
+import { randomInt } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import t from 'tap';
+import { webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
+import { readWebhooksFile } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
+import { createRandom } from '../kubelet/random.ts';
+import {
+  ownNamespace,
+  startAgent,
+  startController,
+  startWebhook,
+  type Settings,
+  type TlsDirs,
+} from './archwright.ts';
+import { cleanUp } from './faults/clean.ts';
+import { createCrowd, maxGateMs, type Crowd, type PodNow } from './faults/crowd.ts';
+import { leaderOf, shortLease } from './faults/leader.ts';
+import { startLoad } from './faults/load.ts';
+import { nodes } from './faults/scene.ts';
+import { killedAt } from './faults/steps.ts';
+import { isSettled, readIssued, wrongIn, type Issued } from './faults/trust.ts';
+import { createVictims } from './faults/victims.ts';
+import { patience, startCluster } from './harness.ts';
+import { startImages } from './images.ts';
+import { mount, writeWebhooksFile } from './issued.ts';
+import { freePorts } from './ports.ts';
+import { watch } from './watch.ts';
+
+const seed = Number(process.env['E2E_SEED'] ?? randomInt(2 ** 31));
+const name = 'archwright';
+const randomKills = 3;
+/** About as long as a change of the authority takes. */
+const randomMs = 4000;
+const settledMs = 120_000;
+const isOurs = (step: string): boolean => /^(?:certificates|webhook-configuration)\//.test(step);
+
+/** A life that is shorter than that of what there is makes it due at once. */
+const lives = {
+  first: { 'ca-time': '365d', 'certificate-time': '6m' },
+  second: { 'ca-time': '364d', 'certificate-time': '1m' },
+  third: { 'ca-time': '363d', 'certificate-time': '1m' },
+} as const satisfies Record<string, Settings>;
+
+/** Of somebody else, in a list that is ours. */
+const foreign = {
+  name: 'foreign.example.com',
+  admissionReviewVersions: ['v1'],
+  sideEffects: 'None',
+  failurePolicy: 'Ignore',
+  clientConfig: { url: 'https://127.0.0.1:1/' },
+  rules: [
+    { apiGroups: ['foreign.example.com'], apiVersions: ['*'], resources: ['*'], operations: ['CREATE'] },
+  ],
+};
+
+void t.test('a controller is killed at each step of issuing certificates, and at random', async (t) => {
+  t.comment(`E2E_SEED=${seed}`);
+  const random = createRandom(seed);
+  const cluster = await startCluster({ nodes, schedulerQps: 500 });
+  t.teardown(() => cluster.stop());
+  const { client } = cluster;
+  const images = await startImages(cluster);
+  await cluster.createNamespace(ownNamespace);
+  const pods = await watch<PodNow>(client, '/api/v1/namespaces/default/pods');
+  t.teardown(() => pods.close());
+  const ground = { cluster, images, pods };
+  const [webhookPort = 0, agentPort = 0] = await freePorts(2);
+  const webhooksFile = await writeWebhooksFile(cluster, `https://127.0.0.1:${webhookPort}`);
+  const wanted = await readWebhooksFile(webhooksFile);
+  await cluster.create({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { name },
+  });
+  const agents = [{ url: `https://127.0.0.1:${agentPort}` }];
+  const victims = createVictims(t, cluster.directory, ({ name: who = '', settings, env, ...rest }) =>
+    startController(cluster, {
+      ...rest,
+      name: who,
+      env: { HOSTNAME: who, ...env },
+      tls: { controllerClient: join(cluster.directory, who) } as Partial<TlsDirs> as TlsDirs,
+      agents,
+      settings: {
+        'on-unknown-image': 'gate',
+        'max-gate-duration': `${maxGateMs}ms`,
+        certificates: 'builtin',
+        'webhook-configuration': name,
+        'webhooks-file': webhooksFile,
+        ...shortLease,
+        ...settings,
+      },
+    }),
+  );
+  const issued = (): Promise<Issued> => readIssued(client, name);
+  const sound = async (when: string): Promise<Issued> => {
+    const found = await issued();
+    t.same(wrongIn(found, wanted), [], `${when}: whole, and trusted`);
+    return found;
+  };
+  /** Waits for an authority that is not this one, known to everybody and alone. */
+  const settled = async (before = ''): Promise<string> => {
+    const until = performance.now() + settledMs;
+    for (;;) {
+      const found = await issued();
+      const id = found.authorities.newest?.certificate.id;
+      if (id !== undefined && id !== before && isSettled(found, wanted)) return id;
+      if (performance.now() > until) throw new Error(`not settled: ${wrongIn(found, wanted).join('; ')}`);
+      await pause(100);
+    }
+  };
+  const ours = wanted.map((each) => each.name);
+  const namesIn = ({ webhooks }: Issued): readonly string[] => webhooks.map((each) => each.name);
+  /** Pods that wait for a leader while it dies or lives. */
+  const crowd = async (leader: string): Promise<Crowd> => {
+    await leaderOf(client, (now) => now === leader);
+    const created = await createCrowd(t, ground, { name: leader, count: 8 });
+    await created.gated();
+    created.release();
+    return created;
+  };
+
+  // A new cluster: nobody has a certificate, and no webhook answers.
+  for (const step of [
+    'certificates/prepared',
+    'certificates/authority-issue',
+    'certificates/issue-webhook',
+  ] as const) {
+    await victims.kill(step, { settings: lives.first });
+    t.same(namesIn(await sound(step)), [], 'nothing is in force before it answers');
+  }
+
+  // The webhook answers.
+  await victims.kill('webhook-configuration/applied', {
+    settings: lives.first,
+    meanwhile: async () => {
+      const tls = {
+        agent: await mount(t, cluster, 'archwright-agent-tls', 0),
+        webhook: await mount(t, cluster, 'archwright-webhook-tls', 0),
+        webhookClient: await mount(t, cluster, 'archwright-webhook-client-tls', 0),
+      } as Partial<TlsDirs> as TlsDirs;
+      await startAgent(cluster, { tls, settings: images.settings, port: agentPort });
+      await startWebhook(cluster, {
+        tls,
+        agents,
+        port: webhookPort,
+        // While nobody leads nothing is gated, so on a busy machine too the answer of the agent has to be waited for.
+        settings: { 'on-unknown-image': 'gate', 'inline-budget': '3s' },
+      });
+    },
+  });
+  t.same(
+    namesIn(await sound('webhook-configuration/applied')),
+    ours,
+    'in force, and nothing is half written',
+  );
+  const edit = [
+    { op: 'remove', path: '/webhooks/0/namespaceSelector' },
+    { op: 'add', path: '/webhooks/-', value: foreign },
+  ];
+  await client.patch(webhookConfigurationPath(name), { type: 'json', body: edit }, { signal: patience() });
+  await victims.kill('webhook-configuration/applied', { settings: lives.first });
+  t.same(
+    namesIn(await sound('webhook-configuration/applied')).toSorted(),
+    [foreign.name, ...ours],
+    'what somebody else has put there is left to the next one',
+  );
+  await victims.kill('webhook-configuration/written', { settings: lives.first });
+  t.same(namesIn(await sound('webhook-configuration/written')), ours, 'which does all of it');
+  const first = await settled();
+
+  // A new authority comes, and the old one goes, while pods keep coming.
+  const load = startLoad(t, ground);
+  const ends: Promise<void>[] = [];
+  for (const step of killedAt.certificates.filter((each) => each !== 'certificates/prepared')) {
+    // Before these it has to wait for everybody.
+    const isSlow = ['certificates/authority-sign', 'certificates/authority-retire'].includes(step);
+    const meanwhile = async (who: string): Promise<void> => void ends.push((await crowd(who)).end());
+    await victims.kill(step, { settings: lives.second, ...(isSlow && { meanwhile }) });
+    t.same(namesIn(await sound(step)), ours, 'in force');
+  }
+  const finishing = await victims.live('finishing', lives.second);
+  const second = await settled(first);
+  await Promise.all(ends);
+  await finishing.process.stop();
+
+  for (let kill = 0; kill < randomKills; kill += 1) {
+    const who = `random-${kill}`;
+    const { process } = await victims.live(who, lives.third);
+    await leaderOf(client, (now) => now === who);
+    const ms = random.below(randomMs);
+    await pause(ms);
+    await process.stop();
+    t.comment(`killed ${ms} ms after it led`);
+    t.same(namesIn(await sound(who)), ours, 'in force');
+  }
+  const last = await victims.live('last', lives.third);
+  await settled(second);
+  const final = await crowd('last');
+  await final.end();
+  await load.end();
+
+  t.same(
+    victims
+      .passed()
+      .filter((step) => isOurs(step))
+      .toSorted(),
+    [...killedAt.certificates, ...killedAt['webhook-configuration']].toSorted(),
+    'a leader was killed at each step that there is',
+  );
+  await last.process.stop();
+  await cleanUp(t, ground);
+});

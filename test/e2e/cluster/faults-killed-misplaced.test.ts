@@ -1,0 +1,223 @@
+/**
+ * Controllers that die while they move misplaced pods and keep the custom resources. Each pod is evicted once at most and within its
+ * budget, whoever did what before; the status is true in the end, and the finalizer goes after the last gate.
+ */
+import t from 'tap';
+import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
+import { gatesFinalizer } from '../../../src/controller/resources/finalizer.ts';
+import type { KubeObject } from '../../../src/kube/objects.ts';
+import { clusterConfigsPath } from '../../../src/policy/resources/placement.ts';
+import { clusterConfig } from '../../policy/resources/objects.ts';
+import { ownNamespace, type Settings } from './archwright.ts';
+import { withDefinitions } from './definitions.ts';
+import { isGated, type Ground } from './faults/crowd.ts';
+import { startScene, type Scene } from './faults/scene.ts';
+import { killedAt } from './faults/steps.ts';
+import { createVictims } from './faults/victims.ts';
+import { patience } from './harness.ts';
+import { cordon, crash, deployment, isGoing, podsOf, settledOn, type PodNow } from './misplaced.ts';
+import { waitFor, watch, type Watched } from './watch.ts';
+
+type Resource = KubeObject & { readonly status?: ResourceStatus };
+type Notes = KubeObject & { readonly data?: Readonly<Record<string, string>> };
+
+interface EventNow extends KubeObject {
+  readonly reason: string;
+  readonly involvedObject: { readonly kind: string; readonly name: string };
+}
+
+/** Nobody sees the pods of this namespace at admission, so that successors land where their predecessors were. */
+const unseen = 'aside';
+const replicas = { stubborn: 2, web: 3, kept: 2 };
+const clusterPath = `${clusterConfigsPath}/cluster`;
+const settings: Settings = { 'misplaced-pods-share': '100', 'evictions-per-minute': '600' };
+
+/** Pods of an image for amd64 run on arm64, where they crash. */
+async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched<PodNow>): Promise<void> {
+  const image = images.push('shop/web', ['amd64']);
+  const elsewhere = ['amd64-0', 's390x-0'];
+  // They leave no room for those who ask for more than half of a node.
+  for (const name of elsewhere) {
+    await cluster.create({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: `fills-${name}` },
+      spec: {
+        nodeSelector: { 'kubernetes.io/hostname': name },
+        containers: [{ name: 'app', image, resources: { requests: { cpu: '40' } } }],
+      },
+    });
+  }
+  await pods.until('two nodes are half full', (objects) =>
+    elsewhere.every((name) => objects.get(`default/fills-${name}`)?.spec.nodeName === name),
+  );
+  await cordon(cluster, elsewhere, true);
+  await cluster.createNamespace(unseen);
+  await cluster.create(deployment('stubborn', image, replicas.stubborn, { namespace: unseen, cpu: '30' }));
+  await cluster.create(deployment('web', image, replicas.web));
+  await cluster.create(deployment('kept', image, replicas.kept));
+  await cluster.create({
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'kept' },
+    spec: { minAvailable: replicas.kept, selector: { matchLabels: { app: 'kept' } } },
+  });
+  for (const [app, count] of Object.entries(replicas))
+    for (const pod of await settledOn(pods, app, 'arm64', count)) await crash(cluster, pod);
+  await cordon(cluster, elsewhere, false);
+}
+
+/** Takes the namespace out of what the webhook is asked about. */
+async function lookAside({ cluster }: Scene): Promise<void> {
+  const path = '/webhooks/0/namespaceSelector/matchExpressions/0/values/-';
+  await cluster.client.patch(
+    '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright',
+    { type: 'json', body: [{ op: 'add', path, value: unseen }] },
+    { signal: patience() },
+  );
+}
+
+void t.test('a controller is killed at each step of moving pods and keeping custom resources', async (t) => {
+  let everywhere: Watched<PodNow> | undefined;
+  const scene = await startScene(t, {
+    before: async (ground) => {
+      const watched = await watch<PodNow>(ground.cluster.client, '/api/v1/pods');
+      t.teardown(() => watched.close());
+      everywhere = watched;
+      await misplace(ground, watched);
+      await withDefinitions(ground.cluster);
+    },
+  });
+  if (everywhere === undefined) throw new TypeError('no pods');
+  const pods = everywhere;
+  const { cluster } = scene;
+  const { client } = cluster;
+  await lookAside(scene);
+  const events = await watch<EventNow>(client, '/api/v1/events');
+  t.teardown(() => events.close());
+  const first = new Set([...pods.objects.values()].map(({ metadata }) => metadata?.uid));
+  const isFirst = ({ metadata }: PodNow): boolean => first.has(metadata?.uid);
+  /** Uids of each workload's pods, and of those that went. */
+  const seen = new Map(Object.keys(replicas).map((app) => [app, new Set<string>()]));
+  const gone = new Map(Object.keys(replicas).map((app) => [app, new Set<string>()]));
+  const notice = (pod: PodNow, isOver = isGoing(pod)): void => {
+    const app = pod.metadata?.labels?.['app'] ?? '';
+    seen.get(app)?.add(pod.metadata?.uid ?? '');
+    if (isOver) gone.get(app)?.add(pod.metadata?.uid ?? '');
+  };
+  for (const pod of pods.objects.values()) notice(pod);
+  pods.onChange(({ type, object }) => notice(object, type === 'DELETED' || isGoing(object)));
+  const crashed = new Set<string>();
+  pods.onChange(({ object }) => {
+    const { labels, uid = '' } = object.metadata ?? {};
+    if (labels?.['app'] !== 'stubborn' || isFirst(object) || object.status?.phase !== 'Running') return;
+    if (crashed.has(uid) || isGoing(object)) return;
+    crashed.add(uid);
+    crash(cluster, object).catch((error: unknown) => t.fail(String(error)));
+  });
+  const resource = (isIt: (now: Resource | undefined) => boolean): Promise<Resource | undefined> =>
+    waitFor<Resource>(client, clusterPath, isIt, 60_000);
+  const notes = async (): Promise<number> => {
+    const path = `/api/v1/namespaces/${ownNamespace}/configmaps/archwright-moved-pods`;
+    return Object.keys((await client.get<Notes>(path, { signal: patience() })).data ?? {}).length;
+  };
+  const told = (reason: string, kind: string, name: RegExp): Promise<true> =>
+    events.until(
+      `${reason} of ${kind} ${name}`,
+      (objects) =>
+        [...objects.values()].some(
+          (each) =>
+            each.reason === reason &&
+            each.involvedObject.kind === kind &&
+            name.test(each.involvedObject.name),
+        ),
+      90_000,
+    );
+  const crowd = async (name: string, leader: string): Promise<void> => {
+    await scene.leader((now) => now === leader);
+    const created = await scene.crowd({ name, count: 20 });
+    await created.gated();
+    created.release();
+    await created.end();
+  };
+  const victims = createVictims(t, cluster.directory, (options) => scene.controller(options));
+
+  await cluster.create(clusterConfig({ preferredArchitecture: 'arm64' }));
+  await victims.kill('resources/finalizer-added');
+  const begun = await resource((now) => now !== undefined);
+  t.same(begun?.metadata?.finalizers, [gatesFinalizer]);
+  t.equal(begun?.status, undefined, 'its status is left to the next one');
+  await victims.kill('resources/status-written');
+  t.equal((await resource((now) => now?.status !== undefined))?.status?.observedGeneration, 1);
+  const body = { spec: { preferredArchitecture: 'amd64' } };
+  await client.patch(clusterPath, { type: 'merge', body }, { signal: patience() });
+
+  await victims.kill('misplaced/noted', {
+    settings,
+    meanwhile: async (name) => {
+      const now = await resource((each) => each?.status?.observedGeneration === 2);
+      t.same(now?.metadata?.finalizers, [gatesFinalizer], 'once');
+      await crowd('noted', name);
+    },
+  });
+  t.equal(await notes(), 1, 'noted before anything is moved');
+  t.same(
+    [...gone.values()].flatMap((each) => [...each]),
+    [],
+    'and nothing is moved yet',
+  );
+
+  await victims.kill('misplaced/evicted', { settings, meanwhile: (name) => crowd('evicted', name) });
+  await pods.until('one is on its way', () => gone.get('stubborn')?.size === 1);
+  t.equal(await notes(), 1, 'the next one goes on from the note');
+
+  await victims.kill('resources/before-release', {
+    settings,
+    meanwhile: async (name) => {
+      await settledOn(pods, 'web', 'amd64', replicas.web);
+      await told('MisplacedPodEvicted', 'Pod', /^web-/);
+      await told('MisplacedPodEvicted', 'Deployment', /^web$/);
+      await told('MisplacedPodHeld', 'Pod', /^kept-/);
+      await told('MisplacedPodAgain', 'Deployment', /^stubborn$/);
+      await scene.leader((now) => now === name);
+      const waiting = await scene.crowd({ name: 'waiting', count: 20 });
+      await waiting.gated();
+      await client.delete(clusterPath, { signal: patience() });
+      const leaving = await resource((now) => now?.status?.gatedPods !== undefined);
+      t.equal(leaving?.status?.gatedPods, 20, 'it waits for the gates');
+      waiting.release();
+      await waiting.end();
+    },
+  });
+  const held = await resource((now) => now !== undefined);
+  t.same(held?.metadata?.finalizers, [gatesFinalizer], 'it is held until the next one comes');
+  t.notOk([...scene.pods.objects.values()].some(isGated));
+
+  const last = await victims.live('last', settings);
+  await resource((now) => now === undefined);
+  await crowd('last', 'last');
+  for (const [app, moved] of [
+    ['stubborn', replicas.stubborn],
+    ['web', replicas.web],
+    ['kept', 0],
+  ] as const) {
+    t.equal(gone.get(app)?.size, moved, `${app}: so many were evicted`);
+    t.equal(seen.get(app)?.size, replicas[app] + moved, `${app}: and so many came for them`);
+    t.ok(
+      [...(gone.get(app) ?? [])].every((uid) => first.has(uid)),
+      `${app}: no successor was evicted`,
+    );
+    t.equal(podsOf(pods.objects.values(), app).length, replicas[app], `${app}: none is lost`);
+  }
+  const all = [...killedAt.resources, ...killedAt.misplaced];
+  t.same(
+    victims
+      .passed()
+      .filter((step) => /^(?:resources|misplaced)\//.test(step))
+      .sort(),
+    all.sort(),
+    'a leader was killed at each step that there is',
+  );
+  await last.process.stop();
+  await scene.clean();
+});

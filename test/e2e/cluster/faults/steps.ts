@@ -1,0 +1,22 @@
+/** The steps of the controller's operations, after each of which a leader is killed somewhere in these tests. */
+import { leafNames } from '../../../../src/controller/certificates/leaves.ts';
+
+/** By operation, in the order in which a leader comes to them. A test of the sources holds it to what they have. */
+export const killedAt = {
+  // faults-killed.test.ts
+  gates: ['gates/decided', 'gates/opened'],
+  taints: ['taints/pod', 'taints/pods-done', 'taints/node', 'taints/nodes-done', 'taints/cleared'],
+  // faults-killed-certificates.test.ts
+  certificates: [
+    'certificates/prepared',
+    'certificates/authority-issue',
+    ...leafNames.map((name) => `certificates/bundle-${name}`),
+    'certificates/authority-sign',
+    ...leafNames.map((name) => `certificates/issue-${name}`),
+    'certificates/authority-retire',
+  ],
+  'webhook-configuration': ['webhook-configuration/applied', 'webhook-configuration/written'],
+  // faults-killed-misplaced.test.ts
+  resources: ['resources/finalizer-added', 'resources/status-written', 'resources/before-release'],
+  misplaced: ['misplaced/noted', 'misplaced/evicted'],
+} as const satisfies Readonly<Record<string, readonly string[]>>;

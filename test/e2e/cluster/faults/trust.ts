@@ -1,0 +1,140 @@
+/**
+ * What the controller has issued, as it stands in the cluster, and what must be true of it at every moment, whoever was killed in the
+ * middle of what: each Secret is whole, and everybody who is to trust somebody does.
+ */
+import {
+  readAuthorities,
+  trusted,
+  type Authorities,
+  type Remains,
+} from '../../../../src/controller/certificates/authorities.ts';
+import {
+  leafNames,
+  leafSpecs,
+  readLeaf,
+  type Leaf,
+  type LeafName,
+} from '../../../../src/controller/certificates/leaves.ts';
+import {
+  isIssuedBy,
+  sameCertificates,
+  type Certificate,
+} from '../../../../src/controller/certificates/pem.ts';
+import { secretPath, webhookConfigurationPath } from '../../../../src/controller/own-objects.ts';
+import {
+  readCaBundle,
+  type WebhookConfiguration,
+} from '../../../../src/controller/webhook-configuration/ca-bundle.ts';
+import { isSame } from '../../../../src/controller/webhook-configuration/compare.ts';
+import type { Webhook } from '../../../../src/controller/webhook-configuration/webhooks-file.ts';
+import type { KubeClient } from '../../../../src/kube/client.ts';
+import { KubeError } from '../../../../src/kube/errors.ts';
+import type { Secret } from '../../../../src/kube/objects.ts';
+import { defaultConfiguration } from '../../../../src/policy/configuration.ts';
+import { ownNamespace } from '../archwright.ts';
+import { patience } from '../harness.ts';
+
+export interface Issued {
+  readonly authorities: Authorities | Remains;
+  readonly leaves: ReadonlyMap<LeafName, Leaf>;
+  readonly webhooks: readonly Webhook[];
+}
+
+const configuration = defaultConfiguration();
+
+export async function readIssued(client: KubeClient, webhookConfiguration: string): Promise<Issued> {
+  async function find<T>(path: string): Promise<T | undefined> {
+    return client.get<T>(path, { signal: patience() }).catch((error: unknown) => {
+      if (error instanceof KubeError && error.code === 'not-found') return undefined;
+      throw error;
+    });
+  }
+  async function texts(name: string): Promise<Record<string, string> | undefined> {
+    const secret = await find<Secret>(secretPath(ownNamespace, name));
+    if (secret === undefined) return undefined;
+    return Object.fromEntries(
+      Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
+    );
+  }
+  // Trust comes before what needs it, and is read after it.
+  const leaves = new Map<LeafName, Leaf>();
+  for (const { name, secretName } of leafSpecs(configuration, []))
+    leaves.set(name, readLeaf(await texts(secretName)));
+  const found = await find<WebhookConfiguration>(webhookConfigurationPath(webhookConfiguration));
+  return {
+    leaves,
+    webhooks: found?.webhooks ?? [],
+    authorities: readAuthorities((await texts(configuration.caSecret)) ?? {}),
+  };
+}
+
+/** Who must know whom by an authority in its `ca.crt`. */
+const trusts: readonly (readonly [truster: LeafName, trusted: LeafName])[] = [
+  ['webhook-client', 'agent'],
+  ['controller-client', 'agent'],
+  ['agent', 'webhook-client'],
+  ['agent', 'controller-client'],
+];
+
+/**
+ * What is wrong at any moment; what does not exist yet is not.
+ * @param wanted the webhooks of the file
+ */
+export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]): readonly string[] {
+  const wrong: string[] = [];
+  const holds = (what: string, isSo: boolean): void => void (isSo || wrong.push(what));
+  const knows = (bundle: readonly Certificate[] | undefined, certificate: Certificate | undefined): boolean =>
+    certificate === undefined || (bundle ?? []).some((each) => isIssuedBy(certificate, each));
+  for (const name of leafNames) {
+    const leaf = leaves.get(name);
+    if (leaf?.texts === undefined) continue;
+    const { certificate, keyFits, bundle } = leaf;
+    const now = Date.now();
+    holds(`${name}: the Secret is whole`, certificate !== undefined && keyFits && bundle !== undefined);
+    holds(
+      `${name}: it is valid`,
+      certificate !== undefined && certificate.from <= now && now < certificate.to,
+    );
+    holds(`${name}: its authority is beside it`, knows(bundle, certificate));
+  }
+  for (const [one, other] of trusts) {
+    const bundle = leaves.get(one)?.bundle;
+    holds(`${one} trusts ${other}`, bundle === undefined || knows(bundle, leaves.get(other)?.certificate));
+  }
+  for (const webhook of webhooks) {
+    const asWritten = wanted.find(({ name }) => name === webhook.name);
+    if (asWritten === undefined) continue;
+    const { caBundle, ...clientConfig } = webhook.clientConfig;
+    holds(`${webhook.name}: all of it is as the file says`, isSame({ ...webhook, clientConfig }, asWritten));
+    holds(`${webhook.name}: it has a caBundle`, caBundle !== undefined);
+    holds(
+      `${webhook.name}: the API server trusts it`,
+      knows(readCaBundle(webhook), leaves.get('webhook')?.certificate),
+    );
+  }
+  return wrong;
+}
+
+/** Whether one authority, and it alone, has signed everything and is trusted everywhere, and exactly the wanted webhooks are in force. */
+export function isSettled(issued: Issued, wanted: readonly Webhook[]): boolean {
+  const { authorities, leaves, webhooks } = issued;
+  if (authorities.newest === undefined || authorities.previous.length > 0) return false;
+  const { certificate } = authorities.newest;
+  const only = trusted(authorities);
+  return (
+    wrongIn(issued, wanted).length === 0 &&
+    leafNames.every((name) => {
+      const leaf = leaves.get(name);
+      return (
+        leaf?.certificate !== undefined &&
+        isIssuedBy(leaf.certificate, certificate) &&
+        sameCertificates(leaf.bundle, only)
+      );
+    }) &&
+    isSame(
+      webhooks.map(({ name }) => name),
+      wanted.map(({ name }) => name),
+    ) &&
+    webhooks.every((webhook) => sameCertificates(readCaBundle(webhook), only))
+  );
+}
