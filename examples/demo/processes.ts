@@ -14,7 +14,7 @@ import { DemoError } from './error.ts';
 const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
 
 /** A process starts in less than a second; this is for a machine with much else to do. */
-const startTimeoutMs = 20_000;
+const startTimeoutMs = 60_000;
 /** After a first SIGTERM the webhook goes on for seconds, for whoever does not know yet that it leaves; here everybody knows. */
 const politeMs = 300;
 const secondSignalMs = 3000;
