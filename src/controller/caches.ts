@@ -140,12 +140,12 @@ export function startCaches(options: CachesOptions): Caches {
     podConfigs: startReflector({ ...custom, path: `${resourcesPath}/podplacementconfigs` }),
   };
   const all = Object.entries(reflectors) as [WatchName, Reflector<unknown>][];
-  let levels = all.map(([watch, reflector]) => ({
+  const levels = all.map(([watch, reflector]) => ({
     reflector,
     objects: metrics.level(cachedObjects, { watch }),
     open: metrics.level(watchesOpen, { watch }),
   }));
-  metrics.beforeScrape(() => {
+  const stopShowing = metrics.beforeScrape(() => {
     for (const { reflector, objects, open } of levels) {
       objects.set(reflector.size);
       open.set(reflector.health().watching ? 1 : 0);
@@ -159,8 +159,8 @@ export function startCaches(options: CachesOptions): Caches {
     },
     stop: () => {
       for (const [, reflector] of all) reflector.stop();
+      stopShowing();
       for (const { objects, open } of levels) for (const level of [objects, open]) level.set(0);
-      levels = [];
     },
   };
 }

@@ -34,6 +34,7 @@ import { overlaid } from '../policy/resources/overlay.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { passingMetrics } from '../telemetry/passing-metrics.ts';
 import { startCaches, type Caches } from './caches.ts';
 import { runCandidacy } from './candidacy.ts';
 import { bindFactsCounters, featureFailures, leadingLevel } from './leading-metrics.ts';
@@ -146,6 +147,8 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
 
   async function lead(signal: AbortSignal, holds: () => boolean, isOurs: () => boolean): Promise<void> {
     isLeading.set(1);
+    // What a leader shows ends with its leadership, whatever its features do.
+    const shown = passingMetrics(metrics);
     const caches = startCaches({ client, log, metrics, ...(sleep && { sleep }) });
     // Who ends writes what was recorded; who was deposed writes nothing more, also when it is told to end after that.
     const events = createEventRecorder({
@@ -169,13 +172,13 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
         controllerLeads: () => true,
         clusterConfigs: caches.clusterConfigs,
         podConfigs: caches.podConfigs,
-        metrics,
+        metrics: shown,
       }),
       configuration: overlaid(configuration, collectResources({ clusterConfigs: caches.clusterConfigs })),
       clock,
       serverNow: () => client.serverNow(),
       log,
-      metrics,
+      metrics: shown,
       step: options.step ?? (() => undefined),
     };
     try {
@@ -188,6 +191,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
     } finally {
       caches.stop();
       await events.flush(AbortSignal.timeout(flushMs)).catch(() => undefined);
+      shown.end();
       isLeading.set(0);
       // Who does not lead does not watch the object that may say otherwise.
       log.level = configuration().logLevel;

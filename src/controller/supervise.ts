@@ -5,6 +5,7 @@
 import { wait } from '../kube/wait.ts';
 import type { Reflector } from '../kube/reflector.ts';
 import type { Count } from '../telemetry/metrics.ts';
+import { passingMetrics } from '../telemetry/passing-metrics.ts';
 import type { Caches } from './caches.ts';
 import type { Feature, Leading } from './controller.ts';
 
@@ -38,10 +39,12 @@ export async function supervise({
     const startedAt = clock.monotonic();
     // What a broken run has left behind, listeners and loops, ends with its own signal.
     const run = new AbortController();
+    const metrics = passingMetrics(leading.metrics);
     try {
       await feature({
         ...leading,
         log,
+        metrics,
         signal: AbortSignal.any([signal, run.signal]),
         caches: cachesUntil(leading.caches, run.signal),
       });
@@ -55,7 +58,11 @@ export async function supervise({
       inRow += 1;
       log.error({ err: error, pauseMs }, 'a part of the controller failed and will be started again');
       run.abort(new Error('this run of the feature failed'));
+      // What it showed is not true any more during the pause.
+      metrics.end();
       await sleep(pauseMs, signal).catch(() => undefined);
+    } finally {
+      metrics.end();
     }
   }
 }

@@ -35,8 +35,11 @@ export interface Metrics {
   count(spec: MetricSpec, labels?: LabelValues): Count;
   level(spec: MetricSpec, labels?: LabelValues): Level;
   spread(spec: MetricSpec, labels?: LabelValues): Spread;
-  /** Runs before each scrape, to set levels from what is true then. */
-  beforeScrape(update: () => void): void;
+  /**
+   * Runs before each scrape, to set levels from what is true then.
+   * @returns ends that
+   */
+  beforeScrape(update: () => void): () => void;
   /** The page in Prometheus text format. */
   render(): Promise<string>;
   readonly contentType: string;
@@ -48,7 +51,7 @@ const other = 'other';
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const known = new Map<string, { readonly spec: string; readonly made: Counter | Gauge | Histogram }>();
-  const updates: (() => void)[] = [];
+  const updates = new Set<() => void>();
 
   function metric(spec: MetricSpec): Counter | Gauge | Histogram {
     const identity = JSON.stringify(spec);
@@ -79,7 +82,8 @@ export function createMetrics(): Metrics {
       return made.labels(bounded(spec, labels));
     },
     beforeScrape: (update) => {
-      updates.push(update);
+      updates.add(update);
+      return () => void updates.delete(update);
     },
     render: () => {
       for (const update of updates) update();

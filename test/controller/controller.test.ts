@@ -217,6 +217,20 @@ t.test('clean takes over, and only then it is told to end: nothing is told', asy
   t.same(store.list('/api/v1/namespaces/shop/events'), []);
 });
 
+t.test('what a leader shows ends with its leadership', async (t) => {
+  const shown = 'archwright_custom_resources{kind="PodPlacementConfig",state="used"}';
+  const { store, run, stop, metric } = await controller(t, {
+    one: async ({ caches, signal }) => {
+      await caches.ready(signal);
+      t.ok(await metric(`${shown} 1`));
+      stop.abort();
+    },
+  });
+  store.put('/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/a', { spec: { priority: 1 } });
+  await run();
+  t.ok(await metric(`${shown} 0`));
+});
+
 t.test('a feature that fails does not take the others down', async (t) => {
   let runs = 0;
   let ends = 0;

@@ -4,6 +4,7 @@ import type { Caches } from '../../src/controller/caches.ts';
 import type { Feature, Leading } from '../../src/controller/controller.ts';
 import { supervise } from '../../src/controller/supervise.ts';
 import { createLog } from '../../src/telemetry/log.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 
 /** A reflector that a test speaks through. */
 function reflector<T>() {
@@ -34,7 +35,9 @@ function world() {
   const pauses: number[] = [];
   let now = 0;
   let failures = 0;
+  const metrics = createMetrics();
   const leading = {
+    metrics,
     signal: end.signal,
     caches: { nodes: nodes.made, ready: () => Promise.resolve(), stop: () => undefined } as Partial<Caches>,
     clock: { now: () => now, monotonic: () => now },
@@ -50,6 +53,7 @@ function world() {
     logged,
     pauses,
     failures: () => failures,
+    render: () => metrics.render(),
     pass: (ms: number) => (now += ms),
     run: (feature: Feature) =>
       supervise({
@@ -141,4 +145,23 @@ t.test('what a failed run left behind hears nothing and ends', async (t) => {
   t.equal(signals[1]?.aborted, false);
   end.abort();
   await running;
+});
+
+t.test('what a run showed ends with it', async (t) => {
+  const { run, end, render } = world();
+  const gauge = { name: 'shown', type: 'gauge', help: 'Of the test.' } as const;
+  const scrapes: number[] = [];
+  let runs = 0;
+  await run(async ({ metrics }) => {
+    runs += 1;
+    const number = runs;
+    t.match(await render(), /^shown 0$|^$/m, 'nothing of the run before');
+    metrics.level(gauge).set(number);
+    metrics.beforeScrape(() => void scrapes.push(number));
+    t.match(await render(), new RegExp(`^shown ${number}$`, 'm'));
+    if (number === 2) return end.abort();
+    throw new Error('a defect of the test');
+  });
+  t.match(await render(), /^shown 0$/m);
+  t.same(scrapes, [1, 2], 'each run is asked while it goes on, and never again');
 });
