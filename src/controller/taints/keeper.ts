@@ -19,12 +19,15 @@ import {
   type TaintSettings,
 } from './plan.ts';
 import { tolerates } from '../node-room.ts';
+import { createRefusals } from './refusals.ts';
 import { createTelling, type Hold } from './telling.ts';
 import { toleratePods, type PodToTolerate } from './tolerate-pods.ts';
 
 const nodeWorkers = 4;
 /** Pods that come meanwhile have their toleration; those that come without, such as while the webhook is away, keep coming. */
 const scans = 5;
+/** Of one architecture. Where so many pods rest, one more a round is tried still: others must not wait behind them for ever. */
+const maxRefused = 20;
 
 /** Does what can be done now. Each throws KubeError where the rest has to be tried again. */
 export interface Keeper {
@@ -34,11 +37,14 @@ export interface Keeper {
   podsRound(): Promise<void>;
 }
 
+type Refused = Extract<Hold, { reason: 'pods' }>;
+
 /** Makes the worker of one leader. */
 export function createKeeper(leading: Leading): Keeper {
   const { signal, client, caches, configuration, policies, log, step } = leading;
   const levels = taintLevels(leading.metrics);
   const telling = createTelling(leading);
+  const refusals = createRefusals(leading.clock);
   /** By architecture. */
   let podsWaiting = new Map<string, number>();
 
@@ -61,16 +67,20 @@ export function createKeeper(leading: Leading): Keeper {
     const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
     showPodsWaiting([...podsWaiting].filter(([architecture]) => chosen.has(architecture)));
     const holds: Hold[] = [];
+    const allRefused: Refused[] = [];
     for (const each of plan.architectures) {
       const refused = await tolerateAll(each);
       // It took a while; what was wanted then may not be any more.
       if (configuration() !== atFirst) return;
+      allRefused.push(...refused);
       if (each.established || each.waiting.length === 0) continue;
       const found = [...refused, ...(await holdsOf(each, plan))];
       holds.push(...found);
       if (found.length === 0) await taint(each, settings);
     }
-    telling.tell(holds);
+    refusals.keep(allRefused);
+    // A pod without toleration is told of also where the nodes have their taint long since.
+    telling.tell([...allRefused, ...holds.filter(({ reason }) => reason !== 'pods')]);
     for (const reason of holdReasons)
       levels.holds[reason].set(holds.filter((hold) => hold.reason === reason).length);
   }
@@ -118,8 +128,9 @@ export function createKeeper(leading: Leading): Keeper {
     return changed.filter(Boolean).length;
   }
 
-  async function tolerateAll(plan: ArchitecturePlan): Promise<readonly Hold[]> {
+  async function tolerateAll(plan: ArchitecturePlan): Promise<readonly Refused[]> {
     const { architecture, taint: wanted } = plan;
+    const established = plan.established || plan.waiting.length === 0;
     // The cache may not have heard yet of what was done here.
     const done = new Set<string>();
     for (let scan = 0; scan < scans; scan += 1) {
@@ -127,10 +138,13 @@ export function createKeeper(leading: Leading): Keeper {
       showPodsWaiting([...podsWaiting, [architecture, lacking.length]]);
       if (lacking.length === 0) break;
       let left = lacking.length;
-      log.info({ architecture, pods: lacking.length }, 'running pods get the toleration of the taint');
-      const refused = await toleratePods(lacking, {
+      const due = lacking.filter(({ pod }) => !refusals.isResting(pod, wanted));
+      if (due.length > 0)
+        log.info({ architecture, pods: due.length }, 'running pods get the toleration of the taint');
+      const refused = await toleratePods(due, {
         client,
         signal,
+        maxRefused: Math.max(1, maxRefused - (lacking.length - due.length)),
         done: async (pod) => {
           done.add(pod.uid);
           left -= 1;
@@ -138,8 +152,12 @@ export function createKeeper(leading: Leading): Keeper {
           await step('taints/pod');
         },
       });
-      if (refused.length > 0)
-        return refused.map(({ pod, error }) => ({ reason: 'pods', taint: wanted, pod, why: error.message }));
+      for (const { pod, error } of refused) refusals.refused(pod, wanted, error.message);
+      const still = lacking.flatMap(({ pod }): Refused[] => {
+        const why = done.has(pod.uid) ? undefined : refusals.why(pod, wanted);
+        return why === undefined ? [] : [{ reason: 'pods', taint: wanted, pod, why, established }];
+      });
+      if (still.length > 0) return still;
     }
     if (done.size > 0) await step('taints/pods-done');
     return [];

@@ -1,4 +1,4 @@
-/** Tells who holds a taint back, and why: an event on the object, and a line in the log, again now and then. */
+/** Tells who holds a taint back or has no toleration of it, and why: an event on the object, and a line in the log, again now and then. */
 import type { KubeError } from '../../kube/errors.ts';
 import type { ObjectReference } from '../../kube/events.ts';
 import type { Taint } from '../../kube/objects.ts';
@@ -13,12 +13,14 @@ export type Hold =
       readonly taint: Taint;
       readonly pod: RunningPod;
       readonly why: KubeError['message'];
+      /** Whether nodes have the taint already, so that nothing waits for the pod. */
+      readonly established: boolean;
     }
   | { readonly reason: 'daemonsets'; readonly taint: Taint; readonly daemonSet: HoldingDaemonSet }
   | { readonly reason: 'no-other-node'; readonly taint: Taint; readonly pod: RunningPod };
 
 export interface Telling {
-  /** Takes all that hold a taint back now. */
+  /** Takes all there are now. */
   tell(holds: readonly Hold[]): void;
 }
 
@@ -41,9 +43,15 @@ export function createTelling({ events, clock, log }: Leading): Telling {
         still.set(key, isDue ? now : last);
         if (!isDue) continue;
         const message = messageOf(hold);
-        events.record(about, { type: 'Warning', reason: 'TaintHeldBack', message });
+        const isHeld = hold.reason !== 'pods' || !hold.established;
+        events.record(about, {
+          type: 'Warning',
+          reason: isHeld ? 'TaintHeldBack' : 'TolerationRefused',
+          message,
+        });
         const { kind, namespace, name } = about;
-        log.warn({ kind, namespace, name, reason: hold.reason, message }, 'a taint is held back');
+        const what = isHeld ? 'a taint is held back' : 'a pod could not be given the toleration of a taint';
+        log.warn({ kind, namespace, name, reason: hold.reason, message }, what);
       }
       told = still;
     },
@@ -70,9 +78,12 @@ function messageOf(hold: Hold): string {
     );
   }
   if (hold.reason === 'pods') {
+    const way = 'Delete it, or label it arch.example/placement=disabled.';
+    const why = `this pod could not be given the toleration: ${printable(hold.why, 300)}`;
+    if (!hold.established) return `${begin}: ${why}. ${way}`;
     return (
-      `${begin}: this pod could not be given the toleration: ${printable(hold.why, 300)}. ` +
-      'Delete it, or label it arch.example/placement=disabled.'
+      `The nodes of ${value} have their taint ${key}=${value}:${effect}, but ${why}. It goes on running, but autoscalers and ` +
+      `deschedulers may find it in the wrong place. ${way}`
     );
   }
   return (

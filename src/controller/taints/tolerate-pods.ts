@@ -26,14 +26,14 @@ export interface Refused extends PodToTolerate {
 export interface TolerateOptions {
   readonly client: KubeClient;
   readonly signal: AbortSignal;
+  /** After so many refusals no further pod is begun: more are of the same cause, a missing right or a policy of the cluster. */
+  readonly maxRefused: number;
   /** Called after each pod. */
   readonly done: (pod: RunningPod) => Promise<void> | void;
 }
 
 /** Few, so that gates, which wait for the same limiter, come first. */
 const workers = 4;
-/** More are of the same cause: a missing right, or a policy of the cluster. */
-const maxRefused = 20;
 const tries = 5;
 
 /**
@@ -48,7 +48,7 @@ export async function toleratePods(
   const refused: Refused[] = [];
   await concurrently(pods, workers, async (each) => {
     options.signal.throwIfAborted();
-    if (refused.length >= maxRefused) return;
+    if (refused.length >= options.maxRefused) return;
     try {
       await tolerate(each, options);
       await options.done(each.pod);

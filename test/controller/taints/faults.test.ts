@@ -2,7 +2,7 @@
 import t from 'tap';
 import { KubeError } from '../../../src/kube/errors.ts';
 import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
-import { key, putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
+import { fakeClock, key, putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
 
 const podPath = '/api/v1/namespaces/shop/pods/a';
 const nodePath = '/api/v1/nodes/arm-1';
@@ -97,6 +97,76 @@ void t.test('a refusal of everything ends soon', async (t) => {
   t.ok(world.store.writes().length <= 24, `${world.store.writes().length} requests`);
   t.same(world.taints('arm-1'), []);
 });
+
+void t.test(
+  'a pod that is refused again and again is tried less and less; its event says why all the while',
+  async (t) => {
+    const clock = fakeClock();
+    const world = await startWorld(t, { clock });
+    const { store, keeper } = world;
+    putNode(store, 'arm-1', 'arm64');
+    putPod(store, 'a', 'arm-1');
+    const end = store.fault(`PATCH ${podPath}`, { status: 422, message: 'a policy says no' });
+    await world.settled();
+    for (let seconds = 0; seconds < 3600; seconds += 10) {
+      await keeper.podsRound();
+      t.same(world.taints('arm-1'), [], 'it holds the taint back while it rests too');
+      clock.pass(10_000);
+    }
+    const asked = store.asked(`PATCH ${podPath}`).length;
+    t.ok(asked >= 8 && asked <= 12, `${asked} requests in an hour`);
+    t.equal(world.events.length, 2, 'told every half hour');
+    t.equal(await world.series('archwright_taint_holds{reason="pods"}'), 1);
+    end();
+    clock.pass(10 * 60_000);
+    await keeper.podsRound();
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  },
+);
+
+void t.test('a pod that is refused where nodes have their taint is told of', async (t) => {
+  const world = await startWorld(t);
+  const { store, keeper } = world;
+  putNode(store, 'arm-1', 'arm64', { taints: [taintOf('arm64')] });
+  putPod(store, 'a', 'arm-1');
+  store.fault(`PATCH ${podPath}`, { status: 403, message: 'a policy says no' });
+  await world.settled();
+  await keeper.podsRound();
+  await keeper.podsRound();
+  t.match(world.events, [
+    {
+      reason: 'TolerationRefused',
+      about: { kind: 'Pod', name: 'a' },
+      message: /have their taint .*a policy says no/,
+    },
+  ]);
+  t.equal(world.events.length, 1);
+  t.equal(await world.series('archwright_taint_holds{reason="pods"}'), 0, 'it holds nothing back');
+  t.equal(await world.series('archwright_taint_pods_waiting'), 1);
+});
+
+void t.test(
+  'many that are refused neither keep the others waiting for ever nor are they asked for all at once',
+  async (t) => {
+    const clock = fakeClock();
+    const world = await startWorld(t, { clock });
+    const { store, keeper } = world;
+    putNode(store, 'arm-1', 'arm64');
+    for (let n = 0; n < 40; n += 1) putPod(store, `bad-${n}`, 'arm-1');
+    for (let n = 0; n < 10; n += 1) putPod(store, `good-${n}`, 'arm-1');
+    store.fault(/^PATCH .*bad-/, { status: 422 });
+    await world.settled();
+    for (let round = 0; round < 60; round += 1) {
+      const before = store.writes().length;
+      await keeper.podsRound();
+      await world.settled();
+      t.ok(store.writes().length - before <= 34, 'a bounded number a round');
+      clock.pass(10_000);
+    }
+    for (let n = 0; n < 10; n += 1) t.equal(world.tolerations(`good-${n}`).length, 2);
+    t.ok(store.writes().length < 400, `${store.writes().length} requests in ten minutes`);
+  },
+);
 
 for (const status of [409, 429, 500, 503]) {
   void t.test(`${status} without end: nothing is tainted, the round fails`, async (t) => {

@@ -5,6 +5,7 @@ import { createKeeper, type Keeper } from '../../../src/controller/taints/keeper
 import type { Node, Pod, Taint } from '../../../src/kube/objects.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration.ts';
 import { policyFor } from '../../../src/policy/effective.ts';
+import type { Clock } from '../../../src/telemetry/clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
 
@@ -100,12 +101,18 @@ export function putDaemonSet(store: KubeStore, podName: string, tolerations: rea
   });
 }
 
+/** Time that passes when the test says so. */
+export function fakeClock(): Clock & { pass(ms: number): void } {
+  let now = 0;
+  return { now: () => now, monotonic: () => now, pass: (ms) => void (now += ms) };
+}
+
 /** A leader of taints on arm64, which does a round when the test says so. */
 export async function startWorld(
   t: Test,
-  options: TestLeadingOptions & { readonly over?: KubeStore } = {},
+  options: TestLeadingOptions & { readonly over?: KubeStore; readonly clock?: Clock } = {},
 ): Promise<World> {
-  const { over, ...rest } = options;
+  const { over, clock, ...rest } = options;
   const test = over ? await leadOver(t, over, rest) : await startLeading(t, rest);
   const { store } = test;
   let configuration: Configuration = {
@@ -116,6 +123,7 @@ export async function startWorld(
   };
   const leading: Leading = {
     ...test.leading,
+    ...(clock && { clock }),
     configuration: () => configuration,
     policies: { policyOf: () => policyFor(configuration) },
   };
