@@ -54,6 +54,9 @@ All pods of the chart go to Linux nodes of \`image.architectures\` only; that is
 another architecture, and Windows, have no agent: agents elsewhere answer for the images of their pods. They tolerate taints with the key
 \`kubernetes.io/arch\` and \`taintKey\`; agents tolerate every taint.
 
+\`npm run image\` makes the image for amd64 and arm64. The Dockerfile makes it for whatever Docker's \`node\` has, s390x and ppc64le too, without
+emulation: \`docker buildx build --platform linux/amd64,linux/s390x …\`, and \`image.architectures: [amd64, s390x]\`.
+
 ### OpenShift and SELinux
 
 [\`examples/helm/openshift.yaml\`](../../examples/helm/openshift.yaml) lets OpenShift choose users and gives agents the SCC \`privileged\`. It follows
