@@ -1,7 +1,7 @@
 /**
  * Secrets of ours, read and written. What exists is changed by a merge patch that its resourceVersion guards; what does not is
  * created by server-side apply, which asks for the right to create this one name, where a plain creation asks for all names
- * (measured: a Role with `resourceNames` allows it).
+ * (measured: a Role with `resourceNames` allows it). One that somebody creates between our look and our apply is not overwritten.
  */
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
@@ -27,7 +27,7 @@ export interface Secrets {
   prepare(name: string): Promise<FoundSecret>;
   /**
    * Creates a Secret of type `kubernetes.io/tls`.
-   * @throws KubeError
+   * @throws KubeError `conflict` where there is one by now, whoever made it
    */
   createTls(name: string, texts: SecretTexts): Promise<void>;
   /**
@@ -41,17 +41,23 @@ export interface Secrets {
   ): Promise<void>;
 }
 
+/**
+ * No object's: etcd counts from 1, which is the empty store. An apply with it creates what is not there and is a conflict with
+ * whatever is (measured with Kubernetes 1.36).
+ */
+const versionOfNone = '1';
+
 export function createSecrets(client: KubeClient, namespace: string, signal: AbortSignal): Secrets {
   const path = (name: string): string => secretPath(namespace, name);
 
-  function apply(name: string, type: string, data?: Readonly<Record<string, string>>): Promise<Secret> {
-    const body = {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name, namespace, labels: ownLabels },
-      type,
-      ...(data && { data }),
-    };
+  function apply(
+    name: string,
+    type: string,
+    more: { readonly resourceVersion?: string; readonly data?: Readonly<Record<string, string>> } = {},
+  ): Promise<Secret> {
+    const { resourceVersion, data } = more;
+    const metadata = { name, namespace, labels: ownLabels, ...(resourceVersion && { resourceVersion }) };
+    const body = { apiVersion: 'v1', kind: 'Secret', metadata, type, ...(data && { data }) };
     return client.patch<Secret>(path(name), { type: 'apply', body, fieldManager, force: true }, { signal });
   }
 
@@ -66,7 +72,7 @@ export function createSecrets(client: KubeClient, namespace: string, signal: Abo
     },
     prepare: async (name) => found(await apply(name, 'Opaque')),
     createTls: async (name, texts) => {
-      await apply(name, 'kubernetes.io/tls', encoded(texts));
+      await apply(name, 'kubernetes.io/tls', { resourceVersion: versionOfNone, data: encoded(texts) });
     },
     change: async (name, resourceVersion, texts) => {
       const body = { metadata: { resourceVersion, labels: ownLabels }, data: encoded(texts) };

@@ -192,3 +192,20 @@ t.test('two leaders at once', async (t) => {
   await world.leader()();
   t.equal(picture(world), 'A signing: A/A A/A A/A A/A', 'agree on one authority');
 });
+
+t.test('a Secret that another leader makes between the look and the creation stays', async (t) => {
+  const world = await createWorld(t);
+  let theirs: Readonly<Record<string, string>> | undefined;
+  world.store.fault(/^PATCH .*archwright-agent-tls$/, {
+    times: 1,
+    before: async () => {
+      await world.leader()();
+      theirs = world.texts('agent');
+    },
+  });
+  await world.leader()();
+  t.match(theirs, { 'tls.key': /PRIVATE KEY/ });
+  t.same(world.texts('agent'), theirs);
+  t.equal(world.issued().filter((each) => each === 'agent missing').length, 1);
+  t.equal(picture(world), 'A signing: A/A A/A A/A A/A');
+});
