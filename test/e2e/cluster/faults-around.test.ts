@@ -1,8 +1,12 @@
 /** What archwright stands on goes away: all agents, the webhook, every controller. Pods run all the same. */
 import t from 'tap';
-import { startAgent, startWebhook } from './archwright.ts';
+import { webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
+import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
+import { ownNamespace, startAgent, startWebhook, type Server } from './archwright.ts';
 import { isGated } from './faults/crowd.ts';
 import { startScene } from './faults/scene.ts';
+import { writeWebhooksFile } from './issued.ts';
+import { waitFor } from './watch.ts';
 
 function port(url: string): number {
   return Number(new URL(url).port);
@@ -27,7 +31,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   await bound('nobody-leads');
   t.notOk(isGated(scene.pods.objects.get('default/nobody-leads')), 'not gated while nobody leads');
 
-  const controller = await scene.controller();
+  let controller = await scene.controller();
   await scene.leader();
   await scene.agent.process.stop();
   const silent = images.push('nobody-answers', ['arm64']);
@@ -59,16 +63,55 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   const unseen = scene.pods.objects.get('default/no-webhook');
   t.ok(unseen?.spec.nodeName, 'no webhook: the pod runs, wherever that is');
   t.notOk(isGated(unseen));
-  await startWebhook(cluster, {
-    tls,
-    name: 'webhook-again',
-    port: port(scene.webhook.url),
-    settings: { agents: scene.agent.url, 'agent-tls-dir': tls.webhookClient, 'on-unknown-image': 'gate' },
-  });
+  const webhookAgain = (name: string): Promise<Server> =>
+    startWebhook(cluster, {
+      tls,
+      name,
+      port: port(scene.webhook.url),
+      settings: { agents: scene.agent.url, 'agent-tls-dir': tls.webhookClient, 'on-unknown-image': 'gate' },
+    });
+  const webhook = await webhookAgain('webhook-again');
   const back = await scene.crowd({ name: 'back', count: 20 });
   await back.gated();
   back.release();
   await back.end();
+
+  // A webhook whose absence refuses pods stops to do so before long, and goes on when it is back.
+  const failurePolicy = async (wanted: string): Promise<void> => {
+    await waitFor<WebhookConfiguration>(
+      cluster.client,
+      webhookConfigurationPath('archwright'),
+      (now) => now?.webhooks?.[0]?.failurePolicy === wanted,
+      60_000,
+    );
+  };
+  await controller.process.stop();
+  await cluster.create({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'from-elsewhere', namespace: ownNamespace },
+    data: { 'ca.crt': Buffer.from(tls.webhookCa).toString('base64') },
+  });
+  controller = await scene.controller({
+    name: 'keeps-webhooks',
+    settings: {
+      'webhook-configuration': 'archwright',
+      'webhook-tls-secret': 'from-elsewhere',
+      'webhooks-file': await writeWebhooksFile(cluster, scene.webhook.url),
+      'webhook-absence-time': '2s',
+    },
+  });
+  await failurePolicy('Fail');
+  await webhook.process.stop();
+  await failurePolicy('Ignore');
+  await plain('no-webhook-required', images.push('no-webhook-required', ['arm64']));
+  await bound('no-webhook-required');
+  await webhookAgain('webhook-required');
+  await failurePolicy('Fail');
+  const required = await scene.crowd({ name: 'required', count: 20 });
+  await required.gated();
+  required.release();
+  await required.end();
 
   // The last controller goes while pods are gated; whoever comes next finishes, or clean does.
   const left = await scene.crowd({ name: 'left', count: 10 });
