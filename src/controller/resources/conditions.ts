@@ -15,7 +15,7 @@ import { isDeepStrictEqual } from 'node:util';
 /** What is true of an object now. */
 export interface Finding {
   readonly type: 'Available' | 'Degraded' | 'Conflict' | 'Progressing';
-  readonly status: 'True' | 'False';
+  readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
   readonly message: string;
 }

@@ -1,8 +1,8 @@
 /** What is to be said about each custom resource; the same reading and order as in the effective policy. */
 import type { KubeObject } from '../../kube/objects.ts';
 import { architecturesLeftOut } from '../../policy/resources/architectures.ts';
-import type { ArchitectureWishes, Reading } from '../../policy/resources/placement.ts';
-import { conflictsAmong } from '../../policy/resources/precedence.ts';
+import type { ArchitectureWishes, PodPlacement, Reading } from '../../policy/resources/placement.ts';
+import { conflictsAmong, type ConflictsOptions } from '../../policy/resources/conflicts.ts';
 import { readClusterConfig, readPodConfig } from '../../policy/resources/read.ts';
 import type { Finding } from './conditions.ts';
 
@@ -29,24 +29,38 @@ export function clusterFindings(
 
 /**
  * Findings about the `PodPlacementConfig`s of one namespace, which have to do with each other.
+ * @param options.turn awaited now and then, because there can be many thousands
  * @returns by name
  */
-export function podFindings(
+export async function podFindings(
   objects: readonly KubeObject[],
   schedulable: readonly string[],
-): ReadonlyMap<string, readonly Finding[]> {
-  const readings = objects.map((object) => ({
-    name: object.metadata?.name ?? '',
-    reading: readPodConfig(object),
-  }));
-  const conflicts = conflictsAmong(readings.flatMap(({ reading }) => reading.placement ?? []));
+  options: ConflictsOptions,
+): Promise<ReadonlyMap<string, readonly Finding[]>> {
+  const readings: { readonly name: string; readonly reading: Reading<PodPlacement> }[] = [];
+  for (const object of objects) {
+    readings.push({ name: object.metadata?.name ?? '', reading: readPodConfig(object) });
+    await options.turn();
+  }
+  const placements = readings.flatMap(({ reading }) => reading.placement ?? []);
+  const { winners, unknown } = await conflictsAmong(placements, options);
   return new Map(
     readings.map(({ name, reading }) => {
-      const winner = conflicts.get(name);
-      return [name, [...common(reading, schedulable), conflict(winner, reading.placement?.priority)]];
+      const found = unknown.has(name)
+        ? notCompared
+        : conflict(winners.get(name), reading.placement?.priority);
+      return [name, [...common(reading, schedulable), found]];
     }),
   );
 }
+
+const notCompared: Finding = {
+  type: 'Conflict',
+  status: 'Unknown',
+  reason: 'TooMany',
+  message:
+    'it was not compared with all others: the namespace has too many PodPlacementConfigs of one priority; it is in force all the same',
+};
 
 function common(
   { placement, problems }: Reading<ArchitectureWishes>,

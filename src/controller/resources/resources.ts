@@ -22,6 +22,7 @@ import { fieldManager } from '../own-objects.ts';
 import { statusFor, type Finding, type ResourceStatus } from './conditions.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
 import { clusterFindings, podFindings } from './findings.ts';
+import { createTurns } from './turns.ts';
 
 interface Resource extends KubeObject {
   readonly status?: ResourceStatus;
@@ -68,8 +69,10 @@ export function customResources(options: ResourcesOptions = {}): Feature {
       const objects = [...caches.podConfigs.values()].filter(
         ({ metadata }) => metadata?.namespace === namespace,
       );
-      const findings = podFindings(objects, configuration().schedulableArchitectures);
+      const turn = createTurns(signal);
+      const findings = await podFindings(objects, configuration().schedulableArchitectures, { turn });
       for (const object of objects) {
+        await turn();
         const { name = '' } = object.metadata ?? {};
         const path = `/apis/${resourceVersion}/namespaces/${encodeURIComponent(namespace)}/podplacementconfigs/${encodeURIComponent(name)}`;
         await writeStatus(leading, { object, kind: podConfigKind, path, findings: findings.get(name) ?? [] });

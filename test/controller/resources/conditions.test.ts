@@ -104,11 +104,12 @@ t.test('findings about the cluster object', async (t) => {
 });
 
 t.test('findings about the objects of a namespace', async (t) => {
+  const turn = (): undefined => undefined;
   const made = (name: string, spec: object, second: number): KubeObject => ({
     ...podConfig(spec, name),
     metadata: { name, namespace: 'shop', creationTimestamp: `2026-11-21T10:00:0${second}Z` },
   });
-  const findings = podFindings(
+  const findings = await podFindings(
     [
       made('younger', { priority: 4 }, 2),
       made('older', { priority: 4 }, 1),
@@ -116,7 +117,13 @@ t.test('findings about the objects of a namespace', async (t) => {
       made('apart', { priority: 5 }, 3),
     ],
     [],
+    { turn },
   );
+  const most = 0;
+  const cut = await podFindings([made('a', {}, 1), made('b', {}, 2)], [], { turn, most });
+  t.equal(find(cut.get('a'), 'Conflict'), 'False None');
+  t.equal(find(cut.get('b'), 'Conflict'), 'Unknown TooMany');
+  t.equal(find(cut.get('b'), 'Available'), 'True InForce');
   t.equal(find(findings.get('older'), 'Conflict'), 'False None');
   t.equal(find(findings.get('younger'), 'Conflict'), 'True SamePriority');
   t.match(

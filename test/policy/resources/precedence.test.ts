@@ -1,23 +1,7 @@
 import t from 'tap';
-import type { Selector } from '../../../src/policy/label-selector.ts';
-import type { PodPlacement } from '../../../src/policy/resources/placement.ts';
 import { architecturesLeftOut, withinSchedulable } from '../../../src/policy/resources/architectures.ts';
-import { byPrecedence, conflictsAmong } from '../../../src/policy/resources/precedence.ts';
-
-function placement(name: string, priority: number, createdAt: number, app?: string): PodPlacement {
-  const selector: Selector = app === undefined ? [] : [{ key: 'app', operator: 'In', values: [app] }];
-  return {
-    namespace: 'shop',
-    name,
-    createdAt,
-    priority,
-    selector,
-    weights: undefined,
-    fallbackArchitecture: undefined,
-    onUnknownImage: undefined,
-    onNoCommonArchitecture: undefined,
-  };
-}
+import { byPrecedence } from '../../../src/policy/resources/precedence.ts';
+import { placement } from './pod-placement.ts';
 
 t.test('priority, then age, then name', async (t) => {
   const sorted = [
@@ -34,32 +18,6 @@ t.test('priority, then age, then name', async (t) => {
       ['high', 'old', 'a', 'b', 'low'],
     );
   }
-});
-
-t.test('a conflict is the same priority for the same pods', async (t) => {
-  const cases: [about: string, placements: PodPlacement[], conflicts: [string, string][]][] = [
-    ['one', [placement('a', 0, 0)], []],
-    ['other priorities', [placement('a', 0, 0), placement('b', 1, 0)], []],
-    ['the younger one has it', [placement('a', 0, 2), placement('b', 0, 1)], [['a', 'b']]],
-    ['of the same age, the later name', [placement('b', 0, 1), placement('a', 0, 1)], [['b', 'a']]],
-    ['other pods', [placement('a', 0, 1, 'web'), placement('b', 0, 2, 'api')], []],
-    ['all pods and some', [placement('a', 0, 1, 'web'), placement('b', 0, 2)], [['b', 'a']]],
-    [
-      'three, of which two conflict with the first',
-      [placement('a', 3, 1), placement('b', 3, 2, 'web'), placement('c', 3, 3, 'api')],
-      [
-        ['b', 'a'],
-        ['c', 'a'],
-      ],
-    ],
-    [
-      'each priority by itself',
-      [placement('a', 3, 1), placement('b', 2, 2), placement('c', 2, 3), placement('d', 1, 0)],
-      [['c', 'b']],
-    ],
-  ];
-  for (const [about, placements, conflicts] of cases)
-    t.same([...conflictsAmong(placements)], conflicts, about);
 });
 
 t.test('architectures that no node has', async (t) => {

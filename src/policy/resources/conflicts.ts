@@ -1,0 +1,85 @@
+/**
+ * The conflicts among the `PodPlacementConfig`s of one namespace: two with the same priority that can select the same pod. Each is
+ * compared with those before it, so thousands of one priority cost millions of comparisons. Whoever may create them in one namespace
+ * must not be able to hold up the whole program: the work is done in slices, and ends at a limit that says so.
+ */
+import { canOverlap, type Selector } from '../label-selector.ts';
+import type { PodPlacement } from './placement.ts';
+import { byPrecedence } from './precedence.ts';
+
+export interface Conflicts {
+  /** By the name of the one that comes second, the name of the first that comes before it. */
+  readonly winners: ReadonlyMap<string, string>;
+  /** Names of those that were not compared with all before them, because there are too many. */
+  readonly unknown: ReadonlySet<string>;
+}
+
+export interface ConflictsOptions {
+  /** What all comparisons may cost; see `costOf`. The same objects always end at the same place, so that no status flaps. */
+  readonly most?: number;
+  /** Awaited after each slice of work, so that others have their turn. */
+  readonly turn: () => Promise<void> | undefined;
+}
+
+/** 2,000 selectors of one label each, all different: half a second of work altogether. */
+const usualMost = 20_000_000;
+/** Comparisons between two looks at whether others should have their turn; well below 1 ms for selectors of one label. */
+const slice = 4096;
+
+/** Compares each with those before it, in the order of precedence. */
+export async function conflictsAmong(
+  placements: readonly PodPlacement[],
+  { turn, most = usualMost }: ConflictsOptions,
+): Promise<Conflicts> {
+  const winners = new Map<string, string>();
+  const unknown = new Set<string>();
+  let spent = 0;
+  let sliced = 0;
+  let priority: number | undefined;
+  /** Of this priority, the first with each selector: one that comes after it with the same selector adds nothing. */
+  let firsts: { readonly placement: PodPlacement; readonly cost: number }[] = [];
+  for (const later of placements.toSorted(byPrecedence)) {
+    if (later.priority !== priority) firsts = [];
+    priority = later.priority;
+    const cost = costOf(later.selector);
+    let winner: PodPlacement | undefined;
+    for (const first of firsts) {
+      const both = first.cost * cost;
+      spent += both;
+      if (spent > most) break;
+      if (canOverlap(first.placement.selector, later.selector)) {
+        winner = first.placement;
+        break;
+      }
+      sliced += both;
+      if (sliced < slice) continue;
+      sliced = 0;
+      await turn();
+    }
+    if (winner) winners.set(later.name, winner.name);
+    else if (spent > most && firsts.length > 0) unknown.add(later.name);
+    // What overlaps an earlier one may still be the first that overlaps a later one.
+    if (!winner || !isSame(winner.selector, later.selector)) firsts.push({ placement: later, cost });
+  }
+  return { winners, unknown };
+}
+
+/** Labels and values that a comparison looks at. */
+function costOf(selector: Selector): number {
+  return selector.reduce((sum, { values }) => sum + 1 + values.length, 1);
+}
+
+function isSame(one: Selector, other: Selector): boolean {
+  return (
+    one.length === other.length &&
+    one.every(({ key, operator, values }, index) => {
+      const that = other[index];
+      return (
+        key === that?.key &&
+        operator === that.operator &&
+        values.length === that.values.length &&
+        values.every((value, at) => value === that.values[at])
+      );
+    })
+  );
+}

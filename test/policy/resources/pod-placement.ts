@@ -1,0 +1,18 @@
+/** What a PodPlacementConfig says, as far as the order among several goes. */
+import type { Selector } from '../../../src/policy/label-selector.ts';
+import type { PodPlacement } from '../../../src/policy/resources/placement.ts';
+
+export function placement(name: string, priority: number, createdAt: number, app?: string): PodPlacement {
+  const selector: Selector = app === undefined ? [] : [{ key: 'app', operator: 'In', values: [app] }];
+  return {
+    namespace: 'shop',
+    name,
+    createdAt,
+    priority,
+    selector,
+    weights: undefined,
+    fallbackArchitecture: undefined,
+    onUnknownImage: undefined,
+    onNoCommonArchitecture: undefined,
+  };
+}
