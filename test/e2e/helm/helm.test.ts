@@ -1,5 +1,5 @@
 /**
- * The chart in a cluster with a real node, from a real Helm 4 and Helm 3: our image is built, pushed to a registry, pulled by a kubelet
+ * The chart in a cluster with a real node, from a real Helm 4 and Helm 3, and its plain manifests from kubectl: our image is built, pushed to a registry, pulled by a kubelet
  * and run by containerd; the API server asks the webhook, the webhook the agent, the agent the node's credential provider plugin and
  * the registries. All of it lives in a box of its own (`../kubelet/box.ts`).
  *
@@ -19,7 +19,7 @@ import type { Line } from './report.ts';
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 const kept = process.env['ARCHWRIGHT_E2E_KEEP'];
 
-/** Some five minutes on two cores; a machine that does other things as well gets more. */
+/** Some eight minutes on two cores; a machine that does other things as well gets more. */
 const timeoutMs = 20 * 60_000;
 
 void t.test('the chart in a cluster with a real node', { timeout: timeoutMs + 120_000 }, async (t) => {

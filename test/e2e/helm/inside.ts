@@ -1,4 +1,5 @@
 /** Runs in the box: a cluster, then what is done with the chart in it by one Helm after the other, and without one. */
+import { features } from './features.ts';
 import { followLogs } from './logs.ts';
 import type { Programs } from './programs.ts';
 import { step, tellLogs } from './report.ts';
@@ -24,6 +25,7 @@ async function main(): Promise<void> {
     await wholeLife(world, createHelm('helm4', programs, cluster.kubeconfig), logs);
     const helm3 = createHelm('helm3', programs, cluster.kubeconfig);
     await lateImage(world, helm3, logs);
+    await features(world, helm3, logs);
     await restricted(world, helm3, logs);
     await withoutHelm(world, logs);
   } catch (error) {

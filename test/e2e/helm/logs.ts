@@ -69,17 +69,38 @@ interface AuditEvent {
   readonly verb: string;
   readonly user: { readonly username: string };
   readonly requestURI: string;
+  readonly objectRef?: { readonly resource?: string; readonly subresource?: string };
   readonly responseStatus?: { readonly code?: number; readonly message?: string };
+}
+
+function events(): readonly AuditEvent[] {
+  // The last one may be half written.
+  const lines = readFileSync(auditFile, 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as AuditEvent);
 }
 
 /** Requests that were refused for want of a right, each once. */
 export function refused(): readonly string[] {
   const found = new Set<string>();
-  // The last one may be half written.
-  for (const line of readFileSync(auditFile, 'utf8').split('\n').slice(0, -1)) {
-    const { verb, user, requestURI, responseStatus } = JSON.parse(line) as AuditEvent;
+  for (const { verb, user, requestURI, responseStatus } of events()) {
     if (responseStatus?.code === 403)
       found.add(`${user.username}: ${verb} ${requestURI}: ${responseStatus.message ?? ''}`);
   }
   return [...found];
+}
+
+export interface Asked {
+  readonly user: string;
+  readonly verb: string;
+  /** As roles name it: `pods/eviction`. */
+  readonly resource: string;
+}
+
+/** Requests that were let through. */
+export function asked(): readonly Asked[] {
+  return events().flatMap(({ verb, user, objectRef, responseStatus }) => {
+    if (objectRef?.resource === undefined || responseStatus?.code === 403) return [];
+    const { resource, subresource } = objectRef;
+    return [{ user: user.username, verb, resource: subresource ? `${resource}/${subresource}` : resource }];
+  });
 }

@@ -1,0 +1,171 @@
+/** What takes more than a pod that is made: taints, pods on wrong nodes, images that are not what they say, custom resources. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import { chart } from '../chart/helm.ts';
+import { patience, type Cluster } from '../cluster/harness.ts';
+import type { NodeObject } from '../cluster/nodes.ts';
+import { waitFor, watch } from '../cluster/watch.ts';
+import { nothingForbidden, sameAsBefore } from './leaving.ts';
+import { listEverything } from './listing.ts';
+import type { Followed } from './logs.ts';
+import { webhooksInForce, whole } from './parts.ts';
+import type { PodNow } from './pods.ts';
+import type { Helm } from './release.ts';
+import { step } from './report.ts';
+import { usesItsRights } from './rights.ts';
+import { cardValues } from './values.ts';
+import type { World } from './world.ts';
+
+const customResources = fileURLToPath(new URL('../../../examples/custom-resources.yaml', import.meta.url));
+const resourcePaths = [
+  '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster',
+  '/apis/arch.example/v1alpha1/namespaces/default/podplacementconfigs/batch',
+];
+const workloadPaths = ['deployments/misplaced', 'deployments/broken', 'daemonsets/mainframe'].map(
+  (name) => `/apis/apps/v1/namespaces/default/${name}`,
+);
+/** A pod is looked at for half a minute before it is moved; containers crash some times before their log is read. */
+const patienceMs = 120_000;
+
+export async function features(world: World, helm: Helm, logs: Followed): Promise<void> {
+  const { cluster, images } = world;
+  const { client } = cluster;
+  const of = (name: string): string => `${helm.name}, features: ${name}`;
+  await client.delete('/api/v1/nodes/amd64-0', { signal: patience() });
+  const before = await listEverything(client);
+  const misplaced = await step(of('a pod lands on a node that cannot run it'), async () => {
+    // Of its own the node has no credential for it; of a single manifest it would not even look at the architecture.
+    await cluster.create(workload('Deployment', 'misplaced', { image: images['team/others'] ?? '' }));
+    return await podNamed(cluster, 'misplaced-', (pod) => pod.spec.nodeName !== undefined);
+  });
+  await cluster.createNodes([
+    { name: 'arm64-0', architecture: 'arm64' },
+    { name: 's390x-0', architecture: 's390x' },
+  ]);
+  // Whoever installs it later finds workloads that know nothing of taints.
+  await cluster.create(
+    workload('DaemonSet', 'mainframe', { image: images['plugin/mainframe'] ?? '' }, 's390x'),
+  );
+  await podNamed(cluster, 'mainframe-', (pod) => pod.spec.nodeName !== undefined);
+  const said = "echo 'exec /app: exec format error'; exit 1";
+  await cluster.create(
+    workload(
+      'Deployment',
+      'broken',
+      { image: images['public/intel'] ?? '', command: ['/busybox', 'sh', '-c', said] },
+      'amd64',
+    ),
+  );
+
+  const values = helm.values('features', { ...cardValues(world), taintArchitectures: ['s390x'] });
+  await step(of('install'), async () => {
+    await helm.run('install', 'archwright', chart, values, '--wait', '--timeout', '2m');
+    await whole(cluster);
+    await webhooksInForce(cluster);
+  });
+  await step(of('a taint waits for a DaemonSet that does not tolerate it'), async () => {
+    await eventOf(cluster, 'TaintHeldBack');
+    assert.deepEqual(await taintsOf(cluster), []);
+    await client.delete(workloadPaths[2] ?? '', { signal: patience() });
+    await waitFor<NodeObject>(
+      client,
+      '/api/v1/nodes/s390x-0',
+      (node) => (node?.spec?.taints ?? []).some(({ key }) => key === 'arch.example/architecture'),
+      patienceMs,
+    );
+  });
+  await step(of('custom resources get their status, and go when they are deleted'), async () => {
+    await cluster.applyYaml(readFileSync(customResources, 'utf8'));
+    for (const path of resourcePaths) {
+      await waitFor<KubeObject & { readonly status?: { readonly conditions?: readonly unknown[] } }>(
+        client,
+        path,
+        (object) => (object?.status?.conditions ?? []).length > 0,
+      );
+    }
+    for (const path of resourcePaths) {
+      await client.delete(path, { signal: patience() });
+      await waitFor(client, path, (object) => object === undefined);
+    }
+  });
+  await step(of('the misplaced pod is evicted, and its successor runs where it can'), async () => {
+    await eventOf(cluster, 'MisplacedPodEvicted');
+    const moved = await podNamed(
+      cluster,
+      'misplaced-',
+      (pod) => pod.metadata?.uid !== misplaced.metadata?.uid && pod.status?.phase === 'Running',
+    );
+    assert.match(moved.spec.nodeName ?? '', /^(?:arm64|s390x)-0$/);
+  });
+  await step(of('a container whose log tells of a foreign binary is told of'), () =>
+    eventOf(cluster, 'ExecFormatError'),
+  );
+
+  for (const path of workloadPaths.slice(0, 2)) await client.delete(path, { signal: patience() });
+  await step(of('uninstall takes the taint away'), async () => {
+    await helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m');
+    assert.deepEqual(await taintsOf(cluster), []);
+  });
+  for (const name of ['arm64-0', 's390x-0'])
+    await client.delete(`/api/v1/nodes/${name}`, { signal: patience() });
+  await sameAsBefore(world, helm, before);
+  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+  await step(of('every right is used'), () => usesItsRights(helm, values));
+}
+
+function workload(kind: string, name: string, container: object, architecture?: string): object {
+  const labels = { app: name };
+  return {
+    apiVersion: 'apps/v1',
+    kind,
+    metadata: { name },
+    spec: {
+      selector: { matchLabels: labels },
+      template: {
+        metadata: { labels },
+        spec: {
+          terminationGracePeriodSeconds: 0,
+          ...(architecture !== undefined && { nodeSelector: { 'kubernetes.io/arch': architecture } }),
+          containers: [{ name: 'app', ...container }],
+        },
+      },
+    },
+  };
+}
+
+/** A pod by the beginning of its name, as soon as there is one that fits. */
+async function podNamed(cluster: Cluster, prefix: string, fits: (pod: PodNow) => boolean): Promise<PodNow> {
+  const watched = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods');
+  const find = (pods: ReadonlyMap<string, PodNow>): PodNow | undefined =>
+    [...pods.values()].find((pod) => pod.metadata?.name?.startsWith(prefix) === true && fits(pod));
+  try {
+    await watched.until(`a pod ${prefix}…`, (pods) => find(pods) !== undefined, patienceMs);
+    const found = find(watched.objects);
+    assert(found !== undefined);
+    return found;
+  } finally {
+    watched.close();
+  }
+}
+
+async function eventOf(cluster: Cluster, reason: string): Promise<void> {
+  const until = performance.now() + patienceMs;
+  for (;;) {
+    const { items } = await cluster.client.get<{ readonly items: readonly Pod[] }>('/api/v1/events', {
+      signal: patience(),
+      query: { fieldSelector: `reason=${reason}` },
+    });
+    if (items.length > 0) return;
+    assert(performance.now() < until, `an event ${reason}`);
+    await pause(500);
+  }
+}
+
+/** Of archwright, of the node of the architecture that is tainted. */
+async function taintsOf(cluster: Cluster): Promise<readonly string[]> {
+  const node = await cluster.client.get<NodeObject>('/api/v1/nodes/s390x-0', { signal: patience() });
+  return (node.spec?.taints ?? []).flatMap(({ key }) => (key.startsWith('arch.example/') ? [key] : []));
+}

@@ -1,0 +1,62 @@
+/**
+ * What the chart lets its parts do, beside what they did in this cluster: a right that nobody needs any more is one too many, and what was
+ * used here would have been missed here.
+ */
+import assert from 'node:assert/strict';
+import { parseAllDocuments } from 'yaml';
+import { chart } from '../chart/helm.ts';
+import { asked } from './logs.ts';
+import { namespace, type Helm } from './release.ts';
+
+interface Role {
+  readonly kind: string;
+  readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
+  readonly rules?: readonly {
+    readonly resources: readonly string[];
+    readonly verbs: readonly string[];
+  }[];
+}
+
+const parts = new Set(['webhook', 'controller', 'clean']);
+
+/** Rights for what does not happen here, or not each time, and what they are for. */
+const rare: Readonly<Record<string, string>> = {
+  'clean: create leases': 'nobody has led yet',
+  'clean: get clusterpodplacementconfigs': 'one that is still there has a finalizer of ours',
+  'clean: patch clusterpodplacementconfigs': 'the same',
+  'clean: get pods': 'a pod changed while its gate was taken away',
+  'clean: get nodes': 'a node changed while its taint was taken away',
+  'controller: create secrets': 'asked for by server-side apply, which the API server notes as a patch',
+  'controller: get jobs': 'a misplaced pod of a Job',
+  'controller: get replicationcontrollers': 'a misplaced pod of a ReplicationController',
+  'controller: get statefulsets': 'a misplaced pod of a StatefulSet',
+  'controller: patch events': 'the same event again',
+  'webhook: get serviceaccounts': 'the pull secrets of a template',
+};
+
+/**
+ * Compares them.
+ * @param values the flag with the values that were installed
+ */
+export async function usesItsRights(helm: Helm, values: string): Promise<void> {
+  const text = await helm.run('template', 'archwright', chart, values);
+  const given = new Set<string>();
+  for (const document of parseAllDocuments(text)) {
+    const role = document.toJS() as Role | null;
+    const part = role?.metadata.labels?.['app.kubernetes.io/component'] ?? '';
+    if (role === null || !parts.has(part)) continue;
+    for (const { resources, verbs } of role.rules ?? [])
+      for (const resource of resources) for (const verb of verbs) given.add(`${part}: ${verb} ${resource}`);
+  }
+  assert(given.size > 40, `${given.size} rights`);
+  const used = new Set(
+    asked().map(({ user, verb, resource }) => {
+      const account = user.slice(`system:serviceaccount:${namespace}:archwright-`.length);
+      return `${account}: ${verb} ${resource}`;
+    }),
+  );
+  const idle = [...given].filter((right) => !used.has(right) && !Object.hasOwn(rare, right));
+  assert.deepEqual(idle, [], 'given, and never used');
+  const gone = Object.keys(rare).filter((right) => !given.has(right));
+  assert.deepEqual(gone, [], 'not given any more');
+}
