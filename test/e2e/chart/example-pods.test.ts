@@ -14,6 +14,7 @@ import { openWorkspace } from '../../../examples/demo/workspace.ts';
 import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { startCluster, type Cluster } from '../cluster/harness.ts';
+import { takesPods, type NodeObject } from '../cluster/nodes.ts';
 import { waitFor, watch } from '../cluster/watch.ts';
 import { callWebhook } from './called.ts';
 
@@ -87,8 +88,13 @@ void t.test('examples of pods', async (t) => {
     async (t) => {
       const both = multiArch(['linux/amd64', 'linux/arm64'], { label: 'nginx' });
       registries.mirror.server.push('library/nginx', '1.27', both, registries.mirror.serves);
-      for (const document of parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8')))
-        await cluster.create(document.toJS() as object);
+      const fakeNodes = parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8'));
+      for (const document of fakeNodes) await cluster.create(document.toJS() as object);
+      // While only one of them takes pods, it gets them.
+      for (const document of fakeNodes) {
+        const { metadata } = document.toJS() as NodeObject;
+        await waitFor<NodeObject>(cluster.client, `/api/v1/nodes/${metadata?.name}`, takesPods);
+      }
       await cluster.create(parse(readFileSync('examples/kind/pod.yaml', 'utf8')) as object);
       const pod = await running(cluster, '/api/v1/namespaces/default/pods/web');
       t.equal(pod?.spec.nodeName, 'fake-arm64');

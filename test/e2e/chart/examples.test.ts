@@ -7,7 +7,7 @@ import t, { type Test } from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
 import { patience, startCluster, type Cluster } from '../cluster/harness.ts';
-import { isReady, type FakeNode, type NodeObject } from '../cluster/nodes.ts';
+import { takesPods, type FakeNode, type NodeObject } from '../cluster/nodes.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { chart, runHelm } from './helm.ts';
 import type { Rendered } from './rendered.ts';
@@ -179,7 +179,7 @@ void t.test('examples of values', async (t) => {
   for (const node of fakeNodes) await cluster.create(node);
   for (const { metadata } of fakeNodes) {
     const path = `/api/v1/nodes/${metadata?.name}`;
-    await waitFor<NodeObject>(cluster.client, path, (node) => isReady(node ?? {}));
+    await waitFor<NodeObject>(cluster.client, path, takesPods);
   }
   await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 

@@ -64,7 +64,9 @@ void t.test('the program runs beside a cluster: pods go where their images can r
   const images = await startImages(cluster);
   const tls = await prepareArchwright(cluster);
   const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
-  const webhook = await startWebhook(cluster, { tls, agents: [agent] });
+  // Nobody decides later what a busy machine has not heard of in 150 ms.
+  const settings = { 'inline-budget': '5s' };
+  const webhook = await startWebhook(cluster, { tls, agents: [agent], settings });
   await configureWebhook(cluster, { tls, webhook });
 
   const pod = (name: string, image: string): object => ({

@@ -20,7 +20,7 @@ import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
 import type { KubeObject } from '../../../src/kube/objects.ts';
 import { say } from '../parts.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from './control-plane.ts';
-import { createNode, isReady, plainNodes, type FakeNode, type NodeObject } from './nodes.ts';
+import { createNode, plainNodes, takesPods, type FakeNode, type NodeObject } from './nodes.ts';
 import { pathOf } from './paths.ts';
 import { waitFor, watch } from './watch.ts';
 
@@ -134,7 +134,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       const watched = await watch<NodeObject>(client, '/api/v1/nodes');
       try {
         await watched.until('nodes are ready', (found) =>
-          wanted.every(({ name }) => isReady(found.get(name) ?? {}) && !isHeldBack(found.get(name))),
+          wanted.every(({ name }) => takesPods(found.get(name))),
         );
       } finally {
         watched.close();
@@ -156,11 +156,6 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     throw error;
   }
   return cluster;
-}
-
-/** The node controller takes its own taints off a moment after a node became ready. */
-function isHeldBack(node: NodeObject | undefined): boolean {
-  return (node?.spec?.taints ?? []).some(({ key }) => key.startsWith('node.kubernetes.io/'));
 }
 
 function isList(nodes: NonNullable<ClusterOptions['nodes']>): nodes is readonly FakeNode[] {

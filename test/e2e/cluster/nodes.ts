@@ -76,3 +76,9 @@ export async function createNode(client: KubeClient, node: FakeNode): Promise<vo
 export function isReady(node: NodeObject): boolean {
   return (node.status?.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'True');
 }
+
+/** Ready, and the node controller has taken its own taints off, which it does a moment later. */
+export function takesPods(node: NodeObject | undefined): boolean {
+  if (node === undefined || !isReady(node)) return false;
+  return !(node.spec?.taints ?? []).some(({ key }) => key.startsWith('node.kubernetes.io/'));
+}
