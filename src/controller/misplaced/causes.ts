@@ -4,7 +4,7 @@
  * anything was done and may be moved; younger ones are successors. One of those on the wrong node again shows that moving
  * does not help (no webhook, a constraint that nobody sees here), and stays.
  *
- * The time is written before the first eviction. A leader that ends between the two is continued by the next one, because
+ * The time is written before the first eviction, and taken back where that one is held back by a budget. A leader that ends between the two is continued by the next one, because
  * the pods are still older. Taking a key out, or the whole ConfigMap, allows the workload to be moved again by the next leader.
  */
 import { createHash } from 'node:crypto';
@@ -32,6 +32,12 @@ export interface Causes {
    * @throws KubeError
    */
   add(cause: Cause, since: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Takes back what was written down for an eviction that surely did not come about: nothing was moved, and pods that are made
+   * meanwhile are no successors.
+   * @throws KubeError
+   */
+  takeBack(cause: Cause, signal: AbortSignal): Promise<void>;
 }
 
 interface ConfigMap extends KubeObject {
@@ -81,6 +87,7 @@ export function createCauses(options: {
       if (!(error instanceof KubeError) || error.code !== 'not-found') throw error;
       // Somebody who deletes it wants what was noted to be forgotten.
       known = new Map();
+      if (Object.values(data).every((value) => value === null)) return;
       const metadata = { name, namespace, labels: ownLabels };
       const set = Object.fromEntries(Object.entries(data).filter(([, value]) => value !== null));
       await client.create(
@@ -104,6 +111,11 @@ export function createCauses(options: {
       await write({ ...gone, [key]: new Date(since).toISOString() }, signal);
       for (const old of surplus) known?.delete(old);
       known?.set(key, since);
+    },
+    takeBack: async (cause, signal) => {
+      const key = keyOf(cause);
+      await write({ [key]: null }, signal);
+      known?.delete(key);
     },
   };
 }

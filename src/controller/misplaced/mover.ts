@@ -144,16 +144,21 @@ export function createMover(
       telling.tell('evicted', misplaced, workload.top);
       await step('misplaced/evicted');
     }
+    const isFirst = since === undefined;
     if (!('why' in eviction)) {
       suspects.later(pod, changedMs);
+      if (isFirst && eviction.outcome === 'changed') await causes.takeBack(cause, signal);
       return;
     }
     const { outcome, why } = eviction;
     counts.moved[outcome].inc();
     suspects.later(pod);
     if (outcome === 'failed') moves.perhapsMoved(pod);
-    if (outcome === 'held') telling.tell('held', misplaced, workload.top, why);
-    else log.warn({ namespace: pod.namespace, pod: pod.name, why }, 'an eviction failed');
+    if (outcome === 'held') {
+      telling.tell('held', misplaced, workload.top, why);
+      // What is made while a budget holds the first one back is no successor of anything.
+      if (isFirst) await causes.takeBack(cause, signal);
+    } else log.warn({ namespace: pod.namespace, pod: pod.name, why }, 'an eviction failed');
     failed = outcome === 'failed' ? failed + 1 : 0;
     if (failed < maxFailed) return;
     failed = 0;

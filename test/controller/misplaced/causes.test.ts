@@ -62,3 +62,17 @@ void t.test('the ConfigMap goes while a leader knows it', async (t) => {
   t.equal(await causes.since(cause, signal), undefined);
   t.equal(await causes.since(another, signal), serverStart);
 });
+
+void t.test('taken back', async (t) => {
+  const { store, next } = await start(t);
+  const causes = next();
+  await causes.takeBack(cause, signal);
+  t.equal(store.get(notesPath), undefined, 'nothing to take back, nothing is made');
+  await causes.add(cause, serverStart, signal);
+  await causes.add({ ...cause, uid: 'v' }, serverStart, signal);
+  await causes.takeBack(cause, signal);
+  for (const each of [causes, next()]) {
+    t.equal(await each.since(cause, signal), undefined);
+    t.equal(await each.since({ ...cause, uid: 'v' }, signal), serverStart);
+  }
+});

@@ -227,6 +227,29 @@ void t.test(
   },
 );
 
+void t.test('what is made while a budget holds the first eviction back is no successor', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  putPod(store, 'web-a');
+  store.evictions(podPath('web-a'), { status: 429 });
+  await world.afterGrace();
+  t.same(world.pods(), ['web-a']);
+  t.same((store.get(notesPath) as { data?: object } | undefined)?.data ?? {}, {}, 'nothing was moved');
+  store.remove(podPath('web-a'));
+  world.advance(60_000);
+  putPod(store, 'web-b', { createdAt: world.now() });
+  await world.settled();
+  world.advance(10_000);
+  await world.pass();
+  await world.afterGrace();
+  t.same(world.pods(), [], 'the next one is moved');
+  t.equal(
+    Object.keys((store.get(notesPath) as unknown as { data: object }).data).length,
+    1,
+    'and that is noted',
+  );
+});
+
 void t.test('an eviction that the API server refuses, and one that refuses all', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
