@@ -11,6 +11,7 @@ import type { ObjectReference } from '../../kube/events.ts';
 import type { RunningPod } from '../caches.ts';
 import type { Feature, Leading } from '../controller.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
+import { createNodeAwaited } from './node-awaited.ts';
 import { createNotes, type Notes } from './notes.ts';
 import { saysExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
 
@@ -22,7 +23,6 @@ const logTimeoutMs = 5000;
 /** Containers whose log said something else are not asked again for a while. */
 const forgetAfterMs = 10 * 60_000;
 const maxRemembered = 5000;
-const nodeAwaitedMs = 500;
 const pruneEveryMs = 60 * 60_000;
 
 /** Works while this replica leads. */
@@ -39,6 +39,7 @@ export const watchExecFormatErrors: Feature = async (leading) => {
   const level = metrics.level(brokenImages);
   /** When a container's log was read, by pod and container. */
   const looked = new Map<string, number>();
+  const awaited = createNodeAwaited();
 
   function isFresh(key: string): boolean {
     const at = looked.get(key);
@@ -59,8 +60,9 @@ export const watchExecFormatErrors: Feature = async (leading) => {
   async function lookAt(pod: RunningPod): Promise<void> {
     const node = caches.nodes.get('', pod.node);
     if (node === undefined) {
-      // Pods and nodes come by different watches, in any order.
-      queue.add(`${pod.namespace}/${pod.name}`, nodeAwaitedMs);
+      const key = `${pod.namespace}/${pod.name}`;
+      const againMs = awaited.next(key);
+      if (againMs !== undefined) queue.add(key, againMs);
       return;
     }
     const { architecture } = node;
@@ -83,13 +85,17 @@ export const watchExecFormatErrors: Feature = async (leading) => {
     work: async (key) => {
       const [inNamespace = '', name = ''] = key.split('/');
       const pod = caches.runningPods.get(inNamespace, name);
-      if (pod && leading.configuration().execFormatErrorMonitor) await lookAt(pod);
+      const isWatched = pod !== undefined && leading.configuration().execFormatErrorMonitor;
+      if (isWatched) await lookAt(pod);
+      if (!isWatched || caches.nodes.get('', pod.node)) awaited.forget(key);
     },
   });
   // Without the nodes nothing is known of a pod's architecture, and nobody would look again until the pod changes.
   await caches.ready(signal).catch(() => undefined);
   caches.runningPods.onEach(({ namespace: inNamespace, name, object }) => {
-    if (object && suspectsOf(object).length > 0) queue.add(`${inNamespace}/${name}`);
+    const key = `${inNamespace}/${name}`;
+    awaited.forget(key);
+    if (object && suspectsOf(object).length > 0) queue.add(key);
   });
   for (const pod of caches.runningPods.values()) {
     if (suspectsOf(pod).length > 0) queue.add(`${pod.namespace}/${pod.name}`);
