@@ -18,7 +18,7 @@
 import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod, type FactsOfPod } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/objects.ts';
-import { createPullSecrets } from '../cluster/pull-secrets.ts';
+import { createPullSecrets, type PullSecrets } from '../cluster/pull-secrets.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FactsMemory } from '../images/memory.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -53,6 +53,8 @@ export interface Leading {
   readonly memory: FactsMemory;
   /** Facts of the images of one pod, with its pull secrets; waits as long as it is told. */
   readonly factsOfPod: FactsOfPod;
+  /** What `factsOfPod` reads them by; the same Secrets are read once for all. */
+  readonly pullSecrets: PullSecrets;
   /** The effective policy of each pod, as the webhook has it. */
   readonly policies: Policies;
   /** The configuration in force, with what `ClusterPodPlacementConfig/cluster` says besides placement; ask for each use. */
@@ -166,6 +168,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
       fleet: options.fleet,
       memory,
       factsOfPod,
+      pullSecrets,
       policies: createPolicies({
         configuration,
         // Who asks leads.

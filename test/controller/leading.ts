@@ -1,6 +1,7 @@
 /** What a feature gets, over an API server with a store: everything real but facts, which the test scripts. */
 import type { Test } from 'tap';
 import type { FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
+import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { startCaches } from '../../src/controller/caches.ts';
 import type { Leading } from '../../src/controller/controller.ts';
 import type { ImageFacts } from '../../src/images/facts.ts';
@@ -103,6 +104,7 @@ export async function leadOver(
       fleet: options.fleet,
       memory,
       factsOfPod,
+      pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
       policies: { policyOf: () => policyFor(configuration) },
       configuration: () => configuration,
       clock: systemClock,

@@ -1,8 +1,6 @@
 /** Which nodes can pull the images of a pod that is about to be let go, where policy wants to know. */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
-import { clusterObjects } from '../../cluster/objects.ts';
 import { createPullableNodes } from '../../cluster/pullable-nodes.ts';
-import { createPullSecrets } from '../../cluster/pull-secrets.ts';
 import type { Leading } from '../controller.ts';
 import { wantedOf, type WaitingInput } from './decide-waiting.ts';
 
@@ -20,16 +18,11 @@ const budgetMs = 1000;
 const lastBudgetMs = 20;
 
 export function createPullability(leading: Leading): Pullability {
-  const { fleet, client, log, clock, metrics, caches } = leading;
+  const { fleet, log, pullSecrets, caches } = leading;
   if (fleet === undefined) return { wherePullable: (input) => Promise.resolve(input) };
   const pullableNodes = createPullableNodes({
     fleet,
-    pullSecrets: createPullSecrets({
-      cluster: clusterObjects({ client, log }),
-      keepMs: leading.configuration().pullSecretCacheTime,
-      clock,
-      metrics,
-    }),
+    pullSecrets,
     nodeHostname: (node) => caches.nodes.get('', node)?.hostname,
     log,
   });
