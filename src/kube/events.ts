@@ -67,6 +67,8 @@ const maxMessageBytes = 1024;
 const rate = { perSecond: 10, burst: 100 };
 /** Waiting events; what comes beyond is dropped. */
 const maxWaiting = 1000;
+/** Written at the same time: one that has to wait for a second try keeps no others from being written. */
+const maxLanes = 4;
 /** Events that can still be counted up. */
 const remembered = 4096;
 const tries = { most: 4, firstPauseMs: 1_000, mostPauseMs: 30_000 };
@@ -98,7 +100,9 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   const limiter = createLimiter({ ...rate, clock, sleep });
   const count = eventCounter(options.metrics);
   let giveUp = new AbortController();
-  let writing: Promise<void> | undefined;
+  const lanes = new Set<Promise<void>>();
+  /** Keys that are being written: what comes of them meanwhile waits, and is counted up on them. */
+  const busy = new Set<string>();
 
   function record(about: ObjectReference, event: EventText): void {
     const correlated = correlation.correlate(about, event, clock.monotonic());
@@ -116,18 +120,24 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const text = { ...event, message: shortened(scrub(message)) };
     const since = known === undefined ? { times: 0, firstAt: now } : known;
     waiting.set(key, { about, event: text, times: since.times + 1, firstAt: since.firstAt, lastAt: now });
-    writing ??= write(giveUp.signal).finally(() => {
-      writing = undefined;
-    });
+    if (lanes.size === maxLanes) return;
+    const lane = write(giveUp.signal).finally(() => lanes.delete(lane));
+    lanes.add(lane);
   }
 
-  /** Writes what is waiting, in its order, until nothing is. */
+  function nextFree(): readonly [string, Waiting] | undefined {
+    for (const entry of waiting) if (!busy.has(entry[0])) return entry;
+    return undefined;
+  }
+
+  /** Writes what is waiting, in its order, until nothing is that no other lane writes. */
   async function write(signal: AbortSignal): Promise<void> {
     // What is recorded in the same turn is counted together.
     await Promise.resolve();
-    for (let [entry] = waiting; entry !== undefined; [entry] = waiting) {
+    for (let entry = nextFree(); entry !== undefined; entry = nextFree()) {
       const [key, event] = entry;
       waiting.delete(key);
+      busy.add(key);
       try {
         await writeInTime(key, event, signal);
       } catch (error) {
@@ -137,6 +147,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
           { reason, error: error instanceof Error ? error.message : String(error) },
           'an event is lost',
         );
+      } finally {
+        busy.delete(key);
       }
     }
   }
@@ -228,7 +240,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       };
       if (signal.aborted) stop();
       else signal.addEventListener('abort', stop, { once: true });
-      await writing;
+      while (lanes.size > 0) await Promise.all(lanes);
       signal.removeEventListener('abort', stop);
     },
   };

@@ -232,6 +232,34 @@ void t.test('a server in trouble: tried again, with Retry-After, and given up in
   t.same(await outcomes(), { written: 2, counted: 1, failed: 4 });
 });
 
+void t.test('one that has to wait keeps no others, and is not written twice', async (t) => {
+  const { store, recorder, events, written, time } = await start(t);
+  store.fault(`POST ${collection}`, { times: 1, status: 429, retryAfter: 20 });
+  const pod = (name: string): ObjectReference => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    namespace: 'team',
+    name,
+    uid: name,
+  });
+  const event = { type: 'Normal', reason: 'Seen', message: 'seen' } as const;
+  recorder.record(pod('first'), event);
+  for (let n = 0; n < 20; n++) recorder.record(pod(`other-${n}`), event);
+  await store.quiet();
+  await time.advance(1000);
+  await store.quiet();
+  recorder.record(pod('first'), event);
+  await store.quiet();
+  t.equal(events().length, 20, 'all but the first');
+  await written();
+  t.same(
+    events()
+      .filter(({ metadata }) => metadata.name.startsWith('first'))
+      .map(({ count }) => count),
+    [2],
+  );
+});
+
 void t.test('many at once: so many each second, so many waiting, the rest is dropped', async (t) => {
   const { recorder, written, time, outcomes, store } = await start(t);
   for (let i = 0; i < 3000; i++) recorder.record(pod(`pod-${i}`), decided);
@@ -247,13 +275,13 @@ void t.test('many at once: so many each second, so many waiting, the rest is dro
 void t.test('the end of the program gives up what cannot be written', async (t) => {
   const { recorder, store, outcomes } = await start(t);
   store.fault(/^POST/, { hang: true });
-  for (const name of ['a', 'b', 'c']) recorder.record(pod(name), decided);
+  for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) recorder.record(pod(name), decided);
   await store.quiet();
   const abort = new AbortController();
   const flushed = recorder.flush(abort.signal);
   abort.abort(new Error('end'));
   await flushed;
-  t.same(await outcomes(), { failed: 1, dropped: 2 });
+  t.same(await outcomes(), { failed: 4, dropped: 2 }, 'those that are being written, and those that wait');
   await recorder.flush(live);
 });
 
