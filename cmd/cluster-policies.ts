@@ -6,7 +6,7 @@ import { watchLeader } from '../src/kube/lease.ts';
 import { isCleanHolder } from '../src/controller/clean/holder.ts';
 import { forOptionalKind } from '../src/kube/optional-kind.ts';
 import type { KubeObject } from '../src/kube/objects.ts';
-import { startReflector } from '../src/kube/reflector.ts';
+import { startReflector, type Reflector } from '../src/kube/reflector.ts';
 import { wait } from '../src/kube/wait.ts';
 import type { LiveConfiguration } from '../src/policy/live.ts';
 import { createPolicies, type Policies } from '../src/policy/policies.ts';
@@ -45,8 +45,9 @@ export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
   const { namespace, leaseName } = configuration();
   const client = forOptionalKind({ client: kubernetes.client, sleep: wait, log });
-  const clusterConfigs = startReflector({ client, path: clusterConfigsPath, trim, log, metrics });
-  const podConfigs = startReflector({ client, path: podConfigsPath, trim, log, metrics });
+  const reflect = (path: string): Reflector<KubeObject> =>
+    startReflector({ client, path, trim, log, metrics, isAbsent: () => client.isAbsent(path) });
+  const [clusterConfigs, podConfigs] = [reflect(clusterConfigsPath), reflect(podConfigsPath)];
   const leader =
     namespace === undefined
       ? undefined

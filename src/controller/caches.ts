@@ -14,7 +14,7 @@ import { trimNode } from './caches/nodes.ts';
 import { trimRunningPod } from './caches/running-pods.ts';
 import { createSharing } from './caches/sharing.ts';
 import { mayBeWaiting, trimWaitingPod } from './caches/waiting-pods.ts';
-import { cachedObjects, watchesOpen, type WatchName } from './metrics.ts';
+import { cachedObjects, type WatchName } from './metrics.ts';
 
 /** A pod without a node. */
 export interface WaitingPod {
@@ -119,7 +119,11 @@ export function startCaches(options: CachesOptions): Caches {
   const share = createSharing();
   const optional = forOptionalKind({ client, sleep, log });
   const common = { client, log, metrics, ...(options.sleep && { sleep: options.sleep }) };
-  const custom = { ...common, client: optional, trim: (object: KubeObject) => object };
+  const custom = (kind: string) => {
+    const path = `${resourcesPath}/${kind}`;
+    const isAbsent = (): boolean => optional.isAbsent(path);
+    return { ...common, client: optional, path, isAbsent, trim: (object: KubeObject) => object };
+  };
   const reflectors = {
     waitingPods: startReflector({
       ...common,
@@ -136,20 +140,16 @@ export function startCaches(options: CachesOptions): Caches {
     }),
     nodes: startReflector({ ...common, path: '/api/v1/nodes', trim: (object) => trimNode(object, share) }),
     namespaces: startReflector({ ...common, path: '/api/v1/namespaces', trim: trimNamespace }),
-    clusterConfigs: startReflector({ ...custom, path: `${resourcesPath}/clusterpodplacementconfigs` }),
-    podConfigs: startReflector({ ...custom, path: `${resourcesPath}/podplacementconfigs` }),
+    clusterConfigs: startReflector(custom('clusterpodplacementconfigs')),
+    podConfigs: startReflector(custom('podplacementconfigs')),
   };
   const all = Object.entries(reflectors) as [WatchName, Reflector<unknown>][];
   const levels = all.map(([watch, reflector]) => ({
     reflector,
     objects: metrics.level(cachedObjects, { watch }),
-    open: metrics.level(watchesOpen, { watch }),
   }));
   const stopShowing = metrics.beforeScrape(() => {
-    for (const { reflector, objects, open } of levels) {
-      objects.set(reflector.size);
-      open.set(reflector.health().watching ? 1 : 0);
-    }
+    for (const { reflector, objects } of levels) objects.set(reflector.size);
   });
 
   return {
@@ -160,7 +160,7 @@ export function startCaches(options: CachesOptions): Caches {
     stop: () => {
       for (const [, reflector] of all) reflector.stop();
       stopShowing();
-      for (const { objects, open } of levels) for (const level of [objects, open]) level.set(0);
+      for (const { objects } of levels) objects.set(0);
     },
   };
 }

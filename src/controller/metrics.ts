@@ -23,13 +23,6 @@ export const cachedObjects: MetricSpec = {
   labels: { watch: watchNames },
 };
 
-export const watchesOpen: MetricSpec = {
-  name: 'archwright_controller_watch_open',
-  type: 'gauge',
-  help: 'Whether a watch of the leader is open now (1) or interrupted (0).',
-  labels: { watch: watchNames },
-};
-
 /** Architectures that Kubernetes runs on; any other is counted as `other`. */
 export const architectures = [
   '386',
@@ -91,5 +84,4 @@ export const controllerMetrics: readonly MetricSpec[] = [
   runningImagesUnknown,
   runningPods,
   cachedObjects,
-  watchesOpen,
 ];

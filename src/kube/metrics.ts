@@ -31,11 +31,14 @@ const watchRestarts: MetricSpec = {
   labels: { resource: resources, reason: ['ended', 'gone', 'refused', 'timeout', 'unavailable', 'other'] },
 };
 
+const watchStates = ['starting', 'open', 'broken', 'absent'] as const;
+export type WatchState = (typeof watchStates)[number];
+
 const watches: MetricSpec = {
   name: 'archwright_kube_watches',
   type: 'gauge',
-  help: 'Watches by their state: `starting` without a first list, `open`, or `broken` and being opened again.',
-  labels: { resource: resources, state: ['starting', 'open', 'broken'] },
+  help: 'Watches by their state: `starting` without a first list, `open`, `broken` and being opened again, or `absent`: the kind is not installed.',
+  labels: { resource: resources, state: watchStates },
 };
 
 const events: MetricSpec = {
@@ -72,8 +75,6 @@ function classOf(status: number | undefined): string {
   return ownClass.has(status) ? String(status) : `${Math.floor(status / 100)}xx`;
 }
 
-export type WatchState = 'starting' | 'open' | 'broken';
-
 export interface WatchMetrics {
   /** A watch ended; without an error the server ended it. */
   restarted(error?: unknown): void;
@@ -109,7 +110,7 @@ function countAll(metrics: Metrics): Set<{ readonly resource: string; readonly s
   counted.set(metrics, all);
   metrics.beforeScrape(() => {
     for (const resource of resources) {
-      for (const state of ['starting', 'open', 'broken'] as const) {
+      for (const state of watchStates) {
         const count = [...all].filter((each) => each.resource === resource && each.state() === state).length;
         metrics.level(watches, { resource, state }).set(count);
       }

@@ -22,11 +22,22 @@ export interface OptionalKindOptions {
   readonly log: Log;
 }
 
+export interface OptionalKindClient extends KubeClient {
+  /** Whether a collection counted as absent when it was last asked for. */
+  isAbsent(path: string): boolean;
+}
+
 /** The same client for reading kinds that may not exist. */
-export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): KubeClient {
+export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): OptionalKindClient {
   const refused = new Set<string>();
   /** Paths that were answered. */
   const readable = new Set<string>();
+  const absent = new Set<string>();
+
+  function answered(path: string): void {
+    readable.add(path);
+    absent.delete(path);
+  }
 
   /** A missing definition is a choice, a missing right is an oversight: somebody should hear of it, once. */
   function isAbsent(error: unknown, path: string): boolean {
@@ -41,24 +52,27 @@ export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): Ku
 
   return {
     ...client,
+    isAbsent: (path) => absent.has(path),
     get: async <T>(...[path, options]: Parameters<KubeClient['get']>): Promise<T> => {
       try {
         const answer = await client.get<T>(path, options);
-        readable.add(path);
+        answered(path);
         return answer;
       } catch (error) {
-        if (isAbsent(error, path)) return emptyList as T;
-        throw error;
+        if (!isAbsent(error, path)) throw error;
+        absent.add(path);
+        return emptyList as T;
       }
     },
     async *lines(path, options) {
       try {
         for await (const line of client.lines(path, options)) {
-          readable.add(path);
+          answered(path);
           yield line;
         }
       } catch (error) {
         if (!isAbsent(error, path)) throw error;
+        absent.add(path);
         // Where there was something to watch before, only a new list says that it is gone.
         if (options.query?.['resourceVersion'] !== anyVersion)
           throw new KubeError('gone', `GET ${path}`, 'the kind is not there any more', { cause: error });

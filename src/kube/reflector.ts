@@ -58,6 +58,8 @@ export interface ReflectorOptions<T> {
   readonly mayKeep?: (text: string) => boolean;
   readonly log: Log;
   readonly metrics?: Metrics;
+  /** Whether the kind is not installed, for the metrics: then nothing is broken. */
+  readonly isAbsent?: () => boolean;
   /** A watch on which nothing comes for so long is given up; asked when one is opened. By default two bookmarks and a half. */
   readonly idleMs?: () => number;
   readonly clock?: Clock;
@@ -83,9 +85,11 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
   const first = Promise.withResolvers<void>();
   // Nobody may be waiting when it is stopped.
   first.promise.catch(() => undefined);
-  const counters = watchMetrics(options.metrics, path, () =>
-    synced ? (watching ? 'open' : 'broken') : 'starting',
-  );
+  const counters = watchMetrics(options.metrics, path, () => {
+    if (!synced) return 'starting';
+    if (watching) return 'open';
+    return options.isAbsent?.() === true ? 'absent' : 'broken';
+  });
 
   function isolated(call: () => void): void {
     if (stopping.signal.aborted) return;

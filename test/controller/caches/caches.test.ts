@@ -100,7 +100,7 @@ void t.test('pods come in two halves, split by the server', async (t) => {
     .map(({ query }) => query.get('fieldSelector'));
   t.same(new Set(selectors), new Set(['spec.nodeName!=', 'spec.nodeName=']));
 
-  const isOpen = 'archwright_controller_watch_open{watch="nodes"} 1';
+  const isOpen = 'archwright_kube_watches{resource="nodes",state="open"} 1';
   let page = await metrics.render();
   // A watch counts as open from its first answer on, which comes a moment after the request was seen.
   while (!page.includes(isOpen)) {
@@ -121,11 +121,15 @@ void t.test('ready ends with the signal where the API server gives no answer', a
 });
 
 void t.test('custom resources that are not installed are an empty collection, looked at again', async (t) => {
-  const { server, caches, waits } = await start(t);
+  const { server, caches, waits, metrics } = await start(t);
   await caches.ready(AbortSignal.timeout(20_000));
   t.equal(caches.podConfigs.size, 0);
   await server.asked(`${podConfigs}?watch`, 3);
   t.ok(waits.includes(30_000));
+  const shown = (state: string, count: number): string =>
+    `archwright_kube_watches{resource="podplacementconfigs",state="${state}"} ${count}`;
+  t.match(await metrics.render(), shown('absent', 1));
+  t.match(await metrics.render(), shown('broken', 0), 'what is not installed is not broken');
   t.equal(server.requests.filter(({ path, query }) => path === podConfigs && !query.has('watch')).length, 1);
 
   const changed = new Promise<void>((resolve) => caches.podConfigs.onChange(resolve));
