@@ -16,8 +16,6 @@ export interface Leadership {
   leads(): boolean;
   /** Who; `undefined` where nobody does. */
   holder(): string | undefined;
-  /** Hears that the answer of `leads` or `holder` is another one, also where only time has passed. */
-  onChange(listener: () => void): void;
   /** Resolves after the first look. */
   ready(signal: AbortSignal): Promise<void>;
   close(): void;
@@ -41,7 +39,6 @@ const renewedIdleMs = 30_000;
 export function watchLeader(options: WatchLeaderOptions): Leadership {
   const { client, clock, log, sleep = wait } = options;
   const closing = new AbortController();
-  const listeners: (() => void)[] = [];
   let seen: { readonly record: LeaseRecord; readonly at: number } | undefined;
   let told: string | undefined;
   let timing = new AbortController();
@@ -71,13 +68,6 @@ export function watchLeader(options: WatchLeaderOptions): Leadership {
       { lease: options.name, holder: now ?? null },
       now === undefined ? 'nobody leads' : 'a replica leads',
     );
-    for (const listener of listeners) {
-      try {
-        listener();
-      } catch (error) {
-        log.error({ err: error }, 'a listener of the leadership failed');
-      }
-    }
   }
 
   /** Looks again when the belief ends, and once more where the timer was early, as Node's are by part of a millisecond. */
@@ -105,14 +95,10 @@ export function watchLeader(options: WatchLeaderOptions): Leadership {
   return {
     leads: () => holder() !== undefined,
     holder,
-    onChange: (listener) => {
-      listeners.push(listener);
-    },
     ready: (signal) => reflector.ready(signal),
     close: () => {
       closing.abort();
       timing.abort();
-      listeners.length = 0;
       reflector.stop();
     },
   };
