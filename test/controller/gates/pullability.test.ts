@@ -9,6 +9,7 @@ function group(name: string): { name: string; nodes: string[]; architectures: st
 
 void t.test('nodes that cannot pull', async (t) => {
   const asked: string[] = [];
+  let looks = 0;
   const fleet: Pick<Fleet, 'pullable'> = {
     pullable: ({ reference }) => {
       asked.push(reference.repository);
@@ -19,7 +20,11 @@ void t.test('nodes that cannot pull', async (t) => {
     const gates = await startGates(t, [gated('web', ['arm'])], {
       known: { arm: 'arm64' },
       configuration: { requirePullableNodes },
-      change: (leading) => ({ ...leading, fleet: fleet as Fleet }),
+      change: (leading) => ({
+        ...leading,
+        fleet: fleet as Fleet,
+        pullSecrets: { ...leading.pullSecrets, mayHave: () => ++looks < 0 },
+      }),
     });
     await gates.opened(1);
     const [term] = termsOf(gates.pod('web')) as { matchExpressions: unknown[] }[];
@@ -29,6 +34,7 @@ void t.test('nodes that cannot pull', async (t) => {
     );
   }
   t.equal(asked.length, 1, 'nobody is asked where nobody wants to know');
+  t.equal(looks, 1, 'by the pull secrets that all of the leader share');
 });
 
 void t.test('agents that never answer do not hold pods whose time is over', async (t) => {
