@@ -198,7 +198,10 @@ export const alerts: readonly Alert[] = [
     severity: 'info',
     summary: 'Nodes wait for their taint: {{ $labels.reason }}.',
     meaning: 'They would keep pods away that have to run there, so they are left without their taint.',
-    steps: [`${logs('controller')} names pods, DaemonSets or nodes.`],
+    steps: [
+      '`kubectl get events -A --field-selector=reason=TaintHeldBack` names pods and DaemonSets; `reason` is one of [those with a way out each](../taints.md#when-a-taint-does-not-come).',
+      `${logs('controller')} has the same.`,
+    ],
   },
   {
     name: 'ArchwrightControllerFaults',

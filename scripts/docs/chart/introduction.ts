@@ -9,6 +9,9 @@ For Helm 3 and 4, Kubernetes 1.30 and later. Nothing else has to be installed fi
 helm install archwright charts/archwright --namespace archwright --create-namespace
 \`\`\`
 
+Nodes pull \`ghcr.io/archwright/archwright\` unless \`image.registry\` and \`image.repository\` name another: a mirror, or an image that you
+built ([README](../../README.md#five-minutes-with-a-cluster)).
+
 The agent reads files of its node, so where namespaces are held to a Pod Security level, allow that:
 
 \`\`\`sh

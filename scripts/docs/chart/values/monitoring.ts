@@ -24,7 +24,7 @@ export const monitoring: Section = {
     }),
     'rules.enabled': flag({ help: 'Whether there is a PrometheusRule with alerts.', default: false, example: true }),
     'rules.runbookURL': text({
-      help: 'Where the pages on alerts are; the name of the alert’s page is added.',
+      help: 'Where the pages on alerts are (docs/runbooks); the name of the alert’s page is added. Where you keep a copy, name that.',
       default: 'https://github.com/archwright/archwright/blob/main/docs/runbooks/',
       example: 'https://wiki.example.com/',
     }),
