@@ -35,6 +35,10 @@ const introduction = `# Metrics
 
 Served at \`/metrics\` on \`metricsListen\`, in the Prometheus text format. Every value that a label can have is listed here
 and there from the start with 0; anything else would be counted as \`other\`.
+
+In the cluster: port 8080 of webhook and controller, 9444 of agents. The chart has monitors for the Prometheus operator, alerts with
+[a page each](runbooks), a dashboard for Grafana, and annotations for who scrapes by those: all of them off, see
+[monitoring](../charts/archwright/README.md#monitoring).
 `;
 
 /** Makes the page. */

@@ -14,12 +14,15 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
 3. **Required architectures**: what all images of the pod have for its operating system (init containers, sidecars,
    containers, image volumes), within \`schedulableArchitectures\`. It is ANDed into every required term; a further term would
    loosen what the pod's author wrote.
-4. **Unknown images** follow \`onUnknownImage\`; what is known of the others is applied all the same.
-5. **No common architecture** follows \`onNoCommonArchitecture\`.
+4. **Unknown images** follow \`onUnknownImage\` (by default the [gate](gates.md), where a controller leads); what is known of the
+   others is applied all the same.
+5. **No common architecture** follows \`onNoCommonArchitecture\` (by default the pod is refused).
 6. **Preference**: the first of the pod's label ${code(names.preferred)}, its annotation ${code(names.preferredWeights)}
    (\`arm64=80,amd64=20\`), the [custom resources](custom-resources.md) by priority, and the configuration. One that the
-   images cannot meet is left out.
-7. **Tolerations and node labels** for the architectures that came out.
+   images cannot meet is left out. With \`preferenceMode = "soft"\`, the default, it is a weight that the scheduler may
+   overrule; with \`hard\` the pod is pinned to the heaviest by its nodeSelector.
+7. **Tolerations and node labels** for the architectures that came out: \`tolerateArchitectureTaint\`, \`tolerations\`,
+   \`architectures.<arch>.taintsToTolerate\` and \`requireNodeLabels\`, \`matchNodeLabels\`, \`taintArchitectures\`.
 8. **Nodes that cannot pull** an image are left out under \`requirePullableNodes\`.
 
 ## Nodes that cannot pull
