@@ -32,15 +32,15 @@ interface Load {
 const compared: readonly SideName[] = ['without archwright', 'warm', 'cold'];
 
 const loads: readonly Load[] = [
-  { name: '200 pods at 10/s', pods: 200, rate: 10, rounds: 2 },
+  { name: '200 pods at 10/s', pods: 200, rate: 10, rounds: 1 },
   { name: '200 pods at 50/s', pods: 200, rate: 50, rounds: 3, more: ['cold, slow registry', 'just started'] },
-  { name: '1,000 pods at 50/s', pods: 1000, rate: 50, rounds: 2 },
+  { name: '1,000 pods at 50/s', pods: 1000, rate: 50, rounds: 1 },
   {
     name: '1,000 pods at 100/s, scheduler at 1,000 QPS',
     pods: 1000,
     rate: 100,
     schedulerQps: 1000,
-    rounds: 2,
+    rounds: 1,
   },
 ];
 const images = 20;
