@@ -1,4 +1,4 @@
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse } from 'yaml';
 import { chartSections, isSetting, schemaFile } from '../../scripts/docs/chart/chart.ts';
@@ -110,14 +110,10 @@ t.test('alerts and dashboard ask for metrics that exist, with labels that they h
   }
 });
 
-t.test('each alert has a page, and each page an alert; links on them lead somewhere', async (t) => {
+t.test('each alert has a page, and each page an alert', async (t) => {
   const files = globSync('docs/runbooks/*.md');
   t.same(files.sort(), alerts.map(({ name }) => `docs/runbooks/${name}.md`).sort());
-  for (const file of files) {
-    t.ok(Object.hasOwn(pages, file));
-    for (const [, target = ''] of readFileSync(file, 'utf8').matchAll(/\]\(([^)]+)\)/g))
-      t.ok(existsSync(`docs/runbooks/${target}`), target);
-  }
+  for (const file of files) t.ok(Object.hasOwn(pages, file));
 });
 
 t.test('names of values in the runbooks exist', async (t) => {
