@@ -2,9 +2,10 @@
  * A real control plane on loopback: etcd, API server, controller manager, scheduler, and kwok, which plays the kubelets of nodes that
  * do not exist. Each has ports and files of its own; several control planes may run at once.
  */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
 import { join } from 'node:path';
+import { parseAllDocuments, stringify } from 'yaml';
 import { findApiServer, findBuilt, findKwokStages } from '../built.ts';
 import { createIdentities, type Identities } from './identities.ts';
 import { freePorts } from './ports.ts';
@@ -23,6 +24,8 @@ export interface ControlPlaneOptions {
    * but nobody acts on it. Left out, everything of the current version runs.
    */
   readonly apiServerOnly?: string;
+  /** Whether kwok says of pods what kubelets would; true by default. Without it they are bound, and nothing more happens to them. */
+  readonly playsPods?: boolean;
 }
 
 export interface ControlPlane {
@@ -47,7 +50,7 @@ const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/nonexistent' };
  * @throws where a part does not become ready; the message has the end of its log
  */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { directory, schedulerQps, nodeAddress, apiServerOnly } = options;
+  const { directory, schedulerQps, nodeAddress, apiServerOnly, playsPods = true } = options;
   const programs: Readonly<Partial<Record<PartName, string>>> =
     apiServerOnly === undefined
       ? findBuilt(names)
@@ -151,7 +154,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ]);
     start('kwok', [
       `--kubeconfig=${await identities.kubeconfig({ cn: 'kwok', group: 'system:masters' }, server)}`,
-      `--config=${stages}`,
+      `--config=${playsPods ? stages : await withoutPods(stages, directory)}`,
       '--cidr=10.244.0.0/16',
       '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
       '--node-lease-duration-seconds=40',
@@ -162,6 +165,21 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     await stop();
     throw error;
   }
+}
+
+/** @returns the path of the stages that are about nodes */
+async function withoutPods(stages: string, directory: string): Promise<string> {
+  const path = join(directory, 'node-stages.yaml');
+  const all = parseAllDocuments(await readFile(stages, 'utf8')).map(
+    (document) => document.toJS() as Stage | null,
+  );
+  const kept = all.filter((stage) => stage !== null && stage.spec?.resourceRef?.kind !== 'Pod');
+  await writeFile(path, kept.map((stage) => stringify(stage)).join('---\n'));
+  return path;
+}
+
+interface Stage {
+  readonly spec?: { readonly resourceRef?: { readonly kind?: string } };
 }
 
 /** @param ca `undefined`: the scheduler makes its own certificate, which nobody knows */
