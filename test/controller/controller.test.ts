@@ -146,10 +146,7 @@ t.test('deposed: writes are refused at once, watches end, and it is a candidate 
         },
       });
       await until(leading.signal);
-      leading.events.record(
-        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
-        { type: 'Normal', reason: 'Seen', message: 'seen' },
-      );
+      recordSeen(leading);
       refused.push(
         await leading.client
           .delete(`${podsPath}/a`, { signal: new AbortController().signal })
@@ -167,16 +164,20 @@ t.test('deposed: writes are refused at once, watches end, and it is a candidate 
   t.equal(holder(), '');
 });
 
+function recordSeen({ events }: Leading): void {
+  events.record(
+    { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
+    { type: 'Normal', reason: 'Seen', message: 'seen' },
+  );
+}
+
 t.test('deposed and only then told to end: nothing is told either', async (t) => {
   const { store, run, stop, holder } = await controller(t, {
     one: async (leading) => {
       await leading.caches.ready(leading.signal);
       store.put(leasePath, { spec: { holderIdentity: 'pod-b_1', leaseDurationSeconds: 4 } });
       await until(leading.signal);
-      leading.events.record(
-        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
-        { type: 'Normal', reason: 'Seen', message: 'seen' },
-      );
+      recordSeen(leading);
       stop.abort();
     },
   });
@@ -190,10 +191,7 @@ t.test('told to end, but the Lease runs out before that: nothing is told', async
     one: (leading) => {
       stop.abort();
       pass(10_000);
-      leading.events.record(
-        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
-        { type: 'Normal', reason: 'Seen', message: 'seen' },
-      );
+      recordSeen(leading);
       return Promise.resolve();
     },
   });
@@ -206,10 +204,7 @@ t.test('clean takes over, and only then it is told to end: nothing is told', asy
     one: async (leading) => {
       store.put(leasePath, { spec: { holderIdentity: 'archwright-clean/1', leaseDurationSeconds: 15 } });
       await until(leading.signal);
-      leading.events.record(
-        { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
-        { type: 'Normal', reason: 'Seen', message: 'seen' },
-      );
+      recordSeen(leading);
       stop.abort();
     },
   });

@@ -287,7 +287,6 @@ void t.test('the end of the program gives up what cannot be written', async (t) 
 
 void t.test('nothing that is recorded throws', async (t) => {
   const { recorder } = await start(t);
-  recorder.record(undefined as unknown as ObjectReference, decided);
-  recorder.record(pod('a'), undefined as unknown as typeof decided);
-  t.pass();
+  t.doesNotThrow(() => recorder.record(undefined as unknown as ObjectReference, decided));
+  t.doesNotThrow(() => recorder.record(pod('a'), undefined as unknown as typeof decided));
 });
