@@ -43,7 +43,7 @@ export interface Secrets {
 
 /**
  * No object's: etcd counts from 1, which is the empty store. An apply with it creates what is not there and is a conflict with
- * whatever is (measured with Kubernetes 1.36).
+ * whatever is (measured with Kubernetes 1.30 and 1.36).
  */
 const versionOfNone = '1';
 
