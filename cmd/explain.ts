@@ -15,6 +15,7 @@ import { bindCounters } from '../src/webhook/metrics.ts';
 import { createPullSecrets } from '../src/cluster/pull-secrets.ts';
 import { createPullableNodes } from '../src/cluster/pullable-nodes.ts';
 import { DocumentError, parseObjects, readText, type FoundObject } from './documents.ts';
+import { brokenImagesAround } from './explain/broken-images.ts';
 import { describe } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
@@ -169,10 +170,18 @@ async function openExplainer(
     isClusterKnown: cluster !== undefined,
     stop: invocation.stop,
   });
+  const broken = await brokenImagesAround(configuration, surroundings, invocation.stop);
   if (configuration.requirePullableNodes && !fleet)
     warn('which nodes can pull is known to agents only; name them by --agents');
   return createExplainer({
-    factsOfPod: createFactsOfPod({ memory, pullSecrets, counters: bindCounters(metrics), clock, log }),
+    factsOfPod: createFactsOfPod({
+      memory,
+      pullSecrets,
+      counters: bindCounters(metrics),
+      broken,
+      clock,
+      log,
+    }),
     // The names do for a person; the label that the webhook reads says something else on few clusters.
     pullableNodes: fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => node, log }),
     policies,

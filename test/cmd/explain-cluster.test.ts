@@ -88,7 +88,7 @@ t.test('files win over the cluster', async (t) => {
     'apiVersion: v1\nkind: Namespace\nmetadata: { name: shop, labels: { arch.example/placement: disabled } }\n';
   const { explained } = await explain(t, kube.access.server, `${namespace}---\n${pod(`${open.host}/app:1`)}`);
   t.equal(explained?.outcome, 'skipped');
-  const others = kube.requests.filter(({ path }) => !/placementconfigs|leases/.test(path));
+  const others = kube.requests.filter(({ path }) => !/placementconfigs|leases|configmaps/.test(path));
   t.same(others, [], 'nothing is asked that the files say');
 });
 
@@ -153,6 +153,53 @@ t.test('a gate is what happens while a controller leads', async (t) => {
     const { explained } = await explain(t, kube.access.server, pod(`${open.host}/missing:1`), ...args);
     t.equal(explained?.outcome, outcome, about);
   }
+});
+
+t.test('images that ended with an exec format error are avoided as by the webhook', async (t) => {
+  const open = await registry(t);
+  const both = multiArch(['linux/amd64', 'linux/arm64']);
+  open.push('both', '1', both);
+  const kube = await cluster(t);
+  const note = (namespaces: string[], until: number): object => ({
+    metadata: { name: 'archwright-broken-images', namespace: 'archwright' },
+    data: {
+      [`${both.digest.replace(':', '-')}.arm64`]: JSON.stringify({
+        image: 'both:1',
+        namespaces,
+        until: new Date(until).toISOString(),
+      }),
+    },
+  });
+  const everywhere = '/api/v1/configmaps';
+  const own = '/api/v1/namespaces/system/configmaps';
+  const later = Date.now() + 3_600_000;
+  const named = ['--config', files(t, { toml: 'namespace = "system"\n' }).toml];
+  const cases: [about: string, path: string, items: object[], args: string[], broken: boolean][] = [
+    ['seen in the namespace', everywhere, [note(['shop'], later)], [], true],
+    ['seen in another one', everywhere, [note(['bank'], later)], [], false],
+    ['expired', everywhere, [note(['shop'], Date.now() - 1000)], [], false],
+    ['no notes', everywhere, [], [], false],
+    ['in the namespace that the configuration names', own, [note(['shop'], later)], named, true],
+  ];
+  for (const [about, path, items, args, broken] of cases) {
+    kube.script(path, json({ items }));
+    const { explained, err, code } = await explain(
+      t,
+      kube.access.server,
+      pod(`${open.host}/both:1`),
+      ...args,
+    );
+    t.equal(err, '', about);
+    t.equal(code, 0, about);
+    t.same(explained?.required, broken ? ['amd64'] : ['amd64', 'arm64'], about);
+    t.equal(explained?.rules.some(({ rule }) => rule === 'exec-format-error') ?? false, broken, about);
+    const asked = kube.requests.findLast((request) => request.path === path);
+    t.equal(asked?.query.get('fieldSelector'), 'metadata.name=archwright-broken-images', about);
+  }
+  kube.script(everywhere, json({ message: 'configmaps is forbidden' }, 403));
+  const forbidden = await explain(t, kube.access.server, pod(`${open.host}/both:1`));
+  t.equal(forbidden.err, '', 'who may not read them decides without');
+  t.same(forbidden.explained?.required, ['amd64', 'arm64']);
 });
 
 t.test('a pod that runs already, on a node that cannot run its image', async (t) => {

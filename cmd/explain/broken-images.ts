@@ -1,0 +1,34 @@
+/** The notes on images that ended with an exec format error, as the webhook would find them in the cluster now. */
+import { brokenImagesOf, noBrokenImages, parseBroken, type BrokenImages } from '../../src/images/broken.ts';
+import type { KubeObject } from '../../src/kube/objects.ts';
+import type { Configuration } from '../../src/policy/configuration.ts';
+import { systemClock } from '../../src/telemetry/clock.ts';
+import type { Surroundings } from './surroundings.ts';
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+interface List {
+  readonly items?: readonly ConfigMap[];
+}
+
+/**
+ * Reads them, once.
+ * @param configuration without a `namespace`, which a person's rarely has, they are looked for by name in all of them
+ * @returns none where there is no cluster, or where it does not let them be read
+ */
+export async function brokenImagesAround(
+  { namespace, brokenImagesName }: Pick<Configuration, 'namespace' | 'brokenImagesName'>,
+  surroundings: Pick<Surroundings, 'read'>,
+  stop: AbortSignal,
+): Promise<BrokenImages> {
+  const path =
+    namespace === undefined
+      ? '/api/v1/configmaps'
+      : `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`;
+  const query = { fieldSelector: `metadata.name=${brokenImagesName}` };
+  const found = await surroundings.read<List>(path, stop, query);
+  const notes = (found?.items ?? []).flatMap(({ data }) => parseBroken(data));
+  return notes.length === 0 ? noBrokenImages : brokenImagesOf(notes, () => systemClock.now());
+}
