@@ -4,7 +4,8 @@
  * - A DaemonSet with a ready pod on such a node whose template does not tolerate the taint: its pod would run on, and no
  *   new one would start there after it. Its template is not for us to change, since that restarts all of its pods at a
  *   time of our choosing; a restart by a person adds the toleration, because the template passes the webhook then. One
- *   whose pods are not ready there, as on an architecture that its image lacks, is what the taint is meant for.
+ *   whose pods are not ready there, as on an architecture that its image lacks, is what the taint is meant for. One whose
+ *   template we may not read, such as that of another API group with the same name, is judged by its pods.
  * - A pod that the webhook leaves alone (excluded namespace, placement disabled): its successor gets no toleration from
  *   anybody and needs another node. Where no other node takes it, such as with `*`, it would wait for ever.
  */
@@ -14,6 +15,9 @@ import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/objects
 import type { CachedNode, RunningPod } from '../caches.ts';
 import { isOrdinary, type ArchitecturePlan } from './plan.ts';
 import { tolerates, takesPods, letsIn } from '../node-room.ts';
+
+/** The DaemonSets that the webhook places too. */
+export const builtin = 'apps/v1';
 
 export interface HoldingDaemonSet {
   readonly namespace: string;
@@ -44,7 +48,8 @@ export async function holdingDaemonSets(
   for (const each of found.values()) {
     // The pod may be of an older template: one with the strategy OnDelete, or a rollout on its way.
     const template = await templateOf(each, client, signal);
-    if (template && !tolerates(template.spec.tolerations ?? [], plan.taint)) holding.push(each);
+    if (template === 'gone') continue;
+    if (template === 'unknown' || !tolerates(template.spec.tolerations ?? [], plan.taint)) holding.push(each);
   }
   return holding;
 }
@@ -53,13 +58,15 @@ async function templateOf(
   { namespace, owner }: HoldingDaemonSet,
   client: KubeClient,
   signal: AbortSignal,
-): Promise<PodTemplate | undefined> {
-  const path = `/apis/${owner.apiVersion}/namespaces/${encodeURIComponent(namespace)}/daemonsets/${encodeURIComponent(owner.name)}`;
+): Promise<PodTemplate | 'gone' | 'unknown'> {
+  if (owner.apiVersion !== builtin) return 'unknown';
+  const path = `/apis/${builtin}/namespaces/${encodeURIComponent(namespace)}/daemonsets/${encodeURIComponent(owner.name)}`;
   try {
     const { metadata, spec } = await client.get<DaemonSet>(path, { signal });
-    return metadata?.uid === owner.uid ? spec?.template : undefined;
+    return metadata?.uid === owner.uid ? (spec?.template ?? 'unknown') : 'gone';
   } catch (error) {
-    if (error instanceof KubeError && error.code === 'not-found') return undefined;
+    if (error instanceof KubeError && error.code === 'not-found') return 'gone';
+    if (error instanceof KubeError && error.code === 'forbidden') return 'unknown';
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import type { Taint } from '../../kube/objects.ts';
 import { printable } from '../../placement/text.ts';
 import type { RunningPod } from '../caches.ts';
 import type { Leading } from '../controller.ts';
-import type { HoldingDaemonSet } from './holds.ts';
+import { builtin, type HoldingDaemonSet } from './holds.ts';
 
 export type Hold =
   | {
@@ -71,8 +71,11 @@ function messageOf(hold: Hold): string {
   const { key, value = '', effect } = hold.taint;
   const begin = `The nodes of ${value} do not get their taint ${key}=${value}:${effect}`;
   if (hold.reason === 'daemonsets') {
+    const lacks = 'so that no new pod would start there';
+    if (hold.daemonSet.owner.apiVersion !== builtin)
+      return `${begin}: this DaemonSet runs there and its pods do not tolerate it, ${lacks}. Add the toleration to its template.`;
     return (
-      `${begin}: this DaemonSet runs there and its template does not tolerate it, so that no new pod would start there. ` +
+      `${begin}: this DaemonSet runs there and its template does not tolerate it, ${lacks}. ` +
       'Restart it (kubectl rollout restart), then archwright adds the toleration, or add it yourself where archwright ' +
       'leaves the namespace alone.'
     );

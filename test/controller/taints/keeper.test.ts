@@ -197,6 +197,28 @@ for (const { name, options, template, node = 'arm-1' } of daemonSets) {
   });
 }
 
+for (const apiVersion of ['apps.kruise.io/v1alpha1', 'apps/v1']) {
+  void t.test(`a DaemonSet of ${apiVersion} that may not be read is judged by its pods`, async (t) => {
+    const world = await startWorld(t, { configuration: { taintArchitectures: ['arm64', 's390x'] } });
+    const { store, keeper } = world;
+    putNode(store, 'arm-1', 'arm64');
+    putNode(store, 's-1', 's390x');
+    putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', apiVersion });
+    store.fault(/daemonsets/, { status: 403 });
+    await world.settled();
+    await keeper.podsRound();
+    t.same(world.taints('arm-1'), [], 'held back');
+    t.same(world.taints('s-1'), [taintOf('s390x')], 'other architectures are not');
+    t.match(world.events, [{ reason: 'TaintHeldBack', about: { apiVersion, kind: 'DaemonSet' } }]);
+    t.equal(/rollout restart/.test(world.events[0]?.message ?? ''), apiVersion === 'apps/v1');
+
+    putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', apiVersion, tolerations: [tolerationOf('arm64')] });
+    await world.settled();
+    await keeper.podsRound();
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  });
+}
+
 void t.test('a pod that is left alone keeps one node open', async (t) => {
   const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
   const { store, keeper } = world;

@@ -60,6 +60,8 @@ export function putNode(
 export interface PodOptions {
   readonly namespace?: string;
   readonly owner?: string;
+  /** Of the owner. */
+  readonly apiVersion?: string;
   readonly phase?: string;
   readonly ready?: boolean;
   readonly tolerations?: readonly object[];
@@ -77,7 +79,7 @@ export function putPod(store: KubeStore, name: string, node: string, options: Po
       annotations: options.annotations ?? {},
       ownerReferences: [
         {
-          apiVersion: 'apps/v1',
+          apiVersion: options.apiVersion ?? 'apps/v1',
           kind: owner,
           name: `of-${name}`,
           uid: `uid-${owner}-${name}`,
