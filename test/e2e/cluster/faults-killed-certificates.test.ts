@@ -40,11 +40,14 @@ const randomMs = 4000;
 const settledMs = 120_000;
 const isOurs = (step: string): boolean => /^(?:certificates|webhook-configuration)\//.test(step);
 
-/** A life that is shorter than that of what there is makes it due at once. */
+/**
+ * A life that is shorter than that of what there is makes it due at once. A third of it is left to renew what is due, in which
+ * leaders die and others take over; a twelfth of it passes before each step of a new authority.
+ */
 const lives = {
   first: { 'ca-time': '365d', 'certificate-time': '6m' },
-  second: { 'ca-time': '364d', 'certificate-time': '1m' },
-  third: { 'ca-time': '363d', 'certificate-time': '1m' },
+  second: { 'ca-time': '364d', 'certificate-time': '2m' },
+  third: { 'ca-time': '363d', 'certificate-time': '2m' },
 } as const satisfies Record<string, Settings>;
 
 /** Of somebody else, in a list that is ours. */
@@ -150,7 +153,7 @@ void t.test('a controller is killed at each step of issuing certificates, and at
         agents,
         port: webhookPort,
         // While nobody leads nothing is gated, so on a busy machine too the answer of the agent has to be waited for.
-        settings: { 'on-unknown-image': 'gate', 'inline-budget': '3s' },
+        settings: { 'on-unknown-image': 'gate', 'inline-budget': '8s' },
       });
     },
   });

@@ -16,7 +16,7 @@ export function webhooksYaml(url: string): string {
     admissionReviewVersions: [v1]
     sideEffects: None
     failurePolicy: Fail
-    timeoutSeconds: 5
+    timeoutSeconds: 10
     clientConfig: { url: ${url}/mutate }
     rules: [{ apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE] }]
     namespaceSelector:
