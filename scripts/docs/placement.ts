@@ -13,7 +13,8 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
    gets tolerations and \`matchNodeLabels\`.
 3. **Required architectures**: what all images of the pod have for its operating system (init containers, sidecars,
    containers, image volumes), within \`schedulableArchitectures\`. It is ANDed into every required term; a further term would
-   loosen what the pod's author wrote.
+   loosen what the pod's author wrote. The operating system is \`spec.os\`, else what the nodeSelector or every required term
+   asks for by \`kubernetes.io/os\`, else \`linux\`.
 4. **Unknown images** follow \`onUnknownImage\` (by default the [gate](gates.md), where a controller leads); what is known of the
    others is applied all the same.
 5. **No common architecture** follows \`onNoCommonArchitecture\` (by default the pod is refused).

@@ -39,7 +39,7 @@ export const noOverrides: Overrides = { find: () => undefined, version: undefine
 const maxStars = 8;
 const maxPatternLength = 512;
 
-/** An override names architectures, not systems: it holds for every system that a pod can have (`spec.os.name`). */
+/** An override names architectures, not systems: it holds for every system that a pod is for. */
 const podSystems = ['linux', 'windows'] as const;
 
 /** A pattern that cannot be used; `message` says what is wrong with it. */

@@ -24,6 +24,7 @@ import { imagesOf } from './images-of-pod.ts';
 import { noCommonArchitecture } from './no-common.ts';
 import { labelsByArchitecture, matchedNodeLabels } from './node-labels.ts';
 import { keepOwnConstraint, ownConstraintOf } from './own-constraint.ts';
+import { operatingSystemOf } from './operating-system.ts';
 import { ownPartsOf } from './own-parts.ts';
 import type { OwnParts } from './own-parts.ts';
 import { preferredOf } from './preferred.ts';
@@ -44,7 +45,7 @@ import { lookAtTemplate } from './workload.ts';
  */
 export function decide(input: PlacementInput): PlacementDecision {
   const { pod, policy } = input;
-  const os = pod.spec.os?.name || 'linux';
+  const os = operatingSystemOf(pod.spec);
   const uses = imagesOf(pod.spec);
   const skip = skipReasonOf(input, uses);
   if (skip !== undefined) return skipped(input, os, skip);

@@ -6,6 +6,7 @@ import type { ImageFacts } from '../images/facts.ts';
 import type { Container, Pod } from '../kube/objects.ts';
 import { imagesOfContainers } from './images-of-pod.ts';
 import type { ImageUse } from './images-of-pod.ts';
+import { operatingSystemOf } from './operating-system.ts';
 import { verdictsOf } from './required.ts';
 import { boundedWarnings, maxImageBytes, printable } from './text.ts';
 
@@ -29,7 +30,7 @@ export function newImagesOf(pod: Pod, oldPod: Pod | undefined): readonly ImageUs
 export function runningPodWarnings(input: RunningPodInput): readonly string[] {
   const { pod, nodeArchitecture } = input;
   if (nodeArchitecture === undefined) return [];
-  const os = pod.spec.os?.name || 'linux';
+  const os = operatingSystemOf(pod.spec);
   const verdicts = verdictsOf(newImagesOf(pod, input.oldPod), os, input.facts);
   const warnings = verdicts
     .filter(({ architectures }) => architectures !== undefined && !architectures.includes(nodeArchitecture))

@@ -4,6 +4,7 @@
  */
 import { pullSecretNames } from '../../credentials/pull-secrets.ts';
 import type { Container, KubeObject, OwnerReference, Pod } from '../../kube/objects.ts';
+import { operatingSystemOf } from '../../placement/operating-system.ts';
 import type { RunningContainer, RunningPod } from '../caches.ts';
 import { keptAnnotations } from './annotations.ts';
 import type { Share } from './sharing.ts';
@@ -57,7 +58,7 @@ export function trimRunningPod(object: KubeObject, share: Share): RunningPod | u
     uid: metadata.uid ?? '',
     resourceVersion: metadata.resourceVersion ?? '',
     node: share(spec.nodeName),
-    os: share(spec.os?.name || 'linux'),
+    os: share(operatingSystemOf(spec)),
     phase: share(status?.phase ?? 'Unknown'),
     ready: status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false,
     deleting: metadata.deletionTimestamp !== undefined,

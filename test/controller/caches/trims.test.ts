@@ -229,6 +229,8 @@ void t.test('a running pod that says little, and one that says too much', async 
     containers: [],
     tolerations: [],
   });
+  const bySelector = { nodeName: 'n1', nodeSelector: { 'kubernetes.io/os': 'windows' } };
+  t.equal(trimRunningPod(pod(bySelector), share)?.os, 'windows', 'most pods for Windows say no more');
   const terminated = (message: string): KubeObject =>
     pod({ nodeName: 'n1' }, {}, { containerStatuses: [{ name: 'c', state: { terminated: { message } } }] });
   const messageOf = (text: string): string | undefined =>
