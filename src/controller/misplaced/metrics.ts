@@ -14,6 +14,7 @@ export const moveOutcomes = [
   'again',
   'no-node',
   'no-architecture',
+  'last-try',
   'failed',
 ] as const;
 export type MoveOutcome = (typeof moveOutcomes)[number];
@@ -24,7 +25,7 @@ export const misplacedPodsMoved: MetricSpec = {
   help:
     'What was done about misplaced pods: evicted; told, where misplacedPods is event; held, where the eviction was refused, as by ' +
     'a PodDisruptionBudget; again, where the successor of an evicted pod is misplaced too; no-node and no-architecture, where ' +
-    'eviction would not help; failed.',
+    'eviction would not help; last-try, where a Job would end by it; failed.',
   labels: { outcome: moveOutcomes },
 };
 
@@ -46,6 +47,7 @@ export function misplacedCounts(metrics: Metrics): MisplacedCounts {
       again: count('again'),
       'no-node': count('no-node'),
       'no-architecture': count('no-architecture'),
+      'last-try': count('last-try'),
       failed: count('failed'),
     },
   };

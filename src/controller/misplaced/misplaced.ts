@@ -6,8 +6,8 @@
  * 1. `suspects.ts`: pods that are not ready although they had time, and have an owner that would make another one.
  * 2. `lacking.ts`: which of their images surely cannot run on the node. What is not certain is looked at again later.
  * 3. `mover.ts`, one after the other: the pod as it is now; whether its successor would be placed elsewhere
- *    (`replacement.ts`); whether the workload was moved for the same cause before (`causes.ts`); how many of it are on the
- *    move (`moves.ts`, `share.ts`); then `evict.ts`. `telling.ts` has the events.
+ *    (`replacement.ts`); whether a Job would end by it (`job.ts`); whether the workload was moved for the same cause before
+ *    (`causes.ts`); how many of it are on the move (`moves.ts`, `share.ts`); then `evict.ts`. `telling.ts` has the events.
  *
  * Under `misplacedPods = "event"` the events are all there is.
  */

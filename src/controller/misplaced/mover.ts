@@ -6,6 +6,7 @@ import type { Leading } from '../controller.ts';
 import { createCauses, type Cause } from './causes.ts';
 import { hasChosenNode } from './chosen-nodes.ts';
 import { evict } from './evict.ts';
+import { lossesLeft } from './job.ts';
 import { alsoLack, lackingImages } from './lacking.ts';
 import type { MisplacedCounts } from './metrics.ts';
 import type { Misplaced, PassOptions } from './misplaced.ts';
@@ -95,10 +96,18 @@ export function createMover(
       suspects.later(pod);
       return;
     }
+    // Before the Job is read: one that is gone by now has been counted by then.
+    const going = moves.going(pod.owner?.uid ?? '');
     const workload = pod.owner && (await workloadOf(pod.namespace, pod.owner, { client, signal }));
     if (workload === undefined || mode !== 'evict') {
       if (workload && mode === 'event') tell('told', misplaced, workload);
       suspects.later(pod);
+      return;
+    }
+    const left = workload.job === undefined ? Number.POSITIVE_INFINITY : lossesLeft(workload.job, now);
+    if (left - going <= 0) {
+      if (left === 0) tell('last-try', misplaced, workload);
+      suspects.later(pod, left === 0 ? undefined : forOthersMs);
       return;
     }
     const cause = { uid: workload.top.uid, digests: images.map(({ digest }) => digest), architecture };
@@ -166,7 +175,7 @@ export function createMover(
   }
 
   function tell(
-    told: 'told' | 'again' | 'no-node' | 'no-architecture',
+    told: 'told' | 'again' | 'no-node' | 'no-architecture' | 'last-try',
     misplaced: Misplaced,
     workload?: Workload,
   ): void {

@@ -5,6 +5,8 @@ import { mayMove, onTheMove } from './share.ts';
 import type { Workload } from './workload.ts';
 
 export interface Moves {
+  /** Pods of an owner that are there and going. */
+  going(ownerUid: string): number;
   /** Whether another pod of the workload may be moved now. */
   hasRoom(pod: RunningPod, workload: Workload, movingSince: number | undefined): boolean;
   moved(pod: RunningPod): void;
@@ -63,6 +65,10 @@ export function createMoves({ caches, clock, serverNow, configuration }: Leading
   }
 
   return {
+    going: (ownerUid) =>
+      [...caches.runningPods.values()].filter(
+        ({ owner, deleting, uid }) => owner?.uid === ownerUid && (deleting || evicted.has(uid)),
+      ).length,
     hasRoom: (pod, workload, movingSince) => {
       const now = clock.monotonic();
       evicted = new Map([...evicted].filter(([, { at }]) => now - at < rememberMs));

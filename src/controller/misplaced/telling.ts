@@ -12,7 +12,7 @@ export interface Found {
   readonly images: readonly LackingImage[];
 }
 
-export type Told = 'evicted' | 'told' | 'held' | 'again' | 'no-node' | 'no-architecture';
+export type Told = 'evicted' | 'told' | 'held' | 'again' | 'no-node' | 'no-architecture' | 'last-try';
 
 export interface Telling {
   /**
@@ -56,6 +56,7 @@ const reasons: Readonly<Record<Told, string>> = {
   again: 'MisplacedPodAgain',
   'no-node': 'MisplacedPod',
   'no-architecture': 'MisplacedPod',
+  'last-try': 'MisplacedPod',
 };
 
 function messageOf(told: Told, { pod, architecture, images }: Found, why = ''): string {
@@ -70,6 +71,8 @@ function messageOf(told: Told, { pod, architecture, images }: Found, why = ''): 
       'workload (namespace selector, labels, failures)?',
     'no-node': `It is not evicted: no node that its successor could use has one of ${printable(why, 100)} and takes pods now.`,
     'no-architecture': 'It is not evicted: no architecture has all of its images.',
+    'last-try':
+      'It is not evicted: its Job would count that as a failure, and ends for good with the next one. Create the Job again.',
   };
   return `${begin}. ${ends[told]}`;
 }

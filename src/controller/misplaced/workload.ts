@@ -2,22 +2,25 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { ObjectReference } from '../../kube/events.ts';
-import type { KubeObject, OwnerReference } from '../../kube/objects.ts';
+import type { OwnerReference } from '../../kube/objects.ts';
+import type { Job } from './job.ts';
 
 export interface Workload {
   /** What a person applied, as far as it can be found out. */
   readonly top: ObjectReference & { readonly uid: string };
   /** How many pods the pod's owner wants; `undefined` where its kind does not say. */
   readonly wanted: number | undefined;
+  /** The pod's owner, where it is a Job. */
+  readonly job?: Job;
 }
 
-interface Owning extends KubeObject {
-  readonly spec?: {
+interface Owning extends Job {
+  readonly spec?: Job['spec'] & {
     readonly replicas?: number;
     readonly parallelism?: number;
     readonly completions?: number;
   };
-  readonly status?: { readonly succeeded?: number };
+  readonly status?: Job['status'] & { readonly succeeded?: number };
 }
 
 /** The kinds of Kubernetes itself that own pods and may be owned: what is asked for by name. */
@@ -53,7 +56,11 @@ export async function workloadOf(
   }
   if (found.metadata?.uid !== owner.uid) return undefined;
   const parent = found.metadata.ownerReferences?.find(({ controller }) => controller === true);
-  return { top: parent ? referenceOf(namespace, parent) : itself, wanted: wantedBy(found) };
+  return {
+    top: parent ? referenceOf(namespace, parent) : itself,
+    wanted: wantedBy(found),
+    ...(resource === 'jobs' && { job: found }),
+  };
 }
 
 function wantedBy({ spec = {}, status }: Owning): number | undefined {
