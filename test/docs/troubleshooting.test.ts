@@ -18,8 +18,9 @@ const eventReasons = new Set(
 const othersNames =
   /^(?:[A-Z]\w*(?:Config|Configuration|Policy|Binding|Budget|Class|Set|Monitor|Rule|Map|Slices?|Account|Job)s?|SchedulingGated|ImagePullBackOff|ContainerCreating|CreateContainerConfigError|CrashLoopBackOff|FailedCreate)$/;
 
-/** What the API server, the scheduler, the kubelet and containers say. */
+/** What the API server, the scheduler, the kubelet, containers and Helm say. */
 const othersTexts = [
+  'exists and cannot be imported into the current release',
   'admission webhook "pods.arch.example" denied the request: ',
   'failed calling webhook "pods.arch.example"',
   "didn't match Pod's node affinity/selector",

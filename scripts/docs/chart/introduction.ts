@@ -35,7 +35,8 @@ registryCredentials:
 Everything is applied at once, in any order. The controller makes the certificates; webhook and agents start when the Secrets
 with them are there. The MutatingWebhookConfiguration comes without webhooks: the controller writes them when the webhook
 answers, so that nothing is sent to a webhook that is not there, and an upgrade by Helm or a sync by Argo CD or Flux never changes
-them. Rendering is the same each time: nothing is looked up, generated or random.
+them. Rendering is the same each time: nothing is looked up, generated or random. A second release in the same cluster is refused
+([docs/upgrade.md](../../docs/upgrade.md#once-per-cluster)).
 
 | part | runs as | Pod Security |
 | --- | --- | --- |

@@ -1,6 +1,7 @@
 /**
  * Applied again, nothing changes: whatever a field is filled in with by the API server would be a difference for ever, for kubectl
- * and for who compares as it does. And a release of Helm 3 goes on with Helm 4.
+ * and for who compares as it does. A release of Helm 3 goes on with Helm 4, and
+ * a second one is refused.
  */
 import { join } from 'node:path';
 import t from 'tap';
@@ -13,6 +14,7 @@ import { createKubectl } from '../helm/kubectl.ts';
 import { foreignDefinitions } from './foreign.ts';
 import { chart, render, runHelm, type HelmName } from './helm.ts';
 import { withWebhooks, type Rendered } from './rendered.ts';
+import { refusesSecond } from './second-release.ts';
 import { settled, snapshot } from './snapshot.ts';
 import { valueSets } from './value-sets.ts';
 
@@ -66,6 +68,10 @@ void t.test('applied again', async (t) => {
     t.same(await webhooks(), written, 'and nothing of the controller is');
     run('helm4', 'uninstall', 'archwright');
     t.same(await settled(client, before), before);
+  });
+
+  await t.test('a second release is refused', async (t) => {
+    await refusesSecond(t, cluster);
   });
 
   await t.test('by kubectl, everything that the chart renders stays as it is', async (t) => {

@@ -43,13 +43,27 @@ export async function snapshot(client: KubeClient): Promise<readonly string[]> {
 
 /** The listing as soon as it is the wanted one; else how it stays. Pods and endpoints go a moment after what they belong to. */
 export async function settled(client: KubeClient, wanted: readonly string[]): Promise<readonly string[]> {
+  return await again(client, (found) => JSON.stringify(found) === JSON.stringify(wanted));
+}
+
+/** The listing as soon as it is the same twice. */
+export async function steady(client: KubeClient): Promise<readonly string[]> {
+  let last = '';
+  return await again(client, (found) => last === (last = JSON.stringify(found)));
+}
+
+/** @returns the first listing that is right, or the last one */
+async function again(
+  client: KubeClient,
+  isRight: (found: readonly string[]) => boolean,
+): Promise<readonly string[]> {
   for (let tries = 0; ; tries++) {
     // A definition that comes or goes answers with errors for a moment.
     const found = await snapshot(client).catch((error: unknown) => {
       if (tries === 20 || !(error instanceof KubeError)) throw error;
-      return [];
+      return undefined;
     });
-    if (tries === 20 || JSON.stringify(found) === JSON.stringify(wanted)) return found;
+    if (found !== undefined && (isRight(found) || tries === 20)) return found;
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 }
