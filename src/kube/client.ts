@@ -18,9 +18,9 @@ export type { Query } from './transport.ts';
 export interface KubeClient {
   /**
    * One object, or one page of a list.
-   * @throws KubeError
+   * @throws KubeError, also `too-large` for more than `maxBytes`
    */
-  get<T>(path: string, options: { readonly signal: AbortSignal; readonly query?: Query }): Promise<T>;
+  get<T>(path: string, options: GetOptions): Promise<T>;
   /**
    * Creates an object, or asks for what is asked for by creating one, such as a token.
    * @returns what the server made of it
@@ -55,6 +55,13 @@ export interface KubeClient {
   /** The API server's wall clock in milliseconds, to a second; the local one before its first answer. */
   serverNow(): number;
   close(): void;
+}
+
+export interface GetOptions {
+  readonly signal: AbortSignal;
+  readonly query?: Query;
+  /** 64 MiB where it is absent. */
+  readonly maxBytes?: number;
 }
 
 export interface LinesOptions {
@@ -217,7 +224,8 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   }
 
   return {
-    get: (path, { signal, query }) => send({ method: 'GET', path, query }, signal, maxAnswer),
+    get: (path, { signal, query, maxBytes = maxAnswer }) =>
+      send({ method: 'GET', path, query }, signal, maxBytes),
     create: (path, object, { signal, query }) =>
       send({ method: 'POST', path, query, body: JSON.stringify(object) }, signal, maxCreated),
     patch: (path, patch, { signal, query }) => {

@@ -11,6 +11,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { KubeClient, Query } from './client.ts';
 import { KubeError } from './errors.ts';
 import type { KubeObject } from './objects.ts';
+import { createPageSize } from './page-size.ts';
 import { readWatchEvent, type WatchEvent } from './watch-event.ts';
 
 export interface ListWatchOptions {
@@ -41,7 +42,6 @@ interface Page {
   readonly items?: readonly KubeObject[] | null;
 }
 
-const pageSize = 500;
 /** The server ends a watch after this; jitter keeps many replicas from coming back at once (client-go: 5 to 10 min). */
 const watchSeconds = { least: 300, spread: 300 };
 const backoff = { firstMs: 1_000, mostMs: 30_000 };
@@ -54,6 +54,7 @@ const doubtfulFailures = 5;
 export async function listAndWatch(options: ListWatchOptions): Promise<void> {
   const { client, path, signal, log, clock, sleep, random } = options;
   const where = `GET ${path}`;
+  const pageSize = createPageSize();
   let version: string | undefined;
   let failures = 0;
 
@@ -61,12 +62,10 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
     const taking = options.listed();
     let token: string | undefined;
     for (;;) {
-      const query = {
-        limit: pageSize,
-        ...options.selection,
-        ...(token !== undefined && { continue: token }),
-      };
-      const page: Page = await client.get<Page>(path, { signal, query });
+      const selection = { ...options.selection, ...(token !== undefined && { continue: token }) };
+      const page: Page = await pageSize.read((limit, maxBytes) =>
+        client.get<Page>(path, { signal, query: { limit, ...selection }, maxBytes }),
+      );
       signal.throwIfAborted();
       for (const item of page.items ?? []) taking.add(item);
       token = page.metadata?.continue === '' ? undefined : page.metadata?.continue;

@@ -112,6 +112,19 @@ void t.test('a list that expires between its pages begins again', async (t) => {
   t.equal(pauses.length, 1);
 });
 
+void t.test('objects so large that a page of them is too much are listed in smaller pages', async (t) => {
+  const { store, reflect, pauses } = await start(t);
+  const large = 'x'.repeat(50_000);
+  for (let i = 0; i < 600; i++)
+    store.put(pathOf(`pod-${i}`), { metadata: { labels: { value: 'v' }, annotations: { large } }, spec: {} });
+  const reflector = reflect();
+  await reflector.ready(live);
+  t.equal(reflector.size, 600);
+  t.same(pauses, [], 'which is no failure');
+  const limits = store.asked(`GET ${pods}`).map(({ query }) => query.get('limit'));
+  t.same(limits, ['500', '125', '125', '125', '125', '125']);
+});
+
 void t.test('objects that enter and leave a selector', async (t) => {
   const { store, reflect } = await start(t);
   const waiting = reflect({ fieldSelector: 'spec.nodeName=' });

@@ -6,6 +6,7 @@
 import { KubeError } from '../../kube/errors.ts';
 import type { KubeClient, Query } from '../../kube/client.ts';
 import type { KubeObject } from '../../kube/objects.ts';
+import { createPageSize } from '../../kube/page-size.ts';
 import type { Clock } from '../../telemetry/clock.ts';
 import type { CleanOptions } from './clean.ts';
 
@@ -62,7 +63,6 @@ export interface Cleaning {
   report(): readonly StepReport[];
 }
 
-const pageSize = 500;
 /** The limiter keeps the rate; this hides the time that each request takes. */
 const workers = 16;
 const tries = 6;
@@ -144,14 +144,17 @@ function cleaningOf(options: CleanOptions, signal: AbortSignal, tallies: Map<str
   }
 
   async function* list<T extends KubeObject>(path: string, query: Query = {}): AsyncIterable<T> {
+    const pageSize = createPageSize();
     let token = '';
     let restarted = 0;
     do {
       let page: Page<T>;
       try {
-        const paging = { limit: pageSize, ...(token !== '' && { continue: token }) };
+        const at = { ...query, ...(token !== '' && { continue: token }) };
         page = await persistently(() =>
-          client.get<Page<T>>(path, { signal, query: { ...query, ...paging } }),
+          pageSize.read((limit, maxBytes) =>
+            client.get<Page<T>>(path, { signal, query: { limit, ...at }, maxBytes }),
+          ),
         );
       } catch (error) {
         if (!(error instanceof KubeError) || error.code !== 'gone' || restarted === restarts) throw error;

@@ -3,6 +3,7 @@ import { concurrently } from '../../fleet/concurrently.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { Node } from '../../kube/objects.ts';
+import { createPageSize } from '../../kube/page-size.ts';
 import { wait } from '../../kube/wait.ts';
 import { changeNode } from './change-node.ts';
 import { taintPatch } from './own-taint.ts';
@@ -32,7 +33,6 @@ interface Page {
   readonly items?: readonly Node[];
 }
 
-const pageSize = 500;
 const workers = 8;
 const tries = 6;
 const pause = { firstMs: 500, mostMs: 30_000 };
@@ -64,10 +64,15 @@ export async function removeTaints(options: RemoveTaintsOptions): Promise<Remove
 async function nodesWithTaints(options: RemoveTaintsOptions): Promise<readonly string[]> {
   const { client, keys, signal } = options;
   const found: string[] = [];
+  const pageSize = createPageSize();
   let token = '';
   do {
-    const query = { limit: pageSize, ...(token !== '' && { continue: token }) };
-    const page = await persistently(options, () => client.get<Page>('/api/v1/nodes', { signal, query }));
+    const from = token === '' ? {} : { continue: token };
+    const page = await persistently(options, () =>
+      pageSize.read((limit, maxBytes) =>
+        client.get<Page>('/api/v1/nodes', { signal, query: { limit, ...from }, maxBytes }),
+      ),
+    );
     for (const node of page.items ?? []) {
       const { name } = node.metadata ?? {};
       if (name !== undefined && taintPatch(node, undefined, keys)) found.push(name);

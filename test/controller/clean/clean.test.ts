@@ -215,6 +215,21 @@ t.test('storms: 429, 500, lost answers, pages that expire', async (t) => {
   t.ok(limits.every((limit) => limit === '500'));
 });
 
+t.test('pods and nodes so large that a page of them is too much', async (t) => {
+  const { store, clean } = await world(t);
+  const annotations = { large: 'x'.repeat(50_000) };
+  const metadata = { metadata: { annotations } };
+  for (let n = 0; n < 350; n += 1) {
+    store.put(podPath(`p${n}`), n % 100 === 99 ? { ...gated(), ...metadata } : { ...metadata, spec: {} });
+    const taints = [{ key: 'arch.example/architecture', value: 'arm64', effect: 'NoSchedule' }];
+    const status = { nodeInfo: { architecture: 'arm64' } };
+    store.put(`/api/v1/nodes/n${n}`, { ...metadata, spec: { taints: n === 349 ? taints : [] }, status });
+  }
+  const report = await clean();
+  t.equal(report.complete, true, JSON.stringify(report));
+  t.match(done(report), { gates: 3, taints: 1 });
+});
+
 t.test('killed in the middle, the next run goes on', async (t) => {
   const { store, clean } = await world(t);
   store.put(leasePath, heldBy('leader-1'));
