@@ -6,8 +6,6 @@ import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
 import { FileError } from '../src/files/error.ts';
 import { concurrently } from '../src/fleet/concurrently.ts';
-import type { Fleet } from '../src/fleet/fleet.ts';
-import type { Inspector } from '../src/images/facts.ts';
 import { systemClock } from '../src/telemetry/clock.ts';
 import { clusterObjects } from '../src/cluster/objects.ts';
 import { createFactsOfPod } from '../src/cluster/facts-of-pod.ts';
@@ -23,9 +21,8 @@ import { parseNamedObject, readNamedObjects } from './explain/named-objects.ts';
 import { policiesAround } from './explain/policies.ts';
 import { resultOf } from './explain/result.ts';
 import { createSurroundings } from './explain/surroundings.ts';
-import { openFleet } from './fleet.ts';
-import { openInspection } from './inspection.ts';
-import { openKubernetes, type Kubernetes } from './kubernetes.ts';
+import { openInspector } from './inspector.ts';
+import { openKubernetes, withOwnNamespace, type Kubernetes } from './kubernetes.ts';
 import { openMemory } from './memory.ts';
 import { beginOneShot, outputOf, untilStopped, type OneShot } from './one-shot.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
@@ -61,8 +58,6 @@ export const subcommand: Subcommand = {
 const concurrentObjects = 8;
 /** Pull secrets are read first, in the time that `by-name.ts` gives them; then each image has its own limit. */
 const readingSecretsMs = 6000;
-/** How long agents are looked for. */
-const discoveryMs = 5000;
 const keepSecretsMs = 60_000;
 
 async function run(invocation: Invocation): Promise<number> {
@@ -156,7 +151,7 @@ async function openExplainer(
   opened: (() => unknown)[],
 ): Promise<ReturnType<typeof createExplainer>> {
   const { configuration, log, metrics } = shot;
-  const { inspector, fleet } = await openInspector(invocation, shot, kubernetes, opened);
+  const { inspector, fleet } = await openInspector('explain', invocation, shot, kubernetes, opened);
   const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
   opened.push(() => memory.close());
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log });
@@ -170,7 +165,8 @@ async function openExplainer(
     isClusterKnown: cluster !== undefined,
     stop: invocation.stop,
   });
-  const broken = await brokenImagesAround(configuration, surroundings, invocation.stop);
+  const inForce = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
+  const broken = await brokenImagesAround(inForce, surroundings, invocation.stop);
   if (configuration.requirePullableNodes && !fleet)
     warn('which nodes can pull is known to agents only; name them by --agents');
   return createExplainer({
@@ -189,39 +185,6 @@ async function openExplainer(
     budgetMs: configuration.inspectTimeout + readingSecretsMs,
     stop: invocation.stop,
   });
-}
-
-async function openInspector(
-  { io, stop }: Invocation,
-  { configuration, dockerConfigs, log, metrics }: OneShot,
-  kubernetes: Kubernetes | undefined,
-  opened: (() => unknown)[],
-): Promise<{ readonly inspector: Inspector; readonly fleet?: Fleet }> {
-  const agents = await openFleet({
-    subcommand: 'explain',
-    agents: configuration.agents,
-    agentTlsDir: configuration.agentTlsDir,
-    client: kubernetes?.client,
-    log,
-    metrics,
-  });
-  if (agents) {
-    opened.push(() => agents.close());
-    const patience = AbortSignal.any([stop, AbortSignal.timeout(discoveryMs)]);
-    await agents.ready(patience).catch(() => undefined);
-    const { fleet } = agents;
-    // A refusal is passed on to other groups, so they have to be known.
-    await fleet.grouped(patience);
-    return { inspector: fleet, fleet };
-  }
-  const inspection = await openInspection({
-    configuration: () => configuration,
-    dockerConfigs,
-    env: io.env,
-    log,
-  });
-  opened.push(() => inspection.close());
-  return { inspector: inspection.inspector };
 }
 
 function write(

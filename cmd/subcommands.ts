@@ -28,6 +28,10 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     summary: 'says what would be decided for pods, and why',
     load: () => import('./explain.ts'),
   },
+  report: {
+    summary: 'says what of a cluster could run on an architecture, and what keeps the rest',
+    load: () => import('./report.ts'),
+  },
   clean: {
     summary: 'removes what archwright put into a cluster',
     load: () => import('./clean.ts'),

@@ -1,0 +1,169 @@
+/**
+ * `archwright report`: what of a cluster could run on an architecture, and what keeps the rest: pods as they are now, by
+ * workload or by image. Each image is asked for once, with the pull secrets of the pods that use it.
+ */
+import { setMaxListeners } from 'node:events';
+import { createFactsOfPod, type FactsByImage } from '../src/cluster/facts-of-pod.ts';
+import { clusterObjects } from '../src/cluster/objects.ts';
+import { createPullSecrets } from '../src/cluster/pull-secrets.ts';
+import { concurrently } from '../src/fleet/concurrently.ts';
+import { KubeError } from '../src/kube/errors.ts';
+import { isArchitecture } from '../src/placement/architecture.ts';
+import { systemClock } from '../src/telemetry/clock.ts';
+import { bindCounters } from '../src/webhook/metrics.ts';
+import { brokenImagesAround } from './explain/broken-images.ts';
+import { sortObjects } from './explain/input.ts';
+import { createSurroundings } from './explain/surroundings.ts';
+import { openInspector } from './inspector.ts';
+import { openKubernetes, withOwnNamespace, type Kubernetes } from './kubernetes.ts';
+import { openMemory } from './memory.ts';
+import { beginOneShot, outputOf, untilStopped, type OneShot } from './one-shot.ts';
+import { listNodes, listPods, type ReportedPod } from './report/pods.ts';
+import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.ts';
+import { judge, judgeImages } from './report/verdict.ts';
+import { workloadsOf } from './report/workloads.ts';
+import { asCsv, asJson, asTable, type By, type Report } from './report/write.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+
+export const subcommand: Subcommand = {
+  usage: '[FLAGS]',
+  description:
+    'Says what of a cluster could run on an architecture, and what keeps the rest: the pods that there are now, by workload or ' +
+    'by image, with the CPU and memory they request. It reads pods, nodes and their owners from the cluster of your ' +
+    'kubeconfig; images are asked for at registries, or at agents with `--agents`. It changes nothing. Exit code: 0 where ' +
+    'every image is known, 1 where some are not or the cluster gives no answer, 2 for wrong usage.',
+  settings: 'explain',
+  flags: {
+    architecture: { value: 'NAME', short: 'a', help: 'Architecture to report about. Default: arm64.' },
+    by: { value: 'workload|image', help: 'What the rows of a table or CSV are. Default: workload.' },
+    namespace: {
+      value: 'NAME',
+      short: 'n',
+      help: 'Only pods of this namespace. May be given several times. Default: all namespaces.',
+    },
+    output: { value: 'table|csv|json', short: 'o', help: 'How to write. Default: table.' },
+  },
+  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+};
+
+/** Sets of images looked at together: they share registries, which bound their own requests. */
+const concurrentSets = 16;
+/** Pull secrets are read first, in the time that `by-name.ts` gives them; then each image has its own limit. */
+const readingSecretsMs = 6000;
+const keepSecretsMs = 600_000;
+/** A cluster that is busy answers a GET by name within this. */
+const clusterLimitMs = 10_000;
+
+async function run(invocation: Invocation): Promise<number> {
+  const { io, flags, stop } = invocation;
+  const output = outputOf('report', invocation, ['table', 'csv', 'json']);
+  const by = byOf(flags.get('by')?.at(-1));
+  const architecture = flags.get('architecture')?.at(-1) ?? 'arm64';
+  if (!isArchitecture(architecture))
+    throw new UsageError(
+      'report',
+      `--architecture takes a value of kubernetes.io/arch, which ${architecture} is not`,
+    );
+  if (invocation.positionals.length > 0)
+    throw new UsageError('report', 'takes no names; choose namespaces by --namespace');
+  const shot = await beginOneShot(invocation);
+  /** What was opened, closed in the reverse order. */
+  const opened: (() => unknown)[] = [];
+  try {
+    const kubernetes = await connect(invocation, shot);
+    opened.push(() => kubernetes.client.close());
+    const pods = await judgedPods(invocation, shot, { kubernetes, architecture }, opened);
+    const report: Report = {
+      architecture,
+      totals: totals(pods, architecture),
+      workloads: workloadRows(pods),
+      images: imageRows(pods),
+    };
+    if (output === 'json') io.out(asJson(report));
+    else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
+    return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
+  } catch (error) {
+    if (!(error instanceof KubeError) || stop.aborted) throw error;
+    const hint = error.code === 'forbidden' ? '; choose what you may read by --namespace' : '';
+    io.err(`archwright report: ${error.message}${hint}\n`);
+    return exitCodes.failure;
+  } finally {
+    for (const close of opened.reverse()) await close();
+  }
+}
+
+function byOf(given: string | undefined): By {
+  if (given === undefined || given === 'workload') return 'workload';
+  if (given === 'image') return 'image';
+  throw new UsageError('report', `--by must be workload or image, not ${given}`);
+}
+
+/** Without a cluster there is nothing to report about. */
+async function connect(invocation: Invocation, { configuration }: OneShot): Promise<Kubernetes> {
+  let found: Kubernetes | undefined;
+  try {
+    found = await openKubernetes(configuration, invocation, 'own kubeconfig');
+  } catch (error) {
+    throw new UsageError('report', error instanceof Error ? error.message : String(error));
+  }
+  if (found === undefined) throw new UsageError('report', 'there is no cluster; name one by --kubeconfig');
+  return found;
+}
+
+async function judgedPods(
+  invocation: Invocation,
+  shot: OneShot,
+  { kubernetes, architecture }: { readonly kubernetes: Kubernetes; readonly architecture: string },
+  opened: (() => unknown)[],
+): Promise<readonly JudgedPod[]> {
+  const { flags, stop } = invocation;
+  const { client } = kubernetes;
+  setMaxListeners(0, stop);
+  const [pods, nodes] = await Promise.all([
+    listPods(client, [...new Set(flags.get('namespace'))], stop),
+    listNodes(client, stop),
+  ]);
+  if (nodes === undefined)
+    invocation.io.err('archwright: warning: nodes may not be read, so where pods run is not in the report\n');
+  const workloadOf = await workloadsOf(pods, client, stop);
+  const factsOf = await openFacts(invocation, shot, kubernetes, opened);
+  const sets = [...Map.groupBy(pods, ({ key }) => key).values()];
+  const judged = await concurrently(sets, concurrentSets, async ([first, ...more]) => {
+    if (first === undefined) return [];
+    const facts = await factsOf(first);
+    const images = judgeImages(first, architecture, (image) => facts.get(image));
+    return [first, ...more].map((pod) => {
+      const workload = workloadOf(pod);
+      const on = pod.node === undefined ? undefined : nodes?.get(pod.node);
+      return { pod, workload, images, on, judged: judge(pod, workload, images, architecture) };
+    });
+  });
+  return judged.flat();
+}
+
+/** How the images of a pod are learned about: as by the webhook, with time. */
+async function openFacts(
+  invocation: Invocation,
+  shot: OneShot,
+  kubernetes: Kubernetes,
+  opened: (() => unknown)[],
+): Promise<(pod: ReportedPod) => Promise<FactsByImage>> {
+  const { configuration, log, metrics } = shot;
+  const { inspector } = await openInspector('report', invocation, shot, kubernetes, opened);
+  const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
+  opened.push(() => memory.close());
+  const surroundings = createSurroundings({
+    input: sortObjects([], 'default'),
+    cluster: clusterObjects({ client: kubernetes.client, log }),
+    warn: (message) => invocation.io.err(`archwright: warning: ${message}\n`),
+    limitMs: clusterLimitMs,
+  });
+  const clock = systemClock;
+  const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
+  const inForce = withOwnNamespace(() => configuration, kubernetes)();
+  const broken = await brokenImagesAround(inForce, surroundings, invocation.stop);
+  const counters = bindCounters(metrics);
+  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
+  const budgetMs = configuration.inspectTimeout + readingSecretsMs;
+  return async ({ wanted }) => await factsOfPod({ ...wanted, budgetMs });
+}

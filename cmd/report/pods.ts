@@ -1,0 +1,156 @@
+/** The pods of a cluster that have not ended, and the nodes they are on, reduced to what a report is made of. */
+import { pullSecretNames } from '../../src/credentials/pull-secrets.ts';
+import { serviceAccountOf } from '../../src/credentials/service-account.ts';
+import { architectureOf } from '../../src/cluster/objects.ts';
+import type { FactsWanted } from '../../src/cluster/facts-of-pod.ts';
+import type { KubeClient, Query } from '../../src/kube/client.ts';
+import { KubeError } from '../../src/kube/errors.ts';
+import type { KubeObject, Node, OwnerReference, Pod } from '../../src/kube/objects.ts';
+import { imagesOf, type ImageUse } from '../../src/placement/images-of-pod.ts';
+import { operatingSystemOf } from '../../src/placement/operating-system.ts';
+import { names } from '../../src/placement/decision.ts';
+import { requestsOfContainer, requestsOfPod, sum, noRequests, type Requests } from './requests.ts';
+
+export interface ReportedPod {
+  readonly namespace: string;
+  readonly owner: OwnerReference | undefined;
+  /** Its own name, for a pod without an owner. */
+  readonly name: string;
+  readonly node: string | undefined;
+  readonly os: string;
+  /** For what it chooses itself. */
+  readonly pod: Pick<Pod, 'metadata' | 'spec'>;
+  readonly requests: Requests;
+  /** Of the containers, by image; an image that is only mounted asks for nothing. */
+  readonly requestsByImage: ReadonlyMap<string, Requests>;
+  readonly wanted: Omit<FactsWanted, 'budgetMs'>;
+  /** Equal for pods whose images, and credentials for them, are the same. */
+  readonly key: string;
+}
+
+interface Page<T> {
+  readonly metadata?: { readonly continue?: string };
+  readonly items?: readonly T[] | null;
+}
+
+/** What has ended needs no node any more. */
+const notEnded = 'status.phase!=Succeeded,status.phase!=Failed';
+const pageSize = 500;
+const mirrorAnnotation = 'kubernetes.io/config.mirror';
+
+/**
+ * Lists the pods, page by page. Mirror pods are left out: they belong to their nodes.
+ * @param namespaces those to look at; none: all of them
+ * @throws KubeError
+ */
+export async function listPods(
+  client: KubeClient,
+  namespaces: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly ReportedPod[]> {
+  const paths =
+    namespaces.length === 0
+      ? ['/api/v1/pods']
+      : namespaces.map((name) => `/api/v1/namespaces/${encodeURIComponent(name)}/pods`);
+  const found: ReportedPod[] = [];
+  for (const path of paths) {
+    for await (const pod of listed<Pod>(client, path, { fieldSelector: notEnded }, signal)) {
+      if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) found.push(reduced(pod));
+    }
+  }
+  return found;
+}
+
+/**
+ * Architectures of the nodes, by name.
+ * @returns `undefined` where they may not be read, as by somebody who has rights in a namespace only
+ * @throws KubeError
+ */
+export async function listNodes(
+  client: KubeClient,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string> | undefined> {
+  const found = new Map<string, string>();
+  try {
+    for await (const node of listed<Node>(client, '/api/v1/nodes', {}, signal)) {
+      const architecture = architectureOf(node);
+      if (architecture !== undefined) found.set(node.metadata?.name ?? '', architecture);
+    }
+  } catch (error) {
+    if (error instanceof KubeError && error.code === 'forbidden') return undefined;
+    throw error;
+  }
+  return found;
+}
+
+async function* listed<T extends KubeObject>(
+  client: KubeClient,
+  path: string,
+  selection: Query,
+  signal: AbortSignal,
+): AsyncIterable<T> {
+  let token: string | undefined;
+  do {
+    const query = { limit: pageSize, ...selection, ...(token && { continue: token }) };
+    const page: Page<T> = await client.get<Page<T>>(path, { signal, query });
+    yield* page.items ?? [];
+    token = page.metadata?.continue;
+  } while (token);
+}
+
+function reduced(pod: Pod): ReportedPod {
+  const { metadata = {}, spec } = pod;
+  const namespace = metadata.namespace ?? '';
+  const os = operatingSystemOf(spec);
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
+  // A report asks for each image once; that a container wants to be asked each time changes no architecture.
+  const uses = imagesOf(spec).map(onceAsked);
+  const wanted = {
+    uses,
+    namespace,
+    pullSecrets: { names: pullSecretNames(spec) },
+    serviceAccount: serviceAccountOf(namespace, spec.serviceAccountName),
+  };
+  return {
+    namespace,
+    owner,
+    name: metadata.name ?? '',
+    node: spec.nodeName,
+    os,
+    pod: scheduling(pod),
+    requests: requestsOfPod(spec),
+    requestsByImage: requestsByImage(spec),
+    wanted,
+    key: JSON.stringify([wanted, os]),
+  };
+}
+
+function onceAsked(use: ImageUse): ImageUse {
+  return use.pullPolicy === 'Always' ? { ...use, pullPolicy: 'IfNotPresent' } : use;
+}
+
+/** A large cluster has tens of thousands: what is not looked at any more is let go. */
+function scheduling({ metadata, spec }: Pod): ReportedPod['pod'] {
+  const decision = metadata?.annotations?.[names.decision];
+  const { nodeSelector, affinity, tolerations } = spec;
+  return {
+    metadata: { ...(decision !== undefined && { annotations: { [names.decision]: decision } }) },
+    spec: {
+      containers: [],
+      ...(nodeSelector && { nodeSelector }),
+      ...(affinity?.nodeAffinity && { affinity: { nodeAffinity: affinity.nodeAffinity } }),
+      ...(tolerations && { tolerations }),
+    },
+  };
+}
+
+function requestsByImage({ initContainers = [], containers }: Pod['spec']): Map<string, Requests> {
+  const found = new Map<string, Requests>();
+  for (const container of [...initContainers, ...containers]) {
+    const { image = '', restartPolicy } = container;
+    const runs = containers.includes(container) || restartPolicy === 'Always';
+    const own = runs ? requestsOfContainer(container) : noRequests;
+    found.set(image, sum(found.get(image) ?? noRequests, own));
+  }
+  return found;
+}

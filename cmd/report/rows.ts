@@ -1,0 +1,133 @@
+/** What was judged pod by pod, added up: by workload, by image, and all of it. */
+import { noRequests, sum, type Requests } from './requests.ts';
+import type { ReportedPod } from './pods.ts';
+import type { Judged, JudgedImage, Verdict } from './verdict.ts';
+import { verdicts } from './verdict.ts';
+import type { ReportedWorkload } from './workloads.ts';
+
+export interface JudgedPod {
+  readonly pod: ReportedPod;
+  readonly workload: ReportedWorkload;
+  readonly judged: Judged;
+  readonly images: readonly JudgedImage[];
+  /** Architecture of its node; `undefined`: it has none yet, or that of the node is not known. */
+  readonly on: string | undefined;
+}
+
+export interface WorkloadRow extends Judged {
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly pods: number;
+  /** Pods by the architecture of their nodes, sorted. */
+  readonly on: Readonly<Record<string, number>>;
+  readonly requests: Requests;
+}
+
+export interface ImageRow extends JudgedImage {
+  readonly namespaces: number;
+  readonly workloads: number;
+  readonly pods: number;
+  /** Of the containers that run it. */
+  readonly requests: Requests;
+}
+
+export interface Total {
+  readonly workloads: number;
+  readonly pods: number;
+  /** Pods that are on a node of the architecture already. */
+  readonly there: number;
+  readonly requests: Requests;
+}
+
+/**
+ * Rows by workload; one whose pods differ, as in the middle of a rollout, has several. What could move comes first, and of
+ * that what asks for most CPU.
+ */
+export function workloadRows(pods: readonly JudgedPod[]): readonly WorkloadRow[] {
+  const groups = Map.groupBy(pods, ({ workload, pod, judged }) =>
+    JSON.stringify([workloadKey(workload, pod), judged.verdict, judged.why]),
+  );
+  return [...groups.values()]
+    .map(([first, ...more]) => {
+      const { workload, pod, judged } = first as JudgedPod;
+      const all = [first as JudgedPod, ...more];
+      return {
+        namespace: pod.namespace,
+        kind: workload.kind,
+        name: workload.name,
+        pods: all.length,
+        on: countsOf(all.flatMap(({ on }) => on ?? [])),
+        requests: all.map((each) => each.pod.requests).reduce(sum, noRequests),
+        ...judged,
+      };
+    })
+    .sort((a, b) => byWeight(a, b) || byText(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`));
+}
+
+/** Rows by image, as the pods write it; where what is known differs by who asks, the worse verdict counts. */
+export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
+  const uses = pods.flatMap((each) => each.images.map((image) => ({ image, each })));
+  return [...Map.groupBy(uses, ({ image }) => image.image).values()]
+    .map((all) => {
+      const judged = all.map(({ image }) => image).reduce(worse);
+      return {
+        ...judged,
+        namespaces: new Set(all.map(({ each }) => each.pod.namespace)).size,
+        workloads: new Set(all.map(({ each }) => workloadKey(each.workload, each.pod))).size,
+        pods: all.length,
+        requests: all
+          .map(({ each }) => each.pod.requestsByImage.get(judged.image) ?? noRequests)
+          .reduce(sum, noRequests),
+      };
+    })
+    .sort((a, b) => byWeight(a, b) || byText(a.image, b.image));
+}
+
+/** By verdict, and `all`. */
+export function totals(
+  pods: readonly JudgedPod[],
+  architecture: string,
+): Readonly<Record<Verdict | 'all', Total>> {
+  const total = (some: readonly JudgedPod[]): Total => ({
+    workloads: new Set(some.map(({ workload, pod }) => workloadKey(workload, pod))).size,
+    pods: some.length,
+    there: some.filter(({ on }) => on === architecture).length,
+    requests: some.map(({ pod }) => pod.requests).reduce(sum, noRequests),
+  });
+  const of = (verdict: Verdict): Total => total(pods.filter(({ judged }) => judged.verdict === verdict));
+  return {
+    yes: of('yes'),
+    pinned: of('pinned'),
+    no: of('no'),
+    unknown: of('unknown'),
+    all: total(pods),
+  };
+}
+
+function workloadKey({ kind, name }: ReportedWorkload, { namespace }: ReportedPod): string {
+  return `${namespace}/${kind}/${name}`;
+}
+
+function countsOf(names: readonly string[]): Readonly<Record<string, number>> {
+  const groups = Map.groupBy(names.toSorted(byText), (name) => name);
+  return Object.fromEntries([...groups].map(([name, all]) => [name, all.length]));
+}
+
+function worse(a: JudgedImage, b: JudgedImage): JudgedImage {
+  return rank(b) > rank(a) ? b : a;
+}
+
+function rank({ verdict }: { readonly verdict: Verdict }): number {
+  return verdicts.indexOf(verdict);
+}
+
+type Weighted = { readonly verdict: Verdict; readonly requests: Requests };
+
+function byWeight(a: Weighted, b: Weighted): number {
+  return rank(a) - rank(b) || b.requests.cpu - a.requests.cpu || b.requests.memory - a.requests.memory;
+}
+
+function byText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

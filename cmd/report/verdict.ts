@@ -1,0 +1,127 @@
+/**
+ * Whether a pod could run on an architecture: what its images have, and what it chooses itself. Where nodes of it are, and
+ * `schedulableArchitectures`, are not looked at: a report is for those who think of buying some.
+ */
+import type { ImageFacts } from '../../src/images/facts.ts';
+import type { ImageVerdict } from '../../src/placement/decision.ts';
+import type { ImageUse } from '../../src/placement/images-of-pod.ts';
+import { describeImages } from '../../src/placement/no-common.ts';
+import { ownConstraintOf } from '../../src/placement/own-constraint.ts';
+import { ownPartsOf } from '../../src/placement/own-parts.ts';
+import { recordedIn } from '../../src/placement/recorded.ts';
+import { verdictsOf } from '../../src/placement/required.ts';
+import { maxImageBytes, printable } from '../../src/placement/text.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import type { ReportedPod } from './pods.ts';
+import type { ReportedWorkload } from './workloads.ts';
+
+/**
+ * `yes`: all images have it. `pinned`: they have it, and the pod chooses others. `no`: an image lacks it. `unknown`: of an image
+ * nothing could be learned, and none lacks it.
+ */
+export const verdicts = ['yes', 'pinned', 'no', 'unknown'] as const;
+export type Verdict = (typeof verdicts)[number];
+
+export interface Judged {
+  readonly verdict: Verdict;
+  /** One line for people; empty for `yes`. */
+  readonly why: string;
+}
+
+/** One image of a pod, for itself. */
+export interface JudgedImage {
+  readonly image: string;
+  readonly verdict: Exclude<Verdict, 'pinned'>;
+  /** Sorted; absent where it constrains nothing, or is not known. */
+  readonly architectures?: readonly string[];
+  readonly why: string;
+}
+
+/** One under which a pod can have been pinned by its nodeSelector too. */
+const believing: Policy = {
+  schedulableArchitectures: [],
+  preference: { weights: {}, mode: 'hard', origin: '' },
+  fallbackArchitecture: undefined,
+  onUnknownImage: 'allow',
+  onNoCommonArchitecture: 'allow',
+  matchNodeLabels: [],
+  tolerations: [],
+  architectures: {},
+  excludedNamespaces: [],
+  requirePullableNodes: false,
+};
+
+export type FactsOf = (image: string) => ImageFacts | undefined;
+
+/** Judges each image of a pod for itself, in the pod's order. */
+export function judgeImages(
+  { os, wanted }: Pick<ReportedPod, 'os' | 'wanted'>,
+  architecture: string,
+  factsOf: FactsOf,
+): readonly JudgedImage[] {
+  return verdictsOf(wanted.uses, os, factsOf).map((each, index) =>
+    judgedImage(each, wanted.uses[index], architecture),
+  );
+}
+
+function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architecture: string): JudgedImage {
+  const { image, architectures, unknown, facts } = found;
+  const name = printable(image, maxImageBytes);
+  if (use?.pullPolicy === 'Never')
+    return { image, verdict: 'unknown', why: `${name} is never pulled, so no registry can tell` };
+  if (unknown !== undefined || facts?.error?.code === 'invalid-reference') {
+    const error = facts?.error;
+    const what = error ? `${error.code}: ${printable(error.message, 512)}` : 'no answer in time';
+    return { image, verdict: 'unknown', why: `${name}: ${what}` };
+  }
+  if (architectures === undefined) return { image, verdict: 'yes', why: '' };
+  if (architectures.includes(architecture)) return { image, verdict: 'yes', architectures, why: '' };
+  const broken = facts?.brokenOn?.includes(architecture) === true;
+  const more = broken ? `; its binaries for ${architecture} are not (exec format error)` : '';
+  return { image, verdict: 'no', architectures, why: `${describeImages([found])}${more}` };
+}
+
+/** Judges a pod, by its images and what it chooses. */
+export function judge(
+  { pod, owner }: Pick<ReportedPod, 'pod' | 'owner'>,
+  { template }: Pick<ReportedWorkload, 'template'>,
+  images: readonly JudgedImage[],
+  architecture: string,
+): Judged {
+  const lacking = images.filter(({ verdict }) => verdict === 'no');
+  if (lacking.length > 0) return { verdict: 'no', why: joined(lacking) };
+  const unknown = images.filter(({ verdict }) => verdict === 'unknown');
+  if (unknown.length > 0) return { verdict: 'unknown', why: joined(unknown) };
+  const chosen = chosenBy(owner?.kind === 'DaemonSet' ? (template ?? withoutAffinity(pod)) : pod);
+  if (chosen === undefined || chosen.includes(architecture)) return { verdict: 'yes', why: '' };
+  const which = printable(chosen.join(', '), 200);
+  return {
+    verdict: 'pinned',
+    why: which === '' ? 'it asks for no architecture that there is' : `it asks for ${which}`,
+  };
+}
+
+const maxNamed = 3;
+
+function joined(images: readonly JudgedImage[]): string {
+  const named = images.slice(0, maxNamed).map(({ why }) => why);
+  const more = images.length - named.length;
+  return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
+}
+
+/**
+ * Architectures that it chooses itself; what archwright added is not its own. What is recorded of that is believed: nothing is
+ * decided here, and the settings under which it was added may be others than those of whoever asks.
+ * @returns `undefined` where it leaves that open
+ */
+function chosenBy({ metadata, spec }: ReportedPod['pod']): readonly string[] | undefined {
+  const pod = { ...(metadata && { metadata }), spec };
+  return ownConstraintOf(ownPartsOf(spec, recordedIn({ pod, policy: believing, waiting: true })))
+    ?.architectures;
+}
+
+/** The affinity of a DaemonSet's pod names its node and nothing else. */
+function withoutAffinity({ metadata, spec }: ReportedPod['pod']): ReportedPod['pod'] {
+  const { affinity: _, ...rest } = spec;
+  return { ...(metadata && { metadata }), spec: rest };
+}

@@ -1,0 +1,150 @@
+/** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
+import { printable } from '../../src/placement/text.ts';
+import { nothing, table } from '../table.ts';
+import { verdicts } from './verdict.ts';
+import type { ImageRow, Total, WorkloadRow } from './rows.ts';
+
+export interface Report {
+  readonly architecture: string;
+  readonly totals: Readonly<Record<(typeof verdicts)[number] | 'all', Total>>;
+  readonly workloads: readonly WorkloadRow[];
+  readonly images: readonly ImageRow[];
+}
+
+export type By = 'workload' | 'image';
+
+const maxCellBytes = 256;
+
+/** Writes the totals, and the rows by workload or by image. */
+export function asTable({ architecture, totals, workloads, images }: Report, by: By): string {
+  const head = [architecture.toUpperCase(), 'WORKLOADS', 'PODS', 'THERE', 'CPU', 'MEMORY'];
+  const sums = [...verdicts, 'all' as const].map((verdict) => {
+    const { workloads: owners, pods, there, requests } = totals[verdict];
+    return [verdict, `${owners}`, `${pods}`, `${there}`, cores(requests.cpu), bytes(requests.memory)];
+  });
+  const rows = by === 'image' ? imageTable(architecture, images) : workloadTable(architecture, workloads);
+  return `${table([head, ...sums])}\n${table(rows)}`;
+}
+
+function workloadTable(architecture: string, rows: readonly WorkloadRow[]): readonly (readonly string[])[] {
+  const head = ['NAMESPACE', 'WORKLOAD', 'PODS', 'ON', 'CPU', 'MEMORY', architecture.toUpperCase(), 'WHY'];
+  const lines = rows.map(({ namespace, kind, name, pods, on, requests, verdict, why }) => [
+    cell(namespace),
+    cell(`${kind}/${name}`),
+    `${pods}`,
+    placesOf(on),
+    cores(requests.cpu),
+    bytes(requests.memory),
+    verdict,
+    why || nothing,
+  ]);
+  return [head, ...lines];
+}
+
+function imageTable(architecture: string, rows: readonly ImageRow[]): readonly (readonly string[])[] {
+  const head = ['IMAGE', 'NAMESPACES', 'WORKLOADS', 'PODS', 'CPU', 'MEMORY', architecture.toUpperCase()];
+  const lines = rows.map((row) => [
+    cell(row.image),
+    `${row.namespaces}`,
+    `${row.workloads}`,
+    `${row.pods}`,
+    cores(row.requests.cpu),
+    bytes(row.requests.memory),
+    row.verdict,
+    row.verdict === 'unknown' ? row.why : (row.architectures?.join(' ') ?? 'any'),
+  ]);
+  return [[...head, 'ARCHITECTURES'], ...lines];
+}
+
+function placesOf(on: Readonly<Record<string, number>>): string {
+  const places = Object.entries(on);
+  const [only] = places;
+  if (only === undefined) return nothing;
+  return places.length === 1 ? only[0] : places.map(([name, count]) => `${name} ${count}`).join(', ');
+}
+
+/** Rows alone, with numbers as cores and bytes. */
+export function asCsv({ architecture, workloads, images }: Report, by: By): string {
+  const rows =
+    by === 'image'
+      ? [
+          ['image', 'namespaces', 'workloads', 'pods', 'cpu', 'memory', architecture, 'architectures', 'why'],
+          ...images.map(
+            ({ image, namespaces, workloads: owners, pods, requests, verdict, architectures, why }) => [
+              image,
+              namespaces,
+              owners,
+              pods,
+              rounded(requests.cpu),
+              requests.memory,
+              verdict,
+              architectures?.join(' ') ?? '',
+              why,
+            ],
+          ),
+        ]
+      : [
+          ['namespace', 'kind', 'name', 'pods', 'on', 'cpu', 'memory', architecture, 'why'],
+          ...workloads.map(({ namespace, kind, name, pods, on, requests, verdict, why }) => [
+            namespace,
+            kind,
+            name,
+            pods,
+            placesOf(on),
+            rounded(requests.cpu),
+            requests.memory,
+            verdict,
+            why,
+          ]),
+        ];
+  return rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('');
+}
+
+/** RFC 4180. What a spreadsheet would take for a formula is made a text: names and messages are words of strangers. */
+function csvCell(value: string | number): string {
+  if (typeof value === 'number') return String(value);
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** The whole report; documented in `docs/report.md`. */
+export function asJson({ architecture, totals, workloads, images }: Report): string {
+  const flat = <T extends { readonly requests: Total['requests'] }>({ requests, ...rest }: T) => ({
+    ...rest,
+    cpu: rounded(requests.cpu),
+    memory: requests.memory,
+  });
+  const document = {
+    architecture,
+    totals: Object.fromEntries(Object.entries(totals).map(([verdict, total]) => [verdict, flat(total)])),
+    workloads: workloads.map(flat),
+    images: images.map(flat),
+  };
+  return `${JSON.stringify(document, undefined, 2)}\n`;
+}
+
+/** To a thousandth, which is the least that Kubernetes counts. */
+function rounded(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}
+
+function cores(value: number): string {
+  return String(rounded(value));
+}
+
+const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
+
+/** With three digits at most: `512Mi`, `1.5Gi`. */
+function bytes(value: number): string {
+  let unit = 0;
+  let left = value;
+  while (left >= 1024 && unit < units.length - 1) {
+    left /= 1024;
+    unit++;
+  }
+  return `${left < 10 ? Math.round(left * 10) / 10 : Math.round(left)}${units[unit]}`;
+}
+
+function cell(text: string): string {
+  return printable(text, maxCellBytes) || nothing;
+}

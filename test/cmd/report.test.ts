@@ -1,0 +1,399 @@
+import t, { type Test } from 'tap';
+import { startTestAgent } from '../daemon/support.ts';
+import { factsOf } from '../fleet/support.ts';
+import { image, multiArch } from '../support/registry/content.ts';
+import type { TestRegistry } from '../support/registry/server.ts';
+import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
+import { kubeconfig } from './kubeconfig.ts';
+import { run, type Result } from './run.ts';
+import { dockerConfig, files, pullSecret, registry } from './world.ts';
+
+interface Row {
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly pods: number;
+  readonly on: Readonly<Record<string, number>>;
+  readonly cpu: number;
+  readonly memory: number;
+  readonly verdict: string;
+  readonly why: string;
+}
+
+interface Document {
+  readonly architecture: string;
+  readonly totals: Readonly<Record<string, { pods: number; workloads: number; there: number; cpu: number }>>;
+  readonly workloads: readonly Row[];
+  readonly images: readonly {
+    readonly image: string;
+    readonly verdict: string;
+    readonly architectures?: readonly string[];
+    readonly namespaces: number;
+    readonly workloads: number;
+    readonly pods: number;
+    readonly cpu: number;
+    readonly why: string;
+  }[];
+}
+
+async function cluster(t: Test): Promise<KubeStore> {
+  const store = await startKubeStore();
+  t.teardown(() => store.close());
+  for (const [name, architecture] of [
+    ['a1', 'amd64'],
+    ['g1', 'arm64'],
+  ] as const)
+    store.put(`/api/v1/nodes/${name}`, { status: { nodeInfo: { architecture } } });
+  return store;
+}
+
+async function shop(t: Test): Promise<TestRegistry> {
+  const open = await registry(t);
+  open.push('both', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  open.push('old', '1', image('linux/amd64'));
+  return open;
+}
+
+interface Made {
+  readonly namespace?: string;
+  readonly owner?: readonly [apiVersion: string, kind: string, name: string];
+  readonly node?: string;
+  readonly phase?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly spec?: object;
+}
+
+const requests = { resources: { requests: { cpu: '500m', memory: '1Gi' } } };
+const uidOf = (kind: string, name: string): string => `uid-of-${kind}-${name}`;
+
+function putPod(store: KubeStore, name: string, images: readonly string[], made: Made = {}): void {
+  const { namespace = 'shop', owner, node = 'a1', phase = 'Running', annotations = {}, spec = {} } = made;
+  const [apiVersion = '', kind = '', ownerName = ''] = owner ?? [];
+  const reference = { apiVersion, kind, name: ownerName, uid: uidOf(kind, ownerName), controller: true };
+  store.put(`/api/v1/namespaces/${namespace}/pods/${name}`, {
+    metadata: { annotations, ...(owner && { ownerReferences: [reference] }) },
+    spec: {
+      ...(node && { nodeName: node }),
+      containers: images.map((each, index) => ({ name: `c${index}`, image: each, ...requests })),
+      ...spec,
+    },
+    status: { phase },
+  });
+}
+
+/** A ReplicaSet, Job or the like that belongs to something. */
+function putOwned(store: KubeStore, path: string, kind: string, owner?: readonly [string, string]): void {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  const reference = owner && {
+    apiVersion: 'x/v1',
+    kind: owner[0],
+    name: owner[1],
+    uid: 'x',
+    controller: true,
+  };
+  store.put(path, {
+    metadata: { uid: uidOf(kind, name), ...(reference && { ownerReferences: [reference] }) },
+    spec: {},
+  });
+}
+
+async function report(
+  t: Test,
+  store: KubeStore,
+  ...args: string[]
+): Promise<Result & { readonly document: Document }> {
+  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  const result = await run(['report', '--kubeconfig', config, '-o', 'json', ...args]);
+  return { ...result, document: JSON.parse(result.out || '{}') as Document };
+}
+
+const rowsOf = ({ workloads }: Document): string[] =>
+  workloads.map(
+    ({ namespace, kind, name, pods, verdict }) => `${namespace} ${kind}/${name} ${pods} ${verdict}`,
+  );
+
+t.test('what could move, and what keeps the rest', async (t) => {
+  const open = await shop(t);
+  const both = `${open.host}/both:1`;
+  const old = `${open.host}/old:1`;
+  const store = await cluster(t);
+  putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-7c', 'ReplicaSet', ['Deployment', 'web']);
+  putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-9d', 'ReplicaSet', ['Deployment', 'web']);
+  putOwned(store, '/apis/batch/v1/namespaces/shop/jobs/night-1', 'Job', ['CronJob', 'night']);
+  const web = ['apps/v1', 'ReplicaSet', 'web-7c'] as const;
+  putPod(store, 'web-1', [both], { owner: web });
+  putPod(store, 'web-2', [both], { owner: web, node: 'g1' });
+  putPod(store, 'web-3', [both], { owner: ['apps/v1', 'ReplicaSet', 'web-9d'], node: '' });
+  putPod(store, 'night-1', [both, old], { owner: ['batch/v1', 'Job', 'night-1'] });
+  putPod(store, 'db-0', [both], {
+    owner: ['apps/v1', 'StatefulSet', 'gone'],
+    spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+  });
+  putPod(store, 'alone', [`${open.host}/missing:1`], { namespace: 'bank', node: 'elsewhere' });
+  putPod(store, 'ended', [old], { phase: 'Succeeded' });
+  putPod(store, 'failed', [old], { phase: 'Failed' });
+  putPod(store, 'mirror', [old], { annotations: { 'kubernetes.io/config.mirror': 'x' } });
+
+  const { document, code, err } = await report(t, store);
+  t.equal(err, '');
+  t.equal(code, 1, 'an image is not known');
+  t.equal(document.architecture, 'arm64');
+  t.same(rowsOf(document), [
+    'shop Deployment/web 3 yes',
+    'shop StatefulSet/gone 1 pinned',
+    'shop CronJob/night 1 no',
+    'bank Pod/alone 1 unknown',
+  ]);
+  const [could, pinned, lacking, unknown] = document.workloads;
+  t.match(could, { on: { amd64: 1, arm64: 1 }, cpu: 1.5, memory: 3 * 2 ** 30, why: '' });
+  t.match(pinned, { why: 'it asks for amd64' });
+  t.match(lacking, { why: `${old} has amd64`, cpu: 1 });
+  t.match(unknown, { why: /missing:1: not-found: /, on: {} });
+  t.same(
+    Object.entries(document.totals).map(([name, total]) => [
+      name,
+      total.workloads,
+      total.pods,
+      total.there,
+      total.cpu,
+    ]),
+    [
+      ['yes', 1, 3, 1, 1.5],
+      ['pinned', 1, 1, 0, 0.5],
+      ['no', 1, 1, 0, 1],
+      ['unknown', 1, 1, 0, 0.5],
+      ['all', 4, 6, 1, 3.5],
+    ],
+  );
+  t.same(
+    document.images.map((each) => [
+      each.image,
+      each.verdict,
+      each.namespaces,
+      each.workloads,
+      each.pods,
+      each.cpu,
+    ]),
+    [
+      [both, 'yes', 1, 3, 5, 2.5],
+      [old, 'no', 1, 1, 1, 0.5],
+      [`${open.host}/missing:1`, 'unknown', 1, 1, 1, 0.5],
+    ],
+  );
+  t.same(document.images[1]?.architectures, ['amd64']);
+  t.same(store.writes(), [], 'nothing is changed');
+
+  const other = await report(t, store, '-a', 'amd64', '-n', 'shop', '--namespace', 'shop');
+  t.equal(other.code, 0);
+  t.same(rowsOf(other.document), [
+    'shop Deployment/web 3 yes',
+    'shop CronJob/night 1 yes',
+    'shop StatefulSet/gone 1 yes',
+  ]);
+  t.equal(other.document.totals['all']?.there, 3);
+});
+
+t.test('each image is asked for once, whatever pods say of pulling', async (t) => {
+  const open = await shop(t);
+  const store = await cluster(t);
+  for (let i = 0; i < 30; i++)
+    putPod(store, `p${i}`, [`${open.host}/old:1`], {
+      spec: {
+        containers: [
+          { name: 'c', image: `${open.host}/old:1`, imagePullPolicy: i % 2 ? 'Always' : 'IfNotPresent' },
+        ],
+        serviceAccountName: `account-${i % 5}`,
+      },
+    });
+  putPod(store, 'never', ['local:1'], {
+    spec: { containers: [{ name: 'c', image: `${open.host}/both:1`, imagePullPolicy: 'Never' }] },
+  });
+  const { document, code } = await report(t, store);
+  t.equal(code, 1);
+  t.equal(document.totals['no']?.pods, 30);
+  t.match(document.workloads.at(-1), { name: 'never', verdict: 'unknown', why: /never pulled/ });
+  const manifests = open.requests.filter(({ path }) => path.includes('/manifests/'));
+  t.equal(manifests.length, 1);
+});
+
+t.test('pull secrets of pods and their service accounts are used', async (t) => {
+  const closed = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
+  closed.push('app', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  const app = `${closed.host}/app:1`;
+  const store = await cluster(t);
+  const secret = JSON.parse(pullSecret(dockerConfig(closed.host, 'ann', 'password-of-ann'))) as object;
+  store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
+  putPod(store, 'named', [app], { spec: { imagePullSecrets: [{ name: 'regcred' }] } });
+  putPod(store, 'without', [app], { namespace: 'bank' });
+  const { document, out } = await report(t, store);
+  t.same(rowsOf(document), ['shop Pod/named 1 yes', 'bank Pod/without 1 unknown']);
+  t.equal(document.images.length, 1);
+  t.match(document.images, [{ verdict: 'unknown', namespaces: 2, why: /unauthorized/ }], 'the worse counts');
+  t.notMatch(out, /password-of-ann/);
+});
+
+t.test(
+  'what archwright added is not what the pod chose; what a DaemonSet chose is in its template',
+  async (t) => {
+    const open = await shop(t);
+    const both = `${open.host}/both:1`;
+    const store = await cluster(t);
+    const required = (...terms: object[]): object => ({
+      affinity: {
+        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
+      },
+    });
+    const amd64 = { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }] };
+    const onNode = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a1'] }] };
+    const recorded = (added: object): { readonly annotations: Readonly<Record<string, string>> } => ({
+      annotations: {
+        'arch.example/decision': JSON.stringify({ v: 1, architectures: ['amd64'], imagesKey: 'x', added }),
+      },
+    });
+    const pool = { key: 'pool', operator: 'In', values: ['a'] };
+    const pair = ['kubernetes.io/arch', ['amd64']];
+    putPod(store, 'own', [both], { spec: required(amd64) });
+    putPod(store, 'ours', [both], { spec: required(amd64), ...recorded({ terms: [[pair]], made: true }) });
+    putPod(store, 'ours-labeled', [both], {
+      spec: required({ matchExpressions: [...amd64.matchExpressions, pool] }),
+      ...recorded({ terms: [[pair, ['pool', ['a']]]], made: true }),
+    });
+    putPod(store, 'ours-pinned', [both], {
+      spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+      ...recorded({ pinned: 'amd64' }),
+    });
+    putPod(store, 'node', [both], { spec: required(onNode) });
+    const daemons: [name: string, template: object | undefined][] = [
+      ['free', { spec: { containers: [] } }],
+      ['choosing', { spec: { containers: [], ...required(amd64) } }],
+      ['unread', undefined],
+    ];
+    for (const [name, template] of daemons) {
+      if (template) store.put(`/apis/apps/v1/namespaces/shop/daemonsets/${name}`, { spec: { template } });
+      putPod(store, `${name}-1`, [both], { owner: ['apps/v1', 'DaemonSet', name], spec: required(onNode) });
+    }
+    const { document } = await report(t, store);
+    t.same(rowsOf(document), [
+      'shop DaemonSet/free 1 yes',
+      'shop Pod/node 1 yes',
+      'shop Pod/ours 1 yes',
+      'shop Pod/ours-labeled 1 yes',
+      'shop Pod/ours-pinned 1 yes',
+      'shop DaemonSet/unread 1 yes',
+      'shop DaemonSet/choosing 1 pinned',
+      'shop Pod/own 1 pinned',
+    ]);
+  },
+);
+
+t.test('an image that ended with an exec format error lacks that architecture', async (t) => {
+  const open = await shop(t);
+  const both = multiArch(['linux/amd64', 'linux/arm64']);
+  const store = await cluster(t);
+  putPod(store, 'app', [`${open.host}/both:1`]);
+  store.put('/api/v1/namespaces/archwright/configmaps/archwright-broken-images', {
+    data: {
+      [`${both.digest.replace(':', '-')}.arm64`]: JSON.stringify({
+        image: 'both:1',
+        namespaces: ['shop'],
+        until: new Date(Date.now() + 3_600_000).toISOString(),
+      }),
+    },
+  });
+  const { document } = await report(t, store);
+  t.match(document.workloads, [{ verdict: 'no', why: /has amd64; .*exec format error/ }]);
+});
+
+t.test('an image is judged for the operating system of the pod', async (t) => {
+  const open = await registry(t);
+  open.push('mixed', '1', multiArch(['linux/arm64', 'windows/amd64']));
+  const store = await cluster(t);
+  putPod(store, 'linux', [`${open.host}/mixed:1`]);
+  putPod(store, 'windows', [`${open.host}/mixed:1`], {
+    spec: { nodeSelector: { 'kubernetes.io/os': 'windows' } },
+  });
+  const { document } = await report(t, store);
+  t.same(rowsOf(document), ['shop Pod/linux 1 yes', 'shop Pod/windows 1 no']);
+});
+
+t.test('agents are asked where they are named', async (t) => {
+  const store = await cluster(t);
+  putPod(store, 'app', ['registry.invalid/app:1']);
+  const { agent, pki } = await startTestAgent(t, {
+    inspector: { inspect: ({ image: name }) => Promise.resolve(factsOf(name)) },
+  });
+  const { document } = await report(t, store, '--agents', agent.url, '--agent-tls-dir', pki.clientDir);
+  t.match(document.workloads, [{ verdict: 'yes' }]);
+});
+
+t.test('tables and CSV', async (t) => {
+  const open = await shop(t);
+  const store = await cluster(t);
+  putPod(store, 'web', [`${open.host}/both:1`], { spec: {} });
+  putPod(store, 'old', [`${open.host}/old:1`], { node: 'g1' });
+  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  const text = async (...args: string[]) =>
+    (await run(['report', '--kubeconfig', config, ...args])).out.replaceAll(open.host, 'R');
+  t.equal(
+    await text(),
+    [
+      'ARM64    WORKLOADS  PODS  THERE  CPU  MEMORY',
+      'yes      1          1     0      0.5  1Gi',
+      'pinned   0          0     0      0    0',
+      'no       1          1     1      0.5  1Gi',
+      'unknown  0          0     0      0    0',
+      'all      2          2     1      1    2Gi',
+      '',
+      'NAMESPACE  WORKLOAD  PODS  ON     CPU  MEMORY  ARM64  WHY',
+      'shop       Pod/web   1     amd64  0.5  1Gi     yes    -',
+      'shop       Pod/old   1     arm64  0.5  1Gi     no     R/old:1 has amd64',
+      '',
+    ].join('\n'),
+  );
+  t.match(
+    await text('--by', 'image'),
+    /\nIMAGE +NAMESPACES +WORKLOADS +PODS +CPU +MEMORY +ARM64 +ARCHITECTURES\nR\/both:1 +1 +1 +1 +0\.5 +1Gi +yes +amd64 arm64\n/,
+  );
+  t.equal(
+    await text('-o', 'csv'),
+    'namespace,kind,name,pods,on,cpu,memory,arm64,why\r\n' +
+      'shop,Pod,web,1,amd64,0.5,1073741824,yes,\r\n' +
+      'shop,Pod,old,1,arm64,0.5,1073741824,no,R/old:1 has amd64\r\n',
+  );
+  t.equal(
+    await text('-o', 'csv', '--by', 'image'),
+    'image,namespaces,workloads,pods,cpu,memory,arm64,architectures,why\r\n' +
+      'R/both:1,1,1,1,0.5,1073741824,yes,amd64 arm64,\r\n' +
+      'R/old:1,1,1,1,0.5,1073741824,no,amd64,R/old:1 has amd64\r\n',
+  );
+});
+
+t.test('what may not be read, and what is no question', async (t) => {
+  const open = await shop(t);
+  const store = await cluster(t);
+  putPod(store, 'web', [`${open.host}/both:1`]);
+  const mend = store.fault('GET /api/v1/nodes', { status: 403 });
+  const without = await report(t, store);
+  t.match(without.err, /nodes may not be read/);
+  t.match(without.document.workloads, [{ name: 'web', on: {}, verdict: 'yes' }]);
+  mend();
+  store.fault('GET /api/v1/pods', { status: 403 });
+  const refused = await report(t, store);
+  t.equal(refused.code, 1);
+  t.equal(refused.out, '');
+  t.match(refused.err, /^archwright report: .*403.*; choose what you may read by --namespace\n$/);
+  const cases: [args: string[], message: RegExp][] = [
+    [['web'], /takes no names/],
+    [['-o', 'yaml'], /--output must be table or csv or json/],
+    [['--by', 'node'], /--by must be workload or image, not node/],
+    [['-a', 'arm 64'], /--architecture takes a value of kubernetes\.io\/arch/],
+  ];
+  for (const [args, message] of cases) {
+    const result = await report(t, store, ...args);
+    t.equal(result.code, 2, args.join(' '));
+    t.match(result.err, message, args.join(' '));
+  }
+  const nowhere = await run(['report']);
+  t.equal(nowhere.code, 2);
+  t.match(nowhere.err, /cluster|kubeconfig/);
+});
