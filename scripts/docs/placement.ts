@@ -16,7 +16,7 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
    loosen what the pod's author wrote. The operating system is \`spec.os\`, else what the nodeSelector or every required term
    asks for by \`kubernetes.io/os\`, else \`linux\`.
 4. **Unknown images** follow \`onUnknownImage\` (by default the [gate](gates.md), where a controller leads); what is known of the
-   others is applied all the same.
+   others is applied all the same. An image of which its registry says that it is none (\`not-an-image\`) keeps no pod waiting.
 5. **No common architecture** follows \`onNoCommonArchitecture\` (by default the pod is refused).
 6. **Preference**: the first of the pod's label ${code(names.preferred)}, its annotation ${code(names.preferredWeights)}
    (\`arm64=80,amd64=20\`), the [custom resources](custom-resources.md) by priority, and the configuration. One that the

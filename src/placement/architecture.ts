@@ -18,6 +18,13 @@ export function isArchitecture(name: string): boolean {
   return labelValue.test(name) && name !== 'unknown';
 }
 
+const bytecode: ReadonlySet<string> = new Set(['wasm', 'wasm32', 'wasm64']);
+
+/** WebAssembly, by the names that images have for it: a runtime class brings what runs it, on whatever processor. */
+export function isBytecode(name: string): boolean {
+  return bytecode.has(name);
+}
+
 /** Whether a text is a valid value of a label; an empty one is. */
 export function isLabelValue(value: unknown): value is string {
   return typeof value === 'string' && (value === '' || labelValue.test(value));

@@ -18,7 +18,7 @@ import type {
   SkipReason,
 } from './decision.ts';
 import type { Policy } from '../policy/policy.ts';
-import { maxArchitectures } from './architecture.ts';
+import { isBytecode, maxArchitectures } from './architecture.ts';
 import type { Draft } from './draft.ts';
 import { imagesOf } from './images-of-pod.ts';
 import { noCommonArchitecture } from './no-common.ts';
@@ -180,8 +180,7 @@ function detailReasons(
     ({ architectures, unknown }) => architectures === undefined && unknown === undefined,
   );
   for (const { image, facts } of silent.slice(0, maxArchitectures)) {
-    const why = facts === undefined ? 'it is never pulled' : (facts.error?.code ?? 'it has no platform');
-    reasons.push(reason('image-constrains-nothing', `${printable(image, 200)}: ${why}`));
+    reasons.push(reason('image-constrains-nothing', `${printable(image, 200)}: ${whySilent(facts)}`));
   }
   for (const { image, facts } of images) {
     if (facts?.brokenOn === undefined) continue;
@@ -198,6 +197,12 @@ function detailReasons(
   if (recorded !== undefined)
     reasons.push(reason('replaces-recorded', 'what an earlier call added is replaced'));
   return reasons;
+}
+
+function whySilent(facts: ImageVerdict['facts']): string {
+  if (facts === undefined) return 'it is never pulled';
+  const isWasm = facts.platforms.some(({ architecture }) => isBytecode(architecture));
+  return facts.error?.code ?? (isWasm ? 'it is WebAssembly' : 'it has no platform');
 }
 
 /** Ours is ANDed beside a `NotIn` of the pod; where nothing is left of both, the pod stays pending and says so. */

@@ -4,7 +4,7 @@
  * remains an upper bound.
  */
 import type { ImageFacts } from '../images/facts.ts';
-import { byName, isArchitecture, maxArchitectures } from './architecture.ts';
+import { byName, isArchitecture, isBytecode, maxArchitectures } from './architecture.ts';
 import type { ImageVerdict } from './decision.ts';
 import type { ImageUse } from './images-of-pod.ts';
 
@@ -57,22 +57,29 @@ function architecturesOf({ platforms }: ImageFacts, os: string): readonly string
 
 /**
  * The architectures of an image for one operating system.
- * @returns sorted, each once; `undefined` where no platform counts at all: an artifact constrains nothing
+ * @returns sorted, each once; `undefined` where no platform counts at all (an artifact constrains nothing), and where all that
+ * is left is bytecode: no node has the label of such an architecture
  */
 function architecturesAmong(platforms: ImageFacts['platforms'], os: string): readonly string[] | undefined {
   const found: string[] = [];
   let counted = false;
+  let runsAnywhere = false;
   // A set only pays off for hostile indexes; images that people build have a dozen platforms.
   const seen = platforms.length > maxArchitectures ? new Set<string>() : undefined;
   for (const platform of platforms) {
     if (platform.os === 'unknown' || platform.os === '' || !isArchitecture(platform.architecture)) continue;
     counted = true;
+    if (isBytecode(platform.architecture)) {
+      runsAnywhere = true;
+      continue;
+    }
     if (platform.os !== os) continue;
     if (seen ? seen.has(platform.architecture) : found.includes(platform.architecture)) continue;
     seen?.add(platform.architecture);
     found.push(platform.architecture);
   }
-  return counted ? found.sort(byName) : undefined;
+  if (!counted || (runsAnywhere && found.length === 0)) return undefined;
+  return found.sort(byName);
 }
 
 /**

@@ -54,7 +54,7 @@ export const rules = [
   },
   {
     rule: 'image-constrains-nothing',
-    description: 'An artifact, an invalid reference or an image that is never pulled.',
+    description: 'An artifact, WebAssembly, an invalid reference or an image that is never pulled.',
   },
   {
     rule: 'exec-format-error',

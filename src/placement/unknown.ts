@@ -2,6 +2,8 @@
  * Unknown images: not asked yet, or an inspection that failed. What the known images share is an upper bound and is
  * required even so. Then by policy:
  * - `gate`: the scheduling gate holds the pod until its images are known. A template has no gate, so it is only bounded.
+ *   Where all that is unknown is no image at all, waiting helps nobody: the fallback applies at once, and the node says what
+ *   it can do with it.
  * - `fallback`: the fallback architecture, where the bound and the schedulable architectures have it; else the bound.
  * - `allow`: the bound alone.
  * - `deny`: refused; the message names each unknown image and why.
@@ -47,7 +49,8 @@ export function unknownImage(
     return { outcome: 'denied', required: bound, message, warnings: [], reasons };
   }
   const warnings = failures(images);
-  if (policy.onUnknownImage === 'fallback') {
+  const isInVain = policy.onUnknownImage === 'gate' && input.template === undefined && !mayBeKnown(images);
+  if (policy.onUnknownImage === 'fallback' || isInVain) {
     const reasons = [reason('unknown-image-fallback', why)];
     return { outcome: 'fallback', required: fallbackWithin(policy, bound), warnings, reasons };
   }
@@ -61,6 +64,11 @@ export function unknownImage(
     warnings,
     reasons: [reason('unknown-image-allow', why)],
   };
+}
+
+/** A registry that says that something is no image was asked with success: its digest will never be another thing. */
+function mayBeKnown(images: readonly ImageVerdict[]): boolean {
+  return images.some(({ unknown }) => unknown !== undefined && unknown !== 'not-an-image');
 }
 
 function fallbackWithin(policy: Policy, bound: readonly string[] | undefined): readonly string[] | undefined {

@@ -73,7 +73,7 @@ const cases: readonly Case[] = [
     images: ['a', 'b'],
     known: { a: 'amd64 arm64', b: failed('not-an-image') },
     required: ['amd64', 'arm64'],
-    outcome: 'gated',
+    outcome: 'fallback',
   },
   {
     name: 'a volume of an image that a container runs as well is no mere volume',
@@ -81,7 +81,7 @@ const cases: readonly Case[] = [
     spec: { volumes: [{ name: 'v', image: { reference: 'b' } }] },
     known: { b: failed('not-an-image') },
     required: undefined,
-    outcome: 'gated',
+    outcome: 'fallback',
   },
   {
     name: 'an invalid reference is left to the kubelet',
@@ -138,6 +138,33 @@ const cases: readonly Case[] = [
     spec: { os: { name: 'windows' } },
     known: { a: 'linux/amd64 windows/arm64' },
     required: ['arm64'],
+  },
+  {
+    name: 'bytecode runs on any architecture',
+    images: ['a', 'b'],
+    known: { a: 'wasi/wasm', b: 'amd64 arm64' },
+    required: ['amd64', 'arm64'],
+  },
+  {
+    name: 'bytecode alone requires nothing',
+    images: ['a'],
+    known: { a: 'wasip1/wasm32' },
+    required: undefined,
+    outcome: 'unconstrained',
+  },
+  {
+    name: 'bytecode beside native code: the nodes take what is theirs',
+    images: ['a'],
+    known: { a: 'wasi/wasm linux/amd64' },
+    required: ['amd64'],
+  },
+  {
+    name: 'bytecode of any system, for a pod of any system',
+    images: ['a'],
+    spec: { os: { name: 'windows' } },
+    known: { a: 'js/wasm linux/amd64' },
+    required: undefined,
+    outcome: 'unconstrained',
   },
   {
     name: 'an image for another operating system only',
@@ -239,6 +266,22 @@ for (const { name, images = [], spec, known, policy, required, outcome = 'placed
     t.end();
   });
 }
+
+test('what constrains nothing says why', (t) => {
+  const { reasons } = decide(
+    inputOf(podOf(['a', 'b', 'B!'], { volumes: [{ name: 'v', image: { reference: 'c' } }] }), {
+      a: 'wasi/wasm',
+      b: '',
+      'B!': failed('invalid-reference'),
+      c: failed('not-an-image'),
+    }),
+  );
+  t.strictSame(
+    reasons.filter(({ rule }) => rule === 'image-constrains-nothing').map(({ message }) => message),
+    ['a: it is WebAssembly', 'b: it has no platform', 'B!: invalid-reference', 'c: not-an-image'],
+  );
+  t.end();
+});
 
 test('each image has its verdict', (t) => {
   const decision = decide(
