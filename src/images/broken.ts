@@ -37,8 +37,10 @@ export interface BrokenImage {
   readonly until: number;
 }
 
-/** More than any cluster has at a time, and well below the 1 MiB that an object may have. */
+/** More than any cluster has at a time. */
 export const maxBrokenImages = 1000;
+/** Of all notes, with their keys: a ConfigMap may have 1 MiB, and notes with many long names of namespaces come to more. */
+export const maxBrokenBytes = 900 * 1024;
 /** In one note. */
 export const maxNamespaces = 20;
 const maxImageBytes = 256;

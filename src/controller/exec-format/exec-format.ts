@@ -40,6 +40,7 @@ export const watchExecFormatErrors: Feature = async (leading) => {
   /** When a container's log was read, by pod and container. */
   const looked = new Map<string, number>();
   const awaited = createNodeAwaited();
+  let isRefused = false;
 
   function isFresh(key: string): boolean {
     const at = looked.get(key);
@@ -51,6 +52,13 @@ export const watchExecFormatErrors: Feature = async (leading) => {
     looked.set(key, clock.monotonic());
     const oldest = looked.size > maxRemembered ? looked.keys().next().value : undefined;
     if (oldest !== undefined) looked.delete(oldest);
+  }
+
+  /** The custom resource can switch on what the chart gave no right for; somebody should hear of that, once. */
+  function refused(error: string): void {
+    if (!isRefused)
+      log.warn({ error }, 'logs of pods may not be read; exec format errors are seldom found so');
+    isRefused = true;
   }
 
   async function count(): Promise<void> {
@@ -71,7 +79,7 @@ export const watchExecFormatErrors: Feature = async (leading) => {
       const key = `${pod.uid}/${suspect.container}`;
       if (isFresh(key)) continue;
       if (!suspect.certain) await limiter.take(signal);
-      const isOne = suspect.certain || saysExecFormatError(await logOf(leading, pod, suspect));
+      const isOne = suspect.certain || saysExecFormatError(await logOf(leading, pod, suspect, refused));
       const isNews = isOne && (await note(leading, notes, pod, suspect, architecture));
       remember(key);
       if (isNews) await count();
@@ -111,6 +119,7 @@ async function logOf(
   { client, signal, log }: Leading,
   pod: RunningPod,
   { container, previous }: Suspect,
+  refused: (error: string) => void,
 ): Promise<string | undefined> {
   const path = `/api/v1/namespaces/${encodeURIComponent(pod.namespace)}/pods/${encodeURIComponent(pod.name)}/log`;
   const query = { container, limitBytes: maxLogBytes, ...(previous && { previous }) };
@@ -120,6 +129,7 @@ async function logOf(
   } catch (error) {
     signal.throwIfAborted();
     const code = error instanceof KubeError ? error.code : 'timeout';
+    if (error instanceof KubeError && code === 'forbidden') refused(error.message);
     log.debug({ path, container, code }, 'the log of a crashing container could not be read');
     return undefined;
   }
@@ -134,23 +144,28 @@ async function note(
   architecture: string,
 ): Promise<boolean> {
   const until = serverNow() + configuration().brokenImageTime;
-  const isNews = await notes.add({ digest, architecture, image, namespace: pod.namespace, until }, signal);
+  const noted = await notes.add({ digest, architecture, image, namespace: pod.namespace, until }, signal);
+  const { brokenImagesName } = configuration();
   metrics.count(execFormatErrors, { architecture }).inc();
   const text = {
     type: 'Warning',
     reason: 'ExecFormatError',
     message:
       `Container ${container}: a binary of ${image.slice(0, 256)} is not for ${architecture}, the architecture of node ${pod.node}, ` +
-      `whatever its manifest says. New pods of this namespace avoid ${architecture} where the image has another architecture.`,
+      `whatever its manifest says. ${
+        noted === 'full'
+          ? `That could not be noted: ConfigMap ${brokenImagesName} has all the notes that it may have.`
+          : `New pods of this namespace avoid ${architecture} where the image has another architecture.`
+      }`,
   } as const;
   for (const about of subjectsOf(pod)) events.record(about, text);
-  if (isNews) {
+  if (noted !== 'known') {
     log.warn(
-      { image, digest, architecture, namespace: pod.namespace },
+      { image, digest, architecture, namespace: pod.namespace, noted: noted === 'news' },
       'an image is broken on an architecture',
     );
   }
-  return isNews;
+  return noted === 'news';
 }
 
 function subjectsOf({ namespace, name, uid, owner }: RunningPod): readonly ObjectReference[] {

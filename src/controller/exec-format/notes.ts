@@ -5,6 +5,7 @@
 import {
   formatBroken,
   keyOfBroken,
+  maxBrokenBytes,
   maxBrokenImages,
   maxNamespaces,
   parseBroken,
@@ -15,16 +16,18 @@ import { KubeError } from '../../kube/errors.ts';
 import type { KubeObject } from '../../kube/objects.ts';
 import { ownLabels } from '../own-objects.ts';
 
+/** `known` since before; `full`: it is not noted, because there are too many notes, or too many namespaces in this one. */
+export type Noted = 'news' | 'known' | 'full';
+
 export interface Notes {
   /**
    * Notes that an image was seen to fail, or that it was seen again.
-   * @returns whether that is news
    * @throws KubeError
    */
   add(
     seen: Omit<BrokenImage, 'namespaces'> & { readonly namespace: string },
     signal: AbortSignal,
-  ): Promise<boolean>;
+  ): Promise<Noted>;
   /**
    * Takes out what has expired and what is no note.
    * @returns how many are left
@@ -91,19 +94,21 @@ export function createNotes(options: {
   async function add(
     { namespace: seenIn, ...seen }: Parameters<Notes['add']>[0],
     signal: AbortSignal,
-  ): Promise<boolean> {
+  ): Promise<Noted> {
     const key = keyOfBroken(seen.digest, seen.architecture);
-    if (key === undefined) return false;
+    if (key === undefined) return 'full';
     const present = await read(signal);
     const notes = parseBroken(present?.data);
     const known = notes.find(({ digest, architecture }) => keyOfBroken(digest, architecture) === key);
-    if (known === undefined && notes.length >= maxBrokenImages) return false;
+    if (known === undefined && notes.length >= maxBrokenImages) return 'full';
     const isKnown = known?.namespaces.includes(seenIn) ?? false;
-    if (known && isKnown && seen.until - known.until < refreshAfterMs) return false;
-    if (known && !isKnown && known.namespaces.length >= maxNamespaces) return false;
+    if (known && isKnown && seen.until - known.until < refreshAfterMs) return 'known';
+    if (known && !isKnown && known.namespaces.length >= maxNamespaces) return 'full';
     const namespaces = [...new Set([...(known?.namespaces ?? []), seenIn])].sort();
-    await write(present, { [key]: formatBroken({ ...seen, namespaces }) }, signal);
-    return !isKnown;
+    const note = { [key]: formatBroken({ ...seen, namespaces }) };
+    if (!isKnown && bytesOf({ ...present?.data, ...note }) > maxBrokenBytes) return 'full';
+    await write(present, note, signal);
+    return isKnown ? 'known' : 'news';
   }
 
   async function prune(now: number, signal: AbortSignal): Promise<number> {
@@ -120,4 +125,8 @@ export function createNotes(options: {
     add: (seen, signal) => again(() => add(seen, signal)),
     prune: (now, signal) => again(() => prune(now, signal)),
   };
+}
+
+function bytesOf(data: Readonly<Record<string, string>>): number {
+  return Object.entries(data).reduce((sum, [key, value]) => sum + key.length + Buffer.byteLength(value), 0);
 }

@@ -130,6 +130,17 @@ t.test('a log that says something else, or cannot be read, is no evidence', asyn
   t.ok(test.events.every(({ about }) => about.name === 'web'));
 });
 
+t.test('without the right to read logs: told once', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  store.fault(/\/log$/, { status: 403 });
+  for (const name of ['a', 'b', 'c']) store.put(podPath(name), crashing(name));
+  await store.until(() => store.asked(/\/log$/).length === 3, 'the logs');
+  await store.quiet();
+  t.equal(test.lines.filter((line) => line.includes('logs of pods may not be read')).length, 1);
+  t.same(store.writes(), []);
+});
+
 t.test('a termination message needs no log', async (t) => {
   const test = await start(t);
   test.store.put(podPath('web'), crashing('web', 'shop/web:1', log));
@@ -180,6 +191,23 @@ t.test('the next leader prunes what has expired and goes on', async (t) => {
   await store.until(() => added in dataOf(store) && Object.keys(dataOf(store)).length === 1, 'both writes');
   t.match(dataOf(store), { [added]: /"namespaces":\["shop"\]/ });
   t.same(Object.keys(dataOf(store)), [added], 'what has expired and what is no note are gone');
+});
+
+t.test('no room for the note: what is told does not promise what it brings about', async (t) => {
+  const test = await startLeading(t);
+  const { store } = test;
+  const namespaces = Array.from({ length: 20 }, (_, index) => `team-${index}`);
+  const note = { image: 'shop/web:1', namespaces, until: '2100-01-01T00:00:00Z' };
+  store.put(notesPath, { data: { [`sha256-${'a'.repeat(64)}.arm64`]: JSON.stringify(note) } });
+  addNode(test);
+  run(t, test);
+  store.log(podPath('web-1'), () => log);
+  store.put(podPath('web-1'), crashing('web-1'));
+  await store.until(() => test.events.length === 2, 'the events');
+  t.match(test.events[0]?.message, /could not be noted: ConfigMap archwright-broken-images/);
+  t.notMatch(test.events[0]?.message, /avoid/);
+  t.same(store.writes(), []);
+  t.ok(test.lines.some((line) => line.includes('"noted":false')));
 });
 
 t.test('an API server that refuses the note: tried again', async (t) => {

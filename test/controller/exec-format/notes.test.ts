@@ -1,7 +1,7 @@
 /** Writing the notes: two containers of one image, in two namespaces, that fail at the same time. */
 import t from 'tap';
 import { createNotes } from '../../../src/controller/exec-format/notes.ts';
-import { parseBroken } from '../../../src/images/broken.ts';
+import { formatBroken, keyOfBroken, parseBroken, type BrokenImage } from '../../../src/images/broken.ts';
 import { createKubeClient } from '../../../src/kube/client.ts';
 import { startKubeStore } from '../../support/kube-store.ts';
 
@@ -25,11 +25,77 @@ for (const [title, data] of [
     const notes = createNotes({ client, namespace: 'archwright', name: 'notes' });
     const namespaces = ['bank', 'mail', 'shop'];
     const news = await Promise.all(namespaces.map((namespace) => notes.add({ ...seen, namespace }, signal)));
-    t.same(news, [true, true, true]);
+    t.same(news, ['news', 'news', 'news']);
     const kept = parseBroken((store.get(path) as { readonly data?: Record<string, string> }).data);
     t.same(
       kept.map((note) => note.namespaces),
       [namespaces],
     );
+  });
+}
+
+const long = (letter: string, index: number): string => `${letter.repeat(60)}${index}`;
+const manyNamespaces = Array.from({ length: 20 }, (_, index) => long('n', index));
+
+/** The longest notes that we write. */
+function dataOf(count: number, namespaces: readonly string[]): Record<string, string> {
+  const notes = Array.from({ length: count }, (_, index): BrokenImage => {
+    const digest = `sha256:${index.toString(16).padStart(64, '0')}`;
+    return { digest, architecture: 'arm64', image: 'i'.repeat(256), namespaces, until };
+  });
+  return Object.fromEntries(
+    notes.map((note) => [keyOfBroken(note.digest, note.architecture), formatBroken(note)]),
+  ) as Record<string, string>;
+}
+
+const [first] = Object.entries(dataOf(1, [long('n', 0)]));
+for (const { title, data, namespace, digest = seen.digest, noted } of [
+  { title: 'as many notes as there may be', data: dataOf(1000, ['shop']), namespace: 'shop', noted: 'full' },
+  { title: 'one less', data: dataOf(999, ['shop']), namespace: 'shop', noted: 'news' },
+  { title: 'less, but as many bytes', data: dataOf(600, manyNamespaces), namespace: 'shop', noted: 'full' },
+  { title: 'less bytes', data: dataOf(500, manyNamespaces), namespace: 'shop', noted: 'news' },
+  {
+    title: 'as many bytes, one more namespace',
+    data: { ...dataOf(600, manyNamespaces), ...Object.fromEntries(first ? [first] : []) },
+    namespace: 'shop',
+    digest: `sha256:${'0'.repeat(64)}`,
+    noted: 'full',
+  },
+  {
+    title: 'as many namespaces in one note as there may be',
+    data: dataOf(1, manyNamespaces),
+    namespace: 'shop',
+    digest: `sha256:${'0'.repeat(64)}`,
+    noted: 'full',
+  },
+  {
+    title: 'as many bytes, what is known is kept fresh',
+    data: dataOf(600, manyNamespaces),
+    namespace: long('n', 3),
+    digest: `sha256:${'0'.repeat(64)}`,
+    noted: 'known',
+  },
+  {
+    title: 'a digest that makes no key',
+    data: {},
+    namespace: 'shop',
+    digest: 'sha512:x',
+    noted: 'full',
+  },
+] as const) {
+  void t.test(`what an object holds: ${title}`, async (t) => {
+    const store = await startKubeStore();
+    const client = createKubeClient({ access: store.access, userAgent: 'test' });
+    t.teardown(async () => {
+      client.close();
+      await store.close();
+    });
+    store.put(path, { data });
+    const notes = createNotes({ client, namespace: 'archwright', name: 'notes' });
+    const later = until + 2 * 3_600_000;
+    t.equal(await notes.add({ ...seen, digest, namespace, until: later }, signal), noted);
+    t.equal(store.writes().length, noted === 'full' ? 0 : 1);
+    const kept = (store.get(path) as { readonly data?: Record<string, string> }).data;
+    t.ok(Buffer.byteLength(JSON.stringify(kept)) < 1024 * 1024, 'the API server takes it');
   });
 }
