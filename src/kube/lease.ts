@@ -69,6 +69,8 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
   const lock = createLeaseLock({ ...options, leaseDurationMs });
   /** A request that hangs must leave time for another. */
   const requestMs = renewDeadlineMs / 2;
+  /** Whether the Lease may be ours although this replica does not lead: an answer was lost, or nobody could renew it. */
+  let mayBeOurs = false;
 
   function failed(error: unknown, message: string): void {
     log.warn({ lease: options.name, error: error instanceof Error ? error.message : String(error) }, message);
@@ -81,17 +83,18 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
       const sentAt = clock.monotonic();
       try {
         if (await limited(requestMs, stop, (signal) => lock.tryTake(signal), sleep)) return sentAt;
+        mayBeOurs = false;
         if (lock.holder() !== lastHolder) {
           lastHolder = lock.holder();
           log.info({ lease: options.name, holder: lastHolder }, 'another replica leads');
         }
       } catch (error) {
+        mayBeOurs = true;
         if (!stop.aborted) failed(error, 'cannot take the lease; trying again');
-        // What was broken off may have been carried out.
-        else await release();
       }
       await sleep(retryPeriodMs * (1 + random() * jitterFactor), stop).catch(() => undefined);
     }
+    if (mayBeOurs) await release();
     return undefined;
   }
 
@@ -174,6 +177,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
       isOver = (await leadFrom(sentAt)) || stop.aborted;
     } finally {
       if (isOver) await release();
+      else mayBeOurs = true;
     }
     if (isOver) return;
   }

@@ -321,6 +321,44 @@ void t.test('stopped in the middle of taking it: what was carried out is given b
   t.equal(a.terms.length, 0);
 });
 
+void t.test('stopped after a take whose answer was lost: what was carried out is given back', async (t) => {
+  const { store, candidate, spec } = await start(t);
+  store.fault(`POST ${leases}`, { lost: true, times: 1 });
+  const a = candidate('a');
+  await store.until(() => store.get(path) !== undefined);
+  await store.quiet();
+  t.match(spec(), { holderIdentity: 'a' });
+  a.stop.abort(new Error('end'));
+  await a.done;
+  t.match(spec(), { holderIdentity: '' });
+  t.equal(a.terms.length, 0);
+});
+
+void t.test('stopped after leadership was lost to silence: the lease is given back', async (t) => {
+  const { store, candidate, spec, pass } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  const end = store.fault(/./, { status: 500 });
+  await pass(11_000);
+  t.notOk(a.leads());
+  end();
+  t.match(spec(), { holderIdentity: 'a' });
+  a.stop.abort(new Error('end'));
+  await a.done;
+  t.match(spec(), { holderIdentity: '' });
+});
+
+void t.test('a candidate that never held it asks for nothing when it ends', async (t) => {
+  const { store, candidate, pass } = await start(t);
+  store.put(path, held('other', '2026-11-01T00:00:00.000000Z'));
+  const a = candidate('a');
+  await pass(4_000);
+  const asked = store.asked(/./).length;
+  a.stop.abort(new Error('end'));
+  await a.done;
+  t.equal(store.asked(/./).length, asked);
+});
+
 void t.test('work that fails ends the election with its error, and the lease is given back', async (t) => {
   const { candidate, spec, store, pass } = await start(t);
   const a = candidate('a', { lead: () => Promise.reject(new Error('a defect')) });
