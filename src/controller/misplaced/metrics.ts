@@ -15,6 +15,7 @@ export const moveOutcomes = [
   'no-node',
   'no-architecture',
   'last-try',
+  'unplaced',
   'failed',
 ] as const;
 export type MoveOutcome = (typeof moveOutcomes)[number];
@@ -25,7 +26,7 @@ export const misplacedPodsMoved: MetricSpec = {
   help:
     'What was done about misplaced pods: evicted; told, where misplacedPods is event; held, where the eviction was refused, as by ' +
     'a PodDisruptionBudget; again, where the successor of an evicted pod is misplaced too; no-node and no-architecture, where ' +
-    'eviction would not help; last-try, where a Job would end by it; failed.',
+    'eviction would not help; last-try, where a Job would end by it; unplaced, where a DaemonSet has to be applied again; failed.',
   labels: { outcome: moveOutcomes },
 };
 
@@ -48,6 +49,7 @@ export function misplacedCounts(metrics: Metrics): MisplacedCounts {
       'no-node': count('no-node'),
       'no-architecture': count('no-architecture'),
       'last-try': count('last-try'),
+      unplaced: count('unplaced'),
       failed: count('failed'),
     },
   };

@@ -9,7 +9,7 @@
  *    (`replacement.ts`); whether a Job would end by it (`job.ts`); whether the workload was moved for the same cause before
  *    (`causes.ts`); how many of it are on the move (`moves.ts`, `share.ts`); then `evict.ts`. `telling.ts` has the events.
  *
- * Under `misplacedPods = "event"` the events are all there is.
+ * Under `misplacedPods = "event"` the events are all there is, and of DaemonSets always (`daemon.ts`).
  */
 import { serviceAccountOf } from '../../credentials/service-account.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';

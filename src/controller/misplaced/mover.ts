@@ -5,6 +5,7 @@ import { trimRunningPod } from '../caches/running-pods.ts';
 import type { Leading } from '../controller.ts';
 import { createCauses, type Cause } from './causes.ts';
 import { hasChosenNode } from './chosen-nodes.ts';
+import { daemonTemplateOf, daemonVerdict, isDaemon } from './daemon.ts';
 import { evict } from './evict.ts';
 import { lossesLeft } from './job.ts';
 import { alsoLack, lackingImages } from './lacking.ts';
@@ -73,13 +74,24 @@ export function createMover(
       suspects.later(pod, changedMs);
       return;
     }
-    const namespaceLabels = caches.namespaces.get('', pod.namespace)?.labels ?? {};
+    const { namespace } = pod;
+    const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
+    const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.labels });
+    const { facts } = misplaced;
+    if (isDaemon(pod)) {
+      const template = await daemonTemplateOf(pod, { client, signal });
+      const input = { namespace, namespaceLabels, policy, facts: (image: string) => facts.get(image) };
+      const verdict = template && daemonVerdict(template, input, architecture);
+      if (verdict) tell(verdict, misplaced);
+      suspects.later(pod);
+      return;
+    }
     const replacement = replacementOf({
       pod: now,
-      namespace: pod.namespace,
+      namespace,
       namespaceLabels,
-      policy: policies.policyOf({ namespace: pod.namespace, namespaceLabels, labels: pod.labels }),
-      facts: misplaced.facts,
+      policy,
+      facts,
       architecture,
       nodes: caches.nodes.values(),
     });
@@ -175,7 +187,7 @@ export function createMover(
   }
 
   function tell(
-    told: 'told' | 'again' | 'no-node' | 'no-architecture' | 'last-try',
+    told: 'told' | 'again' | 'no-node' | 'no-architecture' | 'last-try' | 'unplaced',
     misplaced: Misplaced,
     workload?: Workload,
   ): void {

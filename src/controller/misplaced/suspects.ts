@@ -1,6 +1,6 @@
 /**
  * Pods that are worth a look: not ready, although they had time to become so, and owned by a controller that would make
- * another one. Each is looked at again after a pause that doubles, because its facts may come late; a crash loop of an
+ * another one (a DaemonSet for the same node, `daemon.ts`). Each is looked at again after a pause that doubles, because its facts may come late; a crash loop of an
  * application's own must not cost a look at the registry every few seconds.
  */
 import type { Clock } from '../../telemetry/clock.ts';
@@ -48,10 +48,10 @@ export function createSuspects(clock: Clock, serverNow: () => number): Suspects 
   };
 }
 
-/** Whether a pod may be one that its owner would replace. */
+/** Whether a pod may be one that its owner would replace, or has to be kept from making. */
 export function isSuspect({ ready, deleting, phase, owner, annotations }: RunningPod): boolean {
   if (ready || deleting || phase === 'Succeeded' || phase === 'Failed') return false;
   if (annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;
-  // A DaemonSet makes its next pod for the same node; static pods are owned by their node.
-  return owner !== undefined && owner.kind !== 'DaemonSet' && owner.kind !== 'Node';
+  // Static pods are owned by their node.
+  return owner !== undefined && owner.kind !== 'Node';
 }

@@ -12,7 +12,8 @@ export interface Found {
   readonly images: readonly LackingImage[];
 }
 
-export type Told = 'evicted' | 'told' | 'held' | 'again' | 'no-node' | 'no-architecture' | 'last-try';
+export type Told =
+  'evicted' | 'told' | 'held' | 'again' | 'no-node' | 'no-architecture' | 'last-try' | 'unplaced';
 
 export interface Telling {
   /**
@@ -57,6 +58,7 @@ const reasons: Readonly<Record<Told, string>> = {
   'no-node': 'MisplacedPod',
   'no-architecture': 'MisplacedPod',
   'last-try': 'MisplacedPod',
+  unplaced: 'MisplacedPod',
 };
 
 function messageOf(told: Told, { pod, architecture, images }: Found, why = ''): string {
@@ -73,6 +75,9 @@ function messageOf(told: Told, { pod, architecture, images }: Found, why = ''): 
     'no-architecture': 'It is not evicted: no architecture has all of its images.',
     'last-try':
       'It is not evicted: its Job would count that as a failure, and ends for good with the next one. Create the Job again.',
+    unplaced:
+      'Its DaemonSet would make the next one for the same node: it was applied while the webhook did not see it. This has its ' +
+      `template placed, and restarts all of its pods: kubectl -n ${pod.namespace} rollout restart daemonset ${pod.owner?.name ?? ''}`,
   };
   return `${begin}. ${ends[told]}`;
 }

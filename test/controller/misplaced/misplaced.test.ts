@@ -102,10 +102,6 @@ const cases: readonly Case[] = [
   { name: 'on a node that can run it', pod: { node: 'amd-1' } },
   { name: 'with an image that has both', pod: { image: 'both:1' } },
   { name: 'without an owner', pod: { owner: null } },
-  {
-    name: 'of a DaemonSet',
-    pod: { owner: { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true } },
-  },
   { name: 'static', pod: { annotations: { 'kubernetes.io/config.mirror': 'x' } } },
   { name: 'owned, but not controlled', pod: { owner: { apiVersion: 'v1', kind: 'X', name: 'x', uid: 'x' } } },
   {

@@ -1,0 +1,145 @@
+/** Pods of DaemonSets on nodes that cannot run them: never evicted, told where a person can do something about it. */
+import t from 'tap';
+import type { Configuration } from '../../../src/policy/configuration.ts';
+import { facts } from '../../support/placement-input.ts';
+import { digest, known, putPod, startWorld, type PodOptions, type World } from './setup.ts';
+
+const owner = {
+  apiVersion: 'apps/v1',
+  kind: 'DaemonSet',
+  name: 'probe',
+  uid: 'daemon-uid',
+  controller: true,
+};
+const path = '/apis/apps/v1/namespaces/shop/daemonsets/probe';
+const onItsNode = {
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['arm-1'] }] }],
+      },
+    },
+  },
+};
+const requiring = (...values: string[]): object => ({
+  nodeAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] }],
+    },
+  },
+});
+
+interface Template {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly images?: readonly string[];
+  readonly spec?: object;
+}
+
+function putDaemonSet(
+  { store }: World,
+  { labels = {}, annotations = {}, images, spec }: Template,
+  uid?: string,
+) {
+  const containers = (images ?? ['app:1']).map((image, index) => ({ name: `c${index}`, image }));
+  const template = { metadata: { labels, annotations }, spec: { containers, ...spec } };
+  store.put(path, { metadata: { uid: uid ?? owner.uid }, spec: { template } });
+}
+
+const recorded = JSON.stringify({
+  v: 1,
+  architectures: ['amd64'],
+  imagesKey: 'x',
+  added: { terms: [[['kubernetes.io/arch', ['amd64']]]], made: true },
+});
+
+interface Case {
+  readonly name: string;
+  readonly template?: Template;
+  readonly pod?: PodOptions;
+  readonly configuration?: Partial<Configuration>;
+  readonly facts?: typeof known;
+  readonly before?: (world: World) => void;
+  readonly event?: RegExp;
+}
+
+const unplaced =
+  /app:1 has amd64\. Its DaemonSet would make .*: kubectl -n shop rollout restart daemonset probe$/;
+
+const cases: readonly Case[] = [
+  { name: 'applied while nobody placed it', event: unplaced },
+  { name: 'the same under event', configuration: { misplacedPods: 'event' }, event: unplaced },
+  { name: 'the same under off', configuration: { misplacedPods: 'off' } },
+  { name: 'whose pod is ready', pod: { ready: true } },
+  { name: 'on a node that can run it', pod: { node: 'amd-1' } },
+  {
+    name: 'placed by now: its pod is about to go',
+    template: { annotations: { 'arch.example/decision': recorded }, spec: { affinity: requiring('amd64') } },
+  },
+  { name: 'that chooses its architectures', template: { spec: { affinity: requiring('amd64', 'arm64') } } },
+  { name: 'that is to be left alone', template: { labels: { 'arch.example/placement': 'disabled' } } },
+  { name: 'in an excluded namespace', configuration: { excludedNamespaces: ['shop'] } },
+  {
+    name: 'whose images share no architecture',
+    template: { images: ['app:1', 'arm:1'] },
+    pod: {
+      spec: {
+        ...onItsNode,
+        containers: [
+          { name: 'app', image: 'app:1' },
+          { name: 'b', image: 'arm:1' },
+        ],
+      },
+    },
+    facts: { ...known, 'arm:1': facts('arm64', { digest: digest('d') }) },
+    event: /no architecture has all of its images/,
+  },
+  { name: 'that has another image by now', template: { images: ['other:1'] } },
+  { name: 'made again meanwhile', before: (world) => putDaemonSet(world, {}, 'another') },
+  { name: 'that is gone', before: ({ store }) => store.remove(path) },
+  { name: 'that may not be read', before: ({ store }) => void store.fault(`GET ${path}`, { status: 403 }) },
+  {
+    name: 'of another API group',
+    pod: { owner: { ...owner, apiVersion: 'apps.example/v1' } },
+  },
+];
+
+for (const { name, template = {}, pod, configuration, facts: given, before, event } of cases) {
+  void t.test(`a DaemonSet ${name}: ${event ? 'told' : 'nothing is said'}`, async (t) => {
+    const world = await startWorld(t, {
+      ...(configuration && { configuration }),
+      ...(given && { facts: given }),
+    });
+    const { store } = world;
+    putDaemonSet(world, template);
+    putPod(store, 'probe-a', { owner, spec: onItsNode, ...pod });
+    before?.(world);
+    await world.afterGrace();
+    t.same(world.pods(), ['probe-a']);
+    t.same(store.writes(), []);
+    if (event === undefined) {
+      t.same(world.events, []);
+      return;
+    }
+    t.match(world.events, [
+      { type: 'Warning', reason: 'MisplacedPod', about: { kind: 'Pod', name: 'probe-a' }, message: event },
+      {
+        about: { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace: 'shop', name: 'probe', uid: owner.uid },
+      },
+    ]);
+    const told = world.events.length;
+    world.advance(20 * 60_000);
+    await world.pass();
+    t.equal(world.events.length, told, 'once');
+  });
+}
+
+void t.test('it counts as misplaced, and is told once for all of its pods', async (t) => {
+  const world = await startWorld(t);
+  putDaemonSet(world, {});
+  for (const name of ['probe-a', 'probe-b']) putPod(world.store, name, { owner, spec: onItsNode });
+  await world.afterGrace();
+  t.equal(await world.series('archwright_misplaced_pods'), 2);
+  t.equal(await world.series('archwright_misplaced_pods_total{outcome="unplaced"}'), 1);
+  t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 0);
+});
