@@ -32,6 +32,17 @@ export function additionsOf(decision: PlacementDecision, parts: OwnParts): Added
   };
 }
 
+export const nothingAdded: Added = Object.freeze({
+  terms: [],
+  match: [],
+  excludedNodes: [],
+  lookalikes: [],
+  made: false,
+  preferred: [],
+  tolerations: [],
+  pinned: undefined,
+});
+
 /** Whether there is anything to add, and so to record. */
 export function addsNothing(added: Added): boolean {
   return (

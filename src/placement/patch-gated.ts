@@ -23,7 +23,7 @@ import { hostnameNotIn } from './node-labels.ts';
 import { ownPartsOf, sameToleration } from './own-parts.ts';
 import type { OwnParts } from './own-parts.ts';
 import { affinityOperations, preferredKey, preferredOperations, requiredKey } from './patch-affinity.ts';
-import { annotationOperations, escaped, gateOperations, preferredChange } from './patch.ts';
+import { annotationOperations, escaped, gateOperations, preferredChange, withoutRecord } from './patch.ts';
 import { lookalikesAmong, sameExpression, sameList } from './terms.ts';
 
 type Expressions = readonly NodeSelectorRequirement[];
@@ -34,6 +34,8 @@ const affinityPath = '/spec/affinity/nodeAffinity';
 export interface GatedPatchOptions {
   /** How many nodes of an architecture there are; decides where a term can have only one of several. */
   readonly nodesOf?: NodesOf;
+  /** False where the API server says that the pod has no room for another annotation. */
+  readonly withRecord?: boolean;
 }
 
 /**
@@ -45,7 +47,7 @@ export interface GatedPatchOptions {
 export function patchGatedPod(
   pod: Pod,
   decision: PlacementDecision,
-  { nodesOf }: GatedPatchOptions = {},
+  { nodesOf, withRecord = true }: GatedPatchOptions = {},
 ): Operation[] {
   if (decision.outcome === 'skipped' || decision.outcome === 'denied') return ungatedPod(pod);
   const before = withoutExclusions(decision.replaces?.added, decision.excludedNodes);
@@ -61,7 +63,9 @@ export function patchGatedPod(
     ...affinity(pod, parts, wanted, terms),
     ...tolerationOperations(pod, parts, wanted),
     ...gateOperations(pod, false, specPath),
-    ...annotationOperations(pod, terms ? { ...decision, required: terms.required } : decision, added, ''),
+    ...(withRecord
+      ? annotationOperations(pod, terms ? { ...decision, required: terms.required } : decision, added, '')
+      : withoutRecord(pod, decision, '')),
   ];
 }
 

@@ -6,14 +6,14 @@
  * What an earlier call added and what is still wanted stays where it is; only a difference is written.
  */
 import type { Pod, PodTemplate } from '../kube/objects.ts';
-import { addsNothing, additionsOf } from './additions.ts';
+import { addsNothing, additionsOf, nothingAdded } from './additions.ts';
 import { own } from './architecture.ts';
 import { names } from './decision.ts';
 import type { Added, Operation, PlacementDecision } from './decision.ts';
 import { ownPartsOf, samePreferred, sameToleration } from './own-parts.ts';
 import type { OwnParts, Split } from './own-parts.ts';
 import { affinityOperations } from './patch-affinity.ts';
-import { recordText } from './recorded.ts';
+import { recordThatFits } from './record-room.ts';
 
 /**
  * Writes a decision as JSON patch.
@@ -31,7 +31,7 @@ export function patchPod(
   // A pod that is left alone must not be held either: nobody else would open our gate.
   if (decision.outcome === 'skipped') return gateOperations(pod, false, spec);
   const parts = ownPartsOf(pod.spec, decision.replaces);
-  const added = additionsOf(decision, parts);
+  const added = additionsWithRoom(pod, decision, additionsOf(decision, parts));
   return [
     ...nodeSelectorOperations(pod, parts, added, spec),
     ...affinityOperations(pod.spec, parts, added, preferredChange(parts, added), spec),
@@ -39,6 +39,14 @@ export function patchPod(
     ...gateOperations(pod, decision.gate, spec),
     ...annotationOperations(pod, decision, added, basePath),
   ];
+}
+
+/**
+ * Behind the gate everything counts for the pod's own that no record says is ours, and the pod would keep it as its own
+ * constraint when its images are known. Where there is no room for a record, the gate has to be enough.
+ */
+function additionsWithRoom(pod: Pod | PodTemplate, decision: PlacementDecision, added: Added): Added {
+  return decision.gate && recordThatFits(pod, decision, added) === undefined ? nothingAdded : added;
 }
 
 /** How a list of the pod changes. */
@@ -117,15 +125,23 @@ export function annotationOperations(
   const path = `${basePath}/metadata/annotations`;
   const key = `${path}/${escaped(names.decision)}`;
   const present = own(annotations, names.decision);
-  if (addsNothing(added) && !decision.gate) {
-    // What is not believed to be ours is not ours to remove.
-    return decision.replaces === undefined ? [] : [{ op: 'remove', path: key }];
-  }
-  const value = recordText(decision, added);
+  if (addsNothing(added) && !decision.gate) return withoutRecord(pod, decision, basePath);
+  const value = recordThatFits(pod, decision, added);
+  if (value === undefined) return withoutRecord(pod, decision, basePath);
   if (present === value) return [];
   if (annotations) return [{ op: 'add', path: key, value }];
   if (pod.metadata) return [{ op: 'add', path, value: { [names.decision]: value } }];
   return [{ op: 'add', path: `${basePath}/metadata`, value: { annotations: { [names.decision]: value } } }];
+}
+
+/** A record that says what is no longer true goes; one that is not believed to be ours is not ours to remove. */
+export function withoutRecord(
+  { metadata }: Pod | PodTemplate,
+  { replaces }: PlacementDecision,
+  basePath: string,
+): Operation[] {
+  if (replaces === undefined || own(metadata?.annotations, names.decision) === undefined) return [];
+  return [{ op: 'remove', path: `${basePath}/metadata/annotations/${escaped(names.decision)}` }];
 }
 
 /** A reference token of a JSON pointer (RFC 6901, section 3). */

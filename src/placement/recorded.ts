@@ -43,8 +43,13 @@ export function imagesKeyOf(os: string, images: readonly ImageVerdict[]): string
 /**
  * The annotation's text for a decision.
  * @param added what the patch adds
+ * @param options `withImages`: what was known of each image, for people
  */
-export function recordText(decision: PlacementDecision, added: Added): string {
+export function recordText(
+  decision: PlacementDecision,
+  added: Added,
+  { withImages = true }: { readonly withImages?: boolean } = {},
+): string {
   // Whatever changes in a template rolls out all of its pods, so there only what undoes the additions is kept.
   const forPeople = decision.template === undefined;
   const { excludedNodes } = added;
@@ -68,7 +73,7 @@ export function recordText(decision: PlacementDecision, added: Added): string {
       tolerations: filled(added.tolerations),
       pinned: added.pinned,
     },
-    images: forPeople ? imageDetail(decision.images) : undefined,
+    images: forPeople && withImages ? imageDetail(decision.images) : undefined,
   });
 }
 

@@ -45,6 +45,9 @@ export interface Opening {
   openOnly(pod: Pod, why: string, signal: AbortSignal): Promise<Opened>;
 }
 
+/** What the API server says of annotations that have more than 256 KiB together (apimachinery `ValidateAnnotationsSize`). */
+const noRoomForRecord = 'metadata.annotations: Too long';
+
 /** Somebody who writes to a gated pod does so once or twice, not in a circle. */
 const maxTries = 4;
 
@@ -92,12 +95,18 @@ export function createOpening({ client, nodesOf, onConflict, step }: OpeningOpti
   return {
     open: async (pod, decision, again, signal) => {
       let current = { pod, decision };
+      let withRecord = true;
       for (let tries = 1; ; tries += 1) {
         try {
-          await write(current.pod, patchGatedPod(current.pod, current.decision, { nodesOf }), signal);
+          const patch = patchGatedPod(current.pod, current.decision, { nodesOf, withRecord });
+          await write(current.pod, patch, signal);
           return { kind: 'opened', ...current };
         } catch (error) {
           if (isCode(error, 'not-found')) return goneUnlessThere(current.pod, error, signal);
+          if (isCode(error, 'invalid') && withRecord && error.message.includes(noRoomForRecord)) {
+            withRecord = false;
+            continue;
+          }
           if (isCode(error, 'invalid') && error.namesFields)
             return openOnly(current.pod, error.message, signal);
           if (!(isCode(error, 'conflict') || isCode(error, 'invalid')) || tries === maxTries) throw error;

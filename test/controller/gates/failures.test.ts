@@ -131,6 +131,20 @@ void t.test(
   },
 );
 
+void t.test('a pod without room for another annotation is placed without the record', async (t) => {
+  const gates = await startGates(t, [], { known });
+  const message = 'Pod "web" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes';
+  const isRecorded = ({ verb, json }: StoreRequest): boolean =>
+    verb === 'PATCH' && JSON.stringify(json).includes('arch.example~1decision');
+  gates.store.fault(isRecorded, { status: 422, causes: true, message });
+  gates.store.put(path('web'), gated('web', ['arm'], {}, { annotations: { 'x.example/large': '…' } }));
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
+  t.same(gates.pod('web').metadata?.annotations, { 'x.example/large': '…' });
+  t.same(gates.events, []);
+  t.equal(gates.store.asked(patches).length, 2);
+});
+
 void t.test(
   'a patch that does not fit is made again from the pod as it is; one that never fits is left out',
   async (t) => {
