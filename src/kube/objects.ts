@@ -122,18 +122,21 @@ export interface Node extends KubeObject {
   };
 }
 
+/** The API server writes `null` for its lists where no pod is behind the Service. */
 export interface EndpointSlice extends KubeObject {
   readonly addressType?: string;
-  readonly endpoints?: readonly {
-    readonly addresses: readonly string[];
-    readonly conditions?: {
-      readonly ready?: boolean;
-      readonly serving?: boolean;
-      readonly terminating?: boolean;
-    };
-    readonly nodeName?: string;
-  }[];
-  readonly ports?: readonly { readonly name?: string; readonly port?: number }[];
+  readonly endpoints?:
+    | readonly {
+        readonly addresses: readonly string[];
+        readonly conditions?: {
+          readonly ready?: boolean;
+          readonly serving?: boolean;
+          readonly terminating?: boolean;
+        };
+        readonly nodeName?: string;
+      }[]
+    | null;
+  readonly ports?: readonly { readonly name?: string; readonly port?: number }[] | null;
 }
 
 export interface AdmissionRequest {

@@ -36,6 +36,7 @@ t.test('which endpoints are agents', (t) => {
     ['no such port', [slice([endpoint('10.0.0.1')], { ports: [{ name: 'metrics', port: 1 }] })], []],
     ['a port without number', [slice([endpoint('10.0.0.1')], { ports: [{ name: 'api' }] })], []],
     ['without ports', [{ addressType: 'IPv4', endpoints: [endpoint('10.0.0.1')] }], []],
+    ['of a Service without pods', [{ addressType: 'IPv4', endpoints: null, ports: null }], []],
     ['without endpoints', [{ addressType: 'IPv4', ports: [{ name: 'api', port: 1 }] }], []],
     ['names', [slice([endpoint('agent.example')], { addressType: 'FQDN' })], []],
     [

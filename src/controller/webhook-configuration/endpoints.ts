@@ -124,12 +124,12 @@ export function createEndpoints({ client, log, onChange, sleep }: EndpointsOptio
   };
 }
 
-function readyIn({ endpoints = [], ports = [] }: EndpointSlice) {
-  return endpoints.flatMap(({ addresses, conditions }) => {
+function readyIn({ endpoints, ports }: EndpointSlice) {
+  return (endpoints ?? []).flatMap(({ addresses, conditions }) => {
     const [host] = addresses;
     // Unknown counts as ready (discovery.k8s.io/v1, EndpointConditions).
     if (host === undefined || conditions?.ready === false) return [];
-    return ports.flatMap(({ name = '', port }) =>
+    return (ports ?? []).flatMap(({ name = '', port }) =>
       port === undefined ? [] : [{ host, port, portName: name }],
     );
   });

@@ -217,32 +217,46 @@ t.test('from an empty configuration to one that is kept', async (t) => {
   t.notMatch(world.log.join(''), /"level":"error".*failed/);
 });
 
-t.test('nobody is there: Ignore until somebody is', async (t) => {
-  const world = await createWorld(t);
-  const a = await issueAuthority(validity);
-  const hook = await startHook(t, await issueLeaf(a, subject, validity));
-  put(world, a);
-  world.store.put(path, {});
-  endpoints(world, [{ port: hook.port }]);
-  const first = await start(t, world);
-  await first.state('in-force');
-  endpoints(world, [{ port: hook.port, ready: false }]);
-  const looks = world.store.asked(`GET ${path}`).length;
-  await world.store.until(() => world.store.asked(`GET ${path}`).length > looks + 3, 'it has looked');
-  t.equal(policy(world), 'Fail', 'a moment is no absence');
-  world.advance(30_000);
-  await first.state('relaxed');
-  t.equal(policy(world), 'Ignore');
+/** What is behind the Service while nobody is, as the API server has it. */
+const absences = {
+  'pods that are not ready': (world: World, port: number): void => endpoints(world, [{ port, ready: false }]),
+  'no pods': (world: World): void => {
+    world.store.put(slicesPath, {
+      addressType: 'IPv4',
+      metadata: { labels: { 'kubernetes.io/service-name': 'hook' } },
+      endpoints: null,
+      ports: null,
+    });
+  },
+};
 
-  // The next leader has not seen how it came to be, and does not make it worse.
-  await first.end();
-  const second = await start(t, world);
-  await second.state('relaxed');
-  t.equal(policy(world), 'Ignore');
-  endpoints(world, [{ port: hook.port }]);
-  await second.state('in-force');
-  t.equal(policy(world), 'Fail');
-});
+for (const [what, leave] of Object.entries(absences))
+  t.test(`nobody is there, ${what}: Ignore until somebody is`, async (t) => {
+    const world = await createWorld(t);
+    const a = await issueAuthority(validity);
+    const hook = await startHook(t, await issueLeaf(a, subject, validity));
+    put(world, a);
+    world.store.put(path, {});
+    endpoints(world, [{ port: hook.port }]);
+    const first = await start(t, world);
+    await first.state('in-force');
+    leave(world, hook.port);
+    const looks = world.store.asked(`GET ${path}`).length;
+    await world.store.until(() => world.store.asked(`GET ${path}`).length > looks + 3, 'it has looked');
+    t.equal(policy(world), 'Fail', 'a moment is no absence');
+    world.advance(30_000);
+    await first.state('relaxed');
+    t.equal(policy(world), 'Ignore');
+
+    // The next leader has not seen how it came to be, and does not make it worse.
+    await first.end();
+    const second = await start(t, world);
+    await second.state('relaxed');
+    t.equal(policy(world), 'Ignore');
+    endpoints(world, [{ port: hook.port }]);
+    await second.state('in-force');
+    t.equal(policy(world), 'Fail');
+  });
 
 t.test('an authority that is exchanged at once: the old one stays until all show the new', async (t) => {
   const world = await createWorld(t);
