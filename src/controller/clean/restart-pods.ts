@@ -1,22 +1,25 @@
 /**
  * Restarts the pods that carry our tolerations, so that none of them is left: by the Eviction API, so that
  * PodDisruptionBudgets hold; no faster than `evictionsPerMinute`; of each workload one pod after the other, the next when the
- * workload has as many ready pods as it wants. Pods that nobody would make anew stay, and so do those whose template carries
+ * workload is whole again (`whole.ts`). Pods that nobody would make anew stay, and so do those whose template carries
  * the tolerations (DaemonSets) and those that end by themselves (Jobs).
  */
 import { KubeError } from '../../kube/errors.ts';
-import type { KubeObject, OwnerReference, Pod } from '../../kube/objects.ts';
+import type { Pod } from '../../kube/objects.ts';
 import { recordedIn } from '../../placement/recorded.ts';
 import type { Configuration } from '../../policy/configuration.ts';
 import { policyFor } from '../../policy/effective.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { Act, Cleaning } from './cleaning.ts';
 import { podPath } from './gates.ts';
+import { controllerOf, isReady, podsOnce, readinessOf, type Restarted } from './whole.ts';
 
 const step = 'restarted pods';
 
 /** Pause between two pods of a workload, and before the next try for one that could not be evicted. */
 const againMs = 5000;
+/** The same where looking is costly: longer and longer. */
+const mostAgainMs = 60_000;
 /** A workload for which nothing could be done for so long is left as it is. */
 const patienceMs = 10 * 60_000;
 
@@ -27,32 +30,20 @@ const leftAlone: Readonly<Record<string, string>> = {
   Node: 'mirror pods',
 };
 
-/** Fields of ReplicaSet, StatefulSet and ReplicationController. */
-interface Workload extends KubeObject {
-  readonly spec?: { readonly replicas?: number };
-  readonly status?: { readonly readyReplicas?: number };
-}
-
 /** A budget holds the pod, or the API server has no room: the same for us. */
 class Blocked extends Error {}
 
 interface Group {
   readonly what: string;
-  /** API path; `undefined` where readiness cannot be asked. */
-  readonly path: string | undefined;
+  readonly workload: Restarted;
   readonly pods: Pod[];
   isBegun: boolean;
+  pauseMs: number;
   /** Monotonic. */
   notBefore: number;
   lastSuccess: number;
   trouble: string;
 }
-
-const collections: Readonly<Record<string, string>> = {
-  'apps/v1/ReplicaSet': 'replicasets',
-  'apps/v1/StatefulSet': 'statefulsets',
-  'v1/ReplicationController': 'replicationcontrollers',
-};
 
 /** @throws KubeError where pods cannot be listed */
 export async function restartPods(cleaning: Cleaning, configuration: Configuration): Promise<void> {
@@ -74,7 +65,7 @@ export async function restartPods(cleaning: Cleaning, configuration: Configurati
     const after = clock.monotonic();
     if (isDone) group.lastSuccess = after;
     // A workload notices some time after an eviction that it has a pod less.
-    group.notBefore = after + againMs;
+    group.notBefore = after + group.pauseMs;
     if (after - group.lastSuccess >= patienceMs) {
       cleaning.fail(step, group.what, `${group.pods.length} pods left: ${group.trouble}`);
       continue;
@@ -89,7 +80,7 @@ export async function restartPods(cleaning: Cleaning, configuration: Configurati
 async function restartOne(cleaning: Cleaning, group: Group): Promise<boolean> {
   const [pod] = group.pods;
   if (!pod) return true;
-  if (group.isBegun && !cleaning.dryRun && !(await isReady(cleaning, group))) return false;
+  if (group.isBegun && !cleaning.dryRun && !(await isWhole(cleaning, group))) return false;
   const { namespace = '', name = '', uid } = pod.metadata ?? {};
   const evict: Act = async (client, signal) => {
     const eviction = {
@@ -119,27 +110,23 @@ async function restartOne(cleaning: Cleaning, group: Group): Promise<boolean> {
   return true;
 }
 
-async function isReady(cleaning: Cleaning, group: Group): Promise<boolean> {
-  if (group.path === undefined) return true;
-  try {
-    const workload = await cleaning.read<Workload>(group.path);
-    const ready = workload?.status?.readyReplicas ?? 0;
-    const wanted = workload?.spec?.replicas ?? 0;
-    group.trouble = `${ready} of ${wanted} pods are ready`;
-    return ready >= wanted;
-  } catch (error) {
-    if (error instanceof KubeError && error.code === 'forbidden') return true;
-    throw error;
-  }
+async function isWhole(cleaning: Cleaning, group: Group): Promise<boolean> {
+  const { ready, wanted, isCostly } = await readinessOf(cleaning, group.workload);
+  group.trouble = `${ready} of ${wanted} pods are ready`;
+  const isSo = ready >= wanted;
+  group.pauseMs = isCostly && !isSo ? Math.min(group.pauseMs * 2, mostAgainMs) : againMs;
+  return isSo;
 }
 
 async function groupsOf(cleaning: Cleaning, configuration: Configuration): Promise<Group[]> {
   const policy = policyFor(configuration);
-  const groups = new Map<string, Group>();
-  for await (const pod of cleaning.list<Pod>('/api/v1/pods', { fieldSelector: 'spec.nodeName!=' })) {
+  const groups = new Map<string, Omit<Group, 'workload'> & Pick<Restarted, 'namespace' | 'owner'>>();
+  const readyBy = new Map<string, number>();
+  for await (const pod of podsOnce(cleaning, '/api/v1/pods', { fieldSelector: 'spec.nodeName!=' })) {
+    const owner = controllerOf(pod);
+    if (owner && isReady(pod)) readyBy.set(owner.uid, (readyBy.get(owner.uid) ?? 0) + 1);
     if (hasEnded(pod) || !carriesOurs(pod, policy, configuration.taintKey)) continue;
-    const { namespace = '', name = '', ownerReferences = [] } = pod.metadata ?? {};
-    const owner = ownerReferences.find(({ controller }) => controller === true);
+    const { namespace = '', name = '' } = pod.metadata ?? {};
     if (!owner) {
       cleaning.note(step, `pod ${namespace}/${name} stays: nothing would make it anew`);
       continue;
@@ -151,21 +138,17 @@ async function groupsOf(cleaning: Cleaning, configuration: Configuration): Promi
     }
     const key = `${owner.kind} ${namespace}/${owner.name}`;
     let group = groups.get(key);
-    if (!group) groups.set(key, (group = newGroup(key, pathOf(namespace, owner))));
+    if (!group) groups.set(key, (group = { ...newGroup(key), namespace, owner }));
     group.pods.push(slim(pod));
   }
-  return [...groups.values()];
+  return [...groups.values()].map(({ namespace, owner, ...group }) => ({
+    ...group,
+    workload: { namespace, owner, readyAtFirst: readyBy.get(owner.uid) ?? 0 },
+  }));
 }
 
-function newGroup(what: string, path: string | undefined): Group {
-  return { what, path, pods: [], isBegun: false, notBefore: 0, lastSuccess: 0, trouble: '' };
-}
-
-function pathOf(namespace: string, { apiVersion, kind, name }: OwnerReference): string | undefined {
-  const collection = collections[`${apiVersion}/${kind}`];
-  if (collection === undefined) return undefined;
-  const api = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
-  return `${api}/namespaces/${encodeURIComponent(namespace)}/${collection}/${encodeURIComponent(name)}`;
+function newGroup(what: string): Omit<Group, 'workload'> {
+  return { what, pods: [], isBegun: false, pauseMs: againMs, notBefore: 0, lastSuccess: 0, trouble: '' };
 }
 
 /** All that is needed of a pod among ten thousands. */

@@ -130,11 +130,75 @@ t.test('a pod that was replaced, went away, or may not be evicted', async (t) =>
   t.equal(store.get(podPath('d')), undefined);
 });
 
-t.test('without the right to read a workload the pace alone holds', async (t) => {
+const readyStatus = { conditions: [{ type: 'Ready', status: 'True' }] };
+
+for (const { title, kind, apiVersion, status } of [
+  { title: 'of a kind that nobody knows', kind: 'CloneSet', apiVersion: 'apps.kruise.io/v1alpha1' },
+  { title: 'that may not be read', kind: 'ReplicaSet', apiVersion: 'apps/v1', status: 403 },
+]) {
+  t.test(`a workload ${title}: its pods tell whether it is whole`, async (t) => {
+    const { store, clean, elapsed } = await world(t);
+    if (status) store.fault(/replicasets/, { status });
+    const owner = owned(kind, 'web', apiVersion);
+    const put = (name: string, of: object, ready: boolean, tolerations: object[] = []): void =>
+      void store.put(podPath(name), running(of, { tolerations }, ready ? readyStatus : {}));
+    for (const name of ['a', 'b', 'c']) put(name, owner, true, [ours]);
+    // Not ready before, and of others: neither is waited for.
+    put('broken', owner, false);
+    put('other', owned(kind, 'other', apiVersion), true);
+    const at: number[] = [];
+    store.fault(/eviction$/, { before: () => void at.push(elapsed()) });
+    // Its successor takes half a minute to become ready.
+    store.fault(/^GET \/api\/v1\/namespaces\/shop\/pods$/, {
+      before: () => {
+        const last = at.at(-1) ?? 0;
+        put(`next-${at.length}`, owner, elapsed() >= last + 30_000);
+      },
+    });
+    const report = await clean({ restartPods: true });
+    t.equal(report.complete, true, JSON.stringify(report));
+    t.same(evicted(store).toSorted(), ['a', 'b', 'c']);
+    for (const [index, when] of at.entries())
+      if (index > 0) t.ok(when - (at[index - 1] ?? 0) >= 30_000, `after ${when - (at[index - 1] ?? 0)} ms`);
+    t.ok(store.asked(/^GET \/api\/v1\/namespaces\/shop\/pods$/).length < 10, 'looked at less and less often');
+  });
+}
+
+t.test('a workload that makes no successors is left as it is after a while', async (t) => {
   const { store, clean } = await world(t);
-  store.fault(/replicasets/, { status: 403 });
-  for (const name of ['a', 'b', 'c']) store.put(podPath(name), running(owned('ReplicaSet', 'web')));
+  const owner = owned('Workflow', 'build', 'argoproj.io/v1alpha1');
+  for (const name of ['a', 'b']) store.put(podPath(name), running(owner, undefined, readyStatus));
   const report = await clean({ restartPods: true });
-  t.equal(report.complete, true);
-  t.equal(evicted(store).length, 3);
+  t.equal(evicted(store).length, 1);
+  t.match(report.steps.find(({ step }) => step === 'restarted pods')?.failures, [
+    { what: 'Workflow shop/build', why: '1 pods left: 1 of 2 pods are ready' },
+  ]);
+});
+
+t.test('a list that begins anew counts no pod twice', async (t) => {
+  const { store, clean } = await world(t);
+  const owner = owned('CloneSet', 'web', 'apps.kruise.io/v1alpha1');
+  for (let n = 0; n < 600; n += 1)
+    store.put(podPath(`p${n}`), running(owner, { tolerations: n < 2 ? [ours] : [] }, readyStatus));
+  const compactAtSecondPage = (path: RegExp): void => {
+    let pages = 0;
+    store.fault(path, {
+      before: ({ query }) => {
+        if (query.get('fieldSelector') !== 'spec.nodeName=' && (pages += 1) === 2) store.compact();
+      },
+    });
+  };
+  compactAtSecondPage(/^GET \/api\/v1\/pods$/);
+  compactAtSecondPage(/^GET \/api\/v1\/namespaces\/shop\/pods$/);
+  let evictions = 0;
+  store.fault(/eviction$/, {
+    before: () => {
+      evictions += 1;
+      if (evictions === 1) store.put(podPath('next-1'), running(owner, {}, readyStatus));
+    },
+  });
+  const report = await clean({ restartPods: true });
+  t.equal(report.complete, true, JSON.stringify(report));
+  t.equal(done(report)['restarted pods'], 2);
+  t.equal(evictions, 2);
 });
