@@ -47,7 +47,9 @@ interface Found {
 /** By list of platforms, which pods of the same images share: they are looked through once. */
 const foundIn = new WeakMap<ImageFacts['platforms'], Found>();
 
-function architecturesOf({ platforms }: ImageFacts, os: string): readonly string[] | undefined {
+function architecturesOf({ platforms, source }: ImageFacts, podOs: string): readonly string[] | undefined {
+  // Which names architectures, not systems: those that it lists for one hold for any.
+  const os = source === 'override' ? (platforms[0]?.os ?? podOs) : podOs;
   const known = foundIn.get(platforms);
   if (known?.os === os) return known.architectures;
   const architectures = architecturesAmong(platforms, os);

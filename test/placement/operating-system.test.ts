@@ -3,7 +3,7 @@ import type { NodeSelectorTerm, PodSpec } from '../../src/kube/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
 import { operatingSystemOf } from '../../src/placement/operating-system.ts';
 import { runningPodWarnings } from '../../src/placement/running-pod.ts';
-import { factsFrom, inputOf, podOf } from '../support/placement-input.ts';
+import { facts, factsFrom, inputOf, podOf } from '../support/placement-input.ts';
 
 const label = 'kubernetes.io/os';
 const beta = 'beta.kubernetes.io/os';
@@ -68,11 +68,22 @@ test('a pod for Windows as most are written: it is placed, not refused', (t) => 
   t.end();
 });
 
+test('an override names architectures, whatever system the pod is for', (t) => {
+  const override = facts('linux/arm64 windows/arm64', { source: 'override' });
+  for (const os of ['linux', 'windows', 'freebsd', 'darwin']) {
+    const decision = decide(inputOf(podOf(['a'], { nodeSelector: { [label]: os } }), { a: override }));
+    t.strictSame(decision.required, ['arm64'], os);
+  }
+  const anything = facts('', { source: 'override' });
+  t.equal(decide(inputOf(podOf(['a'], windows), { a: anything })).outcome, 'unconstrained');
+  t.end();
+});
+
 test('a debugging container in a pod for Windows gets no false warning', (t) => {
-  const facts = factsFrom({ debug: 'linux/arm64 windows/amd64' });
+  const known = factsFrom({ debug: 'linux/arm64 windows/amd64' });
   const pod = podOf([], { ...windows, nodeName: 'n1', ephemeralContainers: [{ name: 'd', image: 'debug' }] });
   const said = (nodeArchitecture: string): number =>
-    runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, facts }).length;
+    runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, facts: known }).length;
   t.equal(said('amd64'), 0);
   t.equal(said('arm64'), 1);
   t.end();
