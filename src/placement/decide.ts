@@ -58,8 +58,13 @@ export function decide(input: PlacementInput): PlacementDecision {
   return completed(input, { os, images, recorded, parts }, draft);
 }
 
-/** Outcomes that let a pod run wherever it likes, where they require nothing. */
-const mayRunAnywhere: ReadonlySet<Outcome> = new Set(['unconstrained', 'allowed-unknown', 'fallback']);
+/** Outcomes that let a pod run wherever it likes, where they require nothing. (One that names its node says no architecture.) */
+const mayRunAnywhere: ReadonlySet<Outcome> = new Set([
+  'unconstrained',
+  'allowed-unknown',
+  'fallback',
+  'own-constraint',
+]);
 
 interface Found {
   readonly os: string;

@@ -59,9 +59,7 @@ export function keepOwnConstraint(
 ): Draft {
   const { architectures } = constraint;
   const tolerated =
-    architectures === undefined
-      ? (possible ?? [])
-      : architectures.filter((name) => possible?.includes(name) ?? true);
+    architectures === undefined ? possible : architectures.filter((name) => possible?.includes(name) ?? true);
   const kept =
     architectures === undefined
       ? 'its node'
@@ -69,7 +67,7 @@ export function keepOwnConstraint(
   return {
     outcome: 'own-constraint',
     required: undefined,
-    tolerated,
+    ...(tolerated && { tolerated }),
     warnings: contradiction(architectures, possible, images),
     reasons: [reason('own-constraint', `the pod constrains ${kept} itself and keeps that`)],
   };

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import type { Toleration } from '../../src/kube/objects.ts';
+import type { NodeSelectorTerm, Toleration } from '../../src/kube/objects.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { couldHaveAdded, covers, tolerationsFor } from '../../src/placement/tolerations.ts';
 import { defaultPolicy, inputOf, place, podOf, type Known } from '../support/placement-input.ts';
@@ -161,6 +161,21 @@ test('a pod that may run anywhere tolerates the taint that we give nodes, and no
     const second = place(inputOf(first.pod, known, given));
     t.strictSame(second.pod.spec.tolerations, expected, `${name}, called again`);
   }
+  const pinned: NodeSelectorTerm = {
+    matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }],
+  };
+  const toItsNode = podOf(['a'], {
+    affinity: {
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [pinned] } },
+    },
+  });
+  const onIt = (known: Known): readonly Toleration[] | undefined =>
+    place(inputOf(toItsNode, known, tainting)).pod.spec.tolerations;
+  t.strictSame(onIt({}), [any], 'a pod that names its node, with an image that is not known');
+  t.strictSame(onIt({ a: '' }), [any], 'a pod that names its node, with an artifact');
+  t.strictSame(onIt({ a: 'amd64' }), [equal('amd64')], 'a pod that names its node');
+  const byItself = podOf(['a'], { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
+  t.strictSame(place(inputOf(byItself, {}, tainting)).pod.spec.tolerations, [equal('amd64')]);
   const own = podOf(['a'], { tolerations: [{ operator: 'Exists' }] });
   t.strictSame(place(inputOf(own, {}, tainting)).pod.spec.tolerations, [{ operator: 'Exists' }]);
   t.ok(couldHaveAdded(tainting, any));
