@@ -7,7 +7,7 @@
  * preference: it wants every node. While an image is unknown, a preference could draw the pod to a node that cannot run
  * it, so it waits until all are known.
  */
-import type { Preference, PreferenceMode } from '../policy/policy.ts';
+import type { Policy, Preference, PreferenceMode } from '../policy/policy.ts';
 import { byName, isArchitecture, isArchitectureKey, maxArchitectures, own } from './architecture.ts';
 import { names } from './decision.ts';
 import type { PlacementInput, Reason } from './decision.ts';
@@ -57,7 +57,7 @@ export function preferredOf(
   known: boolean,
 ): PreferenceResult {
   const { policy } = input;
-  const mode = policy.preference?.mode ?? 'soft';
+  const mode = preferenceModeOf(policy);
   const wishes = input.template === undefined ? wishesOf(input) : noWishes;
   if (wishes.length === 0) return { preferred: [], mode, warnings: [], reasons: [] };
   if (prefersItself(parts)) {
@@ -85,6 +85,11 @@ export function preferredOf(
     }
   }
   return { preferred: [], mode, warnings, reasons };
+}
+
+/** How hard preferences are, also that of a pod where the policy itself prefers nothing. */
+export function preferenceModeOf({ preference, preferenceMode }: Policy): PreferenceMode {
+  return preference?.mode ?? preferenceMode ?? 'soft';
 }
 
 function applied(

@@ -17,6 +17,7 @@ import type {
 } from './decision.ts';
 import { hashText } from './hash.ts';
 import { architectureIn, hostnameNotIn } from './node-labels.ts';
+import { preferenceModeOf } from './preferred.ts';
 import { maxExcludedNodes } from './pullable-nodes.ts';
 import { couldHaveAdded } from './tolerations.ts';
 import { maxImageBytes, printable } from './text.ts';
@@ -182,7 +183,7 @@ function readAdded(
     preferred: preferred.map(([architecture, weight]) => preferredTerm(architecture, weight)),
     tolerations: tolerations.filter((toleration) => waiting || couldHaveAdded(policy, toleration)),
     // Only a hard preference pins; any other pin is somebody else's, and so is what it stands on.
-    pinned: policy.preference?.mode === 'hard' ? pinned : undefined,
+    pinned: preferenceModeOf(policy) === 'hard' ? pinned : undefined,
   };
 }
 

@@ -51,6 +51,7 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
   return {
     schedulableArchitectures,
     preference,
+    ...(configuration.preferenceMode === 'hard' && { preferenceMode: configuration.preferenceMode }),
     ...(otherPreferences.length > 0 && { otherPreferences }),
     ...(configuration['compat.labels'] && { preferredLabels: labelsOfOthers }),
     fallbackArchitecture,

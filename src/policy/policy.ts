@@ -40,6 +40,8 @@ export interface Policy {
   readonly schedulableArchitectures: readonly string[];
   /** The first preference; `undefined` where none is set. A pod's own label wins over it. */
   readonly preference: Preference | undefined;
+  /** How hard a pod's own wish is; `soft` where absent. The preferences of the policy have the same mode. */
+  readonly preferenceMode?: PreferenceMode;
   /** Those that apply, in turn, where the images cannot meet the first. */
   readonly otherPreferences?: readonly Preference[];
   /** Pod labels that mean the same as ours for a preferred architecture, of programs that were moved over from. */

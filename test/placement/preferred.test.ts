@@ -294,6 +294,27 @@ test('a hard preference pins by nodeSelector', (t) => {
   t.end();
 });
 
+test('the wish of a pod is as hard as the configuration says, also where that prefers nothing itself', (t) => {
+  const policy: Partial<Policy> = { preferenceMode: 'hard' };
+  const wishes = [
+    podOf(['a'], {}, { labels: { 'arch.example/preferred': 'arm64' } }),
+    podOf(['a'], {}, { annotations: { 'arch.example/preferred-weights': 'arm64=80,amd64=20' } }),
+  ];
+  for (const wish of wishes) {
+    const { pod, decision } = place(inputOf(wish, { a: 'amd64 arm64' }, policy));
+    t.equal(decision.preferenceMode, 'hard');
+    t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
+    t.strictSame(place(inputOf(pod, { a: 'amd64 arm64' }, policy)).patch, [], 'called again');
+    const injected = { ...pod, spec: { ...pod.spec, containers: podOf(['a', 'b']).spec.containers } };
+    const again = place(inputOf(injected, { a: 'amd64 arm64', b: 's390x amd64' }, policy));
+    t.equal(again.decision.outcome, 'placed', 'a sidecar that cannot run there is no contradiction');
+    t.equal(again.pod.spec.nodeSelector?.[arch] ?? 'amd64', 'amd64');
+  }
+  const soft = place(inputOf(wishes[0] ?? podOf([]), { a: 'amd64 arm64' }));
+  t.equal(soft.pod.spec.nodeSelector, undefined);
+  t.end();
+});
+
 test('a hard preference keeps what nodes of its architecture must carry', (t) => {
   const architectures = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } };
   const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, { preference: hard, architectures }));

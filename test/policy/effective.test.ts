@@ -46,6 +46,12 @@ t.test('nothing set', async (t) => {
   });
 });
 
+t.test('the mode of preferences, also where none is set', async (t) => {
+  t.equal(policy({ preferenceMode: 'hard' }).preferenceMode, 'hard');
+  t.equal(policy({ preferenceMode: 'hard' }).preference, undefined);
+  t.equal(policy({ preferenceMode: 'soft' }).preferenceMode, undefined);
+});
+
 t.test('preference', async (t) => {
   const origin = 'configuration';
   t.same(policy({ preferredArchitecture: 'arm64' }).preference, {
