@@ -73,6 +73,12 @@ Nothing else is changed, and nothing that a person wrote is changed or removed.
 Nodes say nothing of an architecture's variant (\`kubernetes.io/arch\` has \`arm64\`, not \`arm64/v9\`), so variants are not
 looked at: an image for \`amd64/v3\` alone counts as amd64.
 
+## Images without a program
+
+Bundles of the Operator Lifecycle Manager (the label \`operators.operatorframework.io.bundle.…\`, neither \`Entrypoint\` nor \`Cmd\`) are built for one
+architecture and unpacked on any: they constrain nothing, and the other images of the Job do. As entries of an index they count like any image, since a
+node takes only its own. For other images of this kind there is \`imageOverrides\` with \`architectures = []\`.
+
 ## Rules
 `;
 

@@ -138,7 +138,7 @@ function whatItIs(
     digest: answer.digest,
     mediaType: answer.mediaType.slice(0, maxMediaTypeLength),
     platforms,
-    ...(platforms.length === 0 && { error: notAnImage }),
+    ...(platforms.length === 0 && answer.kind !== 'bundle' && { error: notAnImage }),
   };
 }
 

@@ -54,7 +54,8 @@ export const rules = [
   },
   {
     rule: 'image-constrains-nothing',
-    description: 'An artifact, WebAssembly, an invalid reference or an image that is never pulled.',
+    description:
+      'An artifact, a bundle of manifests, WebAssembly, an invalid reference or an image that is never pulled.',
   },
   {
     rule: 'exec-format-error',

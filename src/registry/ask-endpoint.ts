@@ -5,7 +5,7 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Authenticator, AuthenticatedAnswer } from './authenticate.ts';
-import { maxConfigBytes, readConfigPlatform } from './config-blob.ts';
+import { maxConfigBytes, readConfig } from './config-blob.ts';
 import { digestOf, isDigest } from './digest.ts';
 import type { Endpoint } from './endpoint.ts';
 import { maxManifestBytes, readManifest, type Descriptor } from './manifest.ts';
@@ -101,7 +101,7 @@ export async function askEndpoint(
     where: endpoint.host,
     manifest: async (descriptor) =>
       readManifest(await fetchDescribed('manifests', descriptor), descriptor.mediaType),
-    config: async (descriptor) => readConfigPlatform(await fetchDescribed('blobs', descriptor)),
+    config: async (descriptor) => readConfig(await fetchDescribed('blobs', descriptor)),
   };
 
   const answered = (

@@ -2,6 +2,7 @@
  * The platforms of a manifest document, whatever its kind. An index usually says all itself; what it leaves open is
  * fetched, within bounds: nested indexes, and configs of children where no child names a platform.
  */
+import type { ImageConfig } from './config-blob.ts';
 import type { Descriptor, ManifestDocument } from './manifest.ts';
 import { documentKind, isImageConfig } from './media-types.ts';
 import { RegistryError, type WrittenPlatform } from './question.ts';
@@ -16,7 +17,7 @@ export const maxChildren = 1000;
 export const maxConfigsRead = 16;
 
 export interface Content {
-  readonly kind: 'image' | 'artifact';
+  readonly kind: 'image' | 'artifact' | 'bundle';
   readonly platforms: readonly WrittenPlatform[];
 }
 
@@ -25,7 +26,7 @@ export interface ContentReader {
   /** For messages. */
   readonly where: string;
   manifest(descriptor: Descriptor): Promise<ManifestDocument>;
-  config(descriptor: Descriptor): Promise<WrittenPlatform | undefined>;
+  config(descriptor: Descriptor): Promise<ImageConfig>;
 }
 
 /**
@@ -42,7 +43,7 @@ export async function contentOf(
   if (document.kind === 'schema1') {
     return { kind: 'image', platforms: [{ os: 'linux', architecture: document.architecture }] };
   }
-  if (document.kind === 'manifest') return contentOfSingle(document, reader);
+  if (document.kind === 'manifest') return contentOfSingle(document, reader, 'alone');
 
   const found: Found = { platforms: [], nameless: [], artifacts: 0, children: 0 };
   await walk(document, found, { reader, visited: new Set([digest]) }, 1);
@@ -51,7 +52,7 @@ export async function contentOf(
   for (const child of found.nameless.slice(0, maxConfigsRead)) {
     const single = await reader.manifest(child);
     if (single.kind !== 'manifest') continue;
-    const content = await contentOfSingle(single, reader);
+    const content = await contentOfSingle(single, reader, 'listed');
     if (content.kind === 'artifact') found.artifacts += 1;
     platforms.push(...content.platforms);
   }
@@ -64,9 +65,12 @@ export async function contentOf(
 async function contentOfSingle(
   document: ManifestDocument & { kind: 'manifest' },
   reader: ContentReader,
+  place: 'alone' | 'listed',
 ): Promise<Content> {
   if (!document.imageConfig) return { kind: 'artifact', platforms: [] };
-  const platform = await reader.config(document.config);
+  const { platform, isBundle } = await reader.config(document.config);
+  // A node takes out of an index only what is for it, a bundle too.
+  if (isBundle && place === 'alone') return { kind: 'bundle', platforms: [] };
   if (platform) return { kind: 'image', platforms: [platform] };
   if (document.claimsArtifact) return { kind: 'artifact', platforms: [] };
   throw new RegistryError(

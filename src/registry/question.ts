@@ -47,8 +47,11 @@ export interface ManifestAnswer {
   readonly unchanged: boolean;
   readonly digest: string;
   readonly mediaType: string;
-  /** `artifact`: content without platforms, such as a chart or a model; it constrains nothing. */
-  readonly kind: 'image' | 'artifact';
+  /**
+   * `artifact`: content without platforms, such as a chart or a model, which no container can be made of. `bundle`: an image
+   * without a program, of which one can be made on any node.
+   */
+  readonly kind: 'image' | 'artifact' | 'bundle';
   readonly platforms: readonly WrittenPlatform[];
   /** The endpoint that answered. */
   readonly endpoint: Endpoint;

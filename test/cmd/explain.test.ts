@@ -1,6 +1,7 @@
 import fastJsonPatch from 'fast-json-patch';
 import t from 'tap';
 import { containers, explain, pod, rulesOf, shop } from './explaining.ts';
+import { image } from '../support/registry/content.ts';
 import { run } from './run.ts';
 import { files } from './world.ts';
 
@@ -166,6 +167,22 @@ t.test('a table for people', async (t) => {
   t.match(out, /\n {2}unknown-image-allow +/);
   t.match(out, /\n {2}patch: \[\n/);
   t.match(out, `\nPod default/never (${file}:3)\n  decision  denied\n  because `);
+});
+
+t.test('a Job that unpacks a bundle runs where its program does', async (t) => {
+  const open = await shop(t);
+  const Labels = { 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' };
+  open.push('bundle', '1', image('linux/amd64', { config: { config: { Labels } } }));
+  open.push('opm', '1', image('linux/s390x'));
+  const { host } = open;
+  const spec = {
+    initContainers: [{ name: 'util', image: `${host}/opm:1` }],
+    containers: containers(`${host}/bundle:1`),
+  };
+  const { code, results } = await explain(t, pod(spec), ['--schedulable-architectures', 's390x']);
+  t.equal(code, 0);
+  t.match(results, [{ outcome: 'placed', required: ['s390x'] }]);
+  t.same(rulesOf(results[0])?.slice(0, 2), ['required-architectures', 'image-constrains-nothing']);
 });
 
 t.test('an override', async (t) => {

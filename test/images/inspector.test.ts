@@ -200,6 +200,19 @@ t.test('what no container can run is not an image, and stays so when it is confi
   );
 });
 
+t.test('a bundle of manifests constrains nothing, and stays so when it is confirmed', async (t) => {
+  const node = await start(t);
+  const Labels = { 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' };
+  const content = image('linux/amd64', { config: { config: { Labels } } });
+  node.registry.push('team/app', 'v1', content);
+  const facts = await node.inspect('corp.example/team/app:v1');
+  t.match(facts, { digest: content.digest, platforms: [] });
+  t.equal(facts.error, undefined);
+  const confirmed = await node.inspect('corp.example/team/app:v1', {}, facts);
+  t.match(confirmed, { digest: content.digest, platforms: [] });
+  t.equal(confirmed.error, undefined);
+});
+
 t.test('an index with more platforms than any image has', async (t) => {
   const node = await start(t);
   const content = image('linux/amd64');

@@ -23,6 +23,12 @@ const nameless = (platform: string) => ({ content: image(platform) });
 const names = (platforms: readonly { os: string; architecture: string; variant?: string }[]) =>
   platforms.map(({ os, architecture, variant }) => [os, architecture, variant].filter(Boolean).join('/'));
 
+const bundleLabels = {
+  'operators.operatorframework.io.bundle.mediatype.v1': 'registry+v1',
+  'operators.operatorframework.io.bundle.manifests.v1': 'manifests/',
+};
+const labeled = (config: unknown): Content => image('linux/amd64', { config: { config } });
+
 async function ask(t: Test, content: Content) {
   const registry = await startTestRegistry();
   const client = testClient();
@@ -38,7 +44,7 @@ async function ask(t: Test, content: Content) {
 const answered: readonly (readonly [
   name: string,
   content: Content,
-  kind: 'image' | 'artifact',
+  kind: 'image' | 'artifact' | 'bundle',
   platforms: string[],
   requests: number,
 ])[] = [
@@ -101,6 +107,51 @@ const answered: readonly (readonly [
     'image',
     ['linux/riscv64'],
     2,
+  ],
+  ['a bundle', labeled({ Labels: bundleLabels }), 'bundle', [], 2],
+  [
+    'a bundle with one of its labels, which says that it runs nothing',
+    labeled({
+      Labels: { 'operators.operatorframework.io.bundle.package.v1': 'x' },
+      Entrypoint: [],
+      Cmd: null,
+    }),
+    'bundle',
+    [],
+    2,
+  ],
+  ...(
+    [
+      ['Entrypoint', { Labels: bundleLabels, Entrypoint: ['/manager'] }],
+      ['Cmd', { Labels: bundleLabels, Cmd: ['sh'] }],
+      ['Cmd as a text', { Labels: bundleLabels, Cmd: 'sh' }],
+      ['no label of a bundle', { Labels: { 'operators.operatorframework.io': 'x' } }],
+      ['labels that are none', { Labels: 'operators.operatorframework.io.bundle.x' }],
+      ['null', null],
+    ] as const
+  ).map(
+    ([what, config]) =>
+      [
+        `no bundle: ${what}`,
+        labeled(config),
+        'image',
+        ['linux/amd64'],
+        2,
+      ] satisfies (typeof answered)[number],
+  ),
+  [
+    'a bundle in an index that names no platform: a node takes what is for it',
+    index([{ content: labeled({ Labels: bundleLabels }) }]),
+    'image',
+    ['linux/amd64'],
+    3,
+  ],
+  [
+    'a bundle in an index that names its platform',
+    index([{ content: labeled({ Labels: bundleLabels }), platform: platformOf('linux/amd64') }]),
+    'image',
+    ['linux/amd64'],
+    1,
   ],
   [
     'an empty image config of an artifact',

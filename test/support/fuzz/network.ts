@@ -2,7 +2,7 @@
 import { InvalidReference, parseReference, pullReference } from '../../../src/images/reference.ts';
 import { platformsOf } from '../../../src/images/platform.ts';
 import { parseChallenges } from '../../../src/registry/challenge.ts';
-import { readConfigPlatform } from '../../../src/registry/config-blob.ts';
+import { readConfig } from '../../../src/registry/config-blob.ts';
 import { InvalidDocument, parseObject } from '../../../src/registry/json.ts';
 import { readManifest } from '../../../src/registry/manifest.ts';
 import { contentOf } from '../../../src/registry/platforms-of-index.ts';
@@ -121,7 +121,7 @@ export const manifests: FuzzTarget = {
     '"manifests":[]',
   ],
   feed: async (input) => {
-    await refusable(() => readConfigPlatform(input));
+    await refusable(() => readConfig(input));
     const readings = await Promise.all(
       [mediaTypes.ociIndex, mediaTypes.dockerManifest, undefined, 'text/html; a="'].map((contentType) =>
         refusable(() => platformsIn(input, contentType)),
@@ -137,7 +137,7 @@ async function platformsIn(input: Buffer, contentType: string | undefined): Prom
   const { platforms } = await contentOf(document, digest, {
     where: 'registry.corp',
     manifest: () => Promise.resolve(document),
-    config: () => Promise.resolve(readConfigPlatform(input)),
+    config: () => Promise.resolve(readConfig(input)),
   });
   return platformsOf(platforms);
 }
