@@ -52,11 +52,7 @@ export function createKeeper(leading: Leading): Keeper {
     const settings = taintSettings(configuration());
     const plan = planNodes(caches.nodes.values(), settings);
     showNodes(plan);
-    const cleared = await change(plan.clear, settings);
-    if (cleared > 0) {
-      log.info({ nodes: cleared }, 'taints are taken off');
-      await step('taints/cleared');
-    }
+    await takenOff(await change(plan.clear, settings));
     for (const each of plan.architectures) if (each.established) await taint(each, settings);
   }
 
@@ -77,6 +73,7 @@ export function createKeeper(leading: Leading): Keeper {
       const found = [...refused, ...(await holdsOf(each, plan))];
       holds.push(...found);
       if (found.length === 0) await taint(each, settings);
+      else await withdraw(each, settings);
     }
     refusals.keep(allRefused);
     // A pod without toleration is told of also where the nodes have their taint long since.
@@ -103,15 +100,33 @@ export function createKeeper(leading: Leading): Keeper {
     await step('taints/nodes-done');
   }
 
+  /** New pods tolerate the key that is wanted now. While that taint is held back, one of a key before it would keep them out. */
+  async function withdraw(
+    { taint: wanted, waiting }: ArchitecturePlan,
+    settings: TaintSettings,
+  ): Promise<void> {
+    const outdated = waiting.filter(({ ownTaintKey }) => (ownTaintKey ?? wanted.key) !== wanted.key);
+    await takenOff(await change(outdated, settings, () => undefined));
+  }
+
+  async function takenOff(nodes: number): Promise<void> {
+    if (nodes === 0) return;
+    log.info({ nodes }, 'taints are taken off');
+    await step('taints/cleared');
+  }
+
   /**
    * What a node is to have is found out from the node as it is by then.
    * @returns how many were changed
    * @throws KubeError; one node that cannot be changed keeps no other from it
    */
-  async function change(nodes: readonly CachedNode[], settings: TaintSettings): Promise<number> {
+  async function change(
+    nodes: readonly CachedNode[],
+    settings: TaintSettings,
+    wanted = (node: Node): Taint | undefined =>
+      wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings),
+  ): Promise<number> {
     const failures: KubeError[] = [];
-    const wanted = (node: Node): Taint | undefined =>
-      wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings);
     const changed = await concurrently(nodes, nodeWorkers, async ({ name }) => {
       signal.throwIfAborted();
       try {

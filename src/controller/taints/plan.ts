@@ -82,6 +82,8 @@ export function planNodes(nodes: Iterable<CachedNode>, settings: TaintSettings):
     plan.nodes.set(node.name, node);
     if (!hasRightTaint(node.taints, taint)) plan.waiting.push(node);
     else if (node.ownTaintKey === taint.key) plan.established = true;
+    // Others have set the one that is wanted now; ours is of a key before it.
+    else if (node.ownTaintKey !== undefined) clear.push(node);
   }
   const architectures = [...found].map(([architecture, plan]) => ({ architecture, ...plan }));
   return { architectures, clear };

@@ -10,7 +10,8 @@
  *    later gets the taint at once, before pods without the toleration land there.
  *
  * A taint of our key with another value or effect is replaced. Nodes with a taint of the control plane get none. Where an
- * architecture is taken from the list, or the key changes, `own-taint.ts` knows what is ours and that goes at once.
+ * architecture is taken from the list, `own-taint.ts` knows what is ours and that goes at once; where the key changes, when the
+ * new taint comes or is held back, because new pods tolerate the new one only.
  *
  * Nothing is remembered but in the cluster itself: each round compares what is there with what is wanted (`plan.ts`), so
  * a leader that ends anywhere is continued by the next one.

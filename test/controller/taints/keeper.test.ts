@@ -291,6 +291,62 @@ void t.test('taken off on demand; another key replaces the old one at one stroke
   t.equal(world.steps.at(-1), 'taints/cleared');
 });
 
+void t.test('a key whose taint others set already takes the place of ours', async (t) => {
+  const world = await startWorld(t);
+  const { store, keeper } = world;
+  const theirs = taintOf('arm64', 'kubernetes.io/arch');
+  for (const name of ['arm-1', 'arm-2']) putNode(store, name, 'arm64', { taints: [theirs] });
+  putPod(store, 'a', 'arm-1');
+  await world.settled();
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), [theirs, taintOf('arm64')]);
+
+  world.configure({ taintKey: 'kubernetes.io/arch' });
+  await world.settled();
+  await keeper.nodesRound();
+  for (const name of ['arm-1', 'arm-2']) {
+    t.same(world.taints(name), [theirs], 'pods get no toleration of the old one any more');
+    t.equal(world.record(name), undefined, 'and what is there is not ours');
+  }
+  t.equal(await world.series('archwright_taint_nodes{state="tainted"}'), 2);
+  const writes = store.writes().length;
+  await world.settled();
+  await keeper.nodesRound();
+  t.equal(store.writes().length, writes);
+});
+
+void t.test(
+  'another key, and the new taint is held back: the old one does not keep new pods out',
+  async (t) => {
+    const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
+    const { store, keeper } = world;
+    putNode(store, 'arm-1', 'arm64');
+    putNode(store, 'amd-1', 'amd64');
+    putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', tolerations: [tolerationOf('arm64')] });
+    putDaemonSet(store, 'log', [tolerationOf('arm64')]);
+    await world.settled();
+    await keeper.podsRound();
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+
+    world.configure({ taintKey: 'example.com/arch' });
+    await world.settled();
+    await keeper.podsRound();
+    t.same(world.taints('arm-1'), [], 'nobody would tolerate it any more');
+    t.equal(world.record('arm-1'), undefined);
+    t.same(world.taints('amd-1'), [taintOf('amd64', 'example.com/arch')]);
+    t.match(world.events, [{ reason: 'TaintHeldBack', about: { name: 'of-log' } }]);
+    const writes = store.writes().length;
+    await world.settled();
+    await keeper.podsRound();
+    await keeper.nodesRound();
+    t.equal(store.writes().length, writes);
+
+    putDaemonSet(store, 'log', [tolerationOf('arm64', 'example.com/arch')]);
+    await keeper.podsRound();
+    t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/arch')]);
+  },
+);
+
 void t.test('switched off while tolerations were given: no taint comes after that', async (t) => {
   const world = await startWorld(t, {
     step: (name) => {
