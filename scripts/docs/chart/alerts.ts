@@ -192,6 +192,21 @@ export const alerts: readonly Alert[] = [
     ],
   },
   {
+    name: 'ArchwrightMisplacedPods',
+    expr: 'max(archwright_misplaced_pods) > 0',
+    for: '30m',
+    severity: 'warning',
+    summary: '{{ $value }} pods are on nodes that cannot run their images, and stay there.',
+    meaning:
+      'They are not ready, and what archwright does about such pods does not help them: a budget holds them, no other node takes them, their ' +
+      'workload was moved before, a DaemonSet makes them anew, or `misplacedPods` is `event`.',
+    steps: [
+      '`kubectl get events -A | grep MisplacedPod` names each pod with its images and why it stays; the way out of each is in [misplaced pods](../misplaced-pods.md#events).',
+      '`sum by (outcome) (increase(archwright_misplaced_pods_total[1h]))` says which reasons there are: `held`, `no-node`, `no-architecture`, `again`, `last-try`, `unplaced`, `told`, `failed`.',
+      `${logs('controller')} has the same.`,
+    ],
+  },
+  {
     name: 'ArchwrightTaintsHeld',
     expr: 'max by (reason) (archwright_taint_holds) > 0',
     for: '30m',
