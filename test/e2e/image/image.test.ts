@@ -1,0 +1,137 @@
+/**
+ * The image for each architecture, unpacked and run: it answers as the source does, and a webhook asks an agent, which asks a registry.
+ * What is of another architecture than this machine runs by QEMU where that is installed (`apt-get install qemu-user-static`).
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { architectures } from '../../../scripts/image/node-runtime.ts';
+import { sourceOf } from '../../../scripts/image/source.ts';
+import { cache, part } from '../parts.ts';
+import { chain } from './chain.ts';
+import { command, emulator, machineCode, sceneInside, unpack, type Unpacked } from './unpacked.ts';
+
+const project = fileURLToPath(new URL('../../..', import.meta.url));
+const entry = join(project, 'cmd/archwright.ts');
+/** Emulated, the program starts in some three seconds; a loaded machine gets more. */
+const answerMs = 120_000;
+
+/** One for all of it: others may commit meanwhile. */
+const { version, commit } = sourceOf();
+
+/** Files that both are asked about, by the same relative paths. */
+const files: Readonly<Record<string, string>> = {
+  'good.toml': 'schedulableArchitectures = ["amd64", "arm64"]\npreferredArchitecture = "arm64"\n',
+  'bad.toml': 'preferedArchitecture = "arm64"\n',
+  'overrides.toml': '[[imageOverrides]]\nmatch = "registry.example/**"\narchitectures = ["s390x"]\n',
+  'pod.yaml':
+    'apiVersion: v1\nkind: Pod\nmetadata: { name: web }\nspec: { containers: [{ name: web, image: registry.example/web:1 }] }\n',
+  // Nothing listens there. Who has a kubeconfig loads the Kubernetes library.
+  kubeconfig: `apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{ name: here, context: { cluster: here, user: me } }]
+clusters: [{ name: here, cluster: { server: 'https://127.0.0.1:1' } }]
+users: [{ name: me, user: { token: nothing } }]
+`,
+};
+const at = (file: string): string => `${sceneInside}/${file}`;
+const cases: readonly (readonly string[])[] = [
+  ['config', 'check', at('good.toml')],
+  ['config', 'check', at('bad.toml')],
+  ['config', 'print', '--config', at('good.toml')],
+  ['explain', '-f', at('pod.yaml'), '--patch', '--output', 'json', '--config', at('overrides.toml')],
+  ['inspect', 'not a reference'],
+  ['probe', '--kubeconfig', at('kubeconfig'), '--timeout', '1s'],
+  ['completion', 'bash'],
+  ['nonsense'],
+];
+
+void t.test('the image', { timeout: 15 * 60_000 }, async (t) => {
+  part('buildah');
+  const layout = join(cache, 'image', 'both', 'oci');
+  execFileSync(process.execPath, ['scripts/image/main.ts', '--output', layout], {
+    cwd: project,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ARCHWRIGHT_COMMIT: commit },
+  });
+  for (const architecture of architectures) {
+    const image = unpack(layout, architecture, join(t.testdir(), architecture));
+    await t.test(`${architecture}: machine code is of that architecture`, async (t) => {
+      const found = machineCode(image);
+      for (const path of ['/usr/local/bin/node', '/usr/sbin/chroot']) t.ok(found.has(path), path);
+      t.ok(found.size > 8, [...found.keys()].join(' '));
+      for (const [path, machine] of found) t.equal(machine, architecture, path);
+    });
+    const { missing } = emulator(architecture);
+    const skip =
+      missing !== undefined && `${missing} is not on the PATH, so nothing of linux/${architecture} is run`;
+    await t.test(`${architecture}: it runs`, { skip }, (t) => runs(t, image));
+  }
+});
+
+async function runs(t: Test, image: Unpacked): Promise<void> {
+  const outside = t.testdir();
+  const scene = join(outside, sceneInside);
+  mkdirSync(scene, { recursive: true });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(scene, name), text, { mode: 0o644 });
+  const { path } = emulator(image.architecture);
+  if (path !== undefined) {
+    copyFileSync(path, join(scene, basename(path)));
+    chmodSync(join(scene, basename(path)), 0o755);
+  }
+  const ofImage = (args: readonly string[]): Answer => {
+    const { program, args: words } = command(image, scene, args);
+    return answer(program, words);
+  };
+
+  await t.test('it says which version it is', async (t) => {
+    const { code, out, err } = ofImage(['--version']);
+    t.equal(err, '');
+    t.equal(code, 0);
+    t.equal(out, `archwright ${version} (${commit})\n`);
+    t.equal(image.labels['org.opencontainers.image.revision'], commit);
+  });
+  await t.test('it answers as the source does', async (t) => {
+    for (const args of cases)
+      t.same(ofImage(args), answer(process.execPath, [entry, ...args], outside), args.join(' '));
+  });
+  await t.test('it may write nowhere, and is not root', async (t) => {
+    const script = "require('fs').writeFileSync(process.argv[1], '')";
+    for (const [file, code] of [
+      ['/tmp/x', 'EROFS'],
+      ['/opt/archwright/x', 'EROFS'],
+      [`/${sceneInside}/x`, 'EACCES'],
+    ] as const) {
+      const [node = ''] = image.entrypoint;
+      const { program, args } = command({ ...image, entrypoint: [node, '-e', script] }, scene, [file]);
+      t.match(answer(program, args), { code: 1, err: code }, file);
+    }
+  });
+  await t.test('a webhook places a pod by what an agent learned from a registry', (t) =>
+    chain(t, image, scene),
+  );
+}
+
+interface Answer {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function answer(program: string, args: readonly string[], cwd = '/'): Answer {
+  const env = { PATH: process.env['PATH'] ?? '' };
+  const { status, stdout, stderr } = spawnSync(program, args, {
+    encoding: 'utf8',
+    timeout: answerMs,
+    env,
+    cwd,
+  });
+  return { code: status, out: timeless(stdout), err: timeless(stderr) };
+}
+
+function timeless(text: string): string {
+  return text.replaceAll(/"(time|freshUntil)": ?"[^"]*"/g, '"$1":""');
+}

@@ -1,0 +1,139 @@
+/** The image as a container has it: its layers in a folder, run from there as its configuration says, as another architecture by QEMU. */
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, readSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Architecture } from '../../../scripts/image/node-runtime.ts';
+import { onPath } from '../parts.ts';
+
+export interface Unpacked {
+  readonly architecture: Architecture;
+  /** Folder of its root file system. */
+  readonly root: string;
+  /** What is run, before its arguments. */
+  readonly entrypoint: readonly string[];
+  /** `NAME=value` */
+  readonly env: readonly string[];
+  /** `uid:gid` */
+  readonly user: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+interface Descriptor {
+  readonly digest: string;
+  readonly platform?: { readonly os: string; readonly architecture: string };
+}
+
+interface Index {
+  readonly manifests: readonly Descriptor[];
+}
+
+interface Manifest {
+  readonly config: Descriptor;
+  readonly layers: readonly Descriptor[];
+}
+
+interface Config {
+  readonly os: string;
+  readonly architecture: string;
+  readonly config: {
+    readonly User: string;
+    readonly Env: readonly string[];
+    readonly Entrypoint: readonly string[];
+    readonly Labels: Readonly<Record<string, string>>;
+  };
+}
+
+/**
+ * Unpacks the image of one architecture.
+ * @param layout an OCI layout with one index of images
+ * @param folder emptied before
+ * @throws where the index does not name that architecture, or the image says that it is of another one
+ */
+export function unpack(layout: string, architecture: Architecture, folder: string): Unpacked {
+  const blob = (digest: string): string => join(layout, 'blobs', digest.replace(':', '/'));
+  const read = (path: string): unknown => JSON.parse(readFileSync(path, 'utf8'));
+  const [top] = (read(join(layout, 'index.json')) as Index).manifests;
+  const { manifests } = read(blob(top?.digest ?? '')) as Index;
+  const found = manifests.find(
+    ({ platform }) => platform?.os === 'linux' && platform.architecture === architecture,
+  );
+  if (!found) throw new Error(`the index has no image for linux/${architecture}`);
+  const manifest = read(blob(found.digest)) as Manifest;
+  const { os, architecture: told, config } = read(blob(manifest.config.digest)) as Config;
+  if (os !== 'linux' || told !== architecture)
+    throw new Error(`the image for linux/${architecture} says ${os}/${told}`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const { digest } of manifest.layers) execFileSync('tar', ['-xf', blob(digest), '-C', folder]);
+  return {
+    architecture,
+    root: folder,
+    entrypoint: config.Entrypoint,
+    env: config.Env,
+    user: config.User,
+    labels: config.Labels,
+  };
+}
+
+/** `e_machine` of the ELF specification. */
+const machines: Readonly<Record<number, Architecture>> = { 62: 'amd64', 183: 'arm64' };
+
+/** Each program and library of the image with the architecture that it is for; a number where that is neither. */
+export function machineCode({ root }: Unpacked): ReadonlyMap<string, Architecture | number> {
+  const found = new Map<string, Architecture | number>();
+  const head = Buffer.alloc(20);
+  for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const file = openSync(path, 'r');
+    const size = readSync(file, head, 0, head.length, 0);
+    closeSync(file);
+    if (size < head.length || head.toString('latin1', 0, 4) !== '\u007fELF') continue;
+    const machine = head.readUInt16LE(18);
+    found.set(path.slice(root.length), machines[machine] ?? machine);
+  }
+  return found;
+}
+
+const emulators: Readonly<Record<Architecture, string>> = {
+  amd64: 'qemu-x86_64-static',
+  arm64: 'qemu-aarch64-static',
+};
+const here: Readonly<Record<string, Architecture>> = { x64: 'amd64', arm64: 'arm64' };
+
+/** By what programs of an architecture are run here: nothing, or the path of an emulator; `missing` names the one that is not there. */
+export function emulator(architecture: Architecture): { readonly path?: string; readonly missing?: string } {
+  if (here[process.arch] === architecture) return {};
+  const name = emulators[architecture];
+  const path = onPath(name);
+  return path === undefined ? { missing: name } : { path };
+}
+
+/** Where the image has a folder for what an agent keeps; the scene's is mounted there, and the emulator is among its files. */
+export const sceneInside = 'var/lib/archwright';
+
+/** Root, in a mount namespace of its own: a read-only root file system with the scene in it. */
+const enter = `
+mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && mount --bind "$2" "$1/${sceneInside}" || exit 125
+shift 2
+exec env -i "$@"`;
+
+/**
+ * The command by which the program of the image is run, as its user and with its environment. Needs root.
+ * @param scene folder that is mounted into it; where the emulator is needed, it is there by its own name
+ */
+export function command(
+  image: Unpacked,
+  scene: string,
+  args: readonly string[],
+): { readonly program: string; readonly args: readonly string[] } {
+  const { path } = emulator(image.architecture);
+  const by = path === undefined ? [] : [`/${sceneInside}/${emulators[image.architecture]}`];
+  const { root, user, entrypoint, env } = image;
+  const chroot = [onPath('chroot') ?? 'chroot', `--userspec=${user}`, root];
+  const inside = [root, scene, ...env, ...chroot, ...by, ...entrypoint, ...args];
+  return {
+    program: 'unshare',
+    args: ['--mount', '--propagation', 'private', 'sh', '-c', enter, 'sh', ...inside],
+  };
+}
