@@ -4,7 +4,7 @@
  * anything was done and may be moved; younger ones are successors. One of those on the wrong node again shows that moving
  * does not help (no webhook, a constraint that nobody sees here), and stays.
  *
- * The time is written before the first eviction, and taken back where that one is held back by a budget. A leader that ends
+ * The time is written before the first eviction, and taken back where that one is refused, as by a budget. A leader that ends
  * between the two is continued by the next one, because the pods are still older. Taking a key out, or the whole ConfigMap,
  * allows the workload to be moved again by the next leader.
  */

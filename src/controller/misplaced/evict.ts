@@ -5,10 +5,14 @@ import type { Pod } from '../../kube/objects.ts';
 
 /**
  * `evicted`: the pod goes. `held`: not now, for the reason given: a PodDisruptionBudget, or too many requests. `changed`: it
- * is not the same any more. `failed`: the API server refuses it.
+ * is not the same any more. `failed`: the API server refuses it. `stays`: surely nothing was evicted.
  */
 export type Eviction =
-  { readonly outcome: 'evicted' | 'changed' } | { readonly outcome: 'held' | 'failed'; readonly why: string };
+  | { readonly outcome: 'evicted' | 'changed' }
+  | { readonly outcome: 'held' | 'failed'; readonly why: string; readonly stays: boolean };
+
+/** What the API server, or whoever it asks, says before anything is done. */
+const refusals: ReadonlySet<string> = new Set(['too-many-requests', 'forbidden', 'invalid', 'unauthorized']);
 
 /**
  * Asks for it once.
@@ -36,6 +40,6 @@ export async function evict(
     if (error.code === 'not-found' || error.code === 'conflict') return { outcome: 'changed' };
     // Two budgets for one pod are answered by 500, and stay so.
     const outcome = error.code === 'too-many-requests' ? 'held' : 'failed';
-    return { outcome, why: error.message };
+    return { outcome, why: error.message, stays: refusals.has(error.code) };
   }
 }

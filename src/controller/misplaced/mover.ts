@@ -171,15 +171,14 @@ export function createMover(
       if (isFirst && eviction.outcome === 'changed') await causes.takeBack(cause, signal);
       return;
     }
-    const { outcome, why } = eviction;
+    const { outcome, why, stays } = eviction;
     counts.moved[outcome].inc();
     suspects.later(pod);
-    if (outcome === 'failed') moves.perhapsMoved(pod);
-    if (outcome === 'held') {
-      telling.tell('held', misplaced, workload.top, why);
-      // What is made while a budget holds the first one back is no successor of anything.
-      if (isFirst) await causes.takeBack(cause, signal);
-    } else log.warn({ namespace: pod.namespace, pod: pod.name, why }, 'an eviction failed');
+    if (!stays) moves.perhapsMoved(pod);
+    // What is made while the first one is refused, as by a budget, is no successor of anything.
+    else if (isFirst) await causes.takeBack(cause, signal);
+    if (outcome === 'held') telling.tell('held', misplaced, workload.top, why);
+    else log.warn({ namespace: pod.namespace, pod: pod.name, why }, 'an eviction failed');
     failed = outcome === 'failed' ? failed + 1 : 0;
     if (failed < maxFailed) return;
     failed = 0;

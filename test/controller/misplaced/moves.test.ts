@@ -250,6 +250,30 @@ void t.test('what is made while a budget holds the first eviction back is no suc
   );
 });
 
+for (const { status, isSure } of [
+  { status: 403, isSure: true },
+  { status: 422, isSure: true },
+  { status: 400, isSure: false },
+  { status: 500, isSure: false },
+]) {
+  void t.test(`what is made after a first eviction that failed with ${status}`, async (t) => {
+    const world = await startWorld(t);
+    const { store } = world;
+    putPod(store, 'web-a');
+    const end = store.fault(evictions, { status });
+    await world.afterGrace();
+    t.same(world.pods(), ['web-a']);
+    end();
+    store.remove(podPath('web-a'));
+    world.advance(60_000);
+    putPod(store, 'web-b', { createdAt: world.now() });
+    await world.settled();
+    await world.pass();
+    await world.afterGrace();
+    t.same(world.pods(), isSure ? [] : ['web-b'], isSure ? 'is no successor' : 'may be a successor');
+  });
+}
+
 void t.test('an eviction that the API server refuses, and one that refuses all', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
