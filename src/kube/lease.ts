@@ -5,7 +5,8 @@
  *
  * The deadline counts from when the last renewal that succeeded was sent, so it ends before anybody else's wait for the
  * lease's duration can. It is checked by the clock before each use as well as by a timer: a process that was stopped
- * (SIGSTOP, a suspended machine) runs other things before its timers.
+ * (SIGSTOP) runs other things before its timers. Of a machine that was suspended the monotonic clock stood still meanwhile
+ * (clock_gettime(2), CLOCK_MONOTONIC), so the wall clock counts too where it says that more time has passed.
  */
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -46,6 +47,12 @@ export interface LeaderElectionOptions {
   readonly random?: () => number;
 }
 
+/** By both clocks, milliseconds. */
+interface Moment {
+  readonly monotonic: number;
+  readonly wall: number;
+}
+
 /** Candidates wait for up to 1 + this times the retry period, so that they do not meet (client-go: JitterFactor). */
 const jitterFactor = 1.2;
 /** The end of the program waits no longer than this for the release; others wait for the lease's duration then. */
@@ -72,17 +79,25 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
   /** Whether the Lease may be ours although this replica does not lead: an answer was lost, or nobody could renew it. */
   let mayBeOurs = false;
 
+  function moment(): Moment {
+    return { monotonic: clock.monotonic(), wall: clock.now() };
+  }
+
+  function sinceMs({ monotonic, wall }: Moment): number {
+    return Math.max(clock.monotonic() - monotonic, clock.now() - wall);
+  }
+
   function failed(error: unknown, message: string): void {
     log.warn({ lease: options.name, error: error instanceof Error ? error.message : String(error) }, message);
   }
 
   /** @returns when the request that took the Lease was sent; undefined when stopped before */
-  async function acquire(): Promise<number | undefined> {
+  async function acquire(): Promise<Moment | undefined> {
     let lastHolder: string | undefined;
     while (!stop.aborted) {
-      const sentAt = clock.monotonic();
+      const sent = moment();
       try {
-        if (await limited(requestMs, stop, (signal) => lock.tryTake(signal), sleep)) return sentAt;
+        if (await limited(requestMs, stop, (signal) => lock.tryTake(signal), sleep)) return sent;
         mayBeOurs = false;
         if (lock.holder() !== lastHolder) {
           lastHolder = lock.holder();
@@ -99,8 +114,8 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
   }
 
   /** Leads until the Lease is lost, `stop` aborts, or `lead` ends; returns whether `lead` ended by itself. */
-  async function leadFrom(firstSentAt: number): Promise<boolean> {
-    let renewedAt = firstSentAt;
+  async function leadFrom(firstSent: Moment): Promise<boolean> {
+    let renewed = firstSent;
     const lost = new AbortController();
     const ended = new AbortController();
     const leading = AbortSignal.any([stop, lost.signal]);
@@ -113,7 +128,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
     }
 
     function isOurs(): boolean {
-      if (clock.monotonic() - renewedAt >= renewDeadlineMs) {
+      if (sinceMs(renewed) >= renewDeadlineMs) {
         depose('leadership is lost: the lease could not be renewed in time');
       }
       return !lost.signal.aborted;
@@ -127,11 +142,11 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
       while (!running.aborted) {
         await sleep(retryPeriodMs, running);
         if (!holds()) return;
-        const sentAt = clock.monotonic();
+        const sent = moment();
         try {
           const isOurs = await limited(requestMs, running, (signal) => lock.tryTake(signal), sleep);
           if (!isOurs) depose('leadership is lost: another replica took the lease');
-          else if (holds()) renewedAt = sentAt;
+          else if (holds()) renewed = sent;
         } catch (error) {
           if (!running.aborted) failed(error, 'cannot renew the lease; trying again');
         }
@@ -140,7 +155,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
 
     async function watchDeadline(): Promise<void> {
       while (holds() && !running.aborted) {
-        await sleep(Math.max(1, renewedAt + renewDeadlineMs - clock.monotonic()), running);
+        await sleep(Math.max(1, renewDeadlineMs - sinceMs(renewed)), running);
       }
     }
 
@@ -170,11 +185,11 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
   }
 
   for (;;) {
-    const sentAt = await acquire();
-    if (sentAt === undefined) return;
+    const sent = await acquire();
+    if (sent === undefined) return;
     let isOver = true;
     try {
-      isOver = (await leadFrom(sentAt)) || stop.aborted;
+      isOver = (await leadFrom(sent)) || stop.aborted;
     } finally {
       if (isOver) await release();
       else mayBeOurs = true;

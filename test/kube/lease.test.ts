@@ -261,6 +261,29 @@ void t.test(
   },
 );
 
+void t.test(
+  'a machine that was suspended: its monotonic clock stood still, its wall clock tells',
+  async (t) => {
+    const { store, time, candidate, pass } = await start(t);
+    const a = candidate('a');
+    await store.until(() => a.leads());
+    await pass(4_000);
+    const [term] = a.terms;
+    time.setWall(time.clock.now() + 9_000);
+    t.ok(term?.holds(), 'no longer than it may');
+    time.setWall(time.clock.now() + 1_000);
+    t.notOk(term?.holds(), 'asked before anything else runs');
+    t.ok(term?.signal.aborted);
+    await pass(5_000);
+    t.ok(a.leads(), 'nobody else took it');
+    time.setWall(time.clock.now() - 3_600_000);
+    t.ok(a.terms.at(-1)?.holds(), 'a clock that is set back says nothing');
+    await pass(20_000);
+    t.ok(a.leads());
+    t.equal(a.terms.length, 2);
+  },
+);
+
 void t.test('the deadline counts from when a renewal was sent, not from when it was answered', async (t) => {
   const { store, time, candidate, pass } = await start(t);
   const a = candidate('a');
