@@ -12,7 +12,7 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
 2. **Own constraint?** A pod that constrains its architecture by nodeSelector or in every required term keeps that. It still
    gets tolerations and \`matchNodeLabels\`.
 3. **Required architectures**: what all images of the pod have for its operating system (init containers, sidecars,
-   containers, image volumes), within \`schedulableArchitectures\`. It is ANDed into every required term; a further term would
+   containers, image volumes), within \`schedulableArchitectures\` and \`architectures\` of a [\`PodPlacementConfig\`](custom-resources.md). It is ANDed into every required term; a further term would
    loosen what the pod's author wrote. The operating system is \`spec.os\`, else what the nodeSelector or every required term
    asks for by \`kubernetes.io/os\`, else \`linux\`.
 4. **Unknown images** follow \`onUnknownImage\` (by default the [gate](gates.md), where a controller leads); what is known of the

@@ -30,7 +30,7 @@ import type { OwnParts } from './own-parts.ts';
 import { preferredOf } from './preferred.ts';
 import { excludedNodesOf } from './pullable-nodes.ts';
 import { imagesKeyOf, recordedIn } from './recorded.ts';
-import { commonArchitectures, verdictsOf } from './required.ts';
+import { commonArchitectures, verdictsOf, withinAllowed } from './required.ts';
 import { describeRule, reason, skipRule } from './rules.ts';
 import { skipReasonOf } from './skip.ts';
 import { constrainsItself, isEmptyTerm, permits } from './terms.ts';
@@ -50,11 +50,12 @@ export function decide(input: PlacementInput): PlacementDecision {
   const skip = skipReasonOf(input, uses);
   if (skip !== undefined) return skipped(input, os, skip);
   const images = verdictsOf(uses, os, input.facts);
-  const common = commonArchitectures(images, policy.schedulableArchitectures);
+  const shared = commonArchitectures(images, policy.schedulableArchitectures);
+  const common = withinAllowed(shared, policy);
   if (input.template === 'workload') return lookAtTemplate(policy, os, images, common);
   const recorded = recordedIn(input);
   const parts = ownPartsOf(pod.spec, recorded);
-  const draft = draftOf(input, { os, images, common, recorded, parts });
+  const draft = draftOf(input, { os, images, shared, common, recorded, parts });
   return completed(input, { os, images, recorded, parts }, draft);
 }
 
@@ -69,14 +70,17 @@ const mayRunAnywhere: ReadonlySet<Outcome> = new Set([
 interface Found {
   readonly os: string;
   readonly images: readonly ImageVerdict[];
+  /** What the known images share. */
+  readonly shared: readonly string[] | undefined;
+  /** The same within what custom resources allow. */
   readonly common: readonly string[] | undefined;
   readonly recorded: Recorded | undefined;
   readonly parts: OwnParts;
 }
 
-function draftOf(input: PlacementInput, { os, images, common, recorded, parts }: Found): Draft {
+function draftOf(input: PlacementInput, { os, images, shared, common, recorded, parts }: Found): Draft {
   const constraint = ownConstraintOf(parts);
-  if (constraint !== undefined) return keepOwnConstraint(constraint, common, images);
+  if (constraint !== undefined) return keepOwnConstraint(constraint, shared, images);
   if (common?.length === 0) return noCommonArchitecture(input.policy, images);
   if (images.some((image) => image.unknown !== undefined)) {
     const bound = recordedBound(input, recorded, imagesKeyOf(os, images), common);
@@ -98,7 +102,7 @@ function placed(required: readonly string[]): Draft {
 
 function completed(
   input: PlacementInput,
-  { os, images, recorded, parts }: Omit<Found, 'common'>,
+  { os, images, recorded, parts }: Omit<Found, 'shared' | 'common'>,
   draft: Draft,
 ): PlacementDecision {
   const { pod, policy } = input;
@@ -115,6 +119,7 @@ function completed(
   const excluded = excludedByPod(parts, required);
   const reasons: Reason[] = [
     ...draft.reasons,
+    ...allowedReasons(policy, draft),
     ...(preference?.reasons ?? []),
     ...detailReasons(input, images, parts, recorded),
   ];
@@ -208,6 +213,14 @@ function whySilent(facts: ImageVerdict['facts']): string {
   if (facts === undefined) return 'it is never pulled';
   const isWasm = facts.platforms.some(({ architecture }) => isBytecode(architecture));
   return facts.error?.code ?? (isWasm ? 'it is WebAssembly' : 'it has no platform');
+}
+
+/** Who chose itself keeps that, whatever a custom resource says. */
+function allowedReasons({ allowed }: Policy, { outcome }: Draft): readonly Reason[] {
+  if (allowed === undefined || outcome === 'own-constraint') return [];
+  const { architectures, origin } = allowed;
+  const text = `${printable(origin, 320)} allows ${printable(architectures.join(', '), 200)}`;
+  return [reason('allowed-architectures', text)];
 }
 
 /** Ours is ANDed beside a `NotIn` of the pod; where nothing is left of both, the pod stays pending and says so. */

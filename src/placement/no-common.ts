@@ -24,15 +24,26 @@ function describeImage({ image, architectures }: ImageVerdict): string {
 }
 
 /** Why there is no architecture, for the person who sent the pod. */
-export function explainNoCommon(images: readonly ImageVerdict[], schedulable: readonly string[]): string {
-  const bound =
-    schedulable.length === 0 ? '' : ` of the schedulable ones (${printable(schedulable.join(', '), 200)})`;
-  return `no architecture${bound} can run all images: ${describeImages(images)}`;
+export function explainNoCommon(
+  images: readonly ImageVerdict[],
+  { schedulableArchitectures: schedulable, allowed }: Policy,
+): string {
+  const among = (names: readonly string[]): string => `(${printable(names.join(', '), 200)})`;
+  const bound = [
+    ...(schedulable.length === 0 ? [] : [` of the schedulable ones ${among(schedulable)}`]),
+    ...(allowed
+      ? [` of those that ${printable(allowed.origin, 320)} allows ${among(allowed.architectures)}`]
+      : []),
+  ].join(', and');
+  const said = describeImages(images);
+  return said === ''
+    ? `there is no architecture${bound}`
+    : `no architecture${bound} can run all images: ${said}`;
 }
 
 /** The decision where the images share no architecture. */
 export function noCommonArchitecture(policy: Policy, images: readonly ImageVerdict[]): Draft {
-  const message = explainNoCommon(images, policy.schedulableArchitectures);
+  const message = explainNoCommon(images, policy);
   if (policy.onNoCommonArchitecture === 'deny') {
     const reasons = [reason('no-common-architecture-deny', message)];
     return { outcome: 'denied', required: [], message, warnings: [], reasons };

@@ -7,6 +7,7 @@ import type { ImageFacts } from '../images/facts.ts';
 import { byName, isArchitecture, isBytecode, maxArchitectures } from './architecture.ts';
 import type { ImageVerdict } from './decision.ts';
 import type { ImageUse } from './images-of-pod.ts';
+import type { Policy } from '../policy/policy.ts';
 
 /**
  * What follows from each image.
@@ -102,6 +103,20 @@ export function commonArchitectures(
   if (common === undefined) return undefined;
   const possible = schedulable.length === 0 ? common : intersection(common, schedulable);
   return possible.length > maxArchitectures ? possible.slice(0, maxArchitectures) : possible;
+}
+
+/**
+ * The same within what custom resources leave to the pod, which holds also where the images say nothing.
+ * @param common of the images; `undefined`: they constrain nothing, or are not known
+ */
+export function withinAllowed(
+  common: readonly string[] | undefined,
+  { allowed, schedulableArchitectures: schedulable }: Policy,
+): readonly string[] | undefined {
+  if (allowed === undefined) return common;
+  const { architectures } = allowed;
+  const possible = schedulable.length === 0 ? architectures : intersection(architectures, schedulable);
+  return common === undefined ? possible : intersection(common, possible);
 }
 
 /** What is in both, in the order of the first. */

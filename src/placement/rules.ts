@@ -53,6 +53,11 @@ export const rules = [
     description: 'Architectures that no node of the cluster has are left out.',
   },
   {
+    rule: 'allowed-architectures',
+    description:
+      'A `PodPlacementConfig` leaves only some architectures to the pod, whatever its images have.',
+  },
+  {
     rule: 'image-constrains-nothing',
     description:
       'An artifact, a bundle of manifests, WebAssembly, an invalid reference or an image that is never pulled.',

@@ -22,9 +22,7 @@ export function lookAtTemplate(
   const shares = common === undefined || common.length > 0;
   const warnings = shares
     ? []
-    : [
-        `archwright: pods of this template cannot be placed: ${explainNoCommon(images, policy.schedulableArchitectures)}`,
-      ];
+    : [`archwright: pods of this template cannot be placed: ${explainNoCommon(images, policy)}`];
   const message =
     common === undefined
       ? 'its images constrain nothing so far'

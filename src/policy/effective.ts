@@ -41,6 +41,7 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
   const pods = (layers.pods ?? []).map((each) => withinSchedulable(each, schedulableArchitectures));
   const cluster = layers.cluster && withinSchedulable(layers.cluster, schedulableArchitectures);
   const [preference, ...otherPreferences] = preferences(configuration, pods, cluster);
+  const allowed = pods.find((each) => each.architectures !== undefined);
   const fallbackArchitecture =
     firstOf(pods, (each) => each.fallbackArchitecture) ??
     cluster?.fallbackArchitecture ??
@@ -50,6 +51,9 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
   const unknown = firstOf(pods, (each) => each.onUnknownImage) ?? configuration.onUnknownImage;
   return {
     schedulableArchitectures,
+    ...(allowed?.architectures && {
+      allowed: { architectures: allowed.architectures, origin: originOf(allowed) },
+    }),
     preference,
     ...(configuration.preferenceMode === 'hard' && { preferenceMode: configuration.preferenceMode }),
     ...(otherPreferences.length > 0 && { otherPreferences }),
@@ -67,6 +71,10 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
     ],
     requirePullableNodes: configuration.requirePullableNodes,
   };
+}
+
+function originOf({ namespace, name }: PodPlacement): string {
+  return `${podConfigKind} ${namespace}/${name}`;
 }
 
 function firstOf<T>(pods: readonly PodPlacement[], settingOf: (pod: PodPlacement) => T | undefined) {
@@ -87,10 +95,7 @@ function preferences(
   const configured =
     preferredArchitecture === undefined ? preferredWeights : { [preferredArchitecture]: fullWeight };
   return [
-    ...pods.map(({ weights, namespace, name }) => ({
-      weights,
-      origin: `${podConfigKind} ${namespace}/${name}`,
-    })),
+    ...pods.map((each) => ({ weights: each.weights, origin: originOf(each) })),
     { weights: cluster?.weights, origin: `${clusterConfigKind} ${clusterConfigName}` },
     { weights: configured, origin: 'configuration' },
   ].flatMap(({ weights, origin }) =>

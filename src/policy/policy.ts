@@ -28,6 +28,14 @@ export interface Preference {
   readonly origin: string;
 }
 
+/** The architectures that a pod may run on at all, with their origin for explanations. */
+export interface AllowedArchitectures {
+  /** Sorted, each once, not empty. */
+  readonly architectures: readonly string[];
+  /** `PodPlacementConfig ns/name` */
+  readonly origin: string;
+}
+
 /** A toleration added for each required architecture; its value is the architecture. */
 export interface TolerationTemplate {
   readonly key: string;
@@ -38,6 +46,8 @@ export interface TolerationTemplate {
 export interface Policy {
   /** Architectures that nodes of this cluster can have. Empty: whatever the images have. */
   readonly schedulableArchitectures: readonly string[];
+  /** What custom resources leave to the pod, whatever its images have; absent: no bound. Who chooses itself keeps its choice. */
+  readonly allowed?: AllowedArchitectures;
   /** The first preference; `undefined` where none is set. A pod's own label wins over it. */
   readonly preference: Preference | undefined;
   /** How hard a pod's own wish is; `soft` where absent. The preferences of the policy have the same mode. */

@@ -146,6 +146,17 @@ t.test('each setting is taken from the first that has it', async (t) => {
   );
 });
 
+t.test('what pods may run on is said by the first that says it, and is never widened', async (t) => {
+  const configuration = { ...defaultConfiguration(), schedulableArchitectures: ['amd64', 'arm64'] };
+  const first = { ...pod, name: 'first', architectures: ['arm64', 's390x'] };
+  const second = { ...pod, name: 'second', architectures: ['amd64'] };
+  const { allowed } = policyFor(configuration, { pods: [pod, first, second] });
+  t.same(allowed, { architectures: ['arm64', 's390x'], origin: 'PodPlacementConfig shop/first' });
+  const inVain = policyFor(configuration, { pods: [{ ...pod, architectures: ['s390x'] }] });
+  t.same(inVain.allowed?.architectures, ['s390x'], 'left out it would allow everything');
+  t.equal(policyFor(configuration, { pods: [pod] }).allowed, undefined);
+});
+
 t.test('architectures that no node has are left out, and what comes next applies', async (t) => {
   const configuration = { ...defaultConfiguration(), schedulableArchitectures: ['amd64', 'arm64'] };
   const pods = [

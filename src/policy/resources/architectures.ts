@@ -1,4 +1,7 @@
-/** A wish for an architecture that no node can have would keep pods pending for ever: it is left out, and said. */
+/**
+ * A wish for an architecture that no node can have would keep pods pending for ever: it is left out, and said. What pods may run on is
+ * said too and stays as it is: left out, it would allow everything; the decision knows the schedulable ones.
+ */
 import type { ArchitectureWishes } from './placement.ts';
 
 /**
@@ -23,11 +26,11 @@ export function withinSchedulable<T extends ArchitectureWishes>(
 
 /** The architectures that are wished for in vain, sorted, each once. */
 export function architecturesLeftOut(
-  { weights = {}, fallbackArchitecture }: ArchitectureWishes,
+  { weights = {}, fallbackArchitecture, architectures = [] }: ArchitectureWishes,
   schedulable: readonly string[],
 ): readonly string[] {
   if (schedulable.length === 0) return [];
-  const named = new Set(Object.keys(weights));
+  const named = new Set([...Object.keys(weights), ...architectures]);
   if (fallbackArchitecture !== undefined) named.add(fallbackArchitecture);
   return [...named].filter((name) => !schedulable.includes(name)).toSorted();
 }

@@ -32,6 +32,8 @@ export interface ArchitectureWishes {
   /** Preferred architectures with weights from 1 to 100; `undefined`: nothing is said. */
   readonly weights: Readonly<Record<string, number>> | undefined;
   readonly fallbackArchitecture: string | undefined;
+  /** The only ones that pods may run on, sorted, each once, not empty; absent: nothing is said. */
+  readonly architectures?: readonly string[];
 }
 
 export interface ClusterPlacement extends ArchitectureWishes {

@@ -61,6 +61,7 @@ export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
     priority: priorityOf(spec, problems),
     selector: isUnset(selector) ? [] : readSelector(selector, 'spec.labelSelector', problems),
     fallbackArchitecture: architecture(spec, 'fallbackArchitecture', problems),
+    ...architectures(spec, problems),
     weights: scoring(plugins, problems),
     onUnknownImage: oneOf(spec, 'onUnknownImage', onUnknownImageValues, problems),
     onNoCommonArchitecture: oneOf(spec, 'onNoCommonArchitecture', onNoCommonArchitectureValues, problems),
@@ -96,6 +97,21 @@ function architecture(spec: Fields, key: string, problems: string[]): string | u
   if (typeof value === 'string' && isLabelValue(value)) return value;
   problems.push(`spec.${key} must be an architecture, which is a label value`);
   return undefined;
+}
+
+/** @returns nothing where nothing is said */
+function architectures(spec: Fields, problems: string[]): { readonly architectures?: readonly string[] } {
+  const value = spec['architectures'];
+  if (isUnset(value)) return {};
+  if (!Array.isArray(value) || value.length === 0 || value.length > maxPlatforms) {
+    problems.push(`spec.architectures must be a list of 1 to ${maxPlatforms}`);
+    return {};
+  }
+  const names = value.filter((name) => typeof name === 'string' && isLabelValue(name)) as readonly string[];
+  if (names.length < value.length)
+    problems.push('spec.architectures must hold architectures, which are label values');
+  if (new Set(names).size < names.length) problems.push('spec.architectures names one a second time');
+  return { architectures: names.toSorted() };
 }
 
 function priorityOf(spec: Fields, problems: string[]): number {

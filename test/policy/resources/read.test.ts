@@ -75,6 +75,7 @@ t.test('what an object of a namespace says', async (t) => {
     labelSelector: { matchExpressions: [{ key: 'tier', operator: 'In', values: ['a', 'b'] }] },
     priority: 7,
     fallbackArchitecture: 'amd64',
+    architectures: ['s390x', 'amd64'],
     onUnknownImage: 'deny',
     onNoCommonArchitecture: 'allow',
     plugins: {
@@ -95,6 +96,7 @@ t.test('what an object of a namespace says', async (t) => {
     priority: 7,
     selector: [{ key: 'tier', operator: 'In', values: ['a', 'b'] }],
     fallbackArchitecture: 'amd64',
+    architectures: ['amd64', 's390x'],
     weights: { arm64: 80, amd64: 20 },
     onUnknownImage: 'deny',
     onNoCommonArchitecture: 'allow',
@@ -109,7 +111,14 @@ t.test('scoring that is off says nothing', async (t) => {
 });
 
 t.test('null is as absent, unknown fields are not looked at', async (t) => {
-  const spec = { labelSelector: null, priority: null, plugins: null, onUnknownImage: null, newer: [1] };
+  const spec = {
+    labelSelector: null,
+    priority: null,
+    architectures: null,
+    plugins: null,
+    onUnknownImage: null,
+    newer: [1],
+  };
   t.same(readPodConfig(podConfig(spec)).problems, []);
   t.same(readPodConfig(podConfig(null)).problems, []);
   const cluster = {
