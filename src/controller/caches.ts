@@ -30,6 +30,8 @@ export interface RunningContainer {
   readonly image: string;
   readonly imageID: string;
   readonly ready: boolean;
+  /** Whether it runs now, whatever became of it before. */
+  readonly running: boolean;
   readonly restartCount: number;
   /** `waiting.reason`, `terminated.reason` or `lastState.terminated.reason`, whichever is there first. */
   readonly reason: string | undefined;

@@ -21,6 +21,7 @@ interface TerminatedState {
 
 interface ContainerState {
   readonly waiting?: { readonly reason?: string; readonly message?: string };
+  readonly running?: object;
   readonly terminated?: TerminatedState;
 }
 
@@ -107,6 +108,7 @@ function containerOf(status: ContainerStatus): RunningContainer {
     image: status.image ?? '',
     imageID: status.imageID ?? '',
     ready: status.ready ?? false,
+    running: state?.running !== undefined,
     restartCount: status.restartCount ?? 0,
     reason: state?.waiting?.reason ?? ended?.reason,
     exitCode: ended?.exitCode,

@@ -79,8 +79,8 @@ function uses({ images }: RunningPod, { name }: RunningContainer, image: string)
 }
 
 /** It runs, or has ended well: the node could start it. A container that waits, or ended badly, says why. */
-function runs({ ready, reason, imageID }: RunningContainer): boolean {
-  return ready || reason === 'Completed' || (reason === undefined && imageID !== '');
+function runs({ ready, running, reason, imageID }: RunningContainer): boolean {
+  return ready || running || reason === 'Completed' || (reason === undefined && imageID !== '');
 }
 
 const byDigest = /@sha256:[0-9a-f]{64}$/u;

@@ -28,6 +28,7 @@ function pod(container: Partial<RunningContainer>, more: Partial<RunningPod> = {
         image: 'registry.example/shop/other:1',
         imageID: `registry.example/shop/other@${digest}`,
         ready: false,
+        running: false,
         restartCount: 2,
         reason: 'CrashLoopBackOff',
         exitCode: 255,

@@ -126,6 +126,21 @@ const cases: readonly Case[] = [
   { name: 'with old facts', facts: { 'app:1': facts('amd64', { stale: true }) } },
   { name: 'with an artifact', facts: { 'app:1': facts('') } },
   { name: 'whose container runs, as under an emulator', pod: { status: running } },
+  {
+    name: 'whose container runs again after it had failed, as under an emulator',
+    pod: {
+      status: {
+        state: { running: {} },
+        lastState: { terminated: { reason: 'Error', exitCode: 1 } },
+        restartCount: 2,
+      },
+    },
+  },
+  {
+    name: 'whose container does not run again after it had failed',
+    pod: { status: { state: { terminated: { reason: 'Error', exitCode: 255 } }, restartCount: 2 } },
+    moved: true,
+  },
   { name: 'whose container is ready, another is not', pod: { status: { ...running, ready: true } } },
   {
     name: 'whose container ended well',
