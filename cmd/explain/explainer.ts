@@ -8,9 +8,11 @@ import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod
 import { skipReasonOf } from '../../src/placement/skip.ts';
 import type { Policies } from '../../src/policy/policies.ts';
 import type { Policy } from '../../src/policy/policy.ts';
+import { createConfirm } from '../../src/cluster/confirming.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { placingOf, type Placing } from '../../src/webhook/placing.ts';
 import type { PullableNodes, PullabilityByImage } from '../../src/cluster/pullable-nodes.ts';
+import { systemClock } from '../../src/telemetry/clock.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
 import type { Subject } from './input.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -42,6 +44,7 @@ export interface ExplainerOptions {
 /** Makes a function that explains an object; it rejects only when `stop` aborts. */
 export function createExplainer(options: ExplainerOptions): (subject: Subject) => Promise<Explanation> {
   const { factsOfPod, pullableNodes, policies, surroundings, budgetMs, stop } = options;
+  const confirm = createConfirm({ factsOfPod, clock: systemClock });
 
   async function decided(subject: Subject): Promise<Explanation['outcome']> {
     const placing = placingOf(subject.request, subject.kind);
@@ -56,11 +59,15 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
     const wanted = { uses, namespace, pullSecrets: pullSecretsOf(placing), serviceAccount, budgetMs };
     const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
     const nodes = await nodesOf(subject, policy, wanted, facts);
-    const decision = decide({
-      ...input,
-      facts: (image) => facts.get(image),
-      ...(nodes && { pullability: (image: string) => nodes.get(image) }),
-    });
+    const decideBy = (known: FactsByImage): PlacementDecision =>
+      decide({
+        ...input,
+        facts: (image) => known.get(image),
+        ...(nodes && { pullability: (image: string) => nodes.get(image) }),
+      });
+    const first = decideBy(facts);
+    const asked = first.required?.length === 0 ? confirm(wanted, facts) : undefined;
+    const decision = asked ? decideBy(await asked) : first;
     const patch = patchPod(pod, decision, { basePath });
     const warnings = [...decision.warnings, ...(await warningsOfRunning(placing, namespace))];
     return { decision, patch, warnings };

@@ -17,7 +17,8 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
    asks for by \`kubernetes.io/os\`, else \`linux\`.
 4. **Unknown images** follow \`onUnknownImage\` (by default the [gate](gates.md), where a controller leads); what is known of the
    others is applied all the same. An image of which its registry says that it is none (\`not-an-image\`) keeps no pod waiting.
-5. **No common architecture** follows \`onNoCommonArchitecture\` (by default the pod is refused).
+5. **No common architecture** follows \`onNoCommonArchitecture\` (by default the pod is refused). Before that, tags that are only
+   remembered are asked for once more, so that whoever has pushed them again need not wait for memory to notice.
 6. **Preference**: the first of the pod's label ${code(names.preferred)}, its annotation ${code(names.preferredWeights)}
    (\`arm64=80,amd64=20\`), the [custom resources](custom-resources.md) by priority, and the configuration. One that the
    images cannot meet is left out. With \`preferenceMode = "soft"\`, the default, it is a weight that the scheduler may

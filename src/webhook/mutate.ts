@@ -22,6 +22,7 @@ import type { Policies } from '../policy/policies.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from '../cluster/cluster.ts';
+import { createConfirm } from '../cluster/confirming.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../cluster/facts-of-pod.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { placingOf, type Placing } from './placing.ts';
@@ -46,6 +47,8 @@ export interface MutateOptions {
   readonly log: Log;
 }
 
+type Again = (facts: FactsByImage) => Promise<FactsByImage> | undefined;
+
 const faultWarning =
   'archwright: this object could not be understood and was let through without a placement';
 const noLabels: Readonly<Record<string, string>> = {};
@@ -54,6 +57,7 @@ const noFacts: FactsByImage = new Map();
 /** Makes the answerer; it holds nothing that needs to be closed. */
 export function createMutate(options: MutateOptions): Mutate {
   const { factsOfPod, pullableNodes, policies, cluster, counters, clock, log } = options;
+  const confirm = createConfirm({ factsOfPod, clock });
 
   function mutate(
     request: AdmissionRequest,
@@ -108,11 +112,14 @@ export function createMutate(options: MutateOptions): Mutate {
     if (skipReasonOf(input, uses) !== undefined) return settle(request, placing, input, noFacts);
     const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
     const wanted = { uses, namespace, pullSecrets, serviceAccount, budgetMs };
+    const end = clock.monotonic() + budgetMs;
     const facts = factsOfPod(wanted);
+    const again: Again = (found) =>
+      confirm({ ...wanted, budgetMs: Math.max(1, end - clock.monotonic()) }, found);
     if (kind === 'Pod' && pullableNodes && input.policy.requirePullableNodes)
-      return settleWithNodes(request, placing, input, wanted, facts, pullableNodes);
-    if (facts instanceof Promise) return facts.then((found) => settle(request, placing, input, found));
-    return settle(request, placing, input, facts);
+      return settleWithNodes(request, placing, input, wanted, facts, { nodesOf: pullableNodes, again });
+    if (facts instanceof Promise) return facts.then((found) => settle(request, placing, input, found, again));
+    return settle(request, placing, input, facts, again);
   }
 
   /** The nodes have what is left of the budget when the facts are there. */
@@ -122,21 +129,26 @@ export function createMutate(options: MutateOptions): Mutate {
     input: Omit<PlacementInput, 'facts'>,
     wanted: FactsWanted,
     asked: FactsByImage | Promise<FactsByImage>,
-    nodesOf: PullableNodes,
+    { nodesOf, again }: { readonly nodesOf: PullableNodes; readonly again: Again },
   ): Promise<AdmissionResponse> {
     const end = clock.monotonic() + wanted.budgetMs;
     const facts = await asked;
     const nodes = await nodesOf({ ...wanted, facts, budgetMs: end - clock.monotonic() });
-    return settle(request, placing, { ...input, pullability: (image) => nodes.get(image) }, facts);
+    return settle(request, placing, { ...input, pullability: (image) => nodes.get(image) }, facts, again);
   }
 
+  /** @param again asks once more for facts that are about to refuse the pod */
   function settle(
     request: AdmissionRequest,
-    { kind, pod, basePath }: Placing,
+    placing: Placing,
     input: Omit<PlacementInput, 'facts'>,
     facts: FactsByImage,
-  ): AdmissionResponse {
+    again?: Again,
+  ): AdmissionResponse | Promise<AdmissionResponse> {
+    const { kind, pod, basePath } = placing;
     const decision = decide({ ...input, facts: (image) => facts.get(image) });
+    const asked = decision.required?.length === 0 ? again?.(facts) : undefined;
+    if (asked) return asked.then((newer) => settle(request, placing, input, newer));
     count(kind, decision);
     if (input.pullability) countNodes(decision);
     if (log.isLevelEnabled('debug')) {

@@ -12,6 +12,7 @@
  * leader that comes or goes at any moment leaves nothing half done. Pods without our gate that the webhook made pending are
  * told about (`telling.ts`).
  */
+import { toConfirm } from '../../cluster/confirming.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { systemTimer } from '../../images/timer.ts';
@@ -152,6 +153,7 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
       lookLater(key, known);
       return;
     }
+    if (decision.required?.length === 0 && !expired && isAskedAgain(key, input, known, facts)) return;
     const again = (now: Pod): PlacementDecision | undefined => {
       const { pullability } = looked;
       const changed = { ...inputOf(now, caches, policies), ...(pullability && { pullability }) };
@@ -174,6 +176,18 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     known.answer = undefined;
     if (answer?.images === imagesOf(input)) return answer.facts;
     return asking.ask(key, wantedOf(input, expired ? lastAskMs : askMs), expired);
+  }
+
+  /**
+   * What a pod is made to pend for can never be taken from it, so it is made sure first, once. The answer is in memory then.
+   * @returns true where the pod has to wait for that
+   */
+  function isAskedAgain(key: string, input: WaitingInput, known: Waiting, facts: FactsByImage): boolean {
+    const wanted = known.confirmed ? undefined : toConfirm(wantedOf(input, askMs), facts);
+    known.confirmed = true;
+    if (wanted === undefined || asking.ask(key, wanted, true) !== undefined) return false;
+    lookLater(key, known);
+    return true;
   }
 
   function imagesOf(input: WaitingInput): string {

@@ -16,6 +16,8 @@ export interface Waiting {
   reason: WaitingReason;
   /** What was found for it, to be decided upon. */
   answer: { readonly images: string; readonly facts: FactsByImage } | undefined;
+  /** Its images were asked about once more, because by what memory knew of them they share no architecture. */
+  confirmed: boolean;
   /** Its gate is gone; the cache has not heard of it yet. */
   opened: boolean;
   /** Its owner was told that its images share no architecture. */
@@ -60,6 +62,7 @@ export function createWaitingPods(options: {
         bornAt,
         reason: 'new',
         answer: undefined,
+        confirmed: false,
         opened: false,
         told: false,
       };

@@ -1,7 +1,7 @@
 /** Gates that open: known images, unknown ones, the end of patience, and pods that change or go. */
 import t from 'tap';
 import { ungatedPod } from '../../../src/placement/patch-gated.ts';
-import { failed } from '../../support/placement-input.ts';
+import { failed, type Known } from '../../support/placement-input.ts';
 import { createFakeTime } from '../../support/fake-time.ts';
 import { archIn, createdAt, gate, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
 
@@ -303,4 +303,40 @@ void t.test('the patch is guarded by the version that was decided upon', async (
     { op: 'replace', path: '/metadata/resourceVersion', value: /^\d+$/u },
   ]);
   t.equal(gate.name, 'arch.example/scheduling-gate');
+});
+
+void t.test('a pod is made to pend only by what its images have now', async (t) => {
+  const cases: readonly [name: string, now: Known, terms: readonly object[], events: readonly string[]][] = [
+    ['pushed again', { 'a:1': 'amd64 arm64', 'b:1': 'arm64' }, [archIn('arm64')], []],
+    [
+      'still so',
+      { 'a:1': 'amd64', 'b:1': 'arm64' },
+      [archIn('no-common-architecture')],
+      ['NoCommonArchitecture'],
+    ],
+  ];
+  for (const [name, now, terms, events] of cases) {
+    const confirmed: (readonly string[])[] = [];
+    const gates = await startGates(t, [gated('web', ['a:1', 'b:1']), gated('too', ['a:1', 'b:1'])], {
+      known: { 'a:1': 'amd64', 'b:1': 'arm64' },
+      change: (leading) => ({
+        ...leading,
+        factsOfPod: (wanted) => {
+          if (wanted.uses.every(({ pullPolicy }) => pullPolicy !== 'Always'))
+            return leading.factsOfPod(wanted);
+          confirmed.push(wanted.uses.map(({ image }) => image));
+          return new Promise((resolve) => {
+            setImmediate(() => {
+              gates.known = now;
+              resolve(leading.factsOfPod(wanted));
+            });
+          });
+        },
+      }),
+    });
+    await gates.opened(2);
+    for (const pod of ['web', 'too']) t.same(termsOf(gates.pod(pod)), terms, name);
+    t.same(confirmed, [['a:1', 'b:1']], 'one question for both pods');
+    t.same([...new Set(gates.events.map(({ reason }) => reason))], events, name);
+  }
 });

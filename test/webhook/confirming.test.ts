@@ -1,0 +1,135 @@
+/** A pod is refused only by what its images have now, not by what was remembered of their tags. */
+import { test } from 'tap';
+import type { ImageFacts, Inspector } from '../../src/images/facts.ts';
+import { createFactsMemory } from '../../src/images/memory.ts';
+import { createPolicies } from '../../src/policy/policies.ts';
+import { defaultConfiguration } from '../../src/policy/configuration.ts';
+import { recordingLog } from '../serving/support.ts';
+import { factsOf, hanging, podOf, policy, serve, workload } from './support.ts';
+
+const minute = 60_000;
+
+/** Images that somebody can push again. */
+function pushed(images: Record<string, readonly string[]>): Inspector & { asked: string[]; gone: boolean } {
+  let digests = 0;
+  const known = new Map<string, { readonly architectures: readonly string[]; readonly digest: string }>();
+  const registry = {
+    asked: [] as string[],
+    gone: false,
+    inspect: ({ image }: { image: string }): Promise<ImageFacts> => {
+      registry.asked.push(image);
+      const error = { code: 'unavailable' as const, message: 'no way' };
+      if (registry.gone) return Promise.resolve(factsOf(image, [], { error }));
+      const architectures = images[image] ?? [];
+      if (known.get(image)?.architectures !== architectures) {
+        digests += 1;
+        known.set(image, { architectures, digest: `sha256:${String(digests).padStart(64, '0')}` });
+      }
+      const { digest = '' } = known.get(image) ?? {};
+      return Promise.resolve(factsOf(image, architectures, { digest }));
+    },
+  };
+  return registry;
+}
+
+function time(): { now: () => number; monotonic: () => number; pass: (ms: number) => void } {
+  let passed = 0;
+  return {
+    now: () => 1_800_000_000_000 + passed,
+    monotonic: () => passed,
+    pass: (ms) => {
+      passed += ms;
+    },
+  };
+}
+
+test('an image that was pushed again with what it lacked refuses nobody any more', async (t) => {
+  const images: Record<string, readonly string[]> = { 'app:1': ['amd64'], 'base:1': ['arm64'] };
+  const inspector = pushed(images);
+  const { admit, metric } = await serve(t, { inspector });
+  t.notOk((await admit({ object: podOf(['app:1', 'base:1']) })).allowed);
+  const before = inspector.asked.length;
+  images['app:1'] = ['amd64', 'arm64'];
+  t.strictSame((await admit({ object: podOf(['app:1', 'base:1']) })).required, ['arm64']);
+  t.equal(inspector.asked.length, before + 2, 'both were asked about');
+  t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['amd64', 'arm64'], 'and remembered');
+  t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="denied"}'), 1);
+  t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="placed"}'), 2);
+});
+
+test('a pod that is tried again and again costs no question each time', async (t) => {
+  const images = { 'app:1': ['amd64'], 'base:1': ['arm64'] };
+  const inspector = pushed(images);
+  const clock = time();
+  const memory = createFactsMemory({ inspector, log: recordingLog().log, clock });
+  const { admit } = await serve(t, { inspector, memory, clock });
+  const refused = async (): Promise<number> => {
+    const before = inspector.asked.length;
+    for (let turn = 0; turn < 5; turn += 1)
+      t.notOk((await admit({ object: podOf(['app:1', 'base:1']) })).allowed);
+    return inspector.asked.length - before;
+  };
+  t.equal(await refused(), 4, 'once to know them, once to be sure');
+  t.equal(await refused(), 0);
+  clock.pass(minute / 2 - 1);
+  t.equal(await refused(), 0);
+  clock.pass(1);
+  t.equal(await refused(), 2);
+});
+
+test('what cannot change is not asked about: digests, overrides', async (t) => {
+  const digest = `app@sha256:${'b'.repeat(64)}`;
+  const asked: string[] = [];
+  const inspector: Inspector = {
+    inspect: ({ image }) => {
+      asked.push(image);
+      return Promise.resolve(factsOf(image, ['amd64'], { digest: `sha256:${'b'.repeat(64)}` }));
+    },
+  };
+  const { admit } = await serve(t, {
+    inspector,
+    policies: { policyOf: () => ({ ...policy, schedulableArchitectures: ['arm64'] }) },
+  });
+  for (let turn = 0; turn < 3; turn += 1) t.notOk((await admit({ object: podOf([digest]) })).allowed);
+  t.strictSame(asked, [digest]);
+});
+
+test('a registry that does not answer in time refuses by what is remembered', async (t) => {
+  const inspector = pushed({ 'app:1': ['amd64'], 'base:1': ['arm64'] });
+  let isHanging = false;
+  const sometimes: Inspector = {
+    inspect: (question, options) => (isHanging ? hanging : inspector).inspect(question, options),
+  };
+  const { admit } = await serve(t, { inspector: sometimes, inlineBudgetMs: () => 50 });
+  t.notOk((await admit({ object: podOf(['app:1', 'base:1']) })).allowed);
+  isHanging = true;
+  t.match(await admit({ object: podOf(['app:1', 'base:1']) }), {
+    allowed: false,
+    message: /app:1 has amd64/,
+  });
+  isHanging = false;
+  const gone = pushed({ 'app:1': ['amd64'], 'base:1': ['arm64'] });
+  const other = await serve(t, { inspector: gone });
+  t.notOk((await other.admit({ object: podOf(['app:1', 'base:1']) })).allowed);
+  gone.gone = true;
+  t.match(await other.admit({ object: podOf(['app:1', 'base:1']) }), { allowed: false });
+});
+
+test('a pod that would pend, and the template of a DaemonSet, are sure too', async (t) => {
+  const images: Record<string, readonly string[]> = { 'app:1': ['amd64'], 'base:1': ['arm64'] };
+  const inspector = pushed(images);
+  const policies = createPolicies({
+    configuration: () => configuration,
+    controllerLeads: () => true,
+  });
+  const configuration = { ...defaultConfiguration(), onNoCommonArchitecture: 'pend' as const };
+  const { admit } = await serve(t, { inspector, policies });
+  const template = { metadata: {}, spec: podOf(['app:1', 'base:1']).spec };
+  const daemonSet = workload('DaemonSet', { metadata: { name: 'd' }, spec: { template } });
+  t.strictSame((await admit(daemonSet)).required, ['no-common-architecture']);
+  images['app:1'] = ['amd64', 'arm64'];
+  t.strictSame((await admit(daemonSet)).required, ['arm64']);
+  images['base:1'] = ['s390x'];
+  images['app:1'] = ['amd64', 's390x'];
+  t.strictSame((await admit({ object: podOf(['app:1', 'base:1']) })).required, ['arm64'], 'remembered');
+});
