@@ -41,7 +41,7 @@ export const controllerSettings = {
   maxGateDuration: setting(duration(second, 7 * day), {
     default: 5 * minute,
     help: 'How long a pod waits at most, from its creation, for its images to become known. Then the fallback applies.',
-    parts: ['controller', 'explain'],
+    parts: controller,
   }),
   gateWorkers: setting(integer(1, 1000), {
     default: 64,
@@ -66,7 +66,7 @@ export const controllerSettings = {
     help:
       'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, after the pods that run there got its ' +
       'toleration; `*` stands for every architecture. An architecture that is taken from the list has its taints taken off.',
-    parts: ['controller', 'webhook', 'explain', 'clean'],
+    parts: ['controller', 'webhook', 'explain'],
   }),
   taintKey: setting(labelKey, {
     default: 'arch.example/architecture',
