@@ -83,7 +83,8 @@ function draftOf(input: PlacementInput, { os, images, shared, common, recorded, 
   if (constraint !== undefined) return keepOwnConstraint(constraint, shared, images);
   if (common?.length === 0) return noCommonArchitecture(input.policy, images);
   if (images.some((image) => image.unknown !== undefined)) {
-    const bound = recordedBound(input, recorded, imagesKeyOf(os, images), common);
+    const earlier = recorded ?? (input.before && recordedIn({ ...input, pod: input.before }));
+    const bound = recordedBound(input, earlier, imagesKeyOf(os, images), common);
     if (bound === undefined) return unknownImage(input, images, common);
     const text = `the same images were placed on ${bound.join(', ')} before`;
     return { ...placed(bound), reasons: [reason('unknown-image-recorded', text)] };

@@ -58,6 +58,8 @@ export interface PlacementInput {
   readonly pullability?: (image: string) => Pullability | undefined;
   /** A workload's template is decided like a pod but never gated. */
   readonly template?: 'DaemonSet' | 'workload';
+  /** The template before this update; its record counts where the new one was written anew, without any. */
+  readonly before?: PodTemplate;
   /**
    * The pod exists and waits behind our gate. Nothing can be taken out of it, so its record is believed even where the
    * policy has changed since: a forged one can only make the requirement narrower.

@@ -98,7 +98,7 @@ export function createMutate(options: MutateOptions): Mutate {
     budgetMs: number,
   ): AdmissionResponse | Promise<AdmissionResponse> {
     const placing = placingOf(request, kind);
-    const { pod, pullSecrets, template } = placing;
+    const { pod, pullSecrets, template, before } = placing;
     const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
     const namespaceLabels = labelsOf(namespace);
     const input = {
@@ -107,6 +107,7 @@ export function createMutate(options: MutateOptions): Mutate {
       namespaceLabels,
       policy: policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels }),
       ...(template !== undefined && { template }),
+      ...(before !== undefined && { before }),
     };
     const uses = imagesOf(pod.spec);
     if (skipReasonOf(input, uses) !== undefined) return settle(request, placing, input, noFacts);

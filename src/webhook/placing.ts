@@ -5,9 +5,9 @@ import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
 import { podOf } from './shape.ts';
-import { templateIn, templatePullSecrets } from './workloads.ts';
+import { templateBefore, templateIn, templatePullSecrets } from './workloads.ts';
 
-export interface Placing extends Pick<PlacementInput, 'template'> {
+export interface Placing extends Pick<PlacementInput, 'template' | 'before'> {
   readonly kind: AdmissionKind;
   readonly pod: Pod | PodTemplate;
   readonly pullSecrets: PullSecretNames;
@@ -27,5 +27,13 @@ export function placingOf(request: AdmissionRequest, kind: Exclude<AdmissionKind
   }
   const { template: pod, basePath } = templateIn(request);
   const template = kind === 'DaemonSet' ? 'DaemonSet' : 'workload';
-  return { kind, pod, template, pullSecrets: templatePullSecrets(pod), basePath };
+  const before = templateBefore(request);
+  return {
+    kind,
+    pod,
+    template,
+    ...(before && { before }),
+    pullSecrets: templatePullSecrets(pod),
+    basePath,
+  };
 }

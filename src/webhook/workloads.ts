@@ -37,6 +37,14 @@ export function templateIn(request: AdmissionRequest): Template {
   return { template: templateOf(at(request.object, path), path.join('.')), basePath: `/${path.join('/')}` };
 }
 
+/** The template before an update; `undefined` for anything else. */
+export function templateBefore(request: AdmissionRequest): PodTemplate | undefined {
+  if (request.operation !== 'UPDATE') return undefined;
+  const path = templatePaths[`${request.kind.group}/${request.kind.kind}`] ?? [];
+  const before = at(request.oldObject, path);
+  return before === undefined || before === null ? undefined : templateOf(before, path.join('.'));
+}
+
 /**
  * True where an update leaves the template as it was. What was decided for it then stands: changing it now would
  * restart every pod because somebody added a label to the workload.

@@ -76,6 +76,23 @@ test('a registry that fails does not change a DaemonSet that was placed', (t) =>
   t.end();
 });
 
+test('nor one whose template was written anew, without what was added to it', (t) => {
+  const anew = podOf(['a', 'b']);
+  const { template } = daemonSet(anew);
+  const update = (pod: Pod, before: Pod, facts: Known) => {
+    const decision = decide(inputOf(pod, facts, {}, { template: 'DaemonSet', before }));
+    return applied(pod, patchPod(pod, decision));
+  };
+  for (const later of [{}, { a: 'amd64 arm64' }, { b: failed('unavailable') }])
+    t.strictSame(update(anew, template, later), template, 'it comes out as it was');
+  t.strictSame(update(podOf(['a', 'new']), template, {}), podOf(['a', 'new']), 'other images');
+  t.strictSame(update(anew, anew, {}), anew, 'there was no record');
+  t.match(JSON.stringify(update(anew, template, { ...known, b: 'amd64' })), /"values":\["amd64"\]/u);
+  const twice = { ...template, spec: { ...template.spec, containers: anew.spec.containers } };
+  t.strictSame(update(twice, podOf(['x']), {}), template, "the template's own record comes first");
+  t.end();
+});
+
 test('a platform more in one image, and none in common, rolls out nothing', (t) => {
   const { template } = daemonSet(podOf(['a', 'b']));
   t.strictSame(daemonSet(template, { ...known, a: 'amd64 arm64 s390x' }).patch, []);

@@ -1,4 +1,6 @@
 import { test } from 'tap';
+import type { Operation } from '../../src/placement/decision.ts';
+import { applied } from '../support/placement-input.ts';
 import { podOf, scripted, serve, uid, workload } from './support.ts';
 
 const images = { 'app:1': ['amd64', 'arm64'], 'arm:1': ['arm64'], 'intel:1': ['amd64'] };
@@ -43,6 +45,19 @@ test('an update that leaves the template alone starts no rollout', async (t) => 
     oldObject: before,
   });
   t.strictSame((await admit(changed)).required, ['arm64']);
+});
+
+test('a DaemonSet that is written anew while the registry is away keeps its placement', async (t) => {
+  const { admit } = await serve(t, { inspector: scripted(images) });
+  const anew = withTemplate(['arm:1']);
+  const { operations } = await admit(workload('DaemonSet', anew));
+  const placed = applied(anew, operations as readonly Operation[]);
+  const away = await serve(t, { inspector: scripted({}) });
+  const update = workload('DaemonSet', anew, { operation: 'UPDATE', oldObject: placed });
+  t.strictSame(applied(anew, (await away.admit(update)).operations as readonly Operation[]), placed);
+  const odd = workload('DaemonSet', anew, { operation: 'UPDATE', oldObject: { spec: {} } });
+  t.strictSame((await away.admit(odd)).required, undefined);
+  t.strictSame((await away.admit({ ...update, operation: 'CREATE' })).required, undefined);
 });
 
 test('what is being deleted is let go, whatever its template says', async (t) => {
