@@ -51,9 +51,12 @@ export function clusterObjects(options: { readonly client: KubeClient; readonly 
   };
 }
 
-/** The node's own report comes before the label, which people can overwrite. */
+/**
+ * The node's own report comes before the label, which people can overwrite. Of a node that has not reported yet, or never does
+ * (virtual ones), the API server writes an empty text.
+ */
 export function architectureOf(node: Node): string | undefined {
-  return node.status?.nodeInfo?.architecture ?? node.metadata?.labels?.[architectureLabel];
+  return node.status?.nodeInfo?.architecture || node.metadata?.labels?.[architectureLabel];
 }
 
 function clusterPath(resource: string, name: string): string {

@@ -26,6 +26,12 @@ void t.test(
             status: { nodeInfo: { architecture: 'arm64' } },
           },
           {
+            metadata: { name: 'virtual', labels: { 'kubernetes.io/arch': 'riscv64' } },
+            // As the API server writes it for a node that has not reported.
+            status: { nodeInfo: { architecture: '', operatingSystem: '' } },
+          },
+          { metadata: { name: 'mute' }, status: { nodeInfo: { architecture: '' } } },
+          {
             metadata: {
               name: 'n2',
               labels: { 'kubernetes.io/arch': 's390x', 'kubernetes.io/hostname': 'h2' },
@@ -54,6 +60,8 @@ void t.test(
     t.equal(cluster.nodeArchitecture('n1'), 'arm64');
     t.equal(cluster.nodeArchitecture('n2'), 's390x');
     t.equal(cluster.nodeArchitecture('n3'), undefined);
+    t.equal(cluster.nodeArchitecture('virtual'), 'riscv64');
+    t.equal(cluster.nodeArchitecture('mute'), undefined);
     t.same(
       ['n1', 'n2', 'n3'].map((node) => cluster.nodeHostname(node)),
       [undefined, 'h2', undefined],

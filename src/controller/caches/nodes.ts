@@ -21,7 +21,7 @@ export function trimNode(object: KubeObject, share: Share): CachedNode {
     uid: metadata.uid ?? '',
     resourceVersion: metadata.resourceVersion ?? '',
     architecture: share(architectureOf(node)),
-    os: share(status?.nodeInfo?.operatingSystem ?? labels['kubernetes.io/os']),
+    os: share(status?.nodeInfo?.operatingSystem || labels['kubernetes.io/os']),
     hostname: labels['kubernetes.io/hostname'],
     taints: share((spec?.taints ?? []).map(taintOf)),
     ownTaintKey: share(metadata.annotations?.[taintAnnotation]),

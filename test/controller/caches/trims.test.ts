@@ -318,6 +318,9 @@ void t.test('a node', async (t) => {
     },
   );
   const labels = { 'kubernetes.io/arch': 's390x', 'kubernetes.io/os': 'linux' };
+  const mute = { nodeInfo: { architecture: '', operatingSystem: '' } };
+  const unreported = { metadata: { name: 'n3', labels }, status: mute };
+  t.match(trimNode(unreported, share), { architecture: 's390x', os: 'linux' }, 'it has not reported');
   t.match(trimNode({ metadata: { name: 'n2', labels } }, share), {
     architecture: 's390x',
     os: 'linux',
