@@ -175,6 +175,8 @@ function createPool(files: TlsFiles): Agent {
       cert,
       key: reveal(key),
       ...(ca !== undefined && { ca }),
+      // `ca.crt` is an intermediate where whoever issued it knows no root (cert-manager).
+      allowPartialTrustChain: true,
     }),
   });
 }

@@ -75,7 +75,10 @@ export function createTransport(options: TransportOptions): Transport {
         maxFreeSockets: maxSockets,
         timeout: idleConnectionMs,
       };
-      return isPlain ? new PlainAgent(limits) : new Agent({ ...limits, ...now.tls });
+      // As other clients of Kubernetes do (Go, crypto/x509): the authority that is configured need not be a root.
+      return isPlain
+        ? new PlainAgent(limits)
+        : new Agent({ ...limits, ...now.tls, allowPartialTrustChain: true });
     };
     pool = { access: now, calls: agentOf(maxSockets), watches: agentOf(Infinity) };
     return pool;

@@ -51,6 +51,8 @@ function make({ roots, tls }: TrustSettings): SecureContext {
       ca: [...roots.certificates, ...tls.ca.flatMap(usableCertificates)],
       cert: tls.client.map(({ certificate }) => certificate),
       key: tls.client.map(({ key }) => reveal(key)),
+      // As the node does (Go, crypto/x509): what is configured is trusted, and need not be a root.
+      allowPartialTrustChain: true,
     });
   } catch (error) {
     throw new TransportError('tls', '', 'the configured CA or client certificate is not usable PEM', error);

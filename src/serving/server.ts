@@ -11,7 +11,7 @@ import type { IncomingMessage, Server, ServerOptions as HttpOptions, ServerRespo
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { SecureContextOptions } from 'node:tls';
+import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { parseListenAddress, urlOf, type ListenAddress } from './address.ts';
@@ -154,18 +154,25 @@ function createTlsServer(
   http: HttpOptions,
   handler: ServerOptions['handler'],
 ): Server {
+  const clientAuth = options.tls?.clientAuth === true;
+  let partial = partialContext(files);
   const server = createHttpsServer(
     {
       ...http,
       ...contextOptions(files),
       ALPNProtocols: ['http/1.1'],
       handshakeTimeout: limits.handshakeMs,
-      requestCert: options.tls?.clientAuth === true,
+      requestCert: clientAuth,
       rejectUnauthorized: true,
+      // Clients that name the server get this context; others get the server's own.
+      ...(clientAuth && { SNICallback: (_name, done) => done(null, partial) }),
     },
     handler,
   );
-  files.onChange(() => server.setSecureContext(contextOptions(files)));
+  files.onChange(() => {
+    server.setSecureContext(contextOptions(files));
+    partial = partialContext(files);
+  });
 
   const failures = options.metrics?.count(handshakeFailures);
   server.on('tlsClientError', (error: Error, socket) => {
@@ -179,6 +186,14 @@ function createTlsServer(
 function contextOptions(files: TlsFiles): SecureContextOptions {
   const { cert, key, ca } = files.current();
   return { cert, key: reveal(key), minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) };
+}
+
+/**
+ * A context for which an authority in `ca.crt` need not be a root, as it is none where whoever issued it knows no root (cert-manager). The
+ * options of a server have no word for that (Node 24).
+ */
+function partialContext(files: TlsFiles): SecureContext {
+  return createSecureContext({ ...contextOptions(files), allowPartialTrustChain: true });
 }
 
 function guarded(options: ServerOptions): ServerOptions['handler'] {

@@ -49,6 +49,16 @@ t.test('whose certificates are believed', async (t) => {
       /verify|signature|issuer|self/i,
     );
   });
+  await t.test('an authority that is no root', async (t) => {
+    const ca = await foreign.intermediate('ours');
+    const dir = await pki.dir(clientNames, { trusts: ca });
+    const agent = await startScripted(t, { ...pki, ca: { ...ca, cert: pki.ca.cert } });
+    t.ok(await (await connect(t, pki, { dir })).json(agent.url, '/v1/facts', call));
+    const beside = await foreign.intermediate('of others');
+    const other = await startScripted(t, { ...pki, ca: { ...beside, cert: pki.ca.cert } });
+    const asked = (await connect(t, pki, { dir })).json(other.url, '/v1/facts', call);
+    await fails(t, asked, 'unreachable', /issuer|verify/i);
+  });
   await t.test('a client that the agent does not believe', async (t) => {
     const agent = await startScripted(t, pki);
     const connection = await connect(t, pki, { dir: await pki.dir(clientNames, { issuer: foreign }) });

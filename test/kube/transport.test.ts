@@ -1,9 +1,13 @@
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import type { AccessNow, KubeAccess } from '../../src/kube/access.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { KubeError } from '../../src/kube/errors.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { secret } from '../../src/telemetry/secret.ts';
+import { createCa } from '../support/certificates.ts';
 import { createFakeTime } from '../support/fake-time.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
 
@@ -237,4 +241,27 @@ void t.test('requests are counted by verb and by what was answered', async (t) =
   ]) {
     t.match(page, `${name}{${line}\n`);
   }
+});
+
+void t.test('an authority that is configured need not be a root', async (t) => {
+  const root = await createCa('root');
+  const [ours, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
+  const server = createServer(
+    await ours.issue({ cn: 'kubernetes', ip: ['127.0.0.1'] }),
+    (_request, response) => response.end('{"kind":"Node"}'),
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close().closeAllConnections());
+  const ask = (ca: string): Promise<unknown> => {
+    const access: KubeAccess = {
+      server: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      namespace: 'default',
+      description: 'test',
+      now: () => Promise.resolve({ tls: { ca } }),
+    };
+    return connect(t, access).get(`${nodes}/n`, { signal: live });
+  };
+  t.same(await ask(ours.cert), { kind: 'Node' });
+  t.match(await failure(ask(other.cert)), { message: /certificate/ });
 });

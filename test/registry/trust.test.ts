@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import t, { type Test } from 'tap';
@@ -168,4 +171,30 @@ t.test('a registry of a private CA is asked once its CA is known, and not before
     code: 'unavailable',
     message: /not usable PEM/,
   });
+});
+
+t.test('an authority that is configured need not be a root', async (t) => {
+  const root = await createCa('root');
+  const [ours, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
+  const server = createServer(
+    await ours.issue({ cn: 'registry', ip: ['127.0.0.1'] }),
+    (_request, response) => {
+      response.writeHead(404).end();
+    },
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const [client, registry] = [testClient(), await startTestRegistry()];
+  t.teardown(async () => {
+    client.close();
+    server.close().closeAllConnections();
+    await registry.close();
+  });
+  const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}/v2`;
+  const ask = (ca: string): Promise<unknown> => {
+    const tls = { ca: [ca], client: [], skipVerify: false };
+    return client.ask(question([endpointOf(registry, { base, tls })]), patience);
+  };
+  await t.rejects(ask(ours.cert), { code: 'not-found' }, 'it is asked');
+  await t.rejects(ask(other.cert), { code: 'unavailable', message: /certificate is not trusted/ });
 });

@@ -1,9 +1,10 @@
 import { test, type Test } from 'tap';
-import { connect } from 'node:tls';
+import { Agent } from 'node:https';
+import { connect, type TLSSocket } from 'node:tls';
 import { startServer, type ServerOptions, type RunningServer } from '../../src/serving/server.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createCa } from '../support/certificates.ts';
-import { keepAlive, rawConnection, recordingLog, send, tlsDirectory, until } from './support.ts';
+import { keepAlive, rawConnection, recordingLog, send, tlsDirectory, until, writeTls } from './support.ts';
 
 const quick = { quietMs: 1, checkMs: 20 };
 
@@ -99,6 +100,49 @@ test('client certificates, where asked for, are needed and checked', async (t) =
   await t.rejects(send(server.url, { ca: ca.cert, ...foreign }), 'of another authority');
   await t.rejects(send(server.url.replace('https', 'http')), 'no TLS at all');
   t.match(await metrics.render(), /archwright_tls_handshake_failures_total [23]\n/);
+});
+
+test('an authority that is no root is trusted, and nothing else that its root signed', async (t) => {
+  const root = await createCa('root');
+  const [ca, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
+  const server = await ca.issue({ cn: 'server', dns: ['server.test'] });
+  const dir = await tlsDirectory(t, server, ca.cert);
+  const running = await start(t, { tls: { dir, clientAuth: true, pollMs: 20 } });
+  const trust = { ca: ca.cert, servername: 'server.test', allowPartialTrustChain: true };
+  const [good, foreign, above] = await Promise.all(
+    [ca, other, root].map((each) => each.issue({ cn: 'client', client: true })),
+  );
+  t.equal((await send(running.url, { ...trust, ...good })).body, 'hello');
+  await t.rejects(send(running.url, { ...trust }), 'none');
+  await t.rejects(send(running.url, { ...trust, ...foreign }), 'of another intermediate');
+  await t.rejects(send(running.url, { ...trust, ...above }), 'of the root itself');
+  await t.rejects(
+    send(running.url, { ...trust, ...foreign, cert: `${foreign?.cert}\n${other.cert}` }),
+    'with its chain',
+  );
+
+  const agent = new Agent({ ...trust, ...good });
+  t.teardown(() => agent.destroy());
+  const resumed: boolean[] = [];
+  for (let count = 0; count < 2; count += 1) {
+    agent.once('keylog', (_line, socket: TLSSocket) =>
+      socket.once('secureConnect', () => resumed.push(socket.isSessionReused())),
+    );
+    t.equal((await send(running.url, { agent, headers: { connection: 'close' } })).body, 'hello');
+  }
+  t.same(resumed, [false, true], 'a session can be resumed');
+
+  await writeTls(dir, server, other.cert);
+  let counts = false;
+  await until('the new authority counts', () => {
+    void send(running.url, { ...trust, ...foreign }).then(
+      () => (counts = true),
+      () => undefined,
+    );
+    return counts;
+  });
+  await t.rejects(send(running.url, { ...trust, ...good, agent: false }), 'no longer trusted');
+  await t.rejects(send(running.url, { agent }), 'nor by a session of before');
 });
 
 test('more connections than allowed are dropped, and counted', async (t) => {

@@ -35,6 +35,8 @@ export interface TestCa {
   readonly cert: string;
   readonly key: string;
   issue(options: IssueOptions): Promise<PemPair>;
+  /** Another authority, whose certificate this one signs. */
+  intermediate(cn: string): Promise<TestCa>;
 }
 
 /**
@@ -50,18 +52,43 @@ export async function createCa(cn = 'archwright test CA'): Promise<TestCa> {
     signingAlgorithm: algorithm,
     notBefore: new Date(Date.now() - dayMs),
     notAfter: new Date(Date.now() + dayMs),
-    extensions: [
-      new x509.BasicConstraintsExtension(true, undefined, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
+    extensions: await authorityExtensions(keys),
   });
+  return authority(certificate, keys);
+}
 
+async function authority(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyPair): Promise<TestCa> {
   return {
     cert: certificate.toString('pem'),
     key: await exportKey(keys.privateKey),
     issue: (options) => issue(certificate, keys, options),
+    intermediate: async (cn) => {
+      const own = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+      const signed = await x509.X509CertificateGenerator.create({
+        serialNumber: serial(),
+        subject: [{ CN: [cn] }],
+        issuer: certificate.subjectName.toJSON(),
+        publicKey: own.publicKey,
+        signingKey: keys.privateKey,
+        signingAlgorithm: algorithm,
+        notBefore: certificate.notBefore,
+        notAfter: certificate.notAfter,
+        extensions: [
+          ...(await authorityExtensions(own)),
+          await x509.AuthorityKeyIdentifierExtension.create(keys.publicKey),
+        ],
+      });
+      return authority(signed, own);
+    },
   };
+}
+
+async function authorityExtensions(keys: webcrypto.CryptoKeyPair): Promise<x509.Extension[]> {
+  return [
+    new x509.BasicConstraintsExtension(true, undefined, true),
+    new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+    await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+  ];
 }
 
 async function issue(

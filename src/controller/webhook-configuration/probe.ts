@@ -33,6 +33,8 @@ export function probeWebhook(
         port,
         path: '/readyz',
         ca,
+        // As the API server does (Go, crypto/x509): what is in `caBundle` need not be a root.
+        allowPartialTrustChain: true,
         minVersion: 'TLSv1.2',
         agent: false,
         signal: deadline,
