@@ -127,11 +127,11 @@ async function judgedPods(
     invocation.io.err('archwright: warning: nodes may not be read, so where pods run is not in the report\n');
   const workloadOf = await workloadsOf(pods, client, stop);
   const factsOf = await openFacts(invocation, shot, kubernetes, opened);
-  const sets = [...Map.groupBy(pods, ({ key }) => key).values()];
+  const sets = [...Map.groupBy(pods, ({ made }) => made).values()];
   const judged = await concurrently(sets, concurrentSets, async ([first, ...more]) => {
     if (first === undefined) return [];
     const facts = await factsOf(first);
-    const images = judgeImages(first, architecture, (image) => facts.get(image));
+    const images = judgeImages(first.made, architecture, (image) => facts.get(image));
     return [first, ...more].map((pod) => {
       const workload = workloadOf(pod);
       const on = pod.node === undefined ? undefined : nodes?.get(pod.node);
@@ -165,5 +165,5 @@ async function openFacts(
   const counters = bindCounters(metrics);
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
   const budgetMs = configuration.inspectTimeout + readingSecretsMs;
-  return async ({ wanted }) => await factsOfPod({ ...wanted, budgetMs });
+  return async ({ made: { wanted } }) => await factsOfPod({ ...wanted, budgetMs });
 }

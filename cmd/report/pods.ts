@@ -6,6 +6,7 @@ import type { FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import type { KubeClient, Query } from '../../src/kube/client.ts';
 import { KubeError } from '../../src/kube/errors.ts';
 import type { KubeObject, Node, OwnerReference, Pod } from '../../src/kube/objects.ts';
+import { createPageSize } from '../../src/kube/page-size.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/images-of-pod.ts';
 import { operatingSystemOf } from '../../src/placement/operating-system.ts';
 import { names } from '../../src/placement/decision.ts';
@@ -17,6 +18,12 @@ export interface ReportedPod {
   /** Its own name, for a pod without an owner. */
   readonly name: string;
   readonly node: string | undefined;
+  /** The same object for pods that are made alike. */
+  readonly made: MadePod;
+}
+
+/** What a report looks at in a pod; most pods of a cluster have it from a few templates. */
+export interface MadePod {
   readonly os: string;
   /** For what it chooses itself. */
   readonly pod: Pick<Pod, 'metadata' | 'spec'>;
@@ -24,8 +31,6 @@ export interface ReportedPod {
   /** Of the containers, by image; an image that is only mounted asks for nothing. */
   readonly requestsByImage: ReadonlyMap<string, Requests>;
   readonly wanted: Omit<FactsWanted, 'budgetMs'>;
-  /** Equal for pods whose images, and credentials for them, are the same. */
-  readonly key: string;
 }
 
 interface Page<T> {
@@ -35,7 +40,6 @@ interface Page<T> {
 
 /** What has ended needs no node any more. */
 const notEnded = 'status.phase!=Succeeded,status.phase!=Failed';
-const pageSize = 500;
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
 
 /**
@@ -53,9 +57,10 @@ export async function listPods(
       ? ['/api/v1/pods']
       : namespaces.map((name) => `/api/v1/namespaces/${encodeURIComponent(name)}/pods`);
   const found: ReportedPod[] = [];
+  const alike = new Map<string, MadePod>();
   for (const path of paths) {
     for await (const pod of listed<Pod>(client, path, { fieldSelector: notEnded }, signal)) {
-      if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) found.push(reduced(pod));
+      if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) found.push(reduced(pod, alike));
     }
   }
   return found;
@@ -89,39 +94,52 @@ async function* listed<T extends KubeObject>(
   selection: Query,
   signal: AbortSignal,
 ): AsyncIterable<T> {
+  const size = createPageSize();
   let token: string | undefined;
   do {
-    const query = { limit: pageSize, ...selection, ...(token && { continue: token }) };
-    const page: Page<T> = await client.get<Page<T>>(path, { signal, query });
+    const more = { ...selection, ...(token && { continue: token }) };
+    const page = await size.read((limit, maxBytes) =>
+      client.get<Page<T>>(path, { signal, query: { limit, ...more }, maxBytes }),
+    );
     yield* page.items ?? [];
     token = page.metadata?.continue;
   } while (token);
 }
 
-function reduced(pod: Pod): ReportedPod {
+function reduced(pod: Pod, alike: Map<string, MadePod>): ReportedPod {
   const { metadata = {}, spec } = pod;
-  const namespace = metadata.namespace ?? '';
-  const os = operatingSystemOf(spec);
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
-  // A report asks for each image once; that a container wants to be asked each time changes no architecture.
-  const uses = imagesOf(spec).map(onceAsked);
-  const wanted = {
-    uses,
-    namespace,
-    pullSecrets: { names: pullSecretNames(spec) },
-    serviceAccount: serviceAccountOf(namespace, spec.serviceAccountName),
-  };
   return {
-    namespace,
-    owner,
+    namespace: metadata.namespace ?? '',
+    owner: metadata.ownerReferences?.find(({ controller }) => controller === true),
     name: metadata.name ?? '',
     node: spec.nodeName,
-    os,
+    made: shared(madeOf(pod), alike),
+  };
+}
+
+/** A large cluster has tens of thousands of pods, of some hundred kinds. */
+function shared(made: MadePod, alike: Map<string, MadePod>): MadePod {
+  const key = JSON.stringify([made, [...made.requestsByImage]]);
+  const known = alike.get(key);
+  if (known === undefined) alike.set(key, made);
+  return known ?? made;
+}
+
+function madeOf(pod: Pod): MadePod {
+  const { metadata, spec } = pod;
+  const namespace = metadata?.namespace ?? '';
+  return {
+    os: operatingSystemOf(spec),
     pod: scheduling(pod),
     requests: requestsOfPod(spec),
     requestsByImage: requestsByImage(spec),
-    wanted,
-    key: JSON.stringify([wanted, os]),
+    wanted: {
+      // A report asks for each image once; that a container wants to be asked each time changes no architecture.
+      uses: imagesOf(spec).map(onceAsked),
+      namespace,
+      pullSecrets: { names: pullSecretNames(spec) },
+      serviceAccount: serviceAccountOf(namespace, spec.serviceAccountName),
+    },
   };
 }
 
@@ -130,7 +148,7 @@ function onceAsked(use: ImageUse): ImageUse {
 }
 
 /** A large cluster has tens of thousands: what is not looked at any more is let go. */
-function scheduling({ metadata, spec }: Pod): ReportedPod['pod'] {
+function scheduling({ metadata, spec }: Pod): MadePod['pod'] {
   const decision = metadata?.annotations?.[names.decision];
   const { nodeSelector, affinity, tolerations } = spec;
   return {

@@ -58,7 +58,7 @@ export function workloadRows(pods: readonly JudgedPod[]): readonly WorkloadRow[]
         name: workload.name,
         pods: all.length,
         on: countsOf(all.flatMap(({ on }) => on ?? [])),
-        requests: all.map((each) => each.pod.requests).reduce(sum, noRequests),
+        requests: all.map((each) => each.pod.made.requests).reduce(sum, noRequests),
         ...judged,
       };
     })
@@ -77,7 +77,7 @@ export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
         workloads: new Set(all.map(({ each }) => workloadKey(each.workload, each.pod))).size,
         pods: all.length,
         requests: all
-          .map(({ each }) => each.pod.requestsByImage.get(judged.image) ?? noRequests)
+          .map(({ each }) => each.pod.made.requestsByImage.get(judged.image) ?? noRequests)
           .reduce(sum, noRequests),
       };
     })
@@ -93,7 +93,7 @@ export function totals(
     workloads: new Set(some.map(({ workload, pod }) => workloadKey(workload, pod))).size,
     pods: some.length,
     there: some.filter(({ on }) => on === architecture).length,
-    requests: some.map(({ pod }) => pod.requests).reduce(sum, noRequests),
+    requests: some.map(({ pod }) => pod.made.requests).reduce(sum, noRequests),
   });
   const of = (verdict: Verdict): Total => total(pods.filter(({ judged }) => judged.verdict === verdict));
   return {

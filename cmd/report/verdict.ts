@@ -12,7 +12,7 @@ import { recordedIn } from '../../src/placement/recorded.ts';
 import { verdictsOf } from '../../src/placement/required.ts';
 import { maxImageBytes, printable } from '../../src/placement/text.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import type { ReportedPod } from './pods.ts';
+import type { MadePod, ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
 
 /**
@@ -55,7 +55,7 @@ export type FactsOf = (image: string) => ImageFacts | undefined;
 
 /** Judges each image of a pod for itself, in the pod's order. */
 export function judgeImages(
-  { os, wanted }: Pick<ReportedPod, 'os' | 'wanted'>,
+  { os, wanted }: Pick<MadePod, 'os' | 'wanted'>,
   architecture: string,
   factsOf: FactsOf,
 ): readonly JudgedImage[] {
@@ -83,7 +83,7 @@ function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architectur
 
 /** Judges a pod, by its images and what it chooses. */
 export function judge(
-  { pod, owner }: Pick<ReportedPod, 'pod' | 'owner'>,
+  { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
   { template }: Pick<ReportedWorkload, 'template'>,
   images: readonly JudgedImage[],
   architecture: string,
@@ -114,14 +114,14 @@ function joined(images: readonly JudgedImage[]): string {
  * decided here, and the settings under which it was added may be others than those of whoever asks.
  * @returns `undefined` where it leaves that open
  */
-function chosenBy({ metadata, spec }: ReportedPod['pod']): readonly string[] | undefined {
+function chosenBy({ metadata, spec }: MadePod['pod']): readonly string[] | undefined {
   const pod = { ...(metadata && { metadata }), spec };
   return ownConstraintOf(ownPartsOf(spec, recordedIn({ pod, policy: believing, waiting: true })))
     ?.architectures;
 }
 
 /** The affinity of a DaemonSet's pod names its node and nothing else. */
-function withoutAffinity({ metadata, spec }: ReportedPod['pod']): ReportedPod['pod'] {
+function withoutAffinity({ metadata, spec }: MadePod['pod']): MadePod['pod'] {
   const { affinity: _, ...rest } = spec;
   return { ...(metadata && { metadata }), spec: rest };
 }

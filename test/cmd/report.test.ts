@@ -216,6 +216,23 @@ t.test('each image is asked for once, whatever pods say of pulling', async (t) =
   t.equal(manifests.length, 1);
 });
 
+t.test('a cluster of many pods, some of them large, is read in pages', async (t) => {
+  const open = await shop(t);
+  const store = await cluster(t);
+  for (let i = 0; i < 600; i++)
+    putPod(store, `p${i}`, [`${open.host}/old:1`], {
+      ...(i < 100 && { annotations: { large: 'x'.repeat(300_000) } }),
+    });
+  const { document } = await report(t, store);
+  t.equal(document.totals['no']?.pods, 600);
+  const lists = store.requests.filter(({ path }) => path === '/api/v1/pods');
+  t.same(
+    [...new Set(lists.map(({ query }) => query.get('limit')))],
+    ['500', '125'],
+    'smaller pages where one is too large',
+  );
+});
+
 t.test('pull secrets of pods and their service accounts are used', async (t) => {
   const closed = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
   closed.push('app', '1', multiArch(['linux/amd64', 'linux/arm64']));
