@@ -14,6 +14,7 @@ import { trimNode } from './caches/nodes.ts';
 import { trimRunningPod } from './caches/running-pods.ts';
 import { createSharing } from './caches/sharing.ts';
 import { mayBeWaiting, trimWaitingPod } from './caches/waiting-pods.ts';
+import type { NodeChoice } from './chosen-nodes.ts';
 import { cachedObjects, type WatchName } from './metrics.ts';
 
 /** A pod without a node. */
@@ -67,6 +68,7 @@ export interface RunningPod {
   }[];
   readonly containers: readonly RunningContainer[];
   readonly tolerations: readonly Toleration[];
+  readonly nodeChoice: NodeChoice | undefined;
 }
 
 export interface CachedNode {

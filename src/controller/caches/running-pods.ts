@@ -6,6 +6,7 @@ import { pullSecretNames } from '../../credentials/pull-secrets.ts';
 import type { Container, KubeObject, OwnerReference, Pod } from '../../kube/objects.ts';
 import { operatingSystemOf } from '../../placement/operating-system.ts';
 import type { RunningContainer, RunningPod } from '../caches.ts';
+import { choiceOf } from '../chosen-nodes.ts';
 import { keptAnnotations } from './annotations.ts';
 import type { Share } from './sharing.ts';
 import { timeOf } from './time.ts';
@@ -72,6 +73,7 @@ export function trimRunningPod(object: KubeObject, share: Share): RunningPod | u
     images: share(imagesIn(spec)),
     containers: share(statusesOf(status).map(containerOf)),
     tolerations: share(spec.tolerations ?? []),
+    nodeChoice: share(choiceOf(spec)),
   };
 }
 

@@ -2,9 +2,9 @@
 import { KubeError } from '../../kube/errors.ts';
 import type { Pod } from '../../kube/objects.ts';
 import { trimRunningPod } from '../caches/running-pods.ts';
+import { hasChosenNode } from '../chosen-nodes.ts';
 import type { Leading } from '../controller.ts';
 import { createCauses, type Cause } from './causes.ts';
-import { hasChosenNode } from './chosen-nodes.ts';
 import { daemonTemplateOf, daemonVerdict, isDaemon } from './daemon.ts';
 import { evict } from './evict.ts';
 import { lossesLeft } from './job.ts';

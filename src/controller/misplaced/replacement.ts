@@ -9,6 +9,7 @@ import { recordedIn } from '../../placement/recorded.ts';
 import { isEmptyTerm } from '../../placement/terms.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { CachedNode } from '../caches.ts';
+import { selectorOf } from '../chosen-nodes.ts';
 import { letsIn, takesPods } from '../node-room.ts';
 
 export type Replacement =
@@ -89,11 +90,4 @@ function labelGroupsOf(
   const { nodeLabels, nodeLabelsByArchitecture } = decision;
   const asked = [...Object.keys(nodeLabels), ...Object.keys(nodeLabelsByArchitecture)];
   return asked.length === 0 ? undefined : expressionGroups(decision, false);
-}
-
-function selectorOf({ key, operator, values = [] }: NodeSelectorRequirement): readonly string[] {
-  if (operator === 'In') return [`${key} in (${values.join(',')})`];
-  if (operator === 'NotIn') return [`${key} notin (${values.join(',')})`];
-  if (operator === 'Exists') return [key];
-  return operator === 'DoesNotExist' ? [`!${key}`] : [];
 }

@@ -7,12 +7,14 @@
  *   whose pods are not ready there, as on an architecture that its image lacks, is what the taint is meant for. One whose
  *   template we may not read, such as that of another API group with the same name, is judged by its pods.
  * - A pod that the webhook leaves alone (excluded namespace, placement disabled): its successor gets no toleration from
- *   anybody and needs another node. Where no other node takes it, such as with `*`, it would wait for ever.
+ *   anybody and needs another node. Where no other node takes it, such as with `*`, or none that it chooses by labels, it
+ *   would wait for ever.
  */
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/objects.ts';
 import type { CachedNode, RunningPod } from '../caches.ts';
+import { hasChosenNode, selectorsOf } from '../chosen-nodes.ts';
 import { isOrdinary, type ArchitecturePlan } from './plan.ts';
 import { tolerates, takesPods, letsIn } from '../node-room.ts';
 
@@ -74,22 +76,38 @@ async function templateOf(
 /**
  * Pods whose successors would find no node once every chosen architecture has its taint.
  * @param isLeftAlone whether the webhook leaves a pod and its successors alone
+ * @throws KubeError
  */
-export function strandedPods(
+export async function strandedPods(
   plan: ArchitecturePlan,
   others: readonly CachedNode[],
   pods: Iterable<RunningPod>,
   isLeftAlone: (pod: RunningPod) => boolean,
-): readonly RunningPod[] {
+  asker: { readonly client: KubeClient; readonly signal: AbortSignal },
+): Promise<readonly RunningPod[]> {
   const open = others.filter(takesPods);
   const seen = new Set<string>();
   const stranded: RunningPod[] = [];
+  const answers = new Map<string, boolean>();
+
+  async function hasNode({ tolerations, nodeChoice }: RunningPod): Promise<boolean> {
+    if (nodeChoice === undefined) return open.some((node) => letsIn(node, tolerations));
+    // Most pods of a namespace that is left out choose the same, such as an operating system.
+    const question = JSON.stringify([tolerations, nodeChoice]);
+    const known = answers.get(question);
+    if (known !== undefined) return known;
+    const nodes = new Set(open.filter((node) => letsIn(node, tolerations)).map(({ name }) => name));
+    const answer = nodes.size > 0 && (await hasChosenNode(nodes, selectorsOf(nodeChoice), asker));
+    answers.set(question, answer);
+    return answer;
+  }
+
   for (const pod of pods) {
     if (pod.owner === undefined || seen.has(pod.owner.uid)) continue;
     if (!plan.nodes.has(pod.node) || !isOrdinary(pod) || !pod.ready) continue;
     if (tolerates(pod.tolerations, plan.taint) || !isLeftAlone(pod)) continue;
     seen.add(pod.owner.uid);
-    if (!open.some((node) => letsIn(node, pod.tolerations))) stranded.push(pod);
+    if (!(await hasNode(pod))) stranded.push(pod);
   }
   return stranded;
 }

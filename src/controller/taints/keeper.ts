@@ -3,7 +3,7 @@ import { architectureOf } from '../../cluster/objects.ts';
 import { concurrently } from '../../fleet/concurrently.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { Node, Taint } from '../../kube/objects.ts';
-import { optOutOf } from '../../placement/skip.ts';
+import { skipReasonOf } from '../../placement/skip.ts';
 import type { CachedNode, RunningPod } from '../caches.ts';
 import type { Leading } from '../controller.ts';
 import { changeNode } from './change-node.ts';
@@ -187,14 +187,19 @@ export function createKeeper(leading: Leading): Keeper {
     return found;
   }
 
-  function isLeftAlone({ namespace, labels, annotations }: RunningPod): boolean {
+  function isLeftAlone({ namespace, labels, annotations, nodeChoice, images }: RunningPod): boolean {
     const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
     const policy = policies.policyOf({ namespace, namespaceLabels, labels });
     const metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
-    return (
-      optOutOf({ pod: { metadata, spec: { containers: [] } }, namespace, namespaceLabels, policy }) !==
-      undefined
-    );
+    const spec = {
+      nodeSelector: nodeChoice?.nodeSelector ?? {},
+      containers: images.map(({ image, pullPolicy, usedBy }) => ({
+        name: usedBy,
+        image,
+        ...(pullPolicy && { imagePullPolicy: pullPolicy }),
+      })),
+    };
+    return skipReasonOf({ pod: { metadata, spec }, namespace, namespaceLabels, policy }) !== undefined;
   }
 
   async function holdsOf(plan: ArchitecturePlan, all: NodesPlan): Promise<readonly Hold[]> {
@@ -203,7 +208,8 @@ export function createKeeper(leading: Leading): Keeper {
     const sets = await holdingDaemonSets(plan, pods.values(), { client, signal });
     const tainted = new Set(all.architectures.flatMap(({ nodes }) => [...nodes.keys()]));
     const others = [...caches.nodes.values()].filter(({ name }) => !tainted.has(name));
-    const stranded = strandedPods(plan, others, pods.values(), isLeftAlone);
+    const asker = { client, signal };
+    const stranded = await strandedPods(plan, others, pods.values(), isLeftAlone, asker);
     return [
       ...sets.map((daemonSet) => ({ reason: 'daemonsets' as const, taint: wanted, daemonSet })),
       ...stranded.map((pod) => ({ reason: 'no-other-node' as const, taint: wanted, pod })),

@@ -212,6 +212,7 @@ void t.test('a running pod', async (t) => {
       },
     ],
     tolerations: [{ key: 'gpu', operator: 'Exists' }],
+    nodeChoice: undefined,
   });
 });
 

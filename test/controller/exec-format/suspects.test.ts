@@ -37,6 +37,7 @@ function pod(container: Partial<RunningContainer>, more: Partial<RunningPod> = {
       },
     ],
     tolerations: [],
+    nodeChoice: undefined,
     ...more,
   };
 }

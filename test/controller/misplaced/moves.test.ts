@@ -408,6 +408,7 @@ function running(uid: string, more: Partial<RunningPod> = {}): RunningPod {
     images: [],
     containers: [],
     tolerations: [],
+    nodeChoice: undefined,
     ...more,
   };
 }

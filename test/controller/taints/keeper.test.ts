@@ -263,6 +263,92 @@ void t.test('a pod that is left alone and needs no other node', async (t) => {
   }
 });
 
+const requiring = (...terms: readonly object[][]): object => ({
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: terms.map((matchExpressions) => ({ matchExpressions })),
+      },
+    },
+  },
+});
+const choosing = (labels: Record<string, string>): object => ({ nodeSelector: labels });
+
+const choices: readonly { name: string; spec: object; namespace?: string; holds: boolean }[] = [
+  { name: 'the architecture', spec: choosing({ 'kubernetes.io/arch': 'arm64' }), holds: true },
+  { name: 'what the other node has', spec: choosing({ zone: 'a' }), holds: false },
+  {
+    name: 'what the other node has, and the architecture',
+    spec: choosing({ zone: 'a', 'kubernetes.io/arch': 'arm64' }),
+    holds: true,
+  },
+  {
+    name: 'nodes by affinity, none of which is another one',
+    spec: requiring(
+      [{ key: 'zone', operator: 'In', values: ['b', 'c'] }],
+      [{ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64'] }],
+    ),
+    holds: true,
+  },
+  {
+    name: 'nodes by affinity, one of which is another one',
+    spec: requiring([{ key: 'gpu', operator: 'Exists' }], [{ key: 'gpu', operator: 'DoesNotExist' }]),
+    holds: false,
+  },
+  {
+    name: 'nodes by affinity, one of which is another one, but not by its selector',
+    spec: { ...choosing({ zone: 'b' }), ...requiring([{ key: 'gpu', operator: 'DoesNotExist' }]) },
+    holds: true,
+  },
+  {
+    name: 'by what no selector can say',
+    spec: requiring([{ key: 'cores', operator: 'Gt', values: ['100'] }]),
+    holds: false,
+  },
+  {
+    name: 'the control plane, which the webhook leaves alone everywhere',
+    spec: choosing({ 'node-role.kubernetes.io/control-plane': 'true' }),
+    namespace: 'shop',
+    holds: true,
+  },
+  {
+    name: 'nothing, with images that are never pulled, which the webhook leaves alone too',
+    spec: { containers: [{ name: 'app', image: 'app:1', imagePullPolicy: 'Never' }] },
+    namespace: 'shop',
+    holds: false,
+  },
+];
+for (const { name, spec, namespace = 'kube-system', holds } of choices) {
+  void t.test(`a pod that is left alone and chooses ${name}`, async (t) => {
+    const world = await startWorld(t);
+    const { store, keeper } = world;
+    putNode(store, 'arm-1', 'arm64', { labels: { 'node-role.kubernetes.io/control-plane': 'true' } });
+    putNode(store, 'amd-1', 'amd64', { labels: { zone: 'a' } });
+    putNode(store, 'amd-2', 'amd64', {
+      labels: { zone: 'b' },
+      taints: [{ key: 'gpu', effect: 'NoSchedule' }],
+    });
+    putPod(store, 'dns', 'arm-1', { namespace, spec });
+    await world.settled();
+    await keeper.podsRound();
+    t.equal(world.tolerations('dns', namespace).length, 1, 'it is left as it is');
+    t.same(world.taints('arm-1'), holds ? [] : [taintOf('arm64')]);
+    t.equal(await world.series('archwright_taint_holds{reason="no-other-node"}'), holds ? 1 : 0);
+  });
+}
+
+void t.test('with every architecture, a pod whose image is never pulled keeps one node open', async (t) => {
+  const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
+  const { store, keeper } = world;
+  putNode(store, 'arm-1', 'arm64');
+  const containers = [{ name: 'app', image: 'app:1', imagePullPolicy: 'Never' }];
+  putPod(store, 'imported', 'arm-1', { spec: { containers } });
+  await world.settled();
+  await keeper.podsRound();
+  t.same(world.taints('arm-1'), [], 'its successor would get no toleration');
+  t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'imported' } }]);
+});
+
 void t.test('taken off on demand; another key replaces the old one at one stroke', async (t) => {
   const world = await startWorld(t);
   const { store, keeper } = world;

@@ -44,11 +44,19 @@ export function putNode(
   store: KubeStore,
   name: string,
   architecture: string,
-  more: { readonly taints?: readonly Taint[]; readonly annotations?: Record<string, string> } = {},
+  more: {
+    readonly taints?: readonly Taint[];
+    readonly annotations?: Record<string, string>;
+    readonly labels?: Record<string, string>;
+  } = {},
 ): void {
-  const { taints, annotations } = more;
+  const { taints, annotations, labels } = more;
   store.put(`/api/v1/nodes/${name}`, {
-    metadata: { name, ...(annotations && { annotations }), labels: { 'kubernetes.io/arch': architecture } },
+    metadata: {
+      name,
+      ...(annotations && { annotations }),
+      labels: { 'kubernetes.io/arch': architecture, ...labels },
+    },
     spec: { ...(taints && { taints }) },
     status: {
       nodeInfo: { architecture, operatingSystem: 'linux' },
@@ -67,6 +75,7 @@ export interface PodOptions {
   readonly tolerations?: readonly object[];
   readonly labels?: Record<string, string>;
   readonly annotations?: Record<string, string>;
+  readonly spec?: object;
 }
 
 export function putPod(store: KubeStore, name: string, node: string, options: PodOptions = {}): void {
@@ -91,6 +100,7 @@ export function putPod(store: KubeStore, name: string, node: string, options: Po
       nodeName: node,
       containers: [{ name: 'app', image: 'app:1' }],
       tolerations: options.tolerations ?? [notReady],
+      ...options.spec,
     },
     status: { phase, conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
   });
