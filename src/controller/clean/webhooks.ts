@@ -32,8 +32,8 @@ export async function removeWebhooks(
     const name = found.metadata?.name ?? '';
     const { ours, others } = sorted(found);
     if (ours.length === 0) continue;
-    if (others === 0) await remove(cleaning, name);
-    else await takeOut(cleaning, name);
+    const what = `MutatingWebhookConfiguration ${name}`;
+    await takeOut(cleaning, name, others === 0 ? what : `our webhooks in ${what}`);
   }
 }
 
@@ -53,20 +53,24 @@ async function remove(cleaning: Cleaning, name: string): Promise<void> {
   );
 }
 
-async function takeOut(cleaning: Cleaning, name: string): Promise<void> {
-  await cleaning.change(
-    webhooksStep,
-    `our webhooks in MutatingWebhookConfiguration ${name}`,
-    async (client, signal) => {
-      const found = await client.get<WebhookConfiguration>(pathOf(name), { signal });
-      const body = [
-        { op: 'replace', path: '/metadata/resourceVersion', value: found.metadata?.resourceVersion },
-        // From the last to the first, so that the places of the others hold.
-        ...sorted(found).ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` })),
-      ];
-      if (body.length > 1) await client.patch(pathOf(name), { type: 'json', body }, { signal });
-    },
-  );
+/** The whole object, where it has no webhooks of others by then. */
+async function takeOut(cleaning: Cleaning, name: string, what: string): Promise<void> {
+  await cleaning.change(webhooksStep, what, async (client, signal) => {
+    const found = await client.get<WebhookConfiguration>(pathOf(name), { signal });
+    const { uid = '', resourceVersion = '' } = found.metadata ?? {};
+    const { ours, others } = sorted(found);
+    if (ours.length === 0) return;
+    if (others === 0) {
+      await client.delete(pathOf(name), { signal, uid, resourceVersion });
+      return;
+    }
+    const body = [
+      { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion },
+      // From the last to the first, so that the places of the others hold.
+      ...ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` })),
+    ];
+    await client.patch(pathOf(name), { type: 'json', body }, { signal });
+  });
 }
 
 /** Places of our webhooks, last first, and how many are of others. */

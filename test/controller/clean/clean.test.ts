@@ -300,6 +300,20 @@ t.test('somebody else changed the Lease without taking it', async (t) => {
   t.equal((await clean()).complete, true);
 });
 
+t.test('a webhook that others add while ours are removed stays', async (t) => {
+  const { store, clean } = await world(t);
+  const names = (list: string[]) => ({ webhooks: list.map((name) => ({ name })) });
+  store.put(webhooksPath, names(['a.arch.example']));
+  store.fault(`DELETE ${webhooksPath}`, {
+    times: 1,
+    before: () => void store.put(webhooksPath, names(['a.arch.example', 'x.other.example'])),
+  });
+  const report = await clean();
+  t.equal(report.complete, true, JSON.stringify(report));
+  t.match(store.get(webhooksPath), { webhooks: [{ name: 'x.other.example' }] });
+  t.equal(done(report)['webhook configuration'], 1);
+});
+
 t.test('webhook configurations', async (t) => {
   const base = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
   const { store, clean } = await world(t);
