@@ -8,8 +8,8 @@ import type { ImageUse } from '../placement/images-of-pod.ts';
 import type { Clock } from '../telemetry/clock.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from './facts-of-pod.ts';
 
-/** A pod that is refused is often tried again at once by its controller; a registry's answer holds for that long. */
-const confirmedForMs = 30_000;
+/** A pod that is refused is tried again by its controller many times in the first seconds. A person needs longer to push. */
+const confirmedForMs = 5000;
 /** Images that refuse pods at a time; of more, some are asked about more often. */
 const maxRemembered = 1024;
 

@@ -1,0 +1,198 @@
+/** Pods and images as few people write them, through the real API server, webhook, controller and scheduler. */
+import t from 'tap';
+import type { Pod, PodSpec } from '../../../src/kube/objects.ts';
+import {
+  artifact,
+  attestation,
+  document,
+  image,
+  index,
+  manifest,
+  mediaTypes,
+  multiArch,
+  platformOf,
+  schema1,
+  type Content,
+} from '../../support/registry/content.ts';
+import {
+  configureWebhook,
+  prepareArchwright,
+  startAgent,
+  startController,
+  startWebhook,
+} from './archwright.ts';
+import { startCluster } from './harness.ts';
+import { startImages } from './images.ts';
+import { waitFor } from './watch.ts';
+
+const path = (name: string): string => `/api/v1/namespaces/default/pods/${name}`;
+const decision = 'arch.example/decision';
+
+/** What the API server takes of annotations altogether. */
+const most = 256 * 1024;
+
+function annotationsOf(length: number): Readonly<Record<string, string>> {
+  const key = 'x.example/large';
+  return { [key]: 'x'.repeat(length - key.length) };
+}
+
+function bytesOf(pod: Pod): number {
+  return Object.entries(pod.metadata?.annotations ?? {}).reduce(
+    (sum, [key, value]) => sum + key.length + value.length,
+    0,
+  );
+}
+
+void t.test('odd pods', async (t) => {
+  const cluster = await startCluster({
+    nodes: [
+      { name: 'amd64-0', architecture: 'amd64' },
+      { name: 'arm64-0', architecture: 'arm64' },
+      { name: 'windows-0', architecture: 'amd64', labels: { 'kubernetes.io/os': 'windows' } },
+    ],
+  });
+  t.teardown(() => cluster.stop());
+  const images = await startImages(cluster);
+  const tls = await prepareArchwright(cluster);
+  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
+  const settings = { 'on-unknown-image': 'gate' };
+  const webhook = await startWebhook(cluster, { tls, agents: [agent], settings });
+  await startController(cluster, { tls, agents: [agent], settings });
+  await configureWebhook(cluster, { tls, webhook });
+  await waitFor(
+    cluster.client,
+    '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller',
+    (lease) => lease !== undefined,
+  );
+
+  const push = (name: string, content: Content): string => {
+    images.public.push(name, '1', content);
+    return `${images.public.host}/${name}:1`;
+  };
+  const create = (
+    name: string,
+    image: string,
+    spec: Partial<PodSpec> = {},
+    annotations: Readonly<Record<string, string>> = {},
+  ): Promise<Pod> =>
+    cluster.create<Pod>({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, annotations },
+      spec: { containers: [{ name: 'app', image }], ...spec },
+    });
+  const nodeOf = async (name: string): Promise<string | undefined> => {
+    const bound = await waitFor<Pod>(cluster.client, path(name), (now) => now?.spec.nodeName !== undefined);
+    return bound?.spec.nodeName;
+  };
+
+  await t.test('a pod for Windows that says so by its nodeSelector only', async (t) => {
+    const app = images.push('both-systems', ['linux/arm64', 'windows/amd64']);
+    await create('windows', app, { nodeSelector: { 'kubernetes.io/os': 'windows' } });
+    t.equal(await nodeOf('windows'), 'windows-0');
+    const onlyWindows = images.push('windows-only', ['windows/amd64']);
+    await create('windows-only', onlyWindows, { nodeSelector: { 'kubernetes.io/os': 'windows' } });
+    t.equal(await nodeOf('windows-only'), 'windows-0');
+  });
+
+  await t.test('images that constrain nothing, or cannot be known: nobody waits', async (t) => {
+    const odd = document(mediaTypes.ociConfig, { created: '2026-01-01T00:00:00Z' });
+    const contents: readonly [string, Content][] = [
+      ['wasm', image('wasi/wasm')],
+      ['artifact', artifact()],
+      ['empty-index', index([])],
+      ['no-architecture', manifest(odd, [])],
+      ['only-attestations', index([attestation(image('linux/amd64'))])],
+    ];
+    for (const [name, content] of contents) {
+      const pod = await create(name, push(name, content));
+      t.notOk(
+        pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution,
+        `${name} requires nothing`,
+      );
+      t.ok(await nodeOf(name), name);
+    }
+    await create('nonsense', 'UPPER/case::1');
+    t.ok(await nodeOf('nonsense'), 'what the kubelet refuses by itself');
+  });
+
+  await t.test('images in unusual wrapping', async (t) => {
+    const arm = image('linux/arm64');
+    const nested = index([{ content: multiArch(['linux/arm64'], { label: 'inner' }) }]);
+    const contents: readonly [string, Content][] = [
+      ['nested', nested],
+      ['attested', multiArch(['linux/arm64'], { attestations: true, label: 'attested' })],
+      ['nameless', index([{ content: arm }])],
+      ['twice', index([{ content: arm, platform: platformOf('linux/arm64/v8') }, { content: arm }])],
+      ['old', schema1('arm64')],
+    ];
+    for (const [name, content] of contents) {
+      await create(name, push(name, content));
+      t.equal(await nodeOf(name), 'arm64-0', name);
+    }
+    const tagged = push('tagged', multiArch(['linux/arm64'], { label: 'tagged' }));
+    const { digest } = multiArch(['linux/arm64'], { label: 'tagged' });
+    await create('by-digest', `${tagged}@${digest}`);
+    t.equal(await nodeOf('by-digest'), 'arm64-0', 'tag and digest');
+  });
+
+  await t.test('annotations up to what the API server takes', async (t) => {
+    const app = images.push('large', ['arm64']);
+    for (const room of [0, 320, 800]) {
+      const name = `large-${room}`;
+      const pod = await create(name, app, {}, annotationsOf(most - room));
+      t.ok(bytesOf(pod) <= most);
+      t.equal(decision in (pod.metadata?.annotations ?? {}), room > 0, `room for ${room}`);
+      t.equal(await nodeOf(name), 'arm64-0');
+    }
+    images.public.faults.add({ path: /\/large-late\//u, fault: { kind: 'delay', ms: 2000 } });
+    for (const room of [0, 150]) {
+      const name = `late-${room}`;
+      const late = images.push(`large-late/${room}`, ['arm64']);
+      const spec = { initContainers: [{ name: 'known', image: app }] };
+      const pod = await create(name, late, spec, annotationsOf(most - room));
+      t.equal(pod.spec.schedulingGates?.length, 1, 'it is gated');
+      t.equal(await nodeOf(name), 'arm64-0', 'and placed later');
+    }
+  });
+
+  await t.test('a tag that was pushed again with what it lacked', async (t) => {
+    const both = [images.push('again', ['amd64']), images.push('beside', ['arm64'])];
+    const containers = both.map((each, position) => ({ name: `c${position}`, image: each }));
+    await t.rejects(create('again', '', { containers }), { message: /again:1 has amd64/u });
+    images.push('again', ['amd64', 'arm64']);
+    await create('again', '', { containers });
+    t.equal(await nodeOf('again'), 'arm64-0');
+  });
+
+  await t.test('a record that somebody forged', async (t) => {
+    const app = images.push('forged', ['arm64']);
+    const record = {
+      v: 1,
+      imagesKey: 'x',
+      added: { terms: [[['kubernetes.io/arch', ['amd64']]]], made: true },
+    };
+    const terms = [
+      { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }] },
+      { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['linux'] }] },
+    ];
+    const affinity = {
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
+    };
+    await create('forged', app, { affinity }, { [decision]: JSON.stringify(record) });
+    t.equal(await nodeOf('forged'), 'arm64-0');
+    await create('rubbish', app, {}, { [decision]: '{"v":1,"added":[[]]' });
+    t.equal(await nodeOf('rubbish'), 'arm64-0');
+  });
+
+  await t.test('hundreds of containers', async (t) => {
+    const app = images.push('many', ['amd64', 'arm64']);
+    const last = images.push('last', ['arm64']);
+    const containers = Array.from({ length: 300 }, (_, position) => ({
+      name: `c${position}`,
+      image: position === 299 ? last : app,
+    }));
+    await create('many', '', { containers });
+    t.equal(await nodeOf('many'), 'arm64-0');
+  });
+});
