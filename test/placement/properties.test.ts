@@ -57,6 +57,24 @@ test('a pod never gets onto an architecture that a known image lacks, unless a p
   t.end();
 });
 
+test('a pod never gets onto an architecture that a custom resource does not leave to it, unless a person chose it', (t) => {
+  let bounded = 0;
+  const property = fc.property(inputs(anyRecord), (input) => {
+    const { allowed } = input.policy;
+    fc.pre(allowed !== undefined);
+    const { pod, decision } = place(input);
+    if (decision.reasons.some(({ rule }) => rule === 'no-common-architecture-allow')) return true;
+    if (decision.outcome === 'denied' || decision.outcome === 'skipped') return true;
+    bounded += 1;
+    return nodes
+      .filter((node) => selects(pod.spec, node) && !chosenByPerson(input.pod, node))
+      .every(({ labels }) => allowed?.architectures.includes(labels['kubernetes.io/arch'] ?? '') === true);
+  });
+  t.doesNotThrow(() => fc.assert(property, runs));
+  t.ok(bounded > 50, `${bounded} of the pods were bounded`);
+  t.end();
+});
+
 test('a taint that kept the pod away is only tolerated for an architecture that all known images have', (t) => {
   const property = fc.property(inputs(), (input) => {
     // `arch Exists` for amd64 tolerates every architecture's taint: that is what such a policy says.

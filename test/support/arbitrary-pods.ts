@@ -171,6 +171,7 @@ export const policies: fc.Arbitrary<Policy> = fc
       }),
       { nil: undefined },
     ),
+    allowed: fc.constantFrom(undefined, undefined, ['amd64', 'arm64'], ['s390x']),
     fallbackArchitecture: fc.constantFrom(undefined, 'amd64', 's390x'),
     onUnknownImage: fc.constantFrom('gate' as const, 'fallback' as const, 'allow' as const, 'deny' as const),
     onNoCommonArchitecture: fc.constantFrom('deny' as const, 'pend' as const, 'allow' as const),
@@ -186,7 +187,11 @@ export const policies: fc.Arbitrary<Policy> = fc
       { amd64: { taintsToTolerate: [{ key: 'arch', operator: 'Exists' }], requireNodeLabels: {} } },
     ),
   })
-  .map((some) => ({ ...defaultPolicy, ...some }));
+  .map(({ allowed, ...some }) => ({
+    ...defaultPolicy,
+    ...some,
+    ...(allowed && { allowed: { architectures: allowed, origin: 'PodPlacementConfig shop/web' } }),
+  }));
 
 /** Credential groups: the nodes of each zone and taint, one without known architectures. */
 const groups: readonly NodeGroup[] = Object.entries(
