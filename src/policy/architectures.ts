@@ -13,11 +13,44 @@ export interface ImageOverride {
   readonly architectures: readonly string[];
 }
 
-/** An architecture name is written into pods as the value of a label, so it must be able to stand there. */
+/**
+ * What compilers, kernels and distributions call the architectures for which there are images. No node has such a label, so each
+ * of these would keep pods from every node.
+ */
+const namesElsewhere: ReadonlyMap<string, string> = new Map([
+  ['x86_64', 'amd64'],
+  ['x86-64', 'amd64'],
+  ['x64', 'amd64'],
+  ['i386', '386'],
+  ['i686', '386'],
+  ['x86', '386'],
+  ['aarch64', 'arm64'],
+  ['arm64v8', 'arm64'],
+  ['armhf', 'arm'],
+  ['armel', 'arm'],
+  ['armv7', 'arm'],
+  ['armv7l', 'arm'],
+  ['arm32v7', 'arm'],
+  ['ppc64el', 'ppc64le'],
+]);
+
+/** Values of `kubernetes.io/arch` for which kubelets are published; there may be others. */
+const architecturesOfNodes: ReadonlySet<string> = new Set([
+  'amd64',
+  'arm64',
+  'arm',
+  '386',
+  'ppc64le',
+  's390x',
+  'riscv64',
+]);
+
+/** An architecture name is written into pods as the value of a label, so it must be able to stand there, and on nodes. */
 export function checkArchitecture(name: string): string | undefined {
-  return isLabelValue(name)
-    ? undefined
-    : `${shown(name)} cannot be an architecture: it is no valid label value`;
+  if (!isLabelValue(name)) return `${shown(name)} cannot be an architecture: it is no valid label value`;
+  const lower = name.toLowerCase();
+  const label = namesElsewhere.get(lower) ?? (architecturesOfNodes.has(lower) ? lower : name);
+  return label === name ? undefined : `${shown(name)} is no architecture of a node; write ${label}`;
 }
 
 function checkKey(key: string): string | undefined {

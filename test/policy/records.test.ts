@@ -1,5 +1,10 @@
 import t from 'tap';
-import { architectureRules, imageOverride, tolerationTemplate } from '../../src/policy/architectures.ts';
+import {
+  architectureRules,
+  checkArchitecture,
+  imageOverride,
+  tolerationTemplate,
+} from '../../src/policy/architectures.ts';
 import { oneOrMore, recordsByName } from '../../src/policy/records.ts';
 import type { Kind } from '../../src/policy/setting.ts';
 import { formatToml, parseToml } from '../../src/policy/toml.ts';
@@ -125,4 +130,34 @@ t.test('what is written is read back', async (t) => {
     const raw = kind.read(kind.fromText(toml, never), never);
     t.same(parseToml(`a = ${formatToml(kind.write(raw))}`), parseToml(`a = ${toml}`), toml);
   }
+});
+
+t.test('names that architectures have elsewhere stand on no node', async (t) => {
+  const wrong: readonly (readonly [written: string, label: string])[] = [
+    ['x86_64', 'amd64'],
+    ['X86_64', 'amd64'],
+    ['AMD64', 'amd64'],
+    ['aarch64', 'arm64'],
+    ['Arm64', 'arm64'],
+    ['arm64v8', 'arm64'],
+    ['armhf', 'arm'],
+    ['i386', '386'],
+    ['ppc64el', 'ppc64le'],
+    ['S390X', 's390x'],
+  ];
+  for (const [written, label] of wrong)
+    t.equal(checkArchitecture(written), `"${written}" is no architecture of a node; write ${label}`);
+  for (const right of [
+    'amd64',
+    'arm64',
+    'arm',
+    '386',
+    'ppc64le',
+    's390x',
+    'riscv64',
+    'loong64',
+    'mips',
+    'Z80',
+  ])
+    t.equal(checkArchitecture(right), undefined, right);
 });
