@@ -4,6 +4,7 @@ import type { Pod } from '../../kube/objects.ts';
 import { trimRunningPod } from '../caches/running-pods.ts';
 import { hasChosenNode } from '../chosen-nodes.ts';
 import type { Leading } from '../controller.ts';
+import { createSight } from '../sight.ts';
 import { createCauses, type Cause } from './causes.ts';
 import { daemonTemplateOf, daemonVerdict, isDaemon } from './daemon.ts';
 import { evict } from './evict.ts';
@@ -44,6 +45,7 @@ export function createMover(
   const causes = createCauses({ client, ...notes });
   const moves = createMoves(leading);
   const telling = createTelling(leading);
+  const sight = createSight(leading);
   let failed = 0;
 
   /** The pod as it is now, where it still is what it seemed to be. */
@@ -83,6 +85,11 @@ export function createMover(
       const input = { namespace, namespaceLabels, policy, facts: (image: string) => facts.get(image) };
       const verdict = template && daemonVerdict(template, input, architecture);
       if (verdict) tell(verdict, misplaced);
+      suspects.later(pod);
+      return;
+    }
+    const sees = await sight();
+    if (!sees(pod, namespaceLabels)) {
       suspects.later(pod);
       return;
     }

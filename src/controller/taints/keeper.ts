@@ -19,6 +19,7 @@ import {
   type TaintSettings,
 } from './plan.ts';
 import { tolerates } from '../node-room.ts';
+import { createSight, type Sees } from '../sight.ts';
 import { createRefusals } from './refusals.ts';
 import { createTelling, type Hold } from './telling.ts';
 import { toleratePods, type PodToTolerate } from './tolerate-pods.ts';
@@ -45,6 +46,8 @@ export function createKeeper(leading: Leading): Keeper {
   const levels = taintLevels(leading.metrics);
   const telling = createTelling(leading);
   const refusals = createRefusals(leading.clock);
+  const sight = createSight(leading);
+  let sees: Sees = () => true;
   /** By architecture. */
   let podsWaiting = new Map<string, number>();
 
@@ -61,6 +64,7 @@ export function createKeeper(leading: Leading): Keeper {
     const settings = taintSettings(atFirst);
     const plan = planNodes(caches.nodes.values(), settings);
     const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
+    if (plan.architectures.length > 0) sees = await sight();
     showPodsWaiting([...podsWaiting].filter(([architecture]) => chosen.has(architecture)));
     const holds: Hold[] = [];
     const allRefused: Refused[] = [];
@@ -187,8 +191,10 @@ export function createKeeper(leading: Leading): Keeper {
     return found;
   }
 
-  function isLeftAlone({ namespace, labels, annotations, nodeChoice, images }: RunningPod): boolean {
+  function isLeftAlone(pod: RunningPod): boolean {
+    const { namespace, labels, annotations, nodeChoice, images } = pod;
     const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
+    if (!sees(pod, namespaceLabels)) return true;
     const policy = policies.policyOf({ namespace, namespaceLabels, labels });
     const metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
     const spec = {

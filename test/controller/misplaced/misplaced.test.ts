@@ -1,4 +1,5 @@
 /** Which pods are moved, and which are not, each for its reason. */
+import { join } from 'node:path';
 import t from 'tap';
 import type { Configuration } from '../../../src/policy/configuration.ts';
 import { facts, failed } from '../../support/placement-input.ts';
@@ -318,6 +319,41 @@ for (const { name, pod, configuration, facts: given, before, moved = false, even
       await world.pass();
       t.equal(world.events.length, told, 'once');
     }
+  });
+}
+
+const selecting = (namespaceSelector: object): string =>
+  JSON.stringify({
+    webhooks: [
+      {
+        name: 'pods.arch.example',
+        clientConfig: { url: 'https://webhook.example/' },
+        rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+        namespaceSelector,
+      },
+    ],
+  });
+
+for (const [what, selector, moved] of [
+  ['leaves the namespace out', { matchLabels: { archwright: 'on' } }, false],
+  ['selects the namespace', { matchLabels: { team: 'a' } }, true],
+] as const) {
+  void t.test(`a pod where the webhook configuration ${what}: ${moved ? 'moved' : 'stays'}`, async (t) => {
+    const webhooksFile = join(t.testdir({ 'webhooks.yaml': selecting(selector) }), 'webhooks.yaml');
+    const world = await startWorld(t, { configuration: { webhooksFile } });
+    const { store, leading } = world;
+    store.put('/api/v1/namespaces/shop', { metadata: { labels: { team: 'a' } } });
+    putPod(store, 'web-a');
+    await store.until(() => leading.caches.namespaces.size === 1);
+    await world.afterGrace();
+    t.same(world.pods(), moved ? [] : ['web-a']);
+    if (moved) return;
+    t.same(world.events, [], 'whoever left it out need not hear of it');
+    store.put('/api/v1/namespaces/shop', { metadata: { labels: { archwright: 'on' } } });
+    await store.until(() => 'archwright' in (leading.caches.namespaces.get('', 'shop')?.labels ?? {}));
+    world.advance(60_000);
+    await world.pass();
+    t.same(world.pods(), [], 'it is left in now');
   });
 }
 

@@ -1,4 +1,5 @@
 /** Rounds of a leader: the order of tolerations and taints, what is left alone, and what is taken off again. */
+import { join } from 'node:path';
 import t from 'tap';
 import {
   annotation,
@@ -336,6 +337,35 @@ for (const { name, spec, namespace = 'kube-system', holds } of choices) {
     t.equal(await world.series('archwright_taint_holds{reason="no-other-node"}'), holds ? 1 : 0);
   });
 }
+
+void t.test('pods for which the webhook is not called are left alone', async (t) => {
+  const webhooks = [
+    {
+      name: 'pods.arch.example',
+      clientConfig: { url: 'https://webhook.example/' },
+      rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+      namespaceSelector: { matchLabels: { archwright: 'on' } },
+    },
+  ];
+  const dir = t.testdir({ 'webhooks.yaml': JSON.stringify({ webhooks }) });
+  const world = await startWorld(t, {
+    configuration: { taintArchitectures: ['*'], webhooksFile: join(dir, 'webhooks.yaml') },
+  });
+  const { store, keeper } = world;
+  store.put('/api/v1/namespaces/asked', { metadata: { name: 'asked', labels: { archwright: 'on' } } });
+  putNode(store, 'arm-1', 'arm64');
+  putNode(store, 'amd-1', 'amd64');
+  putPod(store, 'in', 'arm-1', { namespace: 'asked' });
+  putPod(store, 'out', 'arm-1');
+  await store.until(() => world.leading.caches.namespaces.size === 1);
+  await world.settled();
+  await keeper.podsRound();
+  t.equal(world.tolerations('in', 'asked').length, 2);
+  t.equal(world.tolerations('out').length, 1);
+  t.same(world.taints('arm-1'), [], 'the successor of the one would find no node');
+  t.same(world.taints('amd-1'), [taintOf('amd64')]);
+  t.match(world.events, [{ reason: 'TaintHeldBack', about: { name: 'out' } }]);
+});
 
 void t.test('with every architecture, a pod whose image is never pulled keeps one node open', async (t) => {
   const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
