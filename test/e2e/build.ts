@@ -1,11 +1,11 @@
 /**
  * Builds Kubernetes, etcd, containerd and kwok where they are missing. None of them need their sources: each is a package of a module
  * that the Go module proxy serves, built from a module of our own that requires it. Kubernetes replaces its staging modules
- * by folders, which a module that requires it has to undo.
+ * by folders, which a module that requires it has to undo. Of what has packages but no program there, cert-manager, the program is ours.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { cache, onPath, say } from './parts.ts';
 
 export type BuiltName =
@@ -33,6 +33,7 @@ export const kubernetes = 'v1.36.3';
 /** The oldest that the chart takes, by its last patch; only its API server is ever built. */
 export const oldestKubernetes = 'v1.30.14';
 const kwok = 'v0.8.0';
+export const certManager = { path: 'github.com/cert-manager/cert-manager', version: 'v1.21.2' } as const;
 
 /** Where what is built stays; the version of Kubernetes stands for the whole set. */
 export const builtPrograms = folderOf(kubernetes);
@@ -102,6 +103,26 @@ export function buildApiServer(version: string): string {
   return path;
 }
 
+/**
+ * Builds a program of ours from the packages of a module.
+ * @param source the text of its `main.go`
+ * @param output where it is put, whole or not at all
+ * @throws where there is no go, or it says no
+ */
+export function buildProgram(
+  { path, version }: Pick<Module, 'path' | 'version'>,
+  source: string,
+  output: string,
+): void {
+  if (onPath('go') === undefined) throw new Error(`building what needs ${path} needs go`);
+  say(`building ${basename(output)} from ${path}@${version}, which takes some minutes`);
+  const wrapper = wrapperOf({ path, version }, dirname(output), { 'main.go': source });
+  const half = join(wrapper, 'program');
+  go(['build', '-trimpath', '-ldflags', '-s -w', '-o', half, '.'], wrapper);
+  renameSync(half, output);
+  rmSync(wrapper, { recursive: true });
+}
+
 function folderOf(version: string): string {
   return join(cache, `kubernetes-${version}`);
 }
@@ -123,7 +144,10 @@ function kubernetesModule(version: string, names: readonly BuiltName[]): Module 
 /** @returns where each program is now */
 function buildInto(folder: string, module: Module, names: readonly BuiltName[]): Map<BuiltName, string> {
   say(`building ${names.join(', ')} from ${module.path}@${module.version}, which takes some minutes`);
-  const wrapper = wrapperOf(module, folder);
+  const imports = Object.values(module.packages).map((name) => `import _ "${name}"\n`);
+  const wrapper = wrapperOf(module, folder, {
+    'tools.go': `//go:build tools\n\npackage tools\n\n${imports.join('')}`,
+  });
   const built = new Map<BuiltName, string>();
   for (const name of names) {
     const path = join(folder, name);
@@ -154,8 +178,12 @@ export function kwokStages(): string {
   return path;
 }
 
-/** A folder with a module that requires this one and imports the programs' packages. */
-function wrapperOf({ path, version, packages }: Module, inside: string): string {
+/** A folder with a module that requires this one, and has these files. */
+function wrapperOf(
+  { path, version }: Pick<Module, 'path' | 'version'>,
+  inside: string,
+  files: Readonly<Record<string, string>>,
+): string {
   const folder = join(inside, `wrapper-${process.pid}`);
   if (existsSync(folder)) rmSync(folder, { recursive: true });
   mkdirSync(folder, { recursive: true });
@@ -173,8 +201,7 @@ function wrapperOf({ path, version, packages }: Module, inside: string): string 
       '',
     ].join('\n'),
   );
-  const imports = Object.values(packages).map((name) => `import _ "${name}"\n`);
-  writeFileSync(join(folder, 'tools.go'), `//go:build tools\n\npackage tools\n\n${imports.join('')}`);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   go(['mod', 'tidy', '-e'], folder);
   return folder;
 }

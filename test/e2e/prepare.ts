@@ -5,7 +5,8 @@
 import { containerdProgram, containerdVersions, type ContainerdVersion } from './node/containerd-programs.ts';
 import { oldestKubernetes } from './build.ts';
 import { findApiServer } from './built.ts';
-import { foreignDefinitions } from './chart/foreign.ts';
+import { certManagerDefinitions, foreignDefinitions } from './chart/foreign.ts';
+import { certManagerProgram } from './cluster/cert-manager/program.ts';
 import { findPrograms } from './helm/programs.ts';
 import { library, part, parts, say, type PartName } from './parts.ts';
 
@@ -15,6 +16,8 @@ const steps: readonly (() => unknown)[] = [
   findPrograms,
   () => findApiServer(oldestKubernetes),
   foreignDefinitions,
+  certManagerDefinitions,
+  certManagerProgram,
   ...(Object.keys(containerdVersions) as ContainerdVersion[]).map((minor) => () => containerdProgram(minor)),
 ];
 

@@ -4,10 +4,12 @@
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { download } from '../build.ts';
+import { certManager, download } from '../build.ts';
 import { cache, onPath, say } from '../parts.ts';
 
 interface Source {
+  /** Of its file in the cache: says which files are in it. */
+  readonly name: string;
   readonly path: string;
   readonly version: string;
   /** Files inside the module. */
@@ -18,39 +20,57 @@ const monitoring = 'example/prometheus-operator-crd/monitoring.coreos.com';
 
 const sources: readonly Source[] = [
   {
-    path: 'github.com/cert-manager/cert-manager',
-    version: 'v1.21.2',
+    name: 'cert-manager',
+    ...certManager,
     files: ['deploy/crds/cert-manager.io_certificates.yaml', 'deploy/crds/cert-manager.io_issuers.yaml'],
   },
   {
+    name: 'prometheus-operator',
     path: 'github.com/prometheus-operator/prometheus-operator',
     version: 'v0.85.0',
     files: ['servicemonitors', 'podmonitors', 'prometheusrules'].map((name) => `${monitoring}_${name}.yaml`),
   },
   {
+    name: 'vertical-pod-autoscaler',
     path: 'k8s.io/autoscaler/vertical-pod-autoscaler',
     version: 'v1.8.1',
     files: ['deploy/vpa-v1-crd-gen.yaml'],
   },
 ];
 
+/** What cert-manager itself works with, where it runs. */
+const runningCertManager: Source = {
+  name: 'cert-manager-running',
+  ...certManager,
+  files: ['certificates', 'certificaterequests', 'issuers', 'clusterissuers'].map(
+    (name) => `deploy/crds/cert-manager.io_${name}.yaml`,
+  ),
+};
+
 /**
- * All of them, after making sure that they are there.
+ * Those of what the chart renders, after making sure that they are there.
  * @returns one YAML text for each definition
  * @throws where a module cannot be had
  */
 export function foreignDefinitions(): readonly string[] {
-  return sources.flatMap((source) =>
-    readFileSync(kept(source), 'utf8')
-      .split(/^---$/m)
-      .filter((text) => text.trim() !== ''),
-  );
+  return sources.flatMap((source) => textsOf(source));
+}
+
+/** Those that cert-manager needs to run; otherwise as `foreignDefinitions`. */
+export function certManagerDefinitions(): readonly string[] {
+  return textsOf(runningCertManager);
+}
+
+function textsOf(source: Source): readonly string[] {
+  return readFileSync(kept(source), 'utf8')
+    .split(/^---$/m)
+    .filter((text) => text.trim() !== '');
 }
 
 /** A file in the cache with all that is wanted of a module. */
-function kept({ path, version, files }: Source): string {
+function kept({ name, path, version, files }: Source): string {
   const folder = join(cache, 'definitions');
-  const file = join(folder, `${path.slice(path.lastIndexOf('/') + 1)}-${version}.yaml`);
+  const file = join(folder, `${name}-${version}.yaml`);
   if (existsSync(file)) return file;
   if (onPath('go') === undefined)
     throw new Error(`the definitions of ${path} are in its module, which needs go`);
@@ -58,7 +78,7 @@ function kept({ path, version, files }: Source): string {
   mkdirSync(folder, { recursive: true });
   const { Dir } = download(path, version, folder);
   const half = `${file}.${process.pid}`;
-  writeFileSync(half, files.map((name) => readFileSync(join(Dir, name), 'utf8')).join('\n---\n'));
+  writeFileSync(half, files.map((each) => readFileSync(join(Dir, each), 'utf8')).join('\n---\n'));
   renameSync(half, file);
   return file;
 }

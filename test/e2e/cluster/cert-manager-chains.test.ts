@@ -1,0 +1,148 @@
+/**
+ * `certManager.issuerRef`: who signs the authority of archwright, and whom everybody trusts by then. The chart is upgraded from its own issuer
+ * to a root, to an intermediate with its root, and to an intermediate that is all that cert-manager knows.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import t from 'tap';
+import { secretPath } from '../../../src/controller/own-objects.ts';
+import type { Pod, Secret } from '../../../src/kube/objects.ts';
+import { createCa } from '../../support/certificates.ts';
+import { ownNamespace } from './archwright.ts';
+import { install, leafSecrets, ownAddress, type Installed } from './cert-manager/installed.ts';
+import { certManagerNamespace, untilIssued } from './cert-manager/program.ts';
+import { answered, renewAll, trusted } from './cert-manager/settled.ts';
+import { patience } from './harness.ts';
+import { waitFor } from './watch.ts';
+
+const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
+const encode = (text: string): string => Buffer.from(text).toString('base64');
+const root = 'CN=corporate root';
+const intermediate = 'CN=corporate intermediate';
+const own = 'CN=archwright-ca';
+
+const issuers = `
+apiVersion: cert-manager.io/v1
+kind: ClusterIssuer
+metadata: { name: root }
+spec: { ca: { secretName: root } }
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: { name: intermediate, namespace: ${certManagerNamespace} }
+spec:
+  isCA: true
+  commonName: corporate intermediate
+  secretName: intermediate
+  privateKey: { algorithm: ECDSA, size: 256 }
+  issuerRef: { kind: ClusterIssuer, name: root }
+---
+apiVersion: cert-manager.io/v1
+kind: ClusterIssuer
+metadata: { name: intermediate }
+spec: { ca: { secretName: intermediate } }
+---
+apiVersion: cert-manager.io/v1
+kind: ClusterIssuer
+metadata: { name: without-root }
+spec: { ca: { secretName: without-root } }
+---
+# Of somebody else, who may ask the same issuer, and takes a name of ours.
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: { name: stranger, namespace: default }
+spec:
+  commonName: archwright-webhook
+  usages: [client auth]
+  secretName: stranger
+  privateKey: { algorithm: ECDSA, size: 256 }
+  issuerRef: { kind: ClusterIssuer, name: root }
+`;
+
+/** What docs/certificates.md says of each. */
+const cases = [
+  { issuer: undefined, shows: [], trusts: [own], stranger: false },
+  { issuer: 'root', shows: [own], trusts: [root], stranger: true },
+  { issuer: 'intermediate', shows: [own, intermediate], trusts: [root], stranger: true },
+  { issuer: 'without-root', shows: [own, intermediate], trusts: [intermediate], stranger: false },
+] as const;
+
+void t.test('an issuer signs the authority of archwright', { skip }, async (t) => {
+  const installed = await install(t);
+  const { cluster, issued, askAgent, images } = installed;
+  const { client } = cluster;
+  const corporate = await createCa('corporate root');
+  const give = (name: string, data: object): Promise<unknown> =>
+    cluster.create({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'kubernetes.io/tls',
+      metadata: { name, namespace: certManagerNamespace },
+      data,
+    });
+  await give('root', { 'tls.crt': encode(corporate.cert), 'tls.key': encode(corporate.key) });
+  await cluster.applyYaml(issuers);
+  await untilIssued(cluster, certManagerNamespace, 'intermediate', 0);
+  await untilIssued(cluster, 'default', 'stranger', 0);
+  const { data: { 'tls.crt': cert, 'tls.key': key } = {} } = await client.get<Secret>(
+    secretPath(certManagerNamespace, 'intermediate'),
+    { signal: patience() },
+  );
+  await give('without-root', { 'tls.crt': cert, 'tls.key': key });
+
+  let revision = 0;
+  for (const { issuer, shows, trusts, stranger } of cases) {
+    const name = issuer ?? 'itself';
+    if (issuer !== undefined) {
+      await installed.apply({ issuerRef: { kind: 'ClusterIssuer', name: issuer } });
+      await untilIssued(cluster, ownNamespace, 'archwright-ca', revision);
+      await renewAll(installed);
+    }
+    revision += 1;
+    for (const leaf of leafSecrets) {
+      const { certificate, intermediates, bundle } = await issued(leaf);
+      t.equal(certificate.x509.issuer, own, `${name}: ${leaf}`);
+      t.same(
+        intermediates.map(({ x509 }) => x509.subject),
+        shows,
+        'is shown with it',
+      );
+      t.same(
+        bundle.map(({ x509 }) => x509.subject),
+        trusts,
+        'is trusted',
+      );
+    }
+
+    await trusted(installed);
+    await answered(installed);
+    await cluster.create({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name },
+      spec: { containers: [{ name: 'app', image: images.push(name, ['s390x']) }] },
+    });
+    const pod = await waitFor<Pod>(client, `/api/v1/namespaces/default/pods/${name}`, (now) => {
+      return now?.spec.nodeName !== undefined;
+    });
+    t.equal(pod?.spec.nodeName, 's390x-0', 'a pod is placed through the webhook');
+
+    const asked = askAgent(await dirOfStranger(installed));
+    if (stranger) t.ok((await asked, true), 'who has a certificate of the same root is answered');
+    else await t.rejects(asked, { code: 'lost' }, 'who has one of the root above is not');
+  }
+});
+
+/** @returns a directory with the certificate of somebody else, who trusts what we do */
+async function dirOfStranger({ cluster, issued }: Installed): Promise<string> {
+  const { data = {} } = await cluster.client.get<Secret>(secretPath('default', 'stranger'), {
+    signal: patience(),
+  });
+  const { bundle } = await issued('archwright-webhook-client-tls');
+  const dir = join(cluster.directory, 'stranger');
+  await mkdir(dir, { recursive: true });
+  for (const file of ['tls.crt', 'tls.key'])
+    await writeFile(join(dir, file), Buffer.from(data[file] ?? '', 'base64'), { mode: 0o600 });
+  await writeFile(join(dir, 'ca.crt'), bundle.map(({ pem }) => pem).join(''));
+  return dir;
+}

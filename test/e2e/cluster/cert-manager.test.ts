@@ -1,0 +1,177 @@
+/**
+ * cert-manager issues what the chart asks it for, and archwright runs on it: real pods keep coming to a webhook with `failurePolicy:
+ * Fail`, and clients keep asking the agent, while certificates are lost, renewed by hand and by time, and while their authority is
+ * renewed and exchanged.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
+import { isIssuedBy, sameCertificates } from '../../../src/controller/certificates/pem.ts';
+import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
+import type { Secret } from '../../../src/kube/objects.ts';
+import { ownNamespace } from './archwright.ts';
+import { startLoad } from './faults/load.ts';
+import {
+  clientSecrets,
+  install,
+  leaves,
+  leafSecrets,
+  ownAddress,
+  type Installed,
+  type LeafSecret,
+} from './cert-manager/installed.ts';
+import { renew, untilIssued } from './cert-manager/program.ts';
+import { renewAll, shown, trusted } from './cert-manager/settled.ts';
+import { patience } from './harness.ts';
+import { waitFor } from './watch.ts';
+
+const server = '1.3.6.1.5.5.7.3.1';
+const client = '1.3.6.1.5.5.7.3.2';
+
+/** What docs/certificates.md promises. */
+const promised: Readonly<
+  Record<
+    LeafSecret,
+    {
+      readonly subject: string | undefined;
+      readonly names: string | undefined;
+      readonly usages: readonly string[];
+    }
+  >
+> = {
+  'archwright-webhook-tls': {
+    subject: undefined,
+    names: 'DNS:archwright-webhook.archwright.svc, DNS:archwright-webhook.archwright.svc.cluster.local',
+    usages: [server],
+  },
+  'archwright-agent-tls': { subject: undefined, names: 'DNS:archwright-agent', usages: [server] },
+  'archwright-webhook-client-tls': { subject: 'CN=archwright-webhook', names: undefined, usages: [client] },
+  'archwright-controller-client-tls': {
+    subject: 'CN=archwright-controller',
+    names: undefined,
+    usages: [client],
+  },
+};
+
+const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
+
+void t.test('archwright runs on what cert-manager issues', { skip }, async (t) => {
+  const installed = await install(t, { settings: { 'webhook-absence-time': '2s' } });
+  const { cluster, issued } = installed;
+
+  const ca = await issued('archwright-ca');
+  t.equal(ca.certificate.x509.subject, 'CN=archwright-ca');
+  t.equal(ca.certificate.x509.ca, true);
+  for (const name of leafSecrets) {
+    const { certificate, intermediates, bundle } = await issued(name);
+    const { x509 } = certificate;
+    t.match(
+      { subject: x509.subject, names: x509.subjectAltName, usages: x509.keyUsage, ca: x509.ca },
+      { ...promised[name], ca: false },
+      name,
+    );
+    t.equal(x509.publicKey.asymmetricKeyDetails?.namedCurve, 'prime256v1');
+    t.ok(isIssuedBy(certificate, ca.certificate));
+    t.same(intermediates, []);
+    t.ok(sameCertificates(bundle, [ca.certificate]), 'the authority of archwright alone is trusted');
+  }
+  await trusted(installed);
+  const load = startLoad(t, installed);
+  const questions = startQuestions(t, installed);
+
+  const lost = await issued('archwright-agent-tls');
+  await lose(installed, 'archwright-agent-tls');
+  t.not((await issued('archwright-agent-tls')).certificate.id, lost.certificate.id, 'a lost one is back');
+  await renewAll(installed);
+  await shown(installed);
+  // Ten seconds after it was issued each is issued anew; an hour is the least that cert-manager allows.
+  await installed.apply({ duration: '1h', renewBefore: '59m50s' });
+  for (const name of Object.values(leaves)) await untilIssued(cluster, ownNamespace, name, 3);
+  await installed.apply({});
+  for (const name of Object.values(leaves)) await untilIssued(cluster, ownNamespace, name, 4);
+  await shown(installed);
+  t.same(questions.failed(), [], 'each question is answered while certificates are replaced');
+
+  // As its time has come: the four may wait for theirs, and not all get it at once.
+  await renew(cluster, ownNamespace, 'archwright-ca');
+  t.not((await issued('archwright-ca')).certificate.id, ca.certificate.id, 'the authority is renewed');
+  await questions.more(10);
+  for (const name of Object.values(leaves)) {
+    await renew(cluster, ownNamespace, name);
+    await shown(installed);
+    await questions.more(10);
+  }
+  await trusted(installed);
+  t.same(questions.failed(), [], 'each question is answered while certificates of both are there');
+
+  // Another authority at once: who got its Secret does not know who did not.
+  await lose(installed, 'archwright-ca');
+  const { certificate } = await issued('archwright-ca');
+  t.notOk(isIssuedBy(certificate, ca.certificate), 'with another key');
+  await renewAll(installed);
+  await trusted(installed);
+  await questions.more(20);
+  t.comment(`${questions.failed().length} of ${questions.count()} questions had no answer`);
+  const failed = questions.failed().length;
+  await questions.more(20);
+  t.equal(questions.failed().length, failed, 'then everybody knows everybody');
+  await questions.end();
+  await load.end();
+
+  await installed.leave();
+  await policy(installed, 'Ignore');
+  await installed.come();
+  await policy(installed, 'Fail');
+});
+
+/** Deletes a Secret, and waits until cert-manager has written it again. */
+async function lose({ cluster }: Installed, secretName: string): Promise<void> {
+  const path = secretPath(ownNamespace, secretName);
+  await cluster.client.delete(path, { signal: patience() });
+  await waitFor<Secret>(cluster.client, path, (now) => now?.data?.['tls.crt'] !== undefined);
+}
+
+/** Waits until pods are refused, or not, while the webhook does not answer. */
+async function policy({ cluster }: Installed, wanted: string): Promise<void> {
+  await waitFor<WebhookConfiguration>(cluster.client, webhookConfigurationPath('archwright'), (now) =>
+    (now?.webhooks ?? []).some(
+      ({ name, failurePolicy }) => name === 'pods.arch.example' && failurePolicy === wanted,
+    ),
+  );
+}
+
+interface Questions {
+  failed(): readonly string[];
+  count(): number;
+  /** Waits until so many more have been asked by each client. */
+  more(each: number): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** Both clients ask the agent without end. */
+function startQuestions(t: Test, { dirs, askAgent }: Installed): Questions {
+  const ending = new AbortController();
+  t.teardown(() => ending.abort());
+  const failed: string[] = [];
+  const counts = new Map<LeafSecret, number>();
+  const ask = async (name: LeafSecret): Promise<void> => {
+    while (!ending.signal.aborted) {
+      await askAgent(dirs[name]).catch((error: unknown) => failed.push(`${name}: ${String(error)}`));
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+      await pause(50);
+    }
+  };
+  const asking = clientSecrets.map((name) => ask(name));
+  return {
+    failed: () => failed,
+    count: () => [...counts.values()].reduce((sum, count) => sum + count, 0),
+    more: async (each) => {
+      const before = new Map(counts);
+      while ([...counts].some(([name, count]) => count < (before.get(name) ?? 0) + each)) await pause(50);
+    },
+    end: async () => {
+      ending.abort();
+      await Promise.all(asking);
+    },
+  };
+}

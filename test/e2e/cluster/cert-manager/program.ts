@@ -1,0 +1,107 @@
+/** cert-manager's controller, and what is asked of it: to run beside a cluster, and to issue a certificate anew. */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { KubeObject } from '../../../../src/kube/objects.ts';
+import { buildProgram, certManager } from '../../build.ts';
+import { certManagerDefinitions } from '../../chart/foreign.ts';
+import { cache } from '../../parts.ts';
+import { define } from '../definitions.ts';
+import { patience, type Cluster } from '../harness.ts';
+import { startProcess, type Running } from '../processes.ts';
+import { waitFor } from '../watch.ts';
+
+/** Where the Secrets of ClusterIssuers are. */
+export const certManagerNamespace = 'cert-manager';
+
+/**
+ * The program, after making sure that it is there.
+ * @throws where it cannot be had
+ */
+export function certManagerProgram(): string {
+  const source = readFileSync(new URL('main.go', import.meta.url), 'utf8');
+  const digest = createHash('sha256').update(source).digest('hex').slice(0, 8);
+  const path = join(cache, `cert-manager-${certManager.version}-${digest}`);
+  if (existsSync(path)) return path;
+  mkdirSync(cache, { recursive: true });
+  buildProgram(certManager, source, path);
+  return path;
+}
+
+/** Runs it until the cluster ends; makes its definitions and its namespace before. */
+export async function startCertManager(cluster: Cluster): Promise<Running> {
+  const program = certManagerProgram();
+  for (const text of certManagerDefinitions()) await define(cluster, text);
+  await cluster.createNamespace(certManagerNamespace);
+  const user = { cn: 'cert-manager', group: 'system:masters' };
+  const kubeconfig = await cluster.identities.kubeconfig(user, cluster.server);
+  const running = startProcess({
+    name: 'cert-manager',
+    program,
+    args: [`--kubeconfig=${kubeconfig}`, `--cluster-resource-namespace=${certManagerNamespace}`],
+    env: { HOME: '/nonexistent' },
+    logs: cluster.logs,
+  });
+  cluster.onStop(() => running.stop());
+  return running;
+}
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly observedGeneration?: number;
+}
+
+export interface Certificate extends KubeObject {
+  readonly status?: { readonly conditions?: readonly Condition[]; readonly revision?: number };
+}
+
+const certificates = (namespace: string, name = ''): string =>
+  `/apis/cert-manager.io/v1/namespaces/${namespace}/certificates/${name}`;
+
+/**
+ * Has a certificate issued anew, as `cmctl renew` does, and waits until it is.
+ * @param namespace of the Certificate
+ */
+export async function renew(cluster: Cluster, namespace: string, name: string): Promise<void> {
+  const path = certificates(namespace, name);
+  const before = await cluster.client.get<Certificate>(path, { signal: patience() });
+  const issuing = {
+    type: 'Issuing',
+    status: 'True',
+    reason: 'ManuallyTriggered',
+    message: 'by a test',
+    lastTransitionTime: new Date().toISOString(),
+    observedGeneration: before.metadata?.generation,
+  };
+  const conditions = [...(before.status?.conditions ?? []).filter(({ type }) => type !== 'Issuing'), issuing];
+  await cluster.client.patch(
+    `${path}/status`,
+    { type: 'merge', body: { status: { conditions } } },
+    { signal: patience() },
+  );
+  await untilIssued(cluster, namespace, name, before.status?.revision ?? 0);
+}
+
+/** Waits until a certificate is there as its Certificate says now, and is newer than a revision; the first is 1. */
+export async function untilIssued(
+  cluster: Cluster,
+  namespace: string,
+  name: string,
+  after: number,
+): Promise<void> {
+  await waitFor<Certificate>(cluster.client, certificates(namespace, name), (now) => {
+    if (now === undefined) return false;
+    const ready = conditionOf(now, 'Ready');
+    return (
+      (now.status?.revision ?? 0) > after &&
+      ready?.status === 'True' &&
+      ready.observedGeneration === now.metadata?.generation &&
+      conditionOf(now, 'Issuing')?.status !== 'True'
+    );
+  });
+}
+
+function conditionOf({ status }: Certificate, wanted: string): Condition | undefined {
+  return status?.conditions?.find(({ type }) => type === wanted);
+}

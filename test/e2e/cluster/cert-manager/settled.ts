@@ -1,0 +1,70 @@
+/** What follows when cert-manager has issued certificates: who shows them, and who trusts them. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { connect } from 'node:tls';
+import { webhookConfigurationPath } from '../../../../src/controller/own-objects.ts';
+import { sameCertificates } from '../../../../src/controller/certificates/pem.ts';
+import {
+  readCaBundles,
+  type WebhookConfiguration,
+} from '../../../../src/controller/webhook-configuration/ca-bundle.ts';
+import { ownNamespace } from '../archwright.ts';
+import { waitFor } from '../watch.ts';
+import { clientSecrets, leaves, type Installed } from './installed.ts';
+import { renew } from './program.ts';
+
+/** Has the four issued anew, one after the other. */
+export async function renewAll({ cluster }: Installed): Promise<void> {
+  for (const name of Object.values(leaves)) await renew(cluster, ownNamespace, name);
+}
+
+/** Waits until `caBundle` holds what the Secret of the webhook says and nothing else, and the webhook shows its certificate. */
+export async function trusted(installed: Installed): Promise<void> {
+  const { bundle } = await installed.issued('archwright-webhook-tls');
+  const path = webhookConfigurationPath('archwright');
+  await waitFor<WebhookConfiguration>(installed.cluster.client, path, (now) => {
+    const bundles = now === undefined ? [] : readCaBundles(now);
+    return bundles.length > 0 && bundles.every((each) => sameCertificates(each, bundle));
+  });
+  await shown(installed);
+}
+
+/** Waits until webhook and agent show the certificates of their Secrets. */
+export async function shown({ issued, webhook, agent }: Installed): Promise<void> {
+  for (const [url, secretName] of [
+    [webhook.url, 'archwright-webhook-tls'],
+    [agent.url, 'archwright-agent-tls'],
+  ] as const) {
+    const until = performance.now() + 30_000;
+    while ((await shownBy(url)) !== (await issued(secretName)).certificate.id) {
+      if (performance.now() > until) throw new Error(`${url} does not show its certificate`);
+      await pause(100);
+    }
+  }
+}
+
+/** Waits until the agent answers both clients: their Secrets arrive at different times. */
+export async function answered({ askAgent, dirs }: Installed): Promise<void> {
+  const until = performance.now() + 30_000;
+  for (;;) {
+    try {
+      for (const name of clientSecrets) await askAgent(dirs[name]);
+      return;
+    } catch (error) {
+      if (performance.now() > until) throw error;
+      await pause(100);
+    }
+  }
+}
+
+/** @returns the identity of the certificate that a server shows now */
+async function shownBy(url: string): Promise<string> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false }, () => {
+      const { fingerprint256 } = socket.getPeerCertificate();
+      socket.destroy();
+      resolve(fingerprint256.replaceAll(':', '').toLowerCase());
+    });
+    socket.on('error', reject);
+  });
+}
