@@ -61,14 +61,14 @@ test('a pod never gets onto an architecture that a custom resource does not leav
   let bounded = 0;
   const property = fc.property(inputs(anyRecord), (input) => {
     const { allowed } = input.policy;
-    fc.pre(allowed !== undefined);
+    if (allowed === undefined) return true;
     const { pod, decision } = place(input);
     if (decision.reasons.some(({ rule }) => rule === 'no-common-architecture-allow')) return true;
     if (decision.outcome === 'denied' || decision.outcome === 'skipped') return true;
     bounded += 1;
     return nodes
       .filter((node) => selects(pod.spec, node) && !chosenByPerson(input.pod, node))
-      .every(({ labels }) => allowed?.architectures.includes(labels['kubernetes.io/arch'] ?? '') === true);
+      .every(({ labels }) => allowed.architectures.includes(labels['kubernetes.io/arch'] ?? ''));
   });
   t.doesNotThrow(() => fc.assert(property, runs));
   t.ok(bounded > 50, `${bounded} of the pods were bounded`);
