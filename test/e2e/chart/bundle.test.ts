@@ -1,7 +1,13 @@
 /** Bundled and unbundled, the program behaves alike. */
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import t from 'tap';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { createCa } from '../../support/certificates.ts';
+import { freePorts } from '../cluster/ports.ts';
 
 /** What both are asked, and what it may differ in. */
 const cases: readonly (readonly string[])[] = [
@@ -42,10 +48,75 @@ function timeless(text: string): string {
   return text.replaceAll(/"time":"[^"]*"/g, '"time":""');
 }
 
+/** Of what a webhook answers over HTTPS: its status, media type and text. The bundle has only a part of the table of media types. */
+async function webhookAnswers(t: Test, entry: string, tlsDir: string): Promise<readonly unknown[]> {
+  const [port = 0, metrics = 0] = await freePorts(2);
+  const flags = [
+    `--listen=127.0.0.1:${port}`,
+    `--metrics-listen=127.0.0.1:${metrics}`,
+    `--tls-dir=${tlsDir}`,
+  ];
+  const child = spawn(process.execPath, [entry, 'webhook', ...flags], {
+    env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+    stdio: 'ignore',
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  const ca = readFileSync(join(tlsDir, 'ca.crt'));
+  const ask = (method: string, path: string, body = ''): Promise<readonly unknown[]> =>
+    new Promise((resolve, reject) => {
+      const headers = { 'content-type': 'application/json' };
+      const sent = request(
+        `https://127.0.0.1:${port}${path}`,
+        { ca, method, headers, agent: false },
+        (answer) => {
+          text(answer).then(
+            (said) => resolve([answer.statusCode, answer.headers['content-type'], said]),
+            reject,
+          );
+        },
+      );
+      sent.on('error', reject).end(body);
+    });
+  for (let tries = 0; ; tries++) {
+    const isUp = await ask('GET', '/readyz').then(
+      ([status]) => status === 200,
+      () => false,
+    );
+    if (isUp) break;
+    if (tries === 600) throw new Error(`${entry} does not become ready`);
+    await pause(100);
+  }
+  const answers = [
+    await ask('GET', '/healthz'),
+    await ask('GET', '/readyz'),
+    await ask('GET', '/nowhere'),
+    await ask('POST', '/mutate', '{"kind":"Pod"}'),
+    await ask('POST', '/mutate', 'no JSON'),
+    await ask('POST', '/validate', review),
+  ];
+  child.kill('SIGKILL');
+  return answers;
+}
+
+const review = JSON.stringify({
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  request: { uid: 'u', operation: 'CREATE', kind: { version: 'v1', kind: 'Pod' }, object: {} },
+});
+
 t.test('the bundle and the source answer alike', async (t) => {
   execFileSync(process.execPath, ['scripts/bundle.ts'], { stdio: ['ignore', 'ignore', 'inherit'] });
   t.ok(existsSync('dist/archwright.mjs'));
   for (const args of cases)
     t.same(run('dist/archwright.mjs', args), run('cmd/archwright.ts', args), args.join(' '));
+  const ca = await createCa();
+  const { cert, key } = await ca.issue({ cn: 'archwright-webhook', ip: ['127.0.0.1'] });
+  const tlsDir = t.testdir({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert });
+  const [bundled, source] = [
+    await webhookAnswers(t, 'dist/archwright.mjs', tlsDir),
+    await webhookAnswers(t, 'cmd/archwright.ts', tlsDir),
+  ];
+  t.same(bundled, source);
+  t.match(bundled[0], [200, 'text/plain; charset=utf-8', 'ok\n']);
   t.match(run('dist/archwright.mjs', ['--version']).out, /^archwright \d+\.\d+\.\d+ \([0-9a-f]{12,40}\)\n$/);
 });
