@@ -4,7 +4,7 @@ import type { Count, Level, Metrics, MetricSpec } from '../../telemetry/metrics.
 export const misplacedPods: MetricSpec = {
   name: 'archwright_misplaced_pods',
   type: 'gauge',
-  help: 'Pods that are not ready on a node whose architecture their images lack.',
+  help: 'Pods that are not ready on a node whose architecture their images lack; without those that are left alone.',
 };
 
 export const moveOutcomes = [

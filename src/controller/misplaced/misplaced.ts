@@ -20,7 +20,9 @@ import { isArchitecture } from '../../placement/architecture.ts';
 import type { ImageUse } from '../../placement/images-of-pod.ts';
 import type { RunningPod } from '../caches.ts';
 import type { Feature, Leading } from '../controller.ts';
+import { createLeftAlone } from '../left-alone.ts';
 import { createPasses } from '../passes.ts';
+import { isDaemon } from './daemon.ts';
 import { alsoLack, lackingImages, useOf, usesOf, type LackingImage } from './lacking.ts';
 import { misplacedCounts } from './metrics.ts';
 import { createMover } from './mover.ts';
@@ -85,7 +87,12 @@ export function createPass(
 ): () => Promise<boolean> {
   const { signal, caches, configuration, metrics, log } = leading;
   const counts = misplacedCounts(metrics);
-  const mover = createMover(leading, suspects, counts, { sleep, notes });
+  const mover = createMover(leading, suspects, counts, {
+    sleep,
+    notes,
+    leftAlone: ({ uid }) => void known.delete(uid),
+  });
+  const leftAlone = createLeftAlone(leading);
   /** Pods found misplaced, by uid. */
   let known = new Set<string>();
 
@@ -133,9 +140,11 @@ export function createPass(
       return false;
     }
     const due = suspects.due(caches.runningPods.values());
+    const isLeftAlone = due.length > 0 ? await leftAlone() : () => true;
     const looked = await concurrently(due.slice(0, most.looked), factsWorkers, async (pod) => {
       signal.throwIfAborted();
-      const found = await lookAt(pod);
+      // The template of a DaemonSet is looked at for itself.
+      const found = !isDaemon(pod) && isLeftAlone(pod) ? undefined : await lookAt(pod);
       if (found === undefined) {
         known.delete(pod.uid);
         suspects.later(pod);
@@ -147,6 +156,7 @@ export function createPass(
     counts.pods.set(known.size);
     const misplaced = looked.filter((each) => each !== undefined);
     for (const each of misplaced.slice(0, most.moved)) await move(each);
+    counts.pods.set(known.size);
     return due.length > most.looked || misplaced.length > most.moved;
   };
 }

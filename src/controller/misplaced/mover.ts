@@ -3,8 +3,8 @@ import { KubeError } from '../../kube/errors.ts';
 import type { Pod } from '../../kube/objects.ts';
 import { trimRunningPod } from '../caches/running-pods.ts';
 import { hasChosenNode } from '../chosen-nodes.ts';
+import type { RunningPod } from '../caches.ts';
 import type { Leading } from '../controller.ts';
-import { createSight } from '../sight.ts';
 import { createCauses, type Cause } from './causes.ts';
 import { daemonTemplateOf, daemonVerdict, isDaemon } from './daemon.ts';
 import { evict } from './evict.ts';
@@ -23,6 +23,11 @@ export interface Mover {
   move(misplaced: Misplaced): Promise<void>;
 }
 
+export interface MoverOptions extends Required<Pick<PassOptions, 'sleep' | 'notes'>> {
+  /** Hears of a pod that constrains its architecture itself: where it is is its own choice. */
+  readonly leftAlone: (pod: RunningPod) => void;
+}
+
 /** Pods that wait for others of their workload. */
 const forOthersMs = 15_000;
 /** The cache knows of a change by then. */
@@ -39,13 +44,12 @@ export function createMover(
   leading: Leading,
   suspects: Suspects,
   counts: MisplacedCounts,
-  { sleep, notes }: Required<Pick<PassOptions, 'sleep' | 'notes'>>,
+  { sleep, notes, leftAlone }: MoverOptions,
 ): Mover {
   const { signal, client, caches, configuration, policies, serverNow, step, log } = leading;
   const causes = createCauses({ client, ...notes });
   const moves = createMoves(leading);
   const telling = createTelling(leading);
-  const sight = createSight(leading);
   let failed = 0;
 
   /** The pod as it is now, where it still is what it seemed to be. */
@@ -88,11 +92,6 @@ export function createMover(
       suspects.later(pod);
       return;
     }
-    const sees = await sight();
-    if (!sees(pod, namespaceLabels)) {
-      suspects.later(pod);
-      return;
-    }
     const replacement = replacementOf({
       pod: now,
       namespace,
@@ -106,6 +105,7 @@ export function createMover(
     if ('not' in replacement) {
       if (replacement.not === 'no-node' || replacement.not === 'no-architecture')
         tell(replacement.not, misplaced);
+      if (replacement.not === 'left-alone') leftAlone(pod);
       suspects.later(pod);
       return;
     }

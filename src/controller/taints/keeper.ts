@@ -3,9 +3,9 @@ import { architectureOf } from '../../cluster/objects.ts';
 import { concurrently } from '../../fleet/concurrently.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { Node, Taint } from '../../kube/objects.ts';
-import { skipReasonOf } from '../../placement/skip.ts';
 import type { CachedNode, RunningPod } from '../caches.ts';
 import type { Leading } from '../controller.ts';
+import { createLeftAlone } from '../left-alone.ts';
 import { changeNode } from './change-node.ts';
 import { holdingDaemonSets, strandedPods } from './holds.ts';
 import { holdReasons, taintLevels } from './metrics.ts';
@@ -19,7 +19,6 @@ import {
   type TaintSettings,
 } from './plan.ts';
 import { tolerates } from '../node-room.ts';
-import { createSight, type Sees } from '../sight.ts';
 import { createRefusals } from './refusals.ts';
 import { createTelling, type Hold } from './telling.ts';
 import { toleratePods, type PodToTolerate } from './tolerate-pods.ts';
@@ -42,12 +41,12 @@ type Refused = Extract<Hold, { reason: 'pods' }>;
 
 /** Makes the worker of one leader. */
 export function createKeeper(leading: Leading): Keeper {
-  const { signal, client, caches, configuration, policies, log, step } = leading;
+  const { signal, client, caches, configuration, log, step } = leading;
   const levels = taintLevels(leading.metrics);
   const telling = createTelling(leading);
   const refusals = createRefusals(leading.clock);
-  const sight = createSight(leading);
-  let sees: Sees = () => true;
+  const leftAlone = createLeftAlone(leading);
+  let isLeftAlone: (pod: RunningPod) => boolean = () => true;
   /** By architecture. */
   let podsWaiting = new Map<string, number>();
 
@@ -64,7 +63,7 @@ export function createKeeper(leading: Leading): Keeper {
     const settings = taintSettings(atFirst);
     const plan = planNodes(caches.nodes.values(), settings);
     const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
-    if (plan.architectures.length > 0) sees = await sight();
+    if (plan.architectures.length > 0) isLeftAlone = await leftAlone();
     showPodsWaiting([...podsWaiting].filter(([architecture]) => chosen.has(architecture)));
     const holds: Hold[] = [];
     const allRefused: Refused[] = [];
@@ -189,23 +188,6 @@ export function createKeeper(leading: Leading): Keeper {
       if (isOrdinary(pod) && !isLeftAlone(pod)) found.push({ pod, taint: wanted });
     }
     return found;
-  }
-
-  function isLeftAlone(pod: RunningPod): boolean {
-    const { namespace, labels, annotations, nodeChoice, images } = pod;
-    const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
-    if (!sees(pod, namespaceLabels)) return true;
-    const policy = policies.policyOf({ namespace, namespaceLabels, labels });
-    const metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
-    const spec = {
-      nodeSelector: nodeChoice?.nodeSelector ?? {},
-      containers: images.map(({ image, pullPolicy, usedBy }) => ({
-        name: usedBy,
-        image,
-        ...(pullPolicy && { imagePullPolicy: pullPolicy }),
-      })),
-    };
-    return skipReasonOf({ pod: { metadata, spec }, namespace, namespaceLabels, policy }) !== undefined;
   }
 
   async function holdsOf(plan: ArchitecturePlan, all: NodesPlan): Promise<readonly Hold[]> {

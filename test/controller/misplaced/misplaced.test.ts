@@ -75,6 +75,8 @@ interface Case {
   readonly facts?: typeof known;
   readonly before?: (world: World) => void;
   readonly moved?: boolean;
+  /** Where it is is somebody's choice. */
+  readonly alone?: boolean;
   readonly event?: RegExp;
 }
 
@@ -172,19 +174,28 @@ const cases: readonly Case[] = [
     pod: { imageID: `registry.example/app@${digest('c')}` },
   },
   { name: 'whose image was imported', pod: { imageID: digest('c') } },
-  { name: 'disabled by label', pod: { labels: { 'arch.example/placement': 'disabled' } } },
-  { name: 'disabled by annotation', pod: { annotations: { 'arch.example/placement': 'disabled' } } },
-  { name: 'in an excluded namespace', configuration: { excludedNamespaces: ['shop'] } },
+  { name: 'disabled by label', pod: { labels: { 'arch.example/placement': 'disabled' } }, alone: true },
+  {
+    name: 'disabled by annotation',
+    pod: { annotations: { 'arch.example/placement': 'disabled' } },
+    alone: true,
+  },
+  { name: 'in an excluded namespace', configuration: { excludedNamespaces: ['shop'] }, alone: true },
   {
     name: 'in a disabled namespace',
+    alone: true,
     before: ({ store }) =>
       void store.put('/api/v1/namespaces/shop', {
         metadata: { labels: { 'arch.example/placement': 'disabled' } },
       }),
   },
-  { name: 'that selects the architecture', pod: spec({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }) },
-  { name: 'that requires the architecture', pod: affinity(['arm64']) },
-  { name: 'that allows both by itself', pod: affinity(['amd64', 'arm64']) },
+  {
+    name: 'that selects the architecture',
+    pod: spec({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }),
+    alone: true,
+  },
+  { name: 'that requires the architecture', pod: affinity(['arm64']), alone: true },
+  { name: 'that allows both by itself', pod: affinity(['amd64', 'arm64']), alone: true },
   {
     name: 'that chooses nodes none of which can run it',
     pod: spec({ nodeSelector: { disk: 'ssd' } }),
@@ -295,7 +306,7 @@ const cases: readonly Case[] = [
   { name: 'on a node that is not known', pod: { node: 'gone' } },
 ];
 
-for (const { name, pod, configuration, facts: given, before, moved = false, event } of cases) {
+for (const { name, pod, configuration, facts: given, before, moved = false, alone, event } of cases) {
   void t.test(`a pod ${name}: ${moved ? 'moved' : 'stays'}`, async (t) => {
     const world = await startWorld(t, {
       ...(configuration && { configuration }),
@@ -311,7 +322,10 @@ for (const { name, pod, configuration, facts: given, before, moved = false, even
     t.same(world.pods(), moved ? [] : ['web-a']);
     if (moved) t.equal(world.store.asked(evictions).length, 1);
     else t.same(world.store.writes(), []);
-    if (!moved && event === undefined) t.same(world.events, []);
+    if (!moved && event === undefined) {
+      t.same(world.events, []);
+      if (alone) t.equal(await world.series('archwright_misplaced_pods'), 0, 'and nobody is called for it');
+    }
     if (event) {
       t.match(world.events[0]?.message, event);
       const told = world.events.length;
@@ -349,6 +363,7 @@ for (const [what, selector, moved] of [
     t.same(world.pods(), moved ? [] : ['web-a']);
     if (moved) return;
     t.same(world.events, [], 'whoever left it out need not hear of it');
+    t.equal(await world.series('archwright_misplaced_pods'), 0);
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { archwright: 'on' } } });
     await store.until(() => 'archwright' in (leading.caches.namespaces.get('', 'shop')?.labels ?? {}));
     world.advance(60_000);

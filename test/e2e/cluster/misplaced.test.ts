@@ -75,7 +75,7 @@ void t.test('misplaced pods are moved', async (t) => {
     120_000,
   );
   t.equal(mostMoving, 0, 'the budget holds');
-  t.equal(await metricOf(first, 'archwright_misplaced_pods'), 7);
+  t.equal(await metricOf(first, 'archwright_misplaced_pods'), 6, 'without the one that is left alone');
   await first.process.stop();
 
   await client.delete('/apis/policy/v1/namespaces/default/poddisruptionbudgets/web', { signal: patience() });
