@@ -23,7 +23,7 @@ export interface TlsMaterial {
   readonly key: Secret;
   /** Authorities to trust; there where `ca.crt` was asked for. */
   readonly ca: string | undefined;
-  /** Last moment of the certificate, in milliseconds since 1970. */
+  /** Last moment of the certificate, or of an intermediate that ends before it, in milliseconds since 1970. */
   readonly expires: number;
 }
 
@@ -47,6 +47,7 @@ export interface TlsFilesOptions {
 
 /** A chain of ten P-521 or RSA certificates is 20 KiB; a bundle of every public authority is 230 KiB. */
 const maxFileBytes = 512 * 1024;
+const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
  * Reads the files and keeps them current.
@@ -125,6 +126,7 @@ export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<Tls
   const key = await read(dir, 'tls.key');
   const ca = withCa ? await read(dir, 'ca.crt') : undefined;
   const certificate = check(dir, 'tls.crt', 'a certificate in PEM', () => new X509Certificate(cert));
+  const expires = check(dir, 'tls.crt', 'certificates in PEM', () => lastMomentOf(cert));
   const privateKey = check(dir, 'tls.key', 'an unencrypted private key in PEM', () => createPrivateKey(key));
   if (ca !== undefined) check(dir, 'ca.crt', 'certificates in PEM', () => new X509Certificate(ca));
   if (!certificate.checkPrivateKey(privateKey)) {
@@ -134,7 +136,13 @@ export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<Tls
       `${join(dir, 'tls.key')} is not the key of ${join(dir, 'tls.crt')}; issue both together`,
     );
   }
-  return { cert, key: secret(key), ca, expires: certificate.validToDate.getTime() };
+  return { cert, key: secret(key), ca, expires };
+}
+
+/** When the first of the certificates in a text ends; with it the rest is worth nothing. */
+function lastMomentOf(pem: string): number {
+  const all = (pem.match(block) ?? [pem]).map((each) => new X509Certificate(each));
+  return Math.min(...all.map(({ validToDate }) => validToDate.getTime()));
 }
 
 async function read(dir: string, name: string): Promise<string> {

@@ -113,6 +113,20 @@ test('an expired certificate is used and told', async (t) => {
   t.match(lines, [{ level: 'warn', msg: /expired/ }]);
 });
 
+test('what expires is the first of what is shown', async (t) => {
+  const until = (year: number): Date => new Date(Date.UTC(year, 0));
+  const [long, short] = [
+    await ca.issue({ cn: 'server', notAfter: until(2090) }),
+    await ca.issue({ cn: 'short', notAfter: until(2080) }),
+  ];
+  const expires = async (cert: string): Promise<number> =>
+    (await loadTlsMaterial(await tlsDirectory(t, { cert, key: long.key }), false)).expires;
+  t.equal(await expires(long.cert), until(2090).getTime());
+  t.equal(await expires(`${long.cert}\n${short.cert}\n`), until(2080).getTime());
+  const damaged = `${long.cert}\n${short.cert.replace('BEGIN CERTIFICATE-----\n', 'BEGIN CERTIFICATE-----\nx')}`;
+  await t.rejects(expires(damaged), { message: /tls\.crt is not certificates in PEM/ });
+});
+
 test('certificates change under requests, and none fails', async (t) => {
   const next = await createCa('next');
   const [first, second] = [
