@@ -29,8 +29,8 @@ rmSync('dist', { recursive: true, force: true });
  */
 const mediaTypes: Plugin = {
   name: 'media types',
-  setup: ({ onLoad }) =>
-    onLoad({ filter: /[/\\]mime-db[/\\]db\.json$/ }, ({ path }) => {
+  setup: (bundling) =>
+    bundling.onLoad({ filter: /[/\\]mime-db[/\\]db\.json$/ }, ({ path }) => {
       const all = Object.entries(JSON.parse(readFileSync(path, 'utf8')) as Readonly<Record<string, object>>);
       const kept = all.filter(([name]) => /^(?:text\/.*|application\/(?:json|octet-stream))$/.test(name));
       return { loader: 'json', contents: JSON.stringify(Object.fromEntries(kept)) };
