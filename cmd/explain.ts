@@ -59,6 +59,8 @@ const concurrentObjects = 8;
 /** Pull secrets are read first, in the time that `by-name.ts` gives them; then each image has its own limit. */
 const readingSecretsMs = 6000;
 const keepSecretsMs = 60_000;
+/** Its Lease and its notes, which people rarely may read. What else is left out may decide: the labels of a namespace, a custom resource. */
+const ofArchwright = /\/(?:leases|configmaps)$/;
 
 async function run(invocation: Invocation): Promise<number> {
   const { io, flags, stop } = invocation;
@@ -154,7 +156,10 @@ async function openExplainer(
   const { inspector, fleet } = await openInspector('explain', invocation, shot, kubernetes, opened);
   const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
   opened.push(() => memory.close());
-  const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log });
+  const onForbidden = (path: string): void => {
+    if (!ofArchwright.test(path)) warn(`${path} may not be read, so the answer is without it`);
+  };
+  const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const surroundings = createSurroundings({ input, cluster, warn });
   const clock = systemClock;
   const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });

@@ -17,9 +17,16 @@ export interface ClusterObjects extends Pick<Cluster, 'secret' | 'serviceAccount
 
 const architectureLabel = 'kubernetes.io/arch';
 
+export interface ClusterObjectsOptions {
+  readonly client: KubeClient;
+  readonly log: Log;
+  /** Hears of each path that may not be read. */
+  readonly onForbidden?: (path: string) => void;
+}
+
 /** Makes the reader; it holds nothing that needs to be closed. */
-export function clusterObjects(options: { readonly client: KubeClient; readonly log: Log }): ClusterObjects {
-  const { client, log } = options;
+export function clusterObjects(options: ClusterObjectsOptions): ClusterObjects {
+  const { client, log, onForbidden } = options;
 
   /** What does not exist or may not be read is left out, as the kubelet leaves out a missing pull secret. */
   async function read<T>(path: string, signal: AbortSignal, query: Query = {}): Promise<T | undefined> {
@@ -29,6 +36,7 @@ export function clusterObjects(options: { readonly client: KubeClient; readonly 
       if (!(error instanceof KubeError) || (error.code !== 'not-found' && error.code !== 'forbidden'))
         throw error;
       log.debug({ path, code: error.code }, 'object cannot be read');
+      if (error.code === 'forbidden') onForbidden?.(path);
       return undefined;
     }
   }

@@ -79,7 +79,8 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'jobs get',
       // webhook-configuration/, certificates/pass.ts
       'mutatingwebhookconfigurations:archwright get list patch watch',
-      'namespaces list watch',
+      // cmd/explain.ts, by kubectl exec
+      'namespaces get list watch',
       // taints/change-node.ts
       'nodes get list patch watch',
       'podplacementconfigs list watch',
@@ -106,14 +107,15 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'endpointslices list watch',
       // src/kube/lease-record.ts
       'leases create',
-      'leases:archwright-controller get patch',
+      // cmd/explain/policies.ts too
+      'leases:archwright-controller get list patch',
       // certificates/secrets.ts
       ...secrets.map((name) => `secrets:archwright-${name} create get list patch watch`),
       // webhook-configuration/endpoints.ts
       'services:archwright-webhook get',
     ],
   ],
-  ['ClusterRole', 'archwright-controller-pull-secrets', ['secrets get']],
+  ['ClusterRole', 'archwright-controller-pull-secrets', ['secrets get', 'serviceaccounts get']],
   [
     'ClusterRole',
     'archwright-clean',

@@ -80,6 +80,32 @@ t.test('pull secrets and namespace labels come from the cluster, by GET', async 
   t.ok(kube.requests.every(({ query }) => !query.has('watch')));
 });
 
+t.test("what decides and may not be read is told; what is archwright's own is not", async (t) => {
+  const open = await registry(t);
+  open.push('app', '1', image('linux/arm64'));
+  const kube = await cluster(t);
+  const forbidden = json({ message: 'it is forbidden' }, 403);
+  const told = [
+    '/api/v1/namespaces/shop',
+    '/api/v1/namespaces/shop/serviceaccounts/default',
+    '/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs',
+  ];
+  const own = ['/api/v1/configmaps', '/apis/coordination.k8s.io/v1/leases'];
+  for (const path of [...told, ...own]) kube.script(path, forbidden);
+  const { explained, err, code } = await explain(t, kube.access.server, pod(`${open.host}/app:1`));
+  t.equal(code, 0);
+  t.same(explained?.required, ['arm64']);
+  t.same(
+    err.trim().split('\n').sort(),
+    told.map((path) => `archwright: warning: ${path} may not be read, so the answer is without it`),
+  );
+  for (const path of own)
+    t.ok(
+      kube.requests.some((request) => request.path === path),
+      path,
+    );
+});
+
 t.test('files win over the cluster', async (t) => {
   const open = await registry(t);
   open.push('app', '1', image('linux/arm64'));

@@ -29,8 +29,8 @@ subjects:
   - { kind: ServiceAccount, name: {{ if .account }}{{ .account }}{{ else }}{{ include "archwright.serviceAccount" . }}{{ end }}, namespace: {{ .root.Release.Namespace }} }
 {{- end -}}
 
-{{/* The webhook decides templates too, whose pull secrets may be those of their service account. */}}
+{{/* Templates have no pull secrets yet that those of their service account would have given their pods. */}}
 {{- define "archwright.pullSecretRules" -}}
 # By name, when a pod names them; never listed.
-- { apiGroups: [''], resources: [{{ ternary "secrets, serviceaccounts" "secrets" (eq . "webhook") }}], verbs: [get] }
+- { apiGroups: [''], resources: [secrets, serviceaccounts], verbs: [get] }
 {{- end -}}

@@ -7,6 +7,8 @@
 
 {{- define "archwright.controllerClusterRules" }}
 {{- include "archwright.webhookClusterRules" . }}
+# For `kubectl exec` of `archwright explain`; it is listed anyway.
+- { apiGroups: [''], resources: [namespaces], verbs: [get] }
 # Gates, tolerations: one patch each.
 - { apiGroups: [''], resources: [pods], verbs: [get, list, watch, patch] }
 {{- $logs := include "archwright.setting" (dict "root" . "key" "execFormatErrorMonitor") }}

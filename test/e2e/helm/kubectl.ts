@@ -16,15 +16,21 @@ const timeoutMs = 300_000;
 /**
  * @param program its path
  * @param home a folder for what it remembers of API servers
+ * @param path where it finds plugins, and they their programs
  */
-export function createKubectl(program: string, kubeconfig: string, home: string): Kubectl {
+export function createKubectl(
+  program: string,
+  kubeconfig: string,
+  home: string,
+  path = '/usr/bin:/bin',
+): Kubectl {
   mkdirSync(home, { recursive: true });
   return (args, input = '') =>
     new Promise((resolve, reject) => {
       const child = spawn(program, args, {
         stdio: ['pipe', 'pipe', 'pipe'],
         timeout: timeoutMs,
-        env: { PATH: '/usr/bin:/bin', HOME: home, KUBECONFIG: kubeconfig },
+        env: { PATH: path, HOME: home, KUBECONFIG: kubeconfig },
       });
       const texts = { stdout: '', stderr: '' };
       for (const name of ['stdout', 'stderr'] as const)

@@ -6,6 +6,7 @@ import type { Pod } from '../../../src/kube/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { nodeName } from './node.ts';
+import { documented } from './documented.ts';
 import { listEverything } from './listing.ts';
 import { leaving, nothingForbidden } from './leaving.ts';
 import type { Followed } from './logs.ts';
@@ -44,6 +45,7 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
     await webhooksInForce(cluster);
   });
   await step(of('helm test'), () => helm.run('test', 'archwright', '--timeout', '2m'));
+  await documented(world, of);
   await placements(world, of);
   await gates(world, of);
 
