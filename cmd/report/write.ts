@@ -32,7 +32,7 @@ function workloadTable(architecture: string, rows: readonly WorkloadRow[]): read
     cell(namespace),
     cell(`${kind}/${name}`),
     `${pods}`,
-    placesOf(on),
+    placesOf(on) ?? nothing,
     cores(requests.cpu),
     bytes(requests.memory),
     verdict,
@@ -56,10 +56,11 @@ function imageTable(architecture: string, rows: readonly ImageRow[]): readonly (
   return [[...head, 'ARCHITECTURES'], ...lines];
 }
 
-function placesOf(on: Readonly<Record<string, number>>): string {
+/** `undefined` for pods without nodes. */
+function placesOf(on: Readonly<Record<string, number>>): string | undefined {
   const places = Object.entries(on);
   const [only] = places;
-  if (only === undefined) return nothing;
+  if (only === undefined) return undefined;
   return places.length === 1 ? only[0] : places.map(([name, count]) => `${name} ${count}`).join(', ');
 }
 
@@ -90,7 +91,7 @@ export function asCsv({ architecture, workloads, images }: Report, by: By): stri
             kind,
             name,
             pods,
-            placesOf(on),
+            placesOf(on) ?? '',
             rounded(requests.cpu),
             requests.memory,
             verdict,
