@@ -10,7 +10,9 @@ import { createLimiter } from '../../kube/limiter.ts';
 import type { ObjectReference } from '../../kube/events.ts';
 import type { RunningPod } from '../caches.ts';
 import type { Feature, Leading } from '../controller.ts';
+import { createLeftAlone } from '../left-alone.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
+import { isDaemon } from '../misplaced/daemon.ts';
 import { createNodeAwaited } from './node-awaited.ts';
 import { createNotes, type Notes } from './notes.ts';
 import { saysExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
@@ -40,6 +42,7 @@ export const watchExecFormatErrors: Feature = async (leading) => {
   /** When a container's log was read, by pod and container. */
   const looked = new Map<string, number>();
   const awaited = createNodeAwaited();
+  const leftAlone = createLeftAlone(leading);
   let isRefused = false;
 
   function isFresh(key: string): boolean {
@@ -75,6 +78,8 @@ export const watchExecFormatErrors: Feature = async (leading) => {
     }
     const { architecture } = node;
     if (architecture === undefined || !isArchitecture(architecture)) return;
+    // A note would be of use to nobody. The template of a DaemonSet is placed for itself.
+    if (!isDaemon(pod) && (await leftAlone())(pod)) return;
     for (const suspect of suspectsOf(pod)) {
       const key = `${pod.uid}/${suspect.container}`;
       if (isFresh(key)) continue;

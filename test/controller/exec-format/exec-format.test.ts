@@ -141,6 +141,31 @@ t.test('without the right to read logs: told once', async (t) => {
   t.same(store.writes(), []);
 });
 
+t.test('logs of pods that are left alone are not read', async (t) => {
+  const test = await start(t, { configuration: { excludedNamespaces: ['bank'] } });
+  const { store } = test;
+  const disabled = crashing('disabled') as { readonly metadata: object };
+  for (const [name, namespace] of [
+    ['teller', 'bank'],
+    ['disabled', 'shop'],
+    ['web', 'shop'],
+  ] as const)
+    store.log(podPath(name, namespace), () => log);
+  store.put(podPath('teller', 'bank'), crashing('teller'));
+  store.put(podPath('disabled'), {
+    ...disabled,
+    metadata: { ...disabled.metadata, labels: { 'arch.example/placement': 'disabled' } },
+  });
+  store.put(podPath('web'), crashing('web'));
+  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+  await store.quiet();
+  t.same(
+    store.asked(/\/log$/).map(({ path }) => path),
+    [`${podPath('web')}/log`],
+  );
+  t.ok(test.events.every(({ about }) => about.name === 'web'));
+});
+
 t.test('a termination message needs no log', async (t) => {
   const test = await start(t);
   test.store.put(podPath('web'), crashing('web', 'shop/web:1', log));
