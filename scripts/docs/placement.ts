@@ -67,7 +67,8 @@ them is not left out.
 | pod, DaemonSet template | annotation ${code(names.decision)} | what was added, so that it is replaced and not added to |
 | pod | scheduling gate ${code(names.gate)} | a pod whose images are not known, under \`onUnknownImage = "gate"\` |
 
-Nothing else is changed, and nothing that a person wrote is changed or removed.
+Nothing else is changed, and nothing that a person wrote is changed or removed. The annotation is left out where the pod's
+annotations would have more than the 256 KiB that the API server takes.
 
 ## Variants
 
