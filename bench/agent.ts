@@ -1,6 +1,6 @@
 /**
  * An idle agent: its memory, and the time from the start of its process until it is ready, from the source and from the
- * bundle that the image ships. `npm run bench:agent`, which makes the bundle first.
+ * bundle that the image ships, with the options of Node that the chart gives it. `npm run bench:agent`, which makes the bundle first.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,13 @@ import { table } from './support/table.ts';
 import { writeTls } from './support/tls.ts';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
-const programs = { source: 'cmd/archwright.ts', bundle: 'dist/archwright.mjs' } as const;
+/** As in `charts/archwright/templates/agent/daemonset.yaml`. */
+const options = '--max-semi-space-size=1';
+const programs = {
+  source: ['cmd/archwright.ts', ''],
+  bundle: ['dist/archwright.mjs', ''],
+  'bundle, by the chart': ['dist/archwright.mjs', options],
+} as const;
 const starts = 5;
 const readyLimitMs = 20_000;
 const readyPauseMs = 10;
@@ -45,10 +51,10 @@ export async function benchAgent(): Promise<Section> {
     const hostRoot = join(dir, 'host');
     await mkdir(hostRoot);
     const measured: Measured[] = [];
-    for (const [program, path] of Object.entries(programs)) {
+    for (const [program, [path, nodeOptions]] of Object.entries(programs)) {
       const runs = [];
       for (let run = 0; run < starts; run += 1)
-        runs.push(await startOnce(join(root, path), tlsDir, hostRoot));
+        runs.push(await startOnce(join(root, path), nodeOptions, tlsDir, hostRoot));
       measured.push({
         program,
         readySeconds: median(runs.map(({ readySeconds }) => readySeconds)),
@@ -98,6 +104,7 @@ function section(measured: readonly Measured[]): Section {
 
 async function startOnce(
   program: string,
+  nodeOptions: string,
   tlsDir: string,
   hostRoot: string,
 ): Promise<Pick<Measured, 'readySeconds' | 'residentMiB'>> {
@@ -110,7 +117,7 @@ async function startOnce(
   const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
   const started = performance.now();
   const child = spawn(process.execPath, [program, 'agent', ...args], {
-    env: { PATH: process.env['PATH'] ?? '' },
+    env: { PATH: process.env['PATH'] ?? '', NODE_OPTIONS: nodeOptions },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   try {

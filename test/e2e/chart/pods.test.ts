@@ -18,7 +18,11 @@ interface PodSpec {
   readonly tolerations: readonly { readonly key?: string }[];
   readonly imagePullSecrets?: readonly object[];
   readonly securityContext: object;
-  readonly containers: readonly { readonly image: string; readonly securityContext: object }[];
+  readonly containers: readonly {
+    readonly image: string;
+    readonly securityContext: object;
+    readonly env?: readonly { readonly name: string; readonly value?: string }[];
+  }[];
 }
 
 interface Rendered {
@@ -189,6 +193,25 @@ t.test('labels of the pods of a part are theirs only, and none that they are sel
     'archwright-agent-b': 'b',
   });
   t.equal(labels['archwright-webhook']?.['app.kubernetes.io/component'], 'webhook');
+});
+
+t.test('agents keep little room for garbage, unless they are told otherwise', async (t) => {
+  const optionsOf = (extraEnv: readonly object[]): readonly unknown[] => {
+    const agent = podsOf({ agent: { extraEnv } }).get('archwright-agent')?.containers[0];
+    return (agent?.env ?? []).filter(({ name }) => name === 'NODE_OPTIONS');
+  };
+  const preset = { name: 'NODE_OPTIONS', value: '--max-semi-space-size=1' };
+  t.same(optionsOf([]), [preset]);
+  t.same(optionsOf([{ name: 'OTHER', value: 'x' }]), [preset]);
+  const own = { name: 'NODE_OPTIONS', value: '--max-semi-space-size=4' };
+  t.same(optionsOf([own]), [own], 'once, since a name may not stand there twice');
+  for (const part of ['archwright-webhook', 'archwright-controller'])
+    t.notOk(
+      podsOf({})
+        .get(part)
+        ?.containers[0]?.env?.some(({ name }) => name === 'NODE_OPTIONS'),
+      part,
+    );
 });
 
 t.test('two releases share one name, by which Helm refuses the second', async (t) => {
