@@ -22,7 +22,10 @@ export function recordThatFits(
   decision: PlacementDecision,
   added: Added,
 ): string | undefined {
-  const others = Object.entries(metadata?.annotations ?? {}).filter(([key]) => key !== names.decision);
+  // In a file of a person, a number may stand where the API server takes texts only.
+  const others = Object.entries(metadata?.annotations ?? {}).filter(
+    ([key, value]) => key !== names.decision && typeof value === 'string',
+  );
   const whole = recordText(decision, added);
   if (fits(others, whole)) return whole;
   const short = recordText(decision, added, { withImages: false });

@@ -53,6 +53,12 @@ test('the record is whole where there is room for it', (t) => {
   t.end();
 });
 
+test('what is no text is left to the API server', (t) => {
+  const annotations = { port: 8080, none: null } as unknown as Record<string, string>;
+  t.equal(record(placed(podOf(['app'], {}, { annotations })).pod), whole);
+  t.end();
+});
+
 test('without room for all of it, what is for people is left out', (t) => {
   for (const letter of ['x', 'é', '☃']) {
     const { pod } = placed(podWithRoom(wholeBytes - 4, ['app'], letter));
