@@ -331,6 +331,7 @@ t.test('an image is judged for the operating system of the pod', async (t) => {
   });
   const { document } = await report(t, store);
   t.same(rowsOf(document), ['shop Pod/linux 1 yes', 'shop Pod/windows 1 no']);
+  t.match(document.images, [{ verdict: 'no', pods: 2 }], 'the worse counts');
 });
 
 t.test('agents are asked where they are named', async (t) => {

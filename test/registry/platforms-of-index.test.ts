@@ -108,12 +108,12 @@ const answered: readonly (readonly [
     ['linux/riscv64'],
     2,
   ],
-  ['a bundle', labeled({ Labels: bundleLabels }), 'bundle', [], 2],
+  ['a bundle', labeled({ Labels: bundleLabels, Cmd: [] }), 'bundle', [], 2],
   [
     'a bundle with one of its labels, which says that it runs nothing',
     labeled({
       Labels: { 'operators.operatorframework.io.bundle.package.v1': 'x' },
-      Entrypoint: [],
+      Entrypoint: '',
       Cmd: null,
     }),
     'bundle',

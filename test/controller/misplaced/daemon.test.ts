@@ -95,6 +95,20 @@ const cases: readonly Case[] = [
     event: /no architecture has all of its images/,
   },
   { name: 'that has another image by now', template: { images: ['other:1'] } },
+  { name: 'of which one image is not known', template: { images: ['app:1', 'other:1'] } },
+  {
+    name: 'that is without the image that cannot run there by now',
+    template: { images: ['both:1'] },
+    pod: {
+      spec: {
+        ...onItsNode,
+        containers: [
+          { name: 'app', image: 'app:1' },
+          { name: 'b', image: 'both:1' },
+        ],
+      },
+    },
+  },
   { name: 'made again meanwhile', before: (world) => putDaemonSet(world, {}, 'another') },
   { name: 'that is gone', before: ({ store }) => store.remove(path) },
   { name: 'that may not be read', before: ({ store }) => void store.fault(`GET ${path}`, { status: 403 }) },

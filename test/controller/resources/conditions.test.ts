@@ -119,6 +119,17 @@ t.test('findings about the objects of a namespace', async (t) => {
     [],
     { turn },
   );
+  const bounded = await podFindings(
+    [
+      made('some', { architectures: ['s390x', 'amd64'] }, 1),
+      made('all', { architectures: ['amd64'], priority: 1 }, 1),
+    ],
+    ['amd64', 'arm64'],
+    { turn },
+  );
+  t.equal(find(bounded.get('some'), 'Degraded'), 'True ArchitecturesLeftOut');
+  t.match(bounded.get('some')?.find(({ type }) => type === 'Degraded')?.message, /^s390x: left out/);
+  t.equal(find(bounded.get('all'), 'Degraded'), 'False AsWritten');
   const most = 0;
   const cut = await podFindings([made('a', {}, 1), made('b', {}, 2)], [], { turn, most });
   t.equal(find(cut.get('a'), 'Conflict'), 'False None');
