@@ -116,6 +116,7 @@ void t.test('archwright runs on what cert-manager issues', { skip }, async (t) =
   await questions.more(20);
   t.equal(questions.failed().length, failed, 'then everybody knows everybody');
   await questions.end();
+  await installed.pods.until('there are enough pods to judge by', (now) => now.size > 101);
   await load.end();
 
   await installed.leave();

@@ -1,20 +1,18 @@
 /**
- * archwright with certificates of cert-manager: the chart's own objects for it, Service, webhooks and webhook configuration in a real API
- * server, where cert-manager issues them; agent, webhook and controller as processes of their own on what was issued, which reaches
+ * archwright with certificates of cert-manager: the chart's own objects for it, Service, rights, webhooks and webhook configuration in a real
+ * API server, where cert-manager issues them; agent, webhook and controller as processes of their own on what was issued, which reaches
  * them late, as by a kubelet. The webhook is called by its Service, so that the names in its certificate count.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { parseAllDocuments, stringify } from 'yaml';
 import { openConnection, type AgentConnection } from '../../../../src/fleet/connection.ts';
-import type { KubeObject, Secret } from '../../../../src/kube/objects.ts';
+import type { Secret } from '../../../../src/kube/objects.ts';
 import { secretPath } from '../../../../src/controller/own-objects.ts';
 import { readCertificates, type Certificate } from '../../../../src/controller/certificates/pem.ts';
 import { ServingError } from '../../../../src/serving/error.ts';
 import { createLog } from '../../../../src/telemetry/log.ts';
-import { render } from '../../chart/helm.ts';
 import {
   ownNamespace,
   startAgent,
@@ -33,6 +31,7 @@ import { mount } from '../issued.ts';
 import { freePorts } from '../ports.ts';
 import { watch } from '../watch.ts';
 import { startCertManager } from './program.ts';
+import { renderChart } from './rendered.ts';
 
 /** Secrets of the four, and the Certificates that cert-manager makes them from. */
 export const leaves = {
@@ -107,14 +106,9 @@ export async function install(t: Test, options: { readonly settings?: Settings }
   await mkdir(config);
   const webhooksFile = join(config, 'webhooks.yaml');
   const apply = async (values: object): Promise<void> => {
-    const objects = rendered(values);
-    await cluster.applyYaml(
-      objects
-        .filter(isWanted)
-        .map((each) => stringify(each))
-        .join('---\n'),
-    );
-    await writeFile(webhooksFile, webhooksIn(objects));
+    const { objects, webhooks } = renderChart(values);
+    await cluster.applyYaml(objects);
+    await writeFile(webhooksFile, webhooks);
   };
   await apply({});
 
@@ -130,13 +124,18 @@ export async function install(t: Test, options: { readonly settings?: Settings }
     webhookClient: dirs['archwright-webhook-client-tls'],
     controllerClient: dirs['archwright-controller-client-tls'],
   };
+  /** The rights are those that the chart gives. */
+  const accountOf = (part: string): Promise<string> => {
+    const user = { cn: `system:serviceaccount:${ownNamespace}:archwright-${part}` };
+    return cluster.identities.kubeconfig(user, cluster.server);
+  };
   const agent = await startAgent(cluster, { tls, settings: images.settings });
   const common = { 'on-unknown-image': 'gate' };
   const webhook = await startWebhook(cluster, {
     tls,
     agents: [agent],
     port,
-    settings: { ...common, listen: `${ownAddress}:${port}` },
+    settings: { ...common, kubeconfig: await accountOf('webhook'), listen: `${ownAddress}:${port}` },
   });
   const controller = await startController(cluster, {
     tls,
@@ -144,6 +143,7 @@ export async function install(t: Test, options: { readonly settings?: Settings }
     settings: {
       ...common,
       ...shortLease,
+      kubeconfig: await accountOf('controller'),
       'max-gate-duration': `${maxGateMs}ms`,
       'webhook-configuration': 'archwright',
       'webhooks-file': webhooksFile,
@@ -203,36 +203,6 @@ async function open(tlsDir: string): Promise<AgentConnection> {
 
 function byName<N extends string, T>(names: readonly N[], values: readonly T[]): Readonly<Record<N, T>> {
   return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Record<N, T>;
-}
-
-/** @returns every object of the chart */
-function rendered(certManager: object): readonly KubeObject[] {
-  const values = {
-    certificates: 'certManager',
-    certManager,
-    failurePolicy: 'Fail',
-    // So that a busy machine is no fault.
-    timeoutSeconds: 10,
-  };
-  return parseAllDocuments(render('helm3', values))
-    .map((document) => document.toJS() as KubeObject | null)
-    .filter((each) => each !== null);
-}
-
-function isWanted({ apiVersion, kind, metadata }: KubeObject): boolean {
-  if (apiVersion === 'cert-manager.io/v1') return true;
-  return kind === 'MutatingWebhookConfiguration' || (kind === 'Service' && isOfWebhook(metadata?.name));
-}
-
-const isOfWebhook = (name: string | undefined): boolean => name === 'archwright-webhook';
-
-function webhooksIn(objects: readonly KubeObject[]): string {
-  for (const object of objects) {
-    const { data } = object as { readonly data?: Readonly<Record<string, string>> };
-    const text = data?.['webhooks.yaml'];
-    if (text !== undefined) return text;
-  }
-  throw new Error('the chart has no webhooks.yaml');
 }
 
 const sliceName = 'archwright-webhook-e2e';

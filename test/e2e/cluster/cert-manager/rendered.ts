@@ -1,0 +1,44 @@
+/** The chart with cert-manager, by Helm: what of it these tests put into a cluster where none of its pods run. */
+import { parseAllDocuments, stringify } from 'yaml';
+import type { KubeObject } from '../../../../src/kube/objects.ts';
+import { render } from '../../chart/helm.ts';
+
+export interface RenderedChart {
+  /** YAML of what is applied: for cert-manager, of the webhook, and who may do what. */
+  readonly objects: string;
+  /** `webhooks.yaml`. */
+  readonly webhooks: string;
+}
+
+/** @param certManager the value of that name */
+export function renderChart(certManager: object): RenderedChart {
+  const values = {
+    certificates: 'certManager',
+    certManager,
+    failurePolicy: 'Fail',
+    // So that a busy machine is no fault.
+    timeoutSeconds: 10,
+  };
+  const all = parseAllDocuments(render('helm3', values))
+    .map((document) => document.toJS() as KubeObject | null)
+    .filter((each) => each !== null);
+  const wanted = all.filter(isWanted).map((each) => stringify(each));
+  return { objects: wanted.join('---\n'), webhooks: webhooksIn(all) };
+}
+
+function isWanted({ apiVersion, kind, metadata }: KubeObject): boolean {
+  if (apiVersion === 'cert-manager.io/v1') return true;
+  if (apiVersion === 'rbac.authorization.k8s.io/v1') return true;
+  return kind === 'MutatingWebhookConfiguration' || (kind === 'Service' && isOfWebhook(metadata?.name));
+}
+
+const isOfWebhook = (name: string | undefined): boolean => name === 'archwright-webhook';
+
+function webhooksIn(objects: readonly KubeObject[]): string {
+  for (const object of objects) {
+    const { data } = object as { readonly data?: Readonly<Record<string, string>> };
+    const text = data?.['webhooks.yaml'];
+    if (text !== undefined) return text;
+  }
+  throw new Error('the chart has no webhooks.yaml');
+}
