@@ -1,5 +1,5 @@
 /**
- * Has every program that end-to-end tests run: what is missing is installed or built, which takes some fifteen minutes on a
+ * Has every program that end-to-end tests run: what is missing is installed or built, which takes some twenty minutes on a
  * machine that has nothing. The tests would do the same one by one; this can be done beside something else.
  */
 import { containerdProgram, containerdVersions, type ContainerdVersion } from './node/containerd-programs.ts';

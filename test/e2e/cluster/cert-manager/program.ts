@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { KubeError } from '../../../../src/kube/errors.ts';
 import type { KubeObject } from '../../../../src/kube/objects.ts';
 import { buildProgram, certManager } from '../../build.ts';
 import { certManagerDefinitions } from '../../chart/foreign.ts';
@@ -56,7 +57,7 @@ export interface Certificate extends KubeObject {
   readonly status?: { readonly conditions?: readonly Condition[]; readonly revision?: number };
 }
 
-const certificates = (namespace: string, name = ''): string =>
+const certificates = (namespace: string, name: string): string =>
   `/apis/cert-manager.io/v1/namespaces/${namespace}/certificates/${name}`;
 
 /**
@@ -64,23 +65,29 @@ const certificates = (namespace: string, name = ''): string =>
  * @param namespace of the Certificate
  */
 export async function renew(cluster: Cluster, namespace: string, name: string): Promise<void> {
-  const path = certificates(namespace, name);
-  const before = await cluster.client.get<Certificate>(path, { signal: patience() });
-  const issuing = {
-    type: 'Issuing',
-    status: 'True',
-    reason: 'ManuallyTriggered',
-    message: 'by a test',
-    lastTransitionTime: new Date().toISOString(),
-    observedGeneration: before.metadata?.generation,
-  };
-  const conditions = [...(before.status?.conditions ?? []).filter(({ type }) => type !== 'Issuing'), issuing];
-  await cluster.client.patch(
-    `${path}/status`,
-    { type: 'merge', body: { status: { conditions } } },
-    { signal: patience() },
-  );
-  await untilIssued(cluster, namespace, name, before.status?.revision ?? 0);
+  for (;;) {
+    const { metadata, status } = await untilIssued(cluster, namespace, name, 0);
+    const issuing = {
+      type: 'Issuing',
+      status: 'True',
+      reason: 'ManuallyTriggered',
+      message: 'by a test',
+      lastTransitionTime: new Date().toISOString(),
+      observedGeneration: metadata?.generation,
+    };
+    const conditions = [...(status?.conditions ?? []).filter(({ type }) => type !== 'Issuing'), issuing];
+    const body = { metadata: { resourceVersion: metadata?.resourceVersion }, status: { conditions } };
+    const path = `${certificates(namespace, name)}/status`;
+    try {
+      await cluster.client.patch(path, { type: 'merge', body }, { signal: patience() });
+    } catch (error) {
+      // cert-manager has written in between.
+      if (error instanceof KubeError && error.code === 'conflict') continue;
+      throw error;
+    }
+    await untilIssued(cluster, namespace, name, status?.revision ?? 0);
+    return;
+  }
 }
 
 /** Waits until a certificate is there as its Certificate says now, and is newer than a revision; the first is 1. */
@@ -89,8 +96,8 @@ export async function untilIssued(
   namespace: string,
   name: string,
   after: number,
-): Promise<void> {
-  await waitFor<Certificate>(cluster.client, certificates(namespace, name), (now) => {
+): Promise<Certificate> {
+  const issued = await waitFor<Certificate>(cluster.client, certificates(namespace, name), (now) => {
     if (now === undefined) return false;
     const ready = conditionOf(now, 'Ready');
     return (
@@ -100,6 +107,8 @@ export async function untilIssued(
       conditionOf(now, 'Issuing')?.status !== 'True'
     );
   });
+  if (issued === undefined) throw new TypeError('waited for and not there');
+  return issued;
 }
 
 function conditionOf({ status }: Certificate, wanted: string): Condition | undefined {
