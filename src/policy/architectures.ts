@@ -17,7 +17,7 @@ export interface ImageOverride {
  * What compilers, kernels and distributions call the architectures for which there are images. No node has such a label, so each
  * of these would keep pods from every node.
  */
-const namesElsewhere: ReadonlyMap<string, string> = new Map([
+export const namesElsewhere: ReadonlyMap<string, string> = new Map([
   ['x86_64', 'amd64'],
   ['x86-64', 'amd64'],
   ['x64', 'amd64'],
@@ -35,7 +35,7 @@ const namesElsewhere: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Values of `kubernetes.io/arch` for which kubelets are published; there may be others. */
-const architecturesOfNodes: ReadonlySet<string> = new Set([
+export const architecturesOfNodes: ReadonlySet<string> = new Set([
   'amd64',
   'arm64',
   'arm',

@@ -3,7 +3,7 @@
  * field with a wrong value makes the whole object be left out, because half of what was meant is something else.
  */
 import type { KubeObject } from '../../kube/objects.ts';
-import { isLabelValue } from '../labels.ts';
+import { checkArchitecture } from '../architectures.ts';
 import { readSelector } from '../label-selector.ts';
 import { onNoCommonArchitectureValues, onUnknownImageValues } from '../policy.ts';
 import {
@@ -94,9 +94,15 @@ function oneOf<T extends string>(
 function architecture(spec: Fields, key: string, problems: string[]): string | undefined {
   const value = spec[key];
   if (isUnset(value)) return undefined;
-  if (typeof value === 'string' && isLabelValue(value)) return value;
-  problems.push(`spec.${key} must be an architecture, which is a label value`);
-  return undefined;
+  return isArchitecture(value, `spec.${key}`, problems) ? value : undefined;
+}
+
+/** @returns whether it is one, else what is wrong is told */
+function isArchitecture(value: unknown, path: string, problems: string[]): value is string {
+  const problem =
+    typeof value === 'string' && value !== '' ? checkArchitecture(value) : 'must be an architecture';
+  if (problem !== undefined) problems.push(`${path}: ${problem}`);
+  return problem === undefined;
 }
 
 /** @returns nothing where nothing is said */
@@ -107,9 +113,9 @@ function architectures(spec: Fields, problems: string[]): { readonly architectur
     problems.push(`spec.architectures must be a list of 1 to ${maxPlatforms}`);
     return {};
   }
-  const names = value.filter((name) => typeof name === 'string' && isLabelValue(name)) as readonly string[];
-  if (names.length < value.length)
-    problems.push('spec.architectures must hold architectures, which are label values');
+  const names = value.filter((name: unknown, index): name is string =>
+    isArchitecture(name, `spec.architectures[${index}]`, problems),
+  );
   if (new Set(names).size < names.length) problems.push('spec.architectures names one a second time');
   return { architectures: names.toSorted() };
 }
@@ -146,9 +152,8 @@ function scoring(plugins: Fields, problems: string[]): Readonly<Record<string, n
   for (const [index, platform] of platforms.entries()) {
     const place = `${path}.platforms[${index}]`;
     const { architecture: name, weight }: Fields = isFields(platform) ? platform : {};
-    if (typeof name !== 'string' || !isLabelValue(name))
-      problems.push(`${place}.architecture must be an architecture, which is a label value`);
-    else if (!isIntegerWithin(weight, 1, maxWeight))
+    if (!isArchitecture(name, `${place}.architecture`, problems)) continue;
+    if (!isIntegerWithin(weight, 1, maxWeight))
       problems.push(`${place}.weight must be a whole number from 1 to ${maxWeight}`);
     else if (weights.has(name)) problems.push(`${place} names ${name} a second time`);
     else weights.set(name, weight);

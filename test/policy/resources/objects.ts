@@ -3,6 +3,7 @@
  * `test/e2e/cluster/custom-resources.test.ts`. Both must come to the same end.
  */
 import type { KubeObject } from '../../../src/kube/objects.ts';
+import { architecturesOfNodes, namesElsewhere } from '../../../src/policy/architectures.ts';
 
 export interface ObjectCase {
   readonly about: string;
@@ -30,6 +31,7 @@ const scoring = (platforms: unknown, enabled: unknown = true): unknown => ({
 const arm = { architecture: 'arm64', weight: 80 };
 const seventeen = Array.from({ length: 17 }, (_, index) => ({ architecture: `a${index}`, weight: 1 }));
 const long = 'a'.repeat(64);
+const notOfNodes = /no node has this architecture; x86_64 is amd64/;
 
 const clusterCases: readonly ObjectCase[] = [
   { about: 'nothing set', object: clusterConfig({}) },
@@ -97,6 +99,11 @@ const clusterCases: readonly ObjectCase[] = [
     about: 'plugins as a list',
     object: clusterConfig({ plugins: [] }),
     refused: /must be of type object/,
+  },
+  {
+    about: 'a preferred architecture with the name that it has elsewhere',
+    object: clusterConfig({ preferredArchitecture: 'x86_64' }),
+    refused: notOfNodes,
   },
   {
     about: 'an empty preferred architecture',
@@ -247,6 +254,21 @@ const wishes: readonly (Omit<ObjectCase, 'object'> & { readonly spec: unknown })
     refused: /should match/,
   },
   { about: 'a fallback that is too long', spec: { fallbackArchitecture: long }, refused: /Too long/ },
+  ...[...architecturesOfNodes].map((name) => ({
+    about: `a fallback: ${name}`,
+    spec: { fallbackArchitecture: name },
+  })),
+  { about: 'a fallback that nobody knows yet', spec: { fallbackArchitecture: 'Ternary9' } },
+  ...[...namesElsewhere.keys(), 'AMD64', 'Arm64', 'S390X', 'AArch64'].map((name) => ({
+    about: `a fallback with the name that it has elsewhere: ${name}`,
+    spec: { fallbackArchitecture: name },
+    refused: notOfNodes,
+  })),
+  {
+    about: 'a platform with the name that it has elsewhere',
+    spec: scoring([{ architecture: 'aarch64', weight: 1 }]),
+    refused: notOfNodes,
+  },
 ];
 
 const podCases: readonly ObjectCase[] = [
@@ -296,6 +318,11 @@ const podCases: readonly ObjectCase[] = [
     about: 'architectures: one that is no label value',
     object: podConfig({ architectures: ['amd 64'] }),
     refused: /should match/,
+  },
+  {
+    about: 'architectures: one with the name that it has elsewhere',
+    object: podConfig({ architectures: ['amd64', 'aarch64'] }),
+    refused: notOfNodes,
   },
   {
     about: 'architectures: one that is empty',
