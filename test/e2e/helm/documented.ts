@@ -1,6 +1,6 @@
 /**
  * What the pages tell people to type while archwright is installed, typed: in its pods under the chart's own rights, and as a plugin of
- * kubectl beside the cluster (README.md, docs/explain.md, docs/kubectl-plugin.md, docs/agent-check.md, docs/troubleshooting.md).
+ * kubectl beside the cluster (README.md, docs/explain.md, docs/report.md, docs/kubectl-plugin.md, docs/agent-check.md, docs/troubleshooting.md).
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
@@ -72,6 +72,11 @@ function commands(images: World['images']): readonly Command[] {
       does: 'explain in a pod of the controller: by the agents, with their credentials',
       words: controller('explain', 'pod/told', '-n', 'default'),
       answers: [/decision +placed/, /requires +s390x/, /s390x +memory +credential-provider/],
+    },
+    {
+      does: 'report in a pod of the controller: by the agents, with its rights',
+      words: controller('report', '--architecture', 's390x', '--namespace', 'default'),
+      answers: [/S390X +WORKLOADS/, /default +\S*told +1 +s390x 1 +\S+ +\S+ +yes/],
     },
     {
       does: 'agent --check',
