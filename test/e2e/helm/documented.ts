@@ -76,7 +76,7 @@ function commands(images: World['images']): readonly Command[] {
     {
       does: 'report in a pod of the controller: by the agents, with its rights',
       words: controller('report', '--architecture', 's390x', '--namespace', 'default'),
-      answers: [/S390X +WORKLOADS/, /default +\S*told +1 +s390x 1 +\S+ +\S+ +yes/],
+      answers: [/S390X +WORKLOADS/, /default +Pod\/told +1 +s390x +\S+ +\S+ +yes/],
     },
     {
       does: 'agent --check',
