@@ -1,7 +1,10 @@
 /** Archwright's own pods in the cluster: whether they are whole, and how they are ended. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
+import { probe } from '../../../cmd/probe.ts';
 import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import { wait } from '../../../src/kube/wait.ts';
+import { systemClock } from '../../../src/telemetry/clock.ts';
 import { patience, type Cluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { namespace } from './release.ts';
@@ -80,7 +83,7 @@ export async function deletePart(cluster: Cluster, part: PartName): Promise<void
   }
 }
 
-/** Seconds until the webhooks are in force, seen by the configuration itself. */
+/** Resolves when the webhooks are in the configuration, and the API server calls them: it follows the configuration by a watch. */
 export async function webhooksInForce(cluster: Cluster): Promise<void> {
   const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
   await waitFor<KubeObject & { readonly webhooks?: readonly unknown[] }>(
@@ -89,4 +92,15 @@ export async function webhooksInForce(cluster: Cluster): Promise<void> {
     (now) => (now?.webhooks ?? []).length > 0,
     patienceMs,
   );
+  const { isCalled, what } = await probe({
+    client: cluster.client,
+    namespace: 'default',
+    image: '127.0.0.1:1/probe:1',
+    timeoutMs: patienceMs,
+    clock: systemClock,
+    sleep: wait,
+    signal: AbortSignal.timeout(patienceMs),
+    progress: () => undefined,
+  });
+  assert(isCalled, what);
 }
