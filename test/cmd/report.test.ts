@@ -286,7 +286,11 @@ t.test(
       ['unread', undefined],
     ];
     for (const [name, template] of daemons) {
-      if (template) store.put(`/apis/apps/v1/namespaces/shop/daemonsets/${name}`, { spec: { template } });
+      if (template)
+        store.put(`/apis/apps/v1/namespaces/shop/daemonsets/${name}`, {
+          metadata: { uid: uidOf('DaemonSet', name) },
+          spec: { template },
+        });
       putPod(store, `${name}-1`, [both], { owner: ['apps/v1', 'DaemonSet', name], spec: required(onNode) });
     }
     const { document } = await report(t, store);

@@ -12,7 +12,7 @@ import type { RunningPod } from '../caches.ts';
 import type { Feature, Leading } from '../controller.ts';
 import { createLeftAlone } from '../left-alone.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
-import { isDaemon } from '../misplaced/daemon.ts';
+import { isDaemon } from '../daemon-set.ts';
 import { createNodeAwaited } from './node-awaited.ts';
 import { createNotes, type Notes } from './notes.ts';
 import { saysExecFormatError, suspectsOf, type Suspect } from './suspects.ts';

@@ -5,8 +5,9 @@ import { trimRunningPod } from '../caches/running-pods.ts';
 import { hasChosenNode } from '../chosen-nodes.ts';
 import type { RunningPod } from '../caches.ts';
 import type { Leading } from '../controller.ts';
+import { daemonTemplateOf, isDaemon } from '../daemon-set.ts';
 import { createCauses, type Cause } from './causes.ts';
-import { daemonTemplateOf, daemonVerdict, isDaemon } from './daemon.ts';
+import { daemonVerdict } from './daemon.ts';
 import { evict } from './evict.ts';
 import { lossesLeft } from './job.ts';
 import { alsoLack, lackingImages } from './lacking.ts';
@@ -87,7 +88,7 @@ export function createMover(
     if (isDaemon(pod)) {
       const template = await daemonTemplateOf(pod, { client, signal });
       const input = { namespace, namespaceLabels, policy, facts: (image: string) => facts.get(image) };
-      const verdict = template && daemonVerdict(template, input, architecture);
+      const verdict = typeof template === 'object' ? daemonVerdict(template, input, architecture) : undefined;
       if (verdict) tell(verdict, misplaced);
       suspects.later(pod);
       return;

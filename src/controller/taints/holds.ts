@@ -11,23 +11,16 @@
  *   would wait for ever.
  */
 import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/objects.ts';
+import type { OwnerReference } from '../../kube/objects.ts';
 import type { CachedNode, RunningPod } from '../caches.ts';
 import { hasChosenNode, selectorsOf } from '../chosen-nodes.ts';
+import { daemonTemplateOf, isDaemon } from '../daemon-set.ts';
 import { isOrdinary, type ArchitecturePlan } from './plan.ts';
 import { tolerates, takesPods, letsIn } from '../node-room.ts';
-
-/** The DaemonSets that the webhook places too. */
-export const builtin = 'apps/v1';
 
 export interface HoldingDaemonSet {
   readonly namespace: string;
   readonly owner: OwnerReference;
-}
-
-interface DaemonSet extends KubeObject {
-  readonly spec?: { readonly template?: PodTemplate };
 }
 
 /**
@@ -41,36 +34,18 @@ export async function holdingDaemonSets(
 ): Promise<readonly HoldingDaemonSet[]> {
   const waiting = new Set(plan.waiting.map(({ name }) => name));
   const found = new Map<string, HoldingDaemonSet>();
-  for (const { node, namespace, owner, ready, deleting, tolerations } of pods) {
-    if (owner?.kind !== 'DaemonSet' || !waiting.has(node) || !ready || deleting) continue;
-    if (tolerates(tolerations, plan.taint)) continue;
-    found.set(owner.uid, { namespace, owner });
+  for (const pod of pods) {
+    if (!isDaemon(pod) || !waiting.has(pod.node) || !pod.ready || pod.deleting) continue;
+    if (tolerates(pod.tolerations, plan.taint)) continue;
+    found.set(pod.owner.uid, { namespace: pod.namespace, owner: pod.owner });
   }
   const holding: HoldingDaemonSet[] = [];
   for (const each of found.values()) {
-    // The pod may be of an older template: one with the strategy OnDelete, or a rollout on its way.
-    const template = await templateOf(each, client, signal);
+    const template = await daemonTemplateOf(each, { client, signal });
     if (template === 'gone') continue;
     if (template === 'unknown' || !tolerates(template.spec.tolerations ?? [], plan.taint)) holding.push(each);
   }
   return holding;
-}
-
-async function templateOf(
-  { namespace, owner }: HoldingDaemonSet,
-  client: KubeClient,
-  signal: AbortSignal,
-): Promise<PodTemplate | 'gone' | 'unknown'> {
-  if (owner.apiVersion !== builtin) return 'unknown';
-  const path = `/apis/${builtin}/namespaces/${encodeURIComponent(namespace)}/daemonsets/${encodeURIComponent(owner.name)}`;
-  try {
-    const { metadata, spec } = await client.get<DaemonSet>(path, { signal });
-    return metadata?.uid === owner.uid ? (spec?.template ?? 'unknown') : 'gone';
-  } catch (error) {
-    if (error instanceof KubeError && error.code === 'not-found') return 'gone';
-    if (error instanceof KubeError && error.code === 'forbidden') return 'unknown';
-    throw error;
-  }
 }
 
 /**

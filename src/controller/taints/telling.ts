@@ -5,7 +5,8 @@ import type { Taint } from '../../kube/objects.ts';
 import { printable } from '../../placement/text.ts';
 import type { RunningPod } from '../caches.ts';
 import type { Leading } from '../controller.ts';
-import { builtin, type HoldingDaemonSet } from './holds.ts';
+import { daemonSetApiVersion } from '../daemon-set.ts';
+import type { HoldingDaemonSet } from './holds.ts';
 
 export type Hold =
   | {
@@ -72,7 +73,7 @@ function messageOf(hold: Hold): string {
   const begin = `The nodes of ${value} do not get their taint ${key}=${value}:${effect}`;
   if (hold.reason === 'daemonsets') {
     const lacks = 'so that no new pod would start there';
-    if (hold.daemonSet.owner.apiVersion !== builtin)
+    if (hold.daemonSet.owner.apiVersion !== daemonSetApiVersion)
       return `${begin}: this DaemonSet runs there and its pods do not tolerate it, ${lacks}. Add the toleration to its template.`;
     return (
       `${begin}: this DaemonSet runs there and its template does not tolerate it, ${lacks}. ` +
