@@ -1,6 +1,6 @@
 /**
  * All benches, one after the other, and one table of the budgets beside what was measured. `npm run bench`; with
- * `-- --write` also into `docs/benchmarks.md`. Nothing fails because it is slow: what is missed is said by how much.
+ * `-- --write` also into `docs/internals/benchmarks.md`. Nothing fails because it is slow: what is missed is said by how much.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { format, resolveConfig } from 'prettier';
@@ -14,7 +14,7 @@ import { benchInspection } from './inspection.ts';
 import { describeMachine } from './support/machine.ts';
 import { budgetTable, formatSection, type Section } from './support/section.ts';
 
-const page = new URL('../docs/benchmarks.md', import.meta.url);
+const page = new URL('../docs/internals/benchmarks.md', import.meta.url);
 /** What people wrote about the numbers; it is kept when they are measured again. */
 const notes = { begin: '<!-- notes -->', end: '<!-- end of notes -->' };
 

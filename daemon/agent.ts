@@ -2,7 +2,7 @@
  * The node agent: one per node, asked by the webhook and the controller about images, because it can do what its node
  * can: reach the registries that the node reaches, with the credentials that the node has.
  *
- * It has two servers. The API (`docs/agent-api.md`) is for mutual TLS only: TLS itself refuses who has no certificate of the
+ * It has two servers. The API (`docs/reference/agent-api.md`) is for mutual TLS only: TLS itself refuses who has no certificate of the
  * cluster's archwright authority, and `roles.ts` who has one but is neither webhook nor controller. The agent's own certificate names
  * `archwright-agent`; clients verify that name whatever address they dial. Health and metrics have a port without TLS.
  *

@@ -4,7 +4,7 @@ import { describeRule } from '../../src/placement/rules.ts';
 import { isAdmitted, type Explanation } from './explainer.ts';
 
 /**
- * An explanation as plain data; documented in `docs/explain.md`.
+ * An explanation as plain data; documented in `docs/use/explain.md`.
  * @param withPatch whether the JSON patch belongs to it
  */
 export function resultOf(explanation: Explanation, withPatch: boolean): Readonly<Record<string, unknown>> {

@@ -108,7 +108,7 @@ function csvCell(value: string | number): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The whole report; documented in `docs/report.md`. */
+/** The whole report; documented in `docs/use/report.md`. */
 export function asJson({ architecture, totals, workloads, images }: Report): string {
   const flat = <T extends { readonly requests: Total['requests'] }>({ requests, ...rest }: T) => ({
     ...rest,

@@ -8,7 +8,7 @@
  *
  * Versions of containerd differ in all of it (`rules.ts`); `find-version.ts` asks the node's program. config.toml is kept and
  * followed (`node.ts`), the directory of a namespace is read at each lookup (`host-files.ts`), and now and then all of it is
- * looked through for the fingerprint (`scan.ts`). What is knowingly not as in containerd is listed in docs/deviations.md.
+ * looked through for the fingerprint (`scan.ts`). What is knowingly not as in containerd is listed in docs/internals/deviations.md.
  */
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';

@@ -1,18 +1,64 @@
-/** The page `docs/command-line.md`: what `--help` says, for every subcommand. */
-import { programHelp, subcommandHelp } from '../../cmd/help.ts';
+/** The page `docs/reference/command-line.md`: each subcommand with its own flags, and the groups of settings that it takes as flags. */
+import { settingsOf } from '../../cmd/flags.ts';
+import type { OwnFlag, Subcommand } from '../../cmd/subcommand.ts';
 import { subcommands } from '../../cmd/subcommands.ts';
+import { anchorOf, code, table } from './markdown.ts';
+import { settingGroups } from './settings.ts';
+
+const introduction = `# Command line
+
+\`\`\`text
+archwright SUBCOMMAND [FLAGS]
+archwright --version
+\`\`\`
+
+Three kinds of flags:
+
+- \`--config FILE\` names the configuration in TOML, \`-h\` and \`--help\` print a help text. Every subcommand has them, except that
+  \`completion\` has no configuration.
+- Settings. Each [setting](settings.md) that a subcommand uses is also a flag of it, such as \`--preferred-architecture\` for
+  \`preferredArchitecture\`. This page only names the groups; the help text of a subcommand lists every one.
+- Flags of one subcommand, in the tables below. If such a flag has the name of a setting, the setting is read from the environment
+  and the file only.
+`;
 
 /** Makes the page. */
 export async function commandLinePage(): Promise<string> {
-  const sections = await Promise.all(
-    Object.entries(subcommands).map(async ([name, entry]) => {
-      const { subcommand } = await entry.load();
-      return `## archwright ${name}\n\n${block(subcommandHelp(name, subcommand))}`;
-    }),
+  const entries = await Promise.all(
+    Object.entries(subcommands).map(async ([name, entry]) => ({ name, summary: entry.summary, ...(await entry.load()) })),
   );
-  return ['# Command line\n', block(programHelp(subcommands)), ...sections].join('\n');
+  const index = table(
+    ['Subcommand', 'What it does'],
+    entries.map(({ name, summary }) => [`[${code(name)}](#${anchorOf(`archwright ${name}`)})`, summary]),
+  );
+  return [introduction, `${index}\n`, ...entries.map(({ name, subcommand }) => section(name, subcommand))].join('\n');
 }
 
-function block(text: string): string {
-  return `\`\`\`text\n${text}\`\`\`\n`;
+function section(name: string, subcommand: Subcommand): string {
+  const flags = Object.entries(subcommand.flags).map(([flag, described]) => [titleOf(flag, described), described.help]);
+  return [
+    `## archwright ${name}\n`,
+    `\`\`\`text\narchwright ${name} ${subcommand.usage}\n\`\`\`\n`,
+    `${subcommand.description}\n`,
+    ...(flags.length === 0 ? [] : [`${table(['Flag', 'Meaning'], flags)}\n`]),
+    `${settingsLine(subcommand)}\n`,
+  ].join('\n');
+}
+
+function titleOf(name: string, { short, value }: OwnFlag): string {
+  return code(`${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`);
+}
+
+function settingsLine(subcommand: Subcommand): string {
+  const keys = Object.keys(settingsOf(subcommand));
+  if (keys.length === 0) return 'Settings: none.';
+  const groups = settingGroups.flatMap(({ title, settings }) => {
+    const used = Object.keys(settings).filter((key) => keys.includes(key));
+    if (used.length === 0) return [];
+    const link = `[${title}](settings.md#${anchorOf(title)})`;
+    const all = Object.keys(settings).length;
+    if (used.length === all) return [link];
+    return [`${link} (${used.length > 4 ? `${used.length} of ${all}` : used.map(code).join(', ')})`];
+  });
+  return `Settings: ${groups.join(', ')}.`;
 }

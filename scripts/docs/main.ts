@@ -3,14 +3,14 @@
  * where one is not what it would write.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { alerts, alertsFile, runbookPage } from './chart/alerts.ts';
+import { alerts, alertsFile, runbookIndex, runbookPage } from './chart/alerts.ts';
 import { dashboardFile } from './chart/dashboard.ts';
 import { namesFile, schemaFile } from './chart/chart.ts';
 import { chartReadme } from './chart/readme.ts';
 import { settingsFile } from './chart/settings.ts';
 import { valuesFile } from './chart/values-file.ts';
 import { commandLinePage } from './command-line.ts';
-import { configurationPage } from './configuration.ts';
+import { settingsPage } from './settings.ts';
 import { metricsPage } from './metrics.ts';
 import { placementPage } from './placement.ts';
 
@@ -29,11 +29,12 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'charts/archwright/files/values.json': namesFile,
   'charts/archwright/values.schema.json': schemaFile,
   'charts/archwright/values.yaml': valuesFile,
-  'docs/command-line.md': commandLinePage,
-  'docs/configuration.md': configurationPage,
-  'docs/metrics.md': metricsPage,
-  'docs/placement.md': placementPage,
-  ...Object.fromEntries(alerts.map((alert) => [`docs/runbooks/${alert.name}.md`, () => runbookPage(alert)])),
+  'docs/reference/command-line.md': commandLinePage,
+  'docs/reference/settings.md': settingsPage,
+  'docs/reference/metrics.md': metricsPage,
+  'docs/use/placement.md': placementPage,
+  'docs/operate/runbooks/README.md': runbookIndex,
+  ...Object.fromEntries(alerts.map((alert) => [`docs/operate/runbooks/${alert.name}.md`, () => runbookPage(alert)])),
 };
 
 /**

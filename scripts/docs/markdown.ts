@@ -11,6 +11,14 @@ export function code(text: string): string {
   return `\`${text}\``;
 }
 
+/** What a link names behind `#`, as GitHub makes it of a heading. */
+export function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+}
+
 function cell(text: string): string {
   return text.replaceAll('|', String.raw`\|`).replaceAll('\n', ' ');
 }

@@ -1,4 +1,4 @@
-/** The page `docs/metrics.md`, made from the descriptions that the endpoints serve. */
+/** The page `docs/reference/metrics.md`, made from the descriptions that the endpoints serve. */
 import { agentMetrics } from '../../daemon/metrics.ts';
 import { pluginMetrics } from '../../daemon/kubelet/metrics.ts';
 import { clusterMetrics } from '../../src/cluster/metrics.ts';
@@ -37,8 +37,8 @@ Served at \`/metrics\` on \`metricsListen\`, in the Prometheus text format. Ever
 and there from the start with 0; anything else would be counted as \`other\`.
 
 In the cluster: port 8080 of webhook and controller, 9444 of agents. The chart has monitors for the Prometheus operator, alerts with
-[a page each](runbooks), a dashboard for Grafana, and annotations for who scrapes by those: all of them off, see
-[monitoring](../charts/archwright/README.md#monitoring).
+[a page each](../operate/runbooks), a dashboard for Grafana, and annotations for who scrapes by those: all of them off, see
+[monitoring](../../charts/archwright/README.md#monitoring).
 `;
 
 /** Makes the page. */

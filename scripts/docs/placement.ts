@@ -1,4 +1,4 @@
-/** The page `docs/placement.md`: the order of the decision in prose, and every rule from the list that decisions name. */
+/** The page `docs/use/placement.md`: the order of the decision in prose, and every rule from the list that decisions name. */
 import { names } from '../../src/placement/decision.ts';
 import { rules } from '../../src/placement/rules.ts';
 import { code, table } from './markdown.ts';
@@ -12,7 +12,7 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
 2. **Own constraint?** A pod that constrains its architecture by nodeSelector or in every required term keeps that. It still
    gets tolerations and \`matchNodeLabels\`.
 3. **Required architectures**: what all images of the pod have for its operating system (init containers, sidecars,
-   containers, image volumes), within \`schedulableArchitectures\` and \`architectures\` of a [\`PodPlacementConfig\`](custom-resources.md). It is ANDed into every required term; a further term would
+   containers, image volumes), within \`schedulableArchitectures\` and \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md). It is ANDed into every required term; a further term would
    loosen what the pod's author wrote. The operating system is \`spec.os\`, else what the nodeSelector or every required term
    asks for by \`kubernetes.io/os\`, else \`linux\`.
 4. **Unknown images** follow \`onUnknownImage\` (by default the [gate](gates.md), where a controller leads); what is known of the
@@ -20,7 +20,7 @@ What is decided for a pod, in this order. Each step names its rules; a decision 
 5. **No common architecture** follows \`onNoCommonArchitecture\` (by default the pod is refused). Before that, tags that are only
    remembered are asked for once more, so that whoever has pushed them again need not wait for memory to notice.
 6. **Preference**: the first of the pod's label ${code(names.preferred)}, its annotation ${code(names.preferredWeights)}
-   (\`arm64=80,amd64=20\`), the [custom resources](custom-resources.md) by priority, and the configuration. One that the
+   (\`arm64=80,amd64=20\`), the [custom resources](../reference/custom-resources.md) by priority, and the configuration. One that the
    images cannot meet is left out. With \`preferenceMode = "soft"\`, the default, it is a weight that the scheduler may
    overrule; with \`hard\` the pod is pinned to the heaviest by its nodeSelector.
 7. **Tolerations and node labels** for the architectures that came out: \`tolerateArchitectureTaint\`, \`tolerations\`,
@@ -48,7 +48,7 @@ them is not left out.
 - \`not-found\` says nothing of access, although some registries mean it.
 
 \`archwright explain --agents …\` shows for each image which group can pull it, by the first 12 characters of the
-\`credentialFingerprint\` of [its agents](agent-api.md), and which nodes are left out.
+\`credentialFingerprint\` of [its agents](../reference/agent-api.md), and which nodes are left out.
 
 ## What people write
 

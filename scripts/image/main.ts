@@ -9,7 +9,7 @@
  *   --push WHERE      also copied there, as buildah names places; --insecure for a registry without TLS
  *   --skip-bundle     takes dist/archwright.mjs as it is
  *
- * Beside the layout it writes `sbom.cdx.json` and `provenance.json` (docs/release.md).
+ * Beside the layout it writes `sbom.cdx.json` and `provenance.json` (docs/internals/release.md).
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** What memory counts. The words here are the ones of `docs/metrics.md`. */
+/** What memory counts. The words here are the ones of `docs/reference/metrics.md`. */
 import type { Count, Metrics, MetricSpec } from '../telemetry/metrics.ts';
 import { factsErrorCodes, type FactsErrorCode } from './facts.ts';
 

@@ -1,6 +1,6 @@
 /**
  * Metrics by prom-client behind one small door. A room describes its metrics as data (`MetricSpec`), so that the page
- * `docs/metrics.md` is generated from the same words that the endpoint serves. Label values are a closed list: what is
+ * `docs/reference/metrics.md` is generated from the same words that the endpoint serves. Label values are a closed list: what is
  * not in it is counted as `other`, so no pod, image or server can grow the number of series, and each series exists
  * from the start with 0. Children are bound once; counting is one addition.
  */

@@ -72,7 +72,7 @@ export function resultsIn(out: string): readonly ImageFacts[] {
   return (JSON.parse(out) as { results: ImageFacts[] }).results;
 }
 
-/** A result of `explain`, as `docs/explain.md` describes it, as far as the tests look. */
+/** A result of `explain`, as `docs/use/explain.md` describes it, as far as the tests look. */
 export interface Explained {
   readonly preferred?: readonly { readonly architecture: string; readonly weight: number }[];
   readonly kind: string;

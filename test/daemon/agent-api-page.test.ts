@@ -1,4 +1,4 @@
-/** The examples of docs/agent-api.md are what the program takes and gives, and its numbers are the program's. */
+/** The examples of docs/reference/agent-api.md are what the program takes and gives, and its numbers are the program's. */
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { ApiError, type ApiErrorCode } from '../../daemon/api-error.ts';
@@ -9,7 +9,7 @@ import { factsErrorCodes } from '../../src/images/facts.ts';
 import { readFacts } from '../../src/images/wire.ts';
 import { startTestAgent } from './support.ts';
 
-const page = await readFile(new URL('../../docs/agent-api.md', import.meta.url), 'utf8');
+const page = await readFile(new URL('../../docs/reference/agent-api.md', import.meta.url), 'utf8');
 
 function example(name: string): string {
   const text = new RegExp(`\`\`\`json ${name}\n(?<text>[^]*?)\n\`\`\``).exec(page)?.groups?.['text'];

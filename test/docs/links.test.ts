@@ -20,21 +20,37 @@ t.test('links lead to files and headings that exist', async (t) => {
   t.ok(allPages.flatMap(({ links }) => links).length > 100);
   for (const each of allPages) t.same(brokenLinks(each), [], each.path);
   const links = '[a](gates.md#gates) [b](gates.md#hinges) [c](gate.md) [d](https://example.com/x) [e](#here) [f](../README.md)';
-  t.same(brokenLinks(pageOf('docs/gates.md', `# Here\n\n${links}\n\n\`[g](none.md)\``)), ['gates.md#hinges', 'gate.md']);
+  t.same(brokenLinks(pageOf('docs/use/gates.md', `# Here\n\n${links}\n\n\`[g](none.md)\``)), ['gates.md#hinges', 'gate.md']);
 });
 
-t.test('every page has a row in an index', async (t) => {
-  const indexes = [
-    { index: 'README.md', pages: [...globSync('docs/*.md'), 'docs/decisions/README.md', 'charts/archwright/README.md'] },
-    { index: 'docs/decisions/README.md', pages: globSync('docs/decisions/!(README).md') },
-  ];
-  for (const { index, pages } of indexes) {
-    const { text } = page(index);
-    const rows = text.split('\n').filter((line) => line.startsWith('|')).join('\n');
-    const linked = new Set(pageOf(index, rows).links.map((link) => join(index, '..', link.split('#')[0] ?? '')));
-    t.ok(pages.length > 5, index);
-    for (const each of pages) t.ok(linked.has(each), `${index}: ${each}`);
+/** Pages that links of a page lead to; a link to a folder leads to its index. */
+function targets({ path, links }: Page): string[] {
+  return links
+    .filter((link) => !/^[a-z]+:|^#/.test(link))
+    .map((link) => join(path, '..', link.split('#')[0] ?? ''))
+    .map((target) => (existsSync(join(target, 'README.md')) ? join(target, 'README.md') : target));
+}
+
+function rowsOf({ path, text }: Page): Page {
+  return pageOf(path, text.split('\n').filter((line) => line.startsWith('|')).join('\n'));
+}
+
+t.test('every page has a row in the index of its folder, and every folder one in the index above', async (t) => {
+  const folders = globSync('docs/**/', { exclude: ['docs/images'] });
+  t.ok(folders.length > 6);
+  for (const folder of folders) {
+    const linked = targets(rowsOf(page(join(folder, 'README.md'))));
+    const entries = [...globSync(`${folder}/!(README).md`), ...globSync(`${folder}/*/README.md`)];
+    t.ok(entries.length > 3, folder);
+    for (const each of entries) t.ok(linked.includes(each), `${folder}: ${each}`);
   }
+});
+
+t.test('every page is two clicks away from README.md at most', async (t) => {
+  const first = targets(page('README.md'));
+  const pages = new Map(allPages.map((each) => [each.path, each]));
+  const near = new Set([...first, ...first.flatMap((path) => targets(pages.get(path) ?? pageOf(path, '')))]);
+  for (const { path } of allPages.filter(({ path }) => path.startsWith('docs/'))) t.ok(near.has(path), path);
 });
 
 t.test('CONTRIBUTING.md has every room and every script', async (t) => {

@@ -148,7 +148,7 @@ t.test('what does not exist is found', async (t) => {
     ['subcommands and flags', '```sh\nkubectl exec x -- \\\n  archwright agent --chek\n```', ['archwright agent --chek']],
     ['npm scripts', '`npm run demo`', []],
     ['npm scripts', '`npm run demos`', ['demos']],
-    ['files and folders', '`src/kube/`, `docs/gates.md`', []],
+    ['files and folders', '`src/kube/`, `docs/use/gates.md`', []],
     ['files and folders', '`src/kubes/`', ['src/kubes/']],
   ];
   for (const [check, text, found] of cases) t.same(checks[check]?.(pageOf('x.md', text)), found, text);

@@ -1,6 +1,7 @@
 /** The pages that people write, taken apart: fenced blocks, code spans, links, headings. Generated pages are compared elsewhere. */
 import { globSync, readFileSync } from 'node:fs';
 import { pages as generated } from '../../scripts/docs/main.ts';
+import { anchorOf } from '../../scripts/docs/markdown.ts';
 
 export interface Page {
   /** From the root of the repository. */
@@ -35,13 +36,6 @@ export function pageOf(path: string, text: string): Page {
     links: [...plain.matchAll(/\]\(([^()\s]+)\)/g)].map(([, target = '']) => target),
     anchors: new Set([...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => anchorOf(heading))),
   };
-}
-
-function anchorOf(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-');
 }
 
 function read(path: string): Page {

@@ -1,10 +1,10 @@
-/** The texts that docs/troubleshooting.md quotes are those of the program, and what the program tells of trouble is on that page. */
+/** The texts that docs/operate/troubleshooting.md quotes are those of the program, and what the program tells of trouble is on that page. */
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { metricGroups } from '../../scripts/docs/metrics.ts';
 import { page, pageOf, source, writtenPages, type Page } from './pages.ts';
 
-const troubleshooting = page('docs/troubleshooting.md');
+const troubleshooting = page('docs/operate/troubleshooting.md');
 
 /** Reasons of the events that the program records: names of two words in the files that record events. */
 const eventReasons = new Set(
@@ -61,7 +61,7 @@ t.test('what is quoted is what the program says', async (t) => {
 });
 
 t.test('the reasons of events that pages name exist', async (t) => {
-  for (const each of writtenPages.filter(({ path }) => !path.startsWith('docs/decisions/'))) t.same(unknownReasons(each), [], each.path);
+  for (const each of writtenPages.filter(({ path }) => !path.startsWith('docs/internals/decisions/'))) t.same(unknownReasons(each), [], each.path);
 });
 
 t.test('what the program tells of trouble is on the page', async (t) => {

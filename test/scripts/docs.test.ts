@@ -2,7 +2,10 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { configurationPage } from '../../scripts/docs/configuration.ts';
+import { settingsOf } from '../../cmd/flags.ts';
+import { subcommands } from '../../cmd/subcommands.ts';
+import { commandLinePage } from '../../scripts/docs/command-line.ts';
+import { settingGroups, settingsPage } from '../../scripts/docs/settings.ts';
 import { table } from '../../scripts/docs/markdown.ts';
 import { metricGroups, metricsPage } from '../../scripts/docs/metrics.ts';
 import { pages, run } from '../../scripts/docs/main.ts';
@@ -25,23 +28,43 @@ t.test('what was written is found up to date, what was edited is named', async (
   t.same(await run(root, 'check'), []);
   t.same(await run(root, 'write'), []);
 
-  const page = join(dir, 'docs/metrics.md');
+  const page = join(dir, 'docs/reference/metrics.md');
   const text = readFileSync(page, 'utf8');
   writeFileSync(page, text.replace('# Metrics', '# Numbers'));
-  t.same(await run(root, 'check'), ['docs/metrics.md: line 3 is "# Numbers", should be "# Metrics"']);
+  t.same(await run(root, 'check'), [
+    'docs/reference/metrics.md: line 3 is "# Numbers", should be "# Metrics"',
+  ]);
   writeFileSync(page, `${text}more\n`);
-  t.match(await run(root, 'check'), [/^docs\/metrics\.md: line \d+ is "more", should be ""$/]);
+  t.match(await run(root, 'check'), [/^docs\/reference\/metrics\.md: line \d+ is "more", should be ""$/]);
 });
 
 t.test('the pages name every setting and every metric', async (t) => {
-  const configuration = configurationPage();
+  const settingsText = settingsPage();
   const page = metricsPage();
   for (const key of Object.keys(settings)) {
-    t.ok(configuration.includes(`### \`${key}\`\n`), key);
-    t.ok(configuration.includes(`\`${variableName(key)}\``), key);
+    t.ok(settingsText.includes(`### \`${key}\`\n`), key);
+    t.ok(settingsText.includes(`\`${variableName(key)}\``), key);
   }
   for (const { name } of metrics) t.ok(page.includes(`| \`${name}\` |`), name);
 });
+
+t.test(
+  'the command line page has every flag that is no setting once, and links to the settings for the others',
+  async (t) => {
+    const page = await commandLinePage();
+    for (const [name, entry] of Object.entries(subcommands)) {
+      const { subcommand } = await entry.load();
+      const section = page.split(`\n## archwright ${name}\n`)[1]?.split('\n## ')[0] ?? '';
+      const listed = [...section.matchAll(/^\| `(?:-\w, )?--([a-z-]+)/gm)].map(([, flag]) => flag);
+      t.same(listed, Object.keys(subcommand.flags), name);
+      t.ok(section.includes(subcommand.description), name);
+      for (const { title, settings } of settingGroups) {
+        const isUsed = Object.keys(settings).some((key) => Object.hasOwn(settingsOf(subcommand), key));
+        t.equal(section.includes(`[${title}](settings.md#`), isUsed, `${name}: ${title}`);
+      }
+    }
+  },
+);
 
 t.test('every metric that the program describes is on the page', async (t) => {
   const known = new Set(metrics.map(({ name }) => name));

@@ -1,5 +1,5 @@
 /** The alerts of the chart: `files/alerts.json` for the PrometheusRule, and a runbook page for each of them. */
-import { code } from '../markdown.ts';
+import { code, table } from '../markdown.ts';
 
 export interface Alert {
   readonly name: string;
@@ -248,11 +248,25 @@ export function alertsFile(): string {
   return `${JSON.stringify(rules, undefined, 2)}\n`;
 }
 
+/** The list of the runbooks. */
+export function runbookIndex(): string {
+  const rows = alerts.map(({ name, severity, summary }) => [`[${name}](${name}.md)`, severity, withLabels(summary)]);
+  return (
+    '# Runbooks\n\nOne page for each alert of the chart ([monitoring](../../../charts/archwright/README.md#monitoring)). ' +
+    'The annotation `runbook_url` of a firing alert links to its page.\n\n' +
+    `${table(['Alert', 'Severity', 'Summary'], rows)}\n`
+  );
+}
+
+function withLabels(summary: string): string {
+  return summary.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => code(label)).replaceAll('{{ $value }}', 'Some');
+}
+
 /** The page of an alert. */
 export function runbookPage({ name, expr, for: time, severity, summary, meaning, steps }: Alert): string {
   const list = steps.map((step, index) => `${index + 1}. ${step}`).join('\n');
   return (
-    `# ${name}\n\n${summary.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => code(label))}\n\n` +
+    `# ${name}\n\n${withLabels(summary)}\n\n` +
     `\`\`\`promql\n${expr}\n\`\`\`\n\nfor ${time}, ${severity}\n\n## What it means\n\n${meaning}\n\n## What to do\n\n` +
     `${list}\n\nThe commands take the release \`archwright\` in the namespace \`archwright\`.\n`
   );

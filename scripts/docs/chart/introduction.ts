@@ -36,7 +36,7 @@ Everything is applied at once, in any order. The controller makes the certificat
 with them are there. The MutatingWebhookConfiguration comes without webhooks: the controller writes them when the webhook
 answers, so that nothing is sent to a webhook that is not there, and an upgrade by Helm or a sync by Argo CD or Flux never changes
 them. Rendering is the same each time: nothing is looked up, generated or random. A second release in the same cluster is refused
-([docs/upgrade.md](../../docs/upgrade.md#once-per-cluster)).
+([docs/operate/upgrade.md](../../docs/operate/upgrade.md#once-per-cluster)).
 
 | part | runs as | Pod Security |
 | --- | --- | --- |
@@ -72,7 +72,7 @@ OpenShift's documentation and has not been tried there. On any nodes that enforc
 Not set, \`agent.hostPaths\` is: all of \`/\` where \`kubeletConfig.config\` or \`configDir\` is set, because plugins run in the root of the
 node with its programs and libraries; else the directories of \`containerdConfigPathCandidates\` (\`/etc/containerd\` where that is not
 set, nothing where it is empty), those of \`dockerConfigPathCandidates\` where it is set, and \`/etc/ssl/certs\`. A directory that a node lacks is
-made there, empty, by its container runtime, so name those of your distribution (docs/distributions.md); \`/var/lib/kubelet\` is not
+made there, empty, by its container runtime, so name those of your distribution (docs/install/distributions.md); \`/var/lib/kubelet\` is not
 among them by itself, because it holds the Secrets of pods. Where certificates are elsewhere, such as in \`/etc/pki\`, add
 \`agent.extraHostPaths\`.
 
@@ -104,7 +104,7 @@ From outside: the API server to the webhook's port (8443), which firewalls of ho
 
 ## Upgrading
 
-\`helm upgrade\`, in any order with everything else, and \`helm rollback\`: [docs/upgrade.md](../../docs/upgrade.md).
+\`helm upgrade\`, in any order with everything else, and \`helm rollback\`: [docs/operate/upgrade.md](../../docs/operate/upgrade.md).
 
 ## Leaving
 

@@ -1,7 +1,7 @@
 /** The settings of the program as values of the chart: which of them are, and which the chart sets itself. */
 import type { Setting, TomlValue } from '../../../src/policy/setting.ts';
 import { written } from '../../../src/policy/setting.ts';
-import { settingGroups } from '../configuration.ts';
+import { settingGroups } from '../settings.ts';
 import type { Section, Value } from './value.ts';
 
 /** Set by the chart's templates, because they belong to how the parts are put together. */

@@ -30,7 +30,7 @@ export const kubeletSettings = {
     default: false,
     help:
       'Whether to ask the cluster for tokens of service accounts, for credential provider plugins with `tokenAttributes`; such ' +
-      'plugins are left out otherwise. Needs rights that are worth a thought: see kubelet.md.',
+      'plugins are left out otherwise. Needs rights that are worth a thought: see docs/install/kubelet.md.',
     parts,
     restart: true,
   }),

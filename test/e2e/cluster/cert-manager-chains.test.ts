@@ -59,7 +59,7 @@ spec:
   issuerRef: { kind: ClusterIssuer, name: root }
 `;
 
-/** What docs/certificates.md says of each. */
+/** What docs/operate/certificates.md says of each. */
 const cases = [
   { issuer: undefined, shows: [], trusts: [own], stranger: false },
   { issuer: 'root', shows: [own], trusts: [root], stranger: true },

@@ -28,7 +28,7 @@ import { waitFor } from './watch.ts';
 const server = '1.3.6.1.5.5.7.3.1';
 const client = '1.3.6.1.5.5.7.3.2';
 
-/** What docs/certificates.md promises. */
+/** What docs/operate/certificates.md promises. */
 const promised: Readonly<
   Record<
     LeafSecret,

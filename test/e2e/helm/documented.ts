@@ -1,6 +1,6 @@
 /**
  * What the pages tell people to type while archwright is installed, typed: in its pods under the chart's own rights, and as a plugin of
- * kubectl beside the cluster (README.md, docs/explain.md, docs/report.md, docs/kubectl-plugin.md, docs/agent-check.md, docs/troubleshooting.md).
+ * kubectl beside the cluster (README.md, docs/use/explain.md, docs/use/report.md, docs/use/kubectl-plugin.md, docs/operate/agent-check.md, docs/operate/troubleshooting.md).
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';

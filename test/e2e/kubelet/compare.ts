@@ -1,4 +1,4 @@
-/** What differs between the two sides of an image, and which differences are meant (docs/deviations.md). */
+/** What differs between the two sides of an image, and which differences are meant (docs/internals/deviations.md). */
 import type { Observation } from './observation.ts';
 import type { Run } from './recorder.ts';
 

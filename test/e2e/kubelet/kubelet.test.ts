@@ -70,7 +70,7 @@ function deviations(
   t: { comment(text: string): void; match(text: string, part: string, name: string): void },
   reports: readonly CaseReport[],
 ): void {
-  const documented = readFileSync(resolve(project, 'docs', 'deviations.md'), 'utf8');
+  const documented = readFileSync(resolve(project, 'docs', 'internals', 'deviations.md'), 'utf8');
   const met = new Map<string, { readonly label: string; readonly difference: Difference }[]>();
   for (const { setup, name, differences } of reports) {
     for (const difference of differences) {
@@ -86,7 +86,7 @@ function deviations(
     const size = ({ difference }: (typeof list)[number]): number =>
       difference.kubelet.length + difference.agent.length;
     const [shortest] = list.sort((a, b) => size(a) - size(b));
-    t.match(documented, `\`${name}\``, `docs/deviations.md tells of ${name}`);
+    t.match(documented, `\`${name}\``, `docs/internals/deviations.md tells of ${name}`);
     if (shortest === undefined) continue;
     const { label, difference } = shortest;
     t.comment(

@@ -1,6 +1,6 @@
 /**
  * The agent against real containerd: the same nodes, registries, images and credentials for both, and what they did compared.
- * Each remaining difference is one of the rules in `rules.ts`, which `docs/deviations.md` explains, or a failure.
+ * Each remaining difference is one of the rules in `rules.ts`, which `docs/internals/deviations.md` explains, or a failure.
  *
  *   E2E_SEED         other cases: any whole number; the same number gives the same cases (1)
  *   E2E_CASES        generated cases for each version of containerd (500)
@@ -37,7 +37,10 @@ interface Tally {
 t.comment(`E2E_SEED=${seed}, ${count} generated cases for each of containerd ${versions.join(', ')}`);
 
 t.test('what differs on purpose is documented, under its name', (t) => {
-  const text = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'deviations.md'), 'utf8');
+  const text = readFileSync(
+    join(import.meta.dirname, '..', '..', '..', 'docs', 'internals', 'deviations.md'),
+    'utf8',
+  );
   const section = text.split('## What the comparison with real containerd meets')[1]?.split('\n## ')[0] ?? '';
   const named = [...section.matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, name]) => name);
   t.same(new Set(named), new Set([...leftOut, ...rules.map(({ name }) => name)]));

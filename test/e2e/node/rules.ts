@@ -1,5 +1,5 @@
 /**
- * Where the agent differs from containerd on purpose. `docs/deviations.md` explains each of them to people under the same name. A
+ * Where the agent differs from containerd on purpose. `docs/internals/deviations.md` explains each of them to people under the same name. A
  * difference that no rule explains is a fault.
  */
 import type { Case } from './case.ts';

@@ -24,8 +24,8 @@ export const monitoring: Section = {
     }),
     'rules.enabled': flag({ help: 'Whether there is a PrometheusRule with alerts.', default: false, example: true }),
     'rules.runbookURL': text({
-      help: 'Where the pages on alerts are (docs/runbooks); the name of the alert’s page is added. Where you keep a copy, name that.',
-      default: 'https://github.com/archwright/archwright/blob/main/docs/runbooks/',
+      help: 'Where the pages on alerts are (docs/operate/runbooks); the name of the alert’s page is added. Where you keep a copy, name that.',
+      default: 'https://github.com/archwright/archwright/blob/main/docs/operate/runbooks/',
       example: 'https://wiki.example.com/',
     }),
     'rules.labels': textMap({ help: 'Labels of every alert.', default: {}, example: { team: 'platform' } }),

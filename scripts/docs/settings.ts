@@ -1,4 +1,4 @@
-/** The page `docs/configuration.md`, made from the descriptions of the settings. */
+/** The page `docs/reference/settings.md`, made from the descriptions of the settings. */
 import { otherVariables } from '../../src/policy/layer.ts';
 import { flagName, variableName, written, type Setting, type Settings } from '../../src/policy/setting.ts';
 import { containerdSettings } from '../../src/policy/settings/containerd.ts';
@@ -23,7 +23,7 @@ export const settingGroups: readonly { readonly title: string; readonly settings
   { title: 'Certificates and the webhook configuration', settings: certificateSettings },
 ];
 
-const introduction = `# Configuration
+const introduction = `# Settings
 
 Every setting can be written in a TOML file, in the environment, and as a flag. A flag wins over the environment, the
 environment over the file, and each of them over the default. The file is named by \`--config\` or \`ARCHWRIGHT_CONFIG\`.
@@ -54,7 +54,7 @@ force. Settings marked *restart* take effect when the program starts again; a ch
 `;
 
 /** Makes the page. */
-export function configurationPage(): string {
+export function settingsPage(): string {
   return [
     introduction,
     ...settingGroups.map(({ title, settings }) => `## ${title}\n\n${Object.entries(settings).map(entry).join('\n')}`),
