@@ -5,81 +5,80 @@ import { code, table } from './markdown.ts';
 
 const introduction = `# Placement
 
-What is decided for a pod, in this order. Each step names its rules; a decision says which of them took part
-(\`archwright explain\`, the annotation ${code(names.decision)} and the webhook's log at \`debug\`).
+The decision for a pod, in order. Each step names its rules; \`archwright explain\`, the annotation ${code(names.decision)} and the
+webhook's log at \`debug\` show the rules that applied.
 
-1. **Skipped?** Pods that are placed already, or that nobody wants placed, are left as they are.
-2. **Own constraint?** A pod that constrains its architecture by nodeSelector or in every required term keeps that. It still
+1. **Skipped?** Pods that already have a node, and pods that are disabled or out of scope, stay as they are.
+2. **Own constraint?** If a pod constrains its architecture by nodeSelector or in every required term, it keeps that. It still
    gets tolerations and \`matchNodeLabels\`.
-3. **Required architectures**: what all images of the pod have for its operating system (init containers, sidecars,
-   containers, image volumes), within \`schedulableArchitectures\` and \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md). It is ANDed into every required term; a further term would
-   loosen what the pod's author wrote. The operating system is \`spec.os\`, else what the nodeSelector or every required term
-   asks for by \`kubernetes.io/os\`, else \`linux\`.
-4. **Unknown images** follow \`onUnknownImage\` (by default the [gate](gates.md), where a controller leads); what is known of the
-   others is applied all the same. An image of which its registry says that it is none (\`not-an-image\`) keeps no pod waiting.
-5. **No common architecture** follows \`onNoCommonArchitecture\` (by default the pod is refused). Before that, tags that are only
-   remembered are asked for once more, so that whoever has pushed them again need not wait for memory to notice.
+3. **Required architectures**: those that all images have for the pod's operating system (init containers, sidecars, containers,
+   image volumes), within \`schedulableArchitectures\` and \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md).
+   They are ANDed into every required term, because an additional term would loosen the pod's own terms. The operating system is
+   \`spec.os\`, else \`kubernetes.io/os\` in the nodeSelector or in every required term, else \`linux\`.
+4. **Unknown images** follow \`onUnknownImage\` (default: the [gate](gates.md), while a controller leads). The known images still
+   count. \`not-an-image\` never gates a pod.
+5. **No common architecture** follows \`onNoCommonArchitecture\` (default: the pod is refused). Before that, tags that were answered
+   from memory are looked up once more, in case they were pushed again.
 6. **Preference**: the first of the pod's label ${code(names.preferred)}, its annotation ${code(names.preferredWeights)}
-   (\`arm64=80,amd64=20\`), the [custom resources](../reference/custom-resources.md) by priority, and the configuration. One that the
-   images cannot meet is left out. With \`preferenceMode = "soft"\`, the default, it is a weight that the scheduler may
-   overrule; with \`hard\` the pod is pinned to the heaviest by its nodeSelector.
-7. **Tolerations and node labels** for the architectures that came out: \`tolerateArchitectureTaint\`, \`tolerations\`,
+   (\`arm64=80,amd64=20\`), the [custom resources](../reference/custom-resources.md) by priority, and the configuration. A
+   preference that the images cannot meet is ignored. With \`preferenceMode = "soft"\`, the default, it is a weight that the
+   scheduler may overrule. With \`hard\` the nodeSelector pins the pod to the heaviest one.
+7. **Tolerations and node labels** for the resulting architectures: \`tolerateArchitectureTaint\`, \`tolerations\`,
    \`architectures.<arch>.taintsToTolerate\` and \`requireNodeLabels\`, \`matchNodeLabels\`, \`taintArchitectures\`.
-8. **Nodes that cannot pull** an image are left out under \`requirePullableNodes\`.
+8. **Nodes that cannot pull** an image are excluded under \`requirePullableNodes\`.
 
 ## Nodes that cannot pull
 
-Nodes differ in their credentials and networks: an image that one pool of nodes pulls may be refused to another. Agents
-whose nodes have the same credential sources are a *credential group*; \`archwright_fleet_credential_groups\` counts them.
-With \`requirePullableNodes = true\` the webhook asks one agent of each group about each repository, remembers which could
-and which were refused or did not get there, and keeps pods away from the nodes of the latter, by an expression
-\`kubernetes.io/hostname NotIn […]\` in every required term. The pod's own pull secrets count: a node that can pull with
-them is not left out.
+Nodes differ in credentials and network: one node pool may pull an image that another may not. Agents with equal credential
+sources form a *credential group* (\`archwright_fleet_credential_groups\`). With \`requirePullableNodes = true\` the webhook asks one
+agent of each group about each repository. It remembers which groups can pull, which were refused and which did not reach the
+registry, and excludes the nodes of the latter two: \`kubernetes.io/hostname NotIn […]\` in every required term. A node that
+can pull with the pod's own pull secrets stays.
 
-- What is not known excludes nothing: new nodes, nodes without an agent, groups that have not answered yet. The first pod of
-  a repository waits for the answers within \`inlineBudget\`.
-- Nobody is left out where no group would remain that can pull all images and has an architecture of the pod, where
-  the pod names its node itself, while it is gated, and where more than 250 nodes would have to be named. The rule
-  \`pullable-nodes-left-out\` then says why.
-- DaemonSets and other templates are left as they are.
-- A grant counts for an hour and a refusal for ten minutes, a registry that was not reached for two; all are asked for
-  again before that, behind an answer. When a node's credentials change, its agent joins another group within a minute or
-  so, and what was known of it counts no more.
-- \`not-found\` says nothing of access, although some registries mean it.
+- Only known failures exclude a node. New nodes, nodes without an agent and groups that have not answered stay. The first pod of a
+  repository waits for the answers within \`inlineBudget\`.
+- No node is excluded if no remaining group can pull all images and has an architecture of the pod, if the pod names its node, while
+  the pod is gated, or if more than 250 nodes would be listed. The rule \`pullable-nodes-left-out\` gives the reason.
+- DaemonSets and other templates are not changed.
+- A success is valid for an hour, a refusal for ten minutes, an unreachable registry for two minutes. Each is renewed in the background
+  before that. When a node's credentials change, its agent joins another group within about a minute, and its old results
+  are dropped.
+- \`not-found\` does not exclude a node, although some registries use it for a refusal.
 
-\`archwright explain --agents …\` shows for each image which group can pull it, by the first 12 characters of the
-\`credentialFingerprint\` of [its agents](../reference/agent-api.md), and which nodes are left out.
+\`archwright explain --agents …\` shows which group can pull each image, by the first 12 characters of the \`credentialFingerprint\` of
+[its agents](../reference/agent-api.md), and which nodes are excluded.
 
-## What people write
+## Labels and annotations that you set
 
 | on | key | value | effect |
 | --- | --- | --- | --- |
-| pod or namespace label, pod annotation | ${code(names.placement)} | \`disabled\` | left alone |
+| pod or namespace label, pod annotation | ${code(names.placement)} | \`disabled\` | skipped |
 | pod label | ${code(names.preferred)} | an architecture | preferred |
 | pod annotation | ${code(names.preferredWeights)} | \`arm64=80,amd64=20\` | preferred, weighted |
 
-## What we write
+## What archwright writes
 
-| on | what | for |
+| on | what | when |
 | --- | --- | --- |
-| pod, DaemonSet template | node affinity on ${code(names.architectureLabel)}, tolerations, node labels | the placement |
+| pod, DaemonSet template | node affinity on ${code(names.architectureLabel)}, tolerations, node labels | placement |
 | pod | node affinity on ${code(names.hostnameLabel)} | nodes that cannot pull, under \`requirePullableNodes\` |
-| pod, DaemonSet template | annotation ${code(names.decision)} | what was added, so that it is replaced and not added to |
-| pod | scheduling gate ${code(names.gate)} | a pod whose images are not known, under \`onUnknownImage = "gate"\` |
+| pod, DaemonSet template | annotation ${code(names.decision)} | always: what was added, so that a later call replaces it |
+| pod | scheduling gate ${code(names.gate)} | unknown images, under \`onUnknownImage = "gate"\` |
 
-Nothing else is changed, and nothing that a person wrote is changed or removed. The annotation is left out where the pod's
-annotations would have more than the 256 KiB that the API server takes.
+Nothing else is changed, and nothing that a person wrote is changed or removed. The annotation is omitted if the pod's annotations
+would exceed the API server's limit of 256 KiB.
 
 ## Variants
 
-Nodes say nothing of an architecture's variant (\`kubernetes.io/arch\` has \`arm64\`, not \`arm64/v9\`), so variants are not
-looked at: an image for \`amd64/v3\` alone counts as amd64.
+Node labels have no variant (\`kubernetes.io/arch\` is \`arm64\`, not \`arm64/v9\`), so variants are ignored: an image for
+\`amd64/v3\` only counts as amd64.
 
 ## Images without a program
 
-Bundles of the Operator Lifecycle Manager (the label \`operators.operatorframework.io.bundle.…\`, neither \`Entrypoint\` nor \`Cmd\`) are built for one
-architecture and unpacked on any: they constrain nothing, and the other images of the Job do. As entries of an index they count like any image, since a
-node takes only its own. For other images of this kind there is \`imageOverrides\` with \`architectures = []\`.
+Bundles of the Operator Lifecycle Manager (label \`operators.operatorframework.io.bundle.…\`, no \`Entrypoint\`, no \`Cmd\`) are
+built for one architecture and unpacked on any. They constrain nothing; the other images of their Job do. An entry of an index
+counts like any image, because a node only takes its own. For other images of this kind, set \`imageOverrides\` with
+\`architectures = []\`.
 
 ## Rules
 `;
