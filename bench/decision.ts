@@ -3,10 +3,10 @@
  */
 import { decide } from '../src/placement/decide.ts';
 import type { PlacementInput } from '../src/placement/decision.ts';
-import { patchPod } from '../src/placement/patch.ts';
-import type { ImageFacts } from '../src/images/facts.ts';
-import type { NodeSelectorTerm, Pod } from '../src/kube/objects.ts';
-import type { Policy } from '../src/policy/policy.ts';
+import { patchPod } from '../src/placement/patch/patch.ts';
+import type { ImageFacts } from '../src/images/facts/facts.ts';
+import type { NodeSelectorTerm, Pod } from '../src/kube/api/objects.ts';
+import type { Policy } from '../src/policy/effective/policy.ts';
 import { percentile } from './support/load.ts';
 import { printSection, type Section } from './support/section.ts';
 import { table } from './support/table.ts';

@@ -6,10 +6,10 @@
  * hundred combinations of platforms, media type and endpoint.
  */
 import { createHash } from 'node:crypto';
-import type { ImageFacts, ImageQuestion, Inspector } from '../src/images/facts.ts';
-import { createFactsMemory } from '../src/images/memory.ts';
-import type { Platform } from '../src/images/platform.ts';
-import { createReferenceCache } from '../src/images/reference-cache.ts';
+import type { ImageFacts, ImageQuestion, Inspector } from '../src/images/facts/facts.ts';
+import { createFactsMemory } from '../src/images/memory/memory.ts';
+import type { Platform } from '../src/images/platforms/platform.ts';
+import { createReferenceCache } from '../src/images/references/reference-cache.ts';
 import { createLog } from '../src/telemetry/log.ts';
 import { printSection, type Section } from './support/section.ts';
 import { table } from './support/table.ts';

@@ -3,11 +3,11 @@
  * how long it takes with the connection open. The time says what the client adds; a registry far away adds its own.
  * `npm run bench:inspection`.
  */
-import { createInspector } from '../src/images/inspector.ts';
-import type { ImageFacts, Inspector } from '../src/images/facts.ts';
-import { parseReference } from '../src/images/reference.ts';
+import { createInspector } from '../src/images/sources/inspector.ts';
+import type { ImageFacts, Inspector } from '../src/images/facts/facts.ts';
+import { parseReference } from '../src/images/references/reference.ts';
 import { createRegistryClient } from '../src/registry/client.ts';
-import { createDefaultEndpoints } from '../src/registry/default-endpoints.ts';
+import { createDefaultEndpoints } from '../src/registry/endpoints/default-endpoints.ts';
 import { secret } from '../src/telemetry/secret.ts';
 import { image, multiArch } from '../test/support/registry/content.ts';
 import { startTestRegistry, type TestRegistry } from '../test/support/registry/server.ts';

@@ -2,13 +2,13 @@
 import { hostname } from 'node:os';
 import { startAgent } from '../daemon/agent.ts';
 import { checkNode } from './agent/check.ts';
-import { openInspection } from './inspection.ts';
-import { openMemory } from './memory.ts';
-import { untilStopped } from './one-shot.ts';
-import { startup } from './startup.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
-import { stopped } from './signals.ts';
-import { programVersion } from './version.ts';
+import { openInspection } from './wiring/inspection.ts';
+import { openMemory } from './wiring/memory.ts';
+import { untilStopped } from './program/cli-context.ts';
+import { startup } from './program/startup.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { stopped } from './program/signals.ts';
+import { programVersion } from './program/version.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',

@@ -2,17 +2,17 @@
 import { clean, type CleanReport } from '../src/controller/clean/clean.ts';
 import { namespacesOfLease } from '../src/controller/clean/namespace.ts';
 import { cleanOtherProgram, otherPrograms } from '../src/controller/clean/other-programs.ts';
-import { createLimiter } from '../src/kube/limiter.ts';
-import type { Configuration } from '../src/policy/configuration.ts';
-import { didYouMean } from '../src/policy/nearest.ts';
-import { wait } from '../src/kube/wait.ts';
-import { systemClock } from '../src/telemetry/clock.ts';
+import { createLimiter } from '../src/async/rate-limiter.ts';
+import type { Configuration } from '../src/policy/configuration/configuration.ts';
+import { didYouMean } from '../src/names/suggestion.ts';
+import { wait } from '../src/async/wait.ts';
+import { systemClock } from '../src/async/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
-import { openKubernetes, type Kubernetes } from './kubernetes.ts';
-import { beginOneShot, outputOf } from './one-shot.ts';
-import { stoppedCode } from './signals.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
-import { nothing, table } from './table.ts';
+import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
+import { beginOneShot, outputOf } from './program/cli-context.ts';
+import { stoppedCode } from './program/signals.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { nothing, table } from './program/table.ts';
 
 const outputs = ['table', 'json'] as const;
 

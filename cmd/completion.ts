@@ -1,9 +1,9 @@
 /** `archwright completion`: a script that completes subcommands and flags in a shell, made from their descriptions. */
 import { bashScript, fishScript, kubectlScript, zshScript } from './completion/scripts.ts';
 import { vocabularyOf, type Vocabulary } from './completion/vocabulary.ts';
-import { didYouMean } from '../src/policy/nearest.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
-import { subcommands } from './subcommands.ts';
+import { didYouMean } from '../src/names/suggestion.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { subcommands } from './program/subcommands.ts';
 
 export const subcommand: Subcommand = {
   usage: 'bash|zsh|fish|kubectl',

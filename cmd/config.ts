@@ -1,13 +1,17 @@
 /** `archwright config`: checks a configuration, or prints what is in force and where each value comes from. */
-import { loadConfiguration, type Configuration, type Origins } from '../src/policy/configuration.ts';
-import { ConfigurationError, describeProblem } from '../src/policy/problem.ts';
-import { written, type Settings, type TomlValue } from '../src/policy/setting.ts';
+import {
+  loadConfiguration,
+  type Configuration,
+  type Origins,
+} from '../src/policy/configuration/configuration.ts';
+import { ConfigurationError, describeProblem } from '../src/policy/configuration/problem.ts';
+import { written, type Settings, type TomlValue } from '../src/policy/settings/setting.ts';
 import { settings } from '../src/policy/settings/all.ts';
-import { formatToml } from '../src/policy/toml.ts';
-import { didYouMean } from '../src/policy/nearest.ts';
+import { formatToml } from '../src/policy/configuration/toml.ts';
+import { didYouMean } from '../src/names/suggestion.ts';
 import { convert } from './config/convert.ts';
-import { readStandardInput, standardInput } from './documents.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+import { readStandardInput, standardInput } from './objects/documents.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 const actions = ['check', 'print', 'convert'] as const;
 const outputs = ['toml', 'json'] as const;

@@ -5,14 +5,14 @@ import { keepClientCertificate } from '../src/controller/certificates/client-cer
 import { runController, type ControllerOptions } from '../src/controller/controller.ts';
 import { features } from '../src/controller/features.ts';
 import { startHealth } from '../src/serving/health.ts';
-import { systemClock } from '../src/telemetry/clock.ts';
-import { openFleet } from './fleet.ts';
-import { openInspection } from './inspection.ts';
-import { openKubernetes, withOwnNamespace } from './kubernetes.ts';
-import { openMemory } from './memory.ts';
-import { stopped } from './signals.ts';
-import { startup } from './startup.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+import { systemClock } from '../src/async/clock.ts';
+import { openFleet } from './wiring/fleet.ts';
+import { openInspection } from './wiring/inspection.ts';
+import { openKubernetes, withOwnNamespace } from './wiring/kubernetes.ts';
+import { openMemory } from './wiring/memory.ts';
+import { stopped } from './program/signals.ts';
+import { startup } from './program/startup.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',

@@ -5,14 +5,14 @@
 import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
 import { FileError } from '../src/files/error.ts';
-import { concurrently } from '../src/fleet/concurrently.ts';
-import { systemClock } from '../src/telemetry/clock.ts';
+import { concurrently } from '../src/async/concurrently.ts';
+import { systemClock } from '../src/async/clock.ts';
 import { clusterObjects } from '../src/cluster/objects.ts';
 import { createFactsOfPod } from '../src/cluster/facts-of-pod.ts';
 import { bindCounters } from '../src/webhook/metrics.ts';
 import { createPullSecrets } from '../src/cluster/pull-secrets.ts';
 import { createPullableNodes } from '../src/cluster/pullable-nodes.ts';
-import { DocumentError, parseObjects, readText, type FoundObject } from './documents.ts';
+import { DocumentError, parseObjects, readText, type FoundObject } from './objects/documents.ts';
 import { brokenImagesAround } from './explain/broken-images.ts';
 import { describe } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
@@ -20,12 +20,12 @@ import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObject, readNamedObjects } from './explain/named-objects.ts';
 import { policiesAround } from './explain/policies.ts';
 import { resultOf } from './explain/result.ts';
-import { createSurroundings } from './explain/surroundings.ts';
-import { openInspector } from './inspector.ts';
-import { openKubernetes, withOwnNamespace, type Kubernetes } from './kubernetes.ts';
-import { openMemory } from './memory.ts';
-import { beginOneShot, outputOf, untilStopped, type OneShot } from './one-shot.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+import { createSurroundings } from './explain/context.ts';
+import { openInspector } from './wiring/inspector.ts';
+import { openKubernetes, withOwnNamespace, type Kubernetes } from './wiring/kubernetes.ts';
+import { openMemory } from './wiring/memory.ts';
+import { beginOneShot, outputOf, untilStopped, type OneShot } from './program/cli-context.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS] [-f FILE…] [KIND/NAME…]',

@@ -2,18 +2,18 @@
  * `archwright inspect`: what an agent on this machine would say of images. It uses the agent's own parts, from the
  * sources of credentials to the results, so that what it prints is what a pod would get here.
  */
-import { createFactsApi } from '../daemon/facts-api.ts';
-import type { FactsRequest } from '../daemon/facts-request.ts';
+import { createFactsApi } from '../daemon/api/facts.ts';
+import type { FactsRequest } from '../daemon/api/facts-request.ts';
 import { isServiceAccountName, type ServiceAccountName } from '../src/credentials/service-account.ts';
-import type { ImageFacts } from '../src/images/facts.ts';
-import { systemClock } from '../src/telemetry/clock.ts';
+import type { ImageFacts } from '../src/images/facts/facts.ts';
+import { systemClock } from '../src/async/clock.ts';
 import { readPullSecrets } from './inspect/pull-secret-files.ts';
 import { describeResults } from './inspect/results.ts';
 import { describeAttempts, describeSources, tracing, type NamedSource } from './inspect/trace.ts';
-import { openInspection } from './inspection.ts';
-import { openMemory } from './memory.ts';
-import { beginOneShot, outputOf, untilStopped } from './one-shot.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+import { openInspection } from './wiring/inspection.ts';
+import { openMemory } from './wiring/memory.ts';
+import { beginOneShot, outputOf, untilStopped } from './program/cli-context.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS] IMAGE…',

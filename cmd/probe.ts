@@ -1,14 +1,14 @@
 /** `archwright probe`: asks the API server for a pod that is not kept, to see whether the webhook is called for it. */
-import { KubeError } from '../src/kube/errors.ts';
-import type { KubeClient } from '../src/kube/client.ts';
-import type { Pod } from '../src/kube/objects.ts';
-import { wait } from '../src/kube/wait.ts';
-import { names } from '../src/placement/decision.ts';
-import { formatDuration, parseDuration } from '../src/policy/duration.ts';
-import { systemClock, type Clock } from '../src/telemetry/clock.ts';
-import { openKubernetes } from './kubernetes.ts';
-import { beginOneShot } from './one-shot.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+import { KubeError } from '../src/kube/api/errors.ts';
+import type { KubeClient } from '../src/kube/api/client.ts';
+import type { Pod } from '../src/kube/api/objects.ts';
+import { wait } from '../src/async/wait.ts';
+import { names } from '../src/names/keys.ts';
+import { formatDuration, parseDuration } from '../src/names/duration.ts';
+import { systemClock, type Clock } from '../src/async/clock.ts';
+import { openKubernetes } from './wiring/kubernetes.ts';
+import { beginOneShot } from './program/cli-context.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',

@@ -6,24 +6,24 @@ import { setMaxListeners } from 'node:events';
 import { createFactsOfPod, type FactsByImage } from '../src/cluster/facts-of-pod.ts';
 import { clusterObjects } from '../src/cluster/objects.ts';
 import { createPullSecrets } from '../src/cluster/pull-secrets.ts';
-import { concurrently } from '../src/fleet/concurrently.ts';
-import { KubeError } from '../src/kube/errors.ts';
-import { isArchitecture } from '../src/placement/architecture.ts';
-import { systemClock } from '../src/telemetry/clock.ts';
+import { concurrently } from '../src/async/concurrently.ts';
+import { KubeError } from '../src/kube/api/errors.ts';
+import { isArchitecture } from '../src/names/architecture.ts';
+import { systemClock } from '../src/async/clock.ts';
 import { bindCounters } from '../src/webhook/metrics.ts';
 import { brokenImagesAround } from './explain/broken-images.ts';
 import { sortObjects } from './explain/input.ts';
-import { createSurroundings } from './explain/surroundings.ts';
-import { openInspector } from './inspector.ts';
-import { openKubernetes, withOwnNamespace, type Kubernetes } from './kubernetes.ts';
-import { openMemory } from './memory.ts';
-import { beginOneShot, outputOf, untilStopped, type OneShot } from './one-shot.ts';
+import { createSurroundings } from './explain/context.ts';
+import { openInspector } from './wiring/inspector.ts';
+import { openKubernetes, withOwnNamespace, type Kubernetes } from './wiring/kubernetes.ts';
+import { openMemory } from './wiring/memory.ts';
+import { beginOneShot, outputOf, untilStopped, type OneShot } from './program/cli-context.ts';
 import { listNodes, listPods, type ReportedPod } from './report/pods.ts';
 import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.ts';
 import { judge, judgeImages } from './report/verdict.ts';
 import { workloadsOf } from './report/workloads.ts';
 import { asCsv, asJson, asTable, type By, type Report } from './report/write.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',

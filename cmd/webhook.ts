@@ -2,15 +2,15 @@
 import { startHealth } from '../src/serving/health.ts';
 import { connectCluster } from '../src/cluster/connect.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
-import { followBrokenImages } from './broken-images.ts';
-import { followPolicies } from './cluster-policies.ts';
-import { openFleet } from './fleet.ts';
-import { openInspection } from './inspection.ts';
-import { openKubernetes } from './kubernetes.ts';
-import { openMemory } from './memory.ts';
-import { stopped } from './signals.ts';
-import { startup } from './startup.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './subcommand.ts';
+import { followBrokenImages } from './wiring/broken-images.ts';
+import { followPolicies } from './wiring/cluster-policies.ts';
+import { openFleet } from './wiring/fleet.ts';
+import { openInspection } from './wiring/inspection.ts';
+import { openKubernetes } from './wiring/kubernetes.ts';
+import { openMemory } from './wiring/memory.ts';
+import { stopped } from './program/signals.ts';
+import { startup } from './program/startup.ts';
+import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',

@@ -11,11 +11,11 @@
  */
 import { startServer } from '../src/serving/server.ts';
 import { startHealth, type Checks } from '../src/serving/health.ts';
-import type { FactsMemory } from '../src/images/memory.ts';
-import { systemClock, type Clock } from '../src/telemetry/clock.ts';
+import type { FactsMemory } from '../src/images/memory/memory.ts';
+import { systemClock, type Clock } from '../src/async/clock.ts';
 import type { Log } from '../src/telemetry/log.ts';
 import type { Metrics } from '../src/telemetry/metrics.ts';
-import { createApi, defaultApiLimits, type ApiLimits } from './api.ts';
+import { createApi, defaultApiLimits, type ApiLimits } from './api/api.ts';
 
 export interface AgentOptions {
   /** `host:port` of the API. */

@@ -1,8 +1,8 @@
 /** The measured webhook: the real one, with the images of the sample in memory. */
-import { createFactsMemory } from '../../src/images/memory.ts';
-import { parseReference } from '../../src/images/reference.ts';
-import { defaultConfiguration } from '../../src/policy/configuration.ts';
-import { createPolicies } from '../../src/policy/policies.ts';
+import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
+import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
+import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startWebhook } from '../../src/webhook/webhook.ts';

@@ -1,7 +1,7 @@
 /** Pods created at a steady rate, each followed from the request that creates it until it is bound to a node. */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { KubeClient } from '../../src/kube/client.ts';
-import type { Pod } from '../../src/kube/objects.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import type { Pod } from '../../src/kube/api/objects.ts';
 import { watch, type Watched } from '../../test/e2e/cluster/watch.ts';
 
 export interface BurstOptions {

@@ -3,8 +3,8 @@
  * other images, and with one that has just started. Registries answer after a while, as real ones do; a single-arch image
  * takes two answers.
  */
-import type { KubeClient } from '../../src/kube/client.ts';
-import type { KubeObject } from '../../src/kube/objects.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import type { KubeObject } from '../../src/kube/api/objects.ts';
 import {
   configureWebhook,
   ownNamespace,

@@ -1,10 +1,10 @@
 /** The servers of the cluster that starts. Each puts what closes it onto the end of a list. */
-import { openFleet } from '../../cmd/fleet.ts';
-import { openInspection } from '../../cmd/inspection.ts';
-import { openMemory } from '../../cmd/memory.ts';
+import { openFleet } from '../../cmd/wiring/fleet.ts';
+import { openInspection } from '../../cmd/wiring/inspection.ts';
+import { openMemory } from '../../cmd/wiring/memory.ts';
 import { startAgent } from '../../daemon/agent.ts';
-import { defaultConfiguration } from '../../src/policy/configuration.ts';
-import { createPolicies } from '../../src/policy/policies.ts';
+import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
+import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { startWebhook } from '../../src/webhook/webhook.ts';

@@ -2,13 +2,13 @@
  * `archwright agent --check`: what an agent with these settings would find on this node, source by source, and what the kubelet or
  * containerd would do differently with it. Files are read as the agent reads them; nothing is asked, and no plugin is run.
  */
-import type { SourcePart } from '../../src/credentials/credential.ts';
-import { printable } from '../../src/placement/text.ts';
+import type { SourcePart } from '../../src/files/source-part.ts';
+import { printable } from '../../src/names/printable.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
-import { openInspection } from '../inspection.ts';
-import { beginOneShot, outputOf } from '../one-shot.ts';
-import { createPlainLog } from '../plain-log.ts';
-import { exitCodes, type Invocation } from '../subcommand.ts';
+import { openInspection } from '../wiring/inspection.ts';
+import { beginOneShot, outputOf } from '../program/cli-context.ts';
+import { createPlainLog } from '../program/plain-log.ts';
+import { exitCodes, type Invocation } from '../program/subcommand.ts';
 import { describeNode } from './node.ts';
 
 /** A source with all of its parts. */

@@ -1,11 +1,11 @@
 /** What an agent uses of its node besides credentials and endpoints: the host root, trust, proxies, the state directory, its own TLS files. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import type { SourcePart } from '../../src/credentials/credential.ts';
+import type { SourcePart } from '../../src/files/source-part.ts';
 import { fileError } from '../../src/files/error.ts';
-import type { Configuration } from '../../src/policy/configuration.ts';
-import { describeProxies, type Environment } from '../../src/registry/proxy.ts';
-import { describeTrust } from '../../src/registry/trust.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { describeProxies, type Environment } from '../../src/http/proxy.ts';
+import { describeTrust } from '../../src/http/trust.ts';
 import { ServingError } from '../../src/serving/error.ts';
 import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
 import type { CheckedSource } from './check.ts';

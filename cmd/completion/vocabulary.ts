@@ -1,8 +1,8 @@
 /** The words that a shell can complete: each subcommand with its flags, from the descriptions that `--help` is made from. */
-import { flagName } from '../../src/policy/setting.ts';
-import { settingsOf } from '../flags.ts';
-import type { Subcommand } from '../subcommand.ts';
-import type { Entry } from '../subcommands.ts';
+import { flagName } from '../../src/policy/settings/setting.ts';
+import { settingsOf } from '../program/flags.ts';
+import type { Subcommand } from '../program/subcommand.ts';
+import type { Entry } from '../program/subcommands.ts';
 
 export interface Word {
   /** With its dashes, where it is a flag. */

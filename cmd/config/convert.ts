@@ -1,11 +1,11 @@
 /** `archwright config convert`: the configuration of another program becomes ours. */
 import { stringify } from 'yaml';
 import { FileError } from '../../src/files/error.ts';
-import { formatKey, formatToml, parseToml, TomlError } from '../../src/policy/toml.ts';
-import type { TomlValue } from '../../src/policy/setting.ts';
-import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
-import { DocumentError, parseObjects, readText } from '../documents.ts';
-import { exitCodes, UsageError, type Invocation } from '../subcommand.ts';
+import { formatKey, formatToml, parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
+import type { TomlValue } from '../../src/policy/settings/setting.ts';
+import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { DocumentError, parseObjects, readText } from '../objects/documents.ts';
+import { exitCodes, UsageError, type Invocation } from '../program/subcommand.ts';
 import { archawareController } from './archaware-controller.ts';
 import { metadataValues, type Converted, type Note, type Origin } from './converted.ts';
 import { multiarchTuningOperator } from './multiarch-tuning-operator.ts';

@@ -2,7 +2,7 @@
  * Moving over from another program: its configuration in, ours out. Each program has a file of its own, which says what
  * each of its settings becomes, and of what has no counterpart why. `convert.ts` finds out which program it is.
  */
-import type { JsonObject } from '../../src/webhook/shape.ts';
+import type { JsonObject } from '../../src/webhook/validate-pod.ts';
 
 /** What becomes of a configuration. */
 export interface Converted {

@@ -1,5 +1,5 @@
 /** What another program's Deployment tells: its image, and the flags it is started with. */
-import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
+import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 
 /** Whether a container of the Deployment has an image like this. */
 export function usesImage(document: JsonObject, image: RegExp): boolean {

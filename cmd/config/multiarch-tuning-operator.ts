@@ -1,5 +1,5 @@
 /** The Multiarch Tuning Operator: its two custom resources become ours, which have the same names. */
-import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
+import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import type { Note, Origin } from './converted.ts';
 
 const group = 'multiarch.openshift.io/';

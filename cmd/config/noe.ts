@@ -1,5 +1,5 @@
 /** Noe: the values of its chart, or the flags in the manifest of its Deployment. */
-import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
+import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import {
   convertEach,
   dropped,

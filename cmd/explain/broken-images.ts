@@ -1,9 +1,14 @@
 /** The notes on images that ended with an exec format error, as the webhook would find them in the cluster now. */
-import { brokenImagesOf, noBrokenImages, parseBroken, type BrokenImages } from '../../src/images/broken.ts';
-import type { KubeObject } from '../../src/kube/objects.ts';
-import type { Configuration } from '../../src/policy/configuration.ts';
-import { systemClock } from '../../src/telemetry/clock.ts';
-import type { Surroundings } from './surroundings.ts';
+import {
+  brokenImagesOf,
+  noBrokenImages,
+  parseBroken,
+  type BrokenImages,
+} from '../../src/images/sources/broken-images.ts';
+import type { KubeObject } from '../../src/kube/api/objects.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import type { Surroundings } from './context.ts';
 
 interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 /** An explanation for people: a block for each object, with its images and the rules that took part. */
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
-import { listed, printable } from '../../src/placement/text.ts';
-import { nothing, table } from '../table.ts';
+import { listed, printable } from '../../src/names/printable.ts';
+import { nothing, table } from '../program/table.ts';
 import type { Explanation } from './explainer.ts';
 
 const maxCellBytes = 256;

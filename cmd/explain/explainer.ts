@@ -2,20 +2,20 @@
 import { serviceAccountOf } from '../../src/credentials/service-account.ts';
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
-import { imagesOf } from '../../src/placement/images-of-pod.ts';
-import { patchPod } from '../../src/placement/patch.ts';
+import { imagesOf } from '../../src/placement/rules/images-of-pod.ts';
+import { patchPod } from '../../src/placement/patch/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
-import { skipReasonOf } from '../../src/placement/skip.ts';
-import type { Policies } from '../../src/policy/policies.ts';
-import type { Policy } from '../../src/policy/policy.ts';
-import { createConfirm } from '../../src/cluster/confirming.ts';
+import { skipReasonOf } from '../../src/placement/rules/skip.ts';
+import type { Policies } from '../../src/policy/effective/policies.ts';
+import type { Policy } from '../../src/policy/effective/policy.ts';
+import { createConfirm } from '../../src/cluster/confirm-refusal.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { placingOf, type Placing } from '../../src/webhook/placing.ts';
 import type { PullableNodes, PullabilityByImage } from '../../src/cluster/pullable-nodes.ts';
-import { systemClock } from '../../src/telemetry/clock.ts';
+import { systemClock } from '../../src/async/clock.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
 import type { Subject } from './input.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings } from './context.ts';
 
 export interface Explanation {
   readonly subject: Subject;

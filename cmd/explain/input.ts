@@ -2,14 +2,14 @@
  * What stands in the files: pods and workloads to be explained, and the Secrets, service accounts, namespaces and custom
  * resources around them, which count as if the cluster had them.
  */
-import { pullSecretNames } from '../../src/credentials/pull-secrets.ts';
-import type { AdmissionRequest, KubeObject, Secret, ServiceAccount } from '../../src/kube/objects.ts';
+import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
+import type { AdmissionRequest, KubeObject, Secret, ServiceAccount } from '../../src/kube/api/objects.ts';
 import { clusterConfigKind, podConfigKind, resourceVersion } from '../../src/policy/resources/placement.ts';
 import type { AdmissionKind } from '../../src/webhook/metrics.ts';
-import { isObject, type JsonObject } from '../../src/webhook/shape.ts';
+import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import { kindOf } from '../../src/webhook/workloads.ts';
-import type { FoundObject } from '../documents.ts';
-import { isSecret, storedSecret } from '../secret-object.ts';
+import type { FoundObject } from '../objects/documents.ts';
+import { isSecret, storedSecret } from '../objects/secret-object.ts';
 
 /** A pod or workload to be explained. */
 export interface Subject {

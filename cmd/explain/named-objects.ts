@@ -2,12 +2,12 @@
  * Objects of the cluster, named as kubectl names them: `pod/web-0`, `deploy/web`. They are explained as if they were created
  * now, so a pod's node, which it got since, is taken away; what archwright added to it is recognized by its annotation.
  */
-import type { KubeClient } from '../../src/kube/client.ts';
-import { KubeError } from '../../src/kube/errors.ts';
-import { didYouMean } from '../../src/policy/nearest.ts';
-import { isObject } from '../../src/webhook/shape.ts';
-import type { FoundObject } from '../documents.ts';
-import { UsageError } from '../subcommand.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import { KubeError } from '../../src/kube/api/errors.ts';
+import { didYouMean } from '../../src/names/suggestion.ts';
+import { isObject } from '../../src/webhook/validate-pod.ts';
+import type { FoundObject } from '../objects/documents.ts';
+import { UsageError } from '../program/subcommand.ts';
 
 interface Resource {
   readonly apiVersion: string;

@@ -2,15 +2,15 @@
  * The policies as they would be in the cluster now: custom resources from the files, then from the cluster where the files
  * have none of that name, and whether a controller leads.
  */
-import { isCleanHolder } from '../../src/controller/clean/holder.ts';
-import type { KubeObject } from '../../src/kube/objects.ts';
-import { leasesPath, recordOf } from '../../src/kube/lease-record.ts';
-import type { Configuration } from '../../src/policy/configuration.ts';
-import { createPolicies, type Policies } from '../../src/policy/policies.ts';
+import { isCleanHolder } from '../../src/controller/clean/lease-identity.ts';
+import type { KubeObject } from '../../src/kube/api/objects.ts';
+import { leasesPath, recordOf } from '../../src/kube/election/lease-record.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
 import type { ObjectSource } from '../../src/policy/resources/collection.ts';
 import { clusterConfigsPath, resourceVersion } from '../../src/policy/resources/placement.ts';
 import type { Input } from './input.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings } from './context.ts';
 
 export interface PoliciesAroundOptions {
   readonly configuration: Configuration;

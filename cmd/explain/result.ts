@@ -1,6 +1,6 @@
 /** The form of an explanation for programs: `--output json` and `yaml`. */
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
-import { describeRule } from '../../src/placement/rules.ts';
+import { describeRule } from '../../src/placement/rules/rules.ts';
 import { isAdmitted, type Explanation } from './explainer.ts';
 
 /**

@@ -4,13 +4,13 @@
  */
 import { basename } from 'node:path';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
-import { createPullSecretSource } from '../../src/credentials/pull-secrets.ts';
+import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
 import { FileError } from '../../src/files/error.ts';
-import type { Secret } from '../../src/kube/objects.ts';
-import { isObject } from '../../src/webhook/shape.ts';
-import { DocumentError, parseObjects, readText, type NamedText } from '../documents.ts';
-import { isSecret, storedSecret } from '../secret-object.ts';
-import { UsageError } from '../subcommand.ts';
+import type { Secret } from '../../src/kube/api/objects.ts';
+import { isObject } from '../../src/webhook/validate-pod.ts';
+import { DocumentError, parseObjects, readText, type NamedText } from '../objects/documents.ts';
+import { isSecret, storedSecret } from '../objects/secret-object.ts';
+import { UsageError } from '../program/subcommand.ts';
 
 const types = { config: 'kubernetes.io/dockerconfigjson', legacy: 'kubernetes.io/dockercfg' } as const;
 const keys = { config: '.dockerconfigjson', legacy: '.dockercfg' } as const;

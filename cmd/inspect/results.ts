@@ -1,8 +1,8 @@
 /** What `inspect` prints of its results for people. */
-import type { ImageFacts } from '../../src/images/facts.ts';
-import { formatPlatform } from '../../src/images/platform.ts';
-import { printable } from '../../src/placement/text.ts';
-import { nothing, table } from '../table.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { formatPlatform } from '../../src/images/platforms/platform.ts';
+import { printable } from '../../src/names/printable.ts';
+import { nothing, table } from '../program/table.ts';
 
 const mediaKinds: ReadonlyMap<string, string> = new Map([
   ['application/vnd.oci.image.index.v1+json', 'OCI index'],

@@ -1,10 +1,10 @@
 /** `--verbose`: where credentials were looked for, and each request with what it was answered. Never a secret. */
 import type { SourceProblem } from '../../src/credentials/credential.ts';
-import type { ImageFacts, Inspector } from '../../src/images/facts.ts';
-import { printable } from '../../src/placement/text.ts';
-import type { Attempt } from '../../src/registry/question.ts';
+import type { ImageFacts, Inspector } from '../../src/images/facts/facts.ts';
+import { printable } from '../../src/names/printable.ts';
+import type { Attempt } from '../../src/registry/lookup.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
-import { table } from '../table.ts';
+import { table } from '../program/table.ts';
 
 /** A source of credentials for people. */
 export interface NamedSource {

@@ -1,15 +1,15 @@
 /** The pods of a cluster that have not ended, and the nodes they are on, reduced to what a report is made of. */
-import { pullSecretNames } from '../../src/credentials/pull-secrets.ts';
+import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../src/credentials/service-account.ts';
 import { architectureOf } from '../../src/cluster/objects.ts';
 import type { FactsWanted } from '../../src/cluster/facts-of-pod.ts';
-import type { KubeClient, Query } from '../../src/kube/client.ts';
-import { KubeError } from '../../src/kube/errors.ts';
-import type { KubeObject, Node, OwnerReference, Pod } from '../../src/kube/objects.ts';
-import { createPageSize } from '../../src/kube/page-size.ts';
-import { imagesOf, type ImageUse } from '../../src/placement/images-of-pod.ts';
-import { operatingSystemOf } from '../../src/placement/operating-system.ts';
-import { names } from '../../src/placement/decision.ts';
+import type { KubeClient, Query } from '../../src/kube/api/client.ts';
+import { KubeError } from '../../src/kube/api/errors.ts';
+import type { KubeObject, Node, OwnerReference, Pod } from '../../src/kube/api/objects.ts';
+import { createPageSize } from '../../src/kube/api/page-size.ts';
+import { imagesOf, type ImageUse } from '../../src/placement/rules/images-of-pod.ts';
+import { operatingSystemOf } from '../../src/placement/rules/operating-system.ts';
+import { names } from '../../src/names/keys.ts';
 import { requestsOfContainer, requestsOfPod, sum, noRequests, type Requests } from './requests.ts';
 
 export interface ReportedPod {

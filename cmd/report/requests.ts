@@ -3,8 +3,8 @@
  * init containers before them, and the overhead of its runtime class. What stands for the whole pod wins.
  * @see kubernetes component-helpers resource/helpers.go, `PodRequests`
  */
-import { parseQuantity } from '../../src/kube/quantity.ts';
-import type { Container, PodSpec } from '../../src/kube/objects.ts';
+import { parseQuantity } from '../../src/names/quantity.ts';
+import type { Container, PodSpec } from '../../src/kube/api/objects.ts';
 
 /** CPU in cores, memory in bytes. */
 export interface Requests {

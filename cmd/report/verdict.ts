@@ -2,16 +2,16 @@
  * Whether a pod could run on an architecture: what its images have, and what it chooses itself. Where nodes of it are, and
  * `schedulableArchitectures`, are not looked at: a report is for those who think of buying some.
  */
-import type { ImageFacts } from '../../src/images/facts.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
-import type { ImageUse } from '../../src/placement/images-of-pod.ts';
-import { describeImages } from '../../src/placement/no-common.ts';
-import { ownConstraintOf } from '../../src/placement/own-constraint.ts';
-import { ownPartsOf } from '../../src/placement/own-parts.ts';
-import { recordedIn } from '../../src/placement/recorded.ts';
-import { verdictsOf } from '../../src/placement/required.ts';
-import { maxImageBytes, printable } from '../../src/placement/text.ts';
-import type { Policy } from '../../src/policy/policy.ts';
+import type { ImageUse } from '../../src/placement/rules/images-of-pod.ts';
+import { describeImages } from '../../src/placement/rules/no-common.ts';
+import { ownConstraintOf } from '../../src/placement/rules/own-constraint.ts';
+import { ownPartsOf } from '../../src/placement/record/own-parts.ts';
+import { recordedIn } from '../../src/placement/record/record.ts';
+import { verdictsOf } from '../../src/placement/rules/required.ts';
+import { maxImageBytes, printable } from '../../src/names/printable.ts';
+import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { MadePod, ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
 

@@ -2,11 +2,11 @@
  * Whom the pods belong to: what a person applied, found by the names of their owners, each asked for once. Of a DaemonSet its
  * template too: its controller overwrites the node affinity of its pods with the name of their node.
  */
-import { daemonSetApiVersion, daemonTemplateOf, isDaemon } from '../../src/controller/daemon-set.ts';
+import { daemonSetApiVersion, daemonTemplateOf, isDaemon } from '../../src/controller/scope/daemon-set.ts';
 import { workloadOf } from '../../src/controller/misplaced/workload.ts';
-import { concurrently } from '../../src/fleet/concurrently.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
-import type { OwnerReference, PodTemplate } from '../../src/kube/objects.ts';
+import { concurrently } from '../../src/async/concurrently.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import type { OwnerReference, PodTemplate } from '../../src/kube/api/objects.ts';
 import type { ReportedPod } from './pods.ts';
 
 export interface ReportedWorkload {

@@ -1,6 +1,6 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
-import { printable } from '../../src/placement/text.ts';
-import { nothing, table } from '../table.ts';
+import { printable } from '../../src/names/printable.ts';
+import { nothing, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
 import type { ImageRow, Total, WorkloadRow } from './rows.ts';
 

@@ -1,5 +1,6 @@
 /** What was found of containerd, part by part, for people: `archwright inspect --verbose` and a check of the node. */
-import type { SourcePart, SourceProblem } from '../../src/credentials/credential.ts';
+import type { SourcePart } from '../../src/files/source-part.ts';
+import type { SourceProblem } from '../../src/credentials/credential.ts';
 import type { NodeConfig } from './node.ts';
 import type { HostDirectoryFound } from './scan.ts';
 

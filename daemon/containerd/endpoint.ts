@@ -4,15 +4,15 @@
  */
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
-import type { Endpoint } from '../../src/registry/endpoint.ts';
-import { isLoginHeader } from '../../src/registry/login-headers.ts';
+import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
+import { isLoginHeader } from '../../src/http/login-headers.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
-import { AuthInvalid, parseAuth } from './auth.ts';
-import { readTls } from './certificates.ts';
-import { defaultHostName, type EffectiveHost } from './host-defaults.ts';
-import { hasCapabilities, type Header } from './hosts-file.ts';
-import type { Registry } from './registry.ts';
-import type { ContainerdRules } from './rules.ts';
+import { AuthInvalid, parseAuth } from './config/auth.ts';
+import { readTls } from './hosts/certificates.ts';
+import { defaultHostName, type EffectiveHost } from './hosts/host-defaults.ts';
+import { hasCapabilities, type Header } from './hosts/hosts-file.ts';
+import type { Registry } from './config/registry.ts';
+import type { ContainerdRules } from './config/rules.ts';
 
 export interface EndpointContext {
   readonly namespace: string;

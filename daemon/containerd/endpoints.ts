@@ -12,26 +12,27 @@
  */
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
-import type { SourcePart, SourceProblem } from '../../src/credentials/credential.ts';
+import type { SourcePart } from '../../src/files/source-part.ts';
+import type { SourceProblem } from '../../src/credentials/credential.ts';
 import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
-import { bindSourceMetrics } from '../../src/credentials/metrics.ts';
+import { bindSourceMetrics } from '../../src/credentials/sources/metrics.ts';
 import { FileError } from '../../src/files/error.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import { watchDirectories, type Watcher, type WatchOptions } from '../../src/files/watch.ts';
-import type { Endpoint, EndpointSource } from '../../src/registry/endpoint.ts';
+import type { Endpoint, EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { ConfigError } from './config.ts';
+import { ConfigError } from './config/config.ts';
 import { describeParts } from './describe.ts';
 import { endpointsOf } from './endpoint.ts';
-import { createVersionFinder } from './find-version.ts';
-import { effectiveHosts, type EffectiveHost } from './host-defaults.ts';
-import { defaultDirectory, findHostDirectory } from './host-directory.ts';
-import { createHostFilesReader } from './host-files.ts';
-import { mirrorHosts, MirrorInvalid } from './legacy-mirrors.ts';
+import { createVersionFinder } from './config/find-version.ts';
+import { effectiveHosts, type EffectiveHost } from './hosts/host-defaults.ts';
+import { defaultDirectory, findHostDirectory } from './hosts/host-directory.ts';
+import { createHostFilesReader } from './hosts/host-files.ts';
+import { mirrorHosts, MirrorInvalid } from './config/legacy-mirrors.ts';
 import { HostFilesError, lookupError } from './lookup-error.ts';
 import { readNodeConfig, type NodeConfig } from './node.ts';
-import { defaultConfigPathCandidates } from './places.ts';
-import { rulesFor } from './rules.ts';
+import { defaultConfigPathCandidates } from './config/default-paths.ts';
+import { rulesFor } from './config/rules.ts';
 import { scanHosts, type HostDirectoryFound } from './scan.ts';
 
 export interface ContainerdEndpointsOptions extends Omit<WatchOptions, 'root'> {

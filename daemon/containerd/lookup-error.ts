@@ -1,5 +1,5 @@
 /** What makes a pull of containerd fail before any host is asked, such as a CA file of hosts.toml that cannot be read. */
-import { RegistryError } from '../../src/registry/question.ts';
+import { RegistryError } from '../../src/registry/lookup.ts';
 
 /**
  * @param namespace whose pulls fail

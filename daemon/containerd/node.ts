@@ -5,10 +5,10 @@
  */
 import { FileError } from '../../src/files/error.ts';
 import { resolveInRoot } from '../../src/files/root.ts';
-import { AuthInvalid, parseAuth } from './auth.ts';
-import { ConfigError, imagesTable, isCriDisabled, loadConfig, type LoadedConfig } from './config.ts';
-import type { VersionFinder } from './find-version.ts';
-import { programsFor } from './places.ts';
+import { AuthInvalid, parseAuth } from './config/auth.ts';
+import { ConfigError, imagesTable, isCriDisabled, loadConfig, type LoadedConfig } from './config/config.ts';
+import type { VersionFinder } from './config/find-version.ts';
+import { programsFor } from './config/default-paths.ts';
 import {
   ConfigInvalid,
   effectiveConfigPath,
@@ -17,9 +17,9 @@ import {
   usesLocalPull,
   validateRegistry,
   type Registry,
-} from './registry.ts';
-import { rulesFor, type ContainerdRules } from './rules.ts';
-import { fieldsOf, TomlRefused } from './toml.ts';
+} from './config/registry.ts';
+import { rulesFor, type ContainerdRules } from './config/rules.ts';
+import { fieldsOf, TomlRefused } from './config/toml.ts';
 
 /** A fault for people; `origin` is a file. */
 export interface NodeProblem {

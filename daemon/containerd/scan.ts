@@ -3,13 +3,13 @@
  * through here; they read the one directory that they need.
  */
 import { join } from 'node:path';
-import type { EndpointTls } from '../../src/registry/endpoint.ts';
+import type { TlsSettings } from '../../src/http/tls-settings.ts';
 import { FileError } from '../../src/files/error.ts';
 import { listDirectory } from '../../src/files/read.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
-import { readTls } from './certificates.ts';
-import type { HostFilesReader } from './host-files.ts';
-import type { HostConfig } from './hosts-file.ts';
+import { readTls } from './hosts/certificates.ts';
+import type { HostFilesReader } from './hosts/host-files.ts';
+import type { HostConfig } from './hosts/hosts-file.ts';
 import { HostFilesError } from './lookup-error.ts';
 import type { NodeConfig, NodeProblem } from './node.ts';
 
@@ -94,7 +94,7 @@ async function plainHost({ headers, ...host }: HostConfig, hostRoot: string): Pr
   ];
 }
 
-function plainTls({ ca, client, skipVerify }: EndpointTls): unknown {
+function plainTls({ ca, client, skipVerify }: TlsSettings): unknown {
   return [ca, client.map(({ certificate, key }) => [certificate, reveal(key)]), skipVerify];
 }
 

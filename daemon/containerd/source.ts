@@ -2,7 +2,7 @@
  * containerd among the sources of credentials, for people and for fingerprints. It answers no lookup: what it has is bound to
  * hosts, so each of its endpoints carries its own credential (`Endpoint.ownCredential`).
  */
-import type { LiveCredentialSource } from '../../src/credentials/file-source.ts';
+import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import type { ContainerdEndpoints } from './endpoints.ts';
 
 /** Closing it closes the endpoints. */

@@ -1,7 +1,7 @@
 /** What was found of the configuration of plugins, for people: each plugin, and what the node's kubelet would do differently. */
-import type { SourcePart } from '../../src/credentials/credential.ts';
-import type { PluginErrorCode } from './plugin-error.ts';
-import type { ProviderConfig } from './provider-config.ts';
+import type { SourcePart } from '../../src/files/source-part.ts';
+import type { PluginErrorCode } from './run/plugin-error.ts';
+import type { ProviderConfig } from './config/provider-config.ts';
 
 /** Why a plugin is not run. */
 export interface LeftOut {

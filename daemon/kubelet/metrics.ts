@@ -1,6 +1,6 @@
 /** Metrics of the runs of credential provider plugins. */
 import type { Metrics, MetricSpec } from '../../src/telemetry/metrics.ts';
-import type { PluginErrorCode } from './plugin-error.ts';
+import type { PluginErrorCode } from './run/plugin-error.ts';
 
 const runOutcomes = ['ok', 'failed', 'timeout', 'refused'] as const;
 type RunOutcome = (typeof runOutcomes)[number];

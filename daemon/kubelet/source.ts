@@ -12,30 +12,30 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { SourceProblem } from '../../src/credentials/credential.ts';
-import type { LiveCredentialSource } from '../../src/credentials/file-source.ts';
+import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
-import { createKeyring, holdEntries, type HeldCredential } from '../../src/credentials/keyring.ts';
+import { createKeyring, holdEntries, type HeldCredential } from '../../src/credentials/keyring/keyring.ts';
 import type { ServiceAccountName } from '../../src/credentials/service-account.ts';
-import { bindSourceMetrics } from '../../src/credentials/metrics.ts';
+import { bindSourceMetrics } from '../../src/credentials/sources/metrics.ts';
 import { liveContent } from '../../src/files/live.ts';
 import type { WatchOptions } from '../../src/files/watch.ts';
-import { createGate } from '../../src/registry/gate.ts';
-import { systemClock, type Clock } from '../../src/telemetry/clock.ts';
+import { createGate } from '../../src/async/semaphore.ts';
+import { systemClock, type Clock } from '../../src/async/clock.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { checkBinary } from './binary.ts';
+import { checkBinary } from './run/binary.ts';
 import { describeEnvironment, describePlugins, type LeftOut, type PluginsFound } from './describe.ts';
-import { systemEnvironment } from './environment.ts';
-import { createExecute } from './execute.ts';
-import { kubeletVariables } from './kubelet-process.ts';
+import { systemEnvironment } from './run/environment.ts';
+import { createExecute } from './run/execute.ts';
+import { kubeletVariables } from './run/kubelet-process.ts';
 import { bindPluginMetrics } from './metrics.ts';
-import type { Failure } from './pause.ts';
-import { PluginError } from './plugin-error.ts';
-import { ProviderConfigError, type ProviderConfig } from './provider-config.ts';
-import { createProvider, tokenReason, type Provider } from './provider.ts';
-import { readConfig } from './read-config.ts';
-import type { RunLimits } from './run.ts';
-import type { ServiceAccountTokens } from './service-account.ts';
-import { validateConfig } from './validate-config.ts';
+import type { Failure } from './provider/back-off.ts';
+import { PluginError } from './run/plugin-error.ts';
+import { ProviderConfigError, type ProviderConfig } from './config/provider-config.ts';
+import { createProvider, tokenReason, type Provider } from './provider/provider.ts';
+import { readConfig } from './config/read-config.ts';
+import type { RunLimits } from './run/run.ts';
+import type { ServiceAccountTokens } from './provider/service-account.ts';
+import { validateConfig } from './config/validate-config.ts';
 
 export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'root'> {
   /** Directory that stands for `/`; plugins run in it. */

@@ -1,7 +1,7 @@
 /** The API server's side of an admission: sends a review, and takes the answer only where an API server would. */
 import { Agent, request as httpsRequest } from 'node:https';
 import jsonPatch from 'fast-json-patch';
-import type { AdmissionRequest, AdmissionResponse, KubeObject } from '../../src/kube/objects.ts';
+import type { AdmissionRequest, AdmissionResponse, KubeObject } from '../../src/kube/api/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
 import { DemoError } from './error.ts';
 import { reviewOf } from './examples.ts';

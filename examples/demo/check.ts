@@ -1,7 +1,7 @@
 /** Holds an answer against what is expected of it. What was asked for is looked up in the patched object, not in the patch. */
 import { isDeepStrictEqual } from 'node:util';
-import type { NodeSelectorTerm, PodSpec } from '../../src/kube/objects.ts';
-import { names } from '../../src/placement/decision.ts';
+import type { NodeSelectorTerm, PodSpec } from '../../src/kube/api/objects.ts';
+import { names } from '../../src/names/keys.ts';
 import type { Answer } from './admit.ts';
 import type { Example } from './examples.ts';
 import { expected as expectations, type Expected } from './expected.ts';

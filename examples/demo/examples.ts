@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseObjects } from '../../cmd/documents.ts';
-import { isSecret, storedSecret } from '../../cmd/secret-object.ts';
-import type { AdmissionRequest, KubeObject, Secret } from '../../src/kube/objects.ts';
+import { parseObjects } from '../../cmd/objects/documents.ts';
+import { isSecret, storedSecret } from '../../cmd/objects/secret-object.ts';
+import type { AdmissionRequest, KubeObject, Secret } from '../../src/kube/api/objects.ts';
 import { DemoError } from './error.ts';
 
 const dir = fileURLToPath(new URL('../pods/', import.meta.url));

@@ -3,7 +3,7 @@
  * entry fails too, so that none is shown unchecked.
  */
 import type { CredentialSourceName } from '../../src/credentials/credential.ts';
-import type { FactsErrorCode } from '../../src/images/facts.ts';
+import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
 import type { Outcome } from '../../src/placement/decision.ts';
 
 export interface Expected {

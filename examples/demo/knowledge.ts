@@ -2,18 +2,18 @@
  * What the agents know of an example's images, and what follows from it: the webhook answers with a patch alone, so the
  * demo asks the agents the same questions and decides the same way, to show why. Both then have to agree.
  */
-import { openFleet } from '../../cmd/fleet.ts';
-import { createPullSecretSource } from '../../src/credentials/pull-secrets.ts';
-import type { ImageFacts } from '../../src/images/facts.ts';
-import { parseReference } from '../../src/images/reference.ts';
-import type { AdmissionRequest, Pod, PodTemplate } from '../../src/kube/objects.ts';
+import { openFleet } from '../../cmd/wiring/fleet.ts';
+import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
+import type { AdmissionRequest, Pod, PodTemplate } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
-import { imagesOf } from '../../src/placement/images-of-pod.ts';
-import { patchPod } from '../../src/placement/patch.ts';
-import { skipReasonOf } from '../../src/placement/skip.ts';
-import { loadConfiguration } from '../../src/policy/configuration.ts';
-import { policyFor } from '../../src/policy/effective.ts';
+import { imagesOf } from '../../src/placement/rules/images-of-pod.ts';
+import { patchPod } from '../../src/placement/patch/patch.ts';
+import { skipReasonOf } from '../../src/placement/rules/skip.ts';
+import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
+import { policyFor } from '../../src/policy/effective/effective.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { kindOf, templateIn } from '../../src/webhook/workloads.ts';

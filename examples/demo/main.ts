@@ -8,7 +8,7 @@
  * the real program in processes of their own; the rest runs in this one.
  */
 import { constants } from 'node:os';
-import { onStopSignal } from '../../cmd/signals.ts';
+import { onStopSignal } from '../../cmd/program/signals.ts';
 import { createApiServer } from './admit.ts';
 import { startCluster } from './cluster.ts';
 import { DemoError } from './error.ts';

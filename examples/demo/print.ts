@@ -1,6 +1,6 @@
 /** What the demo writes. Colors only on a terminal, and not where `NO_COLOR` is set. */
 import { styleText } from 'node:util';
-import { table } from '../../cmd/table.ts';
+import { table } from '../../cmd/program/table.ts';
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
 import type { Answer } from './admit.ts';
 import { columns, type RegistryCount } from './count.ts';

@@ -3,8 +3,8 @@
  * the pull policy is `Always`, or before a pod is refused.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { imagesOf } from '../../src/placement/images-of-pod.ts';
-import { parseReference } from '../../src/images/reference.ts';
+import { imagesOf } from '../../src/placement/rules/images-of-pod.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
 import type { Answer, ApiServer } from './admit.ts';
 import { problemsOf } from './check.ts';
 import { askedSince, assertOnce, countRequests, givenImages, marks } from './count.ts';

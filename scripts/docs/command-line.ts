@@ -1,7 +1,7 @@
 /** The page `docs/reference/command-line.md`: each subcommand with its own flags, and the groups of settings that it takes as flags. */
-import { settingsOf } from '../../cmd/flags.ts';
-import type { OwnFlag, Subcommand } from '../../cmd/subcommand.ts';
-import { subcommands } from '../../cmd/subcommands.ts';
+import { settingsOf } from '../../cmd/program/flags.ts';
+import type { OwnFlag, Subcommand } from '../../cmd/program/subcommand.ts';
+import { subcommands } from '../../cmd/program/subcommands.ts';
 import { anchorOf, code, table } from './markdown.ts';
 import { settingGroups } from './settings.ts';
 

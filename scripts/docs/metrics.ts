@@ -1,13 +1,13 @@
 /** The page `docs/reference/metrics.md`, made from the descriptions that the endpoints serve. */
-import { agentMetrics } from '../../daemon/metrics.ts';
+import { agentMetrics } from '../../daemon/api/metrics.ts';
 import { pluginMetrics } from '../../daemon/kubelet/metrics.ts';
 import { clusterMetrics } from '../../src/cluster/metrics.ts';
-import { sourceMetrics } from '../../src/credentials/metrics.ts';
+import { sourceMetrics } from '../../src/credentials/sources/metrics.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
 import { features } from '../../src/controller/features.ts';
-import { leadingMetrics } from '../../src/controller/leading-metrics.ts';
+import { leadingMetrics } from '../../src/controller/leadership/metrics.ts';
 import { controllerMetrics } from '../../src/controller/metrics.ts';
-import { factsMetricSpecs } from '../../src/images/metrics.ts';
+import { factsMetricSpecs } from '../../src/images/memory/metrics.ts';
 import { kubeMetrics } from '../../src/kube/metrics.ts';
 import { policyMetrics } from '../../src/policy/metrics.ts';
 import { servingMetrics } from '../../src/serving/metrics.ts';

@@ -1,6 +1,6 @@
 /** The page `docs/use/placement.md`: the order of the decision in prose, and every rule from the list that decisions name. */
-import { names } from '../../src/placement/decision.ts';
-import { rules } from '../../src/placement/rules.ts';
+import { names } from '../../src/names/keys.ts';
+import { rules } from '../../src/placement/rules/rules.ts';
 import { code, table } from './markdown.ts';
 
 const introduction = `# Placement

@@ -1,19 +1,23 @@
 /** Handlers of containerd_registry.json. See `handler.ts` for the convention. */
 import { join } from 'node:path';
-import { AuthInvalid, parseAuth, type Auth } from '../../daemon/containerd/auth.ts';
-import { imagesTableOf, migrateConfigFile, parseConfigFile } from '../../daemon/containerd/config-file.ts';
-import { loadConfig, mergeConfig, resolveImports } from '../../daemon/containerd/config.ts';
-import { mirrorEndpoints } from '../../daemon/containerd/legacy-mirrors.ts';
-import { defaultScheme } from '../../daemon/containerd/localhost.ts';
+import { AuthInvalid, parseAuth, type Auth } from '../../daemon/containerd/config/auth.ts';
+import {
+  imagesTableOf,
+  migrateConfigFile,
+  parseConfigFile,
+} from '../../daemon/containerd/config/config-file.ts';
+import { loadConfig, mergeConfig, resolveImports } from '../../daemon/containerd/config/config.ts';
+import { mirrorEndpoints } from '../../daemon/containerd/config/legacy-mirrors.ts';
+import { defaultScheme } from '../../daemon/containerd/hosts/localhost.ts';
 import {
   effectiveConfigPath,
   readRegistry,
   searchRoots,
   usesLocalPull,
   validateRegistry,
-} from '../../daemon/containerd/registry.ts';
-import { rulesFor, type ContainerdRules } from '../../daemon/containerd/rules.ts';
-import { fieldsOf } from '../../daemon/containerd/toml.ts';
+} from '../../daemon/containerd/config/registry.ts';
+import { rulesFor, type ContainerdRules } from '../../daemon/containerd/config/rules.ts';
+import { fieldsOf } from '../../daemon/containerd/config/toml.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { inDirectory, write } from './directory.ts';
 import type { Handlers, Input } from './handler.ts';

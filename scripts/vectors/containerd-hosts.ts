@@ -2,8 +2,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { baseOf, wantsNamespace } from '../../daemon/containerd/endpoint.ts';
-import { effectiveHosts } from '../../daemon/containerd/host-defaults.ts';
-import { findHostDirectory, loadHostDirectory } from '../../daemon/containerd/host-directory.ts';
+import { effectiveHosts } from '../../daemon/containerd/hosts/host-defaults.ts';
+import { findHostDirectory, loadHostDirectory } from '../../daemon/containerd/hosts/host-directory.ts';
 import {
   capabilityNames,
   hasCapabilities,
@@ -11,12 +11,12 @@ import {
   parseHostsFile,
   type Capability,
   type HostConfig,
-} from '../../daemon/containerd/hosts-file.ts';
-import { matchLocalhost } from '../../daemon/containerd/localhost.ts';
-import { rulesFor } from '../../daemon/containerd/rules.ts';
-import { TomlRefused } from '../../daemon/containerd/toml.ts';
+} from '../../daemon/containerd/hosts/hosts-file.ts';
+import { matchLocalhost } from '../../daemon/containerd/hosts/localhost.ts';
+import { rulesFor } from '../../daemon/containerd/config/rules.ts';
+import { TomlRefused } from '../../daemon/containerd/config/toml.ts';
 import { eligible } from '../../src/registry/client.ts';
-import { objectUrl } from '../../src/registry/request-url.ts';
+import { objectUrl } from '../../src/registry/net/request-url.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { resolveWithHostsDir } from './containerd-resolver.ts';
 import { inDirectory, write } from './directory.ts';

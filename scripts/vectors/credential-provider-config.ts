@@ -2,9 +2,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ProviderConfig } from '../../daemon/kubelet/provider-config.ts';
-import { readConfig } from '../../daemon/kubelet/read-config.ts';
-import { validateConfig } from '../../daemon/kubelet/validate-config.ts';
+import type { ProviderConfig } from '../../daemon/kubelet/config/provider-config.ts';
+import { readConfig } from '../../daemon/kubelet/config/read-config.ts';
+import { validateConfig } from '../../daemon/kubelet/config/validate-config.ts';
 import type { Handlers, Input } from './handler.ts';
 import { flag, isObject, list, text, texts } from './input.ts';
 

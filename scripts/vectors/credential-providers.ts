@@ -5,19 +5,20 @@ import {
   serviceAccountKey,
   tokenHash,
   type ServiceAccountIdentity,
-} from '../../daemon/kubelet/cache-key.ts';
-import { createCredentialCache, type Auth } from '../../daemon/kubelet/cache.ts';
-import { mergeEnvironment } from '../../daemon/kubelet/environment.ts';
-import { PluginError } from '../../daemon/kubelet/plugin-error.ts';
-import type { ProviderConfig, TokenAttributes } from '../../daemon/kubelet/provider-config.ts';
-import { baseKey, createProvider, type Execute } from '../../daemon/kubelet/provider.ts';
-import { encodeRequest } from '../../daemon/kubelet/request.ts';
-import { decodeResponse, type ProviderResponse } from '../../daemon/kubelet/response.ts';
-import type { PodIdentity, ServiceAccountTokens } from '../../daemon/kubelet/service-account.ts';
-import { createKeyring, holdEntries } from '../../src/credentials/keyring.ts';
+} from '../../daemon/kubelet/provider/cache-key.ts';
+import { createCredentialCache, type Auth } from '../../daemon/kubelet/provider/cache.ts';
+import { mergeEnvironment } from '../../daemon/kubelet/run/environment.ts';
+import { PluginError } from '../../daemon/kubelet/run/plugin-error.ts';
+import type { ProviderConfig, TokenAttributes } from '../../daemon/kubelet/config/provider-config.ts';
+import { baseKey, createProvider, type Execute } from '../../daemon/kubelet/provider/provider.ts';
+import { encodeRequest } from '../../daemon/kubelet/run/request.ts';
+import { decodeResponse, type ProviderResponse } from '../../daemon/kubelet/run/response.ts';
+import type { PodIdentity, ServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
+import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import type { Handlers, Input, Vector } from './handler.ts';
 import { flag, isObject, list, object, text, texts } from './input.ts';
+import { noTimers } from '../../test/support/fake-clock.ts';
 
 export const credentialProviders: Handlers = {
   encode_request: (input) => {
@@ -90,7 +91,7 @@ export const credentialProviders: Handlers = {
     let executed = false;
     const provider = createProvider({
       config: configOf(texts(input, 'matchImages'), mode && attributesOf(mode)),
-      clock: { now: () => 0, monotonic: () => 0 },
+      clock: { ...noTimers, now: () => 0, monotonic: () => 0 },
       tokens: mode && tokensOf(mode),
       execute: () => {
         executed = true;
@@ -121,7 +122,7 @@ export const credentialProviders: Handlers = {
         ['registry.example'],
         mode ? attributesOf({ requireServiceAccount: true }) : undefined,
       ),
-      clock: { now: () => 0, monotonic: () => 0 },
+      clock: { ...noTimers, now: () => 0, monotonic: () => 0 },
       tokens: {
         serviceAccount: () => Promise.resolve({ uid: 'uid', annotations: {} }),
         tokenFor: () => {
@@ -154,7 +155,7 @@ export const credentialProviders: Handlers = {
         executed[index] = (executed[index] ?? 0) + 1;
         return Promise.resolve({ cacheKeyType: 'Image', auth: authOf(answer) });
       };
-      const clock = { now: () => 0, monotonic: () => 0 };
+      const clock = { ...noTimers, now: () => 0, monotonic: () => 0 };
       const provider = createProvider({ config: configOf([registryOf(image)]), execute, clock });
       const { auth } = await provider.provide(image);
       held.push(...holdEntries(auth, `provider ${index}`).held);
@@ -176,7 +177,7 @@ function startExpiry(): Expiry {
   const clock = { at: 0 };
   return {
     clock,
-    cache: createCredentialCache({ clock: { now: () => clock.at, monotonic: () => clock.at } }),
+    cache: createCredentialCache({ clock: { ...noTimers, now: () => clock.at, monotonic: () => clock.at } }),
   };
 }
 

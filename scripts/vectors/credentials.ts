@@ -7,12 +7,12 @@ import {
   parseDockerConfig,
   parseDockerConfigEntry,
   type DockerConfigEntry,
-} from '../../src/credentials/docker-config.ts';
-import { indexKey } from '../../src/credentials/key.ts';
-import { createKeyring, isDockerHub } from '../../src/credentials/keyring.ts';
-import { matches, parsePattern } from '../../src/credentials/match.ts';
-import { createPullSecretSource, pullSecretNames } from '../../src/credentials/pull-secrets.ts';
-import { combineSources } from '../../src/credentials/sources.ts';
+} from '../../src/credentials/docker/docker-config.ts';
+import { indexKey } from '../../src/credentials/keyring/key.ts';
+import { createKeyring, isDockerHub } from '../../src/credentials/keyring/keyring.ts';
+import { matches, parsePattern } from '../../src/credentials/keyring/match.ts';
+import { createPullSecretSource, pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
+import { combineSources } from '../../src/credentials/sources/sources.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import type { Handlers, Input, Vector } from './handler.ts';
 import { isObject, list, object, text, texts } from './input.ts';

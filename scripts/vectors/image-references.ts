@@ -1,7 +1,7 @@
 /** Handlers of image_refs.json. */
-import { parseStrictReference } from '../../src/images/reference-grammar.ts';
-import type { WrittenReference } from '../../src/images/reference-grammar.ts';
-import { applyDefaultTag, parseImageName } from '../../src/images/reference-kubelet.ts';
+import { parseStrictReference } from '../../src/images/references/grammar.ts';
+import type { WrittenReference } from '../../src/images/references/grammar.ts';
+import { applyDefaultTag, parseImageName } from './upstream/kubelet-reference.ts';
 import {
   familiarName,
   formatReference,
@@ -9,8 +9,8 @@ import {
   parseNormalized,
   parseReference,
   pullReference,
-} from '../../src/images/reference.ts';
-import { createDefaultEndpoints } from '../../src/registry/default-endpoints.ts';
+} from '../../src/images/references/reference.ts';
+import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { Handlers } from './handler.ts';
 import { text, texts } from './input.ts';
 

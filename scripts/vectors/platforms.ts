@@ -1,5 +1,5 @@
 /** Handlers of platforms.json. */
-import { acceptedPlatforms } from '../../src/images/platform-compatible.ts';
+import { acceptedPlatforms } from './upstream/platform-compatible.ts';
 import {
   any,
   only,
@@ -8,12 +8,12 @@ import {
   ordered,
   selectFromIndex,
   sortPlatforms,
-} from '../../src/images/platform-match.ts';
-import type { PlatformMatcher } from '../../src/images/platform-match.ts';
-import { UnknownMachine, architectureOfLabel, cpuVariantOfMachine } from '../../src/images/platform-node.ts';
-import { formatFullPlatform, parsePlatform } from '../../src/images/platform-specifier.ts';
-import { formatPlatform, normalizeArchitecture, normalizeOs } from '../../src/images/platform.ts';
-import type { FullPlatform } from '../../src/images/platform.ts';
+} from './upstream/platform-match.ts';
+import type { PlatformMatcher } from './upstream/platform-match.ts';
+import { UnknownMachine, architectureOfLabel, cpuVariantOfMachine } from './upstream/platform-node.ts';
+import { formatFullPlatform, parsePlatform } from './upstream/platform-specifier.ts';
+import { formatPlatform, normalizeArchitecture, normalizeOs } from '../../src/images/platforms/platform.ts';
+import type { FullPlatform } from '../../src/images/platforms/platform.ts';
 import type { Handlers } from './handler.ts';
 import { isObject, list, object, text, texts } from './input.ts';
 

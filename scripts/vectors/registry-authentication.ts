@@ -1,8 +1,8 @@
 /** Handlers of www_authenticate.json. */
-import { parseChallenges } from '../../src/registry/challenge.ts';
-import { canonicalAddress, validateRealm } from '../../src/registry/realm.ts';
-import { repositoryScope, tokenOptions, tokenScopes } from '../../src/registry/scope.ts';
-import { readTokenResponse } from '../../src/registry/token-response.ts';
+import { parseChallenges } from '../../src/registry/auth/challenge.ts';
+import { canonicalAddress, validateRealm } from '../../src/registry/auth/realm.ts';
+import { repositoryScope, tokenOptions, tokenScopes } from '../../src/registry/auth/scope.ts';
+import { readTokenResponse } from '../../src/registry/auth/token-response.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import type { Handlers } from './handler.ts';
 import { flag, isObject, object, text, texts } from './input.ts';

@@ -1,9 +1,14 @@
 /** The notes on broken images, kept in memory by a watch on their ConfigMap. */
-import { brokenImagesOf, noBrokenImages, parseBroken, type BrokenImages } from '../images/broken.ts';
-import type { KubeClient } from '../kube/client.ts';
-import type { KubeObject } from '../kube/objects.ts';
-import { startReflector } from '../kube/reflector.ts';
-import type { Clock } from '../telemetry/clock.ts';
+import {
+  brokenImagesOf,
+  noBrokenImages,
+  parseBroken,
+  type BrokenImages,
+} from '../images/sources/broken-images.ts';
+import type { KubeClient } from '../kube/api/client.ts';
+import type { KubeObject } from '../kube/api/objects.ts';
+import { startReflector } from '../kube/watch/reflector.ts';
+import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 
 export interface WatchedBrokenImages extends BrokenImages {

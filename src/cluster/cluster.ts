@@ -5,7 +5,7 @@
  * What they want from a cluster, when there is one. Labels and architectures come from watches and are answered
  * from memory; Secrets and service accounts are got by name, only when an image is not known without them.
  */
-import type { Secret } from '../kube/objects.ts';
+import type { Secret } from '../kube/api/objects.ts';
 
 export interface Cluster {
   /** Labels of a namespace; empty where it is unknown. */

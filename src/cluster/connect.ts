@@ -1,10 +1,10 @@
 /** The webhook's view of a real cluster: two watches, trimmed to what is asked of them, and GETs by name. */
-import type { KubeClient } from '../kube/client.ts';
-import { startReflector } from '../kube/reflector.ts';
+import type { KubeClient } from '../kube/api/client.ts';
+import { startReflector } from '../kube/watch/reflector.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Cluster } from './cluster.ts';
-import type { Node } from '../kube/objects.ts';
+import type { Node } from '../kube/api/objects.ts';
 import { architectureOf, clusterObjects } from './objects.ts';
 
 const noLabels: Readonly<Record<string, string>> = {};

@@ -6,13 +6,13 @@
  */
 import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
 import type { ServiceAccountName } from '../credentials/service-account.ts';
-import type { FactsError, ImageFacts, ImageQuestion } from '../images/facts.ts';
-import type { FactsMemory } from '../images/memory.ts';
-import { avoiding, noBrokenImages, type BrokenImages } from '../images/broken.ts';
-import { createReferenceCache } from '../images/reference-cache.ts';
-import { InvalidReference } from '../images/reference.ts';
-import type { ImageUse } from '../placement/images-of-pod.ts';
-import type { Clock } from '../telemetry/clock.ts';
+import type { FactsError, ImageFacts, ImageQuestion } from '../images/facts/facts.ts';
+import type { FactsMemory } from '../images/memory/memory.ts';
+import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
+import { createReferenceCache } from '../images/references/reference-cache.ts';
+import { InvalidReference } from '../images/references/reference.ts';
+import type { ImageUse } from '../placement/rules/images-of-pod.ts';
+import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { FactsCounters } from './metrics.ts';
 import { noPullSecrets, type PullSecretNames, type PullSecrets } from './pull-secrets.ts';

@@ -1,7 +1,7 @@
 /** What is read of a cluster by name, one GET for each question. */
-import { KubeError } from '../kube/errors.ts';
-import type { KubeClient, Query } from '../kube/client.ts';
-import type { KubeObject, Node, Secret, ServiceAccount } from '../kube/objects.ts';
+import { KubeError } from '../kube/api/errors.ts';
+import type { KubeClient, Query } from '../kube/api/client.ts';
+import type { KubeObject, Node, Secret, ServiceAccount } from '../kube/api/objects.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from './cluster.ts';
 

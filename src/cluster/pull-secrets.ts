@@ -3,10 +3,10 @@
  * admission has completed names them itself; a template may leave them to its service account.
  */
 import type { CredentialSource } from '../credentials/credential.ts';
-import { createPullSecretSource, pullSecretPart } from '../credentials/pull-secrets.ts';
-import type { Clock } from '../telemetry/clock.ts';
+import { createPullSecretSource, pullSecretPart } from '../credentials/sources/pull-secrets.ts';
+import type { Clock } from '../async/clock.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { keepByName } from './by-name.ts';
+import { keepByName } from './cache-by-name.ts';
 import type { Cluster } from './cluster.ts';
 import { pullSecretReads } from './metrics.ts';
 

@@ -8,12 +8,12 @@
  */
 import { CredentialError, type CredentialSource, type MatchedCredential } from '../credentials/credential.ts';
 import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';
-import type { ImageQuestion } from '../images/facts.ts';
-import { createReferenceCache } from '../images/reference-cache.ts';
+import type { ImageQuestion } from '../images/facts/facts.ts';
+import { createReferenceCache } from '../images/references/reference-cache.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
-import type { ImageUse } from '../placement/images-of-pod.ts';
+import type { ImageUse } from '../placement/rules/images-of-pod.ts';
 import type { Log } from '../telemetry/log.ts';
-import { whileWaiting } from './by-name.ts';
+import { whileWaiting } from './cache-by-name.ts';
 import type { FactsByImage, FactsWanted } from './facts-of-pod.ts';
 import type { PullSecrets } from './pull-secrets.ts';
 

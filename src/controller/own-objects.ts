@@ -2,7 +2,7 @@
  * What the controller creates in the cluster besides its Lease and events, so that leaving can remove it. The chart knows
  * nothing of these objects: they carry no label or annotation of Helm's, so Helm never takes them for its own.
  */
-import type { Configuration } from '../policy/configuration.ts';
+import type { Configuration } from '../policy/configuration/configuration.ts';
 
 export interface OwnObject {
   readonly kind: string;

@@ -6,8 +6,8 @@
 import { secret, reveal } from '../telemetry/secret.ts';
 import { CredentialError, type CredentialSource, type MatchedCredential } from './credential.ts';
 import { contentId } from './identity.ts';
-import { createKeyring, type HeldCredential } from './keyring.ts';
-import { parsePattern } from './match.ts';
+import { createKeyring, type HeldCredential } from './keyring/keyring.ts';
+import { parsePattern } from './keyring/match.ts';
 
 export interface WireCredential {
   readonly username: string;

@@ -6,7 +6,7 @@ import { createHash, createHmac, randomBytes, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { reveal } from '../telemetry/secret.ts';
 import type { Credential, CredentialSourceName } from './credential.ts';
-import type { HeldCredential } from './keyring.ts';
+import type { HeldCredential } from './keyring/keyring.ts';
 
 /** Never leaves the process, so that nobody can test guesses against an identity. */
 const processKey = randomBytes(32);

@@ -16,21 +16,21 @@
  * A question costs a bounded number of requests and a bounded time (`asking.ts`), and always ends in facts: where nobody
  * answered, they hold an error that says who was asked and why there was no answer.
  */
-import type { ImageFacts, ImageQuestion, Inspector, InspectOptions } from '../images/facts.ts';
-import type { Clock } from '../telemetry/clock.ts';
+import type { ImageFacts, ImageQuestion, Inspector, InspectOptions } from '../images/facts/facts.ts';
+import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { createAnswerTime, defaultAnswerTimeLimits, type AnswerTimeLimits } from './answer-time.ts';
-import { createAsking, type AskingContext } from './asking.ts';
-import type { AgentConnection } from './connection.ts';
-import { failedFacts } from './failed.ts';
-import { createGroups, type Members } from './groups.ts';
-import { knownFacts } from './known.ts';
+import { createAnswerTime, defaultAnswerTimeLimits, type AnswerTimeLimits } from './lookup/response-time.ts';
+import { createAsking, type AskingContext } from './lookup/lookup.ts';
+import type { AgentConnection } from './agents/connection.ts';
+import { failedFacts } from './lookup/failed-facts.ts';
+import { createGroups, type Members } from './groups/groups.ts';
+import { knownFacts } from './shared-facts.ts';
 import { bindFleetMetrics } from './metrics.ts';
-import { createPullability } from './pullability.ts';
-import { rank } from './rendezvous.ts';
-import { createRest } from './rest.ts';
-import { createSurvey } from './survey.ts';
+import { createPullability } from './groups/pullability.ts';
+import { rank } from './groups/rendezvous.ts';
+import { createRest } from './lookup/agent-health.ts';
+import { createSurvey } from './groups/survey.ts';
 
 /** An agent as discovery found it. */
 export interface AgentAddress {

@@ -1,7 +1,7 @@
 /** Metrics of the agents as the webhook and the controller see them. */
 import type { Metrics, MetricSpec } from '../telemetry/metrics.ts';
-import type { AgentErrorCode } from './agent-error.ts';
-import { verdicts, type Verdict } from './pullability.ts';
+import type { AgentErrorCode } from './agents/agent-error.ts';
+import { verdicts, type Verdict } from './groups/pullability.ts';
 
 const attemptOutcomes = [
   'answered',

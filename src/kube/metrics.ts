@@ -1,6 +1,6 @@
 /** Metrics of the way to the API server: requests, and whether the watches live. */
 import type { Count, Metrics, MetricSpec } from '../telemetry/metrics.ts';
-import { KubeError } from './errors.ts';
+import { KubeError } from './api/errors.ts';
 
 /** What this program watches; the metrics name nothing else. */
 const resources = [

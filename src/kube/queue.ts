@@ -3,9 +3,9 @@
  * more, and a key whose work failed comes back after a pause that grows (client-go util/workqueue). One key has one time
  * only: an earlier time replaces a later one, so work that wants to look again later says so each time.
  */
-import { systemClock, type Clock } from '../telemetry/clock.ts';
+import { systemClock, type Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
-import { KubeError } from './errors.ts';
+import { KubeError } from './api/errors.ts';
 
 export interface WorkQueue {
   /** Adds a key now, or after a while; an earlier time wins over a later one. */
@@ -20,9 +20,6 @@ export interface WorkQueue {
   stop(): Promise<void>;
 }
 
-/** Runs something later; returns what prevents it. */
-export type StartTimer = (ms: number, run: () => void) => () => void;
-
 export interface WorkQueueOptions {
   /** Does what the key asks for. What it throws is logged and the key comes back; a success forgets earlier failures. */
   readonly work: (key: string, signal: AbortSignal) => Promise<void>;
@@ -32,7 +29,7 @@ export interface WorkQueueOptions {
   /** The pause doubles with each failure of the key, between these. By default client-go's shape: 250 ms to 60 s. */
   readonly backoff?: { readonly firstMs: number; readonly mostMs: number };
   readonly clock?: Clock;
-  readonly startTimer?: StartTimer;
+  readonly startTimer?: Clock['timer'];
   readonly random?: () => number;
 }
 
@@ -49,7 +46,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { work, workers, log } = options;
   const { firstMs, mostMs } = options.backoff ?? { firstMs: 250, mostMs: 60_000 };
   const clock = options.clock ?? systemClock;
-  const startTimer = options.startTimer ?? systemTimer;
+  const startTimer = options.startTimer ?? clock.timer;
   const random = options.random ?? Math.random;
   const stopping = new AbortController();
   /** In the order of their arrival. */
@@ -163,12 +160,3 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     },
   };
 }
-
-/** Longer times overflow, and would be over at once. */
-const longestTimerMs = 2 ** 31 - 1;
-
-const systemTimer: StartTimer = (ms, run) => {
-  const timer = setTimeout(run, Math.min(ms, longestTimerMs));
-  timer.unref();
-  return () => clearTimeout(timer);
-};

@@ -17,26 +17,26 @@ import type {
   Recorded,
   SkipReason,
 } from './decision.ts';
-import type { Policy } from '../policy/policy.ts';
-import { isBytecode, maxArchitectures } from './architecture.ts';
-import type { Draft } from './draft.ts';
-import { imagesOf } from './images-of-pod.ts';
-import { noCommonArchitecture } from './no-common.ts';
-import { labelsByArchitecture, matchedNodeLabels } from './node-labels.ts';
-import { keepOwnConstraint, ownConstraintOf } from './own-constraint.ts';
-import { operatingSystemOf } from './operating-system.ts';
-import { ownPartsOf } from './own-parts.ts';
-import type { OwnParts } from './own-parts.ts';
-import { preferredOf } from './preferred.ts';
-import { excludedNodesOf } from './pullable-nodes.ts';
-import { imagesKeyOf, recordedIn } from './recorded.ts';
-import { commonArchitectures, verdictsOf, withinAllowed } from './required.ts';
-import { describeRule, reason, skipRule } from './rules.ts';
-import { skipReasonOf } from './skip.ts';
-import { constrainsItself, isEmptyTerm, permits } from './terms.ts';
-import { boundedWarnings, printable } from './text.ts';
-import { tolerationsFor, tolerationsForAny } from './tolerations.ts';
-import { recordedBound, unknownImage } from './unknown.ts';
+import type { Policy } from '../policy/effective/policy.ts';
+import { isBytecode, maxArchitectures } from '../names/architecture.ts';
+import type { Draft } from './rules/draft.ts';
+import { imagesOf } from './rules/images-of-pod.ts';
+import { noCommonArchitecture } from './rules/no-common.ts';
+import { labelsByArchitecture, matchedNodeLabels } from './rules/node-labels.ts';
+import { keepOwnConstraint, ownConstraintOf } from './rules/own-constraint.ts';
+import { operatingSystemOf } from './rules/operating-system.ts';
+import { ownPartsOf } from './record/own-parts.ts';
+import type { OwnParts } from './record/own-parts.ts';
+import { preferredOf } from './rules/preferred.ts';
+import { excludedNodesOf } from './rules/pullable-nodes.ts';
+import { imagesKeyOf, recordedIn } from './record/record.ts';
+import { commonArchitectures, verdictsOf, withinAllowed } from './rules/required.ts';
+import { describeRule, reason, skipRule } from './rules/rules.ts';
+import { skipReasonOf } from './rules/skip.ts';
+import { constrainsItself, isEmptyTerm, permits } from './patch/terms.ts';
+import { boundedWarnings, printable } from '../names/printable.ts';
+import { tolerationsFor, tolerationsForAny } from './rules/tolerations.ts';
+import { recordedBound, unknownImage } from './rules/unknown.ts';
 import { lookAtTemplate } from './workload.ts';
 
 /**

@@ -4,30 +4,15 @@
  *
  * This file holds the words of the decision. `decide.ts` makes it; `patch.ts` writes it; each rule has a file of its own.
  */
-import type { ImageFacts } from '../images/facts.ts';
+import type { ImageFacts } from '../images/facts/facts.ts';
 import type {
   NodeSelectorRequirement,
   Pod,
   PodTemplate,
   PreferredSchedulingTerm,
   Toleration,
-} from '../kube/objects.ts';
-import type { Policy, PreferenceMode } from '../policy/policy.ts';
-
-export const names = {
-  gate: 'arch.example/scheduling-gate',
-  /** On a pod or namespace; the value `disabled` leaves the pod alone. */
-  placement: 'arch.example/placement',
-  /** Pod label: one architecture. */
-  preferred: 'arch.example/preferred',
-  /** Pod annotation: `arm64=80,amd64=20`. */
-  preferredWeights: 'arch.example/preferred-weights',
-  /** Pod annotation: what was decided and added, compact and versioned JSON. */
-  decision: 'arch.example/decision',
-  architectureLabel: 'kubernetes.io/arch',
-  betaArchitectureLabel: 'beta.kubernetes.io/arch',
-  hostnameLabel: 'kubernetes.io/hostname',
-} as const;
+} from '../kube/api/objects.ts';
+import type { Policy, PreferenceMode } from '../policy/effective/policy.ts';
 
 /** Nodes with the same credential sources: what one can pull, all of them can. */
 export interface NodeGroup {

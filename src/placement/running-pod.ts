@@ -2,13 +2,13 @@
  * Pods that run already: an ephemeral container (`kubectl debug`) or a new image cannot move the pod, so where its
  * node's architecture cannot run the new image, the person gets a warning and nothing is changed.
  */
-import type { ImageFacts } from '../images/facts.ts';
-import type { Container, Pod } from '../kube/objects.ts';
-import { imagesOfContainers } from './images-of-pod.ts';
-import type { ImageUse } from './images-of-pod.ts';
-import { operatingSystemOf } from './operating-system.ts';
-import { verdictsOf } from './required.ts';
-import { boundedWarnings, maxImageBytes, printable } from './text.ts';
+import type { ImageFacts } from '../images/facts/facts.ts';
+import type { Container, Pod } from '../kube/api/objects.ts';
+import { imagesOfContainers } from './rules/images-of-pod.ts';
+import type { ImageUse } from './rules/images-of-pod.ts';
+import { operatingSystemOf } from './rules/operating-system.ts';
+import { verdictsOf } from './rules/required.ts';
+import { boundedWarnings, maxImageBytes, printable } from '../names/printable.ts';
 
 export interface RunningPodInput {
   readonly pod: Pod;

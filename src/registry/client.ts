@@ -12,20 +12,20 @@
  * only content that no registry lists.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
-import { systemClock, type Clock } from '../telemetry/clock.ts';
-import { askEndpoint } from './ask-endpoint.ts';
-import { createAuthenticator } from './authenticate.ts';
-import { createBreaker, type BreakerOptions } from './breaker.ts';
-import { isDigest } from './digest.ts';
-import type { Endpoint } from './endpoint.ts';
-import { createExchanger } from './exchange.ts';
-import { createGate } from './gate.ts';
+import { systemClock, type Clock } from '../async/clock.ts';
+import { askEndpoint } from './lookup-at-endpoint.ts';
+import { createAuthenticator } from './auth/authenticate.ts';
+import { createBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
+import { isDigest } from './manifests/digest.ts';
+import type { Endpoint } from './endpoints/endpoint.ts';
+import { createExchanger } from './net/exchange.ts';
+import { createGate } from '../async/semaphore.ts';
 import { isUnreachable, rankOf, registryError } from './outcome.ts';
-import type { Environment } from './proxy.ts';
-import { RegistryError, type ManifestQuestion, type RegistryClient } from './question.ts';
-import type { AddressPolicy, Resolve } from './reach.ts';
-import { createTransport, type TransportLimits } from './transport.ts';
-import { createTrust } from './trust.ts';
+import type { Environment } from '../http/proxy.ts';
+import { RegistryError, type ManifestQuestion, type RegistryClient } from './lookup.ts';
+import type { AddressPolicy, Resolve } from '../http/reach.ts';
+import { createTransport, type TransportLimits } from '../http/transport.ts';
+import { createTrust } from '../http/trust.ts';
 
 export interface RegistryClientOptions {
   /** Where proxy variables and `SSL_CERT_FILE` are read; `process.env` by default. */

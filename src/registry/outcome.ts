@@ -3,13 +3,13 @@
  * to do, and of several errors the one that counts is chosen.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
-import { InvalidDocument } from './json.ts';
-import { RegistryError, type RegistryErrorCode } from './question.ts';
-import { retryAfter } from './retry-after.ts';
-import { InvalidChallenge } from './scope.ts';
-import { TokenRefused } from './token.ts';
-import { InvalidTokenResponse } from './token-response.ts';
-import { TransportError } from './transport-error.ts';
+import { InvalidDocument } from '../http/json.ts';
+import { RegistryError, type RegistryErrorCode } from './lookup.ts';
+import { retryAfter } from '../http/retry-after.ts';
+import { InvalidChallenge } from './auth/scope.ts';
+import { TokenRefused } from './auth/token.ts';
+import { InvalidTokenResponse } from './auth/token-response.ts';
+import { TransportError } from '../http/transport-error.ts';
 
 /** The host is left alone for now; nothing was asked. */
 export class LeftAlone extends Error {

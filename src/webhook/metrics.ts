@@ -1,7 +1,7 @@
 /** Metrics of the admission webhook. */
 import { outcomes, skipReasons } from '../placement/decision.ts';
 import type { FactsCounters } from '../cluster/metrics.ts';
-import { factsErrorCodes } from '../images/facts.ts';
+import { factsErrorCodes } from '../images/facts/facts.ts';
 import type { Count, Metrics, MetricSpec, Spread } from '../telemetry/metrics.ts';
 
 export const admissionKinds = [

@@ -8,26 +8,26 @@
  *
  * Whatever goes wrong in here, the object is let through unpatched, with a warning and the request's uid.
  */
-import type { AdmissionRequest, AdmissionResponse } from '../kube/objects.ts';
-import { pullSecretNames } from '../credentials/pull-secrets.ts';
+import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
+import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../credentials/service-account.ts';
 import { decide } from '../placement/decide.ts';
 import type { Operation, PlacementDecision, PlacementInput } from '../placement/decision.ts';
-import { imagesOf } from '../placement/images-of-pod.ts';
-import { patchPod } from '../placement/patch.ts';
+import { imagesOf } from '../placement/rules/images-of-pod.ts';
+import { patchPod } from '../placement/patch/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
-import { optOutOf, skipReasonOf } from '../placement/skip.ts';
-import { boundedWarnings } from '../placement/text.ts';
-import type { Policies } from '../policy/policies.ts';
-import type { Clock } from '../telemetry/clock.ts';
+import { optOutOf, skipReasonOf } from '../placement/rules/skip.ts';
+import { boundedWarnings } from '../names/printable.ts';
+import type { Policies } from '../policy/effective/policies.ts';
+import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from '../cluster/cluster.ts';
-import { createConfirm } from '../cluster/confirming.ts';
+import { createConfirm } from '../cluster/confirm-refusal.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../cluster/facts-of-pod.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { placingOf, type Placing } from './placing.ts';
 import type { PullableNodes } from '../cluster/pullable-nodes.ts';
-import { podOf, ShapeError } from './shape.ts';
+import { podOf, ShapeError } from './validate-pod.ts';
 import { hasController, isBeingDeleted, kindOf, templateUnchanged } from './workloads.ts';
 
 /** Answers a request; waits only for images that memory does not know, `budgetMs` at most. Never throws. */

@@ -1,10 +1,10 @@
 /** What is to be decided of an object: the pod itself, or the template of the pods that will come from it. */
-import { pullSecretNames } from '../credentials/pull-secrets.ts';
-import type { AdmissionRequest, Pod, PodTemplate } from '../kube/objects.ts';
+import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
+import type { AdmissionRequest, Pod, PodTemplate } from '../kube/api/objects.ts';
 import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
-import { podOf } from './shape.ts';
+import { podOf } from './validate-pod.ts';
 import { templateBefore, templateIn, templatePullSecrets } from './workloads.ts';
 
 export interface Placing extends Pick<PlacementInput, 'template' | 'before'> {

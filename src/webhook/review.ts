@@ -3,8 +3,8 @@
  * staging/src/k8s.io/api/admission/v1/types.go). The API server refuses an answer whose apiVersion, kind or uid is not
  * that of its request.
  */
-import type { AdmissionRequest, AdmissionResponse } from '../kube/objects.ts';
-import { isObject } from './shape.ts';
+import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
+import { isObject } from './validate-pod.ts';
 
 export type BadReviewCode = 'not-json' | 'not-a-review';
 

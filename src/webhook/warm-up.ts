@@ -1,6 +1,6 @@
 /** At the start: memory takes what the agents know already, so that a rollout asks no registry again. */
 import type { Fleet } from '../fleet/fleet.ts';
-import type { FactsMemory } from '../images/memory.ts';
+import type { FactsMemory } from '../images/memory/memory.ts';
 import type { Log } from '../telemetry/log.ts';
 
 export interface WarmUpOptions {

@@ -8,13 +8,13 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Fleet } from '../fleet/fleet.ts';
-import type { BrokenImages } from '../images/broken.ts';
-import type { FactsMemory } from '../images/memory.ts';
-import type { Policies } from '../policy/policies.ts';
+import type { BrokenImages } from '../images/sources/broken-images.ts';
+import type { FactsMemory } from '../images/memory/memory.ts';
+import type { Policies } from '../policy/effective/policies.ts';
 import type { Checks } from '../serving/health.ts';
 import type { ServerLimits } from '../serving/limits.ts';
 import { startServer } from '../serving/server.ts';
-import { systemClock, type Clock } from '../telemetry/clock.ts';
+import { systemClock, type Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createApp } from './app.ts';

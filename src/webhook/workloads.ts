@@ -1,9 +1,9 @@
 /** Objects that hold a pod template: where it is, and which pull secrets its pods will have. */
-import { pullSecretNames } from '../credentials/pull-secrets.ts';
-import type { AdmissionRequest, PodTemplate } from '../kube/objects.ts';
+import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
+import type { AdmissionRequest, PodTemplate } from '../kube/api/objects.ts';
 import type { AdmissionKind } from './metrics.ts';
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
-import { isObject, templateOf } from './shape.ts';
+import { isObject, templateOf } from './validate-pod.ts';
 
 /** Group and kind → path of the template. */
 const templatePaths: Readonly<Record<string, readonly string[]>> = {

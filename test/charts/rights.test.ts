@@ -44,7 +44,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'ClusterRole',
     'archwright-webhook',
     [
-      // src/cluster/connect.ts, cmd/cluster-policies.ts
+      // src/cluster/connect.ts, cmd/wiring/cluster-policies.ts
       'clusterpodplacementconfigs list watch',
       'namespaces list watch',
       'nodes list watch',
@@ -57,9 +57,9 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     [
       // src/cluster/broken-images.ts
       'configmaps:archwright-broken-images list watch',
-      // cmd/fleet.ts
+      // cmd/wiring/fleet.ts
       'endpointslices list watch',
-      // src/kube/leader-watch.ts
+      // src/kube/election/leader-watch.ts
       'leases:archwright-controller list watch',
     ],
   ],
@@ -73,7 +73,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'clusterpodplacementconfigs/status patch',
       // taints/holds.ts
       'daemonsets get',
-      // src/kube/events.ts
+      // src/kube/events/events.ts
       'events create patch',
       // misplaced/workload.ts
       'jobs get',
@@ -105,7 +105,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'configmaps:archwright-broken-images get list patch watch',
       'configmaps:archwright-moved-pods get list patch watch',
       'endpointslices list watch',
-      // src/kube/lease-record.ts
+      // src/kube/election/lease-record.ts
       'leases create',
       // cmd/explain/policies.ts too
       'leases:archwright-controller get list patch',

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createKubeClient } from '../../src/kube/client.ts';
+import { createKubeClient } from '../../src/kube/api/client.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { connectCluster } from '../../src/cluster/connect.ts';
 import { events, json, startKubeServer } from '../support/kube-server.ts';

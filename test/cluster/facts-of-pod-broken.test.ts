@@ -1,9 +1,9 @@
 import t from 'tap';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
-import { brokenImagesOf } from '../../src/images/broken.ts';
-import { createFactsMemory } from '../../src/images/memory.ts';
-import { systemClock } from '../../src/telemetry/clock.ts';
+import { brokenImagesOf } from '../../src/images/sources/broken-images.ts';
+import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { systemClock } from '../../src/async/clock.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';

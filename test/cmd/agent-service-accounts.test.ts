@@ -7,7 +7,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import type { ImageFacts } from '../../src/images/facts.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { configText, echoing, writePlugin } from '../daemon/kubelet/support.ts';
 import { sendTo, type Answer } from '../daemon/support.ts';
 import { createPki, type Pki } from '../fleet/support.ts';

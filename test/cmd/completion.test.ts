@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { fishScript, zshScript } from '../../cmd/completion/scripts.ts';
 import { vocabularyOf } from '../../cmd/completion/vocabulary.ts';
-import { subcommands } from '../../cmd/subcommands.ts';
+import { subcommands } from '../../cmd/program/subcommands.ts';
 import { run } from './run.ts';
 
 /** What bash offers for a line whose last word is being typed. */

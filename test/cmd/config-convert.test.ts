@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
-import { parseToml } from '../../src/policy/toml.ts';
+import { parseToml } from '../../src/policy/configuration/toml.ts';
 import { run } from './run.ts';
 import { files } from './world.ts';
 

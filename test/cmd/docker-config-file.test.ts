@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import t from 'tap';
-import { openInspection } from '../../cmd/inspection.ts';
-import { loadConfiguration } from '../../src/policy/configuration.ts';
+import { openInspection } from '../../cmd/wiring/inspection.ts';
+import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 
 const login = JSON.stringify({

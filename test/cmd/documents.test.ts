@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
-import { maxDocumentBytes, parseObjects, readText } from '../../cmd/documents.ts';
+import { maxDocumentBytes, parseObjects, readText } from '../../cmd/objects/documents.ts';
 import { files } from './world.ts';
 
 const parse = (text: string) =>

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
-import { parseObjects } from '../../cmd/documents.ts';
+import { parseObjects } from '../../cmd/objects/documents.ts';
 import { run } from './run.ts';
 import './world.ts';
 

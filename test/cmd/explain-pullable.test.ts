@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import type { FactsErrorCode } from '../../src/images/facts.ts';
+import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
 import { startTestAgent } from '../daemon/support.ts';
 import { createPki, factsOf, failureOf } from '../fleet/support.ts';
 import { containers, pod, rulesOf } from './explaining.ts';

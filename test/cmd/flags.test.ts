@@ -1,6 +1,6 @@
 import t from 'tap';
-import { parseFlags, settingsOf } from '../../cmd/flags.ts';
-import type { Subcommand } from '../../cmd/subcommand.ts';
+import { parseFlags, settingsOf } from '../../cmd/program/flags.ts';
+import type { Subcommand } from '../../cmd/program/subcommand.ts';
 
 const subcommand: Subcommand = {
   usage: '',

@@ -1,8 +1,8 @@
 /** Policies as a part that runs in a cluster follows them, over an API server of ours. */
 import type { Test } from 'tap';
-import { followPolicies, type ClusterPolicies } from '../../cmd/cluster-policies.ts';
-import { createKubeClient } from '../../src/kube/client.ts';
-import { defaultConfiguration, type Configuration } from '../../src/policy/configuration.ts';
+import { followPolicies, type ClusterPolicies } from '../../cmd/wiring/cluster-policies.ts';
+import { createKubeClient } from '../../src/kube/api/client.ts';
+import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { maxDocumentBytes } from '../../cmd/documents.ts';
+import { maxDocumentBytes } from '../../cmd/objects/documents.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { run } from './run.ts';
 import { dockerConfig, files, pullSecret, registry, resultsIn } from './world.ts';

@@ -1,7 +1,7 @@
 import t from 'tap';
-import { openInspection } from '../../cmd/inspection.ts';
-import type { ImageFacts } from '../../src/images/facts.ts';
-import { defaultConfiguration } from '../../src/policy/configuration.ts';
+import { openInspection } from '../../cmd/wiring/inspection.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { startTestAgent, type Answer } from '../daemon/support.ts';
 import { silentLog } from '../fleet/support.ts';
 import { helmChart, image, multiArch } from '../support/registry/content.ts';

@@ -1,7 +1,7 @@
 import t from 'tap';
-import type { Invocation, Subcommand } from '../../cmd/subcommand.ts';
-import { subcommands } from '../../cmd/subcommands.ts';
-import { ConfigurationError } from '../../src/policy/problem.ts';
+import type { Invocation, Subcommand } from '../../cmd/program/subcommand.ts';
+import { subcommands } from '../../cmd/program/subcommands.ts';
+import { ConfigurationError } from '../../src/policy/configuration/problem.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { run } from './run.ts';
 

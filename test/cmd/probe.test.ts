@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
-import { createKubeClient } from '../../src/kube/client.ts';
+import { createKubeClient } from '../../src/kube/api/client.ts';
 import { probe, type ProbeAnswer } from '../../cmd/probe.ts';
-import { systemClock } from '../../src/telemetry/clock.ts';
+import { systemClock } from '../../src/async/clock.ts';
 import { json, startKubeServer, type KubeAnswer, type KubeServer } from '../support/kube-server.ts';
 import { run } from './run.ts';
 

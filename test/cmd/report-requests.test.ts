@@ -1,6 +1,6 @@
 import t from 'tap';
 import { requestsOfPod } from '../../cmd/report/requests.ts';
-import type { PodSpec } from '../../src/kube/objects.ts';
+import type { PodSpec } from '../../src/kube/api/objects.ts';
 
 const container = (cpu?: string, memory?: string, more: object = {}): object => ({
   name: 'c',

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import t from 'tap';
-import { systemClock } from '../../src/telemetry/clock.ts';
-import { compileOverrides } from '../../src/images/overrides.ts';
-import { registryProxy } from '../../src/policy/addresses.ts';
-import { imageOverride } from '../../src/policy/architectures.ts';
-import { createDefaultEndpoints } from '../../src/registry/default-endpoints.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import { compileOverrides } from '../../src/images/sources/overrides.ts';
+import { registryProxy } from '../../src/policy/kinds/addresses.ts';
+import { imageOverride } from '../../src/policy/kinds/architectures.ts';
+import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 
 // What the configuration accepts must not fail where it is used: there it would fail for every pod.
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import t from 'tap';
-import { startup } from '../../cmd/startup.ts';
+import { startup } from '../../cmd/program/startup.ts';
 
 t.test('log, metrics and configuration belong together', async (t) => {
   const file = join(t.testdir({ 'a.toml': 'logLevel = "warn"\n' }), 'a.toml');

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { table } from '../../cmd/table.ts';
+import { table } from '../../cmd/program/table.ts';
 
 t.test('columns are as wide as their widest cell, and nothing follows the last', async (t) => {
   const rows = [

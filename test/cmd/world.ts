@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import type { Operation } from 'fast-json-patch';
 import type { Test } from 'tap';
 import { fileURLToPath } from 'node:url';
-import type { ImageFacts } from '../../src/images/facts.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import {
   startTestRegistry,
   type TestRegistry,

@@ -1,11 +1,12 @@
 import t, { type Test } from 'tap';
 import { runController, type Feature, type Leading } from '../../src/controller/controller.ts';
-import type { FactsMemory } from '../../src/images/memory.ts';
-import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
-import { defaultConfiguration } from '../../src/policy/configuration.ts';
+import type { FactsMemory } from '../../src/images/memory/memory.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
+import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startKubeStore } from '../support/kube-store.ts';
+import { noTimers } from '../support/fake-clock.ts';
 
 const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 const podsPath = '/api/v1/namespaces/shop/pods';
@@ -43,7 +44,7 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
       features,
       fleet: undefined,
       memory: {} as FactsMemory,
-      clock: { now: () => now, monotonic: () => now },
+      clock: { ...noTimers, now: () => now, monotonic: () => now },
       log: createLog({ destination: { write: (line) => void logged.push(line) } }),
       metrics,
       stop: stop.signal,

@@ -3,7 +3,7 @@ import { array, assert, asyncProperty, constantFrom, record, string, uniqueArray
 import t from 'tap';
 import { parseAuths, toAuths } from '../../src/credentials/auths.ts';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
-import { createKeyring } from '../../src/credentials/keyring.ts';
+import { createKeyring } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 
 type Entry = [key: string, username: string, password: string];

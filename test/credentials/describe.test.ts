@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { createDockerConfigSource } from '../../src/credentials/docker-config-file.ts';
-import type { LiveCredentialSource } from '../../src/credentials/file-source.ts';
-import { createRegistryTomlSource } from '../../src/credentials/registry-toml.ts';
+import { createDockerConfigSource } from '../../src/credentials/docker/docker-config-file.ts';
+import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
+import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
 
 const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 const good = 'user = "me"\nsecret = "hunter22"\n';

@@ -6,7 +6,7 @@ import {
   contentId,
   credentialId,
 } from '../../src/credentials/identity.ts';
-import type { HeldCredential } from '../../src/credentials/keyring.ts';
+import type { HeldCredential } from '../../src/credentials/keyring/keyring.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 
 function held(key: string, username: string, password: string, origin = 'here'): HeldCredential {

@@ -5,8 +5,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/agent.ts';
-import type { ImageFacts, Inspector } from '../../src/images/facts.ts';
-import { createFactsMemory, type FactsMemory } from '../../src/images/memory.ts';
+import type { ImageFacts, Inspector } from '../../src/images/facts/facts.ts';
+import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createPki, factsOf, readableLog, silentLog, type Pki } from '../fleet/support.ts';
 

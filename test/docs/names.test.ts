@@ -2,10 +2,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { vocabularyOf } from '../../cmd/completion/vocabulary.ts';
-import { subcommands } from '../../cmd/subcommands.ts';
+import { subcommands } from '../../cmd/program/subcommands.ts';
 import { chartSections } from '../../scripts/docs/chart/chart.ts';
 import { metricGroups } from '../../scripts/docs/metrics.ts';
-import { parseDuration } from '../../src/policy/duration.ts';
+import { parseDuration } from '../../src/names/duration.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import { allPages, pageOf, source, type Page } from './pages.ts';
 

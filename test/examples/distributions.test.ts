@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { defaultConfigPathCandidates } from '../../daemon/containerd/places.ts';
-import { loadConfiguration } from '../../src/policy/configuration.ts';
+import { defaultConfigPathCandidates } from '../../daemon/containerd/config/default-paths.ts';
+import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
 
 const dir = fileURLToPath(new URL('../../examples/distributions', import.meta.url));
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
 import { chartSections } from '../../scripts/docs/chart/chart.ts';
-import type { Node, Pod } from '../../src/kube/objects.ts';
+import type { Node, Pod } from '../../src/kube/api/objects.ts';
 
 const read = (name: string): string => readFileSync(`examples/kind/${name}`, 'utf8');
 const nodes = parseAllDocuments(read('fake-nodes.yaml')).map((document) => document.toJS() as Node);

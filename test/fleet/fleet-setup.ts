@@ -1,10 +1,10 @@
 /** A fleet over scripted agents. */
 import type { Test } from 'tap';
 import { createFleet, type AgentAddress, type Fleet } from '../../src/fleet/fleet.ts';
-import { staticDiscovery } from '../../src/fleet/discovery-static.ts';
-import { rank } from '../../src/fleet/rendezvous.ts';
-import type { FactsErrorCode } from '../../src/images/facts.ts';
-import { systemClock, type Clock } from '../../src/telemetry/clock.ts';
+import { staticDiscovery } from '../../src/fleet/discovery/static.ts';
+import { rank } from '../../src/fleet/groups/rendezvous.ts';
+import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
+import { systemClock, type Clock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import {
   connect,

@@ -4,12 +4,12 @@
  */
 import t, { type Test } from 'tap';
 import { startAgent } from '../../daemon/agent.ts';
-import { concurrently } from '../../src/fleet/concurrently.ts';
-import { staticDiscovery } from '../../src/fleet/discovery-static.ts';
+import { concurrently } from '../../src/async/concurrently.ts';
+import { staticDiscovery } from '../../src/fleet/discovery/static.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
-import type { ImageFacts } from '../../src/images/facts.ts';
-import { createFactsMemory, type FactsMemory } from '../../src/images/memory.ts';
-import { systemClock } from '../../src/telemetry/clock.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
+import { systemClock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { connect, createPki, factsOf, failureOf, questionOf, silentLog, type Pki } from './support.ts';
 

@@ -1,8 +1,11 @@
 /** The rooms of the program and which may import which. */
 import type { Import, Source } from './sources.ts';
 
-/** Rooms that know nothing of the domain; each may import those before it in this list, and everybody may import them. */
-const plain = ['telemetry', 'files', 'serving', 'kube'];
+/** Rooms without domain knowledge. Each may import the ones before it in this list. Every room may import all of them. */
+const plain = ['names', 'telemetry', 'async', 'files', 'http', 'serving', 'kube'];
+
+/** Pure rooms: `placement` may import values from them too. */
+const pure = new Set(['names']);
 
 /**
  * Rooms that each room may import besides the plain ones and itself. `cmd → webhook, controller, daemon → cluster →
@@ -34,7 +37,9 @@ export function brokenRule(from: string, { target, typeOnly }: Import): string |
   const room = roomOf(from);
   const other = roomOf(target);
   if (room === other) return undefined;
-  if (room === 'placement') return typeOnly ? undefined : 'placement imports only types from elsewhere';
+  if (room === 'placement') {
+    return typeOnly || pure.has(other) ? undefined : 'placement imports only types and names from elsewhere';
+  }
   if (plain.includes(room)) {
     return plain.indexOf(other) >= 0 && plain.indexOf(other) < plain.indexOf(room)
       ? undefined

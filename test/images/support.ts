@@ -8,13 +8,17 @@ import type {
   ImageQuestion,
   InspectOptions,
   Inspector,
-} from '../../src/images/facts.ts';
-import { createFactsMemory, type FactsMemory, type FactsMemoryOptions } from '../../src/images/memory.ts';
-import { parseReference } from '../../src/images/reference.ts';
-import type { StartTimer } from '../../src/images/timer.ts';
+} from '../../src/images/facts/facts.ts';
+import {
+  createFactsMemory,
+  type FactsMemory,
+  type FactsMemoryOptions,
+} from '../../src/images/memory/memory.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import type { Clock } from '../../src/telemetry/clock.ts';
+import type { Clock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
+import { noTimers } from '../support/fake-clock.ts';
 
 export const minute = 60_000;
 export const hour = 60 * minute;
@@ -22,7 +26,7 @@ export const day = 24 * hour;
 
 export interface FakeTime {
   readonly clock: Clock;
-  readonly startTimer: StartTimer;
+  readonly startTimer: Clock['timer'];
   /** Lets time pass: both clocks advance, timers that are due run. */
   pass(ms: number): void;
   /** Sets the wall clock alone, as an administrator or NTP does. */
@@ -34,15 +38,20 @@ export function fakeTime(start = Date.parse('2026-11-21T12:00:00Z')): FakeTime {
   let monotonic = 5_000;
   let offset = start - monotonic;
   const timers = new Set<{ readonly at: number; readonly action: () => void }>();
+  const startTimer = (ms: number, action: () => void): (() => void) => {
+    const timer = { at: monotonic + ms, action };
+    timers.add(timer);
+    return () => void timers.delete(timer);
+  };
+  const clock = {
+    ...noTimers,
+    now: () => monotonic + offset,
+    monotonic: () => monotonic,
+    timer: startTimer,
+  };
   return {
-    clock: { now: () => monotonic + offset, monotonic: () => monotonic },
-    startTimer: (ms, action) => {
-      const timer = { at: monotonic + ms, action };
-      timers.add(timer);
-      return () => {
-        timers.delete(timer);
-      };
-    },
+    clock,
+    startTimer,
     pass: (ms) => {
       monotonic += ms;
       for (const timer of [...timers].sort((a, b) => a.at - b.at)) {

@@ -1,12 +1,12 @@
 import t, { type Test } from 'tap';
-import { KubeError } from '../../src/kube/errors.ts';
+import { KubeError } from '../../src/kube/api/errors.ts';
 import { createWorkQueue, type WorkQueue, type WorkQueueOptions } from '../../src/kube/queue.ts';
 import { createLog } from '../../src/telemetry/log.ts';
-import { createFakeTime, type FakeTime } from '../support/fake-time.ts';
+import { createFakeClock, type FakeClock } from '../support/fake-clock.ts';
 
 interface Setup {
   readonly queue: WorkQueue;
-  readonly time: FakeTime;
+  readonly time: FakeClock;
   /** Keys in the order in which work on them began. */
   readonly began: string[];
   readonly lines: string[];
@@ -16,7 +16,7 @@ interface Setup {
 }
 
 function start(t: Test, options: Partial<WorkQueueOptions> = {}): Setup {
-  const time = createFakeTime();
+  const time = createFakeClock();
   const began: string[] = [];
   const lines: string[] = [];
   const running = new Map<string, PromiseWithResolvers<void>>();
@@ -30,8 +30,8 @@ function start(t: Test, options: Partial<WorkQueueOptions> = {}): Setup {
     },
     workers: 2,
     log: createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } }),
-    clock: time.clock,
-    startTimer: time.startTimer,
+    clock: time,
+    startTimer: time.timer,
     random: () => 1,
     backoff: { firstMs: 100, mostMs: 1000 },
     ...options,
@@ -40,13 +40,13 @@ function start(t: Test, options: Partial<WorkQueueOptions> = {}): Setup {
     for (const each of running.values()) each.resolve();
     return queue.stop();
   });
-  const origin = time.clock.monotonic();
+  const origin = time.monotonic();
   return {
     queue,
     time,
     began,
     lines,
-    now: () => time.clock.monotonic() - origin,
+    now: () => time.monotonic() - origin,
     end: async (key, error) => {
       const ending = running.get(key);
       running.delete(key);

@@ -2,10 +2,10 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'tap';
 import { parseAllDocuments } from 'yaml';
-import type { Pod, PodTemplate } from '../../src/kube/objects.ts';
+import type { Pod, PodTemplate } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { Outcome, PlacementDecision } from '../../src/placement/decision.ts';
-import { patchPod } from '../../src/placement/patch.ts';
+import { patchPod } from '../../src/placement/patch/patch.ts';
 import type { Known } from '../support/placement-input.ts';
 import { applied, failed, inputOf } from '../support/placement-input.ts';
 

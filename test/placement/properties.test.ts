@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { test } from 'tap';
-import type { NodeSelectorTerm, Pod } from '../../src/kube/objects.ts';
+import type { NodeSelectorTerm, Pod } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { PlacementInput } from '../../src/placement/decision.ts';
-import { patchPod } from '../../src/placement/patch.ts';
+import { patchPod } from '../../src/placement/patch/patch.ts';
 import { hostileRecord, inputs, knownImages, nodes, userToleration } from '../support/arbitrary-pods.ts';
 import { factsFrom, place } from '../support/placement-input.ts';
 import { schedulingFaults, selects, termMatches, tolerates } from '../support/scheduler-model.ts';

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import type { Container, Pod } from '../../src/kube/objects.ts';
+import type { Container, Pod } from '../../src/kube/api/objects.ts';
 import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
 import { factsFrom, failed, podOf } from '../support/placement-input.ts';
 

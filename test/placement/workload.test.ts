@@ -1,8 +1,8 @@
 import { test } from 'tap';
-import type { Pod } from '../../src/kube/objects.ts';
+import type { Pod } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
-import { patchPod } from '../../src/placement/patch.ts';
-import type { Policy } from '../../src/policy/policy.ts';
+import { patchPod } from '../../src/placement/patch/patch.ts';
+import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { Known } from '../support/placement-input.ts';
 import { applied, failed, inputOf, podOf } from '../support/placement-input.ts';
 

@@ -1,5 +1,5 @@
 /** Collecting what reading a value reports. */
-import type { Kind, Report } from '../../src/policy/setting.ts';
+import type { Kind, Report } from '../../src/policy/settings/setting.ts';
 
 /** For values that must be sound. */
 export const never: Report = (message, path = []) => {

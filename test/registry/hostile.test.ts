@@ -1,6 +1,6 @@
 /** A registry that answers garbage, too much, too slowly, in circles: a typed error, and the socket is closed. */
 import t, { type Test } from 'tap';
-import type { TransportLimits } from '../../src/registry/transport.ts';
+import type { TransportLimits } from '../../src/http/transport.ts';
 import { patience, question, testClient } from '../support/registry/ask.ts';
 import { document, image, index, mediaTypes, multiArch } from '../support/registry/content.ts';
 import type { Fault } from '../support/registry/faults.ts';

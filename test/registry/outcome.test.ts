@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { registryErrorCodes, type RegistryErrorCode } from '../../src/registry/question.ts';
+import { registryErrorCodes, type RegistryErrorCode } from '../../src/registry/lookup.ts';
 import { registryError } from '../../src/registry/outcome.ts';
 import { credential, patience, question, testClient } from '../support/registry/ask.ts';
 import type { Fault } from '../support/registry/faults.ts';

@@ -2,14 +2,14 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { settingsOf } from '../../cmd/flags.ts';
-import { subcommands } from '../../cmd/subcommands.ts';
+import { settingsOf } from '../../cmd/program/flags.ts';
+import { subcommands } from '../../cmd/program/subcommands.ts';
 import { commandLinePage } from '../../scripts/docs/command-line.ts';
 import { settingGroups, settingsPage } from '../../scripts/docs/settings.ts';
 import { table } from '../../scripts/docs/markdown.ts';
 import { metricGroups, metricsPage } from '../../scripts/docs/metrics.ts';
 import { pages, run } from '../../scripts/docs/main.ts';
-import { variableName } from '../../src/policy/setting.ts';
+import { variableName } from '../../src/policy/settings/setting.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 
 const metrics = metricGroups.flatMap(({ metrics }) => metrics);

@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
-import { createInspector } from '../../src/images/inspector.ts';
-import { parseReference } from '../../src/images/reference.ts';
-import { createDefaultEndpoints } from '../../src/registry/default-endpoints.ts';
+import { createInspector } from '../../src/images/sources/inspector.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
+import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 import { patience, testClient } from '../support/registry/ask.ts';
 
 /** Names as an attacker's DNS answers them. */

@@ -1,9 +1,9 @@
 /** Attack: an image name that holds the name of a registry somewhere, to be given that registry's credential. */
 import { join } from 'node:path';
 import t from 'tap';
-import type { LiveCredentialSource } from '../../src/credentials/file-source.ts';
-import { createPullSecretSource } from '../../src/credentials/pull-secrets.ts';
-import { parseReference } from '../../src/images/reference.ts';
+import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
+import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
 import { dockerConfig } from '../cmd/world.ts';
 import { startTestRegistry } from '../support/registry/server.ts';
 import { directory, openNode, pluginConfig, write, writePlugin } from './support.ts';

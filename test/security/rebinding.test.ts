@@ -1,7 +1,7 @@
 /** Attack: a name that resolves to a harmless address when it is checked, and to another one when it is connected to. */
 import t, { type Test } from 'tap';
-import { originEndpoint } from '../../src/registry/default-endpoints.ts';
-import type { Resolve } from '../../src/registry/reach.ts';
+import { originEndpoint } from '../../src/registry/endpoints/default-endpoints.ts';
+import type { Resolve } from '../../src/http/reach.ts';
 import { createCa } from '../support/certificates.ts';
 import { endpointOf, patience, question, testClient } from '../support/registry/ask.ts';
 import { multiArch } from '../support/registry/content.ts';

@@ -3,10 +3,10 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Test } from 'tap';
-import { openInspection, type Inspection } from '../../cmd/inspection.ts';
-import type { ImageFacts, ImageQuestion } from '../../src/images/facts.ts';
-import { parseReference } from '../../src/images/reference.ts';
-import { loadConfiguration } from '../../src/policy/configuration.ts';
+import { openInspection, type Inspection } from '../../cmd/wiring/inspection.ts';
+import type { ImageFacts, ImageQuestion } from '../../src/images/facts/facts.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
+import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { patience } from '../support/registry/ask.ts';
 import { captureLog } from '../daemon/kubelet/support.ts';
 

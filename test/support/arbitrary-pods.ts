@@ -1,8 +1,8 @@
 /** Arbitrary pods, facts, policies and nodes from small pools, so that they meet often. */
 import * as fc from 'fast-check';
-import type { NodeSelectorTerm, Pod, Toleration } from '../../src/kube/objects.ts';
+import type { NodeSelectorTerm, Pod, Toleration } from '../../src/kube/api/objects.ts';
 import type { NodeGroup, PlacementInput, Pullability } from '../../src/placement/decision.ts';
-import type { Policy } from '../../src/policy/policy.ts';
+import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { Known } from './placement-input.ts';
 import { defaultPolicy, failed, inputOf } from './placement-input.ts';
 import type { ModelNode } from './scheduler-model.ts';

@@ -3,7 +3,7 @@
  * no code with the program, so that it can be its judge. `test/e2e/cluster/gated-updates.test.ts` holds it against a real one.
  */
 import { isDeepStrictEqual as same } from 'node:util';
-import type { NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/objects.ts';
+import type { NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/api/objects.ts';
 
 /** Why an update is refused; empty where it is accepted. */
 export function gatedUpdateFaults(before: Pod, after: Pod): readonly string[] {

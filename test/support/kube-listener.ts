@@ -2,7 +2,7 @@
 import { createServer } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { KubeAccess } from '../../src/kube/access.ts';
+import type { KubeAccess } from '../../src/kube/api/access.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { createCa } from './certificates.ts';
 import type { KubeRequest } from './kube-server.ts';

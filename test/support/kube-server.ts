@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { listenAsKube } from './kube-listener.ts';
-import type { KubeAccess } from '../../src/kube/access.ts';
+import type { KubeAccess } from '../../src/kube/api/access.ts';
 
 export interface KubeRequest {
   readonly method: string;

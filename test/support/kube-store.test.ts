@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
-import { createKubeClient, type KubeClient, type Patch } from '../../src/kube/client.ts';
-import { KubeError } from '../../src/kube/errors.ts';
+import { createKubeClient, type KubeClient, type Patch } from '../../src/kube/api/client.ts';
+import { KubeError } from '../../src/kube/api/errors.ts';
 import { startKubeStore, type KubeStore, type KubeStoreOptions } from './kube-store.ts';
 
 const pods = '/api/v1/namespaces/team/pods';

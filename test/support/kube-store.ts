@@ -7,7 +7,7 @@
  * The parts are in `kube-store/`: paths, selectors, patches, objects, watches, writes, faults.
  */
 import type { ServerResponse } from 'node:http';
-import type { KubeAccess } from '../../src/kube/access.ts';
+import type { KubeAccess } from '../../src/kube/api/access.ts';
 import { listenAsKube } from './kube-listener.ts';
 import { createFaults, matches, type Fault, type Match, type StoreRequest } from './kube-store/faults.ts';
 import { createObjects, type StoredObject } from './kube-store/objects.ts';

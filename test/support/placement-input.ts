@@ -1,11 +1,11 @@
 /** Short ways to write pods, policies and facts for tests of placement. */
 import fastJsonPatch from 'fast-json-patch';
-import type { FactsError, ImageFacts } from '../../src/images/facts.ts';
-import type { Pod, PodSpec } from '../../src/kube/objects.ts';
+import type { FactsError, ImageFacts } from '../../src/images/facts/facts.ts';
+import type { Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { Operation, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
-import { patchPod } from '../../src/placement/patch.ts';
-import type { Policy } from '../../src/policy/policy.ts';
+import { patchPod } from '../../src/placement/patch/patch.ts';
+import type { Policy } from '../../src/policy/effective/policy.ts';
 
 export const defaultPolicy: Policy = {
   schedulableArchitectures: [],

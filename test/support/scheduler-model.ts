@@ -7,7 +7,7 @@ import type {
   NodeSelectorTerm,
   PodSpec,
   Toleration,
-} from '../../src/kube/objects.ts';
+} from '../../src/kube/api/objects.ts';
 
 export interface ModelNode {
   readonly name: string;

@@ -1,11 +1,13 @@
 /** A pod is refused only by what its images have now, not by what was remembered of their tags. */
 import { test } from 'tap';
-import type { ImageFacts, Inspector } from '../../src/images/facts.ts';
-import { createFactsMemory } from '../../src/images/memory.ts';
-import { createPolicies } from '../../src/policy/policies.ts';
-import { defaultConfiguration } from '../../src/policy/configuration.ts';
+import type { ImageFacts, Inspector } from '../../src/images/facts/facts.ts';
+import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { createPolicies } from '../../src/policy/effective/policies.ts';
+import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { recordingLog } from '../serving/support.ts';
 import { factsOf, hanging, podOf, policy, serve, workload } from './support.ts';
+import { noTimers } from '../support/fake-clock.ts';
+import type { Clock } from '../../src/async/clock.ts';
 
 /** Images that somebody can push again. */
 function pushed(images: Record<string, readonly string[]>): Inspector & { asked: string[]; gone: boolean } {
@@ -30,10 +32,11 @@ function pushed(images: Record<string, readonly string[]>): Inspector & { asked:
   return registry;
 }
 
-function time(): { now: () => number; monotonic: () => number; pass: (ms: number) => void } {
+function time(): Clock & { pass: (ms: number) => void } {
   let passed = 0;
   return {
     now: () => 1_800_000_000_000 + passed,
+    ...noTimers,
     monotonic: () => passed,
     pass: (ms) => {
       passed += ms;

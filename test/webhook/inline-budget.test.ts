@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { budgetMs } from '../../src/webhook/app.ts';
-import type { ImageFacts, Inspector } from '../../src/images/facts.ts';
-import type { FactsMemory } from '../../src/images/memory.ts';
+import type { ImageFacts, Inspector } from '../../src/images/facts/facts.ts';
+import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import { factsOf, hanging, podOf, scripted, serve, uid } from './support.ts';
 
 test('an inspector that hangs holds a pod for the budget and no longer', async (t) => {

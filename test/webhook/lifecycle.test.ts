@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { test } from 'tap';
 import type { Fleet } from '../../src/fleet/fleet.ts';
-import { createFactsMemory } from '../../src/images/memory.ts';
+import { createFactsMemory } from '../../src/images/memory/memory.ts';
 import { createCa } from '../support/certificates.ts';
 import { keepAlive, recordingLog, send, until, writeTls } from '../serving/support.ts';
 import { ca, clusterOf, factsOf, hanging, podOf, readAnswer, review, scripted, serve } from './support.ts';

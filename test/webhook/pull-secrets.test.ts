@@ -1,7 +1,7 @@
 import { test } from 'tap';
-import type { Secret } from '../../src/kube/objects.ts';
+import type { Secret } from '../../src/kube/api/objects.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
-import type { ImageQuestion, Inspector } from '../../src/images/facts.ts';
+import type { ImageQuestion, Inspector } from '../../src/images/facts/facts.ts';
 import { clusterOf, factsOf, podOf, scripted, serve, workload } from './support.ts';
 
 const pullSecrets = [{ name: 'regcred' }];

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'tap';
-import { createFactsMemory } from '../../src/images/memory.ts';
-import type { AdmissionRequest } from '../../src/kube/objects.ts';
+import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import type { AdmissionRequest } from '../../src/kube/api/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';

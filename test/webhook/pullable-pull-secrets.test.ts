@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import type { Secret } from '../../src/kube/objects.ts';
+import type { Secret } from '../../src/kube/api/objects.ts';
 import { denied, type Answer } from '../fleet/fleet-setup.ts';
 import { factsOf, failureOf } from '../fleet/support.ts';
 import { able, poor, setup } from './pullable-setup.ts';

@@ -1,7 +1,7 @@
 /** A webhook over real agents of several credential groups, and the nodes that its pods land on. */
 import type { Test } from 'tap';
-import { createFactsMemory } from '../../src/images/memory.ts';
-import type { Pod, PodSpec } from '../../src/kube/objects.ts';
+import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import type { Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { denied, setup as setupFleet } from '../fleet/fleet-setup.ts';

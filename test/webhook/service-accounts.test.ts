@@ -1,6 +1,6 @@
 /** Image facts that depend on the pod's service account, as the webhook uses them. */
 import { test } from 'tap';
-import type { ImageQuestion, Inspector } from '../../src/images/facts.ts';
+import type { ImageQuestion, Inspector } from '../../src/images/facts/facts.ts';
 import { factsOf, podOf, scripted, serve, workload } from './support.ts';
 
 /** Knows images for the account `a` of the namespace `shop` only. */

@@ -1,10 +1,10 @@
 /** What the tests of the webhook share: a webhook on a socket, an inspector that can be scripted, reviews. */
 import type { Agent } from 'node:https';
 import type { Test } from 'tap';
-import type { ImageFacts, ImageQuestion, Inspector } from '../../src/images/facts.ts';
-import { createFactsMemory, type FactsMemory } from '../../src/images/memory.ts';
-import type { Pod, PodSpec, Secret } from '../../src/kube/objects.ts';
-import type { Policy } from '../../src/policy/policy.ts';
+import type { ImageFacts, ImageQuestion, Inspector } from '../../src/images/facts/facts.ts';
+import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
+import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
+import type { Policy } from '../../src/policy/effective/policy.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { startWebhook, type RunningWebhook, type WebhookOptions } from '../../src/webhook/webhook.ts';

@@ -2,7 +2,7 @@
  * The chart's own reference: `values.yaml`, `values.schema.json`, the table in its README and `files/settings.json`, made from
  * the settings of the program and from `values/`. What is documented, accepted and rendered cannot drift apart.
  */
-import type { JsonSchema, TomlValue } from '../../../src/policy/setting.ts';
+import type { JsonSchema, TomlValue } from '../../../src/policy/settings/setting.ts';
 import { settingSections, type SettingValue } from './settings.ts';
 import type { Section, Value } from './value.ts';
 import { general } from './values/general.ts';

@@ -1,6 +1,6 @@
 /** The chart's `README.md`: how to install it in prose, and the table of every value. */
-import { formatToml } from '../../../src/policy/toml.ts';
-import { written } from '../../../src/policy/setting.ts';
+import { formatToml } from '../../../src/policy/configuration/toml.ts';
+import { written } from '../../../src/policy/settings/setting.ts';
 import { code, table } from '../markdown.ts';
 import { chartSections, isSetting } from './chart.ts';
 import { chartIntroduction } from './introduction.ts';

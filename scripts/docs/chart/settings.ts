@@ -1,6 +1,6 @@
 /** The settings of the program as values of the chart: which of them are, and which the chart sets itself. */
-import type { Setting, TomlValue } from '../../../src/policy/setting.ts';
-import { written } from '../../../src/policy/setting.ts';
+import type { Setting, TomlValue } from '../../../src/policy/settings/setting.ts';
+import { written } from '../../../src/policy/settings/setting.ts';
 import { settingGroups } from '../settings.ts';
 import type { Section, Value } from './value.ts';
 

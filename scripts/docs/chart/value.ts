@@ -2,7 +2,7 @@
  * One value of the Helm chart, described once: `values.yaml`, `values.schema.json` and the table in the chart's README are made
  * from it. Values that are settings of the program are made from the settings (`settings.ts`); the others stand in `values/`.
  */
-import type { JsonSchema, TomlValue } from '../../../src/policy/setting.ts';
+import type { JsonSchema, TomlValue } from '../../../src/policy/settings/setting.ts';
 
 export interface Value {
   /** Path in `values.yaml`, with dots. */

@@ -1,7 +1,7 @@
 /** `values.yaml`: every value with its help as a comment. What is not set is commented out and shows its default or an example. */
 import { stringify } from 'yaml';
-import type { TomlValue } from '../../../src/policy/setting.ts';
-import { written } from '../../../src/policy/setting.ts';
+import type { TomlValue } from '../../../src/policy/settings/setting.ts';
+import { written } from '../../../src/policy/settings/setting.ts';
 import { chartSections, isLeaf, isSetting, treeOf, type Tree } from './chart.ts';
 import type { Value } from './value.ts';
 

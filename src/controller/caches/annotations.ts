@@ -1,5 +1,5 @@
 /** Of the annotations, those that decisions look at: others hold whole manifests. */
-import type { ObjectMeta } from '../../kube/objects.ts';
+import type { ObjectMeta } from '../../kube/api/objects.ts';
 
 /** Ours, and the one that the kubelet sets on the API's copy of a static pod. */
 const kept = /^arch\.example\/|^kubernetes\.io\/config\.mirror$/u;

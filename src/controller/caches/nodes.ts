@@ -1,8 +1,8 @@
 /** What is kept of a node. */
 import { architectureOf } from '../../cluster/objects.ts';
-import type { KubeObject, Node, Taint } from '../../kube/objects.ts';
+import type { KubeObject, Node, Taint } from '../../kube/api/objects.ts';
 import { taintAnnotation } from '../taints/own-taint.ts';
-import type { CachedNode } from '../caches.ts';
+import type { CachedNode } from './caches.ts';
 import type { Share } from './sharing.ts';
 import { timeOf } from './time.ts';
 

@@ -2,10 +2,10 @@
  * Which of the pods without a node are kept: those that wait behind our gate, and those that we made pend. Of these, what a
  * decision and its patch look at: ten thousand pods that wait are ten thousand objects with all their environment.
  */
-import type { Container, KubeObject, Pod, PodSpec } from '../../kube/objects.ts';
-import { names } from '../../placement/decision.ts';
-import { recordedOutcome } from '../../placement/recorded.ts';
-import type { WaitingPod } from '../caches.ts';
+import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects.ts';
+import { names } from '../../names/keys.ts';
+import { recordedOutcome } from '../../placement/record/record.ts';
+import type { WaitingPod } from './caches.ts';
 import { keptAnnotations } from './annotations.ts';
 import type { Share } from './sharing.ts';
 

@@ -11,14 +11,14 @@
  * that is stopped between two writes leaves something that the next one's first pass goes on from. A Secret that is deleted,
  * damaged or replaced by hand is put right by the watch on it.
  */
-import { watchNamed } from '../../kube/named-watch.ts';
+import { watchNamed } from '../../kube/watch/named-watch.ts';
 import type { Feature, Leading } from '../controller.ts';
 import { secretsPath } from '../own-objects.ts';
-import { createPasses } from '../passes.ts';
+import { createPasses } from '../reconcile/passes.ts';
 import { readWebhooksFile, webhookNamesOf, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 import { leafSpecs, type LeafSpec } from './leaves.ts';
 import { countIssues, showExpiry } from './observe.ts';
-import { createPass } from './pass.ts';
+import { createPass } from './reconcile.ts';
 import { timesOf, type Times } from './plan.ts';
 import { createSecrets } from './secrets.ts';
 

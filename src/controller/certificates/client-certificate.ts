@@ -7,10 +7,10 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { KubeClient } from '../../kube/client.ts';
-import type { KubeObject, Secret } from '../../kube/objects.ts';
-import { startReflector } from '../../kube/reflector.ts';
-import { untilAborted } from '../../kube/wait.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import type { KubeObject, Secret } from '../../kube/api/objects.ts';
+import { startReflector } from '../../kube/watch/reflector.ts';
+import { untilAborted } from '../../async/wait.ts';
 import { loadTlsMaterial } from '../../serving/tls-files.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { secretsPath } from '../own-objects.ts';

@@ -1,10 +1,10 @@
 /** The certificates that the authority signs: which there are, and what is wrong with one of them. */
 import { isIP } from 'node:net';
-import { agentServerName } from '../../fleet/connection.ts';
-import type { Configuration } from '../../policy/configuration.ts';
+import { agentServerName } from '../../fleet/agents/connection.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { trusted, type Authorities, type SecretTexts } from './authorities.ts';
 import { usageIds, type Subject } from './issue.ts';
-import { hasExpired, isDue, isNotYetValid, validity, type Moment } from './moment.ts';
+import { hasExpired, isDue, isNotYetValid, validity, type Moment } from './clock-agreement.ts';
 import { isIssuedBy, readCertificates, readPrivateKey, type Certificate } from './pem.ts';
 
 export const leafNames = ['webhook', 'agent', 'webhook-client', 'controller-client'] as const;
@@ -63,7 +63,7 @@ export function leafSpecs(
       secretName: configuration.agentTlsSecret,
       subject: { commonName: agentServerName, names: [agentServerName], usage: 'server' },
     },
-    // The common names are the roles that agents answer (daemon/roles.ts).
+    // The common names are the roles that agents answer (daemon/api/roles.ts).
     {
       name: 'webhook-client',
       secretName: configuration.webhookClientTlsSecret,

@@ -2,7 +2,7 @@
 import type { Leading } from '../controller.ts';
 import { certificateExpiresIn, certificateNames, certificatesIssued } from './metrics.ts';
 import type { Found } from './plan.ts';
-import type { PassOptions } from './pass.ts';
+import type { PassOptions } from './reconcile.ts';
 
 /** Shows when each certificate expires, until `end`; what is not there, or not known any more, is NaN. */
 export function showExpiry({ metrics, serverNow }: Pick<Leading, 'metrics' | 'serverNow'>) {

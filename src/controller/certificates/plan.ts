@@ -17,7 +17,7 @@
  * new one at once.
  */
 import { trusted, type Authorities, type Remains } from './authorities.ts';
-import { dueAt, hasExpired, isDue, isNotYetValid, validity, type Moment } from './moment.ts';
+import { dueAt, hasExpired, isDue, isNotYetValid, validity, type Moment } from './clock-agreement.ts';
 import { distinct, isIssuedBy, sameCertificates, type Certificate } from './pem.ts';
 import { faultOf, type IssueReason, type Leaf, type LeafName, type LeafSpec } from './leaves.ts';
 

@@ -3,9 +3,9 @@
  * created by server-side apply, which asks for the right to create this one name, where a plain creation asks for all names
  * (measured: a Role with `resourceNames` allows it). One that somebody creates between our look and our apply is not overwritten.
  */
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { Secret } from '../../kube/objects.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { Secret } from '../../kube/api/objects.ts';
 import { fieldManager, ownLabels, secretPath } from '../own-objects.ts';
 import type { SecretTexts } from './authorities.ts';
 

@@ -15,14 +15,14 @@
  * told at the end, and does not keep the rest from being removed. Where anything failed, the Lease is released instead of
  * deleted: running controllers take their work up again, rather than leave pods behind gates that nobody opens.
  */
-import type { Configuration } from '../../policy/configuration.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import type { Limiter } from '../../kube/limiter.ts';
-import type { Clock } from '../../telemetry/clock.ts';
-import { createCleaning, type Cleaning, type StepReport } from './cleaning.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import type { Limiter } from '../../async/rate-limiter.ts';
+import type { Clock } from '../../async/clock.ts';
+import { createCleaning, type Cleaning, type StepReport } from './steps.ts';
 import { removeFinalizers } from './finalizers.ts';
 import { removeGates } from './gates.ts';
-import { takeLease, type Hold } from './hold.ts';
+import { takeLease, type Hold } from './lease.ts';
 import { removeOwnObjects } from './own-objects.ts';
 import { restartPods } from './restart-pods.ts';
 import { cleanTaints } from './taints.ts';

@@ -1,7 +1,7 @@
 /** Takes our finalizers off the custom resources, so that they can be deleted when no controller is there any more. */
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeObject, ObjectMeta } from '../../kube/objects.ts';
-import type { Cleaning } from './cleaning.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeObject, ObjectMeta } from '../../kube/api/objects.ts';
+import type { Cleaning } from './steps.ts';
 
 interface Finalized extends KubeObject {
   readonly metadata?: ObjectMeta & { readonly finalizers?: readonly string[] };

@@ -1,8 +1,8 @@
 /** Takes a scheduling gate, ours where no other is named, off every pod. Gates of others stay, and so does all that was decided for the pod. */
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeObject, Pod } from '../../kube/objects.ts';
-import { names } from '../../placement/decision.ts';
-import type { Cleaning } from './cleaning.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeObject, Pod } from '../../kube/api/objects.ts';
+import { names } from '../../names/keys.ts';
+import type { Cleaning } from './steps.ts';
 
 /**
  * Removes the gates that are there now.

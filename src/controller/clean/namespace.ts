@@ -1,7 +1,7 @@
 /** The namespace that archwright runs in, as its Lease says: for a person outside of the cluster who names none. */
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import type { KubeObject } from '../../kube/objects.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
 
 /** More installations than anybody has. */
 const limit = 10;

@@ -2,8 +2,8 @@
  * Cleaning up after a program that was moved over from, and that is gone or stopped already: its gates would keep pods from
  * being scheduled for ever, its taints would keep new pods off their nodes. Nothing of archwright's is touched.
  */
-import type { Node } from '../../kube/objects.ts';
-import { createCleaning, type Cleaning } from './cleaning.ts';
+import type { Node } from '../../kube/api/objects.ts';
+import { createCleaning, type Cleaning } from './steps.ts';
 import type { CleanOptions, CleanReport } from './clean.ts';
 import { removeGates } from './gates.ts';
 

@@ -1,10 +1,10 @@
 /** Deletes what the controller created, as its label says; an object of the same name that others made stays. */
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeObject } from '../../kube/objects.ts';
-import type { Configuration } from '../../policy/configuration.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { ownLabels, ownSecrets, type OwnObject } from '../own-objects.ts';
 import { webhooksStep } from './webhooks.ts';
-import { reasonOf, type Cleaning } from './cleaning.ts';
+import { reasonOf, type Cleaning } from './steps.ts';
 
 const step = 'own objects';
 

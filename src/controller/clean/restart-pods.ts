@@ -4,15 +4,15 @@
  * workload is whole again (`whole.ts`). Pods that nobody would make anew stay, and so do those whose template carries
  * the tolerations (DaemonSets) and those that end by themselves (Jobs).
  */
-import { KubeError } from '../../kube/errors.ts';
-import type { Pod } from '../../kube/objects.ts';
-import { recordedIn } from '../../placement/recorded.ts';
-import type { Configuration } from '../../policy/configuration.ts';
-import { policyFor } from '../../policy/effective.ts';
-import type { Policy } from '../../policy/policy.ts';
-import type { Act, Cleaning } from './cleaning.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { Pod } from '../../kube/api/objects.ts';
+import { recordedIn } from '../../placement/record/record.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
+import { policyFor } from '../../policy/effective/effective.ts';
+import type { Policy } from '../../policy/effective/policy.ts';
+import type { Act, Cleaning } from './steps.ts';
 import { podPath } from './gates.ts';
-import { controllerOf, isReady, podsOnce, readinessOf, type Restarted } from './whole.ts';
+import { controllerOf, isReady, podsOnce, readinessOf, type Restarted } from './rollout-complete.ts';
 
 const step = 'restarted pods';
 

@@ -1,9 +1,9 @@
 /** Takes our taints off the nodes. */
-import { fencedClient } from '../../kube/fenced.ts';
-import type { Limiter } from '../../kube/limiter.ts';
-import type { Configuration } from '../../policy/configuration.ts';
+import { fencedClient } from '../../kube/api/fenced.ts';
+import type { Limiter } from '../../async/rate-limiter.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { removeTaints } from '../taints/remove.ts';
-import { reasonOf, type Cleaning } from './cleaning.ts';
+import { reasonOf, type Cleaning } from './steps.ts';
 
 /** @throws KubeError where nodes cannot be listed */
 export async function cleanTaints(

@@ -3,10 +3,10 @@
  * names is ours as a whole. Where none is named, ours are known by the names of their webhooks, and what others have put
  * beside them stays.
  */
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeObject } from '../../kube/objects.ts';
-import type { Configuration } from '../../policy/configuration.ts';
-import type { Cleaning } from './cleaning.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
+import type { Cleaning } from './steps.ts';
 
 interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly { readonly name: string }[];

@@ -3,16 +3,16 @@
  * that may have ended for that reason, their log decides, `notes.ts` writes it down for the namespace in which it was seen.
  * Decisions from then on avoid the architecture until the note expires; the pod's owner reads why in an event.
  */
-import { isArchitecture } from '../../placement/architecture.ts';
+import { isArchitecture } from '../../names/architecture.ts';
 import { createWorkQueue } from '../../kube/queue.ts';
-import { KubeError } from '../../kube/errors.ts';
-import { createLimiter } from '../../kube/limiter.ts';
-import type { ObjectReference } from '../../kube/events.ts';
-import type { RunningPod } from '../caches.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import { createLimiter } from '../../async/rate-limiter.ts';
+import type { ObjectReference } from '../../kube/events/events.ts';
+import type { RunningPod } from '../caches/caches.ts';
 import type { Feature, Leading } from '../controller.ts';
-import { createLeftAlone } from '../left-alone.ts';
+import { createLeftAlone } from '../scope/skipped-pods.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
-import { isDaemon } from '../daemon-set.ts';
+import { isDaemon } from '../scope/daemon-set.ts';
 import { createNodeAwaited } from './node-awaited.ts';
 import { createNotes, type Notes } from './notes.ts';
 import { saysExecFormatError, suspectsOf, type Suspect } from './suspects.ts';

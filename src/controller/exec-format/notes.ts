@@ -10,10 +10,10 @@ import {
   maxNamespaces,
   parseBroken,
   type BrokenImage,
-} from '../../images/broken.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeObject } from '../../kube/objects.ts';
+} from '../../images/sources/broken-images.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
 import { ownLabels } from '../own-objects.ts';
 
 /** `known` since before; `full`: it is not noted, because there are too many notes, or too many namespaces in this one. */

@@ -3,7 +3,7 @@
  * the container starts and ends at once, with the exit code 1 or 255 (runc before and after 1.2), and only its log says
  * `exec /app: exec format error`. Where the pod asks for `FallbackToLogsOnError` the same text is its termination message.
  */
-import type { RunningContainer, RunningPod } from '../caches.ts';
+import type { RunningContainer, RunningPod } from '../caches/caches.ts';
 
 export interface Suspect {
   readonly container: string;

@@ -4,15 +4,15 @@
  * whatever policy says by now; and when its time is over the fallback applies.
  */
 import type { FactsByImage, FactsWanted } from '../../cluster/facts-of-pod.ts';
-import { pullSecretNames } from '../../credentials/pull-secrets.ts';
+import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../credentials/service-account.ts';
-import type { Pod } from '../../kube/objects.ts';
+import type { Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
-import { imagesOf } from '../../placement/images-of-pod.ts';
-import { skipReasonOf } from '../../placement/skip.ts';
-import type { Policies } from '../../policy/policies.ts';
-import type { Caches } from '../caches.ts';
+import { imagesOf } from '../../placement/rules/images-of-pod.ts';
+import { skipReasonOf } from '../../placement/rules/skip.ts';
+import type { Policies } from '../../policy/effective/policies.ts';
+import type { Caches } from '../caches/caches.ts';
 
 export interface WaitingInput extends Omit<PlacementInput, 'facts' | 'pod'> {
   readonly pod: Pod;

@@ -12,30 +12,31 @@
  * leader that comes or goes at any moment leaves nothing half done. Pods without our gate that the webhook made pending are
  * told about (`telling.ts`).
  */
-import { toConfirm } from '../../cluster/confirming.ts';
+import type { Clock } from '../../async/clock.ts';
+import { systemClock } from '../../async/clock.ts';
+import { toConfirm } from '../../cluster/confirm-refusal.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
-import { KubeError } from '../../kube/errors.ts';
-import { systemTimer } from '../../images/timer.ts';
-import type { Pod } from '../../kube/objects.ts';
-import { createWorkQueue, type StartTimer } from '../../kube/queue.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { Pod } from '../../kube/api/objects.ts';
+import { createWorkQueue } from '../../kube/queue.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 import type { Feature, Leading } from '../controller.ts';
-import { createAsking, signatureOf } from './asking.ts';
+import { createAsking, signatureOf } from './lookups.ts';
 import { decideWaiting, inputOf, skippedOf, wantedOf, type WaitingInput } from './decide-waiting.ts';
 import { bindGateMetrics } from './gauges.ts';
 import type { WaitingReason } from './metrics.ts';
 import { createNodeCounts } from './node-counts.ts';
-import { createOpening, type Opened } from './open-gate.ts';
+import { createOpening, type Opened } from './remove-gate.ts';
 import { policiesKnown } from './policies-known.ts';
 import { createPullability } from './pullability.ts';
 import { mostMs, nextLookMs } from './schedule.ts';
-import { createTelling, describeRecorded } from './telling.ts';
+import { createTelling, describeRecorded } from './events.ts';
 import { createWaitingPods, type Waiting } from './waiting.ts';
 
 export interface GatesOptions {
   /** Timers and chance; injected by tests. */
-  readonly startTimer?: StartTimer;
+  readonly startTimer?: Clock['timer'];
   readonly random?: () => number;
   readonly maxOpenQuestions?: number;
 }
@@ -56,7 +57,7 @@ export const openGates: Feature = (leading) => runGates(leading);
 /** The same, with what tests inject. */
 export async function runGates(leading: Leading, options: GatesOptions = {}): Promise<void> {
   const { caches, client, clock, log, signal, policies, factsOfPod } = leading;
-  const startTimer = options.startTimer ?? systemTimer;
+  const startTimer = options.startTimer ?? systemClock.timer;
   const waiting = createWaitingPods({ clock, serverNow: leading.serverNow });
   const telling = createTelling(leading.events);
   const meters = bindGateMetrics(leading.metrics, waiting);

@@ -1,5 +1,5 @@
 /** Metrics of the gates. */
-import { factsErrorCodes } from '../../images/facts.ts';
+import { factsErrorCodes } from '../../images/facts/facts.ts';
 import { outcomes } from '../../placement/decision.ts';
 import type { MetricSpec } from '../../telemetry/metrics.ts';
 

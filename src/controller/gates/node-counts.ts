@@ -1,6 +1,6 @@
 /** How many nodes of each architecture there are; counted again after nodes have changed, not for each question. */
-import type { Reflector } from '../../kube/reflector.ts';
-import type { CachedNode } from '../caches.ts';
+import type { Reflector } from '../../kube/watch/reflector.ts';
+import type { CachedNode } from '../caches/caches.ts';
 
 export interface NodeCounts {
   of(architecture: string): number;

@@ -3,7 +3,7 @@
  * and nodes, which decide between several possible terms. Their lists come by watches of their own, often after that of the
  * pods, and a pod that was decided without them would have lost its gate by a policy that is not its own.
  */
-import type { StartTimer } from '../../kube/queue.ts';
+import type { Clock } from '../../async/clock.ts';
 import type { Leading } from '../controller.ts';
 
 /** What cannot be listed, such as for want of a right, must not hold pods. */
@@ -12,7 +12,7 @@ const patienceMs = 10_000;
 /** Resolves when they are known, the time is over, or leadership ends; never rejects. */
 export function policiesKnown(
   { caches, signal, log }: Pick<Leading, 'caches' | 'signal' | 'log'>,
-  startTimer: StartTimer,
+  startTimer: Clock['timer'],
 ): Promise<void> {
   const { namespaces, clusterConfigs, podConfigs, nodes } = caches;
   return new Promise((resolve) => {

@@ -2,7 +2,7 @@
  * When a pod is looked at again. The times follow from its age alone, so that a new leader goes on where the last one was,
  * and nothing has to be counted in the pod: after 1, 2, 4, 8 and 16 seconds, then each 15, spread by the pod's UID.
  */
-import { hashText } from '../../placement/hash.ts';
+import { hashText } from '../../placement/record/hash.ts';
 
 const secondMs = 1000;
 const doublings = 4;

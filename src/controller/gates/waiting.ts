@@ -4,8 +4,8 @@
  * makes a pod older or younger.
  */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
-import type { Pod } from '../../kube/objects.ts';
-import type { Clock } from '../../telemetry/clock.ts';
+import type { Pod } from '../../kube/api/objects.ts';
+import type { Clock } from '../../async/clock.ts';
 import { timeOf } from '../caches/time.ts';
 import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
 

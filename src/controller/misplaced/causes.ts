@@ -9,9 +9,9 @@
  * allows the workload to be moved again by the next leader.
  */
 import { createHash } from 'node:crypto';
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeObject } from '../../kube/objects.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
 import { ownLabels } from '../own-objects.ts';
 
 export interface Cause {

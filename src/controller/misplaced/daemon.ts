@@ -4,7 +4,7 @@
  * webhook was away, goes on making pods for every new node. Placing it restarts all of its pods, which is for a person to
  * choose: they are told.
  */
-import type { PodTemplate } from '../../kube/objects.ts';
+import type { PodTemplate } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementInput } from '../../placement/decision.ts';
 

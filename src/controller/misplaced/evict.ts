@@ -1,7 +1,7 @@
 /** One eviction, by the Eviction API: PodDisruptionBudgets hold, and only the very pod that was looked at goes. */
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { Pod } from '../../kube/objects.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { Pod } from '../../kube/api/objects.ts';
 
 /**
  * `evicted`: the pod goes. `held`: not now, for the reason given: a PodDisruptionBudget, or too many requests. `changed`: it

@@ -4,7 +4,7 @@
  *
  * Rules: Kubernetes documentation, "Jobs": pod backoff failure policy, backoff limit per index, pod failure policy.
  */
-import type { KubeObject, Pod } from '../../kube/objects.ts';
+import type { KubeObject, Pod } from '../../kube/api/objects.ts';
 
 export interface Job extends KubeObject {
   readonly spec?: {

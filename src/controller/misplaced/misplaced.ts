@@ -13,21 +13,21 @@
  */
 import { serviceAccountOf } from '../../credentials/service-account.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
-import { concurrently } from '../../fleet/concurrently.ts';
-import { KubeError } from '../../kube/errors.ts';
-import { wait } from '../../kube/wait.ts';
-import { isArchitecture } from '../../placement/architecture.ts';
-import type { ImageUse } from '../../placement/images-of-pod.ts';
-import type { RunningPod } from '../caches.ts';
+import { concurrently } from '../../async/concurrently.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import { wait } from '../../async/wait.ts';
+import { isArchitecture } from '../../names/architecture.ts';
+import type { ImageUse } from '../../placement/rules/images-of-pod.ts';
+import type { RunningPod } from '../caches/caches.ts';
 import type { Feature, Leading } from '../controller.ts';
-import { createLeftAlone } from '../left-alone.ts';
-import { isDaemon } from '../daemon-set.ts';
-import { createPasses } from '../passes.ts';
-import { alsoLack, lackingImages, useOf, usesOf, type LackingImage } from './lacking.ts';
+import { createLeftAlone } from '../scope/skipped-pods.ts';
+import { isDaemon } from '../scope/daemon-set.ts';
+import { createPasses } from '../reconcile/passes.ts';
+import { alsoLack, lackingImages, useOf, usesOf, type LackingImage } from './missing-architectures.ts';
 import { misplacedCounts } from './metrics.ts';
-import { createMover } from './mover.ts';
+import { createMover } from './reconcile.ts';
 import { createSuspects, isSuspect, type Suspects } from './suspects.ts';
-import type { Found } from './telling.ts';
+import type { Found } from './events.ts';
 
 export interface MisplacedPodsOptions {
   /** Waits; injected by tests. */

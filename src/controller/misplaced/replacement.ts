@@ -1,16 +1,16 @@
 /** Whether a successor of a pod would be placed where it can run: decided as the webhook would, were it created now. */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
-import type { NodeSelectorRequirement, Pod } from '../../kube/objects.ts';
+import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
-import { expressionGroups } from '../../placement/node-labels.ts';
-import { ownPartsOf, type OwnParts } from '../../placement/own-parts.ts';
-import { recordedIn } from '../../placement/recorded.ts';
-import { isEmptyTerm } from '../../placement/terms.ts';
-import type { Policy } from '../../policy/policy.ts';
-import type { CachedNode } from '../caches.ts';
-import { selectorOf } from '../chosen-nodes.ts';
-import { letsIn, takesPods } from '../node-room.ts';
+import { expressionGroups } from '../../placement/rules/node-labels.ts';
+import { ownPartsOf, type OwnParts } from '../../placement/record/own-parts.ts';
+import { recordedIn } from '../../placement/record/record.ts';
+import { isEmptyTerm } from '../../placement/patch/terms.ts';
+import type { Policy } from '../../policy/effective/policy.ts';
+import type { CachedNode } from '../caches/caches.ts';
+import { selectorOf } from '../scope/chosen-nodes.ts';
+import { letsIn, takesPods } from '../scope/node-room.ts';
 
 export type Replacement =
   /**

@@ -3,8 +3,8 @@
  * another one (a DaemonSet for the same node, `daemon.ts`). Each is looked at again after a pause that doubles, because its facts may come late; a crash loop of an
  * application's own must not cost a look at the registry every few seconds.
  */
-import type { Clock } from '../../telemetry/clock.ts';
-import type { RunningPod } from '../caches.ts';
+import type { Clock } from '../../async/clock.ts';
+import type { RunningPod } from '../caches/caches.ts';
 
 /** What a pod gets to become ready, or to become ready again, before anything is thought of it. */
 export const graceMs = 30_000;

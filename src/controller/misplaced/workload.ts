@@ -1,8 +1,8 @@
 /** The workload of a pod: its owner, and the owner's owner where that is what a person knows. */
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { ObjectReference } from '../../kube/events.ts';
-import type { OwnerReference } from '../../kube/objects.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { ObjectReference } from '../../kube/events/events.ts';
+import type { OwnerReference } from '../../kube/api/objects.ts';
 import type { Job } from './job.ts';
 
 export interface Workload {

@@ -2,8 +2,8 @@
  * The finalizer of `ClusterPodPlacementConfig/cluster`: who deletes it wants no more gates, and it stays until the last one
  * is open. Put on and taken off by JSON patches that the resource version guards, so that finalizers of others stay.
  */
-import type { ObjectMeta } from '../../kube/objects.ts';
-import type { Patch } from '../../kube/client.ts';
+import type { ObjectMeta } from '../../kube/api/objects.ts';
+import type { Patch } from '../../kube/api/client.ts';
 
 export const gatesFinalizer = 'arch.example/gates';
 

@@ -7,10 +7,11 @@
  * webhooks stop gating when they see it being deleted (`policies.ts`), the gates that are there are opened as always, and
  * then the finalizer goes. Without a controller it stays; `archwright clean` takes it off.
  */
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeObject } from '../../kube/objects.ts';
-import { createWorkQueue, type StartTimer } from '../../kube/queue.ts';
-import { names } from '../../placement/decision.ts';
+import type { Clock } from '../../async/clock.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
+import { createWorkQueue } from '../../kube/queue.ts';
+import { names } from '../../names/keys.ts';
 import {
   clusterConfigKind,
   clusterConfigsPath,
@@ -21,8 +22,8 @@ import type { Feature, Leading } from '../controller.ts';
 import { fieldManager } from '../own-objects.ts';
 import { statusFor, type Finding, type ResourceStatus } from './conditions.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
-import { clusterFindings, podFindings } from './findings.ts';
-import { createTurns } from './turns.ts';
+import { clusterFindings, podFindings } from './validation.ts';
+import { createTurns } from '../../async/yield-to-event-loop.ts';
 
 interface Resource extends KubeObject {
   readonly status?: ResourceStatus;
@@ -42,7 +43,7 @@ const webhooksHearMs = 3000;
 
 export interface ResourcesOptions {
   /** Runs something later; injected by tests. */
-  readonly startTimer?: StartTimer;
+  readonly startTimer?: Clock['timer'];
 }
 
 /** Makes the feature. */

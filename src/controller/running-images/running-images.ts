@@ -6,9 +6,9 @@
  * pulled before archwright came, or with a pull secret, counts as unknown until a pod with it is created.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ImageFacts } from '../../images/facts.ts';
-import { createReferenceCache } from '../../images/reference-cache.ts';
-import { InvalidReference } from '../../images/reference.ts';
+import type { ImageFacts } from '../../images/facts/facts.ts';
+import { createReferenceCache } from '../../images/references/reference-cache.ts';
+import { InvalidReference } from '../../images/references/reference.ts';
 import type { Feature, Leading } from '../controller.ts';
 import {
   architectures,

@@ -1,7 +1,7 @@
 /** Puts the taint on a node or takes it off: read, patch what was read, begin anew where somebody was faster. */
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { Node, Taint } from '../../kube/objects.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { Node, Taint } from '../../kube/api/objects.ts';
 import { taintPatch } from './own-taint.ts';
 
 export interface ChangeNodeOptions {

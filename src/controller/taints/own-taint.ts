@@ -10,9 +10,9 @@
  * the API server answers 409 and nothing of theirs is lost.
  */
 import { architectureOf } from '../../cluster/objects.ts';
-import type { Patch } from '../../kube/client.ts';
-import type { Node, Taint } from '../../kube/objects.ts';
-import { own } from '../../placement/architecture.ts';
+import type { Patch } from '../../kube/api/client.ts';
+import type { Node, Taint } from '../../kube/api/objects.ts';
+import { own } from '../../names/architecture.ts';
 
 /** Node annotation: the key of the taint that we gave it. */
 export const taintAnnotation = 'arch.example/taint';

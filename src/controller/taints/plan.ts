@@ -1,7 +1,7 @@
 /** What is to be done about nodes and pods, from what the caches hold. Pure. */
-import type { Configuration } from '../../policy/configuration.ts';
-import type { Taint, Toleration } from '../../kube/objects.ts';
-import type { CachedNode, RunningPod } from '../caches.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
+import type { Taint, Toleration } from '../../kube/api/objects.ts';
+import type { CachedNode, RunningPod } from '../caches/caches.ts';
 import { hasRightTaint, ownTaints, taintFor } from './own-taint.ts';
 
 export interface TaintSettings {

@@ -2,9 +2,9 @@
  * Pods that the API server refuses to change, most often by a policy of the cluster. It will say the same in ten seconds, so each
  * of them rests, longer each time; what it said stays known meanwhile.
  */
-import type { Taint } from '../../kube/objects.ts';
-import type { Clock } from '../../telemetry/clock.ts';
-import type { RunningPod } from '../caches.ts';
+import type { Taint } from '../../kube/api/objects.ts';
+import type { Clock } from '../../async/clock.ts';
+import type { RunningPod } from '../caches/caches.ts';
 
 export interface Refusals {
   /** Notes a refusal, and why. */

@@ -1,10 +1,10 @@
 /** Takes our taints off all nodes, for `archwright clean`: with a controller, without one, and again after an interruption. */
-import { concurrently } from '../../fleet/concurrently.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { Node } from '../../kube/objects.ts';
-import { createPageSize } from '../../kube/page-size.ts';
-import { wait } from '../../kube/wait.ts';
+import { concurrently } from '../../async/concurrently.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { Node } from '../../kube/api/objects.ts';
+import { createPageSize } from '../../kube/api/page-size.ts';
+import { wait } from '../../async/wait.ts';
 import { changeNode } from './change-node.ts';
 import { taintPatch } from './own-taint.ts';
 

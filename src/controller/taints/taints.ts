@@ -17,8 +17,8 @@
  * a leader that ends anywhere is continued by the next one.
  */
 import type { Feature } from '../controller.ts';
-import { createPasses, type Passes } from '../passes.ts';
-import { createKeeper } from './keeper.ts';
+import { createPasses, type Passes } from '../reconcile/passes.ts';
+import { createKeeper } from './reconcile.ts';
 import { taintLevels } from './metrics.ts';
 import { nodeMatters } from './plan.ts';
 

@@ -6,13 +6,13 @@
  * The API server lets tolerations be added to a running pod, never changed or removed. `spec.tolerations` is one atomic
  * list to every kind of patch but a JSON patch; the patch carries the resourceVersion of the pod that it was made from.
  */
-import { concurrently } from '../../fleet/concurrently.ts';
-import type { KubeClient, Patch } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { Pod, Taint, Toleration } from '../../kube/objects.ts';
-import type { RunningPod } from '../caches.ts';
+import { concurrently } from '../../async/concurrently.ts';
+import type { KubeClient, Patch } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { Pod, Taint, Toleration } from '../../kube/api/objects.ts';
+import type { RunningPod } from '../caches/caches.ts';
 import { tolerationOf } from './plan.ts';
-import { tolerates } from '../node-room.ts';
+import { tolerates } from '../scope/node-room.ts';
 
 export interface PodToTolerate {
   readonly pod: RunningPod;

@@ -1,6 +1,6 @@
 /** `caBundle`: whom the API server trusts as a webhook. */
 import { distinct, readCertificates, writeCertificates, type Certificate } from '../certificates/pem.ts';
-import type { KubeObject } from '../../kube/objects.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
 import type { Webhook } from './webhooks-file.ts';
 
 export interface WebhookConfiguration extends KubeObject {

@@ -2,10 +2,10 @@
  * Where webhooks are: the ready endpoints behind a Service, by address, so that no cluster DNS and no kube-proxy is needed; or the
  * host of a URL.
  */
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { EndpointSlice, KubeObject } from '../../kube/objects.ts';
-import { startReflector, type Reflector } from '../../kube/reflector.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { EndpointSlice, KubeObject } from '../../kube/api/objects.ts';
+import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { ProbeTarget } from './probe.ts';
 import type { ClientConfig, ServiceReference } from './webhooks-file.ts';

@@ -11,19 +11,19 @@
  */
 import { dirname } from 'node:path';
 import { liveContent, type LiveContent } from '../../files/live.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import type { Secret } from '../../kube/objects.ts';
-import { watchNamed } from '../../kube/named-watch.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import type { Secret } from '../../kube/api/objects.ts';
+import { watchNamed } from '../../kube/watch/named-watch.ts';
 import { readCertificates, type Certificate } from '../certificates/pem.ts';
 import type { Feature, Leading } from '../controller.ts';
 import { secretPath, secretsPath, webhookConfigurationPath } from '../own-objects.ts';
-import { createPasses, type PassOutcome } from '../passes.ts';
+import { createPasses, type PassOutcome } from '../reconcile/passes.ts';
 import type { WebhookConfiguration } from './ca-bundle.ts';
 import { decideWebhooks } from './decide.ts';
 import { createEndpoints, type Endpoints } from './endpoints.ts';
 import { showState, type ConfigurationState } from './metrics.ts';
-import { createPresences, type Presences } from './presence.ts';
+import { createPresences, type Presences } from './webhook-availability.ts';
 import { readWebhooksFile, type Webhook } from './webhooks-file.ts';
 import { createWriter, type Writer } from './write.ts';
 

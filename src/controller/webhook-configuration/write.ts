@@ -2,7 +2,7 @@
  * Writes the webhooks by server-side apply. The chart owns the object and its metadata, and we its list `webhooks`, so neither
  * Helm nor a GitOps controller sees a difference. What others added to the list or to a webhook goes by a patch.
  */
-import type { KubeClient } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { fieldManager, webhookConfigurationPath } from '../own-objects.ts';
 import type { WebhookConfiguration } from './ca-bundle.ts';

@@ -1,6 +1,6 @@
 /** What the custom resources of a cluster say now, kept up to date by watches. */
-import type { KubeObject } from '../../kube/objects.ts';
-import type { Reflector } from '../../kube/reflector.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
+import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { customResources } from '../metrics.ts';
 import {

@@ -3,7 +3,7 @@
  * compared with those before it, so thousands of one priority cost millions of comparisons. Whoever may create them in one namespace
  * must not be able to hold up the whole program: the work is done in slices, and ends at a limit that says so.
  */
-import { canOverlap, type Selector } from '../label-selector.ts';
+import { canOverlap, type Selector } from '../effective/label-selector.ts';
 import type { PodPlacement } from './placement.ts';
 import { byPrecedence } from './precedence.ts';
 

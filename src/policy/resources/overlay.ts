@@ -3,8 +3,8 @@
  * looked for. It stands over the same settings of the configuration.
  */
 import type { LogLevel } from '../../telemetry/log.ts';
-import type { Configuration } from '../configuration.ts';
-import type { LiveConfiguration } from '../live.ts';
+import type { Configuration } from '../configuration/configuration.ts';
+import type { LiveConfiguration } from '../configuration/live.ts';
 import type { ResourceCollection } from './collection.ts';
 import type { ClusterPlacement, LogVerbosity } from './placement.ts';
 

@@ -9,8 +9,8 @@
  * the API server, and what gets past them (an older definition, an object written while there was none) is left out
  * whole. `architectures.ts` leaves out architectures that no node can have. `../policies.ts` puts it all together.
  */
-import type { Selector } from '../label-selector.ts';
-import type { OnNoCommonArchitecture, OnUnknownImage } from '../policy.ts';
+import type { Selector } from '../effective/label-selector.ts';
+import type { OnNoCommonArchitecture, OnUnknownImage } from '../effective/policy.ts';
 
 export const resourceGroup = 'arch.example';
 export const resourceVersion = `${resourceGroup}/v1alpha1`;

@@ -2,10 +2,10 @@
  * From raw objects to what they say. Unknown fields are not looked at, since a newer definition may have them; a known
  * field with a wrong value makes the whole object be left out, because half of what was meant is something else.
  */
-import type { KubeObject } from '../../kube/objects.ts';
-import { checkArchitecture } from '../architectures.ts';
-import { readSelector } from '../label-selector.ts';
-import { onNoCommonArchitectureValues, onUnknownImageValues } from '../policy.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
+import { checkArchitecture } from '../kinds/architectures.ts';
+import { readSelector } from '../effective/label-selector.ts';
+import { onNoCommonArchitectureValues, onUnknownImageValues } from '../effective/policy.ts';
 import {
   clusterConfigName,
   logVerbosities,

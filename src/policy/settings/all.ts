@@ -1,5 +1,5 @@
 /** Every setting of the program, by its TOML key, in the order of the reference page. */
-import type { Setting } from '../setting.ts';
+import type { Setting } from './setting.ts';
 import { containerdSettings } from './containerd.ts';
 import { certificateSettings, controllerSettings } from './controller.ts';
 import { imageSettings } from './images.ts';

@@ -1,7 +1,7 @@
 /** Settings of the controller: what it does, how fast, and how its replicas agree on a leader. */
-import { checkArchitecture, labelKey } from '../architectures.ts';
-import { choice, duration, flag, integer, listOf, text } from '../kinds.ts';
-import { optional, setting } from '../setting.ts';
+import { checkArchitecture, labelKey } from '../kinds/architectures.ts';
+import { choice, duration, flag, integer, listOf, text } from '../kinds/plain.ts';
+import { optional, setting } from './setting.ts';
 
 const second = 1000;
 const minute = 60 * second;

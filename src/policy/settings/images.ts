@@ -1,6 +1,6 @@
 /** Settings of what is remembered about images, and for how long. */
-import { duration, maxTimerMs, size, text } from '../kinds.ts';
-import { optional, setting } from '../setting.ts';
+import { duration, maxTimerMs, size, text } from '../kinds/plain.ts';
+import { optional, setting } from './setting.ts';
 
 const minute = 60_000;
 const day = 86_400_000;

@@ -1,6 +1,6 @@
 /** Settings of what the agent takes over from the kubelet of its node. */
-import { flag, tableOf, text } from '../kinds.ts';
-import { optional, setting } from '../setting.ts';
+import { flag, tableOf, text } from '../kinds/plain.ts';
+import { optional, setting } from './setting.ts';
 
 const parts = ['agent', 'inspect', 'explain'] as const;
 

@@ -7,11 +7,11 @@ import {
   labelKey,
   tolerationTemplate,
   weights,
-} from '../architectures.ts';
-import { choice, flag, listOf, text } from '../kinds.ts';
-import { onNoCommonArchitectureValues, onUnknownImageValues, preferenceModes } from '../policy.ts';
-import { oneOrMore, recordsByName } from '../records.ts';
-import { optional, setting } from '../setting.ts';
+} from '../kinds/architectures.ts';
+import { choice, flag, listOf, text } from '../kinds/plain.ts';
+import { onNoCommonArchitectureValues, onUnknownImageValues, preferenceModes } from '../effective/policy.ts';
+import { oneOrMore, recordsByName } from '../kinds/records.ts';
+import { optional, setting } from './setting.ts';
 
 const parts = ['webhook', 'controller', 'explain'] as const;
 

@@ -1,8 +1,8 @@
 /** Settings of where registries are reached, and with which credentials. */
-import { defaultPerHost } from '../../registry/gate.ts';
-import { registryHost, registryPattern, registryProxy } from '../addresses.ts';
-import { duration, integer, listOf, text } from '../kinds.ts';
-import { optional, setting } from '../setting.ts';
+import { defaultPerHost } from '../../async/semaphore.ts';
+import { registryHost, registryPattern, registryProxy } from '../kinds/addresses.ts';
+import { duration, integer, listOf, text } from '../kinds/plain.ts';
+import { optional, setting } from './setting.ts';
 
 const parts = ['webhook', 'agent', 'inspect', 'explain'] as const;
 

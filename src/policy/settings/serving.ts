@@ -1,7 +1,7 @@
 /** Settings of the processes: where they listen, how they find each other, how they start and end. */
-import { agentsLocation, listenAddress } from '../addresses.ts';
-import { choice, duration, integer, listOf, text } from '../kinds.ts';
-import { optional, setting } from '../setting.ts';
+import { agentsLocation, listenAddress } from '../kinds/addresses.ts';
+import { choice, duration, integer, listOf, text } from '../kinds/plain.ts';
+import { optional, setting } from './setting.ts';
 import { logLevels } from '../../telemetry/log.ts';
 
 const servers = ['webhook', 'agent'] as const;

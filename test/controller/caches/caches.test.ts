@@ -1,7 +1,7 @@
 /** The watches against a server: what is asked for, and kinds that are not installed. */
 import t, { type Test } from 'tap';
-import { startCaches, type Caches } from '../../../src/controller/caches.ts';
-import { createKubeClient } from '../../../src/kube/client.ts';
+import { startCaches, type Caches } from '../../../src/controller/caches/caches.ts';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
 import {

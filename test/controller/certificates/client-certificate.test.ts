@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
-import { createKubeClient } from '../../../src/kube/client.ts';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { openTlsFiles } from '../../../src/serving/tls-files.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createWorld, namespace, secretNames, type World } from './world.ts';

@@ -5,8 +5,8 @@ import t, { type Test } from 'tap';
 import { certificates } from '../../../src/controller/certificates/certificates.ts';
 import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import { ownLabels, ownSecrets } from '../../../src/controller/own-objects.ts';
-import { wait } from '../../../src/kube/wait.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration.ts';
+import { wait } from '../../../src/async/wait.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
 import { createWorld, leafNames, minute, namespace, picture, times, type World } from './world.ts';
 

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { isCleanHolder } from '../../../src/controller/clean/holder.ts';
-import { names } from '../../../src/placement/decision.ts';
+import { isCleanHolder } from '../../../src/controller/clean/lease-identity.ts';
+import { names } from '../../../src/names/keys.ts';
 import {
   done,
   gated,

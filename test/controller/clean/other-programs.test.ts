@@ -1,9 +1,9 @@
 import t from 'tap';
 import { cleanOtherProgram, otherPrograms } from '../../../src/controller/clean/other-programs.ts';
-import { createLimiter } from '../../../src/kube/limiter.ts';
-import { wait } from '../../../src/kube/wait.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration.ts';
-import { systemClock } from '../../../src/telemetry/clock.ts';
+import { createLimiter } from '../../../src/async/rate-limiter.ts';
+import { wait } from '../../../src/async/wait.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
+import { systemClock } from '../../../src/async/clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { podPath, world, type World } from './support.ts';
 

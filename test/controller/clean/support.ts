@@ -1,11 +1,12 @@
 /** A cluster to clean, and a clock that goes on by itself whenever everybody waits for it. */
 import type { Test } from 'tap';
 import { clean, type CleanOptions, type CleanReport } from '../../../src/controller/clean/clean.ts';
-import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration.ts';
-import type { Configuration } from '../../../src/policy/configuration.ts';
-import { names } from '../../../src/placement/decision.ts';
+import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
+import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { names } from '../../../src/names/keys.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { noTimers } from '../../support/fake-clock.ts';
 
 export const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 export const webhooksPath = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
@@ -94,7 +95,7 @@ export async function world(t: Test): Promise<World> {
         restartPods: false,
         progress: (line) => void lines.push(line),
         signal: new AbortController().signal,
-        clock: { now: () => epoch + now, monotonic: () => now },
+        clock: { ...noTimers, now: () => epoch + now, monotonic: () => now },
         sleep,
         ...options,
       }).finally(() => {

@@ -1,8 +1,13 @@
 /** Writing the notes: two containers of one image, in two namespaces, that fail at the same time. */
 import t from 'tap';
 import { createNotes } from '../../../src/controller/exec-format/notes.ts';
-import { formatBroken, keyOfBroken, parseBroken, type BrokenImage } from '../../../src/images/broken.ts';
-import { createKubeClient } from '../../../src/kube/client.ts';
+import {
+  formatBroken,
+  keyOfBroken,
+  parseBroken,
+  type BrokenImage,
+} from '../../../src/images/sources/broken-images.ts';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { startKubeStore } from '../../support/kube-store.ts';
 
 const signal = AbortSignal.timeout(60_000);

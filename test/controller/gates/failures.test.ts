@@ -1,7 +1,7 @@
 /** What goes wrong while gates are opened: conflicts, refusals, an API server that fails, defects, and leaders that go. */
 import t from 'tap';
-import { policyFor } from '../../../src/policy/effective.ts';
-import { createFakeTime } from '../../support/fake-time.ts';
+import { policyFor } from '../../../src/policy/effective/effective.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import type { Fault, StoreRequest } from '../../support/kube-store.ts';
 import { archIn, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
 
@@ -247,7 +247,7 @@ void t.test('facts that fail or never come hold no pod beyond its time', async (
 
 void t.test('a leader that goes in the middle: the next one does the rest, nothing twice', async (t) => {
   for (const at of ['gates/decided', 'gates/opened']) {
-    const time = createFakeTime();
+    const time = createFakeClock();
     const store = await newStore(t, time);
     const first = await startGates(t, [gated('web', ['arm']), gated('other', ['arm'])], {
       store,

@@ -1,8 +1,8 @@
 /** Gates that open: known images, unknown ones, the end of patience, and pods that change or go. */
 import t from 'tap';
-import { ungatedPod } from '../../../src/placement/patch-gated.ts';
+import { ungatedPod } from '../../../src/placement/patch/gated.ts';
 import { failed, type Known } from '../../support/placement-input.ts';
-import { createFakeTime } from '../../support/fake-time.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { archIn, createdAt, gate, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
 
 const minute = 60_000;
@@ -77,7 +77,7 @@ void t.test('what is known is the bound of a pod without a fallback architecture
 });
 
 void t.test('a new leader goes on where the last one was: the time counts from creation', async (t) => {
-  const time = createFakeTime();
+  const time = createFakeClock();
   const store = await newStore(t, time);
   const first = await startGates(t, [gated('web', ['never'])], { store, time });
   await first.pass(4 * minute);
@@ -247,7 +247,7 @@ void t.test('a pod that goes away is no error', async (t) => {
 void t.test('another pod by the same name is another pod', async (t) => {
   const gates = await startGates(t, [gated('db-0', ['never'])]);
   await gates.pass(4 * minute);
-  const creationTimestamp = new Date(gates.time.clock.now()).toISOString();
+  const creationTimestamp = new Date(gates.time.now()).toISOString();
   gates.store.put(path('db-0'), gated('db-0', ['never'], {}, { uid: 'second', creationTimestamp }));
   await gates.pass(2 * minute);
   t.equal(gates.isGated('db-0'), true, 'it has its own time');

@@ -1,8 +1,8 @@
 /** Ten thousand pods at once: bounded questions, bounded work, one patch for each pod. */
 import t from 'tap';
 import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
-import { createAsking } from '../../../src/controller/gates/asking.ts';
-import { createFakeTime } from '../../support/fake-time.ts';
+import { createAsking } from '../../../src/controller/gates/lookups.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { facts } from '../../support/placement-input.ts';
 import { gated, newStore, path, startGates } from './support.ts';
@@ -10,7 +10,7 @@ import { gated, newStore, path, startGates } from './support.ts';
 void t.test('10,000 pods of 200 images: a question for each image, a patch for each pod', async (t) => {
   const count = 10_000;
   const images = 200;
-  const time = createFakeTime();
+  const time = createFakeClock();
   const store = await newStore(t, time);
   for (let index = 0; index < count; index += 1) {
     const name = `p${index}`;
@@ -63,13 +63,13 @@ function asking(maxOpen: number) {
   const asked: Asked[] = [];
   const answered: string[] = [];
   const turns: string[] = [];
-  const time = createFakeTime();
+  const time = createFakeClock();
   const it = createAsking({
     factsOfPod: (what) => new Promise((resolve) => asked.push({ wanted: what, resolve })),
     answered: (key, found) => void answered.push(`${key}: ${[...found.keys()].join()}`),
     turn: (key) => void turns.push(key),
     log: createLog({ level: 'silent' }),
-    startTimer: time.startTimer,
+    startTimer: time.timer,
     maxOpen,
   });
   return { it, asked, answered, turns, time };

@@ -3,9 +3,9 @@ import type { Test } from 'tap';
 import { runGates } from '../../../src/controller/gates/gates.ts';
 import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
 import type { Leading } from '../../../src/controller/controller.ts';
-import type { Pod } from '../../../src/kube/objects.ts';
-import type { Configuration } from '../../../src/policy/configuration.ts';
-import { createFakeTime, type FakeTime } from '../../support/fake-time.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
+import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 import { factsFrom, type Known } from '../../support/placement-input.ts';
 import { leadOver, type TestLeading } from '../leading.ts';
@@ -15,7 +15,7 @@ export const theirs = { name: 'x.example/theirs' };
 export const createdAt = Date.parse('2026-11-01T00:00:00Z');
 
 export interface GatesSetup extends TestLeading {
-  readonly time: FakeTime;
+  readonly time: FakeClock;
   /** What is known from now on; `undefined` for an image: no answer at all. */
   known: Known;
   /** Questions that were asked so far. */
@@ -38,7 +38,7 @@ export interface GatesSetupOptions {
   readonly known?: Known;
   readonly step?: Leading['step'];
   readonly store?: KubeStore;
-  readonly time?: FakeTime;
+  readonly time?: FakeClock;
   readonly change?: (leading: Leading) => Leading;
   readonly maxOpenQuestions?: number;
 }
@@ -74,8 +74,8 @@ export function gated(
   };
 }
 
-export async function newStore(t: Test, time: FakeTime): Promise<KubeStore> {
-  const store = await startKubeStore({ now: () => time.clock.now() });
+export async function newStore(t: Test, time: FakeClock): Promise<KubeStore> {
+  const store = await startKubeStore({ now: () => time.now() });
   t.teardown(() => store.close());
   store.put('/api/v1/namespaces/shop', { metadata: { name: 'shop', labels: {} } });
   return store;
@@ -87,11 +87,11 @@ export async function startGates(
   pods: readonly Pod[],
   options: GatesSetupOptions = {},
 ): Promise<GatesSetup> {
-  const time = options.time ?? createFakeTime();
+  const time = options.time ?? createFakeClock();
   const store = options.store ?? (await newStore(t, time));
   for (const pod of pods) store.put(path(pod.metadata?.name ?? '', pod.metadata?.namespace), pod);
   const test = await leadOver(t, store, {
-    now: () => time.clock.now(),
+    now: () => time.now(),
     ...(options.configuration && { configuration: options.configuration }),
     step: async (name) => {
       // The test has what `startGates` gives back by then.
@@ -116,7 +116,7 @@ export async function startGates(
   const change = options.change ?? ((leading: Leading) => leading);
   const leading = change({
     ...test.leading,
-    clock: time.clock,
+    clock: time,
     factsOfPod: (wanted) => {
       const found = factsOf(wanted);
       if (found.size === wanted.uses.length) return found;
@@ -125,7 +125,7 @@ export async function startGates(
         const entry = { wanted, resolve };
         waiting.push(entry);
         // As the real one: when the time is over, with what is known.
-        time.startTimer(wanted.budgetMs, () => {
+        time.timer(wanted.budgetMs, () => {
           waiting = waiting.filter((other) => other !== entry);
           resolve(factsOf(wanted));
         });
@@ -133,7 +133,7 @@ export async function startGates(
     },
   });
   const ended = runGates(leading, {
-    startTimer: time.startTimer,
+    startTimer: time.timer,
     random: () => 0.5,
     ...(options.maxOpenQuestions !== undefined && { maxOpenQuestions: options.maxOpenQuestions }),
   });
@@ -176,9 +176,9 @@ export async function startGates(
     },
     ended,
     pass: async (ms) => {
-      const end = time.clock.monotonic() + ms;
-      while (time.clock.monotonic() < end) {
-        await time.advance(Math.min(500, end - time.clock.monotonic()));
+      const end = time.monotonic() + ms;
+      while (time.monotonic() < end) {
+        await time.advance(Math.min(500, end - time.monotonic()));
         await answersOfServer();
       }
     },

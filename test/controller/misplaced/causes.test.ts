@@ -1,7 +1,7 @@
 /** The notes on moved workloads: what makes a cause, what survives a leader, and how many there can be. */
 import t, { type Test } from 'tap';
 import { createCauses, type Cause, type Causes } from '../../../src/controller/misplaced/causes.ts';
-import { createKubeClient } from '../../../src/kube/client.ts';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 import { digest, notesPath, serverStart } from './setup.ts';
 

@@ -1,6 +1,6 @@
 /** Pods of DaemonSets on nodes that cannot run them: never evicted, told where a person can do something about it. */
 import t from 'tap';
-import type { Configuration } from '../../../src/policy/configuration.ts';
+import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { facts } from '../../support/placement-input.ts';
 import { digest, known, putPod, startWorld, type PodOptions, type World } from './setup.ts';
 

@@ -1,7 +1,7 @@
 /** Which pods are moved, and which are not, each for its reason. */
 import { join } from 'node:path';
 import t from 'tap';
-import type { Configuration } from '../../../src/policy/configuration.ts';
+import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { facts, failed } from '../../support/placement-input.ts';
 import {
   digest,

@@ -3,13 +3,14 @@ import type { Test } from 'tap';
 import type { Leading } from '../../../src/controller/controller.ts';
 import { createPass } from '../../../src/controller/misplaced/misplaced.ts';
 import { createSuspects } from '../../../src/controller/misplaced/suspects.ts';
-import type { ImageFacts } from '../../../src/images/facts.ts';
-import type { Taint } from '../../../src/kube/objects.ts';
-import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration.ts';
-import { policyFor } from '../../../src/policy/effective.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import type { Taint } from '../../../src/kube/api/objects.ts';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { policyFor } from '../../../src/policy/effective/effective.ts';
 import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
 import { facts } from '../../support/placement-input.ts';
 import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { noTimers } from '../../support/fake-clock.ts';
 
 export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
 export const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-moved-pods';
@@ -70,7 +71,7 @@ export async function startWorld(t: Test, options: WorldOptions = {}): Promise<W
   const pauses: number[] = [];
   const leading: Leading = {
     ...test.leading,
-    clock: { now, monotonic: () => monotonic },
+    clock: { ...noTimers, now, monotonic: () => monotonic },
     serverNow: now,
     configuration: () => configuration,
     policies: { policyOf: () => policyFor(configuration) },

@@ -4,9 +4,9 @@ import {
   type Finding,
   type ResourceStatus,
 } from '../../../src/controller/resources/conditions.ts';
-import { clusterFindings, podFindings } from '../../../src/controller/resources/findings.ts';
+import { clusterFindings, podFindings } from '../../../src/controller/resources/validation.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from '../../../src/controller/resources/finalizer.ts';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
 
 const now = Date.parse('2026-11-21T10:00:00.750Z');

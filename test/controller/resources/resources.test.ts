@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { customResources } from '../../../src/controller/resources/resources.ts';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../src/policy/resources/overlay.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';

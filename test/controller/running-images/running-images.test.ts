@@ -1,7 +1,7 @@
 import t from 'tap';
 import { countRunningImages } from '../../../src/controller/running-images/running-images.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
-import type { ImageFacts } from '../../../src/images/facts.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { leadOver, startLeading } from '../leading.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;

@@ -1,6 +1,6 @@
 /** What an API server, other writers and the end of a leader do to the work on taints. */
 import t from 'tap';
-import { KubeError } from '../../../src/kube/errors.ts';
+import { KubeError } from '../../../src/kube/api/errors.ts';
 import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
 import { fakeClock, key, putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
 

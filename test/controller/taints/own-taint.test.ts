@@ -2,7 +2,7 @@
 import jsonPatch from 'fast-json-patch';
 import t from 'tap';
 import { ownTaints, hasRightTaint, taintFor, taintPatch } from '../../../src/controller/taints/own-taint.ts';
-import type { Node, Taint } from '../../../src/kube/objects.ts';
+import type { Node, Taint } from '../../../src/kube/api/objects.ts';
 
 const key = 'arch.example/architecture';
 const arm = taintFor(key, 'arm64');

@@ -1,7 +1,7 @@
 /** Taking our taints off all nodes, by one who leaves. */
 import t, { type Test } from 'tap';
 import { removeTaints, type RemoveTaintsOptions } from '../../../src/controller/taints/remove.ts';
-import { createKubeClient } from '../../../src/kube/client.ts';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 import { annotation, key, putNode, taintOf } from './setup.ts';
 

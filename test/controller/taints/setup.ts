@@ -1,13 +1,14 @@
 /** A cluster of nodes and pods for tests of taints, in an API server with a store. */
 import type { Test } from 'tap';
 import type { Leading } from '../../../src/controller/controller.ts';
-import { createKeeper, type Keeper } from '../../../src/controller/taints/keeper.ts';
-import type { Node, Pod, Taint } from '../../../src/kube/objects.ts';
-import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration.ts';
-import { policyFor } from '../../../src/policy/effective.ts';
-import type { Clock } from '../../../src/telemetry/clock.ts';
+import { createKeeper, type Keeper } from '../../../src/controller/taints/reconcile.ts';
+import type { Node, Pod, Taint } from '../../../src/kube/api/objects.ts';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { policyFor } from '../../../src/policy/effective/effective.ts';
+import type { Clock } from '../../../src/async/clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { noTimers } from '../../support/fake-clock.ts';
 
 export const key = 'arch.example/architecture';
 export const annotation = 'arch.example/taint';
@@ -116,7 +117,7 @@ export function putDaemonSet(store: KubeStore, podName: string, tolerations: rea
 /** Time that passes when the test says so. */
 export function fakeClock(): Clock & { pass(ms: number): void } {
   let now = 0;
-  return { now: () => now, monotonic: () => now, pass: (ms) => void (now += ms) };
+  return { ...noTimers, now: () => now, monotonic: () => now, pass: (ms) => void (now += ms) };
 }
 
 /** A leader of taints on arm64, which does a round when the test says so. */

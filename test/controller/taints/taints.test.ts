@@ -1,7 +1,7 @@
 /** The feature as a whole: when it looks, and when it ends. */
 import t from 'tap';
 import { taints } from '../../../src/controller/taints/taints.ts';
-import { createFakeTime } from '../../support/fake-time.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { annotation, key, putNode, startWorld } from './setup.ts';
 
 const nodePath = '/api/v1/nodes/arm-1';
@@ -9,7 +9,7 @@ const nodePath = '/api/v1/nodes/arm-1';
 void t.test('the feature: rounds, new nodes at once, back-off, its end', async (t) => {
   const world = await startWorld(t);
   const { store, leading } = world;
-  const time = createFakeTime();
+  const time = createFakeClock();
   putNode(store, 'arm-1', 'arm64');
   await world.settled();
   const down = store.fault(/^GET \/api\/v1\/nodes\/./, { status: 503 });
@@ -49,7 +49,7 @@ void t.test('who does not lead shows no nodes', async (t) => {
   await world.settled();
   const shown = (state: string): Promise<number | undefined> =>
     world.series(`archwright_taint_nodes{state="${state}"}`);
-  const time = createFakeTime();
+  const time = createFakeClock();
   const down = world.store.fault(/^PATCH /, { status: 503 });
   const done = taints({ sleep: time.sleep, random: () => 1 })(world.leading);
   await world.store.until(() =>

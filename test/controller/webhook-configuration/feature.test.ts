@@ -17,7 +17,7 @@ import {
   type WebhookConfiguration,
 } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
-import { wait } from '../../../src/kube/wait.ts';
+import { wait } from '../../../src/async/wait.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { createWorld, namespace, type World } from '../certificates/world.ts';

@@ -4,7 +4,7 @@ import { isSame } from '../../../src/controller/webhook-configuration/compare.ts
 import { createWriter } from '../../../src/controller/webhook-configuration/write.ts';
 import { parseWebhooks, type Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
 import { webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
-import type { KubeClient, Patch } from '../../../src/kube/client.ts';
+import type { KubeClient, Patch } from '../../../src/kube/api/client.ts';
 import { createWorld } from '../certificates/world.ts';
 
 const name = 'archwright';

@@ -4,13 +4,15 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Writable } from 'node:stream';
 import type { Test } from 'tap';
-import type { LiveCredentialSource } from '../../../src/credentials/file-source.ts';
+import type { LiveCredentialSource } from '../../../src/credentials/sources/file-source.ts';
 import {
   createCredentialProviderSource,
   type CredentialProviderSourceOptions,
 } from '../../../daemon/kubelet/source.ts';
 import { createLog, type Log } from '../../../src/telemetry/log.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
+import type { Clock } from '../../../src/async/clock.ts';
+import { noTimers } from '../../support/fake-clock.ts';
 
 export const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
 
@@ -125,8 +127,9 @@ export function captureLog(): { log: Log; lines: string[] } {
 }
 
 /** A clock that stands still until it is moved. */
-export function stoppedClock(): { at: number; now(): number; monotonic(): number } {
+export function stoppedClock(): Clock & { at: number } {
   return {
+    ...noTimers,
     at: 0,
     now() {
       return this.at;

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path';
 import t from 'tap';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { kubernetes } from '../build.ts';
 import { findBuilt } from '../built.ts';
 import { define } from '../cluster/definitions.ts';

@@ -1,5 +1,5 @@
 /** The webhooks of the chart for a webhook that runs beside the cluster, called by URL. */
-import type { Pod } from '../../../src/kube/objects.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
 import { patience, type Cluster } from '../cluster/harness.ts';
 import { render } from './helm.ts';
 import { objectsOf, withWebhooks, type Rendered } from './rendered.ts';

@@ -11,7 +11,7 @@ import { expected } from '../../../examples/demo/expected.ts';
 import { podIn } from '../../../examples/demo/knowledge.ts';
 import { setUp } from '../../../examples/demo/setup.ts';
 import { openWorkspace } from '../../../examples/demo/workspace.ts';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { startCluster, type Cluster } from '../cluster/harness.ts';
 import { takesPods, type NodeObject } from '../cluster/nodes.ts';

@@ -5,7 +5,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { patience, startCluster, type Cluster } from '../cluster/harness.ts';
 import { takesPods, type FakeNode, type NodeObject } from '../cluster/nodes.ts';
 import { waitFor } from '../cluster/watch.ts';

@@ -1,6 +1,6 @@
 /** The chart on a real control plane: installing, upgrading, rolling back and leaving with both Helms. */
 import t from 'tap';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { patience, startCluster, type Cluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { chart, helms, runHelm, type HelmName } from './helm.ts';

@@ -1,7 +1,7 @@
 /** The admission policy of the chart: our annotation and our gate change only by archwright, and by whoever could take the policy away. */
 import type { Test } from 'tap';
-import { kubeconfigAccess } from '../../../src/kube/access.ts';
-import { createKubeClient, type KubeClient } from '../../../src/kube/client.ts';
+import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
+import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
 import { patience, type Cluster } from '../cluster/harness.ts';
 import { chart, runHelm } from './helm.ts';
 

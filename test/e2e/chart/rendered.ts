@@ -1,7 +1,7 @@
 /** Objects as the chart renders them, and what an API server says to them without keeping them. */
 import { parse, parseAllDocuments } from 'yaml';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { patience } from '../cluster/harness.ts';
 import { pathOf } from '../cluster/paths.ts';
 

@@ -1,7 +1,7 @@
 /** A listing of everything in a cluster, for comparing before and after. */
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { KubeError } from '../../../src/kube/errors.ts';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import { KubeError } from '../../../src/kube/api/errors.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { patience } from '../cluster/harness.ts';
 
 interface Group {

@@ -1,7 +1,7 @@
 /** Values that the chart does not know: refused by every command of both Helms, with the nearest one that it does. */
 import t from 'tap';
 import { chartSections } from '../../../scripts/docs/chart/chart.ts';
-import { nearest } from '../../../src/policy/nearest.ts';
+import { nearest } from '../../../src/names/suggestion.ts';
 import { chart, helms, kubeVersion, render, runHelm } from './helm.ts';
 
 /** Lines of the message, without what Helm writes around them. */

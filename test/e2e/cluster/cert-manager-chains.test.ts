@@ -6,7 +6,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { secretPath } from '../../../src/controller/own-objects.ts';
-import type { Pod, Secret } from '../../../src/kube/objects.ts';
+import type { Pod, Secret } from '../../../src/kube/api/objects.ts';
 import { createCa } from '../../support/certificates.ts';
 import { ownNamespace } from './archwright.ts';
 import { install, leafSecrets, ownAddress, type Installed } from './cert-manager/installed.ts';

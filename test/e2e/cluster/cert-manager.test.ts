@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import { isIssuedBy, sameCertificates } from '../../../src/controller/certificates/pem.ts';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
-import type { Secret } from '../../../src/kube/objects.ts';
+import type { Secret } from '../../../src/kube/api/objects.ts';
 import { ownNamespace } from './archwright.ts';
 import { startLoad } from './faults/load.ts';
 import {

@@ -5,8 +5,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
-import { names } from '../../../src/placement/decision.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
+import { names } from '../../../src/names/keys.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
 import {
   configureWebhook,

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Test } from 'tap';
 import { parse } from 'yaml';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { objectCases, podConfig } from '../../policy/resources/objects.ts';
 import { patience, type Cluster } from './harness.ts';
 import { waitFor } from './watch.ts';

@@ -5,7 +5,7 @@
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import { gatesFinalizer } from '../../../src/controller/resources/finalizer.ts';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { clusterConfigsPath } from '../../../src/policy/resources/placement.ts';
 import { clusterConfig } from '../../policy/resources/objects.ts';
 import { ownNamespace, type Settings } from './archwright.ts';

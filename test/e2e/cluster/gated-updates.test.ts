@@ -7,11 +7,16 @@
  */
 import * as fc from 'fast-check';
 import t from 'tap';
-import { KubeError } from '../../../src/kube/errors.ts';
-import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec } from '../../../src/kube/objects.ts';
+import { KubeError } from '../../../src/kube/api/errors.ts';
+import type {
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  Pod,
+  PodSpec,
+} from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { PlacementInput } from '../../../src/placement/decision.ts';
-import { patchGatedPod, ungatedPod } from '../../../src/placement/patch-gated.ts';
+import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/gated.ts';
 import { inputs, knownImages } from '../../support/arbitrary-pods.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
 import { factsFrom, inputOf, place } from '../../support/placement-input.ts';

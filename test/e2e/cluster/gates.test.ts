@@ -1,6 +1,6 @@
 /** Gates in a real cluster: pods that wait for a registry, that are let go, and that somebody else holds too. */
 import t from 'tap';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import {
   configureWebhook,
   metricOf,

@@ -1,7 +1,7 @@
 /** The cluster that the other tests here stand on does what they take for granted. */
 import { existsSync } from 'node:fs';
 import t from 'tap';
-import type { Pod } from '../../../src/kube/objects.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
 import {
   configureWebhook,
   metricOf,

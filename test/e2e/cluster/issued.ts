@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { ownNamespace } from './archwright.ts';
 import { patience, type Cluster } from './harness.ts';

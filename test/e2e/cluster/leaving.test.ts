@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import {
   configureWebhook,
   ownNamespace,

@@ -3,7 +3,7 @@
  * share of them at a time, within their PodDisruptionBudget, and once.
  */
 import t from 'tap';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import {
   configureWebhook,
   metricOf,

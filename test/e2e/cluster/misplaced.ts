@@ -1,5 +1,5 @@
 /** Pods on nodes that cannot run them, made on a cluster whose kubelets do not exist. */
-import type { Pod } from '../../../src/kube/objects.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
 import { patience, type Cluster } from './harness.ts';
 import type { Watched } from './watch.ts';
 

@@ -1,6 +1,6 @@
 /** Nodes that exist as objects only; kwok keeps them ready and lets their pods run. */
-import type { KubeClient } from '../../../src/kube/client.ts';
-import type { Node } from '../../../src/kube/objects.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import type { Node } from '../../../src/kube/api/objects.ts';
 
 export interface Taint {
   readonly key: string;

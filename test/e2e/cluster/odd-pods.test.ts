@@ -1,6 +1,6 @@
 /** Pods and images as few people write them, through the real API server, webhook, controller and scheduler. */
 import t from 'tap';
-import type { Pod, PodSpec } from '../../../src/kube/objects.ts';
+import type { Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import {
   artifact,
   attestation,

@@ -1,6 +1,6 @@
 /** Where objects of a kind are in the API, as the API server itself says. */
-import type { KubeClient } from '../../../src/kube/client.ts';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 
 interface Resources {
   readonly resources: readonly {

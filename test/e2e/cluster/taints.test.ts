@@ -3,7 +3,7 @@
  * back; pods that may run there go on being placed there; and all of it goes again.
  */
 import t from 'tap';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import {
   configureWebhook,
   prepareArchwright,

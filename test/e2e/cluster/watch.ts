@@ -3,8 +3,8 @@
  * code with the program's own caches, and goes on after the API server was away.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { KubeClient, Query } from '../../../src/kube/client.ts';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeClient, Query } from '../../../src/kube/api/client.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 
 export interface Seen<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';

@@ -1,6 +1,6 @@
 /** A cluster of one architecture, on which archwright's image is not there yet: nobody is held up, and when it is there everything works. */
 import assert from 'node:assert/strict';
-import type { Pod } from '../../../src/kube/objects.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { patience } from '../cluster/harness.ts';
 import { watch } from '../cluster/watch.ts';

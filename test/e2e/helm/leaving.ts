@@ -1,7 +1,7 @@
 /** The end of a release: its pods go, those of others stay as they are, and nothing else is left of it. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Pod } from '../../../src/kube/objects.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
 import { patience } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { differences, listEverything, type Listing } from './listing.ts';

@@ -1,5 +1,5 @@
 /** A listing of everything in a cluster with its contents, for comparing before and after. */
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { patience } from '../cluster/harness.ts';
 
 interface Group {

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { probe } from '../../../cmd/probe.ts';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
-import { wait } from '../../../src/kube/wait.ts';
-import { systemClock } from '../../../src/telemetry/clock.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
+import { wait } from '../../../src/async/wait.ts';
+import { systemClock } from '../../../src/async/clock.ts';
 import { patience, type Cluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { namespace } from './release.ts';

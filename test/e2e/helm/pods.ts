@@ -1,7 +1,7 @@
 /** Pods made as people make them, and where they end up. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { patience, type Cluster } from '../cluster/harness.ts';
 import { waitFor, watch } from '../cluster/watch.ts';
 import { nodeName } from './node.ts';

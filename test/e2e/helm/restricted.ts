@@ -1,6 +1,6 @@
 /** Without agents archwright runs in a namespace held to the strictest level of Pod Security, and holds nobody up there either. */
 import assert from 'node:assert/strict';
-import type { Pod } from '../../../src/kube/objects.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { patience } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Pod } from '../../../src/kube/objects.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { nodeName } from './node.ts';

@@ -7,7 +7,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
-import type { KubeObject, Pod } from '../../../src/kube/objects.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { patience } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { createKubectl, type Kubectl } from './kubectl.ts';

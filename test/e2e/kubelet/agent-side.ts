@@ -1,9 +1,9 @@
 /** Our side of a case: the inspection of an agent on the same node, given the same pod's pull secrets. */
-import { openInspection } from '../../../cmd/inspection.ts';
+import { openInspection } from '../../../cmd/wiring/inspection.ts';
 import { CredentialError, type MatchedCredential } from '../../../src/credentials/credential.ts';
-import { createPullSecretSource } from '../../../src/credentials/pull-secrets.ts';
-import { InvalidReference, parseReference } from '../../../src/images/reference.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration.ts';
+import { createPullSecretSource } from '../../../src/credentials/sources/pull-secrets.ts';
+import { InvalidReference, parseReference } from '../../../src/images/references/reference.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { observed, referenceOf, type Observation } from './observation.ts';
 import { recordedRuns } from './recorder.ts';

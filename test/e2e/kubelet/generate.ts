@@ -1,5 +1,5 @@
 /** Generated setups: random files of a node, random plugins, and random pods that share repositories, so that what is remembered counts. */
-import { indexKey } from '../../../src/credentials/key.ts';
+import { indexKey } from '../../../src/credentials/keyring/key.ts';
 import { providersFile, type Provider, type WrittenAs } from './provider.ts';
 import type { Random } from './random.ts';
 import {

@@ -1,5 +1,9 @@
 /** What one side did for one image: the runs of plugins, who was presented to the registry, and what came of it. */
-import { InvalidReference, parseReference, type Reference } from '../../../src/images/reference.ts';
+import {
+  InvalidReference,
+  parseReference,
+  type Reference,
+} from '../../../src/images/references/reference.ts';
 import type { Run } from './recorder.ts';
 import type { Seen, Side } from './registries.ts';
 

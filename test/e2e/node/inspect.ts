@@ -1,8 +1,8 @@
 /** The agent's side: what the program would say of an image on this node, with the credential that a pod presents. */
-import { openInspection } from '../../../cmd/inspection.ts';
-import type { ImageFacts } from '../../../src/images/facts.ts';
-import { parseReference } from '../../../src/images/reference.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration.ts';
+import { openInspection } from '../../../cmd/wiring/inspection.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import { parseReference } from '../../../src/images/references/reference.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import type { PullAuth } from './cri.ts';

@@ -5,7 +5,7 @@
  * Both sides really send more than that. What is left out, because each side does it its own way by design, is named in
  * `rules.ts`.
  */
-import type { ImageFacts } from '../../../src/images/facts.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import type { Pulled } from './cri.ts';
 import type { Recorded } from './registry.ts';
 

@@ -1,6 +1,6 @@
 /** The program as a child, and what it says. */
 import { execFile } from 'node:child_process';
-import type { ImageFacts } from '../../../src/images/facts.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 
 export interface Answer {
   readonly code: number;

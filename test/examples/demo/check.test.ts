@@ -5,12 +5,12 @@ import { problemsOf } from '../../../examples/demo/check.ts';
 import { readExamples, type Example } from '../../../examples/demo/examples.ts';
 import { expected } from '../../../examples/demo/expected.ts';
 import { podIn, type Knowledge } from '../../../examples/demo/knowledge.ts';
-import type { ImageFacts } from '../../../src/images/facts.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { Operation } from '../../../src/placement/decision.ts';
-import { patchPod } from '../../../src/placement/patch.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration.ts';
-import { policyFor } from '../../../src/policy/effective.ts';
+import { patchPod } from '../../../src/placement/patch/patch.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
+import { policyFor } from '../../../src/policy/effective/effective.ts';
 import jsonPatch from 'fast-json-patch';
 
 const all = await readExamples();

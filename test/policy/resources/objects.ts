@@ -2,8 +2,8 @@
  * Custom resources that are right and wrong, for whoever judges them: the reader here, a real API server in
  * `test/e2e/cluster/custom-resources.test.ts`. Both must come to the same end.
  */
-import type { KubeObject } from '../../../src/kube/objects.ts';
-import { architecturesOfNodes, namesElsewhere } from '../../../src/policy/architectures.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { architecturesOfNodes, namesElsewhere } from '../../../src/policy/kinds/architectures.ts';
 
 export interface ObjectCase {
   readonly about: string;

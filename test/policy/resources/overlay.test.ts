@@ -1,5 +1,5 @@
 import t from 'tap';
-import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration.ts';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { followLogLevel, overlaid } from '../../../src/policy/resources/overlay.ts';
 import { clusterConfig, podConfig } from './objects.ts';

@@ -1,5 +1,5 @@
 /** What a PodPlacementConfig says, as far as the order among several goes. */
-import type { Selector } from '../../../src/policy/label-selector.ts';
+import type { Selector } from '../../../src/policy/effective/label-selector.ts';
 import type { PodPlacement } from '../../../src/policy/resources/placement.ts';
 
 export function placement(name: string, priority: number, createdAt: number, app?: string): PodPlacement {

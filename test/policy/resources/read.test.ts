@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { array, assert, constantFrom, dictionary, jsonValue, letrec, oneof, property } from 'fast-check';
 import t from 'tap';
 import { parseAllDocuments } from 'yaml';
-import type { KubeObject } from '../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
 import { clusterConfig, objectCases, podConfig } from './objects.ts';
 

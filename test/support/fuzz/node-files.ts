@@ -1,8 +1,12 @@
 /** Parsers of the node's files and of what its plugins print. */
-import { imagesTableOf, migrateConfigFile, parseConfigFile } from '../../../daemon/containerd/config-file.ts';
-import { effectiveHosts } from '../../../daemon/containerd/host-defaults.ts';
-import { HostsFileInvalid, parseHostsFile } from '../../../daemon/containerd/hosts-file.ts';
-import { MirrorInvalid, mirrorHosts } from '../../../daemon/containerd/legacy-mirrors.ts';
+import {
+  imagesTableOf,
+  migrateConfigFile,
+  parseConfigFile,
+} from '../../../daemon/containerd/config/config-file.ts';
+import { effectiveHosts } from '../../../daemon/containerd/hosts/host-defaults.ts';
+import { HostsFileInvalid, parseHostsFile } from '../../../daemon/containerd/hosts/hosts-file.ts';
+import { MirrorInvalid, mirrorHosts } from '../../../daemon/containerd/config/legacy-mirrors.ts';
 import {
   ConfigInvalid,
   effectiveConfigPath,
@@ -10,21 +14,25 @@ import {
   searchRoots,
   usesLocalPull,
   validateRegistry,
-} from '../../../daemon/containerd/registry.ts';
-import { rulesFor } from '../../../daemon/containerd/rules.ts';
-import { fieldsOf, TomlRefused, tomlText } from '../../../daemon/containerd/toml.ts';
-import { decodeConfig } from '../../../daemon/kubelet/decode-config.ts';
-import { PluginError } from '../../../daemon/kubelet/plugin-error.ts';
-import { decodeResponse } from '../../../daemon/kubelet/response.ts';
-import { DecodeError } from '../../../daemon/kubelet/tree.ts';
-import { validateConfig } from '../../../daemon/kubelet/validate-config.ts';
+} from '../../../daemon/containerd/config/registry.ts';
+import { rulesFor } from '../../../daemon/containerd/config/rules.ts';
+import { fieldsOf, TomlRefused, tomlText } from '../../../daemon/containerd/config/toml.ts';
+import { decodeConfig } from '../../../daemon/kubelet/config/decode-config.ts';
+import { PluginError } from '../../../daemon/kubelet/run/plugin-error.ts';
+import { decodeResponse } from '../../../daemon/kubelet/run/response.ts';
+import { DecodeError } from '../../../daemon/kubelet/config/tree.ts';
+import { validateConfig } from '../../../daemon/kubelet/config/validate-config.ts';
 import {
   DockerConfigError,
   parseDockerConfig,
   type DockerConfigFormat,
-} from '../../../src/credentials/docker-config.ts';
-import { createKeyring, holdEntries } from '../../../src/credentials/keyring.ts';
-import { parseRegistryToml, registryKey, RegistryTomlError } from '../../../src/credentials/registry-toml.ts';
+} from '../../../src/credentials/docker/docker-config.ts';
+import { createKeyring, holdEntries } from '../../../src/credentials/keyring/keyring.ts';
+import {
+  parseRegistryToml,
+  registryKey,
+  RegistryTomlError,
+} from '../../../src/credentials/sources/registry-toml.ts';
 import type { FuzzTarget } from './target.ts';
 
 const versions = ['1.6.36', '1.7.24', '2.0.0', undefined];

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeObject, ObjectMeta } from '../../../src/kube/objects.ts';
+import type { KubeObject, ObjectMeta } from '../../../src/kube/api/objects.ts';
 import type { Target } from './paths.ts';
 
 export interface StoredObject extends KubeObject {

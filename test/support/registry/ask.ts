@@ -1,8 +1,8 @@
 /** Short ways to put a question to test registries. */
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
 import { createRegistryClient, type RegistryClientOptions } from '../../../src/registry/client.ts';
-import type { Endpoint } from '../../../src/registry/endpoint.ts';
-import type { Attempt, ManifestQuestion, RegistryClient } from '../../../src/registry/question.ts';
+import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
+import type { Attempt, ManifestQuestion, RegistryClient } from '../../../src/registry/lookup.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import type { TestRegistry } from './server.ts';
 

@@ -1,5 +1,5 @@
 /** Values for all parts: names, image, labels, certificates, credentials, custom resources. */
-import type { JsonSchema } from '../../../../src/policy/setting.ts';
+import type { JsonSchema } from '../../../../src/policy/settings/setting.ts';
 import { flag, object, objects, oneOf, shaped, text, textMap, texts, valuesOf, type Described, type Section } from '../value.ts';
 
 /** Kinds of objects that can get labels and annotations of their own. */

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { KubeError } from '../../../../src/kube/errors.ts';
-import type { KubeObject } from '../../../../src/kube/objects.ts';
+import { KubeError } from '../../../../src/kube/api/errors.ts';
+import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { buildProgram, certManager } from '../../build.ts';
 import { certManagerDefinitions } from '../../chart/foreign.ts';
 import { cache } from '../../parts.ts';

@@ -1,6 +1,6 @@
 /** The chart with cert-manager, by Helm: what of it these tests put into a cluster where none of its pods run. */
 import { parseAllDocuments, stringify } from 'yaml';
-import type { KubeObject } from '../../../../src/kube/objects.ts';
+import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { render } from '../../chart/helm.ts';
 
 export interface RenderedChart {

@@ -1,6 +1,6 @@
 /** Pods of a test of faults: created together, and what each of them must come to. */
 import type { Test } from 'tap';
-import type { Pod } from '../../../../src/kube/objects.ts';
+import type { Pod } from '../../../../src/kube/api/objects.ts';
 import type { Cluster } from '../harness.ts';
 import type { Images } from '../images.ts';
 import type { Watched } from '../watch.ts';

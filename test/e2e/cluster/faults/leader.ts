@@ -1,6 +1,6 @@
 /** Who leads, told by the Lease; and times by which a new leader is there within seconds. */
-import type { KubeClient } from '../../../../src/kube/client.ts';
-import type { KubeObject } from '../../../../src/kube/objects.ts';
+import type { KubeClient } from '../../../../src/kube/api/client.ts';
+import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { ownNamespace, type Settings } from '../archwright.ts';
 import { waitFor } from '../watch.ts';
 

@@ -6,8 +6,8 @@
  *   STEPS_FILE   where names of steps are written
  */
 import { appendFileSync } from 'node:fs';
-import { main } from '../../../../cmd/main.ts';
-import { onStopSignal } from '../../../../cmd/signals.ts';
+import { main } from '../../../../cmd/program/main.ts';
+import { onStopSignal } from '../../../../cmd/program/signals.ts';
 import { runWith, subcommand } from '../../../../cmd/controller.ts';
 
 const killAt = process.env['KILL_AT'];

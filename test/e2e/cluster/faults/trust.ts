@@ -27,10 +27,10 @@ import {
 } from '../../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { isSame } from '../../../../src/controller/webhook-configuration/compare.ts';
 import type { Webhook } from '../../../../src/controller/webhook-configuration/webhooks-file.ts';
-import type { KubeClient } from '../../../../src/kube/client.ts';
-import { KubeError } from '../../../../src/kube/errors.ts';
-import type { Secret } from '../../../../src/kube/objects.ts';
-import { defaultConfiguration } from '../../../../src/policy/configuration.ts';
+import type { KubeClient } from '../../../../src/kube/api/client.ts';
+import { KubeError } from '../../../../src/kube/api/errors.ts';
+import type { Secret } from '../../../../src/kube/api/objects.ts';
+import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
 import { ownNamespace } from '../archwright.ts';
 import { patience } from '../harness.ts';
 

@@ -1,6 +1,6 @@
 /** Pods of the judge in a cluster: created as they were generated, watched to their end, and compared with the model. */
-import { KubeError } from '../../../../src/kube/errors.ts';
-import type { Container, Pod } from '../../../../src/kube/objects.ts';
+import { KubeError } from '../../../../src/kube/api/errors.ts';
+import type { Container, Pod } from '../../../../src/kube/api/objects.ts';
 import type { Cluster } from '../harness.ts';
 import { patience } from '../harness.ts';
 import type { Images } from '../images.ts';

@@ -6,7 +6,7 @@ import type {
   Pod,
   PodSpec,
   Toleration,
-} from '../../../../src/kube/objects.ts';
+} from '../../../../src/kube/api/objects.ts';
 import type { Random } from '../../kubelet/random.ts';
 import { images, nodes, zones, type JudgeImage } from './world.ts';
 

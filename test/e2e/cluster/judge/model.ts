@@ -3,7 +3,7 @@
  * pages of the documentation alone; it shares no code with the program, and its half about nodes is compared with the real
  * scheduler in the same run.
  */
-import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../../src/kube/objects.ts';
+import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../../src/kube/api/objects.ts';
 import { selects, termMatches, tolerates, type ModelNode } from '../../../support/scheduler-model.ts';
 import type { Case } from './generate.ts';
 import { nodes, requiredNodeLabels, toleratedFor, type ModelPolicy } from './world.ts';

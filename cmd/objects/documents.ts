@@ -1,0 +1,175 @@
+/**
+ * Kubernetes objects from files and standard input, as a person writes them or kubectl prints them: YAML of several
+ * documents, or JSON; the items of a `List` count as objects of their own.
+ *
+ * Such a file may hold Secrets, so no message quotes what stands in it.
+ */
+import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
+import { FileError } from '../../src/files/error.ts';
+import { decodeUtf8, readBounded } from '../../src/files/read.ts';
+
+/** Seven times what an API server takes as one object, and far more than a person writes into one file. */
+export const maxDocumentBytes = 10 * 1024 * 1024;
+
+/** What messages call it. */
+export const standardInput = 'standard input';
+
+/** Real files repeat some anchors; a "billion laughs" needs more than this many expansions. */
+const maxAliasCount = 100;
+
+/** One object and where it was found. */
+export interface FoundObject {
+  readonly value: unknown;
+  /** Path as given; `standard input` for `-`. */
+  readonly file: string;
+  /** Line on which its document begins, from 1. */
+  readonly line: number;
+}
+
+/** A file whose text is neither YAML nor JSON; the message names file, line and column. */
+export class DocumentError extends Error {
+  readonly code = 'malformed';
+  readonly temporary = false;
+  /** `file:line:column`, or the file alone. */
+  readonly where: string;
+  constructor(where: string, message: string) {
+    super(`${where}: ${message}`);
+    this.name = 'DocumentError';
+    this.where = where;
+  }
+}
+
+/** A file's text under the name that messages call it by. */
+export interface NamedText {
+  readonly file: string;
+  readonly text: string;
+}
+
+/**
+ * Reads a file, or standard input for `-`.
+ * @throws FileError
+ */
+export async function readText(path: string, stdin: NodeJS.ReadableStream): Promise<NamedText> {
+  const file = path === '-' ? standardInput : path;
+  const bytes =
+    path === '-'
+      ? await readStandardInput(stdin, maxDocumentBytes)
+      : await readBounded(path, { maxBytes: maxDocumentBytes });
+  return { file, text: decodeUtf8(bytes, file) };
+}
+
+/**
+ * The objects in a text, lists taken apart. Empty documents are left out.
+ * @throws DocumentError
+ */
+export function parseObjects({ file, text }: NamedText): readonly FoundObject[] {
+  return documentsOf(text, file).flatMap(({ value, line }) =>
+    itemsOf(value).map((item) => ({ value: item, file, line })),
+  );
+}
+
+interface Parsed {
+  readonly value: unknown;
+  readonly line: number;
+}
+
+function documentsOf(text: string, file: string): readonly Parsed[] {
+  // Every JSON text is YAML as well, but reading it as such takes far longer.
+  if (/^\s*[{[]/.test(text)) {
+    try {
+      return [{ value: JSON.parse(text) as unknown, line: 1 }];
+    } catch {
+      // YAML in flow style, or broken; the YAML parser tells where.
+    }
+  }
+  const lineCounter = new LineCounter();
+  const placeOf = (offset: number): string => {
+    const { line, col } = lineCounter.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  const documents = nestable(file, () =>
+    parseAllDocuments(text, { lineCounter, prettyErrors: false, merge: true, logLevel: 'silent' }),
+  );
+  return [...documents].flatMap((document) => {
+    const [error] = document.errors;
+    if (error) throw new DocumentError(placeOf(error.pos[0]), withoutQuotes(error.message));
+    const offset = document.contents?.range?.[0] ?? document.range[0];
+    const value = valueOf(document, placeOf(offset));
+    return value === null || value === undefined ? [] : [{ value, line: lineCounter.linePos(offset).line }];
+  });
+}
+
+function valueOf(document: YamlDocument, where: string): unknown {
+  return nestable(where, () => {
+    try {
+      return document.toJS({ maxAliasCount }) as unknown;
+    } catch (error) {
+      if (error instanceof RangeError || !(error instanceof Error)) throw error;
+      throw new DocumentError(where, withoutQuotes(error.message));
+    }
+  });
+}
+
+/** The parser calls itself for each level of nesting. */
+function nestable<T>(where: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof RangeError) throw new DocumentError(where, 'is nested too deeply');
+    throw error;
+  }
+}
+
+/** The parser puts what it stumbled over behind a colon or into quotes. */
+function withoutQuotes(message: string): string {
+  return message.split(/["'`\n]|: /, 1)[0]?.trim() ?? 'cannot be read';
+}
+
+/**
+ * What is in a list, else the value itself. Items of a typed list (`PodList`) may leave their kind to it. A list inside
+ * of a list is taken apart too.
+ */
+function itemsOf(value: unknown): readonly unknown[] {
+  const found: unknown[] = [];
+  const waiting: unknown[] = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    const items = listItems(next);
+    if (items === undefined) found.push(next);
+    else waiting.push(...items.toReversed());
+  }
+  return found;
+}
+
+function listItems(value: unknown): readonly unknown[] | undefined {
+  if (!isMap(value) || typeof value['kind'] !== 'string' || !value['kind'].endsWith('List')) return undefined;
+  const { kind, apiVersion, items } = value;
+  if (items === null || items === undefined) return [];
+  if (!Array.isArray(items)) return undefined;
+  const itemKind = kind.slice(0, -'List'.length);
+  if (itemKind === '') return items as readonly unknown[];
+  return items.map((item: unknown) => (isMap(item) ? { apiVersion, kind: itemKind, ...item } : item));
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Reads standard input whole.
+ * @throws FileError `too-large` for more bytes than that
+ */
+export async function readStandardInput(stream: NodeJS.ReadableStream, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    const bytes = Buffer.from(chunk);
+    length += bytes.length;
+    if (length > maxBytes) {
+      const message = `is larger than ${maxBytes} bytes, the limit for input`;
+      throw new FileError('too-large', standardInput, message);
+    }
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks);
+}

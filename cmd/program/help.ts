@@ -1,0 +1,77 @@
+/** The texts of `--help`, made from the descriptions of settings and flags. */
+import { formatToml } from '../../src/policy/configuration/toml.ts';
+import { flagName, written, type Setting } from '../../src/policy/settings/setting.ts';
+import { settingsOf } from './flags.ts';
+import type { OwnFlag, Subcommand } from './subcommand.ts';
+import type { Entry } from './subcommands.ts';
+
+/** Widest line; terminals are seldom narrower. */
+const width = 100;
+const indent = 6;
+
+/** The text of `archwright --help`. */
+export function programHelp(subcommands: Readonly<Record<string, Entry>>): string {
+  const widest = Math.max(...Object.keys(subcommands).map(({ length }) => length));
+  return [
+    'Usage: archwright SUBCOMMAND [FLAGS]',
+    '',
+    'Places every pod on a node whose CPU architecture can run all of its images.',
+    '',
+    ...Object.entries(subcommands).map(([name, { summary }]) => `  ${name.padEnd(widest)}  ${summary}`),
+    '',
+    '`archwright SUBCOMMAND --help` tells more; `archwright --version` names the version.',
+    '',
+  ].join('\n');
+}
+
+/** The text of `archwright SUBCOMMAND --help`. */
+export function subcommandHelp(name: string, subcommand: Subcommand): string {
+  const own = Object.entries(subcommand.flags).map(([flag, description]) => ownFlag(flag, description));
+  const settings = Object.entries(settingsOf(subcommand)).map(([key, setting]) => settingFlag(key, setting));
+  return [
+    `Usage: archwright ${name} ${subcommand.usage}`,
+    '',
+    ...wrap(subcommand.description, 0),
+    '',
+    'Flags:',
+    ...own.flat(),
+    ...(subcommand.settings === 'none' ? [] : flagLines('--config FILE', 'The configuration, in TOML.')),
+    ...flagLines('-h, --help', 'Prints this text.'),
+    ...(settings.length === 0
+      ? []
+      : ['', 'Settings, which win over the environment and the file:', ...settings.flat()]),
+    '',
+  ].join('\n');
+}
+
+function ownFlag(name: string, { short, value, help }: OwnFlag): string[] {
+  const title = `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`;
+  return flagLines(title, help);
+}
+
+function settingFlag(key: string, setting: Setting<unknown>): string[] {
+  const { kind, help, shortFlag } = setting;
+  const name = flagName(key);
+  const names = [`--${name}`, ...(shortFlag === undefined ? [] : [`--${shortFlag}`])].join(', ');
+  const title = kind.isSwitch ? `--${name}, --no-${name}` : `${names} ${kind.placeholder}`;
+  const preset = written(setting, setting.default);
+  const isEmpty = preset === undefined || (typeof preset === 'object' && Object.keys(preset).length === 0);
+  return flagLines(title, isEmpty ? help : `${help} Default: ${formatToml(preset)}.`);
+}
+
+function flagLines(title: string, help: string): string[] {
+  return [`  ${title}`, ...wrap(help, indent)];
+}
+
+/** Breaks a text into lines, each indented. */
+function wrap(text: string, indent: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.replaceAll('`', '').split(' ')) {
+    if (line !== '' && indent + line.length + 1 + word.length > width) {
+      lines.push(' '.repeat(indent) + line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, ' '.repeat(indent) + line];
+}

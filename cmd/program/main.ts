@@ -1,0 +1,94 @@
+/** The program as a function: finds the subcommand, runs it, and turns what went wrong into one line and an exit code. */
+import { didYouMean } from '../../src/names/suggestion.ts';
+import { ConfigurationError, describeProblem } from '../../src/policy/configuration/problem.ts';
+import { scrub } from '../../src/telemetry/scrub.ts';
+import { parseFlags } from './flags.ts';
+import { programHelp, subcommandHelp } from './help.ts';
+import { exitCodes, UsageError, type Streams } from './subcommand.ts';
+import { subcommands, type Entry } from './subcommands.ts';
+import { programVersion } from './version.ts';
+
+export interface MainOptions {
+  readonly io: Streams;
+  /** Aborts when the program is to stop. */
+  readonly stop: AbortSignal;
+  readonly subcommands?: Readonly<Record<string, Entry>>;
+}
+
+/**
+ * Runs the program.
+ * @param args what stands behind the program's name
+ * @returns the exit code; it never throws
+ */
+export async function main(args: readonly string[], options: MainOptions): Promise<number> {
+  const { io } = options;
+  try {
+    return await run(args, options);
+  } catch (error) {
+    if (error instanceof UsageError) {
+      const command = ['archwright', error.where].filter((word) => word !== '').join(' ');
+      io.err(`${command}: ${error.message}\nSee ${command} --help.\n`);
+      return exitCodes.usage;
+    }
+    if (error instanceof ConfigurationError) {
+      for (const problem of error.problems) io.err(`archwright: ${describeProblem(problem)}\n`);
+      return exitCodes.usage;
+    }
+    io.err(describeFailure(error, wantsStack(args, io.env)));
+    return exitCodes.failure;
+  }
+}
+
+async function run(args: readonly string[], options: MainOptions): Promise<number> {
+  const { io, stop, subcommands: known = subcommands } = options;
+  const [name, ...rest] = args;
+  if (name === '--help' || name === '-h' || name === 'help') {
+    io.out(programHelp(known));
+    return exitCodes.success;
+  }
+  if (name === '--version') {
+    io.out(`archwright ${programVersion.version} (${programVersion.commit})\n`);
+    return exitCodes.success;
+  }
+  if (name === undefined) throw new UsageError('', `name a subcommand: ${Object.keys(known).join(', ')}`);
+  const entry = Object.hasOwn(known, name) ? known[name] : undefined;
+  if (!entry) {
+    const what = name.startsWith('-') ? 'flag' : 'subcommand';
+    const candidates = what === 'flag' ? ['--help', '--version'] : Object.keys(known);
+    throw new UsageError('', `unknown ${what} ${name}${didYouMean(name, candidates)}`);
+  }
+  const { subcommand } = await entry.load();
+  const flags = parseFlags(name, subcommand, rest);
+  if (flags.help) {
+    io.out(subcommandHelp(name, subcommand));
+    return exitCodes.success;
+  }
+  const file = flags.config ?? io.env['ARCHWRIGHT_CONFIG'];
+  const part =
+    subcommand.settings === 'all' || subcommand.settings === 'none' ? undefined : subcommand.settings;
+  return subcommand.run({
+    positionals: flags.positionals,
+    flags: flags.own,
+    sources: { file, env: io.env, flags: flags.settings, part },
+    io,
+    stop,
+  });
+}
+
+/** A failure that nobody expected: one line, and where it came from for who looks for the fault; no secret. */
+export function describeFailure(error: unknown, withStack: boolean): string {
+  const text = error instanceof Error ? error.message : String(error);
+  const stack = error instanceof Error && withStack ? error.stack : undefined;
+  return scrub(`archwright: ${stack ?? firstLine(text)}\n`);
+}
+
+/** Read without the configuration, which may be what failed. */
+export function wantsStack(args: readonly string[], env: Streams['env']): boolean {
+  const flag = args.findIndex((arg) => arg === '--log-level' || arg.startsWith('--log-level='));
+  const given = args[flag]?.split('=')[1] ?? (flag < 0 ? env['ARCHWRIGHT_LOG_LEVEL'] : args[flag + 1]);
+  return given === 'debug' || given === 'trace';
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? '';
+}

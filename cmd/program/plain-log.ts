@@ -1,0 +1,27 @@
+/** The log of subcommands that answer a person: on standard error one plain line for each event instead of JSON. */
+import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
+import type { Streams } from './subcommand.ts';
+
+/** Fields that every line has, and that say nothing to a person who waits for an answer. */
+const unsaid: ReadonlySet<string> = new Set(['level', 'time', 'msg']);
+
+/** Makes the log. Its lines are scrubbed of secrets like those of any other. */
+export function createPlainLog(io: Pick<Streams, 'err'>, level: LogLevel): Log {
+  return createLog({ level, destination: { write: (line) => io.err(plainLine(line)) } });
+}
+
+function plainLine(line: string): string {
+  const event = JSON.parse(line) as Readonly<Record<string, unknown>>;
+  const details = Object.entries(event)
+    .filter(([name]) => !unsaid.has(name))
+    .map(([name, value]) => `${name === 'err' ? 'error' : name} ${textOf(value)}`);
+  const message = [textOf(event['msg']), ...(details.length > 0 ? [details.join(', ')] : [])].join(': ');
+  return `archwright: ${textOf(event['level'])}: ${message}\n`;
+}
+
+/** Errors come as objects with their message and stack. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'object' && value !== null && 'message' in value) return textOf(value.message);
+  return JSON.stringify(value);
+}

@@ -1,0 +1,20 @@
+/** The version of the program: built into the bundle, else from `package.json`. */
+import { readFileSync } from 'node:fs';
+
+export interface Version {
+  /** Such as `0.1.0`. */
+  readonly version: string;
+  /** Of the source that it was built from; `source` where it runs unbuilt. */
+  readonly commit: string;
+}
+
+/** Reads the version once; `scripts/bundle.ts` replaces both variables by texts. */
+export const programVersion: Version = {
+  version: process.env.ARCHWRIGHT_BUILT_VERSION ?? packageVersion(),
+  commit: process.env.ARCHWRIGHT_BUILT_COMMIT ?? 'source',
+};
+
+function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

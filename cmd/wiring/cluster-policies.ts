@@ -1,0 +1,86 @@
+/**
+ * The policies of a part that runs in a cluster: configuration, custom resources, and whether a controller leads, all
+ * kept up to date. The level of the log follows `ClusterPodPlacementConfig/cluster` from here on.
+ */
+import { watchLeader } from '../../src/kube/election/lease.ts';
+import { isCleanHolder } from '../../src/controller/clean/lease-identity.ts';
+import { forOptionalKind } from '../../src/kube/watch/optional-kind.ts';
+import type { KubeObject } from '../../src/kube/api/objects.ts';
+import { startReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
+import { wait } from '../../src/async/wait.ts';
+import type { LiveConfiguration } from '../../src/policy/configuration/live.ts';
+import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
+import { collectResources } from '../../src/policy/resources/collection.ts';
+import { followLogLevel } from '../../src/policy/resources/overlay.ts';
+import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import type { Log } from '../../src/telemetry/log.ts';
+import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { withOwnNamespace, type Kubernetes } from './kubernetes.ts';
+
+export interface ClusterPolicies {
+  readonly policies: Policies;
+  /** Resolves when custom resources and leader are known for the first time. */
+  ready(signal: AbortSignal): Promise<unknown>;
+  close(): void;
+}
+
+export interface ClusterPoliciesOptions {
+  readonly configuration: LiveConfiguration;
+  /** Absent where there is no cluster: the configuration is all there is. The Lease is looked for in the own namespace. */
+  readonly kubernetes: Omit<Kubernetes, 'another'> | undefined;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Starts watching. */
+export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies {
+  const { configuration: live, kubernetes, log, metrics } = options;
+  // Where nobody can be seen to lead, a person who asks for a gate is taken at their word.
+  const isGateWanted = (): boolean => live.current().onUnknownImage === 'gate';
+  if (kubernetes === undefined) {
+    const policies = createPolicies({ configuration: () => live.current(), controllerLeads: isGateWanted });
+    return { policies, ready: () => Promise.resolve(), close: () => undefined };
+  }
+  const configuration = withOwnNamespace(() => live.current(), kubernetes);
+  const { namespace, leaseName } = configuration();
+  const client = forOptionalKind({ client: kubernetes.client, sleep: wait, log });
+  const reflect = (path: string): Reflector<KubeObject> =>
+    startReflector({ client, path, trim, log, metrics, isAbsent: () => client.isAbsent(path) });
+  const [clusterConfigs, podConfigs] = [reflect(clusterConfigsPath), reflect(podConfigsPath)];
+  const leader =
+    namespace === undefined
+      ? undefined
+      : watchLeader({ client, namespace, name: leaseName, clock: systemClock, log, metrics });
+  const sources = { clusterConfigs, podConfigs };
+  followLogLevel({ log, configuration: live, resources: collectResources(sources) });
+  const policies = createPolicies({
+    ...sources,
+    configuration,
+    // Whoever cleans the cluster holds the Lease too, and opens gates, but not for ever.
+    controllerLeads: () => (leader ? leader.leads() && !isCleanHolder(leader.holder()) : isGateWanted()),
+    metrics,
+  });
+  return {
+    policies,
+    ready: (signal) =>
+      Promise.all([clusterConfigs.ready(signal), podConfigs.ready(signal), leader?.ready(signal)]),
+    close: () => {
+      clusterConfigs.stop();
+      podConfigs.stop();
+      leader?.close();
+    },
+  };
+}
+
+/** What a policy is made from. */
+function trim(object: KubeObject & { readonly spec?: unknown }): KubeObject {
+  const { name, namespace, creationTimestamp, deletionTimestamp } = object.metadata ?? {};
+  const metadata = {
+    ...(name !== undefined && { name }),
+    ...(namespace !== undefined && { namespace }),
+    ...(creationTimestamp !== undefined && { creationTimestamp }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+  };
+  return { metadata, spec: object.spec } as KubeObject;
+}

@@ -1,0 +1,94 @@
+/** The fleet as webhook and controller use it: how agents are found, from the setting `agents`, and how they are reached. */
+import { openConnection } from '../../src/fleet/agents/connection.ts';
+import { dnsDiscovery, parseDnsName } from '../../src/fleet/discovery/dns.ts';
+import { endpointSliceDiscovery } from '../../src/fleet/discovery/endpointslices.ts';
+import { staticDiscovery } from '../../src/fleet/discovery/static.ts';
+import { createFleet, type Discovery, type Fleet } from '../../src/fleet/fleet.ts';
+import { lateConnection } from '../../src/fleet/agents/late-connection.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import type { EndpointSlice } from '../../src/kube/api/objects.ts';
+import { startReflector } from '../../src/kube/watch/reflector.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import type { Log } from '../../src/telemetry/log.ts';
+import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { UsageError } from '../program/subcommand.ts';
+
+export interface OpenFleetOptions {
+  readonly subcommand: string;
+  /** Values of the setting `agents`. */
+  readonly agents: readonly string[];
+  readonly agentTlsDir: string | undefined;
+  readonly client: KubeClient | undefined;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Whether the certificate may come later; where it may not, a missing one is an error. */
+  readonly mayWait?: boolean;
+}
+
+export interface OpenFleet {
+  readonly fleet: Fleet;
+  /** Resolves when agents were looked for once. */
+  ready(signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Name of the agents' port in their Service. */
+const portName = 'api';
+
+/**
+ * Connects to the agents.
+ * @returns undefined where no agents are configured
+ */
+export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | undefined> {
+  const { agents, agentTlsDir, log, metrics } = options;
+  if (agents.length === 0) return undefined;
+  if (agentTlsDir === undefined) {
+    throw new UsageError(
+      options.subcommand,
+      'agents are asked by mutual TLS: name the directory with tls.crt, tls.key and ca.crt by --agent-tls-dir',
+    );
+  }
+  const { discovery, stop } = discover(options);
+  const open = () => openConnection({ tlsDir: agentTlsDir, log, metrics });
+  const connection = options.mayWait === true ? lateConnection({ open, log }) : await open();
+  const fleet = createFleet({ discovery, connection, clock: systemClock, log, metrics });
+  return {
+    fleet,
+    ready: (signal) => discovery.ready(signal),
+    close: async () => {
+      fleet.close();
+      discovery.close();
+      stop();
+      await connection.close();
+    },
+  };
+}
+
+/** A list of URLs, or one place to look: both at once would be two answers to one question. */
+function discover(options: OpenFleetOptions): { readonly discovery: Discovery; readonly stop: () => void } {
+  const { agents, log, metrics, subcommand } = options;
+  const nothing = (): void => undefined;
+  if (agents.every((agent) => agent.startsWith('https://'))) {
+    return { discovery: staticDiscovery(agents), stop: nothing };
+  }
+  const [location, ...more] = agents;
+  if (location === undefined || more.length > 0) {
+    throw new UsageError(subcommand, '--agents takes URLs, or one dns: or endpointslices: location');
+  }
+  if (location.startsWith('dns:')) {
+    return { discovery: dnsDiscovery({ ...parseDnsName(location), log }), stop: nothing };
+  }
+  const [, namespace = '', service = ''] = /^endpointslices:([^/]+)\/(.+)$/.exec(location) ?? [];
+  if (options.client === undefined) {
+    throw new UsageError(subcommand, `${location} needs a cluster: run inside one, or name a --kubeconfig`);
+  }
+  const slices = startReflector<EndpointSlice>({
+    client: options.client,
+    path: `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices`,
+    labelSelector: `kubernetes.io/service-name=${service}`,
+    trim: (slice) => slice,
+    log,
+    metrics,
+  });
+  return { discovery: endpointSliceDiscovery({ slices, portName }), stop: () => slices.stop() };
+}

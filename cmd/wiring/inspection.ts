@@ -1,0 +1,231 @@
+/**
+ * How this machine learns about images: the node's credential sources and endpoints, the registry client and the
+ * inspector over them. The agent, the webhook without agents, `inspect` and `explain` are wired the same way, from the
+ * same settings; only where credentials are looked for differs.
+ */
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createContainerdEndpoints, type ContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
+import { containerdSource } from '../../daemon/containerd/source.ts';
+import { createCredentialProviderSource } from '../../daemon/kubelet/source.ts';
+import { mayAskAnonymously } from '../../src/credentials/sources/anonymous.ts';
+import type { SourceProblem } from '../../src/credentials/credential.ts';
+import {
+  createDockerConfigSource,
+  defaultDockerConfigPathCandidates,
+} from '../../src/credentials/docker/docker-config-file.ts';
+import { dockerLoginCandidates } from '../../src/credentials/docker/docker-login.ts';
+import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
+import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
+import { combineSources } from '../../src/credentials/sources/sources.ts';
+import type { Inspector } from '../../src/images/facts/facts.ts';
+import type { FreshnessSettings } from '../../src/images/memory/freshness.ts';
+import { createInspector } from '../../src/images/sources/inspector.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { createRegistryClient } from '../../src/registry/client.ts';
+import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
+import type { EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
+import { withNodeEndpoints } from '../../src/registry/endpoints/node-endpoints.ts';
+import { combineFingerprints } from '../../src/credentials/identity.ts';
+import type { Log } from '../../src/telemetry/log.ts';
+import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { openTokens } from './tokens.ts';
+
+/**
+ * Where docker configurations are looked for: where the kubelet looks (`node`), there and in the login of whoever runs the
+ * command line (`user`), or nowhere (`none`: a webhook has no node of its own).
+ */
+export type DockerConfigs = 'node' | 'user' | 'none';
+
+export interface InspectionOptions {
+  /** The configuration now; asked again after each change. */
+  readonly configuration: () => Configuration;
+  readonly dockerConfigs: DockerConfigs;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+  readonly metrics?: Metrics | undefined;
+}
+
+/** A credential source and where it looks. */
+export interface OpenSource {
+  readonly source: LiveCredentialSource;
+  /** Directory or files, for people. */
+  readonly place: string;
+}
+
+export interface Inspection {
+  readonly inspector: Inspector;
+  /** In the order in which they are tried. */
+  readonly sources: readonly OpenSource[];
+  /** Sources that are left out, or parts of them. */
+  problems(): readonly SourceProblem[];
+  /** A hash over credential and endpoint sources; equal for equal content, reveals nothing. */
+  fingerprint(): string;
+  close(): Promise<void>;
+}
+
+/** Opens the sources and makes the inspector. Close it in the end. */
+export async function openInspection(options: InspectionOptions): Promise<Inspection> {
+  const { configuration, log } = options;
+  const first = configuration();
+  const [found, containerd] = await Promise.all([openSources(options), openContainerd(options)]);
+  const sources = [...found, ...(containerd ? [openSourceOf(containerd)] : [])];
+  const credentials = combineSources(sources.map(({ source }) => source));
+  const own = liveEndpoints(configuration);
+  const endpoints = containerd ? withNodeEndpoints(own, containerd) : own;
+  const registry = createRegistryClient({
+    environment: options.env,
+    hostRoot: first.hostRoot,
+    caFiles: first.caFiles,
+    perHost: first.maxRequestsPerRegistry,
+    onProblem: (file, problem) => log.warn({ file, problem }, 'certificates are left out'),
+  });
+  const inspector = createInspector({
+    registry,
+    endpoints,
+    credentials,
+    mayAskAnonymously: (repository) => mayAskAnonymously(repository, configuration().privateRegistries),
+    freshness: liveFreshness(configuration),
+  });
+  return {
+    inspector,
+    sources,
+    problems: () => credentials.problems(),
+    fingerprint: () => combineFingerprints([credentials.fingerprint(), endpoints.fingerprint()]),
+    close: async () => {
+      registry.close();
+      await Promise.all(sources.map(({ source }) => source.close()));
+    },
+  };
+}
+
+/** The times of the configuration in force, as the facts memory takes them. */
+export function liveFreshness(configuration: () => Configuration): FreshnessSettings {
+  return {
+    get ifNotPresentCacheTimeMs() {
+      return configuration().ifNotPresentCacheTime;
+    },
+    get revalidateIntervalMs() {
+      return configuration().revalidateInterval;
+    },
+    get pullAlwaysCacheTimeMs() {
+      return configuration().pullAlwaysCacheTime;
+    },
+  };
+}
+
+/** Follows `proxies` and `insecureRegistries`, which need no restart. */
+function liveEndpoints(configuration: () => Configuration): EndpointSource {
+  let made: { readonly from: Configuration; readonly source: EndpointSource } | undefined;
+  function current(): EndpointSource {
+    const from = configuration();
+    if (made?.from !== from) {
+      const { insecureRegistries } = from;
+      const proxies: Record<string, string> = {};
+      for (const { registry, endpoint } of from.proxies) proxies[registry] = endpoint;
+      made = { from, source: createDefaultEndpoints({ proxies, insecureRegistries }) };
+    }
+    return made.source;
+  }
+  return {
+    endpoints: (namespace) => current().endpoints(namespace),
+    fingerprint: () => current().fingerprint(),
+  };
+}
+
+/** In the order in which they are tried. */
+async function openSources({
+  configuration,
+  dockerConfigs,
+  env,
+  log,
+  metrics,
+}: InspectionOptions): Promise<OpenSource[]> {
+  const { credsDir, dockerConfigFile, dockerConfigPathCandidates: named, hostRoot: root } = configuration();
+  const open: Promise<OpenSource>[] = [];
+  if (credsDir !== undefined) {
+    open.push(
+      createRegistryTomlSource({ dir: credsDir, log, metrics }).then((source) => ({
+        source,
+        place: credsDir,
+      })),
+    );
+  }
+  if (dockerConfigFile !== undefined) {
+    open.push(
+      createDockerConfigSource({ candidates: [dockerConfigFile], log, metrics }).then((source) => ({
+        source,
+        place: dockerConfigFile,
+      })),
+    );
+  }
+  if (dockerConfigs !== 'none') {
+    // A person's relative path starts where they are; the kubelet's is below the host root.
+    const candidates = dockerConfigs === 'user' ? named?.map((path) => resolve(path)) : named;
+    const places = (candidates ?? defaultDockerConfigPathCandidates).map((path) => join(root, path));
+    open.push(
+      createDockerConfigSource({ candidates, root, log, metrics }).then((source) => ({
+        source,
+        place: places.join(', '),
+      })),
+    );
+  }
+  if (dockerConfigs === 'user' && named === undefined) {
+    const candidates = dockerLoginCandidates(env, homedir());
+    open.push(
+      createDockerConfigSource({ candidates, log, metrics }).then((source) => ({
+        source,
+        place: candidates.join(', '),
+      })),
+    );
+  }
+  if (dockerConfigs !== 'none') {
+    open.push(...openPlugins({ configuration: configuration(), whose: dockerConfigs, env, log, metrics }));
+  }
+  return await Promise.all(open);
+}
+
+interface PluginsOptions extends Pick<InspectionOptions, 'env' | 'log' | 'metrics'> {
+  readonly configuration: Configuration;
+  readonly whose: 'user' | 'node';
+}
+
+/** The kubelet's credential provider plugins, where they are configured. */
+function openPlugins({ configuration, whose, env, log, metrics }: PluginsOptions): Promise<OpenSource>[] {
+  const { hostRoot, kubeletEnvironment: environment } = configuration;
+  const named = configuration['kubeletConfig.config'] ?? configuration['kubeletConfig.configDir'];
+  const namedBinDir = configuration['kubeletConfig.binDir'];
+  if (named === undefined || namedBinDir === undefined) return [];
+  const place = (path: string): string => (whose === 'user' ? resolve(path) : path);
+  const config = place(named);
+  const binDir = place(namedBinDir);
+  async function made(): Promise<OpenSource> {
+    const { close, ...tokens } = await openTokens(configuration, env, whose);
+    const options = { hostRoot, config, binDir, environment, log, metrics, ...tokens };
+    const source = await createCredentialProviderSource(options);
+    const closeBoth = (): Promise<void> => source.close().finally(close);
+    return { source: { ...source, close: closeBoth }, place: join(hostRoot, config) };
+  }
+  return [made()];
+}
+
+/** The node's containerd; where there is no node, or where it is left out, there is none. */
+async function openContainerd({
+  configuration,
+  dockerConfigs,
+  log,
+  metrics,
+}: InspectionOptions): Promise<ContainerdEndpoints | undefined> {
+  const {
+    hostRoot,
+    containerdConfigPathCandidates: candidates,
+    containerdVersion: version,
+  } = configuration();
+  if (dockerConfigs === 'none' || candidates?.length === 0) return undefined;
+  const mirrorCredentials = (): boolean => configuration().mirrorCredentials;
+  return createContainerdEndpoints({ hostRoot, candidates, version, mirrorCredentials, log, metrics });
+}
+
+function openSourceOf(containerd: ContainerdEndpoints): OpenSource {
+  return { source: containerdSource(containerd), place: containerd.description() };
+}

@@ -1,0 +1,64 @@
+/** The facts memory as the programs use it: times, size and overrides from the configuration in force. */
+import { join } from 'node:path';
+import { createFactsFile, type FactsFile } from '../../src/images/memory/disk.ts';
+import type { Inspector } from '../../src/images/facts/facts.ts';
+import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
+import { createFactsMetrics } from '../../src/images/memory/metrics.ts';
+import { compileOverrides, type Overrides } from '../../src/images/sources/overrides.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import type { Log } from '../../src/telemetry/log.ts';
+import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { liveFreshness } from './inspection.ts';
+
+export interface MemoryOptions {
+  readonly configuration: () => Configuration;
+  readonly inspector: Inspector;
+  /** Directory of the state file; without one nothing is kept across restarts. */
+  readonly stateDir?: string | undefined;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+const stateFile = 'image-facts.ndjson';
+
+/** Makes a memory and fills it from the state file, where there is one. Close it in the end. */
+export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
+  const { configuration, inspector, stateDir, log, metrics } = options;
+  const { cacheSize, inspectTimeout } = configuration();
+  const file: FactsFile | undefined =
+    stateDir === undefined ? undefined : createFactsFile({ path: join(stateDir, stateFile), log });
+  const memory = createFactsMemory({
+    inspector,
+    log,
+    freshness: liveFreshness(configuration),
+    overrides: liveOverrides(configuration),
+    maxBytes: cacheSize,
+    inspectTimeoutMs: inspectTimeout,
+    metrics: createFactsMetrics(metrics),
+    ...(file && { file }),
+  });
+  if (file) {
+    const count = await file.load((facts) => memory.learn(facts));
+    log.info({ count }, 'image facts of an earlier run are in memory');
+  }
+  return memory;
+}
+
+/** `[[imageOverrides]]` of the configuration in force, compiled once for each configuration. */
+export function liveOverrides(configuration: () => Configuration): Overrides {
+  let compiled: { readonly from: Configuration; readonly overrides: Overrides } | undefined;
+  function current(): Overrides {
+    const from = configuration();
+    if (compiled?.from !== from) {
+      compiled = { from, overrides: compileOverrides(from.imageOverrides, systemClock) };
+    }
+    return compiled.overrides;
+  }
+  return {
+    find: (image, reference) => current().find(image, reference),
+    get version() {
+      return current().version;
+    },
+  };
+}

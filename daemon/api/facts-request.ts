@@ -1,0 +1,118 @@
+/**
+ * The body of `POST /v1/facts`. It is refused as a whole where it is not what the API says: its sender is one of our
+ * own programs, so a field that is misspelled or missing is a fault to be seen, not a wish to be guessed.
+ */
+import { parseAuths } from '../../src/credentials/auths.ts';
+import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
+import { isServiceAccountName, type ServiceAccountName } from '../../src/credentials/service-account.ts';
+import type { PullPolicy } from '../../src/images/facts/facts.ts';
+import { ApiError } from './api-error.ts';
+
+/** A pod names some dozens of images; this is room for many pods in one request. */
+export const maxImages = 1000;
+/** As in image facts: nothing longer could be answered. */
+const maxImageLength = 1024;
+/** Enough of a misspelled field's name to find it. */
+const maxFieldLength = 64;
+/** Below this no registry answers, above it nobody waits: the API server gives a webhook 30 s at most. */
+export const deadlineLimits = { leastMs: 10, mostMs: 30_000 };
+
+const pullPolicies: readonly PullPolicy[] = ['Always', 'IfNotPresent', 'Never'];
+
+interface AskedImage {
+  readonly image: string;
+  readonly pullPolicy: PullPolicy;
+}
+
+export interface FactsRequest {
+  readonly images: readonly AskedImage[];
+  readonly deadlineMs: number;
+  /** The pod's credentials, for this request only. */
+  readonly pullSecrets: CredentialSource;
+  /** The pod's, where the asker knows it. */
+  readonly serviceAccount?: ServiceAccountName;
+}
+
+/**
+ * Reads a body.
+ * @returns the request, its deadline within `deadlineLimits`
+ * @throws ApiError `bad-request`; its message never quotes a value, because values may be passwords
+ */
+export function parseFactsRequest(body: Buffer): FactsRequest {
+  let json: unknown;
+  try {
+    json = JSON.parse(utf8(body));
+  } catch {
+    throw new ApiError('bad-request', 'the body is no JSON');
+  }
+  const fields = ['images', 'auths', 'serviceAccount', 'deadlineMs'];
+  const { images, auths, serviceAccount, deadlineMs } = object(json, '', fields);
+  return {
+    images: readImages(images),
+    deadlineMs: readDeadline(deadlineMs),
+    pullSecrets: readAuths(auths),
+    ...(serviceAccount !== undefined && { serviceAccount: readServiceAccount(serviceAccount) }),
+  };
+}
+
+function readImages(value: unknown): AskedImage[] {
+  if (!Array.isArray(value)) throw wrong('images', 'expected an array');
+  if (value.length > maxImages) throw wrong('images', `expected at most ${maxImages}`);
+  return value.map((item: unknown, index) => {
+    const where = `images.${index}`;
+    const { image, pullPolicy } = object(item, where, ['image', 'pullPolicy']);
+    if (typeof image !== 'string' || image === '' || image.length > maxImageLength)
+      throw wrong(`${where}.image`, `expected a text of 1 to ${maxImageLength} characters`);
+    const policy = pullPolicies.find((name) => name === pullPolicy);
+    if (policy === undefined)
+      throw wrong(`${where}.pullPolicy`, `expected one of ${pullPolicies.join(', ')}`);
+    return { image, pullPolicy: policy };
+  });
+}
+
+function readDeadline(value: unknown): number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0)
+    throw wrong('deadlineMs', 'expected a positive number of milliseconds');
+  return Math.min(deadlineLimits.mostMs, Math.max(deadlineLimits.leastMs, value));
+}
+
+function readAuths(auths: unknown): CredentialSource {
+  try {
+    return parseAuths(auths);
+  } catch (error) {
+    if (error instanceof CredentialError) throw new ApiError('bad-request', error.message, 'auths');
+    throw error;
+  }
+}
+
+function readServiceAccount(value: unknown): ServiceAccountName {
+  const { namespace, name } = object(value, 'serviceAccount', ['namespace', 'name']);
+  if (typeof namespace !== 'string' || typeof name !== 'string')
+    throw wrong('serviceAccount', 'expected a namespace and a name');
+  const account = { namespace, name };
+  if (!isServiceAccountName(account))
+    throw wrong(
+      'serviceAccount',
+      'expected names that a cluster can have for a namespace and a service account',
+    );
+  return account;
+}
+
+/** @throws TypeError where the bytes are no UTF-8 */
+function utf8(body: Buffer): string {
+  return new TextDecoder('utf-8', { fatal: true }).decode(body);
+}
+
+/** @throws ApiError where it is no object, or has a field that the API does not know */
+function object(value: unknown, where: string, fields: readonly string[]): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wrong(where, 'expected an object');
+  const stranger = Object.keys(value).find((field) => !fields.includes(field));
+  if (stranger !== undefined)
+    throw wrong(where, `there is no field ${JSON.stringify(stranger.slice(0, maxFieldLength))}`);
+  return value as Readonly<Record<string, unknown>>;
+}
+
+function wrong(where: string, what: string): ApiError {
+  return new ApiError('bad-request', where === '' ? what : `${where}: ${what}`, where);
+}

@@ -1,0 +1,85 @@
+/** Metrics of the agent's API. What the registry client and the facts memory do is counted by them. */
+import { factsErrorCodes, type ImageFacts } from '../../src/images/facts/facts.ts';
+import type { Metrics, MetricSpec } from '../../src/telemetry/metrics.ts';
+
+const requestOutcomes = ['answered', 'wrong', 'refused', 'overloaded', 'abandoned', 'failed'] as const;
+export type RequestOutcome = (typeof requestOutcomes)[number];
+
+const requests: MetricSpec = {
+  name: 'archwright_agent_requests_total',
+  type: 'counter',
+  help: 'Requests to the agent API, by what was asked and how it ended.',
+  labels: {
+    method: ['GET', 'POST', 'other'],
+    path: ['/v1/facts', '/v1/info', 'other'],
+    outcome: requestOutcomes,
+  },
+};
+
+const images: MetricSpec = {
+  name: 'archwright_agent_images_total',
+  type: 'counter',
+  help: 'Images that were asked for, by result: ok, stale, or the code of the error.',
+  labels: { result: ['ok', 'stale', ...factsErrorCodes] },
+};
+
+const requestSeconds: MetricSpec = {
+  name: 'archwright_agent_request_duration_seconds',
+  type: 'histogram',
+  help: 'Time from the request for facts to its answer.',
+  buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
+};
+
+const openRequests: MetricSpec = {
+  name: 'archwright_agent_open_requests',
+  type: 'gauge',
+  help: 'Requests for facts that are being answered.',
+};
+
+const knownImages: MetricSpec = {
+  name: 'archwright_agent_known_images',
+  type: 'gauge',
+  help: 'Images whose facts are in memory.',
+};
+
+/** Every metric of this folder, for the documentation. */
+export const agentMetrics: readonly MetricSpec[] = [
+  requests,
+  images,
+  requestSeconds,
+  openRequests,
+  knownImages,
+];
+
+export interface AgentMeters {
+  request(method: string, path: string, outcome: RequestOutcome): void;
+  image(facts: ImageFacts): void;
+  took(durationMs: number): void;
+}
+
+/**
+ * Binds the metrics.
+ * @param levels what is true now; called before each scrape
+ */
+export function bindAgentMetrics(
+  metrics: Metrics,
+  levels: () => { readonly images: number; readonly open: number },
+): AgentMeters {
+  const results = new Map(
+    ['ok', 'stale', ...factsErrorCodes].map((result) => [result, metrics.count(images, { result })]),
+  );
+  const spread = metrics.spread(requestSeconds);
+  const open = metrics.level(openRequests);
+  const known = metrics.level(knownImages);
+  metrics.beforeScrape(() => {
+    const now = levels();
+    open.set(now.open);
+    known.set(now.images);
+  });
+  metrics.count(requests, { method: 'POST', path: '/v1/facts', outcome: 'answered' });
+  return {
+    request: (method, path, outcome) => metrics.count(requests, { method, path, outcome }).inc(),
+    image: (facts) => results.get(facts.error?.code ?? (facts.stale ? 'stale' : 'ok'))?.inc(),
+    took: (durationMs) => spread.observe(durationMs / 1000),
+  };
+}

@@ -1,0 +1,98 @@
+/** Go's `filepath.Glob` inside a host root, bounded: for `imports` of config.toml. */
+import { lstat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FileError } from '../../../src/files/error.ts';
+import { listDirectory } from '../../../src/files/read.ts';
+import { resolveInRoot } from '../../../src/files/root.ts';
+
+/** Directories of drop-ins hold a handful of files. */
+const maxEntries = 1000;
+const maxMatches = 200;
+
+/** A pattern that Go refuses, or one that matches far too much. */
+export class GlobError extends Error {
+  readonly code = 'malformed';
+  readonly temporary = false;
+  constructor(message: string) {
+    super(message);
+    this.name = 'GlobError';
+  }
+}
+
+/**
+ * The paths that match, sorted within each directory. What is missing or cannot be listed matches nothing; names that begin with a
+ * dot match as any other.
+ * @param pattern absolute and clean
+ * @throws GlobError
+ */
+export async function glob(pattern: string, hostRoot?: string): Promise<string[]> {
+  let found = ['/'];
+  for (const part of pattern.split('/').filter((name) => name !== '')) {
+    const meta = /[*?[\\]/.test(part);
+    const matcher = meta ? matcherOf(part) : undefined;
+    const next: string[] = [];
+    for (const dir of found) {
+      if (!matcher) {
+        if (await exists(join(dir, part), hostRoot)) next.push(join(dir, part));
+        continue;
+      }
+      for (const name of await namesIn(dir, hostRoot)) if (matcher.test(name)) next.push(join(dir, name));
+      if (next.length > maxMatches)
+        throw new GlobError(`a pattern of imports matches more than ${maxMatches} files`);
+    }
+    found = next;
+  }
+  return found;
+}
+
+/** One part of a path, by the rules of Go's `filepath.Match`. */
+function matcherOf(part: string): RegExp {
+  const token = /\*|\?|\[(\^?)((?:(?:\\.|[^\\\]-])(?:-(?:\\.|[^\\\]-]))?)+)\]|\\(.)|([^*?[\\])/gsy;
+  let source = '';
+  let end = 0;
+  for (const [whole, negated, range, escaped, plain] of part.matchAll(token)) {
+    end += whole.length;
+    if (whole === '*') source += '[^/]*';
+    else if (whole === '?') source += '[^/]';
+    else if (range !== undefined) source += `[${negated}${classOf(range)}]`;
+    else source += literal(escaped ?? plain ?? '');
+  }
+  if (end < part.length) throw new GlobError('a pattern of imports is not valid: syntax error in pattern');
+  // Stars in a row mean the same as one, and would only cost time.
+  return new RegExp(`^${source.replaceAll(/(?:\[\^\/\]\*)+/g, '[^/]*')}$`, 'su');
+}
+
+function classOf(range: string): string {
+  const items = [...range.matchAll(/(\\.|[^\\-])(?:-(\\.|[^\\-]))?/gs)];
+  return items
+    .map(([, low = '', high]) => {
+      const [from, to] = [low, high ?? low].map((letter) => letter.replace(/^\\/, ''));
+      // An empty range matches nothing in Go and is an error here.
+      if (from === undefined || to === undefined || from > to) return '';
+      return `${literal(from)}-${literal(to)}`;
+    })
+    .join('');
+}
+
+/** Every character as its code, which means nothing but itself. */
+function literal(text: string): string {
+  return text.replaceAll(/./gsu, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+async function namesIn(dir: string, root: string | undefined): Promise<readonly string[]> {
+  try {
+    return await listDirectory(dir, { maxEntries, root });
+  } catch (error) {
+    if (error instanceof FileError) return [];
+    throw error;
+  }
+}
+
+async function exists(path: string, root: string | undefined): Promise<boolean> {
+  try {
+    await lstat(root === undefined ? path : await resolveInRoot(root, path));
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * The registry settings of the CRI plugin, out of its table in config.toml: which keys there are, which contradict each other, what
+ * holds where nothing is written, and by which way images are pulled (containerd `internal/cri/config/config.go`,
+ * `plugins/cri/images/plugin.go`).
+ */
+import { secret, type Secret } from '../../../src/telemetry/secret.ts';
+import type { Auth } from './auth.ts';
+import { parseGoUrl } from '../hosts/go-url.ts';
+import type { Header } from '../hosts/hosts-file.ts';
+import type { ContainerdRules } from './rules.ts';
+import { fieldsOf, isTable, isTexts, TomlRefused, type Table } from './toml.ts';
+
+export interface RegistryTls {
+  readonly ca?: string;
+  readonly client?: readonly [certificate: string, key: string];
+  readonly skipVerify: boolean;
+}
+
+export interface RegistryHostConfig {
+  readonly auth?: Auth;
+  readonly tls?: RegistryTls;
+}
+
+export interface Registry {
+  readonly configPath: string;
+  /** Endpoints by namespace or `*`. */
+  readonly mirrors: ReadonlyMap<string, readonly string[]>;
+  /** By the host that is asked. */
+  readonly configs: ReadonlyMap<string, RegistryHostConfig>;
+  /** By URL; `validateRegistry` moves them to `configs`. */
+  readonly auths: ReadonlyMap<string, Auth>;
+  /** Sent to every registry. */
+  readonly headers: readonly Header[];
+}
+
+/** Settings with which containerd does not start. */
+export class ConfigInvalid extends Error {
+  readonly code = 'invalid';
+  readonly temporary = false;
+  constructor(message: string) {
+    super(message);
+    this.name = 'ConfigInvalid';
+  }
+}
+
+/** `/etc/docker/certs.d` is there for machines that had Docker first. */
+export const defaultConfigPath = '/etc/containerd/certs.d:/etc/docker/certs.d';
+
+/**
+ * Reads the table `registry`.
+ * @throws TomlRefused where a value has a type that containerd does not take
+ */
+export function readRegistry(table: Table, rules: ContainerdRules): Registry {
+  const fields = fieldsOf(table, 'registry.');
+  return {
+    configPath: fields.text('config_path') ?? '',
+    mirrors: tablesOf(fields.table('mirrors'), 'registry.mirrors', (mirror, where) => {
+      return fieldsOf(mirror, where).texts('endpoint') ?? [];
+    }),
+    configs: tablesOf(fields.table('configs'), 'registry.configs', (config, where) => {
+      const { table: inner } = fieldsOf(config, where);
+      const auth = inner('auth');
+      const tls = rules.tlsTables ? inner('tls') : undefined;
+      return { ...(auth && { auth: readAuth(auth, where) }), ...(tls && { tls: readTlsTable(tls, where) }) };
+    }),
+    auths: tablesOf(fields.table('auths'), 'registry.auths', readAuth),
+    headers: Object.entries(fields.table('headers') ?? {}).flatMap(([name, values]) => {
+      if (!isTexts(values)) throw new TomlRefused('type', 'registry.headers must hold lists of texts');
+      return values.map((value) => ({ name, value: secret(value) }));
+    }),
+  };
+}
+
+/**
+ * Refuses what contradicts itself, and moves `auths` to `configs`.
+ * @returns the registry as it counts
+ * @throws ConfigInvalid
+ */
+export function validateRegistry(registry: Registry): Registry {
+  const { configPath, mirrors, configs, auths } = registry;
+  if (configPath !== '' && mirrors.size > 0) {
+    throw new ConfigInvalid('`mirrors` cannot be set when `config_path` is provided');
+  }
+  if (configPath !== '' && [...configs.values()].some(({ tls }) => tls)) {
+    throw new ConfigInvalid('`configs.tls` cannot be set when `config_path` is provided');
+  }
+  const merged = new Map(configs);
+  for (const [endpoint, auth] of auths) {
+    const url = parseGoUrl(endpoint);
+    if (!url) throw new ConfigInvalid('failed to parse a registry url from `registry.auths`');
+    const host = url.scheme === '' ? endpoint : url.host;
+    merged.set(host, { ...merged.get(host), auth });
+  }
+  return { ...registry, configs: merged };
+}
+
+/** `config_path` as it counts: since 2.2 there is a default where mirrors are not set either. */
+export function effectiveConfigPath({ configPath, mirrors }: Registry, rules: ContainerdRules): string {
+  return rules.defaultConfigPath && configPath === '' && mirrors.size === 0 ? defaultConfigPath : configPath;
+}
+
+/**
+ * Whether images are pulled by containerd's client rather than its transfer service: where that is asked for, and where a
+ * setting is in use that the service does not have.
+ * @param images the table of the CRI plugin that holds `registry`
+ * @throws TomlRefused
+ */
+export function usesLocalPull(images: Table, rules: ContainerdRules): boolean {
+  if (!rules.transferService) return true;
+  const fields = fieldsOf(images, '');
+  const registry = fieldsOf(fields.table('registry') ?? {}, 'registry.');
+  const used = (name: string): boolean => Object.keys(registry.table(name) ?? {}).length > 0;
+  const downloads = fields.any('max_concurrent_downloads');
+  return (
+    fields.flag('use_local_image_pull') === true ||
+    fields.flag('disable_snapshot_annotations') === false ||
+    fields.flag('discard_unpacked_layers') === true ||
+    fields.flag('image_pull_with_sync_fs') === true ||
+    used('mirrors') ||
+    used('configs') ||
+    used('auths') ||
+    (downloads !== undefined && Number(downloads) !== 3)
+  );
+}
+
+/**
+ * The directories that hosts are looked for in. The transfer service takes all of `config_path` for one directory, whose name
+ * then has colons in it (containerd `core/transfer/registry/registry.go`, up to 2.4).
+ */
+export function searchRoots(configPath: string, local: boolean): string[] {
+  if (configPath === '') return [];
+  return local ? configPath.split(':') : [configPath];
+}
+
+function tablesOf<T>(
+  tables: Table | undefined,
+  where: string,
+  read: (table: Table, where: string) => T,
+): Map<string, T> {
+  return new Map(
+    Object.entries(tables ?? {}).map(([name, table]) => {
+      if (!isTable(table)) throw new TomlRefused('type', `${where}.${name} must be a table`);
+      return [name, read(table, `${where}.${name}.`)];
+    }),
+  );
+}
+
+function readAuth(table: Table, where: string): Auth {
+  const { text } = fieldsOf(table, where);
+  const hidden = (name: string): Secret | undefined => {
+    const value = text(name);
+    return value === undefined ? undefined : secret(value);
+  };
+  return {
+    username: text('username'),
+    password: hidden('password'),
+    auth: hidden('auth'),
+    identityToken: hidden('identitytoken'),
+  };
+}
+
+function readTlsTable(table: Table, where: string): RegistryTls {
+  const { text, flag } = fieldsOf(table, where);
+  const ca = text('ca_file') ?? '';
+  const certificate = text('cert_file') ?? '';
+  const key = text('key_file') ?? '';
+  return {
+    ...(ca !== '' && { ca }),
+    // One without the other is an error of each pull, not of the start.
+    ...((certificate !== '' || key !== '') && { client: [certificate, key] as const }),
+    skipVerify: flag('insecure_skip_verify') === true,
+  };
+}

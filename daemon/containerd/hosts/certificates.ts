@@ -1,0 +1,75 @@
+/**
+ * The certificates of a host, read from the files that its configuration names. A file that cannot be read or holds no certificate
+ * makes the whole pull fail, not only the requests to that host (containerd `tlsConfigFromHost`).
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { FileError, readBounded } from '../../../src/files/read.ts';
+import type { TlsSettings } from '../../../src/http/tls-settings.ts';
+import { certificatesIn } from '../../../src/http/trust.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+import type { HostConfig } from './hosts-file.ts';
+import { HostFilesError } from '../lookup-error.ts';
+
+/** The largest bundles of CAs in use are about 500 KiB. */
+const maxCertificateBytes = 2 * 1024 * 1024;
+
+/**
+ * @param hostRoot directory that stands for `/`
+ * @throws HostFilesError
+ */
+export async function readTls(
+  { ca = [], client = [], skipVerify }: Pick<HostConfig, 'ca' | 'client' | 'skipVerify'>,
+  hostRoot?: string,
+): Promise<TlsSettings> {
+  const [authorities, pairs] = await Promise.all([
+    Promise.all(ca.map((file) => readAuthorities(file, hostRoot))),
+    Promise.all(client.map((pair) => readPair(pair, hostRoot))),
+  ]);
+  return { ca: authorities.flat(), client: pairs, skipVerify: skipVerify === true };
+}
+
+async function readAuthorities(file: string, root: string | undefined): Promise<string[]> {
+  const found = certificatesIn(await readText(file, root)).filter((pem) => certificateOf(pem) !== undefined);
+  if (found.length === 0) throw new HostFilesError(file, 'it holds no certificate in PEM');
+  return found;
+}
+
+async function readPair(
+  [certificateFile, keyFile]: readonly [string, string],
+  root: string | undefined,
+): Promise<TlsSettings['client'][number]> {
+  const certificate = await readText(certificateFile, root);
+  const key = keyFile === '' ? certificate : await readText(keyFile, root);
+  const holder = secret(key);
+  const leaf = certificateOf(certificatesIn(certificate)[0]);
+  if (leaf === undefined) throw new HostFilesError(certificateFile, 'it holds no certificate in PEM');
+  const where = keyFile === '' ? certificateFile : keyFile;
+  if (!fits(leaf, key))
+    throw new HostFilesError(where, `it holds no key of the certificate in ${certificateFile}`);
+  return { certificate, key: holder };
+}
+
+function certificateOf(pem: string | undefined): X509Certificate | undefined {
+  try {
+    return pem === undefined ? undefined : new X509Certificate(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+function fits(certificate: X509Certificate, key: string): boolean {
+  try {
+    return certificate.checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
+}
+
+async function readText(file: string, root: string | undefined): Promise<string> {
+  try {
+    return (await readBounded(file, { maxBytes: maxCertificateBytes, root })).toString('latin1');
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    throw new HostFilesError(file, error.message.replace(`${file}: `, ''), error);
+  }
+}

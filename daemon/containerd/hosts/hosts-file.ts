@@ -1,0 +1,221 @@
+/**
+ * `hosts.toml`: the hosts of one registry namespace, in order, the one of `server` last (containerd
+ * `core/remotes/docker/config/hosts.go`, docs/hosts.md). An error in it makes all of it invalid.
+ */
+import { isAbsolute, join } from 'node:path';
+import { secret, type Secret } from '../../../src/telemetry/secret.ts';
+import { goDuration } from '../config/duration.ts';
+import { cleanPath, parseGoUrl } from './go-url.ts';
+import type { ContainerdRules } from '../config/rules.ts';
+import { tableHeaders } from '../config/table-headers.ts';
+import {
+  fieldsOf,
+  goType,
+  goValue,
+  isTable,
+  isText,
+  parseTable,
+  TomlRefused,
+  type Table,
+} from '../config/toml.ts';
+
+/** In the order in which they are listed. */
+export const capabilityNames = ['pull', 'resolve', 'push', 'referrers'] as const;
+export type Capability = (typeof capabilityNames)[number];
+
+/** Whether a host may do all of what is asked of it. */
+export function hasCapabilities(held: readonly Capability[], required: readonly Capability[]): boolean {
+  return required.every((capability) => held.includes(capability));
+}
+
+export interface Header {
+  /** As written. */
+  readonly name: string;
+  readonly value: Secret;
+}
+
+/** One host as configured; without `host` it is to be filled with the default of the namespace. */
+export interface HostConfig {
+  readonly scheme: string;
+  /** With its port. */
+  readonly host: string;
+  readonly path: string;
+  readonly capabilities: readonly Capability[];
+  /** Files; undefined and empty are not the same: the latter is a TLS setting. */
+  readonly ca?: readonly string[];
+  /** Files of certificate and key; an empty key is in the same file. */
+  readonly client?: readonly (readonly [certificate: string, key: string])[];
+  readonly skipVerify?: boolean;
+  readonly headers: readonly Header[];
+  readonly dialTimeoutMs?: number;
+}
+
+/** A hosts.toml that is well formed but means nothing. */
+export class HostsFileInvalid extends Error {
+  readonly code = 'invalid';
+  readonly temporary = false;
+  /** What containerd writes into its log, where that quotes what may be a secret: a header's value, or user info of a URL. */
+  readonly upstream: Secret | undefined;
+  constructor(message: string, upstream = message) {
+    super(message);
+    this.name = 'HostsFileInvalid';
+    this.upstream = upstream === message ? undefined : secret(upstream);
+  }
+}
+
+/** Far more than any registry has mirrors. */
+const maxHosts = 100;
+
+/**
+ * Parses a hosts.toml.
+ * @param dir directory of the file, which relative file names start at
+ * @returns at least one host; the last is that of the root: `server`
+ * @throws TomlRefused, HostsFileInvalid
+ */
+export function parseHostsFile(dir: string, text: string, rules: ContainerdRules): HostConfig[] {
+  const root = parseTable(text);
+  const rootFields = fieldsOf(root, '');
+  const server = rootFields.text('server') ?? '';
+  const configured = rootFields.table('host') ?? {};
+  const order = hostOrder(text, root, rules);
+  if (order.length > maxHosts) throw new HostsFileInvalid(`it has more than ${maxHosts} hosts`);
+  checkTypes(root, '', rules);
+  for (const [name, value] of Object.entries(configured)) {
+    if (!isTable(value)) throw new TomlRefused('type', `host.${name} must be a table`);
+    checkTypes(value, `host.${name}.`, rules);
+  }
+  const hosts = order.map((name) => {
+    const table = configured[name];
+    return parseHost(name, dir, isTable(table) ? table : {}, rules);
+  });
+  return [...hosts, parseHost(server, dir, root, rules)];
+}
+
+/** Names of hosts in the order in which they are asked. */
+function hostOrder(text: string, root: Table, rules: ContainerdRules): string[] {
+  if (!rules.hostsByHeader) {
+    const hosts = root['host'];
+    if (!isTable(hosts) && !rules.hostsOptional) throw new HostsFileInvalid('invalid `host` tree');
+    return isTable(hosts) ? Object.keys(hosts) : [];
+  }
+  // Upstream compares with the host before, which is the empty text at the start.
+  const order: string[] = [];
+  for (const [first, name] of tableHeaders(text)) {
+    if (first === 'host' && name !== undefined && name !== (order.at(-1) ?? '')) order.push(name);
+  }
+  return order;
+}
+
+/** What the Go program's types refuse, also in tables that are never used. */
+function checkTypes(table: Table, where: string, rules: ContainerdRules): void {
+  const fields = fieldsOf(table, where);
+  fields.texts('capabilities');
+  fields.flag('skip_verify');
+  fields.flag('override_path');
+  fields.table('header');
+  if (rules.dialTimeout) fields.text('dial_timeout');
+}
+
+function parseHost(url: string, dir: string, table: Table, rules: ContainerdRules): HostConfig {
+  const fields = fieldsOf(table, '');
+  const skipVerify = fields.flag('skip_verify');
+  const capabilities = parseCapabilities(fields.texts('capabilities') ?? [], rules);
+  const place = parsePlace(url, fields.flag('override_path') === true);
+  const ca = parseCa(fields.any('ca'), dir);
+  const client = parseClient(fields.any('client'), dir);
+  const headers = parseHeaders(fields.table('header') ?? {});
+  const timeout = rules.dialTimeout ? (fields.text('dial_timeout') ?? '') : '';
+  const dialTimeoutMs = timeout === '' ? 0 : goDuration(timeout);
+  if (typeof dialTimeoutMs === 'string') throw new HostsFileInvalid(dialTimeoutMs);
+  return {
+    ...place,
+    capabilities,
+    ...(ca && { ca }),
+    ...(client && { client }),
+    ...(skipVerify !== undefined && { skipVerify }),
+    headers,
+    ...(timeout !== '' && { dialTimeoutMs }),
+  };
+}
+
+function parsePlace(written: string, overridePath: boolean): Pick<HostConfig, 'scheme' | 'host' | 'path'> {
+  if (written === '') return { scheme: '', host: '', path: '' };
+  const text = written.startsWith('http') ? written : `https://${written}`;
+  const url = parseGoUrl(text);
+  if (!url) {
+    const shown = text.replace(/\/\/.*@/s, '//');
+    throw new HostsFileInvalid(`unable to parse server ${shown}`, `unable to parse server ${text}`);
+  }
+  const { scheme, host } = url;
+  if (url.path === '') return { scheme, host, path: overridePath ? '' : '/v2' };
+  const path = cleanPath(url.path);
+  return { scheme, host, path: path.endsWith('/v2') || overridePath ? path : `${path}/v2` };
+}
+
+function parseCapabilities(written: readonly string[], rules: ContainerdRules): Capability[] {
+  const known = capabilityNames.filter((name) => name !== 'referrers' || rules.referrers);
+  if (written.length === 0) return known;
+  const wanted = new Set(
+    written.map((word) => {
+      const found = known.find((name) => name === word.toLowerCase());
+      if (found === undefined) throw new HostsFileInvalid(`unknown capability ${word}`);
+      return found;
+    }),
+  );
+  return known.filter((name) => wanted.has(name));
+}
+
+function parseCa(value: unknown, dir: string): string[] | undefined {
+  if (value === undefined) return undefined;
+  if (isText(value)) return [absolute(value, dir)];
+  if (Array.isArray(value)) return texts(value).map((name) => absolute(name, dir));
+  throw new HostsFileInvalid(`invalid type ${goValue(value)} for "ca"`);
+}
+
+/** A text, a list of texts (files with both certificate and key) or a list of pairs. */
+function parseClient(value: unknown, dir: string): [string, string][] | undefined {
+  if (value === undefined) return undefined;
+  if (isText(value)) return [[absolute(value, dir), '']];
+  if (!Array.isArray(value)) throw new HostsFileInvalid(`invalid type ${goValue(value)} for "client"`);
+  const pairs = value.map((item: unknown): [string, string] => {
+    if (isText(item)) return [absolute(item, dir), ''];
+    if (!Array.isArray(item)) throw new HostsFileInvalid(`invalid type ${goType(item)} for "client"`);
+    const [certificate, key, ...more] = texts(item);
+    if (certificate === undefined || key === undefined || more.length > 0) {
+      throw new HostsFileInvalid(`invalid pair ${goValue(item)} for "client"`);
+    }
+    return [absolute(certificate, dir), absolute(key, dir)];
+  });
+  return pairs.length === 0 ? undefined : pairs;
+}
+
+function parseHeaders(table: Table): Header[] {
+  return Object.entries(table).flatMap(([name, value]) => {
+    if (isText(value)) return [{ name, value: secret(value) }];
+    const quoted = JSON.stringify(name);
+    if (!Array.isArray(value)) {
+      throw new HostsFileInvalid(
+        `invalid type ${goType(value)} for header ${quoted}`,
+        `invalid type ${goValue(value)} for header ${quoted}`,
+      );
+    }
+    return texts(value, `a value of header ${quoted}`).map((item) => ({ name, value: secret(item) }));
+  });
+}
+
+function texts(list: readonly unknown[], shown?: string): string[] {
+  return list.map((item) => {
+    if (isText(item)) return item;
+    const upstream = `unable to cast ${goValue(item)} to string`;
+    throw new HostsFileInvalid(
+      shown === undefined ? upstream : `unable to cast ${shown} to string`,
+      upstream,
+    );
+  });
+}
+
+/** `filepath.Join` makes an empty name the directory itself, which can only fail later; without a directory it stays empty. */
+function absolute(name: string, dir: string): string {
+  if (isAbsolute(name)) return name;
+  return dir === '' && name === '' ? '' : join(dir, name);
+}

@@ -1,0 +1,133 @@
+/**
+ * Which platforms a node takes, and which it likes best, as containerd decides. Source: containerd/platforms `compare.go` and
+ * `platforms.go` NewMatcher; the selection from an index is containerd `core/images/image.go`.
+ */
+import { normalizePlatform } from '../../../src/images/platforms/platform.ts';
+import type { FullPlatform } from '../../../src/images/platforms/platform.ts';
+import { acceptedPlatforms } from './platform-compatible.ts';
+import { windowsVersionMatches } from './platform-windows.ts';
+
+export interface PlatformMatcher {
+  matches(platform: FullPlatform): boolean;
+  /** Whether `a` is liked better than `b`; false where they are equal. */
+  better(a: FullPlatform, b: FullPlatform): boolean;
+}
+
+/** Everything that a node can run, best first: the local pull of containerd. */
+export function only(node: FullPlatform): PlatformMatcher {
+  return ordered(acceptedPlatforms(node));
+}
+
+/** Exactly the node's platform: the transfer service of containerd. */
+export function onlyStrict(node: FullPlatform): PlatformMatcher {
+  return ordered([normalizePlatform(node)]);
+}
+
+/** Every architecture of the node's operating system; the node's own first. */
+export function onlyOs(node: FullPlatform): PlatformMatcher {
+  const normalized = normalizePlatform(node);
+  const exact = onlyStrict(normalized);
+  const matches = (platform: FullPlatform): boolean => {
+    const candidate = normalizePlatform(platform);
+    return (
+      candidate.os === normalized.os &&
+      versionMatches(normalized, platform) &&
+      hasFeatures(normalized, candidate)
+    );
+  };
+  return {
+    matches,
+    better: (a, b) => matches(a) && (!matches(b) || exact.better(a, b)),
+  };
+}
+
+/** Any of the given platforms, liked in the given order; among equals, more features of the operating system win. */
+export function ordered(platforms: readonly FullPlatform[]): PlatformMatcher {
+  const exact = platforms.map(matcherOf);
+  const better = (a: FullPlatform, b: FullPlatform): boolean => {
+    for (const matches of exact) {
+      const [fits, otherFits] = [matches(a), matches(b)];
+      if (fits && otherFits) return featureCount(a) > featureCount(b);
+      if (fits || otherFits) return fits;
+    }
+    return featureCount(a) + featureCount(b) > 0 && better(withoutFeatures(a), withoutFeatures(b));
+  };
+  return { matches: (platform) => exact.some((matches) => matches(platform)), better };
+}
+
+/** Any of the given platforms, all liked the same but for the features of the operating system. */
+export function any(platforms: readonly FullPlatform[]): PlatformMatcher {
+  const exact = platforms.map(matcherOf);
+  const matches = (platform: FullPlatform): boolean => exact.some((one) => one(platform));
+  const better = (a: FullPlatform, b: FullPlatform): boolean => {
+    const [fits, otherFits] = [matches(a), matches(b)];
+    if (fits && otherFits) return featureCount(a) > featureCount(b);
+    if (fits || otherFits) return fits;
+    return featureCount(a) + featureCount(b) > 0 && better(withoutFeatures(a), withoutFeatures(b));
+  };
+  return { matches, better };
+}
+
+/** Sorted by liking, best first; equals keep their order. What does not match is sorted too, not left out. */
+export function sortPlatforms<P extends FullPlatform>(
+  platforms: readonly P[],
+  matcher: PlatformMatcher,
+): P[] {
+  return [...platforms].sort((a, b) => (matcher.better(a, b) ? -1 : matcher.better(b, a) ? 1 : 0));
+}
+
+/**
+ * The entries of an index that a node takes, best first; containerd takes the first.
+ * @param entries the platform of each entry, undefined where it has none: such an entry is a candidate whose config decides, after
+ *   all others
+ * @returns indices into `entries`
+ */
+export function selectFromIndex(
+  entries: readonly (FullPlatform | undefined)[],
+  matcher: PlatformMatcher,
+): number[] {
+  const candidates = entries
+    .map((platform, index) => ({ platform, index }))
+    .filter(({ platform }) => platform === undefined || matcher.matches(platform));
+  return candidates
+    .sort((a, b) => {
+      if (a.platform === undefined || b.platform === undefined) {
+        return Number(a.platform === undefined) - Number(b.platform === undefined);
+      }
+      if (matcher.better(a.platform, b.platform)) return -1;
+      return matcher.better(b.platform, a.platform) ? 1 : 0;
+    })
+    .map(({ index }) => index);
+}
+
+/** Equal in system, architecture and variant; its features are a part of the wanted ones, its version runs on the wanted one. */
+function matcherOf(wanted: FullPlatform): (platform: FullPlatform) => boolean {
+  const normalized = normalizePlatform(wanted);
+  return (platform) => {
+    const candidate = normalizePlatform(platform);
+    return (
+      candidate.os === normalized.os &&
+      candidate.architecture === normalized.architecture &&
+      candidate.variant === normalized.variant &&
+      versionMatches(normalized, platform) &&
+      hasFeatures(normalized, candidate)
+    );
+  };
+}
+
+function versionMatches(wanted: FullPlatform, platform: FullPlatform): boolean {
+  return wanted.os !== 'windows' || windowsVersionMatches(wanted.osVersion ?? '', platform.osVersion ?? '');
+}
+
+function hasFeatures(wanted: FullPlatform, platform: FullPlatform): boolean {
+  return (platform.osFeatures ?? []).every((feature) => wanted.osFeatures?.includes(feature) ?? false);
+}
+
+function featureCount(platform: FullPlatform): number {
+  return platform.osFeatures?.length ?? 0;
+}
+
+function withoutFeatures(platform: FullPlatform): FullPlatform {
+  const { osFeatures: _, ...rest } = platform;
+  return rest;
+}

@@ -1,0 +1,87 @@
+/**
+ * The election as controllers take part in it: as any election, but a replica that sees `archwright clean` hold the Lease
+ * stands aside. When clean has deleted the Lease, the cluster is clean and is to stay so: the replica does nothing any more
+ * until it is started again, because whoever cleans is about to remove it. When clean ended in the middle, or gave the
+ * Lease back because something could not be removed, the replica is a candidate again: pods may wait behind gates.
+ */
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import { runLeaderElection, type LeaderElectionOptions } from '../../kube/election/lease.ts';
+import { leasesPath, recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-record.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
+import { wait } from '../../async/wait.ts';
+import { isCleanHolder } from '../clean/lease-identity.ts';
+
+/**
+ * Takes part until `stop` aborts or the cluster was cleaned.
+ * @returns `cleaned` where nothing is to be done any more
+ * @throws as runLeaderElection
+ */
+export async function runCandidacy(options: LeaderElectionOptions): Promise<'stopped' | 'cleaned'> {
+  const { stop, log, lead } = options;
+  let abandoned: LeaseRecord | undefined;
+  while (!stop.aborted) {
+    const aside = new AbortController();
+    const client = noticing(options, (record) => {
+      if (abandoned && sameRecord(record, abandoned)) return;
+      aside.abort(new Error('archwright clean holds the lease'));
+    });
+    await runLeaderElection({
+      ...options,
+      client,
+      lead: (signal, holds, isOurs) => lead(signal, holds, () => isOurs() && !aside.signal.aborted),
+      stop: AbortSignal.any([stop, aside.signal]),
+    });
+    if (stop.aborted || !aside.signal.aborted) break;
+    log.warn({ lease: options.name }, 'archwright clean holds the lease; this replica stands aside');
+    const end = await standAside(options);
+    if (typeof end === 'object') abandoned = end.abandoned;
+    if (end === 'cleaned') {
+      log.warn(
+        { lease: options.name },
+        'archwright was removed from this cluster by archwright clean; this replica does nothing until it is started again',
+      );
+      return 'cleaned';
+    }
+  }
+  return 'stopped';
+}
+
+/** The election asks for the Lease every few seconds anyway: what it is answered is looked at. */
+function noticing(
+  { client, namespace }: LeaderElectionOptions,
+  found: (record: LeaseRecord) => void,
+): KubeClient {
+  const leases = `${leasesPath(namespace)}/`;
+  return {
+    ...client,
+    get: async <T>(path: string, call: Parameters<KubeClient['get']>[1]): Promise<T> => {
+      const object = await client.get<T>(path, call);
+      const record = path.startsWith(leases) ? recordOf(object as KubeObject) : undefined;
+      if (record && isCleanHolder(record.holder)) found(record);
+      return object;
+    },
+  };
+}
+
+/** Waits for the end of a clean that was seen; one that ended in the middle leaves its record behind. */
+async function standAside(
+  options: LeaderElectionOptions,
+): Promise<'cleaned' | 'given up' | 'stopped' | { readonly abandoned: LeaseRecord }> {
+  const { client, stop, clock, sleep = wait } = options;
+  const path = `${leasesPath(options.namespace)}/${encodeURIComponent(options.name)}`;
+  let seen: { readonly record: LeaseRecord; readonly at: number } | undefined;
+  while (!stop.aborted) {
+    try {
+      const record = recordOf(await client.get<KubeObject>(path, { signal: stop }));
+      if (!isCleanHolder(record.holder)) return 'given up';
+      const now = clock.monotonic();
+      if (seen === undefined || !sameRecord(seen.record, record)) seen = { record, at: now };
+      else if (now >= seen.at + record.durationMs) return { abandoned: record };
+    } catch (error) {
+      if (error instanceof KubeError && error.code === 'not-found') return 'cleaned';
+    }
+    await sleep(options.times.retryPeriodMs, stop).catch(() => undefined);
+  }
+  return 'stopped';
+}

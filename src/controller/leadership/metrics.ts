@@ -1,0 +1,49 @@
+/** Metrics of who leads, and of how what the leader does is going. */
+import type { FactsCounters } from '../../cluster/metrics.ts';
+import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+
+export const leadingLevel: MetricSpec = {
+  name: 'archwright_controller_leading',
+  type: 'gauge',
+  help: 'Whether this replica leads (1) or is a candidate (0).',
+};
+
+/** @param features names of all that run */
+export function featureFailures(features: readonly string[]): MetricSpec {
+  return {
+    name: 'archwright_controller_feature_failures_total',
+    type: 'counter',
+    help: 'Parts of the controller that ended by a defect and were started again; the log has the error.',
+    labels: { feature: features },
+  };
+}
+
+export const factsWaits: MetricSpec = {
+  name: 'archwright_controller_facts_waits_total',
+  type: 'counter',
+  help: "Waits of the controller for the facts of a pod's images, by whether all had an answer in time.",
+  labels: { outcome: ['answered', 'expired'] },
+};
+
+export const inquiryFailures: MetricSpec = {
+  name: 'archwright_controller_inquiry_failures_total',
+  type: 'counter',
+  help: 'Inspections of an image for the controller that ended by an unexpected error; the log has it.',
+};
+
+/** @param features names of all that run */
+export const leadingMetrics = (features: readonly string[]): readonly MetricSpec[] => [
+  leadingLevel,
+  featureFailures(features),
+  factsWaits,
+  inquiryFailures,
+];
+
+/** Counters for the search for facts. */
+export function bindFactsCounters(metrics: Metrics): FactsCounters {
+  return {
+    waitsAnswered: metrics.count(factsWaits, { outcome: 'answered' }),
+    waitsExpired: metrics.count(factsWaits, { outcome: 'expired' }),
+    inquiryFailures: metrics.count(inquiryFailures),
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * Keeps a feature going: one that rejects has a defect, which is logged and counted, and starts again after a pause that
+ * grows. The others do not notice.
+ */
+import { wait } from '../../async/wait.ts';
+import type { Reflector } from '../../kube/watch/reflector.ts';
+import type { Count } from '../../telemetry/metrics.ts';
+import { passingMetrics } from '../../telemetry/passing-metrics.ts';
+import type { Caches } from '../caches/caches.ts';
+import type { Feature, Leading } from '../controller.ts';
+
+export interface Supervision {
+  readonly name: string;
+  readonly feature: Feature;
+  readonly leading: Leading;
+  readonly failures: Count;
+  /** Waits; injected by tests. */
+  readonly sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
+  readonly random?: (() => number) | undefined;
+}
+
+const backoff = { firstMs: 1000, mostMs: 5 * 60_000 };
+/** A feature that worked this long begins with the first pause again. */
+const soundMs = 10 * 60_000;
+
+/** Runs a feature until leadership ends; never rejects. A feature that has nothing to do may end before that. */
+export async function supervise({
+  name,
+  feature,
+  leading,
+  failures,
+  sleep = wait,
+  random = Math.random,
+}: Supervision): Promise<void> {
+  const { signal, clock } = leading;
+  const log = leading.log.child({ feature: name });
+  let inRow = 0;
+  while (!signal.aborted) {
+    const startedAt = clock.monotonic();
+    // What a broken run has left behind, listeners and loops, ends with its own signal.
+    const run = new AbortController();
+    const metrics = passingMetrics(leading.metrics);
+    try {
+      await feature({
+        ...leading,
+        log,
+        metrics,
+        signal: AbortSignal.any([signal, run.signal]),
+        caches: cachesUntil(leading.caches, run.signal),
+      });
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      failures.inc();
+      inRow = clock.monotonic() - startedAt >= soundMs ? 0 : inRow;
+      const pauseMs =
+        Math.min(backoff.mostMs, backoff.firstMs * 2 ** Math.min(inRow, 20)) * (0.5 + random() / 2);
+      inRow += 1;
+      log.error({ err: error, pauseMs }, 'a part of the controller failed and will be started again');
+      run.abort(new Error('this run of the feature failed'));
+      // What it showed is not true any more during the pause.
+      metrics.end();
+      await sleep(pauseMs, signal).catch(() => undefined);
+    } finally {
+      metrics.end();
+    }
+  }
+}
+
+/** The same caches, whose listeners hear nothing any more when the signal has aborted. */
+function cachesUntil(caches: Caches, signal: AbortSignal): Caches {
+  const until = <T>(reflector: Reflector<T>): Reflector<T> => ({
+    get: (namespace, name) => reflector.get(namespace, name),
+    values: () => reflector.values(),
+    ready: (asker) => reflector.ready(asker),
+    onChange: (listener) =>
+      reflector.onChange(() => {
+        if (!signal.aborted) listener();
+      }),
+    onEach: (listener) =>
+      reflector.onEach((change) => {
+        if (!signal.aborted) listener(change);
+      }),
+    get size() {
+      return reflector.size;
+    },
+    health: () => reflector.health(),
+    stop: () => reflector.stop(),
+  });
+  return {
+    waitingPods: until(caches.waitingPods),
+    runningPods: until(caches.runningPods),
+    nodes: until(caches.nodes),
+    namespaces: until(caches.namespaces),
+    clusterConfigs: until(caches.clusterConfigs),
+    podConfigs: until(caches.podConfigs),
+    ready: (asker) => caches.ready(asker),
+    stop: () => caches.stop(),
+  };
+}

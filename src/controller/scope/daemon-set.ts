@@ -1,0 +1,42 @@
+/**
+ * DaemonSets and the pods that they make. The template is asked for when it matters, which is seldom: a pod may be of an older one,
+ * with the strategy OnDelete or a rollout on its way.
+ */
+import type { KubeClient } from '../../kube/api/client.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/api/objects.ts';
+
+/** Those that the webhook places; of this kind in other API groups (OpenKruise) we know nothing. */
+export const daemonSetApiVersion = 'apps/v1';
+
+interface DaemonSet extends KubeObject {
+  readonly spec?: { readonly template?: PodTemplate };
+}
+
+/** Whether a pod's owner makes one for each node. */
+export function isDaemon<T extends { readonly owner: OwnerReference | undefined }>(
+  pod: T,
+): pod is T & { readonly owner: OwnerReference } {
+  return pod.owner?.kind === 'DaemonSet';
+}
+
+/**
+ * The template that a DaemonSet makes its next pod from.
+ * @returns `gone` where there is no such DaemonSet any more; `unknown` where it may not be read, or is of another API group
+ * @throws KubeError where there is no answer
+ */
+export async function daemonTemplateOf(
+  { namespace, owner }: { readonly namespace: string; readonly owner: OwnerReference },
+  { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
+): Promise<PodTemplate | 'gone' | 'unknown'> {
+  if (owner.apiVersion !== daemonSetApiVersion) return 'unknown';
+  const path = `/apis/${daemonSetApiVersion}/namespaces/${encodeURIComponent(namespace)}/daemonsets/${encodeURIComponent(owner.name)}`;
+  try {
+    const { metadata, spec } = await client.get<DaemonSet>(path, { signal });
+    return metadata?.uid === owner.uid ? (spec?.template ?? 'unknown') : 'gone';
+  } catch (error) {
+    if (error instanceof KubeError && error.code === 'not-found') return 'gone';
+    if (error instanceof KubeError && error.code === 'forbidden') return 'unknown';
+    throw error;
+  }
+}

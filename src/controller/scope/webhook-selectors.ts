@@ -1,0 +1,84 @@
+/**
+ * Which pods our webhook is called for, as far as the selectors of the webhook configuration say. Whoever leaves pods out there leaves
+ * them out of archwright: they are not moved and get no tolerations, because nobody would place their successors.
+ */
+import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
+import type { RunningPod } from '../caches/caches.ts';
+import type { Leading } from '../controller.ts';
+import { isObject, readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
+
+/** Whether the webhook is called when a pod like this is created. */
+export type Sees = (
+  pod: Pick<RunningPod, 'namespace' | 'labels'>,
+  namespaceLabels: Readonly<Record<string, string>>,
+) => boolean;
+
+/** The file is the chart's, and seldom changes. */
+const keepMs = 10_000;
+
+const everything: Sees = () => true;
+
+/**
+ * Makes the look at the file of the webhooks (`webhooksFile`).
+ * @returns what is seen now; everything where no file is named, or none could be read yet
+ */
+export function createSight({
+  configuration,
+  clock,
+  log,
+}: Pick<Leading, 'configuration' | 'clock' | 'log'>): () => Promise<Sees> {
+  let last: { readonly at: number; readonly sees: Sees } | undefined;
+  let told = '';
+  return async () => {
+    const { webhooksFile } = configuration();
+    if (webhooksFile === undefined) return everything;
+    if (last && clock.monotonic() - last.at < keepMs) return last.sees;
+    let sees = last?.sees ?? everything;
+    try {
+      sees = seenBy(await readWebhooksFile(webhooksFile));
+      told = '';
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (problem !== told) log.warn({ problem }, 'whom the webhook is called for is not known');
+      told = problem;
+    }
+    last = { at: clock.monotonic(), sees };
+    return sees;
+  };
+}
+
+/** What these webhooks are called for. Match conditions, which are CEL, are not looked at. */
+export function seenBy(webhooks: readonly Webhook[]): Sees {
+  const selectors = webhooks.filter(isForNewPods).map(({ namespaceSelector, objectSelector }) => ({
+    namespaces: selectorOf(namespaceSelector),
+    objects: selectorOf(objectSelector),
+  }));
+  return ({ namespace, labels }, namespaceLabels) =>
+    selectors.some(
+      ({ namespaces, objects }) =>
+        selects(namespaces, { ...namespaceLabels, 'kubernetes.io/metadata.name': namespace }) &&
+        selects(objects, labels),
+    );
+}
+
+/** One that cannot be read selects everything; the API server refuses it. */
+function selectorOf(value: unknown): Selector {
+  const problems: string[] = [];
+  const selector = readSelector(value ?? {}, '', problems);
+  return problems.length === 0 ? selector : [];
+}
+
+function isForNewPods({ rules }: Webhook): boolean {
+  if (!Array.isArray(rules)) return false;
+  return rules.some(
+    (rule: unknown) =>
+      isObject(rule) &&
+      has(rule['operations'], 'CREATE', '*') &&
+      has(rule['apiGroups'], '', '*') &&
+      has(rule['resources'], 'pods', '*', '*/*'),
+  );
+}
+
+function has(list: unknown, ...wanted: readonly string[]): boolean {
+  return Array.isArray(list) && list.some((each: unknown) => wanted.some((one) => one === each));
+}

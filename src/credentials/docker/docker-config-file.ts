@@ -1,0 +1,112 @@
+/**
+ * The kubelet's docker config: the first of several candidate files that parses, even where it holds nothing
+ * (kubernetes pkg/credentialprovider/config.go `ReadDockerConfigFile`). Candidates that are missing are silent;
+ * unreadable and malformed ones are skipped as on the node, but told.
+ */
+import { basename, dirname } from 'node:path';
+import { FileError, readBounded } from '../../files/read.ts';
+import { systemClock, type Clock } from '../../async/clock.ts';
+import type { SourcePart } from '../../files/source-part.ts';
+import type { SourceProblem } from '../credential.ts';
+import { DockerConfigError, parseDockerConfig } from './docker-config.ts';
+import {
+  createFileSource,
+  type FileSourceOptions,
+  type Findings,
+  type LiveCredentialSource,
+} from '../sources/file-source.ts';
+import { holdEntries } from '../keyring/keyring.ts';
+
+/**
+ * Where a kubelet with default settings looks: its root directory, its working directory (`/` under systemd), and
+ * root's home. It never consults `DOCKER_CONFIG`.
+ */
+export const defaultDockerConfigPathCandidates: readonly string[] = [
+  '/var/lib/kubelet/config.json',
+  '/config.json',
+  '/root/.docker/config.json',
+  '/.docker/config.json',
+  '/var/lib/kubelet/.dockercfg',
+  '/.dockercfg',
+  '/root/.dockercfg',
+];
+
+/** The kubelet has no limit; a thousand registries with long tokens stay below this. */
+const maxBytes = 4 * 1024 * 1024;
+
+/** The kubelet remembers what it read for so long, so that it seldom sees a file that is being written. */
+const kubeletCacheMs = 5 * 60_000;
+
+const slower = 'the kubelet remembers what it read for 5 minutes; here a change counts at once';
+
+export interface DockerConfigSourceOptions extends FileSourceOptions {
+  /** Paths in order. One named `.dockercfg` has that older format, any other is a `config.json`. */
+  readonly candidates?: readonly string[] | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+/** Reads the candidates once and then keeps up with them. */
+export async function createDockerConfigSource(
+  options: DockerConfigSourceOptions = {},
+): Promise<LiveCredentialSource> {
+  const candidates = options.candidates ?? defaultDockerConfigPathCandidates;
+  const clock = options.clock ?? systemClock;
+  let good: { found: Findings; path: string; at: number } | undefined;
+
+  /** A file that was good stays good for as long as the kubelet may remember it. */
+  async function read(): Promise<Findings> {
+    const { found, path, broken } = await search(candidates, options.root);
+    const now = clock.monotonic();
+    if (good !== undefined && broken.includes(good.path) && now - good.at < kubeletCacheMs) {
+      const { path: where } = good;
+      const what = 'its last good content stays in force for 5 minutes';
+      const kept: SourcePart = { where, state: 'used', what };
+      return { held: good.found.held, problems: found.problems, parts: [...found.parts, kept] };
+    }
+    good = path === undefined ? undefined : { found, path, at: now };
+    return found;
+  }
+
+  return createFileSource(
+    'docker-config',
+    [...new Set(candidates.map((path) => dirname(path)))],
+    read,
+    options,
+  );
+}
+
+async function search(
+  candidates: readonly string[],
+  root: string | undefined,
+): Promise<{ found: Findings; path?: string; broken: readonly string[] }> {
+  const problems: SourceProblem[] = [];
+  const parts: SourcePart[] = [];
+  const broken: string[] = [];
+  function problem(origin: string, message: string): void {
+    problems.push({ source: 'docker-config', origin, message });
+    parts.push({ where: origin, state: 'left-out', what: message });
+  }
+  for (const [index, path] of candidates.entries()) {
+    try {
+      const content = await readBounded(path, { maxBytes, root });
+      const format = basename(path) === '.dockercfg' ? 'dockercfg' : 'config.json';
+      const { held, skipped } = holdEntries(parseDockerConfig(content, format), path);
+      const what = `the first that can be read, so it counts; entries: ${held.length}`;
+      parts.push({ where: path, state: 'used', what, differs: [slower] });
+      if (skipped > 0) problem(path, `entries left out because their keys are not registries: ${skipped}`);
+      for (const where of candidates.slice(index + 1)) {
+        parts.push({ where, state: 'unused', what: 'not looked at, because an earlier one counts' });
+      }
+      return { found: { held, problems, parts }, path, broken };
+    } catch (error) {
+      if (error instanceof FileError && error.code === 'missing') {
+        parts.push({ where: path, state: 'absent', what: 'there is no such file' });
+        continue;
+      }
+      if (!(error instanceof FileError || error instanceof DockerConfigError)) throw error;
+      broken.push(path);
+      problem(path, error.message);
+    }
+  }
+  return { found: { held: [], problems, parts }, broken };
+}

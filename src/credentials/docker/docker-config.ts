@@ -1,0 +1,141 @@
+/**
+ * Docker credential files as the kubelet reads them (kubernetes pkg/credentialprovider/config.go). Two formats:
+ * `config.json`, of which only the object `auths` counts, and the older `.dockercfg`, which is that object itself.
+ * Credential helpers (`credsStore`, `credHelpers`) and tokens (`identitytoken`, `registrytoken`) are not for the
+ * kubelet and therefore not for us. One entry that cannot be understood rejects the whole document.
+ */
+import { secret, reveal, type Secret } from '../../telemetry/secret.ts';
+import { Base64Error, decodeBase64 } from './base64.ts';
+import type { Credential } from '../credential.ts';
+import { members, namesField, readString } from './json.ts';
+import { indexKey } from '../keyring/key.ts';
+
+export type DockerConfigFormat = 'config.json' | 'dockercfg';
+
+/** One entry. An entry with nothing in it is still a credential: an empty one. */
+export interface DockerConfigEntry extends Credential {
+  readonly email: string;
+}
+
+/** What is wrong with a document, for people; quotes no value. */
+export class DockerConfigError extends Error {
+  readonly code: 'malformed';
+  readonly temporary = false;
+  constructor(message: string) {
+    super(message);
+    this.name = 'DockerConfigError';
+    this.code = 'malformed';
+  }
+}
+
+/**
+ * Reads a document.
+ * @param content bytes that are not UTF-8 are replaced inside strings, as Go does
+ * @returns map keys as written, with their entries
+ * @throws DockerConfigError
+ */
+export function parseDockerConfig(
+  content: Uint8Array,
+  format: DockerConfigFormat,
+): ReadonlyMap<string, DockerConfigEntry> {
+  // Keeps a byte order mark, which is no JSON: Go refuses such a file too.
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(content);
+  try {
+    JSON.parse(text);
+  } catch {
+    throw new DockerConfigError('is not valid JSON');
+  }
+  try {
+    return format === 'dockercfg' ? parseAuths(text, new Map()) : parseConfigJson(text);
+  } catch (error) {
+    if (error instanceof RangeError) throw new DockerConfigError('is nested too deeply');
+    throw error;
+  }
+}
+
+/**
+ * Reads one entry.
+ * @param text valid JSON
+ * @param name how to call the entry in the error
+ * @throws DockerConfigError
+ */
+export function parseDockerConfigEntry(text: string, name: string): DockerConfigEntry {
+  const fields = { username: '', password: '', email: '', auth: '' };
+  for (const [member, value] of objectMembers(text, name)) {
+    for (const field of ['username', 'password', 'email', 'auth'] as const) {
+      if (namesField(member, field)) fields[field] = stringOr(value, fields[field], `${name}: ${field}`);
+    }
+  }
+  const { username, password, email, auth } = fields;
+  if (auth === '') return { username, password: secret(password), email };
+  try {
+    return { ...decodeAuthField(auth), email };
+  } catch (error) {
+    if (!(error instanceof Base64Error || error instanceof DockerConfigError)) throw error;
+    throw new DockerConfigError(`${name}: auth: ${error.message}`);
+  }
+}
+
+/**
+ * Decodes the field `auth`: padded base64 where it ends with `=`, else unpadded, of `username:password`. Either part
+ * may be empty; trailing NUL bytes stay.
+ * @throws Base64Error, DockerConfigError
+ */
+export function decodeAuthField(auth: string): Credential {
+  const bytes = decodeBase64(auth, auth.trimEnd().endsWith('=') ? 'padded' : 'unpadded');
+  // Bytes that are no UTF-8 are replaced: the kubelet cannot hand them to the runtime either, which fails the attempt.
+  const text = bytes.toString('utf8');
+  const colon = text.indexOf(':');
+  if (colon < 0) {
+    throw new DockerConfigError('unable to parse auth field, must be formatted as base64(username:password)');
+  }
+  return { username: text.slice(0, colon), password: secret(text.slice(colon + 1)) };
+}
+
+/** Writes one entry as the kubelet's types do, with `auth` derived. The text holds the password in clear. */
+export function encodeDockerConfigEntry(entry: {
+  username: string;
+  password: Secret;
+  email: string;
+}): string {
+  const { username, email } = entry;
+  const password = reveal(entry.password);
+  const auth = Buffer.from(`${username}:${password}`).toString('base64');
+  return JSON.stringify({ username, password, email, auth });
+}
+
+function parseConfigJson(text: string): ReadonlyMap<string, DockerConfigEntry> {
+  const auths = new Map<string, DockerConfigEntry>();
+  for (const [name, value] of objectMembers(text, 'the document')) {
+    // Decoding a second `auths` into the same map adds to it, and null empties it: that is what Go does.
+    if (namesField(name, 'auths')) {
+      if (value === 'null') auths.clear();
+      else parseAuths(value, auths);
+    } else if (namesField(name, 'httpheaders')) {
+      for (const [, header] of objectMembers(value, name)) stringOr(header, '', `${name}: a value`);
+    }
+  }
+  return auths;
+}
+
+function parseAuths(text: string, auths: Map<string, DockerConfigEntry>): Map<string, DockerConfigEntry> {
+  for (const [key, value] of objectMembers(text, 'auths')) {
+    auths.set(key, parseDockerConfigEntry(value, `entry ${indexKey(key) ?? '(not a registry)'}`));
+  }
+  return auths;
+}
+
+function objectMembers(text: string, name: string): readonly (readonly [string, string])[] {
+  if (text.trim() === 'null') return [];
+  const found = members(text);
+  if (found === undefined) throw new DockerConfigError(`${name} is not an object`);
+  return found;
+}
+
+/** A string, or what was there before where it is null. */
+function stringOr(text: string, before: string, name: string): string {
+  if (text === 'null') return before;
+  const value = readString(text);
+  if (value === undefined) throw new DockerConfigError(`${name} is not a string`);
+  return value;
+}

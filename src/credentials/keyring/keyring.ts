@@ -1,0 +1,81 @@
+/**
+ * A keyring: the credentials of one source, found by repository (kubernetes pkg/credentialprovider/keyring.go
+ * `BasicDockerKeyring`). Every key that matches contributes all its credentials; keys are tried in descending byte
+ * order, which puts a longer path before its prefix and a literal label before `*`; under one key, credentials keep
+ * the order in which they were added, equal ones too. Only where no key matched does the classic key of Docker Hub,
+ * `index.docker.io`, stand in for images of Docker Hub.
+ */
+import type { Credential, CredentialSourceName, MatchedCredential } from '../credential.ts';
+import { credentialId } from '../identity.ts';
+import { indexKey } from './key.ts';
+import { matches, parsePattern, type Pattern } from './match.ts';
+
+/** A credential under its index key. */
+export interface HeldCredential {
+  /** As `indexKey` gives it, such as `gcr.io/project`. */
+  readonly key: string;
+  readonly credential: Credential;
+  /** File or Secret that holds it. */
+  readonly origin: string;
+  /** Where it is of another kind than the keyring's others. */
+  readonly source?: CredentialSourceName;
+}
+
+export interface Keyring {
+  /**
+   * The credentials for a repository, in the order in which they are tried.
+   * @param repository normalized, `domain/path`
+   */
+  lookup(repository: string): readonly MatchedCredential[];
+}
+
+const dockerHubKey = 'index.docker.io';
+
+/** @param held in the order in which they are found: secret after secret, entry after entry */
+export function createKeyring(source: CredentialSourceName, held: readonly HeldCredential[]): Keyring {
+  const slots = new Map<string, { pattern: Pattern | undefined; credentials: MatchedCredential[] }>();
+  for (const { key, credential, origin, source: own = source } of held) {
+    const slot = slots.get(key) ?? { pattern: parsePattern(key), credentials: [] };
+    slot.credentials.push({ credential, source: own, key, origin, id: credentialId(credential) });
+    slots.set(key, slot);
+  }
+  const sorted = [...slots].sort(([a], [b]) => compareBytes(b, a)).map(([, slot]) => slot);
+
+  return {
+    lookup(repository) {
+      const asked = parsePattern(repository);
+      const found = sorted.flatMap(({ pattern, credentials }) =>
+        pattern !== undefined && asked !== undefined && matches(pattern, asked) ? credentials : [],
+      );
+      if (found.length > 0 || !isDockerHub(repository)) return found;
+      return slots.get(dockerHubKey)?.credentials ?? [];
+    },
+  };
+}
+
+/**
+ * The entries of a docker config under their index keys.
+ * @returns what can be held, and how many entries were left out because their key is no registry's
+ */
+export function holdEntries(
+  entries: ReadonlyMap<string, Credential>,
+  origin: string,
+): { held: readonly HeldCredential[]; skipped: number } {
+  const held = [...entries].flatMap(([mapKey, { username, password }]) => {
+    const key = indexKey(mapKey);
+    return key === undefined ? [] : [{ key, credential: { username, password }, origin }];
+  });
+  return { held, skipped: entries.size - held.length };
+}
+
+/** Whether the classic key of Docker Hub may stand in (upstream `isDefaultRegistryMatch`). */
+export function isDockerHub(repository: string): boolean {
+  const [domain = '', path] = repository.split('/', 2);
+  if (domain === '') return false;
+  return path === undefined || domain === 'docker.io' || domain === dockerHubKey || !/[.:]/.test(domain);
+}
+
+/** Order of Go's strings: by the bytes of their UTF-8. */
+export function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

@@ -1,0 +1,48 @@
+/** Metrics of the sources that live in files: whether what is there now can be used. */
+import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+
+/** The sources that are read again when their files change. */
+export const liveSourceNames = [
+  'registry-toml',
+  'docker-config',
+  'credential-provider',
+  'containerd',
+] as const;
+export type LiveSourceName = (typeof liveSourceNames)[number];
+
+const failedReadings: MetricSpec = {
+  name: 'archwright_source_failed_readings_total',
+  type: 'counter',
+  help: 'Readings of a source of credentials or endpoints that found something it could not use; files are read when they change and every 10 seconds.',
+  labels: { source: liveSourceNames },
+};
+
+const broken: MetricSpec = {
+  name: 'archwright_source_broken',
+  type: 'gauge',
+  help: 'Whether something of a source cannot be used as it is now: 1, or 0 where all of it was understood. What was good before may still be in force.',
+  labels: { source: liveSourceNames },
+};
+
+/** Every metric of this folder, for the documentation. */
+export const sourceMetrics: readonly MetricSpec[] = [failedReadings, broken];
+
+export interface SourceMeter {
+  /**
+   * Counts one reading.
+   * @param understood nothing had to be left out
+   */
+  read(understood: boolean): void;
+}
+
+/** Binds the metrics of one source; without metrics nothing is counted. */
+export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSourceName): SourceMeter {
+  const failed = metrics?.count(failedReadings, { source });
+  const now = metrics?.level(broken, { source });
+  return {
+    read(understood) {
+      if (!understood) failed?.inc();
+      now?.set(understood ? 0 : 1);
+    },
+  };
+}

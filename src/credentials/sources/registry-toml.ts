@@ -1,0 +1,144 @@
+/**
+ * Registry TOML files: `creds/<registry>.toml` with `user` and `secret`, one file per registry, usually mounted from a
+ * Secret. The file's name without `.toml` is the key, and it matches as any other key does: `docker.io.toml`,
+ * `registry.corp:5000.toml`, `*.corp.example.toml`. Keys of a Secret cannot contain a colon, so a port may also be
+ * written as containerd writes it in directory names: `registry.corp_5000_.toml`. Both `docker.io.toml` and
+ * `index.docker.io.toml` are for Docker Hub; where both are there, the first one serves.
+ */
+import { join } from 'node:path';
+import { parse } from 'toml';
+import { readDirectory } from '../../files/directory.ts';
+import { decodeUtf8, FileError } from '../../files/read.ts';
+import { secret } from '../../telemetry/secret.ts';
+import type { SourcePart } from '../../files/source-part.ts';
+import type { Credential, SourceProblem } from '../credential.ts';
+import {
+  createFileSource,
+  type FileSourceOptions,
+  type Findings,
+  type LiveCredentialSource,
+} from './file-source.ts';
+import { indexKey } from '../keyring/key.ts';
+import type { HeldCredential } from '../keyring/keyring.ts';
+
+/** The largest Secret Kubernetes stores has 1 MiB; these files have two lines. */
+const maxBytes = 64 * 1024;
+/** Files and the volume's own links; far more registries than any cluster uses. */
+const maxEntries = 2000;
+
+export interface RegistryTomlSourceOptions extends FileSourceOptions {
+  /** The directory; one that does not exist holds nothing. */
+  readonly dir: string;
+}
+
+/** Reads the directory once and then keeps up with it. */
+export async function createRegistryTomlSource(
+  options: RegistryTomlSourceOptions,
+): Promise<LiveCredentialSource> {
+  let last = new Map<string, HeldCredential>();
+
+  /** A file that was good and is broken now keeps its last good credential; one that is gone does not. */
+  async function read(): Promise<Findings> {
+    const problems: SourceProblem[] = [];
+    const next = new Map<string, HeldCredential>();
+    const files = await readFiles(options);
+    const parts: SourcePart[] = [describeDirectory(options.dir, files?.size)];
+    for (const [name, content] of files ?? []) {
+      const origin = join(options.dir, name);
+      try {
+        if (content instanceof FileError) throw content;
+        const key = registryKey(name);
+        next.set(name, { key, credential: parseRegistryToml(decodeUtf8(content, origin)), origin });
+        parts.push({ where: origin, state: 'used', what: `a credential for ${key}` });
+      } catch (error) {
+        if (!(error instanceof FileError || error instanceof RegistryTomlError)) throw error;
+        const before = last.get(name);
+        if (before !== undefined) next.set(name, before);
+        const consequence = before === undefined ? '' : '; its last good content stays in force';
+        const message = error.message + consequence;
+        problems.push({ source: 'registry-toml', origin, message });
+        parts.push({ where: origin, state: 'left-out', what: message });
+      }
+    }
+    last = next;
+    return { held: [...next.values()], problems, parts };
+  }
+
+  return createFileSource('registry-toml', [options.dir], read, options);
+}
+
+/** What is wrong with a file, for people; quotes no value. */
+export class RegistryTomlError extends Error {
+  readonly code = 'malformed';
+  readonly temporary = false;
+  constructor(message: string) {
+    super(message);
+    this.name = 'RegistryTomlError';
+  }
+}
+
+/**
+ * Reads one file.
+ * @throws RegistryTomlError
+ */
+export function parseRegistryToml(text: string): Credential {
+  const { user, secret: password } = parseToml(text);
+  if (typeof user !== 'string' || user === '') throw new RegistryTomlError('user must be a text');
+  if (typeof password !== 'string' || password === '') throw new RegistryTomlError('secret must be a text');
+  return { username: user, password: secret(password) };
+}
+
+/**
+ * The key that a file's name stands for.
+ * @throws RegistryTomlError
+ */
+export function registryKey(fileName: string): string {
+  const name = fileName.slice(0, -suffix.length).replace(/_(\d+)_$/, ':$1');
+  const key = indexKey(name);
+  if (key === undefined || key === '') throw new RegistryTomlError('its name is not that of a registry');
+  return key;
+}
+
+const suffix = '.toml';
+
+async function readFiles({
+  dir,
+  root,
+}: RegistryTomlSourceOptions): Promise<ReadonlyMap<string, Buffer | FileError> | undefined> {
+  try {
+    const wanted = (name: string) => name.endsWith(suffix);
+    return await readDirectory(dir, { wanted, maxEntries, maxBytes, root });
+  } catch (error) {
+    if (error instanceof FileError && error.code === 'missing') return undefined;
+    throw error;
+  }
+}
+
+/** @param files how many there are; undefined where there is no directory */
+function describeDirectory(where: string, files: number | undefined): SourcePart {
+  if (files === undefined) return { where, state: 'absent', what: 'there is no such directory' };
+  if (files === 0) return { where, state: 'unused', what: 'holds no file <registry>.toml' };
+  const differs = [
+    'the kubelet does not know these credentials: the node pulls such an image only with a pull secret or with ' +
+      'credentials of its own',
+  ];
+  return { where, state: 'used', what: `files: ${files}`, differs };
+}
+
+function parseToml(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return parse(text) as Record<string, unknown>;
+  } catch (error) {
+    // The parser's own message may quote the line, which may hold the secret.
+    const line = lineOf(error);
+    throw new RegistryTomlError(
+      line === undefined ? 'is not valid TOML' : `is not valid TOML (line ${line})`,
+    );
+  }
+}
+
+/** Syntax errors and faults of meaning, such as a key given twice, say it in two ways. */
+function lineOf(error: unknown): number | undefined {
+  const { line, location } = error as { line?: number; location?: { start: { line: number } } };
+  return line ?? location?.start.line;
+}

@@ -1,0 +1,61 @@
+/**
+ * A connection whose certificate may not be there yet: the first controller of a new cluster is the one who issues it.
+ * Until it can be opened, every agent is unreachable.
+ */
+import { wait } from '../../async/wait.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { AgentError } from './agent-error.ts';
+import type { AgentConnection } from './connection.ts';
+
+export interface LateConnectionOptions {
+  /** Opens the connection; tried again where it rejects. */
+  readonly open: () => Promise<AgentConnection>;
+  readonly log: Log;
+  /** Waits; injected by tests. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** A certificate is written within a second or two after a controller leads. */
+const againMs = 1000;
+
+/** Starts to open the connection, and goes on until that succeeds or it is closed. */
+export function lateConnection({ open, log, sleep = wait }: LateConnectionOptions): AgentConnection {
+  const closing = new AbortController();
+  let connection: AgentConnection | undefined;
+
+  async function opening(): Promise<void> {
+    let told = '';
+    while (!closing.signal.aborted) {
+      try {
+        const opened = await open();
+        if (closing.signal.aborted) await opened.close();
+        else connection = opened;
+        return;
+      } catch (error) {
+        const problem = error instanceof Error ? error.message : String(error);
+        if (problem !== told) log.warn({ problem }, 'agents cannot be asked yet');
+        told = problem;
+        await sleep(againMs, closing.signal).catch(() => undefined);
+      }
+    }
+  }
+
+  const opened = opening();
+
+  function ready(url: string): AgentConnection {
+    if (connection) return connection;
+    throw new AgentError('unreachable', url, 'there is no client certificate to ask agents with yet');
+  }
+
+  return {
+    json: async (url, path, call) => await ready(url).json(url, path, call),
+    lines: async function* (url, path, call) {
+      yield* ready(url).lines(url, path, call);
+    },
+    close: async () => {
+      closing.abort(new Error('closed'));
+      await opened;
+      await connection?.close();
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/**
+ * Rendezvous (highest random weight) hashing, after Thaler and Ravishankar, "A Name-Based Mapping Scheme for
+ * Rendezvous", 1996: each pair of repository and agent has a score, and the agent with the highest score owns the
+ * repository. Every webhook computes the same owner without talking to the others, and when an agent leaves only what it
+ * owned moves.
+ */
+import type { AgentAddress } from '../fleet.ts';
+
+/**
+ * All agents in the order in which they are asked about a repository: its owner first.
+ * @param repository normalized, `domain/path`
+ */
+export function rank(repository: string, agents: readonly AgentAddress[]): AgentAddress[] {
+  const key = hash(repository);
+  return agents
+    .map((agent) => ({ agent, id: identity(agent), score: mix(key ^ hash(identity(agent))) }))
+    .sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1))
+    .map((scored) => scored.agent);
+}
+
+/** The node outlives its agent's address; where discovery does not know nodes, the URL has to do. */
+function identity(agent: AgentAddress): string {
+  return agent.node ?? agent.url;
+}
+
+/** FNV-1a, 32 bits, over UTF-16 units. It need not resist attacks: who chooses a repository only chooses who is asked. */
+function hash(text: string): number {
+  let state = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    state = Math.imul(state ^ text.charCodeAt(index), 0x01000193);
+  }
+  return state;
+}
+
+/** The finalizer of MurmurHash3: every bit of the input changes half of the bits of the result. */
+function mix(value: number): number {
+  let bits = value;
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+  return (bits ^ (bits >>> 16)) >>> 0;
+}

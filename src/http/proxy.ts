@@ -1,0 +1,149 @@
+/**
+ * Proxies from the environment, by the rules of Go's `golang.org/x/net/http/httpproxy`, because the node's container
+ * runtime obeys those: `HTTPS_PROXY` and `HTTP_PROXY` (upper case first), `NO_PROXY`, and never a proxy for loopback.
+ */
+import { BlockList, isIP } from 'node:net';
+import type { SourcePart } from '../files/source-part.ts';
+import { secret, type Secret } from '../telemetry/secret.ts';
+
+export interface Proxy {
+  /** `http:` or `https:`, host and port; without user info. */
+  readonly url: URL;
+  /** Value of `Proxy-Authorization`, where the variable holds a user name. */
+  readonly authorization?: Secret;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A proxy variable that cannot be used. The message names the variable, never its value. */
+export class ProxyError extends Error {
+  readonly code = 'malformed';
+  readonly temporary = false;
+  /** Name of the variable. */
+  readonly where: string;
+  constructor(where: string, message: string) {
+    super(message);
+    this.name = 'ProxyError';
+    this.where = where;
+  }
+}
+
+/**
+ * The proxy for a request, or `undefined` for a direct connection.
+ * @param target URL of the request; only scheme, host and port count
+ * @throws ProxyError where the variable that applies is no http or https URL
+ */
+export function proxyFor(target: URL, environment: Environment): Proxy | undefined {
+  const name = target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+  const value = read(environment, name);
+  // A CGI server puts the client's `Proxy` header into HTTP_PROXY (httpoxy); Go refuses it there too.
+  if (value === '' || (name === 'HTTP_PROXY' && read(environment, 'REQUEST_METHOD') !== '')) return undefined;
+  if (bypasses(target, read(environment, 'NO_PROXY'))) return undefined;
+  return parseProxy(name, value);
+}
+
+/** The variables that are set, for people; user names and passwords in them are left out. */
+export function describeProxies(environment: Environment): readonly SourcePart[] {
+  const differs = [
+    'containerd has the variables of its own service: compare `systemctl show containerd -p Environment`',
+  ];
+  const parts: SourcePart[] = [];
+  for (const name of ['HTTPS_PROXY', 'HTTP_PROXY']) {
+    const value = read(environment, name);
+    if (value === '') continue;
+    try {
+      const { url, authorization } = parseProxy(name, value);
+      const login = authorization === undefined ? '' : ', with a login';
+      parts.push({ where: name, state: 'used', what: `${url.host}${login}`, differs });
+    } catch (error) {
+      if (!(error instanceof ProxyError)) throw error;
+      parts.push({
+        where: name,
+        state: 'left-out',
+        what: `${error.message}; what goes there fails`,
+        differs,
+      });
+    }
+  }
+  const direct = read(environment, 'NO_PROXY');
+  if (parts.length > 0 && direct !== '') parts.push({ where: 'NO_PROXY', state: 'used', what: direct });
+  if (parts.length > 0) return parts;
+  return [
+    { where: 'HTTPS_PROXY, HTTP_PROXY', state: 'absent', what: 'not set, nothing goes by a proxy', differs },
+  ];
+}
+
+function read(environment: Environment, name: string): string {
+  return environment[name] || environment[name.toLowerCase()] || '';
+}
+
+function parseProxy(name: string, value: string): Proxy {
+  const url = URL.parse(/^[a-z0-9+.-]+:\/\//i.test(value) ? value : `http://${value}`);
+  if (!url || url.hostname === '') throw new ProxyError(name, `${name} is not a URL`);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new ProxyError(name, `${name}: proxies of the kind ${url.protocol} are not supported`);
+  }
+  const bare = new URL(`${url.protocol}//${url.host}`);
+  if (url.username === '') return { url: bare };
+  const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  return { url: bare, authorization: secret(`Basic ${Buffer.from(user).toString('base64')}`) };
+}
+
+/**
+ * Whether `NO_PROXY` (or being loopback) exempts a target.
+ * @param list comma separated: `*`, names (with their subdomains), `.suffixes` (subdomains only), addresses, CIDR
+ * blocks; names and addresses may carry a port
+ */
+export function bypasses(target: URL, list: string): boolean {
+  const host = target.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  const port = target.port || (target.protocol === 'https:' ? '443' : '80');
+  if (host === 'localhost' || isLoopback(host)) return true;
+  return list
+    .split(',')
+    .map((entry) => entry.trim().toLowerCase())
+    .some((entry) => entry !== '' && matches(entry, host, port));
+}
+
+function matches(entry: string, host: string, port: string): boolean {
+  if (entry === '*') return true;
+  if (entry.includes('/')) return inBlock(entry, host);
+  const { name, port: wanted } = splitPort(entry);
+  if (name === '' || (wanted !== undefined && wanted !== port)) return false;
+  if (isIP(name) !== 0) return isIP(host) !== 0 && sameAddress(name, host);
+  if (isIP(host) !== 0) return false;
+  const suffix = name.startsWith('*.') ? name.slice(1) : name;
+  if (suffix.startsWith('.')) return host.endsWith(suffix);
+  return host === suffix || host.endsWith(`.${suffix}`);
+}
+
+function splitPort(entry: string): { name: string; port?: string } {
+  const bracketed = /^\[([^\]]*)\](?::(\d+))?$/.exec(entry);
+  const found = bracketed ?? (isIP(entry) === 0 ? /^([^:]*):(\d+)$/.exec(entry) : null);
+  if (!found) return { name: entry };
+  return { name: found[1] ?? '', ...(found[2] === undefined ? {} : { port: found[2] }) };
+}
+
+function inBlock(entry: string, host: string): boolean {
+  const [network = '', bits = ''] = entry.split('/');
+  const family = isIP(network);
+  const length = /^\d+$/.test(bits) ? Number(bits) : Number.NaN;
+  if (family === 0 || isIP(host) === 0 || !(length <= (family === 4 ? 32 : 128))) return false;
+  const block = new BlockList();
+  block.addSubnet(network, length, family === 4 ? 'ipv4' : 'ipv6');
+  return block.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6');
+}
+
+function sameAddress(one: string, other: string): boolean {
+  const list = new BlockList();
+  list.addAddress(one, isIP(one) === 4 ? 'ipv4' : 'ipv6');
+  return list.check(other, isIP(other) === 4 ? 'ipv4' : 'ipv6');
+}
+
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+function isLoopback(host: string): boolean {
+  const family = isIP(host);
+  return family !== 0 && loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
+}

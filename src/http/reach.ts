@@ -1,0 +1,129 @@
+/**
+ * Reach: which addresses and ports a request may connect to. Whoever may create a pod chooses the host of a registry,
+ * and whoever runs a registry chooses its realm and redirects, while we connect with the identity of a node. So every
+ * address is checked after name resolution, and only a checked address is dialed.
+ *
+ * - An endpoint may be public or private. Loopback is allowed where the image names it (`localhost:5000`, as containerd
+ *   allows it) or where the endpoint was configured, never for a name that merely resolves to it.
+ * - A realm or redirect may be as near as the registry itself was: see `isForbiddenAddress`.
+ * - Ports that only a node's own services use are refused, unless the endpoint was configured.
+ */
+import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
+import { isIP, type LookupFunction } from 'node:net';
+import { addressKind, isForbiddenAddress, type AddressKind } from './address.ts';
+import { TransportError } from './transport-error.ts';
+
+/** kubelet, kube-proxy, etcd, API server, controller manager, scheduler, cloud controller, containerd metrics. */
+export const nodePorts: ReadonlySet<number> = new Set([
+  2379, 2380, 2381, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259, 10260, 1338,
+]);
+
+export interface AddressPolicy {
+  /** Loopback addresses of registries: where the image names them (default), always, or never. */
+  readonly loopback?: 'named' | 'always' | 'never';
+  /** Ports that are not connected to unless an endpoint was configured; `nodePorts` by default. */
+  readonly refusedPorts?: ReadonlySet<number>;
+}
+
+/** Finds all addresses of a name, as `dns.lookup` does. */
+export type Resolve = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+export interface Reach {
+  /** Equal for equal rules: connections are shared only among requests that may go equally far. */
+  readonly id: string;
+  /** Why an address may not be connected to, in words; `undefined` where it may. */
+  refusal(address: string): string | undefined;
+  /** The same for a port. */
+  portRefusal(port: number): string | undefined;
+}
+
+const neverRegistries: ReadonlySet<AddressKind | undefined> = new Set<AddressKind | undefined>([
+  undefined,
+  'link-local',
+  'metadata',
+  'unspecified',
+  'multicast',
+  'reserved',
+]);
+
+/** How far a request to an endpoint itself may go. */
+export function endpointReach(
+  endpoint: { readonly base: string; readonly origin: string },
+  policy: AddressPolicy = {},
+): Reach {
+  const configured = endpoint.origin !== 'default';
+  const rule = policy.loopback ?? 'named';
+  const loopback = rule === 'always' || (rule === 'named' && (configured || namesLoopback(endpoint.base)));
+  const refused = policy.refusedPorts ?? nodePorts;
+  return {
+    id: `endpoint loopback=${loopback}`,
+    refusal: (address) => {
+      const kind = addressKind(address);
+      if (neverRegistries.has(kind)) return `${kind ?? 'unknown'} addresses are no registries`;
+      return kind === 'loopback' && !loopback ? 'the name leads to this machine' : undefined;
+    },
+    portRefusal: (port) => (configured ? undefined : refusePort(port, refused)),
+  };
+}
+
+/**
+ * How far a realm or a redirect of a registry may go.
+ * @param registryIp where the registry was reached; undefined where a proxy hides it
+ */
+export function targetReach(registryIp: string | undefined, policy: AddressPolicy = {}): Reach {
+  const kind = registryIp === undefined ? 'public' : addressKind(registryIp);
+  return {
+    id: `target of ${kind}`,
+    refusal: (address) =>
+      isForbiddenAddress(address, registryIp)
+        ? `a ${addressKind(address) ?? 'unknown'} address, which a ${kind} registry may not send us to`
+        : undefined,
+    portRefusal: (port) => refusePort(port, policy.refusedPorts ?? nodePorts),
+  };
+}
+
+function refusePort(port: number, refused: ReadonlySet<number>): string | undefined {
+  return refused.has(port) ? `port ${port} belongs to the node's own services` : undefined;
+}
+
+/** Whether a URL names this machine in its text, as Node will dial it. */
+export function namesLoopback(url: string): boolean {
+  const host = hostOf(new URL(url));
+  return host === 'localhost' || addressKind(host) === 'loopback';
+}
+
+/**
+ * Checks what can be told without resolving a name: the port, and the address where the host is a literal.
+ * @throws TransportError `refused-address`
+ */
+export function checkTarget(url: URL, reach: Reach): void {
+  const host = hostOf(url);
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+  const reason = reach.portRefusal(port) ?? (isIP(host) === 0 ? undefined : reach.refusal(host));
+  if (reason !== undefined) throw new TransportError('refused-address', url.host, `refused: ${reason}`);
+}
+
+/** A `lookup` for `net.connect` that fails where any address of a name may not be connected to. */
+export function checkedLookup(reach: Reach, resolve: Resolve = lookup): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error) return callback(error, []);
+      for (const { address } of addresses) {
+        const reason = reach.refusal(address);
+        if (reason === undefined) continue;
+        return callback(new TransportError('refused-address', hostname, `refused: ${reason}`), []);
+      }
+      const first = addresses[0];
+      if (!first) return callback(new TransportError('resolve', hostname, 'the name has no address'), []);
+      return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family);
+    });
+  };
+}
+
+function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+}

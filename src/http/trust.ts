@@ -1,0 +1,141 @@
+/**
+ * Which certificates are trusted: Node's own roots, the system's bundle (below the host root, because the agent must
+ * trust what its node trusts), `SSL_CERT_FILE`, and files of our configuration. Node's `ca` option replaces the roots
+ * where Go's adds to them, so everything is put together here. Files are looked at again after a while. Links in the node's
+ * files lead to other files of the node: distributions link their bundles by absolute paths.
+ */
+import { createHash } from 'node:crypto';
+import { rootCertificates } from 'node:tls';
+import type { SourcePart } from '../files/source-part.ts';
+import { FileError } from '../files/error.ts';
+import { readBounded } from '../files/read.ts';
+import type { Clock } from '../async/clock.ts';
+import type { Environment } from './proxy.ts';
+
+/** Where distributions keep the bundle; the first that exists is used (Go crypto/x509 root_linux.go). */
+const systemBundles = [
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/ca-bundle.pem',
+  '/etc/pki/tls/cacert.pem',
+  '/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem',
+  '/etc/ssl/cert.pem',
+];
+
+/** The largest bundles in use are about 500 KiB; more is no certificate bundle. */
+const maxBundleBytes = 8 * 1024 * 1024;
+
+/** A rotated corporate CA should work without a restart, and reading a bundle costs milliseconds. */
+const rereadMs = 60_000;
+
+export interface TrustOptions {
+  readonly environment: Environment;
+  readonly clock: Clock;
+  /** Root of the node's file system; `/` by default. */
+  readonly hostRoot?: string;
+  /** Further PEM files, as our configuration names them; not below the host root. */
+  readonly extraFiles?: readonly string[];
+  /** Told of each file that was named and cannot be used. */
+  readonly onProblem?: (file: string, message: string) => void;
+}
+
+export interface Roots {
+  readonly certificates: readonly string[];
+  /** Equal for equal certificates. */
+  readonly id: string;
+}
+
+export interface Trust {
+  /** The roots of this moment; never fails, because Node's own are always there. */
+  roots(): Promise<Roots>;
+}
+
+/** Makes the trust of one process. Files are read at the first use. */
+export function createTrust(options: TrustOptions): Trust {
+  let current: Promise<Roots> | undefined;
+  let readAt = 0;
+  const reported = new Set<string>();
+
+  async function read(): Promise<Roots> {
+    const { bundles } = await readBundles(options);
+    for (const { file, problem } of bundles) {
+      if (problem === undefined || reported.has(file)) continue;
+      reported.add(file);
+      options.onProblem?.(file, problem);
+    }
+    const found = bundles.flatMap(({ certificates }) => certificates);
+    const list = [...new Set([...rootCertificates.map((pem) => pem.trim()), ...found])];
+    return { certificates: list, id: createHash('sha256').update(list.join('\n')).digest('hex') };
+  }
+
+  return {
+    roots: () => {
+      const now = options.clock.monotonic();
+      if (current === undefined || now - readAt >= rereadMs) {
+        readAt = now;
+        current = read();
+      }
+      return current;
+    },
+  };
+}
+
+/** The PEM certificates of a text, in its order; everything between them is left out. */
+export function certificatesIn(text: string): string[] {
+  return text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+}
+
+/**
+ * What is trusted besides Node's own roots, for people.
+ * @param options as for `createTrust`
+ */
+export async function describeTrust(options: Omit<TrustOptions, 'clock'>): Promise<readonly SourcePart[]> {
+  const { bundles, hasSystemBundle } = await readBundles(options);
+  const parts = bundles.map(({ file, certificates, problem }): SourcePart =>
+    problem === undefined
+      ? { where: file, state: 'used', what: `certificates: ${certificates.length}` }
+      : { where: file, state: 'left-out', what: problem },
+  );
+  if (hasSystemBundle) return parts;
+  const what = 'no certificates of the system were found; those that come with Node.js are trusted';
+  return [{ where: systemBundles.join(', '), state: 'absent', what }, ...parts];
+}
+
+interface Bundle {
+  /** As it was named. */
+  readonly file: string;
+  readonly certificates: readonly string[];
+  readonly problem?: string | undefined;
+}
+
+async function readBundles({
+  environment,
+  hostRoot = '/',
+  extraFiles = [],
+}: Omit<TrustOptions, 'clock'>): Promise<{ bundles: readonly Bundle[]; hasSystemBundle: boolean }> {
+  const bundles: Bundle[] = [];
+  for (const file of systemBundles) {
+    const bundle = await readBundle(file, hostRoot);
+    if (bundle.problem !== undefined) continue;
+    bundles.push(bundle);
+    break;
+  }
+  const hasSystemBundle = bundles.length > 0;
+  const variable = environment['SSL_CERT_FILE'];
+  if (variable) bundles.push(await readBundle(variable, hostRoot));
+  for (const file of extraFiles) bundles.push(await readBundle(file));
+  return { bundles, hasSystemBundle };
+}
+
+async function readBundle(file: string, root?: string): Promise<Bundle> {
+  try {
+    const bytes = await readBounded(file, { maxBytes: maxBundleBytes, root });
+    // PEM is ASCII; what stands between certificates may be in any encoding.
+    const certificates = certificatesIn(bytes.toString('latin1'));
+    if (certificates.length === 0) throw new FileError('not-text', file, 'it holds no PEM certificate');
+    return { file, certificates };
+  } catch (error) {
+    if (error instanceof FileError) return { file, certificates: [], problem: error.message };
+    throw error;
+  }
+}

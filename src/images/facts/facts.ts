@@ -1,0 +1,76 @@
+/**
+ * Image facts: what is known of one image. They travel in exactly this shape in the agent's API (version 1), on the
+ * command line (`inspect --output json`) and inside the program.
+ */
+import type { CredentialSourceName } from '../../credentials/credential.ts';
+import { registryErrorCodes } from '../../registry/lookup.ts';
+import type { Attempt } from '../../registry/lookup.ts';
+import type { MatchedCredential } from '../../credentials/credential.ts';
+import type { ServiceAccountName } from '../../credentials/service-account.ts';
+import type { Platform } from '../platforms/platform.ts';
+import type { Reference } from '../references/reference.ts';
+
+export const factsErrorCodes = ['invalid-reference', ...registryErrorCodes] as const;
+export type FactsErrorCode = (typeof factsErrorCodes)[number];
+
+export interface FactsError {
+  readonly code: FactsErrorCode;
+  readonly message: string;
+  readonly retryAfterMs?: number;
+}
+
+/** Where facts come from: asked just now, remembered, or written in `[[imageOverrides]]`. */
+export type FactsSource = 'registry' | 'memory' | 'override';
+
+export interface ImageFacts {
+  /** The image as asked for. */
+  readonly image: string;
+  readonly digest?: string;
+  readonly mediaType?: string;
+  /** Normalized, without attestations and duplicates. Empty for an artifact, and where there is an error. */
+  readonly platforms: readonly Platform[];
+  readonly source: FactsSource;
+  /**
+   * How the registry was persuaded; `anonymous` also where nothing was asked. `service-account`: this answer, a failure
+   * too, counts for pods of the question's service account only.
+   */
+  readonly credentialSource: CredentialSourceName;
+  /** Host of the endpoint that answered; empty where none did. */
+  readonly endpoint: string;
+  /** RFC 3339. After it the facts are asked for again. */
+  readonly freshUntil: string;
+  /** True where the registry fails and these are older facts. */
+  readonly stale: boolean;
+  /** Architectures taken out of `platforms` for one pod, because exec format errors were seen there; never in the API. */
+  readonly brokenOn?: readonly string[];
+  readonly error?: FactsError;
+}
+
+export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never';
+
+/** One image to learn about, for one pod. */
+export interface ImageQuestion {
+  /** As the pod writes it. */
+  readonly image: string;
+  readonly reference: Reference;
+  readonly pullPolicy: PullPolicy;
+  /** Credentials of the pod's pull secrets that match the image's repository, best first. */
+  readonly pullCredentials: readonly MatchedCredential[];
+  /** The pod's, where it is known. Only some nodes have credentials that depend on it. */
+  readonly serviceAccount?: ServiceAccountName;
+}
+
+export interface InspectOptions {
+  readonly signal: AbortSignal;
+  /** Facts to revalidate: where the digest is still the same, they are given back with new freshness. */
+  readonly known?: ImageFacts;
+  readonly trace?: (attempt: Attempt) => void;
+}
+
+/**
+ * Anything that can learn image facts: the registry client with this node's sources, or the fleet of agents. A failure
+ * is an answer (`error` is set), not an exception.
+ */
+export interface Inspector {
+  inspect(question: ImageQuestion, options: InspectOptions): Promise<ImageFacts>;
+}

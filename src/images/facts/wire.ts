@@ -1,0 +1,141 @@
+/**
+ * Image facts from outside the process: from an agent or from a file. Nothing about them is trusted: every field is checked for its
+ * type, its alphabet and its length before it gets near a pod. Fields that are not known are dropped, so that agents of a
+ * newer version can be asked.
+ */
+import { credentialSourceNames } from '../../credentials/credential.ts';
+import { factsErrorCodes, type FactsError, type FactsSource, type ImageFacts } from './facts.ts';
+import { isArchitectureLabel, type Platform } from '../platforms/platform.ts';
+import { isDigest } from '../references/digest.ts';
+
+/** Real indexes list fewer than 30 platforms. */
+export const maxPlatforms = 256;
+/** A path has at most 255 characters, a tag 128, a digest 135; a domain has no limit of its own. */
+const maxImageLength = 1024;
+/** RFC 6838 §4.2: 127 characters for each of the two names. */
+export const maxMediaTypeLength = 255;
+/** RFC 1035: 255 characters for a host name; then a port. */
+const maxEndpointLength = 261;
+const maxMessageLength = 1024;
+/** RFC 3339 with nanoseconds and an offset has 35. */
+const maxDateLength = 40;
+
+const sources: readonly FactsSource[] = ['registry', 'memory', 'override'];
+const labelValue = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+const printable = /^[\x21-\x7e]*$/;
+const rfc3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+
+/** Why something cannot be image facts. */
+export class InvalidFacts extends Error {
+  readonly code = 'invalid-facts';
+  readonly temporary = false;
+  /** The field at fault. */
+  readonly where: string;
+  constructor(where: string, problem: string) {
+    super(`image facts: ${where} ${problem}`);
+    this.name = 'InvalidFacts';
+    this.where = where;
+  }
+}
+
+/**
+ * Checks image facts and copies what belongs to them.
+ * @param value as JSON.parse gives it
+ * @throws InvalidFacts
+ */
+export function readFacts(value: unknown): ImageFacts {
+  const fields = object(value, 'facts');
+  const image = text(fields['image'], 'image', maxImageLength, printable);
+  if (image === '') throw new InvalidFacts('image', 'is empty');
+  const error = fields['error'] === undefined ? undefined : readError(fields['error']);
+  const platforms = readPlatforms(fields['platforms']);
+  if (error && platforms.length > 0)
+    throw new InvalidFacts('platforms', 'must be empty where there is an error');
+  return {
+    image,
+    ...(fields['digest'] !== undefined && { digest: digest(fields['digest']) }),
+    ...(fields['mediaType'] !== undefined && {
+      mediaType: text(fields['mediaType'], 'mediaType', maxMediaTypeLength, printable),
+    }),
+    platforms,
+    source: oneOf(fields['source'], 'source', sources),
+    credentialSource: oneOf(fields['credentialSource'], 'credentialSource', credentialSourceNames),
+    endpoint: text(fields['endpoint'], 'endpoint', maxEndpointLength, printable),
+    freshUntil: date(fields['freshUntil'], 'freshUntil'),
+    stale: boolean(fields['stale'], 'stale'),
+    ...(error && { error }),
+  };
+}
+
+function readPlatforms(value: unknown): Platform[] {
+  if (!Array.isArray(value)) throw new InvalidFacts('platforms', 'is no list');
+  if (value.length > maxPlatforms) throw new InvalidFacts('platforms', `has more than ${maxPlatforms} items`);
+  return value.map((item: unknown) => {
+    const { os, architecture, variant } = object(item, 'platforms');
+    return {
+      os: text(os, 'platforms.os', 63, labelValue),
+      architecture: architectureName(architecture),
+      ...(variant !== undefined && { variant: text(variant, 'platforms.variant', 63, labelValue) }),
+    };
+  });
+}
+
+function readError(value: unknown): FactsError {
+  const { code, message, retryAfterMs } = object(value, 'error');
+  return {
+    code: oneOf(code, 'error.code', factsErrorCodes),
+    message: text(message, 'error.message', maxMessageLength),
+    ...(retryAfterMs !== undefined && { retryAfterMs: duration(retryAfterMs, 'error.retryAfterMs') }),
+  };
+}
+
+function object(value: unknown, where: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new InvalidFacts(where, 'is no object');
+  }
+  return value as Readonly<Record<string, unknown>>;
+}
+
+function text(value: unknown, where: string, maxLength: number, pattern?: RegExp): string {
+  if (typeof value !== 'string') throw new InvalidFacts(where, 'is no text');
+  if (value.length > maxLength) throw new InvalidFacts(where, `is longer than ${maxLength} characters`);
+  if (pattern && !pattern.test(value)) throw new InvalidFacts(where, 'has characters that cannot be there');
+  return value;
+}
+
+function architectureName(value: unknown): string {
+  const where = 'platforms.architecture';
+  const name = text(value, where, 63);
+  if (!isArchitectureLabel(name)) throw new InvalidFacts(where, 'is no architecture');
+  return name;
+}
+
+function digest(value: unknown): string {
+  const given = text(value, 'digest', 135);
+  if (!isDigest(given)) throw new InvalidFacts('digest', 'is no digest');
+  return given;
+}
+
+function oneOf<Word extends string>(value: unknown, where: string, words: readonly Word[]): Word {
+  const found = words.find((word) => word === value);
+  if (found === undefined) throw new InvalidFacts(where, `is none of ${words.join(', ')}`);
+  return found;
+}
+
+function date(value: unknown, where: string): string {
+  const given = text(value, where, maxDateLength, rfc3339);
+  if (Number.isNaN(Date.parse(given))) throw new InvalidFacts(where, 'is no date');
+  return given;
+}
+
+function boolean(value: unknown, where: string): boolean {
+  if (typeof value !== 'boolean') throw new InvalidFacts(where, 'is neither true nor false');
+  return value;
+}
+
+function duration(value: unknown, where: string): number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
+    throw new InvalidFacts(where, 'is no duration');
+  }
+  return value;
+}

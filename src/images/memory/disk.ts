@@ -1,0 +1,221 @@
+/**
+ * The agent's state file: the shared facts, so that a restarted agent does not ask again for what it knew.
+ *
+ * Lines of JSON: a header with format and version, one line per image from the most to the least recently used, and a last
+ * line with their number and the SHA-256 of all before it. A file that is anything else is ignored as a whole: it is a
+ * cache. It is written at most every half minute (less often where it is large), to a second file that then takes the name of
+ * the first, so that a reader (or a crash) sees the old one or the new one. It holds no secret, and nothing that a pull
+ * secret learned.
+ */
+import type { Clock } from '../../async/clock.ts';
+import { systemClock } from '../../async/clock.ts';
+import { createHash } from 'node:crypto';
+import { open, rename, rm } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { decodeUtf8, FileError, readBounded } from '../../files/read.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { ImageFacts } from '../facts/facts.ts';
+import { InvalidFacts, readFacts } from '../facts/wire.ts';
+
+export interface FactsFile {
+  /**
+   * Reads the file and hands over what is in it, from the least to the most recently used.
+   * @returns how many facts were there; 0 for a file that is missing or cannot be used, with a line in the log for the latter
+   */
+  load(learn: (facts: ImageFacts) => void): Promise<number>;
+  /** Says what is to be written: the shared facts, the most recently used first. */
+  keep(shared: () => Iterable<ImageFacts>): void;
+  /** Something changed; it is written soon. */
+  changed(): void;
+  /** Writes what is not written yet. */
+  close(): Promise<void>;
+}
+
+export interface FactsFileOptions {
+  readonly path: string;
+  readonly log: Log;
+  /** The most that is read or written; the least recently used facts are left out. */
+  readonly maxBytes?: number;
+  readonly startTimer?: Clock['timer'];
+}
+
+const header = JSON.stringify({ format: 'archwright image facts', version: 1 });
+
+/** 100,000 facts with the ten platforms of an official image take about 70 MB. */
+const defaultMaxBytes = 96 * 1_048_576;
+/** Room for the last line. */
+const trailerBytes = 256;
+/** Changes come in bursts; a crash costs at most this much knowledge. */
+const writeDelayMs = 30_000;
+/** On average no more than this is written, in bytes per millisecond: the disk is the node's. */
+const writeRate = 100;
+/** A disk that is full or read-only rarely is not for long. */
+const retryDelayMs = 300_000;
+const chunkBytes = 65_536;
+/** Lines read before others get their turn. */
+const linesPerTurn = 500;
+/** Facts are public knowledge inside the cluster, but nobody else's business on the node. */
+const fileMode = 0o600;
+
+/** Makes the state file's keeper; nothing is read or written yet. */
+export function createFactsFile(options: FactsFileOptions): FactsFile {
+  const { path, log, maxBytes = defaultMaxBytes, startTimer = systemClock.timer } = options;
+  let source: () => Iterable<ImageFacts> = () => [];
+  let dirty = false;
+  let loading = false;
+  let failing = false;
+  let closed = false;
+  let stopTimer: (() => void) | undefined;
+  let writing: Promise<number> | undefined;
+  let delayMs = writeDelayMs;
+
+  function schedule(): void {
+    if (stopTimer || writing || closed) return;
+    stopTimer = startTimer(delayMs, () => {
+      stopTimer = undefined;
+      void write();
+    });
+  }
+
+  async function write(): Promise<void> {
+    dirty = false;
+    writing = writeFile(path, source(), maxBytes);
+    try {
+      delayMs = Math.max(writeDelayMs, (await writing) / writeRate);
+      if (failing) log.info({ path }, 'the state file can be written again');
+      failing = false;
+    } catch (error) {
+      dirty = true;
+      delayMs = retryDelayMs;
+      if (!failing) log.warn({ err: error, path }, 'the state file cannot be written; going on from memory');
+      failing = true;
+    } finally {
+      writing = undefined;
+    }
+    if (dirty) schedule();
+  }
+
+  return {
+    load: async (learn) => {
+      loading = true;
+      try {
+        const facts = await readFile(path, maxBytes);
+        for (const one of facts.reverse()) learn(one);
+        return facts.length;
+      } catch (error) {
+        if (error instanceof FileError && error.code === 'missing') return 0;
+        log.warn({ err: error, path }, 'the state file is ignored');
+        return 0;
+      } finally {
+        loading = false;
+      }
+    },
+    keep: (shared) => {
+      source = shared;
+    },
+    changed: () => {
+      if (loading) return;
+      dirty = true;
+      schedule();
+    },
+    close: async () => {
+      closed = true;
+      stopTimer?.();
+      stopTimer = undefined;
+      // A write that is under way reports its own failure.
+      await writing?.catch(() => undefined);
+      if (dirty) await write();
+    },
+  };
+}
+
+/** A state file that does not hold what it should. */
+class StateFileError extends Error {
+  readonly code = 'corrupt';
+  readonly temporary = false;
+  readonly where: string;
+  constructor(where: string, message: string) {
+    super(`${where}: ${message}`);
+    this.name = 'StateFileError';
+    this.where = where;
+  }
+}
+
+async function readFile(path: string, maxBytes: number): Promise<ImageFacts[]> {
+  const text = decodeUtf8(await readBounded(path, { maxBytes }), path);
+  if (!text.startsWith(`${header}\n`)) {
+    throw new StateFileError(path, 'is no state file, or one of another version');
+  }
+  const trailer = text.lastIndexOf('\n', text.length - 2) + 1;
+  const lines = text.slice(header.length + 1, Math.max(header.length + 1, trailer)).split('\n');
+  lines.pop();
+  if (text.slice(trailer) !== `${lastLine(lines.length, hashOf(text.slice(0, trailer)))}\n`) {
+    throw new StateFileError(path, 'is incomplete or was changed');
+  }
+  const facts: ImageFacts[] = [];
+  for (const line of lines) {
+    facts.push(readLine(path, line));
+    if (facts.length % linesPerTurn === 0) await nextTurn();
+  }
+  return facts;
+}
+
+function readLine(path: string, line: string): ImageFacts {
+  try {
+    return readFacts(JSON.parse(line));
+  } catch (error) {
+    if (error instanceof InvalidFacts || error instanceof SyntaxError) {
+      throw new StateFileError(path, `holds a line that is no image facts (${error.message})`);
+    }
+    throw error;
+  }
+}
+
+/** @returns the number of bytes that were written */
+async function writeFile(path: string, shared: Iterable<ImageFacts>, maxBytes: number): Promise<number> {
+  const temporary = `${path}.new`;
+  let total = 0;
+  await rm(temporary, { force: true });
+  const file = await open(temporary, 'wx', fileMode);
+  try {
+    const hash = createHash('sha256');
+    let pending = '';
+    const flush = async (): Promise<void> => {
+      hash.update(pending);
+      await file.appendFile(pending);
+      pending = '';
+    };
+    const add = (line: string): boolean => {
+      const bytes = Buffer.byteLength(line) + 1;
+      if (total + bytes > maxBytes - trailerBytes) return false;
+      total += bytes;
+      pending += `${line}\n`;
+      return true;
+    };
+    add(header);
+    let count = 0;
+    for (const facts of shared) {
+      if (!add(JSON.stringify(facts))) break;
+      count += 1;
+      if (pending.length >= chunkBytes) await flush();
+    }
+    await flush();
+    await file.appendFile(`${lastLine(count, hash.digest('hex'))}\n`);
+    await file.sync();
+  } catch (error) {
+    await file.close();
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await file.close();
+  await rename(temporary, path);
+  return total;
+}
+
+function lastLine(count: number, sha256: string): string {
+  return JSON.stringify({ count, sha256 });
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,86 @@
+/**
+ * How long image facts can be relied on. Pure: times in, an answer out.
+ *
+ * What counts is the age of the facts: the time since a registry last confirmed them. A digest never changes what it names, so
+ * facts of a digest are always fresh. A tag goes through three states for a pod that pulls `IfNotPresent` (or `Never`,
+ * which runs what an earlier pull left on the node): fresh, then due (it still answers, and is confirmed behind the answer), then expired (somebody
+ * has to ask first). For `Always` there is no middle: the node asks the registry at every start, so an answer older than
+ * `pullAlwaysCacheTime` is no answer.
+ */
+import type { PullPolicy } from '../facts/facts.ts';
+
+export interface FreshnessSettings {
+  /** `ifNotPresentCacheTime`: after this age a tag's facts do not answer any more. */
+  readonly ifNotPresentCacheTimeMs: number;
+  /** `revalidateInterval`: after this age a tag's facts are confirmed behind the next answer. */
+  readonly revalidateIntervalMs: number;
+  /** `pullAlwaysCacheTime`; absent: pods that pull `Always` cause a question each time. */
+  readonly pullAlwaysCacheTimeMs?: number | undefined;
+}
+
+const minute = 60_000;
+const day = 86_400_000;
+
+/** `revalidateInterval` costs one HEAD per image, which registries do not count, and only while pods use the image. */
+export const defaultFreshness: FreshnessSettings = {
+  ifNotPresentCacheTimeMs: 7 * day,
+  revalidateIntervalMs: 15 * minute,
+};
+
+/** What is written as `freshUntil` for a digest: long enough to mean never, short enough to be a date everywhere. */
+const digestLifetimeMs = 365 * day;
+
+/** The longest time that can be configured. */
+const longestAgeMs = 365 * day;
+
+export type Freshness = 'fresh' | 'due' | 'expired';
+
+/**
+ * The state of facts for a pod.
+ * @param ageMs milliseconds since a registry confirmed them
+ * @param byDigest whether the pod names the image by digest
+ */
+export function freshnessOf(
+  ageMs: number,
+  byDigest: boolean,
+  pullPolicy: PullPolicy,
+  settings: FreshnessSettings,
+): Freshness {
+  if (byDigest) return 'fresh';
+  if (pullPolicy === 'Always') {
+    const { pullAlwaysCacheTimeMs } = settings;
+    return pullAlwaysCacheTimeMs !== undefined && ageMs < pullAlwaysCacheTimeMs ? 'fresh' : 'expired';
+  }
+  if (ageMs >= settings.ifNotPresentCacheTimeMs) return 'expired';
+  return ageMs < settings.revalidateIntervalMs ? 'fresh' : 'due';
+}
+
+/**
+ * The value of `freshUntil`, in milliseconds of the wall clock. It does not depend on the pull policy of the pod that asked, so that
+ * whoever reads it can tell from it when the facts were confirmed (`confirmedAt`).
+ * @param confirmedMs when a registry confirmed the facts
+ */
+export function freshUntil(confirmedMs: number, byDigest: boolean, settings: FreshnessSettings): number {
+  return confirmedMs + lifetime(byDigest, settings);
+}
+
+/**
+ * When facts that somebody else wrote were confirmed: the reverse of `freshUntil`. Never in the future, so that a wrong date
+ * (a clock that was set back, a file from elsewhere) makes facts at most as fresh as if they were confirmed now; and never
+ * further back than any lifetime, so that it stays a date. What is no date (NaN) counts as that old.
+ */
+export function confirmedAt(
+  freshUntilMs: number,
+  nowMs: number,
+  byDigest: boolean,
+  settings: FreshnessSettings,
+): number {
+  if (Number.isNaN(freshUntilMs)) return nowMs - longestAgeMs;
+  const confirmedMs = freshUntilMs - lifetime(byDigest, settings);
+  return Math.max(nowMs - longestAgeMs, Math.min(nowMs, confirmedMs));
+}
+
+function lifetime(byDigest: boolean, settings: FreshnessSettings): number {
+  if (byDigest) return digestLifetimeMs;
+  return Math.min(settings.revalidateIntervalMs, settings.ifNotPresentCacheTimeMs);
+}

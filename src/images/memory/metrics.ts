@@ -1,0 +1,88 @@
+/** What memory counts. The words here are the ones of `docs/reference/metrics.md`. */
+import type { Count, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import { factsErrorCodes, type FactsErrorCode } from '../facts/facts.ts';
+
+/** What a look into memory gave. */
+export const recallResults = ['fresh', 'due', 'stale', 'failure', 'override', 'miss'] as const;
+export type RecallResult = (typeof recallResults)[number];
+
+export const factsMetricSpecs = {
+  recalls: {
+    name: 'archwright_facts_recalls_total',
+    type: 'counter',
+    help: 'Looks into memory by what they gave: facts that are fresh, due for revalidation or stale, a remembered failure, an override, or nothing.',
+    labels: { result: recallResults },
+  },
+  inspections: {
+    name: 'archwright_facts_inspections_total',
+    type: 'counter',
+    help: 'Questions about an image: asked because somebody waits, asked to revalidate remembered facts, or joined to one that was under way.',
+    labels: { cause: ['asked', 'revalidation', 'joined'] },
+  },
+  failures: {
+    name: 'archwright_facts_failures_total',
+    type: 'counter',
+    help: 'Questions about an image that failed, by error code.',
+    labels: { code: factsErrorCodes },
+  },
+  evictions: {
+    name: 'archwright_facts_evictions_total',
+    type: 'counter',
+    help: 'Facts forgotten for want of room.',
+  },
+  inFlight: {
+    name: 'archwright_facts_inspections_in_flight',
+    type: 'gauge',
+    help: 'Questions about an image that are under way.',
+  },
+  entries: {
+    name: 'archwright_facts_entries',
+    type: 'gauge',
+    help: 'Images whose facts are in memory.',
+  },
+  bytes: {
+    name: 'archwright_facts_memory_bytes',
+    type: 'gauge',
+    help: 'Estimated memory of all facts and remembered failures, in bytes.',
+  },
+} as const satisfies Record<string, MetricSpec>;
+
+/** The counters, bound once. */
+export interface FactsMetrics {
+  readonly recall: (result: RecallResult) => void;
+  readonly failure: (code: FactsErrorCode) => void;
+  readonly asked: Count;
+  readonly revalidated: Count;
+  readonly joined: Count;
+  readonly evicted: Count;
+  /** Shows how much there is, at each scrape. */
+  watch(
+    memory: { readonly size: number; readonly bytes: number },
+    inspections: { readonly size: number },
+  ): void;
+}
+
+/** Binds the metrics of memory. */
+export function createFactsMetrics(metrics: Metrics): FactsMetrics {
+  const specs = factsMetricSpecs;
+  const recalls = new Map(recallResults.map((result) => [result, metrics.count(specs.recalls, { result })]));
+  const failures = new Map(factsErrorCodes.map((code) => [code, metrics.count(specs.failures, { code })]));
+  const inFlight = metrics.level(specs.inFlight);
+  const entries = metrics.level(specs.entries);
+  const bytes = metrics.level(specs.bytes);
+  return {
+    recall: (result) => recalls.get(result)?.inc(),
+    failure: (code) => failures.get(code)?.inc(),
+    asked: metrics.count(specs.inspections, { cause: 'asked' }),
+    revalidated: metrics.count(specs.inspections, { cause: 'revalidation' }),
+    joined: metrics.count(specs.inspections, { cause: 'joined' }),
+    evicted: metrics.count(specs.evictions),
+    watch: (memory, inspections) => {
+      metrics.beforeScrape(() => {
+        inFlight.set(inspections.size);
+        entries.set(memory.size);
+        bytes.set(memory.bytes);
+      });
+    },
+  };
+}

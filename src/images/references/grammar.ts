@@ -1,0 +1,87 @@
+/**
+ * The grammar of references, without any defaulting: `[domain/]path[:tag][@digest]`. Source: distribution/reference
+ * `regexp.go` and `Parse` in `reference.go`. A slash can only stand in the name, an `@` only before the digest and a colon
+ * after the last slash only before the tag, so the text is first cut there and each piece is then checked by itself; each
+ * pattern has only one way to match a piece, so that none can backtrack over a long text.
+ */
+import { checkDigest } from './digest.ts';
+import { InvalidReference } from './reference-error.ts';
+
+/** What the grammar finds. An empty domain is one that was not written, or that the grammar cannot express. */
+export interface WrittenReference {
+  readonly domain: string;
+  readonly path: string;
+  readonly tag?: string;
+  readonly digest?: string;
+}
+
+/** Path without domain; older releases of distribution/reference counted the domain too. */
+export const maxPathLength = 255;
+
+/**
+ * The longest reference that can be pulled has about 780 characters: a DNS name of 253 with port, a path of 255, a tag of
+ * 128 and a sha512 digest of 135. Beyond this a text only costs memory wherever it is kept or quoted.
+ */
+export const maxReferenceLength = 4096;
+
+const domainPattern =
+  /^(?:[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*(?:\.[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*)*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$/;
+const pathPattern = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/;
+const tagPattern = /^\w[\w.-]{0,127}$/;
+const digestPattern = /^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$/;
+
+/**
+ * Parses a reference strictly: nothing is added, `docker.io` is not assumed.
+ * @param text as written
+ * @param algorithms digest algorithms that count as registered; the default is what kubelet and containerd register
+ * @throws InvalidReference
+ */
+export function parseStrictReference(text: string, algorithms?: readonly string[]): WrittenReference {
+  if (text === '') throw new InvalidReference('repository name must have at least one component');
+  checkLength(text);
+  const found = cut(text);
+  if (found === undefined) {
+    const lower = text.toLowerCase();
+    throw new InvalidReference(
+      lower !== text && cut(lower) !== undefined
+        ? 'repository name must be lowercase'
+        : 'invalid reference format',
+    );
+  }
+  if (found.path.length > maxPathLength) {
+    throw new InvalidReference(`repository name must not be more than ${maxPathLength} characters`);
+  }
+  if (found.digest !== undefined) checkDigest(found.digest, algorithms);
+  return found;
+}
+
+/** Refuses a text of absurd length before anything is searched or quoted. */
+export function checkLength(text: string): void {
+  if (text.length > maxReferenceLength) {
+    throw new InvalidReference(`invalid reference format: longer than ${maxReferenceLength} characters`);
+  }
+}
+
+function cut(text: string): WrittenReference | undefined {
+  const at = text.indexOf('@');
+  const digest = at < 0 ? undefined : text.slice(at + 1);
+  if (digest !== undefined && !digestPattern.test(digest)) return undefined;
+
+  const undigested = at < 0 ? text : text.slice(0, at);
+  const colon = undigested.indexOf(':', undigested.lastIndexOf('/') + 1);
+  const tag = colon < 0 ? undefined : undigested.slice(colon + 1);
+  if (tag !== undefined && !tagPattern.test(tag)) return undefined;
+
+  const name = splitName(colon < 0 ? undigested : undigested.slice(0, colon));
+  if (name === undefined) return undefined;
+  return { ...name, ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) };
+}
+
+function splitName(name: string): { domain: string; path: string } | undefined {
+  const slash = name.indexOf('/');
+  if (slash >= 0 && domainPattern.test(name.slice(0, slash))) {
+    const path = name.slice(slash + 1);
+    if (pathPattern.test(path)) return { domain: name.slice(0, slash), path };
+  }
+  return pathPattern.test(name) ? { domain: '', path: name } : undefined;
+}

@@ -1,0 +1,135 @@
+/**
+ * Image references, parsed and normalized as the kubelet and containerd do: both use distribution/reference, so one parser
+ * serves for the credential key (`repository`), for the registry namespace (`domain`) and for what is asked of the registry
+ * (`pullReference`). Nothing here knows of networks; a text that does not parse can never be pulled.
+ *
+ * `reference-grammar.ts` holds the grammar, `reference-digest.ts` digests, `reference-kubelet.ts` what only the kubelet does.
+ */
+import { isDigest } from './digest.ts';
+import { InvalidReference } from './reference-error.ts';
+import { checkLength, parseStrictReference } from './grammar.ts';
+import type { WrittenReference } from './grammar.ts';
+
+export { InvalidReference } from './reference-error.ts';
+
+export interface Reference {
+  /** Registry domain, such as `docker.io` or `localhost:5000`. It is also containerd's namespace. */
+  readonly domain: string;
+  /** Path of the repository, such as `library/nginx`. */
+  readonly path: string;
+  /** `domain/path`: the key for credentials. */
+  readonly repository: string;
+  readonly tag?: string;
+  readonly digest?: string;
+}
+
+/** A reference as a registry is asked for it: a tag or a digest, never both and never neither. */
+export interface PullReference extends Reference {
+  /** The tag or digest: what follows `/manifests/`. */
+  readonly object: string;
+  /** The whole reference as one text, such as `docker.io/library/nginx:latest`. */
+  readonly text: string;
+}
+
+export const defaultDomain = 'docker.io';
+export const defaultTag = 'latest';
+const legacyDefaultDomain = 'index.docker.io';
+const officialPrefix = 'library/';
+const identifierPattern = /^[a-f0-9]{64}$/;
+
+/**
+ * Parses an image as a pod writes it and fills in what is not written (`docker.io`, `library/`). Tag and digest are both kept.
+ * @param text such as `nginx`, `gcr.io/team/app:v1` or `app@sha256:…`
+ * @throws InvalidReference where the kubelet would report InvalidImageName
+ */
+export function parseReference(text: string): Reference {
+  const written = parseNormalized(text);
+  if (written.domain !== '') return { ...written, repository: `${written.domain}/${written.path}` };
+  // `a_b.c/d`: the grammar knows no such domain and takes all of it for the path, yet containerd contacts what stands
+  // before the first slash. Its namespace is what matters to us; the credential key is the same text either way.
+  const slash = written.path.indexOf('/');
+  return {
+    ...written,
+    domain: written.path.slice(0, slash),
+    path: written.path.slice(slash + 1),
+    repository: written.path,
+  };
+}
+
+/**
+ * ParseNormalizedNamed of distribution/reference, with its one oddity: a domain that the grammar cannot express (`a_b.c/d`)
+ * comes back empty. `parseReference` is the same without the oddity.
+ * @throws InvalidReference
+ */
+export function parseNormalized(text: string): WrittenReference {
+  checkLength(text);
+  if (identifierPattern.test(text)) {
+    throw new InvalidReference(
+      `invalid repository name (${text}), cannot specify 64-byte hexadecimal strings`,
+    );
+  }
+  const { domain, rest } = splitDomain(text);
+  const colon = rest.indexOf(':');
+  const remote = colon < 0 ? rest : rest.slice(0, colon);
+  if (remote.toLowerCase() !== remote) {
+    throw new InvalidReference(`invalid reference format: repository name (${remote}) must be lowercase`);
+  }
+  return parseStrictReference(`${domain}/${rest}`);
+}
+
+/**
+ * ParseAnyReference: also accepts a bare digest or 64 hexadecimal digits, which name content rather than a repository.
+ * Not for pulls; pods may carry such texts in their status.
+ * @throws InvalidReference
+ */
+export function parseAnyReference(text: string): WrittenReference {
+  if (identifierPattern.test(text)) return { domain: '', path: '', digest: `sha256:${text}` };
+  if (isDigest(text)) return { domain: '', path: '', digest: text };
+  return parseNormalized(text);
+}
+
+/**
+ * What containerd asks a registry for (ParseDockerRef): a digest beats a tag, and without either it is `latest`.
+ * @param reference as `parseReference` gives it
+ */
+export function pullReference(reference: Reference): PullReference {
+  const { domain, path, repository, digest } = reference;
+  if (digest !== undefined) {
+    return { domain, path, repository, digest, object: digest, text: `${repository}@${digest}` };
+  }
+  const tag = reference.tag ?? defaultTag;
+  return { domain, path, repository, tag, object: tag, text: `${repository}:${tag}` };
+}
+
+/** The full text of a reference, with everything that it holds: `domain/path[:tag][@digest]`. */
+export function formatReference(reference: WrittenReference): string {
+  const { domain, path, tag, digest } = reference;
+  if (path === '') return digest ?? '';
+  const name = domain === '' ? path : `${domain}/${path}`;
+  return `${name}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
+}
+
+/** The name as people write it: without `docker.io/`, and without `library/` where nothing else follows. */
+export function familiarName(reference: { readonly domain: string; readonly path: string }): string {
+  const { domain, path } = reference;
+  if (domain === '') return path;
+  if (domain !== defaultDomain) return `${domain}/${path}`;
+  const official = path.startsWith(officialPrefix) && !path.includes('/', officialPrefix.length);
+  return official ? path.slice(officialPrefix.length) : path;
+}
+
+/** Splits at the first slash where what stands before it looks like a registry (splitDockerDomain in `normalize.go`). */
+function splitDomain(text: string): { domain: string; rest: string } {
+  const slash = text.indexOf('/');
+  if (slash < 0) return { domain: defaultDomain, rest: officialPrefix + text };
+  const head = text.slice(0, slash);
+  const tail = text.slice(slash + 1);
+  if (!looksLikeDomain(head)) return { domain: defaultDomain, rest: text };
+  const domain = head === legacyDefaultDomain ? defaultDomain : head;
+  const bare = domain === defaultDomain && !tail.includes('/');
+  return { domain, rest: bare ? officialPrefix + tail : tail };
+}
+
+function looksLikeDomain(head: string): boolean {
+  return head === 'localhost' || head.includes('.') || head.includes(':') || head.toLowerCase() !== head;
+}

@@ -1,0 +1,119 @@
+/**
+ * Images that say they run on an architecture and do not: a manifest can name any architecture, and only an exec format
+ * error on a node tells that its binaries are others. The controller notes what it sees in a ConfigMap, one key for each
+ * digest and architecture; everybody who decides reads it.
+ *
+ * What a container writes to its log is its own word, so a note holds for the namespaces in which it was seen and no other:
+ * nobody can push other people's pods off an architecture by printing an error.
+ */
+import type { ImageFacts } from '../facts/facts.ts';
+
+/** What is known to be broken; answers from memory. */
+export interface BrokenImages {
+  /** Architectures on which an image has failed in a namespace, sorted; empty: none are known. */
+  brokenOn(digest: string, namespace: string): readonly string[];
+  readonly size: number;
+}
+
+/**
+ * Facts without the architectures on which the image is broken. Where that would leave none for an operating system, the image runs nowhere or the
+ * notes are wrong; then it is tried as its manifest says.
+ */
+export function avoiding(facts: ImageFacts, architectures: readonly string[]): ImageFacts {
+  const platforms = facts.platforms.filter(({ architecture }) => !architectures.includes(architecture));
+  const systems = new Set(platforms.map(({ os }) => os));
+  if (facts.platforms.some(({ os }) => !systems.has(os))) return facts;
+  return { ...facts, platforms, brokenOn: architectures };
+}
+
+/** One note. */
+export interface BrokenImage {
+  readonly digest: string;
+  readonly architecture: string;
+  /** As the pod wrote it; for people. */
+  readonly image: string;
+  readonly namespaces: readonly string[];
+  /** Wall clock, milliseconds. */
+  readonly until: number;
+}
+
+/** More than any cluster has at a time. */
+export const maxBrokenImages = 1000;
+/** Of all notes, with their keys: a ConfigMap may have 1 MiB, and notes with many long names of namespaces come to more. */
+export const maxBrokenBytes = 900 * 1024;
+/** In one note. */
+export const maxNamespaces = 20;
+const maxImageBytes = 256;
+
+const keyForm = /^sha256-([0-9a-f]{64})\.([a-z0-9][a-z0-9_]{0,31})$/;
+
+/** The key of a note: keys of a ConfigMap have no colon. `undefined` for a digest that is not SHA-256. */
+export function keyOfBroken(digest: string, architecture: string): string | undefined {
+  const key = `${digest.replace(':', '-')}.${architecture}`;
+  return keyForm.test(key) ? key : undefined;
+}
+
+/** Writes a note as the value of its key. */
+export function formatBroken({ image, namespaces, until }: BrokenImage): string {
+  return JSON.stringify({
+    image: image.slice(0, maxImageBytes),
+    namespaces: namespaces.slice(0, maxNamespaces),
+    until: new Date(until).toISOString(),
+  });
+}
+
+/**
+ * Reads the notes of a ConfigMap. People can edit it: what is no note is left out, and no more is read than we would write.
+ */
+export function parseBroken(data: Readonly<Record<string, unknown>> | undefined): readonly BrokenImage[] {
+  return Object.entries(data ?? {})
+    .slice(0, maxBrokenImages)
+    .flatMap(([key, value]) => noteOf(key, value) ?? []);
+}
+
+function noteOf(key: string, value: unknown): BrokenImage | undefined {
+  const [, hex, architecture] = keyForm.exec(key) ?? [];
+  if (hex === undefined || architecture === undefined || typeof value !== 'string') return undefined;
+  let content: unknown;
+  try {
+    content = JSON.parse(value);
+  } catch {
+    return undefined; // Not ours: we only ever write JSON.
+  }
+  if (typeof content !== 'object' || content === null) return undefined;
+  const { image, namespaces, until } = content as Readonly<Record<string, unknown>>;
+  if (typeof image !== 'string' || !Array.isArray(namespaces) || typeof until !== 'string') return undefined;
+  const time = Date.parse(until);
+  if (Number.isNaN(time)) return undefined;
+  return {
+    digest: `sha256:${hex}`,
+    architecture,
+    image,
+    namespaces: namespaces.filter((name) => typeof name === 'string').slice(0, maxNamespaces),
+    until: time,
+  };
+}
+
+const none: readonly string[] = [];
+
+/** Nothing is broken, or nobody knows. */
+export const noBrokenImages: BrokenImages = { brokenOn: () => none, size: 0 };
+
+/**
+ * Notes to be asked.
+ * @param now wall clock, milliseconds; a note counts until its time
+ */
+export function brokenImagesOf(notes: readonly BrokenImage[], now: () => number): BrokenImages {
+  const byDigest = Map.groupBy(notes, ({ digest }) => digest);
+  return {
+    size: notes.length,
+    brokenOn: (digest, namespace) => {
+      const found = byDigest.get(digest);
+      if (found === undefined) return none;
+      return found
+        .filter(({ namespaces, until }) => until > now() && namespaces.includes(namespace))
+        .map(({ architecture }) => architecture)
+        .sort();
+    },
+  };
+}

@@ -1,0 +1,175 @@
+/**
+ * The inspector that asks registries itself, as this node would: it parses nothing and remembers nothing, but brings
+ * together where to ask (endpoints), as whom (credentials) and what the answer means (facts).
+ *
+ * Credentials are presented as the kubelet does: the pod's own first, then the node's, and anonymously only where there are
+ * none (kubernetes `pkg/kubelet/kuberuntime/kuberuntime_image.go`).
+ */
+import {
+  CredentialError,
+  type CredentialSource,
+  type MatchedCredential,
+} from '../../credentials/credential.ts';
+import type { EndpointSource } from '../../registry/endpoints/endpoint.ts';
+import { RegistryError, type ManifestAnswer, type RegistryClient } from '../../registry/lookup.ts';
+import { systemClock, type Clock } from '../../async/clock.ts';
+import type { FactsError, ImageFacts, ImageQuestion, Inspector, InspectOptions } from '../facts/facts.ts';
+import { defaultFreshness, freshUntil, type FreshnessSettings } from '../memory/freshness.ts';
+import { platformsOf } from '../platforms/platform.ts';
+import { pullReference } from '../references/reference.ts';
+import { maxMediaTypeLength, maxPlatforms } from '../facts/wire.ts';
+
+export interface InspectorOptions {
+  readonly registry: RegistryClient;
+  readonly endpoints: EndpointSource;
+  /** The node's sources, combined. */
+  readonly credentials: Pick<CredentialSource, 'lookup' | 'dependsOnServiceAccount'>;
+  /**
+   * Whether a repository may be asked for without credentials: not where `privateRegistries` matches.
+   * @param repository normalized, `domain/path`
+   */
+  readonly mayAskAnonymously: (repository: string) => boolean;
+  readonly freshness?: FreshnessSettings;
+  readonly clock?: Clock;
+}
+
+const notAnImage = {
+  code: 'not-an-image',
+  message:
+    'this is an artifact without platforms (such as a chart, a model or only attestations), no container can run it',
+} as const;
+
+/** Makes an inspector. It holds nothing that needs to be closed. */
+export function createInspector(options: InspectorOptions): Inspector {
+  const { registry, endpoints, credentials, mayAskAnonymously } = options;
+  const { freshness = defaultFreshness, clock = systemClock } = options;
+
+  async function ask(question: ImageQuestion, { signal, known, trace }: InspectOptions): Promise<ImageFacts> {
+    const { domain, path, repository, object } = pullReference(question.reference);
+    const bases = await endpoints.endpoints(domain);
+    if (bases.length === 0) {
+      throw new RegistryError(
+        'unavailable',
+        domain,
+        `no endpoint may be asked for ${domain}; look into proxies and the hosts.toml files of the node's containerd`,
+      );
+    }
+    const own = await credentials.lookup(repository, signal, question.serviceAccount);
+    const presented = unique([...question.pullCredentials, ...own]);
+    const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
+    const asked = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
+    if (asked.length === 0) {
+      throw new RegistryError(
+        'unauthorized',
+        domain,
+        `no credential matches ${repository}, and privateRegistries forbids asking for it without one; ` +
+          'give the pod a pull secret, or the node a credential for it',
+      );
+    }
+    const answer = await registry.ask(
+      {
+        repository: path,
+        reference: object,
+        endpoints: asked,
+        credentials: presented,
+        ...(known?.digest !== undefined && { knownDigest: known.digest }),
+        ...(trace && { trace }),
+      },
+      signal,
+    );
+    return {
+      image: question.image,
+      ...whatItIs(answer, known),
+      source: 'registry',
+      credentialSource: creditedTo(answer.credential, own),
+      endpoint: answer.endpoint.host,
+      freshUntil: new Date(
+        freshUntil(clock.now(), question.reference.digest !== undefined, freshness),
+      ).toISOString(),
+      stale: false,
+    };
+  }
+
+  return {
+    inspect: async (question, inspectOptions) => {
+      try {
+        return await ask(question, inspectOptions);
+      } catch (error) {
+        const known = knownError(error, inspectOptions.signal);
+        if (known === undefined) throw error;
+        const { repository } = pullReference(question.reference);
+        const isOfAccount = credentials.dependsOnServiceAccount?.(repository) === true;
+        return {
+          image: question.image,
+          platforms: [],
+          source: 'registry',
+          credentialSource: isOfAccount ? 'service-account' : 'anonymous',
+          endpoint: error instanceof RegistryError ? error.where : '',
+          freshUntil: new Date(clock.now()).toISOString(),
+          stale: false,
+          error: known,
+        };
+      }
+    },
+  };
+}
+
+/** What the answer says of the image itself, whoever asked. */
+function whatItIs(
+  answer: ManifestAnswer,
+  known: ImageFacts | undefined,
+): Pick<ImageFacts, 'digest' | 'mediaType' | 'platforms' | 'error'> {
+  if (answer.unchanged) {
+    if (known?.digest !== answer.digest) {
+      throw new RegistryError(
+        'digest-mismatch',
+        answer.endpoint.host,
+        'the registry confirmed a digest that was not asked for',
+      );
+    }
+    const { digest, mediaType, platforms, error } = known;
+    return { digest, platforms, ...(mediaType !== undefined && { mediaType }), ...(error && { error }) };
+  }
+  const platforms = answer.kind === 'image' ? platformsOf(answer.platforms) : [];
+  if (platforms.length > maxPlatforms) {
+    throw new RegistryError(
+      'too-large',
+      answer.endpoint.host,
+      `the image lists more than ${maxPlatforms} platforms`,
+    );
+  }
+  return {
+    digest: answer.digest,
+    mediaType: answer.mediaType.slice(0, maxMediaTypeLength),
+    platforms,
+    ...(platforms.length === 0 && answer.kind !== 'bundle' && { error: notAnImage }),
+  };
+}
+
+/** A credential that a pod presents and the node has too is the node's: what it learns may be told to every pod there. */
+function creditedTo(
+  used: MatchedCredential | undefined,
+  own: readonly MatchedCredential[],
+): ImageFacts['credentialSource'] {
+  if (!used) return 'anonymous';
+  return (own.find(({ id }) => id === used.id) ?? used).source;
+}
+
+function unique(credentials: readonly MatchedCredential[]): MatchedCredential[] {
+  const byId = new Map<string, MatchedCredential>();
+  for (const matched of credentials) if (!byId.has(matched.id)) byId.set(matched.id, matched);
+  return [...byId.values()];
+}
+
+/** The error as an answer; `undefined` for what is nobody's answer but a fault of ours. */
+function knownError(error: unknown, signal: AbortSignal): FactsError | undefined {
+  if (error instanceof RegistryError) {
+    const { code, message, retryAfterMs } = error;
+    return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  }
+  if (error instanceof CredentialError) {
+    return { code: 'unauthorized', message: `${error.where}: ${error.message}` };
+  }
+  if (signal.aborted) return { code: 'timeout', message: 'not answered within the time limit' };
+  return undefined;
+}

@@ -1,0 +1,140 @@
+/**
+ * `[[imageOverrides]]`: what a person says of images instead of their registry. The first that matches wins.
+ *
+ * `match` is a glob over the normalized image, `domain/path[:tag]`:
+ * - `*` stands for any characters but `/`, `**` for any characters. Everything else is literal.
+ * - A short name is Docker Hub's, as in a pod: `nginx` is `docker.io/library/nginx`, `team/app` is `docker.io/team/app`.
+ *   A first component with a star counts as a registry, so `**` is every image.
+ * - Without a tag it matches every tag and digest. With `:tag` (`*` allowed) it matches images that name such a tag, or none
+ *   where the tag is `latest`. With `@sha256:…` it matches exactly that digest.
+ */
+import type { Clock } from '../../async/clock.ts';
+import type { ImageFacts } from '../facts/facts.ts';
+import { defaultFreshness, freshUntil } from '../memory/freshness.ts';
+import type { Platform } from '../platforms/platform.ts';
+import { defaultDomain, defaultTag, type Reference } from '../references/reference.ts';
+
+export interface ImageOverride {
+  readonly match: string;
+  /** Values of `kubernetes.io/arch`. Empty: the image constrains nothing. */
+  readonly architectures: readonly string[];
+}
+
+export interface Overrides {
+  /**
+   * The facts that an override gives.
+   * @param image as the pod writes it; stands in the facts
+   */
+  find(image: string, reference: Reference): ImageFacts | undefined;
+  /** Another value after the overrides have changed, so that answers kept ready are made anew. */
+  readonly version: unknown;
+}
+
+const legacyDomain = 'index.docker.io';
+
+/** Nothing is overridden. */
+export const noOverrides: Overrides = { find: () => undefined, version: undefined };
+
+/** More stars than this in one pattern could take long to match against a name made for it. */
+const maxStars = 8;
+const maxPatternLength = 512;
+
+/** An override names architectures, not systems: it holds for every system that a pod is for. */
+const podSystems = ['linux', 'windows'] as const;
+
+/** A pattern that cannot be used; `message` says what is wrong with it. */
+export class OverridePatternError extends Error {
+  readonly code = 'invalid-pattern';
+  readonly temporary = false;
+  /** The pattern. */
+  readonly where: string;
+  constructor(where: string, message: string) {
+    super(`image override ${JSON.stringify(where)}: ${message}`);
+    this.name = 'OverridePatternError';
+    this.where = where;
+  }
+}
+
+interface Compiled {
+  readonly repository: RegExp;
+  readonly tag: RegExp | undefined;
+  readonly digest: string | undefined;
+  readonly platforms: readonly Platform[];
+}
+
+/**
+ * Compiles overrides.
+ * @throws OverridePatternError
+ */
+export function compileOverrides(overrides: readonly ImageOverride[], clock: Clock): Overrides {
+  const compiled = overrides.map(compile);
+  return {
+    version: compiled,
+    find: (image, reference) => {
+      const found = compiled.find((override) => matches(override, reference));
+      return (
+        found && {
+          image,
+          platforms: found.platforms,
+          source: 'override',
+          credentialSource: 'anonymous',
+          endpoint: '',
+          freshUntil: new Date(freshUntil(clock.now(), true, defaultFreshness)).toISOString(),
+          stale: false,
+        }
+      );
+    },
+  };
+}
+
+function matches({ repository, tag, digest }: Compiled, reference: Reference): boolean {
+  if (!repository.test(reference.repository)) return false;
+  if (digest !== undefined) return reference.digest === digest;
+  if (tag === undefined) return true;
+  const named = reference.tag ?? (reference.digest === undefined ? defaultTag : undefined);
+  return named !== undefined && tag.test(named);
+}
+
+function compile({ match, architectures }: ImageOverride): Compiled {
+  if (match.length > maxPatternLength) {
+    throw new OverridePatternError(match.slice(0, 64), `longer than ${maxPatternLength} characters`);
+  }
+  if ((match.match(/\*+/g) ?? []).length > maxStars) {
+    throw new OverridePatternError(match, `more than ${maxStars} stars`);
+  }
+  const [name = '', digest, ...more] = match.split('@');
+  const colon = name.indexOf(':', name.lastIndexOf('/') + 1);
+  const repository = colon < 0 ? name : name.slice(0, colon);
+  const tag = colon < 0 ? undefined : name.slice(colon + 1);
+  if (repository === '' || /[\s]/.test(match)) throw new OverridePatternError(match, 'names no image');
+  if (tag === '' || digest === '' || more.length > 0) {
+    throw new OverridePatternError(match, 'has an empty tag or digest, or more than one');
+  }
+  return {
+    repository: glob(withDomain(repository)),
+    tag: tag === undefined ? undefined : glob(tag),
+    digest,
+    platforms: podSystems.flatMap((os) => architectures.map((architecture) => ({ os, architecture }))),
+  };
+}
+
+/** The rule of distribution/reference `normalize.go` splitDockerDomain, with stars. */
+function withDomain(repository: string): string {
+  const slash = repository.indexOf('/');
+  const head = slash < 0 ? repository : repository.slice(0, slash);
+  if (slash < 0) return head.includes('**') ? head : `${defaultDomain}/library/${head}`;
+  if (head === legacyDomain) return defaultDomain + repository.slice(slash);
+  return /[.:*A-Z]/.test(head) || head === 'localhost' ? repository : `${defaultDomain}/${repository}`;
+}
+
+function glob(pattern: string): RegExp {
+  const source = pattern
+    .split(/(\*+)/)
+    .map((part) => (part.startsWith('*') ? (part.length > 1 ? '.*' : '[^/]*') : escape(part)))
+    .join('');
+  return new RegExp(`^${source}$`);
+}
+
+function escape(literal: string): string {
+  return literal.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+}

@@ -1,0 +1,165 @@
+/**
+ * How to reach an API server: its address, what to trust, and what proves who we are. Asked for again with each
+ * connection or request, because tokens and certificates change while the program runs.
+ */
+import { readFile } from 'node:fs/promises';
+import type { RequestOptions } from 'node:https';
+import { join } from 'node:path';
+import type { SecureContextOptions } from 'node:tls';
+import { systemClock, type Clock } from '../../async/clock.ts';
+import { secret, reveal, type Secret } from '../../telemetry/secret.ts';
+
+export interface AccessNow {
+  readonly tls: SecureContextOptions & {
+    readonly servername?: string;
+    readonly rejectUnauthorized?: boolean;
+  };
+  /** Value of the `Authorization` header, where one is sent. */
+  readonly authorization?: Secret;
+}
+
+export interface KubeAccess {
+  /** Base URL, such as `https://10.96.0.1:443`. */
+  readonly server: string;
+  /** Namespace that the context or the service account stands in. */
+  readonly namespace: string;
+  /** For people: `in cluster`, or the name of the kubeconfig context. */
+  readonly description: string;
+  now(): Promise<AccessNow>;
+  /** The server did not take the proof: it is made or read anew when it is next asked for. */
+  renew?(): void;
+}
+
+/** Directory where the kubelet mounts a pod's service account. */
+export const serviceAccountDir = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/** client-go re-reads the projected token once a minute; the kubelet renews it well before it expires. */
+const tokenReadIntervalMs = 60_000;
+
+/**
+ * Access by the service account of the pod that this process runs in.
+ * @returns undefined outside of a cluster (no `KUBERNETES_SERVICE_HOST`)
+ * @throws where the variables are there and the mounted files are not readable
+ */
+export async function inClusterAccess(
+  env: Readonly<Record<string, string | undefined>>,
+  options: { readonly dir?: string; readonly clock?: Clock } = {},
+): Promise<KubeAccess | undefined> {
+  const host = env['KUBERNETES_SERVICE_HOST'];
+  const port = env['KUBERNETES_SERVICE_PORT'] ?? '443';
+  if (host === undefined || host === '') return undefined;
+  const dir = options.dir ?? serviceAccountDir;
+  const clock = options.clock ?? systemClock;
+  const namespace = (await readFile(join(dir, 'namespace'), 'utf8')).trim();
+  let read: { readonly at: number; readonly access: AccessNow } | undefined;
+
+  async function readFiles(): Promise<AccessNow> {
+    const [token, ca] = await Promise.all([
+      readFile(join(dir, 'token'), 'utf8'),
+      readFile(join(dir, 'ca.crt'), 'utf8'),
+    ]);
+    return { tls: { ca }, authorization: secret(`Bearer ${token.trim()}`) };
+  }
+
+  return {
+    server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    namespace,
+    description: 'in cluster',
+    now: async () => {
+      const at = clock.monotonic();
+      if (read === undefined || at - read.at >= tokenReadIntervalMs) read = { at, access: await readFiles() };
+      return read.access;
+    },
+    renew: () => {
+      read = undefined;
+    },
+  };
+}
+
+/**
+ * Access by a kubeconfig: client certificates, tokens, exec plugins and OIDC, as kubectl understands them. The library
+ * is large, so it is loaded only here.
+ * @param options.path a kubeconfig file; by default what kubectl would read (`KUBECONFIG`, `~/.kube/config`)
+ * @param options.context name of a context; by default the current one
+ * @returns undefined where there is no kubeconfig and none was named
+ * @throws where a named file or context does not exist or cannot be understood
+ */
+export async function kubeconfigAccess(options: {
+  readonly path?: string;
+  readonly context?: string;
+}): Promise<KubeAccess | undefined> {
+  const { KubeConfig } = await import('@kubernetes/client-node');
+  const load = (): InstanceType<typeof KubeConfig> => {
+    const loaded = new KubeConfig();
+    if (options.path === undefined) loaded.loadFromDefault();
+    else loaded.loadFromFile(options.path);
+    return loaded;
+  };
+  let config = load();
+  const name = options.context ?? config.getCurrentContext();
+  const context = config.getContextObject(name);
+  if (context === null) {
+    if (options.context === undefined && options.path === undefined) return undefined;
+    const known = config.getContexts().map((each) => each.name);
+    throw new Error(`kubeconfig has no context ${name}; it has ${known.join(', ') || 'none'}`);
+  }
+  config.setCurrentContext(name);
+  const cluster = config.getCurrentCluster();
+  // The library makes up a cluster at localhost:8080 where it finds no kubeconfig at all.
+  if (cluster === null || (options.path === undefined && name === 'loaded-context')) return undefined;
+  return {
+    server: cluster.server,
+    namespace: context.namespace ?? 'default',
+    description: `context ${name}`,
+    now: async () => {
+      const request: RequestOptions = {};
+      await config.applyToHTTPSOptions(request);
+      return fromRequest(request);
+    },
+    // A new one has forgotten what exec plugins and token files said before.
+    renew: () => {
+      const renewed = load();
+      // A file that is being written may be any part of itself.
+      if (renewed.getContextObject(name) === null) return;
+      renewed.setCurrentContext(name);
+      config = renewed;
+    },
+  };
+}
+
+/** What of the library's request options is a matter of trust and identity; its own agent is left alone. */
+function fromRequest(request: object): AccessNow {
+  const given = request as Readonly<Record<string, unknown>>;
+  const tls: Record<string, unknown> = {};
+  for (const key of ['ca', 'cert', 'key', 'pfx', 'passphrase', 'servername', 'rejectUnauthorized']) {
+    if (given[key] !== undefined && given[key] !== null) tls[key] = given[key];
+  }
+  const header = authorizationOf(given);
+  return header === undefined ? { tls } : { tls, authorization: secret(header) };
+}
+
+function authorizationOf(given: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof given['auth'] === 'string') return `Basic ${Buffer.from(given['auth']).toString('base64')}`;
+  const headers = given['headers'];
+  if (typeof headers !== 'object' || headers === null) return undefined;
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.toLowerCase() === 'authorization' && typeof value === 'string') return value;
+  }
+  return undefined;
+}
+
+/** Whether two answers of `now` need different connections. */
+export function sameConnection(a: AccessNow, b: AccessNow): boolean {
+  return a === b || identity(a) === identity(b);
+}
+
+function identity(access: AccessNow): string {
+  return JSON.stringify(access.tls, (_key, value: unknown) =>
+    value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value,
+  );
+}
+
+/** The header to send, or none. */
+export function authorizationHeader(access: AccessNow): Readonly<Record<string, string>> {
+  return access.authorization === undefined ? {} : { authorization: reveal(access.authorization) };
+}

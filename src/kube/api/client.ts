@@ -1,0 +1,267 @@
+/**
+ * A client of the Kubernetes API that holds on: raw JSON over one pool of keep-alive connections. It knows nothing of
+ * kinds; paths are API paths such as `/api/v1/nodes`. Lists come in pages, watches as lines; `reflector.ts` makes a
+ * cache of both. Nothing is read without a byte limit and a time limit.
+ */
+import type { IncomingMessage } from 'node:http';
+import { systemClock, type Clock } from '../../async/clock.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { KubeAccess } from './access.ts';
+import { connectionError, readAll, splitLines } from './response.ts';
+import { errorOfAnswer, KubeError } from './errors.ts';
+import { requestCounter, type Verb } from '../metrics.ts';
+import { createServerClock } from './server-clock.ts';
+import { createTransport, type Call, type Query } from './transport.ts';
+
+export type { Query } from './transport.ts';
+
+export interface KubeClient {
+  /**
+   * One object, or one page of a list.
+   * @throws KubeError, also `too-large` for more than `maxBytes`
+   */
+  get<T>(path: string, options: GetOptions): Promise<T>;
+  /**
+   * Creates an object, or asks for what is asked for by creating one, such as a token.
+   * @returns what the server made of it
+   * @throws KubeError
+   */
+  create<T>(path: string, object: object, options: WriteOptions): Promise<T>;
+  /**
+   * Changes an object: never by writing back what was read. A merge patch with `metadata.resourceVersion`, or a JSON patch
+   * that replaces it, is refused with `conflict` where the object changed meanwhile. `apply` is server-side apply and needs
+   * a field manager.
+   * @throws KubeError
+   */
+  patch<T>(path: string, patch: Patch, options: WriteOptions): Promise<T>;
+  /**
+   * Deletes one object.
+   * @throws KubeError, `conflict` where a precondition does not hold
+   */
+  delete(path: string, options: DeleteOptions): Promise<void>;
+  /**
+   * An answer that is plain text, such as the end of a container's log. What is longer than `maxBytes` is cut off.
+   * @throws KubeError
+   */
+  text(
+    path: string,
+    options: { readonly signal: AbortSignal; readonly query?: Query; readonly maxBytes: number },
+  ): Promise<string>;
+  /**
+   * The lines of an answer that stays open, for watches. Ends when the server ends it.
+   * @throws KubeError, also `timeout` when nothing comes for `idleMs`
+   */
+  lines(path: string, options: LinesOptions): AsyncIterable<string>;
+  /** The API server's wall clock in milliseconds, to a second; the local one before its first answer. */
+  serverNow(): number;
+  close(): void;
+}
+
+export interface GetOptions {
+  readonly signal: AbortSignal;
+  readonly query?: Query;
+  /** 64 MiB where it is absent. */
+  readonly maxBytes?: number;
+}
+
+export interface LinesOptions {
+  readonly signal: AbortSignal;
+  readonly query?: Query;
+  readonly idleMs: number;
+  /** Hears that the server has begun to answer, which may be long before the first line. */
+  readonly onOpen?: () => void;
+}
+
+export interface WriteOptions {
+  readonly signal: AbortSignal;
+  readonly query?: Query;
+}
+
+/** A JSON patch (RFC 6902), a merge patch (RFC 7386), a strategic merge patch, or an object to apply on the server side. */
+export type Patch =
+  | { readonly type: 'json'; readonly body: readonly object[] }
+  | { readonly type: 'merge' | 'strategic'; readonly body: object }
+  | {
+      readonly type: 'apply';
+      readonly body: object;
+      readonly fieldManager: string;
+      readonly force?: boolean;
+    };
+
+export interface DeleteOptions extends WriteOptions {
+  /** Only this very object. */
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan';
+}
+
+/** https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply */
+const patchTypes: Readonly<Record<Patch['type'], string>> = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  // JSON is YAML.
+  apply: 'application/apply-patch+yaml',
+};
+
+export interface KubeClientOptions {
+  readonly access: KubeAccess;
+  readonly userAgent: string;
+  /** Limit for one answer, milliseconds. */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  readonly metrics?: Metrics;
+}
+
+/** A page of 500 pods of 20 KB each is 10 MB; this leaves room for large objects (1.5 MiB is etcd's own limit). */
+const maxAnswer = 64 * 1024 * 1024;
+/** One object, with room for what the server adds to it. */
+const maxCreated = 4 * 1024 * 1024;
+/** An error's `Status` is short; what is longer is no message for people. */
+const maxErrorBody = 64 * 1024;
+/** The API server answers GETs by name in milliseconds; a page of a large list takes seconds. */
+const defaultTimeoutMs = 30_000;
+
+/** Makes a client. Connections are opened when first needed and closed by `close`. */
+export function createKubeClient(options: KubeClientOptions): KubeClient {
+  const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
+  const clock = options.clock ?? systemClock;
+  const { access, userAgent } = options;
+  const transport = createTransport({ access, userAgent, timeoutMs, clock });
+  const serverClock = createServerClock(clock);
+  const count = requestCounter(options.metrics);
+  const { host } = transport;
+
+  async function open(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
+    const sentAt = clock.monotonic();
+    const verb = verbOf(call);
+    try {
+      const answer = await transport.open(call, signal);
+      serverClock.answered(answer.headers.date, sentAt);
+      count(verb, answer.statusCode);
+      return answer;
+    } catch (error) {
+      count(verb, undefined);
+      throw error;
+    }
+  }
+
+  async function send<T>(call: Call, asker: AbortSignal, maxBytes: number): Promise<T> {
+    const where = `${call.method} ${call.path}`;
+    const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
+    const answer = await open(call, signal);
+    const status = answer.statusCode ?? 0;
+    // 201: created, also by an apply; 202: a deletion that goes on.
+    const isSuccess =
+      status === 200 ||
+      (status === 201 && (call.method === 'POST' || call.method === 'PATCH')) ||
+      (status === 202 && call.method === 'DELETE');
+    const body = await readAll(answer, isSuccess ? maxBytes : maxErrorBody, where, host, signal);
+    if (!isSuccess) throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
+    try {
+      return JSON.parse(body) as T;
+    } catch (cause) {
+      throw new KubeError('bad-answer', where, `${where}: ${host} answered with something that is not JSON`, {
+        cause,
+      });
+    }
+  }
+
+  async function text(
+    path: string,
+    {
+      signal: asker,
+      query,
+      maxBytes,
+    }: { readonly signal: AbortSignal; readonly query?: Query; readonly maxBytes: number },
+  ): Promise<string> {
+    const where = `GET ${path}`;
+    const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
+    const answer = await open({ method: 'GET', path, query }, signal);
+    const status = answer.statusCode ?? 0;
+    if (status !== 200) {
+      const body = await readAll(answer, maxErrorBody, where, host, signal);
+      throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
+    }
+    const chunks: Buffer[] = [];
+    let length = 0;
+    try {
+      for await (const chunk of answer as AsyncIterable<Buffer>) {
+        chunks.push(chunk);
+        length += chunk.length;
+        if (length >= maxBytes) break;
+      }
+    } catch (cause) {
+      throw connectionError(cause, where, host, signal);
+    } finally {
+      answer.destroy();
+    }
+    return Buffer.concat(chunks).subarray(0, maxBytes).toString('utf8');
+  }
+
+  async function* lines(path: string, call: LinesOptions): AsyncIterable<string> {
+    const where = `GET ${path}`;
+    const answer = await open({ method: 'GET', path, query: call.query }, call.signal);
+    try {
+      const status = answer.statusCode ?? 0;
+      if (status !== 200) {
+        const signal = AbortSignal.any([call.signal, AbortSignal.timeout(timeoutMs)]);
+        // What is too slow is cut off, or the read would wait for the rest.
+        signal.addEventListener('abort', () => answer.destroy(signal.reason as Error), { once: true });
+        const body = await readAll(answer, maxErrorBody, where, host, signal);
+        throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
+      }
+      call.onOpen?.();
+      answer.setTimeout(call.idleMs, () => {
+        answer.destroy(new KubeError('timeout', where, `${where}: nothing came for ${call.idleMs} ms`));
+      });
+      yield* splitLines(answer, where);
+    } catch (cause) {
+      throw connectionError(cause, where, host, call.signal);
+    } finally {
+      answer.destroy();
+    }
+  }
+
+  return {
+    get: (path, { signal, query, maxBytes = maxAnswer }) =>
+      send({ method: 'GET', path, query }, signal, maxBytes),
+    create: (path, object, { signal, query }) =>
+      send({ method: 'POST', path, query, body: JSON.stringify(object) }, signal, maxCreated),
+    patch: (path, patch, { signal, query }) => {
+      const manager =
+        patch.type === 'apply' ? { fieldManager: patch.fieldManager, force: patch.force ?? false } : {};
+      const body = JSON.stringify(patch.body);
+      const contentType = patchTypes[patch.type];
+      return send(
+        { method: 'PATCH', path, query: { ...manager, ...query }, body, contentType },
+        signal,
+        maxCreated,
+      );
+    },
+    delete: async (path, { signal, query, uid, resourceVersion, propagationPolicy }) => {
+      const preconditions = {
+        ...(uid !== undefined && { uid }),
+        ...(resourceVersion !== undefined && { resourceVersion }),
+      };
+      const body = JSON.stringify({
+        kind: 'DeleteOptions',
+        apiVersion: 'v1',
+        ...(Object.keys(preconditions).length > 0 && { preconditions }),
+        ...(propagationPolicy !== undefined && { propagationPolicy }),
+      });
+      await send<unknown>({ method: 'DELETE', path, query, body }, signal, maxCreated);
+    },
+    text,
+    lines,
+    serverNow: () => serverClock.now(),
+    close: () => transport.close(),
+  };
+}
+
+const writeVerbs = { POST: 'create', PATCH: 'patch', DELETE: 'delete' } as const;
+
+function verbOf({ method, query }: Call): Verb {
+  if (method !== 'GET') return writeVerbs[method];
+  return query?.['watch'] === true ? 'watch' : query?.['limit'] === undefined ? 'get' : 'list';
+}

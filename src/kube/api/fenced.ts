@@ -1,0 +1,79 @@
+/**
+ * A client for a leader: every write waits for the limiter, and none is sent once leadership is lost, however long ago it
+ * was prepared. Reads pass. What is under way when leadership is lost is broken off. A server that asks for a pause by
+ * `Retry-After` slows all writes down; a refused eviction does not, because it says something about one workload only.
+ */
+import type { KubeClient } from './client.ts';
+import { KubeError } from './errors.ts';
+import type { Limiter } from '../../async/rate-limiter.ts';
+
+export interface FencedOptions {
+  readonly client: KubeClient;
+  /** Aborts when nothing may be written any more. */
+  readonly leading: AbortSignal;
+  /**
+   * Whether the lease still holds by the clock. Asked right before each write, because a process that was stopped for a
+   * while runs other things before the timer that aborts `leading`.
+   */
+  readonly holds?: () => boolean;
+  readonly limiter: Limiter;
+}
+
+/** A server that asks for more is asked again after this anyhow. */
+const longestPauseMs = 30_000;
+
+/**
+ * Puts the fence around a client. Closing it closes nothing: the client belongs to whoever made it.
+ * @returns a client whose writes also fail with `not-leading`
+ */
+export function fencedClient(options: FencedOptions): KubeClient {
+  const { client, leading, limiter } = options;
+
+  function refuse(where: string, what: string): void {
+    if (!leading.aborted && (options.holds?.() ?? true)) return;
+    throw new KubeError('not-leading', where, `${where}: ${what}: this replica does not lead any more`);
+  }
+
+  async function write<T>(
+    where: string,
+    asker: AbortSignal,
+    send: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    refuse(where, 'not sent');
+    const signal = AbortSignal.any([asker, leading]);
+    try {
+      await limiter.take(signal);
+    } catch (cause) {
+      refuse(where, 'not sent');
+      throw new KubeError('timeout', where, `${where}: given up while waiting for its turn`, { cause });
+    }
+    refuse(where, 'not sent');
+    try {
+      return await send(signal);
+    } catch (error) {
+      refuse(where, 'broken off');
+      slowDown(error, where);
+      throw error;
+    }
+  }
+
+  function slowDown(error: unknown, where: string): void {
+    if (!(error instanceof KubeError) || error.code !== 'too-many-requests') return;
+    if (error.retryAfterMs === undefined || where.endsWith('/eviction')) return;
+    limiter.pause(Math.min(error.retryAfterMs, longestPauseMs));
+  }
+
+  return {
+    get: (path, call) => client.get(path, call),
+    text: (path, call) => client.text(path, call),
+    lines: (path, call) => client.lines(path, call),
+    serverNow: () => client.serverNow(),
+    create: (path, object, call) =>
+      write(`POST ${path}`, call.signal, (signal) => client.create(path, object, { ...call, signal })),
+    patch: (path, patch, call) =>
+      write(`PATCH ${path}`, call.signal, (signal) => client.patch(path, patch, { ...call, signal })),
+    delete: (path, call) =>
+      write(`DELETE ${path}`, call.signal, (signal) => client.delete(path, { ...call, signal })),
+    close: () => undefined,
+  };
+}

@@ -1,0 +1,33 @@
+/**
+ * The API server's wall clock, learned from the `Date` headers of its answers. A header says a whole second, so each one
+ * bounds the difference to our monotonic clock from both sides; the bounds narrow with each answer, and start anew where
+ * an answer contradicts them (the server's clock was set, or another replica answers).
+ */
+import type { Clock } from '../../async/clock.ts';
+
+export interface ServerClock {
+  /** Hears of an answer. `sentAt`: when its request was sent, by the monotonic clock. */
+  answered(date: string | undefined, sentAt: number): void;
+  /** Milliseconds since 1970; the local wall clock before the first answer. Behind the server by a second at most. */
+  now(): number;
+}
+
+/** `Date` headers have no fraction of a second. */
+const secondMs = 1_000;
+
+export function createServerClock(clock: Clock): ServerClock {
+  /** Least and most that the server's clock is ahead of the monotonic one. */
+  let bounds: { readonly least: number; readonly most: number } | undefined;
+  return {
+    answered: (date, sentAt) => {
+      const at = date === undefined ? Number.NaN : Date.parse(date);
+      if (Number.isNaN(at)) return;
+      // The header was written after the request was sent and before its answer came.
+      const seen = { least: at - clock.monotonic(), most: at + secondMs - sentAt };
+      const least = Math.max(bounds?.least ?? seen.least, seen.least);
+      const most = Math.min(bounds?.most ?? seen.most, seen.most);
+      bounds = least <= most ? { least, most } : seen;
+    },
+    now: () => (bounds === undefined ? clock.now() : bounds.least + clock.monotonic()),
+  };
+}

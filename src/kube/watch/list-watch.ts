@@ -1,0 +1,147 @@
+/**
+ * The protocol behind a reflector: a list in pages, then a watch that goes on where the list ended, for ever. What breaks is
+ * tried again with back-off; a version that is gone (410) leads to a new list; a watch on which nothing comes, not even a
+ * bookmark, is given up. After several failures in a row the version itself is doubted: a server that was restored from a
+ * backup knows nothing of it and says so in more than one way.
+ *
+ * Rules: Kubernetes API concepts, "Efficient detection of changes"; client-go tools/cache/reflector.go.
+ */
+import type { Clock } from '../../async/clock.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { KubeClient, Query } from '../api/client.ts';
+import { KubeError } from '../api/errors.ts';
+import type { KubeObject } from '../api/objects.ts';
+import { createPageSize } from '../api/page-size.ts';
+import { readWatchEvent, type WatchEvent } from './watch-event.ts';
+
+export interface ListWatchOptions {
+  readonly client: KubeClient;
+  readonly path: string;
+  /** Selectors. */
+  readonly selection: Query;
+  /** Ends everything. */
+  readonly signal: AbortSignal;
+  /** A list begins: takes its objects as they come, and hears when they are all there. */
+  readonly listed: () => { add(object: KubeObject): void; done(): void };
+  /** @param whole whether the object is there; else it is gone, or nothing of it is kept */
+  readonly changed: (object: KubeObject, whole: boolean) => void;
+  /** Whether something may be kept of an object with this text (`watch-event.ts`); by default of each. */
+  readonly mayKeep?: ((line: string) => boolean) | undefined;
+  /** A watch was opened, or has ended: by the server, or with an error. */
+  readonly opened: () => void;
+  readonly ended: (error?: unknown) => void;
+  readonly idleMs: () => number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly random: () => number;
+}
+
+interface Page {
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+  readonly items?: readonly KubeObject[] | null;
+}
+
+/** The server ends a watch after this; jitter keeps many replicas from coming back at once (client-go: 5 to 10 min). */
+const watchSeconds = { least: 300, spread: 300 };
+const backoff = { firstMs: 1_000, mostMs: 30_000 };
+/** A watch that lived this long was sound: the next failure starts with the first back-off again. */
+const soundMs = 20_000;
+/** After so many failures in a row, and so many more, the next try is a list. */
+const doubtfulFailures = 5;
+
+/** Lists and watches until the signal aborts. Never rejects. */
+export async function listAndWatch(options: ListWatchOptions): Promise<void> {
+  const { client, path, signal, log, clock, sleep, random } = options;
+  const where = `GET ${path}`;
+  const pageSize = createPageSize();
+  let version: string | undefined;
+  let failures = 0;
+
+  async function list(): Promise<string> {
+    const taking = options.listed();
+    let token: string | undefined;
+    for (;;) {
+      const selection = { ...options.selection, ...(token !== undefined && { continue: token }) };
+      const page: Page = await pageSize.read((limit, maxBytes) =>
+        client.get<Page>(path, { signal, query: { limit, ...selection }, maxBytes }),
+      );
+      signal.throwIfAborted();
+      for (const item of page.items ?? []) taking.add(item);
+      token = page.metadata?.continue === '' ? undefined : page.metadata?.continue;
+      if (token !== undefined) continue;
+      const listed = page.metadata?.resourceVersion;
+      if (!listed) throw new KubeError('bad-answer', where, `${where}: a list without a version`);
+      taking.done();
+      return listed;
+    }
+  }
+
+  /** Follows one watch to its end. */
+  async function follow(from: string): Promise<void> {
+    const query = {
+      watch: true,
+      allowWatchBookmarks: true,
+      resourceVersion: from,
+      timeoutSeconds: Math.round(watchSeconds.least + random() * watchSeconds.spread),
+      ...options.selection,
+    };
+    const call = { signal, query, idleMs: options.idleMs(), onOpen: options.opened };
+    for await (const line of client.lines(path, call)) {
+      if (signal.aborted) return;
+      version = take(readWatchEvent(line, options.mayKeep, where)) ?? version;
+    }
+  }
+
+  function take({ type, object, whole }: WatchEvent): string | undefined {
+    if (typeof object !== 'object' || object === null) {
+      throw new KubeError('bad-answer', where, 'a watch event without an object');
+    }
+    if (type === 'ERROR') {
+      const code = object.code === 410 ? 'gone' : 'unavailable';
+      const why = object.message ?? object.code ?? 'no reason';
+      throw new KubeError(code, where, `watch ended by the server: ${why}`.slice(0, 512));
+    }
+    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') options.changed(object, whole);
+    return object.metadata?.resourceVersion;
+  }
+
+  async function once(): Promise<void> {
+    version ??= await list();
+    const started = clock.monotonic();
+    let lived = 0;
+    try {
+      await follow(version);
+    } finally {
+      lived = clock.monotonic() - started;
+      if (lived >= soundMs) failures = 0;
+    }
+    if (signal.aborted) return;
+    options.ended();
+    // A server that ends each watch at once would be asked in a circle.
+    if (lived < backoff.firstMs) await sleep(backoff.firstMs, signal);
+  }
+
+  async function recover(error: unknown): Promise<void> {
+    options.ended(error);
+    const known = error instanceof KubeError ? error : undefined;
+    const gone = known?.code === 'gone';
+    failures++;
+    // Only a lost connection may go on from where it was; anything else is answered by a new list.
+    if (known?.temporary !== true || gone || failures % doubtfulFailures === 0) version = undefined;
+    const asked = Math.min(known?.retryAfterMs ?? 0, backoff.mostMs);
+    const delay =
+      Math.min(backoff.mostMs, backoff.firstMs * 2 ** Math.min(failures - 1, 10)) * (0.5 + random() / 2);
+    const message = error instanceof Error ? error.message : String(error);
+    log.warn({ path, failures, error: message }, 'watch is interrupted; trying again');
+    await sleep(Math.max(gone ? delay / 2 : delay, asked), signal);
+  }
+
+  while (!signal.aborted) {
+    try {
+      await once().catch((error: unknown) => (signal.aborted ? undefined : recover(error)));
+    } catch {
+      // Only the signal ends a pause: the loop ends too.
+    }
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * Reading the events of a watch. A cluster sends some ten for each pod that comes and goes, most of them of objects of which
+ * nothing is kept, and half of each is `managedFields`, which nobody here reads: what is not wanted is not parsed. The API
+ * server writes the fields of metadata in one order (meta/v1/types.go); text in any other form is parsed whole.
+ */
+import { KubeError } from '../api/errors.ts';
+import type { KubeObject } from '../api/objects.ts';
+
+export interface WatchEvent {
+  readonly type?: string;
+  readonly object?: KubeObject & { readonly code?: number; readonly message?: string };
+  /** Whether the object is there; else only what names it, because it is gone or nothing of it is kept. */
+  readonly whole: boolean;
+}
+
+const head =
+  /^\{"type":"(ADDED|MODIFIED|DELETED)","object":\{"kind":"[\w.]+","apiVersion":"[\w./-]+","metadata":\{"name":"([\w.-]+)",(?:"generateName":"[\w.-]*",)?(?:"namespace":"([\w.-]+)",)?"uid":"[\w-]+","resourceVersion":"(\w+)"/u;
+const managedFields = ',"managedFields":[';
+/** Neither text is found inside a string of JSON, where quotes are escaped, nor inside an entry, whose keys are fixed or begin with `f:`. */
+const afterManagedFields = ']},"spec":{';
+
+/**
+ * Reads one line of a watch.
+ * @param mayKeep whether something may be kept of an object with this text; by default of each
+ * @param where for errors
+ * @throws KubeError `bad-answer` for what is no event
+ */
+export function readWatchEvent(
+  line: string,
+  mayKeep: ((line: string) => boolean) | undefined,
+  where: string,
+): WatchEvent {
+  if (line.startsWith('{"type":"DELETED"') || mayKeep?.(line) === false) {
+    const [, type, name, namespace, resourceVersion] = head.exec(line) ?? [];
+    if (type !== undefined && name !== undefined && resourceVersion !== undefined) {
+      const metadata = { name, ...(namespace !== undefined && { namespace }), resourceVersion };
+      return { type, object: { metadata }, whole: false };
+    }
+  }
+  const event = parse(withoutManagedFields(line), where);
+  return { ...event, whole: event.type !== 'DELETED' };
+}
+
+function withoutManagedFields(line: string): string {
+  const start = line.indexOf(managedFields);
+  const end = start < 0 ? -1 : line.indexOf(afterManagedFields, start);
+  return end < 0 ? line : line.slice(0, start) + line.slice(end + 1);
+}
+
+function parse(line: string, where: string): Omit<WatchEvent, 'whole'> {
+  try {
+    const event: unknown = JSON.parse(line);
+    if (typeof event === 'object' && event !== null) return event;
+  } catch (cause) {
+    throw new KubeError('bad-answer', where, 'a line of a watch is not JSON', { cause });
+  }
+  throw new KubeError('bad-answer', where, 'a line of a watch is no event');
+}

@@ -1,0 +1,16 @@
+/** Keys of labels, annotations and gates: archwright's own (`arch.example/…`) and those of Kubernetes that it uses. */
+
+export const names = {
+  gate: 'arch.example/scheduling-gate',
+  /** On a pod or namespace; the value `disabled` skips the pod. */
+  placement: 'arch.example/placement',
+  /** Pod label: one architecture. */
+  preferred: 'arch.example/preferred',
+  /** Pod annotation: `arm64=80,amd64=20`. */
+  preferredWeights: 'arch.example/preferred-weights',
+  /** Pod annotation: the decision record, compact and versioned JSON. */
+  decision: 'arch.example/decision',
+  architectureLabel: 'kubernetes.io/arch',
+  betaArchitectureLabel: 'beta.kubernetes.io/arch',
+  hostnameLabel: 'kubernetes.io/hostname',
+} as const;

@@ -1,0 +1,62 @@
+/**
+ * No architecture that all images share, within the schedulable ones. `deny` refuses the pod and names each image with
+ * its architectures; `pend` requires an architecture that no node has, so that the pod waits and shows why; `allow`
+ * lets it through with a warning.
+ */
+import type { Policy } from '../../policy/effective/policy.ts';
+import type { ImageVerdict } from '../decision.ts';
+import type { Draft } from './draft.ts';
+import { reason } from './rules.ts';
+import { listed, maxImageBytes, printable } from '../../names/printable.ts';
+
+/** A message of the API server is read in a terminal; images beyond this are counted. */
+const maxMessageBytes = 2048;
+
+/** `image has amd64, arm64; …` for each image that constrains, bounded. */
+export function describeImages(images: readonly ImageVerdict[]): string {
+  const constraining = images.filter((image) => image.architectures !== undefined);
+  return listed(constraining, describeImage, maxMessageBytes);
+}
+
+function describeImage({ image, architectures }: ImageVerdict): string {
+  const list = architectures?.length ? printable(architectures.join(', '), 100) : 'no platform for this OS';
+  return `${printable(image, maxImageBytes)} has ${list}`;
+}
+
+/** Why there is no architecture, for the person who sent the pod. */
+export function explainNoCommon(
+  images: readonly ImageVerdict[],
+  { schedulableArchitectures: schedulable, allowed }: Policy,
+): string {
+  const among = (names: readonly string[]): string => `(${printable(names.join(', '), 200)})`;
+  const bound = [
+    ...(schedulable.length === 0 ? [] : [` of the schedulable ones ${among(schedulable)}`]),
+    ...(allowed
+      ? [` of those that ${printable(allowed.origin, 320)} allows ${among(allowed.architectures)}`]
+      : []),
+  ].join(', and');
+  const said = describeImages(images);
+  return said === ''
+    ? `there is no architecture${bound}`
+    : `no architecture${bound} can run all images: ${said}`;
+}
+
+/** The decision where the images share no architecture. */
+export function noCommonArchitecture(policy: Policy, images: readonly ImageVerdict[]): Draft {
+  const message = explainNoCommon(images, policy);
+  if (policy.onNoCommonArchitecture === 'deny') {
+    const reasons = [reason('no-common-architecture-deny', message)];
+    return { outcome: 'denied', required: [], message, warnings: [], reasons };
+  }
+  const warnings = [`archwright: ${message}`];
+  if (policy.onNoCommonArchitecture === 'pend') {
+    const reasons = [reason('no-common-architecture-pend', message)];
+    return { outcome: 'pending', required: [], message, warnings, reasons };
+  }
+  return {
+    outcome: 'unconstrained',
+    required: undefined,
+    warnings,
+    reasons: [reason('no-common-architecture-allow', message)],
+  };
+}

@@ -1,0 +1,128 @@
+/**
+ * Required architectures: what each image can run on for the pod's operating system, and the intersection of that over
+ * all images, within the schedulable architectures. An image that is not known takes no part; what the others say
+ * remains an upper bound.
+ */
+import type { ImageFacts } from '../../images/facts/facts.ts';
+import { byName, isArchitecture, isBytecode, maxArchitectures } from '../../names/architecture.ts';
+import type { ImageVerdict } from '../decision.ts';
+import type { ImageUse } from './images-of-pod.ts';
+import type { Policy } from '../../policy/effective/policy.ts';
+
+/**
+ * What follows from each image.
+ * @param uses the pod's images
+ * @param os operating system of the pod, such as `linux`
+ * @param factsOf facts by image text; `undefined`: not known yet
+ */
+export function verdictsOf(
+  uses: readonly ImageUse[],
+  os: string,
+  factsOf: (image: string) => ImageFacts | undefined,
+): readonly ImageVerdict[] {
+  return uses.map((use) => verdictOf(use, os, factsOf));
+}
+
+function verdictOf(
+  use: ImageUse,
+  os: string,
+  factsOf: (image: string) => ImageFacts | undefined,
+): ImageVerdict {
+  const { image, usedBy } = use;
+  // It is on the node already or the pod fails; no registry can say what it is.
+  if (use.pullPolicy === 'Never') return { image, usedBy, architectures: undefined, facts: undefined };
+  const facts = factsOf(image);
+  if (facts === undefined) return { image, usedBy, architectures: undefined, unknown: 'unknown', facts };
+  const code = facts.error?.code;
+  if (code === undefined) return { image, usedBy, architectures: architecturesOf(facts, os), facts };
+  if (code === 'invalid-reference') return { image, usedBy, architectures: undefined, facts };
+  if (code === 'not-an-image' && use.volumeOnly) return { image, usedBy, architectures: undefined, facts };
+  return { image, usedBy, architectures: undefined, unknown: code, facts };
+}
+
+interface Found {
+  readonly os: string;
+  readonly architectures: readonly string[] | undefined;
+}
+
+/** By list of platforms, which pods of the same images share: they are looked through once. */
+const foundIn = new WeakMap<ImageFacts['platforms'], Found>();
+
+function architecturesOf({ platforms, source }: ImageFacts, podOs: string): readonly string[] | undefined {
+  // Which names architectures, not systems: those that it lists for one hold for any.
+  const os = source === 'override' ? (platforms[0]?.os ?? podOs) : podOs;
+  const known = foundIn.get(platforms);
+  if (known?.os === os) return known.architectures;
+  const architectures = architecturesAmong(platforms, os);
+  foundIn.set(platforms, { os, architectures });
+  return architectures;
+}
+
+/**
+ * The architectures of an image for one operating system.
+ * @returns sorted, each once; `undefined` where no platform counts at all (an artifact constrains nothing), and where all that
+ * is left is bytecode: no node has the label of such an architecture
+ */
+function architecturesAmong(platforms: ImageFacts['platforms'], os: string): readonly string[] | undefined {
+  const found: string[] = [];
+  let counted = false;
+  let runsAnywhere = false;
+  // A set only pays off for hostile indexes; images that people build have a dozen platforms.
+  const seen = platforms.length > maxArchitectures ? new Set<string>() : undefined;
+  for (const platform of platforms) {
+    if (platform.os === 'unknown' || platform.os === '' || !isArchitecture(platform.architecture)) continue;
+    counted = true;
+    if (isBytecode(platform.architecture)) {
+      runsAnywhere = true;
+      continue;
+    }
+    if (platform.os !== os) continue;
+    if (seen ? seen.has(platform.architecture) : found.includes(platform.architecture)) continue;
+    seen?.add(platform.architecture);
+    found.push(platform.architecture);
+  }
+  if (!counted || (runsAnywhere && found.length === 0)) return undefined;
+  return found.sort(byName);
+}
+
+/**
+ * The architectures that every known image has.
+ * @param images verdicts of the pod's images
+ * @param schedulable architectures that nodes can have; empty: no bound
+ * @returns sorted; empty where they share none; `undefined` where no image constrains anything
+ */
+export function commonArchitectures(
+  images: readonly ImageVerdict[],
+  schedulable: readonly string[],
+): readonly string[] | undefined {
+  let common: readonly string[] | undefined;
+  for (const { architectures } of images) {
+    if (architectures === undefined) continue;
+    common = common === undefined ? architectures : intersection(common, architectures);
+  }
+  if (common === undefined) return undefined;
+  const possible = schedulable.length === 0 ? common : intersection(common, schedulable);
+  return possible.length > maxArchitectures ? possible.slice(0, maxArchitectures) : possible;
+}
+
+/**
+ * The same within what custom resources leave to the pod, which holds also where the images say nothing.
+ * @param common of the images; `undefined`: they constrain nothing, or are not known
+ */
+export function withinAllowed(
+  common: readonly string[] | undefined,
+  { allowed, schedulableArchitectures: schedulable }: Policy,
+): readonly string[] | undefined {
+  if (allowed === undefined) return common;
+  const { architectures } = allowed;
+  const possible = schedulable.length === 0 ? architectures : intersection(architectures, schedulable);
+  return common === undefined ? possible : intersection(common, possible);
+}
+
+/** What is in both, in the order of the first. */
+export function intersection(a: readonly string[], b: readonly string[]): readonly string[] {
+  if (a === b) return a;
+  if (b.length <= maxArchitectures) return a.filter((name) => b.includes(name));
+  const wanted = new Set(b);
+  return a.filter((name) => wanted.has(name));
+}

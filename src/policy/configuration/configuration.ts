@@ -1,0 +1,98 @@
+/**
+ * The configuration: a value for every setting, from a TOML file, then the environment, then flags, each winning over
+ * the one before. All that is wrong is found at once, each problem with its place; with any problem there is no
+ * configuration, so that nothing runs on half of what was meant.
+ */
+import { decodeUtf8, readBounded } from '../../files/read.ts';
+import { FileError } from '../../files/error.ts';
+import { inconsistencies } from './consistency.ts';
+import { environmentLayer, fileLayer, flagLayer, type Layer } from './layer.ts';
+import { describePath, type Place, type Problem } from './problem.ts';
+import type { Part, Settings } from '../settings/setting.ts';
+import { settings, type Configuration } from '../settings/all.ts';
+
+export type { Configuration } from '../settings/all.ts';
+
+/** A thousand times what a large configuration takes; a wrong path to something endless must not fill the memory. */
+export const maxConfigurationBytes = 1_048_576;
+
+export interface ConfigurationSources {
+  /** Path of the TOML file; without one there is no such layer. */
+  readonly file?: string | undefined;
+  /** Reads it where it is no file, such as standard input, which `file` then only names; throws FileError. */
+  readonly read?: ((maxBytes: number) => Promise<Uint8Array>) | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Texts by TOML key, as flags gave them. */
+  readonly flags: Readonly<Record<string, string>>;
+  /** The part of the program that will run with it. */
+  readonly part?: Part | undefined;
+}
+
+/** Where each value comes from. */
+export type Origins = { readonly [Key in keyof Configuration]: Place };
+
+/** Either a configuration or at least one problem. */
+export type LoadedConfiguration =
+  | { readonly configuration: Configuration; readonly origins: Origins; readonly problems: readonly [] }
+  | { readonly configuration?: undefined; readonly problems: readonly Problem[] };
+
+/** Reads and checks every source. Does not throw for anything that a source can hold. */
+export async function loadConfiguration(sources: ConfigurationSources): Promise<LoadedConfiguration> {
+  const { layer, values, origins } = await readSources(settings, sources);
+  if (layer.problems.length > 0) return { problems: layer.problems };
+  // The table of settings and the type of the configuration are made from the same object.
+  const configuration = values as Configuration;
+  const problems = inconsistencies(configuration, sources.part).map(({ key, path = [], message }) => ({
+    ...(layer.values.get(key)?.place(path) ?? defaultPlace),
+    key: describePath([...key.split('.'), ...path]),
+    message,
+  }));
+  if (problems.length > 0) return { problems };
+  return { configuration, origins: origins as Origins, problems: [] };
+}
+
+/** The configuration when nothing is set anywhere. */
+export function defaultConfiguration(): Configuration {
+  return defaults(settings) as Configuration;
+}
+
+const defaultPlace: Place = { kind: 'default', where: '' };
+
+async function readSources(table: Settings, sources: ConfigurationSources) {
+  const layers = [
+    ...(sources.file === undefined ? [] : [await readFileLayer(table, sources.file, sources.read)]),
+    environmentLayer(table, sources.env),
+    flagLayer(table, sources.flags),
+  ];
+  const layer: Layer = {
+    values: new Map(layers.flatMap(({ values }) => [...values])),
+    problems: layers.flatMap(({ problems }) => problems),
+  };
+  const values = defaults(table);
+  const origins: Record<string, Place> = {};
+  for (const key of Object.keys(table)) {
+    const written = layer.values.get(key);
+    if (written) values[key] = written.value;
+    origins[key] = written?.place() ?? defaultPlace;
+  }
+  return { layer, values, origins };
+}
+
+function defaults(table: Settings): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(table).map(([key, setting]) => [key, setting.default]));
+}
+
+async function readFileLayer(
+  table: Settings,
+  file: string,
+  read: NonNullable<ConfigurationSources['read']> = (maxBytes) => readBounded(file, { maxBytes }),
+): Promise<Layer> {
+  try {
+    const bytes = await read(maxConfigurationBytes);
+    return fileLayer(table, file, decodeUtf8(bytes, file));
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    const message = error.message.replace(`${file}: `, '');
+    return { values: new Map(), problems: [{ kind: 'file', where: file, file, key: '', message }] };
+  }
+}

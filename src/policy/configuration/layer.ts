@@ -1,0 +1,139 @@
+/**
+ * Layers: the settings that one source writes. The file, the environment and the flags are one layer each; every value
+ * of every layer is checked, also one that a later layer covers, because it is wrong all the same.
+ */
+import { isTable } from '../kinds/plain.ts';
+import { locate } from './locate.ts';
+import { didYouMean } from '../../names/suggestion.ts';
+import { describePath, type Place, type Problem } from './problem.ts';
+import { flagName, variableName, type Path, type Setting, type Settings } from '../settings/setting.ts';
+import { parseToml, TomlError } from './toml.ts';
+
+export interface Written {
+  readonly value: unknown;
+  /** The place of a path inside the value; of the value itself without one. */
+  place(path?: Path): Place;
+}
+
+export interface Layer {
+  /** By TOML key. Only values that could be read. */
+  readonly values: ReadonlyMap<string, Written>;
+  readonly problems: readonly Problem[];
+}
+
+/** Variables that are read by something other than the configuration. */
+export const otherVariables: Readonly<Record<string, string>> = {
+  ARCHWRIGHT_CONFIG: 'Path of the configuration file; the flag `--config` wins over it.',
+  ARCHWRIGHT_VECTORS: 'Directory of test vectors, for development.',
+  ARCHWRIGHT_COMMIT: 'Commit that a bundle says it was built from, for development.',
+  ARCHWRIGHT_E2E_CACHE: 'Directory where end-to-end tests keep the programs they build, for development.',
+};
+
+/**
+ * Kubernetes gives every container such variables for each Service of its namespace
+ * (kubernetes pkg/kubelet/envvars/envvars.go), and our own Services begin with our own name.
+ */
+const serviceVariable =
+  /^ARCHWRIGHT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
+
+/** The layer of a configuration file. */
+export function fileLayer(settings: Settings, file: string, text: string): Layer {
+  const collector = collect(settings);
+  let document: Readonly<Record<string, unknown>>;
+  try {
+    document = parseToml(text);
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    const place: Place = { kind: 'file', where: `${file}:${error.where}`, file, line: error.where };
+    return { values: new Map(), problems: [{ ...place, key: '', message: error.message }] };
+  }
+  const lineOf = locate(text);
+  const place = (path: Path): Place => {
+    const line = lineOf(path);
+    return { kind: 'file', where: `${file}:${line}`, file, line };
+  };
+
+  function walk(table: Readonly<Record<string, unknown>>, above: readonly string[]): void {
+    for (const [step, value] of Object.entries(table)) {
+      const path = [...above, step];
+      const key = path.join('.');
+      const isGroup = Object.keys(settings).some((known) => known.startsWith(`${key}.`));
+      if (Object.hasOwn(settings, key)) collector.add(key, value, (inner = []) => place([...path, ...inner]));
+      else if (isGroup && isTable(value)) walk(value, path);
+      else {
+        const message = isGroup
+          ? 'must be a table'
+          : `is no known setting${didYouMean(key, Object.keys(settings))}`;
+        collector.problem(place(path), key, message);
+      }
+    }
+  }
+  walk(document, []);
+  return collector.layer;
+}
+
+/** The layer of the environment: every variable whose name begins with `ARCHWRIGHT_`. */
+export function environmentLayer(
+  settings: Settings,
+  env: Readonly<Record<string, string | undefined>>,
+): Layer {
+  const collector = collect(settings);
+  const keys = new Map(Object.keys(settings).map((key) => [variableName(key), key]));
+  for (const [name, text] of Object.entries(env)) {
+    if (text === undefined || !name.startsWith('ARCHWRIGHT_')) continue;
+    if (Object.hasOwn(otherVariables, name) || serviceVariable.test(name)) continue;
+    const place: Place = { kind: 'environment', where: name };
+    const key = keys.get(name);
+    if (key === undefined)
+      collector.problem(place, '', `is no known variable${didYouMean(name, keys.keys())}`);
+    else collector.addText(key, text, place);
+  }
+  return collector.layer;
+}
+
+/**
+ * The layer of the flags.
+ * @param flags texts by TOML key; lists separated by commas, `true` and `false` for switches
+ */
+export function flagLayer(settings: Settings, flags: Readonly<Record<string, string>>): Layer {
+  const collector = collect(settings);
+  for (const [key, text] of Object.entries(flags)) {
+    collector.addText(key, text, { kind: 'flag', where: `--${flagName(key)}` });
+  }
+  return collector.layer;
+}
+
+function collect(settings: Settings) {
+  const values = new Map<string, Written>();
+  const problems: Problem[] = [];
+
+  function problem(place: Place, key: string, message: string): void {
+    problems.push({ ...place, key, message });
+  }
+
+  function read(setting: Setting<unknown>, key: string, raw: unknown, place: Written['place']): void {
+    const value = setting.kind.read(raw, (message, path = []) =>
+      problem(place(path), describePath([...key.split('.'), ...path]), message),
+    );
+    if (value !== undefined) values.set(key, { value, place });
+  }
+
+  return {
+    layer: { values, problems } satisfies Layer,
+    problem,
+    add(key: string, raw: unknown, place: Written['place']): void {
+      const setting = settings[key];
+      if (setting) read(setting, key, raw, place);
+    },
+    addText(key: string, text: string, place: Place): void {
+      const setting = settings[key];
+      if (!setting) return;
+      let sound = true;
+      const raw = setting.kind.fromText(text, (message) => {
+        sound = false;
+        problem(place, key, message);
+      });
+      if (sound) read(setting, key, raw, () => place);
+    },
+  };
+}

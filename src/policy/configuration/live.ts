@@ -1,0 +1,121 @@
+/**
+ * The configuration of a running program. When the file changes it is read again with the same environment and flags;
+ * what cannot be used is logged with its places, and the last good configuration stays in force.
+ */
+import { dirname, resolve } from 'node:path';
+import { liveContent } from '../../files/live.ts';
+import type { WatchOptions } from '../../files/watch.ts';
+import { systemClock, type Clock } from '../../async/clock.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { loadConfiguration, type Configuration, type ConfigurationSources } from './configuration.ts';
+import { lastReloadSuccess, lastReloadSuccessful, reloads } from '../metrics.ts';
+import { ConfigurationError } from './problem.ts';
+import { settings } from '../settings/all.ts';
+
+export interface LiveConfigurationOptions extends ConfigurationSources {
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly clock?: Clock;
+  /** How the file's directory is watched. */
+  readonly watch?: Pick<WatchOptions, 'pollMs' | 'debounceMs'>;
+}
+
+export interface LiveConfiguration {
+  /** The last good configuration; the same object until there is a new one. */
+  current(): Configuration;
+  /** Calls back after each change; not with the first configuration. */
+  onChange(listener: (configuration: Configuration) => void): void;
+  /** Reads the file again now. */
+  refresh(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Reads the configuration and keeps it up to date.
+ * @throws ConfigurationError where the first reading finds a problem
+ */
+export async function liveConfiguration(options: LiveConfigurationOptions): Promise<LiveConfiguration> {
+  const { file, log, metrics, clock = systemClock } = options;
+  const counts = {
+    loaded: metrics.count(reloads, { outcome: 'loaded' }),
+    failed: metrics.count(reloads, { outcome: 'failed' }),
+  };
+  const successful = metrics.level(lastReloadSuccessful);
+  const success = metrics.level(lastReloadSuccess);
+  const listeners: ((configuration: Configuration) => void)[] = [];
+
+  async function read(): Promise<Configuration> {
+    const { configuration, problems } = await loadConfiguration(options);
+    successful.set(configuration ? 1 : 0);
+    if (!configuration) throw new ConfigurationError(problems);
+    success.set(Math.floor(clock.now() / 1000));
+    return configuration;
+  }
+
+  function changed(configuration: Configuration): void {
+    const keys = changedKeys(inForce, configuration);
+    inForce = configuration;
+    counts.loaded.inc();
+    log.info({ file, changed: keys }, 'configuration changed');
+    const waiting = keys.filter((key) => settings[key].restart);
+    if (waiting.length > 0) {
+      log.warn({ file, changed: waiting }, 'changed settings take effect when the program starts again');
+    }
+    for (const listener of listeners) tell(listener, configuration, log);
+  }
+
+  function broken(error: Error): void {
+    // The first reading's problem is thrown, not logged.
+    if (!started) return;
+    counts.failed.inc();
+    const [first] = error instanceof ConfigurationError ? error.problems : [];
+    log.error(
+      { file, line: first?.line, ...(first?.key && { key: first.key }), problem: error.message },
+      'configuration is broken, the last good one stays in force',
+    );
+  }
+
+  let started = false;
+  const content = await liveContent({
+    ...options.watch,
+    read,
+    fingerprint: (configuration) => JSON.stringify(configuration),
+    dirs: file === undefined ? [] : [dirname(resolve(file))],
+    onChange: changed,
+    onProblem: broken,
+    log,
+  });
+  started = true;
+  const first = content.current();
+  if (!first) {
+    await content.close();
+    throw content.problem() ?? new ConfigurationError([]);
+  }
+  let inForce = first;
+
+  return {
+    current: () => inForce,
+    onChange: (listener) => void listeners.push(listener),
+    refresh: () => content.refresh(),
+    close: () => content.close(),
+  };
+}
+
+/** A listener that fails must not keep the others from what changed. */
+function tell(
+  listener: (configuration: Configuration) => void,
+  configuration: Configuration,
+  log: Log,
+): void {
+  try {
+    listener(configuration);
+  } catch (error) {
+    log.error({ err: error }, 'a part of the program could not take the changed configuration');
+  }
+}
+
+function changedKeys(before: Configuration, after: Configuration): (keyof Configuration)[] {
+  const keys = Object.keys(settings) as (keyof Configuration)[];
+  return keys.filter((key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]));
+}

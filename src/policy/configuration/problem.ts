@@ -1,0 +1,51 @@
+/** What is wrong with a configuration, told with the place where a person can put it right. */
+import { formatKey } from './toml.ts';
+import type { Path } from '../settings/setting.ts';
+
+/** Where a value was written. */
+export interface Place {
+  readonly kind: 'file' | 'environment' | 'flag' | 'default';
+  /** For people: `archwright.toml:12`, `ARCHWRIGHT_LISTEN`, `--listen`; empty for a default. */
+  readonly where: string;
+  readonly file?: string;
+  /** Counted from 1. */
+  readonly line?: number;
+}
+
+export interface Problem extends Place {
+  /** The setting, or the place inside its value: `tolerations[0].key`; empty where the whole source is at fault. */
+  readonly key: string;
+  /** Reads on from the key: `must be …`. */
+  readonly message: string;
+}
+
+/** One line for people. */
+export function describeProblem(problem: Problem): string {
+  return [problem.where === '' ? '' : `${problem.where}:`, problem.key, problem.message]
+    .filter((part) => part !== '')
+    .join(' ');
+}
+
+/** A path as people write it: `architectures.arm64.taintsToTolerate[0].key`. */
+export function describePath(path: Path): string {
+  return path
+    .map((step, index) =>
+      typeof step === 'number' ? `[${step}]` : `${index === 0 ? '' : '.'}${formatKey(step)}`,
+    )
+    .join('');
+}
+
+/** A configuration that cannot be used; holds every problem, not only the first. */
+export class ConfigurationError extends Error {
+  readonly code = 'invalid-configuration';
+  readonly temporary = false;
+  /** Place of the first problem. */
+  readonly where: string;
+  readonly problems: readonly Problem[];
+  constructor(problems: readonly Problem[]) {
+    super(problems.map(describeProblem).join('\n'));
+    this.name = 'ConfigurationError';
+    this.where = problems[0]?.where ?? '';
+    this.problems = problems;
+  }
+}

@@ -1,0 +1,72 @@
+/** TOML text to plain values and back, with the parser's many errors made one. */
+import { parse } from 'toml';
+import type { TomlValue } from '../settings/setting.ts';
+
+/** No setting nests deeper than five; the parser's own limit of 500 would only serve to exhaust something. */
+const maxDepth = 16;
+
+/** A text that is no TOML. */
+export class TomlError extends Error {
+  readonly code = 'syntax';
+  readonly temporary = false;
+  /** Line of the fault, counted from 1. */
+  readonly where: number;
+  constructor(message: string, line: number) {
+    super(message);
+    this.name = 'TomlError';
+    this.where = line;
+  }
+}
+
+/**
+ * Parses a whole TOML document.
+ * @returns tables without a prototype, as the parser makes them
+ * @throws TomlError
+ */
+export function parseToml(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return parse(text, { maxDepth }) as Readonly<Record<string, unknown>>;
+  } catch (error) {
+    throw new TomlError(reasonOf(error), lineOf(error));
+  }
+}
+
+/** Writes one value on one line, as it may stand behind `key =`. */
+export function formatToml(value: TomlValue): string {
+  if (typeof value === 'string') return quoted(value);
+  if (typeof value !== 'object') return String(value);
+  if (isList(value)) return `[${value.map(formatToml).join(', ')}]`;
+  const fields = Object.entries(value).map(([key, field]) => `${formatKey(key)} = ${formatToml(field)}`);
+  return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
+}
+
+/** Writes one step of a key, in quotes where it must be. */
+export function formatKey(key: string): string {
+  return /^[A-Za-z0-9_-]+$/.test(key) ? key : quoted(key);
+}
+
+// JSON's escapes are all TOML's too; DEL is the one character that JSON leaves bare and TOML forbids.
+function quoted(text: string): string {
+  return JSON.stringify(text).replaceAll('\u007F', '\\u007F');
+}
+
+function isList(value: TomlValue): value is readonly TomlValue[] {
+  return Array.isArray(value);
+}
+
+/** The grammar's errors list every character that could have followed, which helps nobody. */
+const maxReason = 160;
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'is no TOML';
+  const found = /but (.*) found\.$/s.exec(error.message)?.[1];
+  const reason = found === undefined ? error.message : `${found} was not expected here`;
+  return reason.length > maxReason ? `${reason.slice(0, maxReason)}…` : reason;
+}
+
+/** Grammar errors carry a location as the parser generator makes it; all others a line. */
+function lineOf(error: unknown): number {
+  const place = error as { line?: unknown; location?: { start?: { line?: unknown } } };
+  const line = place.line ?? place.location?.start?.line;
+  return typeof line === 'number' ? line : 1;
+}

@@ -1,0 +1,133 @@
+/**
+ * The effective policy: what the configuration and the custom resources mean for a pod. `policies.ts` makes one for each
+ * combination of them, not for each pod.
+ */
+import type { OnUnknownImage, Policy, Preference, TolerationTemplate } from './policy.ts';
+import { withinSchedulable } from '../resources/architectures.ts';
+import {
+  clusterConfigKind,
+  clusterConfigName,
+  podConfigKind,
+  type ClusterPlacement,
+  type PodPlacement,
+} from '../resources/placement.ts';
+import type { Configuration } from '../settings/all.ts';
+
+/** What comes on top of the configuration. */
+export interface PolicyLayers {
+  readonly cluster?: ClusterPlacement | undefined;
+  /** Those that select the pod, the first one first. */
+  readonly pods?: readonly PodPlacement[];
+  /** Whether there is somebody who would open a gate. */
+  readonly controllerLeads?: boolean;
+}
+
+/** The taint that GKE sets on nodes of an architecture of which images are often lacking. */
+const architectureTaint: TolerationTemplate = {
+  key: 'kubernetes.io/arch',
+  operator: 'Equal',
+  effect: 'NoSchedule',
+};
+
+/** Noe's label for the architecture that a pod prefers. */
+const labelsOfOthers: readonly string[] = ['arch.noe.adevinta.com/preferred'];
+
+/** The largest that Kubernetes takes; with one preferred architecture there is nothing to weigh it against. */
+const fullWeight = 100;
+
+/** Makes a policy. Each setting is taken from the first layer that has it: pods' configs in turn, cluster, configuration. */
+export function policyFor(configuration: Configuration, layers: PolicyLayers = {}): Policy {
+  const { namespace, excludedNamespaces, schedulableArchitectures } = configuration;
+  const pods = (layers.pods ?? []).map((each) => withinSchedulable(each, schedulableArchitectures));
+  const cluster = layers.cluster && withinSchedulable(layers.cluster, schedulableArchitectures);
+  const [preference, ...otherPreferences] = preferences(configuration, pods, cluster);
+  const allowed = pods.find((each) => each.architectures !== undefined);
+  const fallbackArchitecture =
+    firstOf(pods, (each) => each.fallbackArchitecture) ??
+    cluster?.fallbackArchitecture ??
+    configuration.fallbackArchitecture;
+  // Who deletes the cluster's object waits until no gate is left, so none may be added.
+  const gates = layers.controllerLeads === true && cluster?.deleting !== true;
+  const unknown = firstOf(pods, (each) => each.onUnknownImage) ?? configuration.onUnknownImage;
+  return {
+    schedulableArchitectures,
+    ...(allowed?.architectures && {
+      allowed: { architectures: allowed.architectures, origin: originOf(allowed) },
+    }),
+    preference,
+    ...(configuration.preferenceMode === 'hard' && { preferenceMode: configuration.preferenceMode }),
+    ...(otherPreferences.length > 0 && { otherPreferences }),
+    ...(configuration['compat.labels'] && { preferredLabels: labelsOfOthers }),
+    fallbackArchitecture,
+    onUnknownImage: resolved(unknown, gates, fallbackArchitecture),
+    onNoCommonArchitecture:
+      firstOf(pods, (each) => each.onNoCommonArchitecture) ?? configuration.onNoCommonArchitecture,
+    matchNodeLabels: configuration.matchNodeLabels,
+    tolerations: tolerations(configuration),
+    ...(configuration.taintArchitectures.length > 0 && { ownTaintKey: configuration.taintKey }),
+    architectures: configuration.architectures,
+    excludedNamespaces: [
+      ...new Set([...excludedNamespaces, ...(namespace === undefined ? [] : [namespace])]),
+    ],
+    requirePullableNodes: configuration.requirePullableNodes,
+  };
+}
+
+function originOf({ namespace, name }: PodPlacement): string {
+  return `${podConfigKind} ${namespace}/${name}`;
+}
+
+function firstOf<T>(pods: readonly PodPlacement[], settingOf: (pod: PodPlacement) => T | undefined) {
+  for (const pod of pods) {
+    const found = settingOf(pod);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** All of them, since the images may not be able to meet the first. How hard one is, is the configuration's to say. */
+function preferences(
+  configuration: Configuration,
+  pods: readonly PodPlacement[],
+  cluster: ClusterPlacement | undefined,
+): readonly Preference[] {
+  const { preferredArchitecture, preferredWeights, preferenceMode: mode } = configuration;
+  const configured =
+    preferredArchitecture === undefined ? preferredWeights : { [preferredArchitecture]: fullWeight };
+  return [
+    ...pods.map((each) => ({ weights: each.weights, origin: originOf(each) })),
+    { weights: cluster?.weights, origin: `${clusterConfigKind} ${clusterConfigName}` },
+    { weights: configured, origin: 'configuration' },
+  ].flatMap(({ weights, origin }) =>
+    weights === undefined || Object.keys(weights).length === 0 ? [] : [{ weights, mode, origin }],
+  );
+}
+
+/** A gate where somebody opens it, unless something else is wanted; else the next best. */
+function resolved(
+  wanted: OnUnknownImage | undefined,
+  gates: boolean,
+  fallbackArchitecture: string | undefined,
+): OnUnknownImage {
+  if (wanted !== undefined && wanted !== 'gate') return wanted;
+  if (gates) return 'gate';
+  return fallbackArchitecture === undefined ? 'allow' : 'fallback';
+}
+
+function tolerations(configuration: Configuration): readonly TolerationTemplate[] {
+  const { taintArchitectures, taintKey, tolerateArchitectureTaint } = configuration;
+  const ours: TolerationTemplate = { key: taintKey, operator: 'Equal', effect: 'NoSchedule' };
+  let templates = configuration.tolerations;
+  if (taintArchitectures.length > 0) templates = including(templates, ours);
+  return tolerateArchitectureTaint ? including(templates, architectureTaint) : templates;
+}
+
+function including(
+  templates: readonly TolerationTemplate[],
+  wanted: TolerationTemplate,
+): readonly TolerationTemplate[] {
+  const isCovered = templates.some(
+    ({ key, effect }) => key === wanted.key && (effect === undefined || effect === wanted.effect),
+  );
+  return isCovered ? templates : [...templates, wanted];
+}

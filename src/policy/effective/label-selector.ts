@@ -1,0 +1,146 @@
+/**
+ * Label selectors, exactly as Kubernetes has them: what is ANDed, what an absent label means, what is refused.
+ *
+ * Rules: kubernetes apimachinery pkg/apis/meta/v1/helpers.go LabelSelectorAsSelector, pkg/labels/selector.go
+ * Requirement.Matches, pkg/apis/meta/v1/validation ValidateLabelSelector. The one difference: an absent selector is the
+ * caller's to decide about (here it selects everything, in some APIs nothing).
+ */
+import { isLabelKey, isLabelValue } from '../../names/labels.ts';
+
+export const selectorOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
+export type SelectorOperator = (typeof selectorOperators)[number];
+
+export interface SelectorRequirement {
+  readonly key: string;
+  readonly operator: SelectorOperator;
+  /** Empty for `Exists` and `DoesNotExist`. */
+  readonly values: readonly string[];
+}
+
+/** All of these must hold; none: everything is selected. */
+export type Selector = readonly SelectorRequirement[];
+
+type Labels = Readonly<Record<string, string>>;
+
+/**
+ * Reads a selector of a raw object.
+ * @param path where it stands, for the messages
+ * @param problems gets one message for each thing that is wrong; what is returned then means nothing
+ */
+export function readSelector(value: unknown, path: string, problems: string[]): Selector {
+  if (!isRecord(value)) {
+    problems.push(`${path} must be an object`);
+    return [];
+  }
+  const { matchLabels = {}, matchExpressions = [] } = value;
+  const requirements: SelectorRequirement[] = [];
+  if (isRecord(matchLabels)) {
+    for (const [key, wanted] of Object.entries(matchLabels)) {
+      const place = `${path}.matchLabels[${key.slice(0, 64)}]`;
+      checkKey(key, place, problems);
+      if (isValue(wanted)) requirements.push({ key, operator: 'In', values: [wanted] });
+      else problems.push(`${place} must be a label value`);
+    }
+  } else problems.push(`${path}.matchLabels must be an object`);
+  if (Array.isArray(matchExpressions)) {
+    for (const [index, expression] of matchExpressions.entries()) {
+      const found = readExpression(expression, `${path}.matchExpressions[${index}]`, problems);
+      if (found) requirements.push(found);
+    }
+  } else problems.push(`${path}.matchExpressions must be a list`);
+  return requirements;
+}
+
+function readExpression(value: unknown, path: string, problems: string[]): SelectorRequirement | undefined {
+  if (!isRecord(value)) {
+    problems.push(`${path} must be an object`);
+    return undefined;
+  }
+  const { key, operator: written, values = [] } = value;
+  const operator = selectorOperators.find((candidate) => candidate === written);
+  if (operator === undefined) {
+    problems.push(`${path}.operator must be one of ${selectorOperators.join(', ')}`);
+    return undefined;
+  }
+  if (typeof key !== 'string') {
+    problems.push(`${path}.key must be a label key`);
+    return undefined;
+  }
+  checkKey(key, `${path}.key`, problems);
+  const takesValues = operator === 'In' || operator === 'NotIn';
+  if (!Array.isArray(values) || !values.every(isValue)) {
+    problems.push(`${path}.values must be a list of label values`);
+    return undefined;
+  }
+  if (takesValues && values.length === 0) problems.push(`${path}.values must not be empty for ${operator}`);
+  if (!takesValues && values.length > 0) problems.push(`${path}.values must be empty for ${operator}`);
+  return { key, operator, values };
+}
+
+function checkKey(key: string, path: string, problems: string[]): void {
+  if (!isLabelKey(key)) problems.push(`${path} is no valid label key`);
+}
+
+/** A label may be there without a value. */
+function isValue(value: unknown): value is string {
+  return typeof value === 'string' && (value === '' || isLabelValue(value));
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Whether a selector selects what carries these labels. Makes nothing new: it runs for each admission. */
+export function selects(selector: Selector, labels: Labels | null | undefined): boolean {
+  for (const requirement of selector) if (!holds(requirement, labels)) return false;
+  return true;
+}
+
+function holds(requirement: SelectorRequirement, labels: Labels | null | undefined): boolean {
+  const { key } = requirement;
+  return meets(requirement, labels && Object.hasOwn(labels, key) ? labels[key] : undefined);
+}
+
+/** @param value `undefined`: the label is absent */
+function meets({ operator, values }: SelectorRequirement, value: string | undefined): boolean {
+  if (operator === 'Exists') return value !== undefined;
+  if (operator === 'DoesNotExist') return value === undefined;
+  const isListed = value !== undefined && values.includes(value);
+  return operator === 'In' ? isListed : !isListed;
+}
+
+/**
+ * Whether any labels can be selected by both: false only where that is certain. Makes nothing new: each of a namespace's
+ * selectors is compared with each.
+ */
+export function canOverlap(one: Selector, other: Selector): boolean {
+  for (const { key } of one) if (!canHold(key, one, other)) return false;
+  for (const { key } of other) if (!canHold(key, one, other)) return false;
+  return true;
+}
+
+/** Whether one label, present or absent, can meet what both selectors say of it. */
+function canHold(key: string, one: Selector, other: Selector): boolean {
+  const choice = choiceOf(key, one) ?? choiceOf(key, other);
+  if (choice) return choice.values.some((value) => allows(key, one, value) && allows(key, other, value));
+  // Without a choice there is always one more value that is not excluded.
+  return asksFor(key, one, 'DoesNotExist') || asksFor(key, other, 'DoesNotExist')
+    ? allows(key, one, undefined) && allows(key, other, undefined)
+    : true;
+}
+
+function choiceOf(key: string, selector: Selector): SelectorRequirement | undefined {
+  for (const each of selector) if (each.operator === 'In' && each.key === key) return each;
+  return undefined;
+}
+
+function asksFor(key: string, selector: Selector, operator: SelectorOperator): boolean {
+  for (const each of selector) if (each.operator === operator && each.key === key) return true;
+  return false;
+}
+
+/** @param value `undefined`: the label is absent */
+function allows(key: string, selector: Selector, value: string | undefined): boolean {
+  for (const each of selector) if (each.key === key && !meets(each, value)) return false;
+  return true;
+}

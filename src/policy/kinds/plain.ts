@@ -1,0 +1,227 @@
+/** The plain kinds of values: texts, choices, numbers, durations, sizes, switches, and lists and tables of texts. */
+import { formatBytes, parseBytes } from '../../names/bytes.ts';
+import { formatDuration, parseDuration } from '../../names/duration.ts';
+import { didYouMean } from '../../names/suggestion.ts';
+import type { Kind, Report } from '../settings/setting.ts';
+
+/** A check of one text: what is wrong with it, or undefined. */
+export type Check = (text: string) => string | undefined;
+
+/** A text that a check accepts. */
+export function text(name: string, check: Check = () => undefined): Kind<string> {
+  return {
+    name,
+    placeholder: name.toUpperCase(),
+    schema: { type: 'string', minLength: 1 },
+    fromText: (given) => given,
+    read: (value, report) => {
+      if (typeof value !== 'string')
+        return refuse(report, `must be a text in quotes, not ${typeName(value)}`);
+      if (value === '') return refuse(report, 'must not be empty');
+      const wrong = value.includes('\0') ? 'must not hold a NUL character' : check(value);
+      return wrong === undefined ? value : refuse(report, wrong);
+    },
+    write: (value) => value,
+  };
+}
+
+/** One of a few words. */
+export function choice<const T extends string>(values: readonly T[]): Kind<T> {
+  const allowed = values.map((value) => `\`${value}\``).join(', ');
+  return {
+    name: allowed,
+    placeholder: values.join('|'),
+    schema: { enum: values },
+    fromText: (given) => given,
+    read: (value, report) => {
+      const found = values.find((known) => known === value);
+      if (found !== undefined) return found;
+      const hint = typeof value === 'string' ? didYouMean(value, values) : '';
+      return refuse(report, `must be one of ${values.join(', ')}, not ${shown(value)}${hint}`);
+    },
+    write: (value) => value,
+  };
+}
+
+/** On or off. As a flag: `--name` and `--no-name`. */
+export const flag: Kind<boolean> = {
+  name: 'boolean',
+  placeholder: '',
+  schema: { type: 'boolean' },
+  isSwitch: true,
+  fromText: (given, report) => {
+    if (given === 'true') return true;
+    return given === 'false' ? false : refuse(report, `must be true or false, not ${shown(given)}`);
+  },
+  read: (value, report) =>
+    typeof value === 'boolean' ? value : refuse(report, `must be true or false, not ${shown(value)}`),
+  write: (value) => value,
+};
+
+/** A whole number within bounds. */
+export function integer(min: number, max: number): Kind<number> {
+  return {
+    name: `number, ${min} to ${max}`,
+    placeholder: 'NUMBER',
+    schema: { type: 'integer', minimum: min, maximum: max },
+    fromText: (given, report) =>
+      /^-?\d{1,15}$/.test(given)
+        ? Number(given)
+        : refuse(report, `must be a whole number, not ${shown(given)}`),
+    read: (value, report) =>
+      typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
+        ? value
+        : refuse(report, `must be a whole number from ${min} to ${max}, not ${shown(value)}`),
+    write: (value) => value,
+  };
+}
+
+/** Units largest first, without look-ahead, which validators in Go do not know: `parseDuration` refuses what this lets through. */
+const durationPattern = String.raw`^(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$`;
+
+/** Node's timers hold a 32-bit number of milliseconds; what is longer would fire at once. */
+export const maxTimerMs = 2_147_483_647;
+
+/** A duration within bounds, in milliseconds. */
+export function duration(minMs: number, maxMs: number): Kind<number> {
+  return {
+    name: 'duration',
+    placeholder: 'DURATION',
+    schema: { type: 'string', pattern: durationPattern },
+    fromText: (given) => given,
+    read: (value, report) => {
+      const ms = typeof value === 'string' ? parseDuration(value) : undefined;
+      if (ms === undefined) {
+        return refuse(report, `must be a duration such as 7d, 1h30m or 500ms, not ${shown(value)}`);
+      }
+      if (ms >= minMs && ms <= maxMs) return ms;
+      return refuse(
+        report,
+        `must be from ${formatDuration(minMs)} to ${formatDuration(maxMs)}, not ${shown(value)}`,
+      );
+    },
+    write: formatDuration,
+  };
+}
+
+/** A number of bytes within bounds. */
+export function size(min: number, max: number): Kind<number> {
+  return {
+    name: 'size',
+    placeholder: 'SIZE',
+    schema: { type: ['string', 'integer'], pattern: String.raw`^\d+(Gi|Mi|Ki)?$`, minimum: min },
+    fromText: (given) => given,
+    read: (value, report) => {
+      const bytes =
+        typeof value === 'string' || typeof value === 'number' ? parseBytes(`${value}`) : undefined;
+      if (bytes === undefined) return refuse(report, `must be a size such as 64Mi, not ${shown(value)}`);
+      if (bytes >= min && bytes <= max) return bytes;
+      return refuse(report, `must be from ${formatBytes(min)} to ${formatBytes(max)}, not ${shown(value)}`);
+    },
+    write: formatBytes,
+  };
+}
+
+/** A list of one kind; in a variable or flag separated by commas. An element twice is a mistake. */
+export function listOf<T>(element: Kind<T>): Kind<readonly T[]> {
+  return {
+    name: `list of ${element.name}`,
+    placeholder: `${element.placeholder},…`,
+    schema: { type: 'array', items: element.schema, uniqueItems: true },
+    isList: true,
+    fromText: (given, report) =>
+      given.trim() === '' ? [] : given.split(',').map((item) => element.fromText(item.trim(), report)),
+    read: (value, report) => {
+      if (!Array.isArray(value)) return refuse(report, `must be a list in brackets, not ${typeName(value)}`);
+      const items = value.map((item: unknown, index) =>
+        element.read(item, (message, path = []) => report(message, [index, ...path])),
+      );
+      const seen = new Set<string>();
+      for (const [index, item] of items.entries()) {
+        const identity = JSON.stringify(item === undefined ? index : element.write(item));
+        if (seen.has(identity))
+          return refuse(report, `${shown(value[index])} stands in the list twice`, [index]);
+        seen.add(identity);
+      }
+      return complete(items);
+    },
+    write: (value) => value.map((item) => element.write(item)),
+  };
+}
+
+/** A table from names to one kind; in a variable or flag `name=value,name=value`. */
+export function tableOf<T>(key: Check, element: Kind<T>): Kind<Readonly<Record<string, T>>> {
+  return {
+    name: `table of ${element.name}`,
+    placeholder: `NAME=${element.placeholder},…`,
+    schema: { type: 'object', additionalProperties: element.schema },
+    isList: true,
+    fromText: (given, report) => {
+      if (given.trim() === '') return {};
+      const entries = given.split(',').map((pair): [string, unknown] | undefined => {
+        const equals = pair.indexOf('=');
+        if (equals < 1)
+          return refuse(report, `must be name=value pairs separated by commas, not ${shown(given)}`);
+        return [pair.slice(0, equals).trim(), element.fromText(pair.slice(equals + 1).trim(), report)];
+      });
+      const found = complete(entries);
+      if (found && new Set(found.map(([name]) => name)).size < found.length) {
+        return refuse(report, `names something twice: ${shown(given)}`);
+      }
+      return found && Object.fromEntries(found);
+    },
+    read: (value, report) => {
+      if (!isTable(value)) return refuse(report, `must be a table, not ${typeName(value)}`);
+      const entries = Object.entries(value).map(([name, item]): [string, T] | undefined => {
+        const wrong = key(name);
+        if (wrong !== undefined) return refuse(report, wrong, [name]);
+        const read = element.read(item, (message, path = []) => report(message, [name, ...path]));
+        return read === undefined ? undefined : [name, read];
+      });
+      const found = complete(entries);
+      return found && Object.fromEntries(found);
+    },
+    write: (value) =>
+      Object.fromEntries(Object.entries(value).map(([name, item]) => [name, element.write(item)])),
+  };
+}
+
+/** Reports a problem and gives the `undefined` that says so. */
+export function refuse(report: Report, message: string, path?: readonly (string | number)[]): undefined {
+  report(message, path);
+  return undefined;
+}
+
+/** The items, where every one could be read. */
+export function complete<T>(items: readonly (T | undefined)[]): T[] | undefined {
+  const found = items.filter((item) => item !== undefined);
+  return found.length === items.length ? found : undefined;
+}
+
+/** Whether a value of the TOML parser is a table; dates are objects too. */
+export function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/** More of a wrong value than this says nothing more. */
+const maxShown = 80;
+
+/** A value as a message quotes it. */
+export function shown(value: unknown): string {
+  if (typeof value === 'object') return typeName(value);
+  const quoted = JSON.stringify(value) ?? typeName(value);
+  return quoted.length > maxShown ? `${quoted.slice(0, maxShown)}…` : quoted;
+}
+
+function typeName(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (value instanceof Date) return 'a date';
+  return typeNames[typeof value] ?? 'nothing';
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  boolean: 'a boolean',
+  object: 'a table',
+};

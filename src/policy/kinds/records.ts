@@ -1,0 +1,91 @@
+/**
+ * Kinds of values that are made of tables with fixed fields, written in a variable or flag as an inline TOML value:
+ * `{ key = "arch", effect = "NoSchedule" }`.
+ */
+import { complete, isTable, refuse, shown, tableOf, type Check } from './plain.ts';
+import { didYouMean } from '../../names/suggestion.ts';
+import type { Kind, Report, TomlValue } from '../settings/setting.ts';
+import { parseToml, TomlError } from '../configuration/toml.ts';
+
+type Fields = Readonly<Record<string, Kind<unknown>>>;
+type Values<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Kind<infer T> ? T : never };
+
+const placeholder = 'TOML';
+
+/** How a kind of table is made. */
+export interface RecordDescription<F extends Fields, T> {
+  readonly name: string;
+  readonly fields: F;
+  /** Checks the fields together and makes the value, or reports why it cannot and gives undefined. */
+  make(values: Values<F>, report: Report): T | undefined;
+  write(value: T): TomlValue;
+}
+
+/** A table with the named fields, each of its kind; an unknown field is a problem. */
+export function record<F extends Fields, T>(description: RecordDescription<F, T>): Kind<T> {
+  const { name, fields } = description;
+  return {
+    name,
+    placeholder,
+    schema: {
+      type: 'object',
+      properties: Object.fromEntries(Object.entries(fields).map(([key, { schema }]) => [key, schema])),
+      additionalProperties: false,
+    },
+    fromText: inlineToml,
+    read: (value, report) => {
+      if (!isTable(value))
+        return refuse(report, `must be a table with ${Object.keys(fields).join(', ')}, not ${shown(value)}`);
+      const values: Record<string, unknown> = {};
+      let sound = true;
+      for (const [key, written] of Object.entries(value)) {
+        const kind = Object.hasOwn(fields, key) ? fields[key] : undefined;
+        const read = kind
+          ? kind.read(written, (message, path = []) => report(message, [key, ...path]))
+          : refuse(report, `is no known key${didYouMean(key, Object.keys(fields))}`, [key]);
+        if (read === undefined) sound = false;
+        else values[key] = read;
+      }
+      return sound ? description.make(values as Values<F>, report) : undefined;
+    },
+    write: (value) => description.write(value),
+  };
+}
+
+/** One table or an array of tables, as `[name]` and `[[name]]` write them. */
+export function oneOrMore<T>(element: Kind<T>): Kind<readonly T[]> {
+  return {
+    name: `list of ${element.name}`,
+    placeholder,
+    schema: { anyOf: [element.schema, { type: 'array', items: element.schema }] },
+    fromText: inlineToml,
+    read: (value, report) => {
+      if (!Array.isArray(value)) {
+        const only = element.read(value, report);
+        return only === undefined ? undefined : [only];
+      }
+      return complete(
+        value.map((item: unknown, index) =>
+          element.read(item, (message, path = []) => report(message, [index, ...path])),
+        ),
+      );
+    },
+    write: (value) => value.map((item) => element.write(item)),
+  };
+}
+
+/** A table from names to records. */
+export function recordsByName<T>(key: Check, element: Kind<T>): Kind<Readonly<Record<string, T>>> {
+  return { ...tableOf(key, element), isList: false, placeholder, fromText: inlineToml };
+}
+
+function inlineToml(text: string, report: Report): unknown {
+  try {
+    const document = parseToml(`value = ${text}`);
+    if (Object.keys(document).length > 1) return refuse(report, 'must be one inline TOML value');
+    return document['value'];
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    return refuse(report, `must be an inline TOML value such as { key = "value" }: ${error.message}`);
+  }
+}

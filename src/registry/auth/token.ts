@@ -1,0 +1,126 @@
+/**
+ * Asking a token server (containerd `core/remotes/docker/authorizer.go`, `auth/fetch.go`; distribution
+ * `spec/auth/token.md`, `oauth.md`): with a secret by POST in the OAuth2 form, and where the server does not know that, by GET
+ * with Basic; without a secret by an anonymous GET.
+ */
+import type { Credential } from '../../credentials/credential.ts';
+import { reveal } from '../../telemetry/secret.ts';
+import { InvalidDocument, parseObject } from '../../http/json.ts';
+import { InvalidTokenResponse, readTokenResponse, type BearerToken } from './token-response.ts';
+
+/** Token answers are one to four KiB; go-containerregistry has the same bound. */
+export const maxTokenBytes = 64 * 1024;
+
+/** Who we are, for token servers that keep count. */
+const clientId = 'archwright';
+
+export interface TokenQuestion {
+  /** Validated. */
+  readonly realm: URL;
+  readonly service: string;
+  readonly scopes: readonly string[];
+  /** An empty user name makes the password an identity token. Undefined: anonymous. */
+  readonly credential?: Credential;
+}
+
+export interface TokenExchange {
+  readonly method: 'GET' | 'POST';
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** A token server that answered with something other than success. */
+export class TokenRefused extends Error {
+  readonly code = 'token-refused';
+  readonly temporary = false;
+  readonly status: number;
+  /** Its `Retry-After`, as written. */
+  readonly retryAfter?: string;
+  constructor(status: number, retryAfter: string | undefined) {
+    super(`the token server answered ${status}`);
+    this.name = 'TokenRefused';
+    this.status = status;
+    if (retryAfter !== undefined) this.retryAfter = retryAfter;
+  }
+}
+
+/** As much of an answer as is needed here. */
+export interface TokenAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
+  readonly body: Buffer;
+}
+
+/**
+ * Asks for a token.
+ * @param send one exchange with the token server; it follows no redirect of a POST
+ * @param now wall clock, milliseconds
+ * @throws TokenRefused, InvalidTokenResponse, and what `send` throws
+ */
+export async function askToken(
+  question: TokenQuestion,
+  send: (exchange: TokenExchange) => Promise<TokenAnswer>,
+  now: () => number,
+): Promise<BearerToken> {
+  if (question.credential) {
+    const answer = await send(oauthExchange(question, question.credential));
+    if (succeeded(answer.status)) return read(answer, now);
+    if (!knowsOnlyGet(answer.status, question.credential)) throw refused(answer);
+  }
+  const answer = await send(getExchange(question));
+  if (!succeeded(answer.status)) throw refused(answer);
+  return read(answer, now);
+}
+
+function oauthExchange({ realm, service, scopes }: TokenQuestion, credential: Credential): TokenExchange {
+  const password = reveal(credential.password);
+  const grant: Record<string, string> =
+    credential.username === ''
+      ? { grant_type: 'refresh_token', refresh_token: password }
+      : { grant_type: 'password', username: credential.username, password };
+  const form = new URLSearchParams(grant);
+  if (service !== '') form.set('service', service);
+  if (scopes.length > 0) form.set('scope', scopes.join(' '));
+  form.set('client_id', clientId);
+  return {
+    method: 'POST',
+    url: realm,
+    headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
+    body: form.toString(),
+  };
+}
+
+function getExchange({ realm, service, scopes, credential }: TokenQuestion): TokenExchange {
+  const url = new URL(realm);
+  if (service !== '') url.searchParams.append('service', service);
+  for (const scope of scopes) url.searchParams.append('scope', scope);
+  return { method: 'GET', url, headers: credential ? { authorization: basic(credential) } : {} };
+}
+
+/** Statuses with which servers refuse the OAuth2 form itself; 405 is said only to user names, as in containerd. */
+function knowsOnlyGet(status: number, credential: Credential): boolean {
+  return status === 400 || status === 401 || status === 404 || (status === 405 && credential.username !== '');
+}
+
+/** Value of an Authorization header. */
+export function basic(credential: Credential): string {
+  const text = `${credential.username}:${reveal(credential.password)}`;
+  return `Basic ${Buffer.from(text).toString('base64')}`;
+}
+
+function succeeded(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+function refused({ status, headers }: TokenAnswer): TokenRefused {
+  return new TokenRefused(status, headers['retry-after']?.[0]);
+}
+
+function read(answer: TokenAnswer, now: () => number): BearerToken {
+  try {
+    return readTokenResponse(parseObject(answer.body), now());
+  } catch (error) {
+    throw error instanceof InvalidDocument ? new InvalidTokenResponse(error.message) : error;
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * An endpoint is a URL base that serves a registry namespace: the origin itself or a mirror of it, with everything a
+ * request to it needs. Which endpoints a namespace has, and in which order, is decided by endpoint sources: `proxies` of
+ * our own configuration first, then what the node's containerd would use, else the origin by containerd's defaults.
+ */
+import type { MatchedCredential } from '../../credentials/credential.ts';
+import type { TlsSettings } from '../../http/tls-settings.ts';
+import type { Secret } from '../../telemetry/secret.ts';
+
+export interface EndpointHeader {
+  readonly name: string;
+  readonly value: Secret;
+}
+
+export interface Endpoint {
+  /** `scheme://host[:port]/path` up to where `/<repository>/manifests/…` follows; usually ends in `/v2`. */
+  readonly base: string;
+  /** Host and port as written, for people and for limits. */
+  readonly host: string;
+  /** The registry namespace it serves, such as `docker.io`. */
+  readonly namespace: string;
+  /** Whether `?ns=<namespace>` is appended, as containerd does for every host that is not the namespace itself. */
+  readonly namespaceParameter: boolean;
+  /** https first, then http when the peer does not speak TLS. Only for loopback and where configured. */
+  readonly httpFallback: boolean;
+  /** May turn a tag into a digest. */
+  readonly resolve: boolean;
+  readonly pull: boolean;
+  readonly tls: TlsSettings;
+  /** Sent with every request to this host, and only there. Values may be secret. */
+  readonly headers: readonly EndpointHeader[];
+  /** Sent to its token server too; what logs in only where that is the same host. */
+  readonly tokenHeaders?: readonly EndpointHeader[];
+  readonly dialTimeoutMs?: number;
+  /** Whether credentials matched for the namespace may be sent here. */
+  readonly acceptsCredentials: boolean;
+  /** Offered to this endpoint alone, and only where nobody has a credential for the namespace. */
+  readonly ownCredential?: MatchedCredential;
+  /** Where it was found: `default`, `proxies`, or a file. */
+  readonly origin: string;
+}
+
+export interface EndpointSource {
+  /**
+   * The endpoints of a namespace in the order in which they are tried.
+   * @param namespace a registry domain as normalized in references, such as `docker.io` or `localhost:5000`
+   */
+  endpoints(namespace: string): Promise<readonly Endpoint[]>;
+  /** A hash over the configuration behind it; reveals nothing. */
+  fingerprint(): string;
+}

@@ -1,0 +1,153 @@
+/**
+ * Manifests and indexes, read and classified. The media type of the answer counts first, then what the document says of
+ * itself; where the two contradict each other, or a document is two kinds at once, it is refused as containerd refuses it
+ * (containerd `core/images/image.go`, `validateMediaType`).
+ */
+import { isDigest } from './digest.ts';
+import { asObject, asText, InvalidDocument, parseObject, type JsonObject } from '../../http/json.ts';
+import { bareMediaType, documentKind, isImageConfig, isVague, type DocumentKind } from './media-types.ts';
+import type { WrittenPlatform } from '../lookup.ts';
+
+/** Above 4,393,216 bytes (4 · 1048 · 1048) containerd leaves a host out; we stop a little earlier. */
+export const maxManifestBytes = 4 * 1024 * 1024;
+
+export interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: string;
+  readonly size: number;
+  readonly platform?: WrittenPlatform;
+  readonly artifactType?: string;
+  /** What BuildKit adds for provenance; it is no image. */
+  readonly attestation: boolean;
+}
+
+export type ManifestDocument =
+  | {
+      readonly kind: 'index';
+      readonly mediaType: string;
+      readonly children: readonly Descriptor[];
+      readonly artifactType?: string;
+    }
+  | {
+      readonly kind: 'manifest';
+      readonly mediaType: string;
+      readonly config: Descriptor;
+      /** The config is of an image type. */
+      readonly imageConfig: boolean;
+      /** It calls itself an artifact, or belongs to another manifest. */
+      readonly claimsArtifact: boolean;
+    }
+  | { readonly kind: 'schema1'; readonly mediaType: string; readonly architecture: string };
+
+/**
+ * Reads a manifest document.
+ * @param bytes the body, already counted and verified
+ * @param contentType of the answer, or of the descriptor that led here
+ * @throws InvalidDocument where it is no manifest of a known kind
+ */
+export function readManifest(bytes: Uint8Array, contentType: string | undefined): ManifestDocument {
+  const document = parseObject(bytes);
+  const mediaType = mediaTypeOf(document, bareMediaType(contentType));
+  const kind = documentKind(mediaType);
+  if (kind === undefined) throw new InvalidDocument('its media type is that of no image');
+  refuseMixed(document, kind);
+  if (kind === 'index') return readIndex(document, mediaType);
+  if (kind === 'manifest') return readSingle(document, mediaType);
+  const architecture = asText(document['architecture']) ?? '';
+  if (architecture === '') throw new InvalidDocument('a schema 1 manifest without architecture');
+  return { kind, mediaType, architecture };
+}
+
+function mediaTypeOf(document: JsonObject, header: string): string {
+  const written = bareMediaType(asText(document['mediaType']));
+  if (isVague(header)) return written === '' ? sniff(document) : written;
+  if (written !== '' && written !== header && documentKind(header) !== 'schema1') {
+    throw new InvalidDocument('its media type is not the one it was sent with');
+  }
+  return header;
+}
+
+/** OCI documents need not say what they are. */
+function sniff(document: JsonObject): string {
+  if (Array.isArray(document['manifests'])) return 'application/vnd.oci.image.index.v1+json';
+  if (asObject(document['config'])) return 'application/vnd.oci.image.manifest.v1+json';
+  if (document['schemaVersion'] === 1 && Array.isArray(document['fsLayers'])) {
+    return 'application/vnd.docker.distribution.manifest.v1+json';
+  }
+  throw new InvalidDocument('it is neither a manifest nor an index');
+}
+
+function refuseMixed(document: JsonObject, kind: DocumentKind): void {
+  const has = (name: string): boolean => document[name] !== undefined && document[name] !== null;
+  const mixed =
+    (kind === 'index' && (has('config') || has('layers') || has('fsLayers'))) ||
+    (kind === 'manifest' && (has('manifests') || has('fsLayers'))) ||
+    (kind === 'schema1' && (has('manifests') || has('config') || has('layers')));
+  if (mixed) throw new InvalidDocument('it mixes the members of several kinds of manifest');
+}
+
+function readIndex(document: JsonObject, mediaType: string): ManifestDocument {
+  const manifests = document['manifests'];
+  if (!Array.isArray(manifests)) throw new InvalidDocument('an index without manifests');
+  const artifactType = asText(document['artifactType']) ?? '';
+  return {
+    kind: 'index',
+    mediaType,
+    children: manifests.map((entry) => readDescriptor(entry)),
+    ...(artifactType === '' ? {} : { artifactType }),
+  };
+}
+
+function readSingle(document: JsonObject, mediaType: string): ManifestDocument {
+  const config = readDescriptor(document['config']);
+  const claims =
+    (asText(document['artifactType']) ?? '') !== '' || asObject(document['subject']) !== undefined;
+  return {
+    kind: 'manifest',
+    mediaType,
+    config,
+    imageConfig: isImageConfig(config.mediaType),
+    claimsArtifact: claims,
+  };
+}
+
+function readDescriptor(value: unknown): Descriptor {
+  const written = asObject(value);
+  const digest = asText(written?.['digest']);
+  if (!written || digest === undefined || !isDigest(digest)) {
+    throw new InvalidDocument('a descriptor without a usable digest');
+  }
+  const size = written['size'];
+  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
+    throw new InvalidDocument('a descriptor without a usable size');
+  }
+  const platform = readPlatform(written['platform']);
+  const artifactType = asText(written['artifactType']) ?? '';
+  const annotations = asObject(written['annotations']);
+  return {
+    mediaType: bareMediaType(asText(written['mediaType'])),
+    digest,
+    size,
+    attestation: annotations?.['vnd.docker.reference.type'] === 'attestation-manifest',
+    ...(platform ? { platform } : {}),
+    ...(artifactType === '' ? {} : { artifactType }),
+  };
+}
+
+/**
+ * A platform object, as an index or an image config writes it.
+ * @returns undefined where there is none with an architecture
+ */
+export function readPlatform(value: unknown): WrittenPlatform | undefined {
+  const written = asObject(value);
+  const architecture = asText(written?.['architecture']) ?? '';
+  if (!written || architecture === '') return undefined;
+  const variant = asText(written['variant']) ?? '';
+  const osVersion = asText(written['os.version']) ?? '';
+  return {
+    os: asText(written['os']) ?? '',
+    architecture,
+    ...(variant === '' ? {} : { variant }),
+    ...(osVersion === '' ? {} : { osVersion }),
+  };
+}

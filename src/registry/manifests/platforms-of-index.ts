@@ -1,0 +1,127 @@
+/**
+ * The platforms of a manifest document, whatever its kind. An index usually says all itself; what it leaves open is
+ * fetched, within bounds: nested indexes, and configs of children where no child names a platform.
+ */
+import type { ImageConfig } from './config-blob.ts';
+import type { Descriptor, ManifestDocument } from './manifest.ts';
+import { documentKind, isImageConfig } from './media-types.ts';
+import { RegistryError, type WrittenPlatform } from '../lookup.ts';
+
+/** An index of indexes is rare, a third level unheard of. */
+export const maxIndexDepth = 3;
+
+/** More children than any image has; a list of a thousand platforms is an attack or a mistake. */
+export const maxChildren = 1000;
+
+/** Each costs two requests; an index of so many nameless children is read as far as this. */
+export const maxConfigsRead = 16;
+
+export interface Content {
+  readonly kind: 'image' | 'artifact' | 'bundle';
+  readonly platforms: readonly WrittenPlatform[];
+}
+
+/** How documents that are referred to are got, verified by digest. */
+export interface ContentReader {
+  /** For messages. */
+  readonly where: string;
+  manifest(descriptor: Descriptor): Promise<ManifestDocument>;
+  config(descriptor: Descriptor): Promise<ImageConfig>;
+}
+
+/**
+ * Finds the platforms of a document.
+ * @param digest of the document itself
+ * @throws RegistryError `not-an-image` where no platform can be found and it is no artifact either, `too-large` where
+ * the nesting or the number of children has no end
+ */
+export async function contentOf(
+  document: ManifestDocument,
+  digest: string,
+  reader: ContentReader,
+): Promise<Content> {
+  if (document.kind === 'schema1') {
+    return { kind: 'image', platforms: [{ os: 'linux', architecture: document.architecture }] };
+  }
+  if (document.kind === 'manifest') return contentOfSingle(document, reader, 'alone');
+
+  const found: Found = { platforms: [], nameless: [], artifacts: 0, children: 0 };
+  await walk(document, found, { reader, visited: new Set([digest]) }, 1);
+  if (found.platforms.length > 0) return { kind: 'image', platforms: found.platforms };
+  const platforms: WrittenPlatform[] = [];
+  for (const child of found.nameless.slice(0, maxConfigsRead)) {
+    const single = await reader.manifest(child);
+    if (single.kind !== 'manifest') continue;
+    const content = await contentOfSingle(single, reader, 'listed');
+    if (content.kind === 'artifact') found.artifacts += 1;
+    platforms.push(...content.platforms);
+  }
+  const named = platforms.filter((platform) => !isUnknown(platform));
+  if (named.length > 0) return { kind: 'image', platforms: named };
+  if (found.artifacts > 0 || document.artifactType !== undefined) return { kind: 'artifact', platforms: [] };
+  throw new RegistryError('not-an-image', reader.where, `${reader.where}: the index lists no platform`);
+}
+
+async function contentOfSingle(
+  document: ManifestDocument & { kind: 'manifest' },
+  reader: ContentReader,
+  place: 'alone' | 'listed',
+): Promise<Content> {
+  if (!document.imageConfig) return { kind: 'artifact', platforms: [] };
+  const { platform, isBundle } = await reader.config(document.config);
+  // A node takes out of an index only what is for it, a bundle too.
+  if (isBundle && place === 'alone') return { kind: 'bundle', platforms: [] };
+  if (platform) return { kind: 'image', platforms: [platform] };
+  if (document.claimsArtifact) return { kind: 'artifact', platforms: [] };
+  throw new RegistryError(
+    'not-an-image',
+    reader.where,
+    `${reader.where}: the image config names no architecture`,
+  );
+}
+
+interface Found {
+  readonly platforms: WrittenPlatform[];
+  /** Children that may be images and name no platform. */
+  readonly nameless: Descriptor[];
+  artifacts: number;
+  children: number;
+}
+
+async function walk(
+  index: ManifestDocument & { kind: 'index' },
+  found: Found,
+  around: { readonly reader: ContentReader; readonly visited: Set<string> },
+  depth: number,
+): Promise<void> {
+  const { reader, visited } = around;
+  found.children += index.children.length;
+  if (found.children > maxChildren) {
+    throw new RegistryError('too-large', reader.where, `${reader.where}: more than ${maxChildren} manifests`);
+  }
+  for (const child of index.children) {
+    if (documentKind(child.mediaType) === 'index') {
+      if (visited.has(child.digest)) continue;
+      visited.add(child.digest);
+      if (depth === maxIndexDepth) {
+        throw new RegistryError(
+          'too-large',
+          reader.where,
+          `${reader.where}: indexes nested deeper than ${maxIndexDepth}`,
+        );
+      }
+      const nested = await reader.manifest(child);
+      if (nested.kind === 'index') await walk(nested, found, around, depth + 1);
+    } else if (child.artifactType !== undefined && !isImageConfig(child.artifactType)) {
+      found.artifacts += 1;
+    } else if (!child.attestation && !(child.platform && isUnknown(child.platform))) {
+      if (child.platform) found.platforms.push(child.platform);
+      else found.nameless.push(child);
+    }
+  }
+}
+
+/** What attestations are filed under: `unknown/unknown`. */
+function isUnknown({ os, architecture }: WrittenPlatform): boolean {
+  return os === 'unknown' || architecture === 'unknown';
+}

@@ -1,0 +1,75 @@
+/**
+ * Redirects. Registries send blobs, and some their manifests, to object storage on other hosts; a hostile one may send us
+ * anywhere. So each step is checked as a new target, and whatever identifies us (Authorization, the endpoint's own headers,
+ * client certificates) stays with the host it was meant for, also when the chain comes back to it.
+ */
+import { targetReach, type AddressPolicy } from '../../http/reach.ts';
+import type { HttpAnswer, HttpRequest } from '../../http/transport.ts';
+import { TransportError } from '../../http/transport-error.ts';
+
+/** containerd follows ten; real registries need one or two. */
+export const maxRedirects = 5;
+
+const redirects = new Set([301, 302, 303, 307, 308]);
+
+export interface RedirectableRequest extends HttpRequest {
+  /** Sent only to the first host: Authorization and the endpoint's headers. */
+  readonly ownHeaders: Readonly<Record<string, string>>;
+}
+
+export interface FinalAnswer extends HttpAnswer {
+  readonly url: URL;
+  /** Whether another host answered than the one that was asked. */
+  readonly moved: boolean;
+}
+
+/**
+ * Sends a GET or HEAD and follows its redirects.
+ * @param send one exchange; called once for each step
+ * @throws TransportError `redirect` for a chain that is too long, a circle, or a step that is not allowed
+ */
+export async function followRedirects(
+  request: RedirectableRequest,
+  policy: AddressPolicy,
+  send: (step: HttpRequest) => Promise<HttpAnswer>,
+): Promise<FinalAnswer> {
+  const { ownHeaders, ...plain } = request;
+  let step: HttpRequest = { ...plain, headers: { ...plain.headers, ...ownHeaders } };
+  let moved = false;
+  let nearest: string | undefined;
+  const seen = new Set([step.url.href]);
+  for (let count = 0; ; count += 1) {
+    const answer = await send(step);
+    if (!redirects.has(answer.status)) return { ...answer, url: step.url, moved };
+    if (!moved) nearest = answer.remoteAddress;
+    if (count === maxRedirects) throw refuse(step.url, `it redirects more than ${maxRedirects} times`);
+    const next = target(step.url, answer.headers['location']?.[0]);
+    if (seen.has(next.href)) throw refuse(step.url, 'it redirects in a circle');
+    seen.add(next.href);
+    if (moved || next.host !== request.url.host || next.protocol !== request.url.protocol) {
+      moved = true;
+      const reach = targetReach(nearest, policy);
+      step = { ...plain, url: next, reach, tls: { ...plain.tls, client: [] } };
+    } else {
+      step = { ...step, url: next };
+    }
+  }
+}
+
+function target(from: URL, location: string | undefined): URL {
+  const url = location === undefined ? null : URL.parse(location, from.href);
+  if (!url) throw refuse(from, 'it redirects to no URL');
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    throw refuse(from, `it redirects to ${url.protocol}`);
+  }
+  if (from.protocol === 'https:' && url.protocol === 'http:') {
+    throw refuse(from, 'it redirects from https to http');
+  }
+  if (url.username !== '' || url.password !== '') throw refuse(from, 'it redirects to a URL with user info');
+  url.hash = '';
+  return url;
+}
+
+function refuse(url: URL, reason: string): TransportError {
+  return new TransportError('redirect', url.host, reason);
+}

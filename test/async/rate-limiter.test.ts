@@ -1,0 +1,88 @@
+import { systemClock } from '../../src/async/clock.ts';
+import t from 'tap';
+import { createLimiter } from '../../src/async/rate-limiter.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+const live = new AbortController().signal;
+
+void t.test('a burst at once, then so many each second, first come, first served', async (t) => {
+  const time = createFakeClock();
+  const limiter = createLimiter({ perSecond: 10, burst: 3, clock: time, sleep: time.sleep });
+  const passed: number[] = [];
+  for (let i = 0; i < 2000; i++) void limiter.take(live).then(() => passed.push(i));
+  await time.advance(0);
+  t.same(passed, [0, 1, 2]);
+  await time.advance(99);
+  t.equal(passed.length, 3);
+  await time.advance(1);
+  t.equal(passed.length, 4);
+  await time.advance(10_000);
+  t.equal(passed.length, 104);
+  t.same(
+    passed,
+    Array.from(passed, (_, index) => index),
+  );
+  const idle = createLimiter({ perSecond: 10, burst: 3, clock: time, sleep: time.sleep });
+  await time.advance(3_600_000);
+  let count = 0;
+  for (let i = 0; i < 5; i++) void idle.take(live).then(() => count++);
+  await time.advance(0);
+  t.equal(count, 3, 'a long rest gives no more than a burst');
+});
+
+void t.test('whoever gives up leaves the queue and takes nothing', async (t) => {
+  const time = createFakeClock();
+  const limiter = createLimiter({ perSecond: 1, burst: 1, clock: time, sleep: time.sleep });
+  await limiter.take(live);
+  const passed: string[] = [];
+  const aborts = { a: new AbortController(), b: new AbortController() };
+  const a = limiter.take(aborts.a.signal);
+  const b = limiter.take(aborts.b.signal);
+  void limiter.take(live).then(() => passed.push('c'));
+  void limiter.take(live).then(() => passed.push('d'));
+  const ends = [t.rejects(a, { message: 'a went' }), t.rejects(b, { message: 'b went' })];
+  aborts.b.abort(new Error('b went'));
+  await time.advance(500);
+  t.same(passed, [], 'the place of one that gave up is no way past the others');
+  aborts.a.abort(new Error('a went'));
+  await Promise.all(ends);
+  await time.advance(500);
+  t.same(passed, ['c']);
+  await time.advance(1000);
+  t.same(passed, ['c', 'd']);
+  await t.rejects(limiter.take(AbortSignal.abort(new Error('before'))), { message: 'before' });
+  t.equal(time.pending, 0);
+});
+
+void t.test('a pause holds everybody; the longest stands', async (t) => {
+  const time = createFakeClock();
+  const limiter = createLimiter({ perSecond: 100, burst: 10, clock: time, sleep: time.sleep });
+  limiter.pause(5000);
+  limiter.pause(1000);
+  let passed = 0;
+  for (let i = 0; i < 3; i++) void limiter.take(live).then(() => passed++);
+  await time.advance(4999);
+  t.equal(passed, 0);
+  await time.advance(1);
+  t.equal(passed, 3);
+});
+
+void t.test('a limiter that lets nobody pass is refused; real time works', async (t) => {
+  const clock = createFakeClock();
+  for (const [perSecond, burst] of [
+    [0, 1],
+    [-1, 1],
+    [Number.NaN, 1],
+    [1, 0],
+  ] as const) {
+    t.throws(() => createLimiter({ perSecond, burst, clock }), RangeError);
+  }
+  const started = performance.now();
+  const real = createLimiter({
+    perSecond: 1000,
+    burst: 1,
+    clock: systemClock,
+  });
+  for (let i = 0; i < 6; i++) await real.take(live);
+  t.ok(performance.now() - started >= 4);
+});

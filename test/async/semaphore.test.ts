@@ -1,0 +1,88 @@
+import t from 'tap';
+import { createGate } from '../../src/async/semaphore.ts';
+
+const patience = new AbortController().signal;
+
+/** Lets everything that is ready happen. */
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+t.test('so many at a time, the others in order', async (t) => {
+  const gate = createGate(2);
+  const order: number[] = [];
+  const leaves: (() => void)[] = [];
+  for (let n = 0; n < 5; n += 1) {
+    void gate.enter('host', patience).then((leave) => {
+      order.push(n);
+      leaves.push(leave);
+    });
+  }
+  await settle();
+  t.same(order, [0, 1]);
+  leaves[0]?.();
+  leaves[0]?.();
+  await settle();
+  t.same(order, [0, 1, 2], 'a place is given back once');
+  leaves[1]?.();
+  leaves[2]?.();
+  await settle();
+  t.same(order, [0, 1, 2, 3, 4]);
+});
+
+t.test('hosts do not wait for each other', async (t) => {
+  const gate = createGate(1);
+  await gate.enter('one', patience);
+  t.type(await gate.enter('two', patience), 'function');
+});
+
+t.test('who gives up leaves the line', async (t) => {
+  const gate = createGate(1);
+  const leave = await gate.enter('host', patience);
+  const controller = new AbortController();
+  const impatient = gate.enter('host', controller.signal);
+  const patient = gate.enter('host', patience);
+  controller.abort(new Error('enough'));
+  await t.rejects(impatient, { message: 'enough' });
+  leave();
+  const second = await patient;
+  second();
+  const third = await gate.enter('host', controller.signal).catch((error: Error) => error.message);
+  t.equal(third, 'enough', 'a late one does not even enter');
+  t.type(await gate.enter('host', patience), 'function', 'and the place is free');
+});
+
+t.test('a registry behind a mirror gets at most half of its places', async (t) => {
+  const gate = createGate(4);
+  const slow = await Promise.all([
+    gate.enter('mirror', patience, 'mirror for slow'),
+    gate.enter('mirror', patience, 'mirror for slow'),
+  ]);
+  const order: string[] = [];
+  void gate.enter('mirror', patience, 'mirror for slow').then(() => order.push('slow'));
+  const others = ['one', 'two'].map((name) =>
+    gate.enter('mirror', patience, `mirror for ${name}`).then((leave) => {
+      order.push(name);
+      return leave;
+    }),
+  );
+  await settle();
+  t.same(order, ['one', 'two'], 'the others pass the one that waits');
+  const late = gate.enter('mirror', patience, 'mirror for late').then(() => order.push('late'));
+  const [leave] = await Promise.all(others);
+  leave?.();
+  await late;
+  t.same(order, ['one', 'two', 'late'], 'a place in general is none for the slow one');
+  slow[0]?.();
+  await settle();
+  t.same(order, ['one', 'two', 'late', 'slow']);
+});
+
+t.test('the host itself may use all places', async (t) => {
+  const gate = createGate(4);
+  const leaves = await Promise.all([1, 2, 3, 4].map(() => gate.enter('host', patience)));
+  t.equal(leaves.length, 4);
+  t.type(
+    await createGate(1).enter('mirror', patience, 'mirror for one'),
+    'function',
+    'a lane has one place at least',
+  );
+});

@@ -1,0 +1,25 @@
+import t from 'tap';
+import { createTurns } from '../../src/async/yield-to-event-loop.ts';
+
+t.test('work of half a second holds nobody up for long', async (t) => {
+  const ending = new AbortController();
+  const turn = createTurns(ending.signal);
+  let others = 0;
+  const ticking = setInterval(() => void others++, 1);
+  const end = performance.now() + 500;
+  while (performance.now() < end) await turn();
+  clearInterval(ticking);
+  t.ok(others >= 5, `others had their turn ${others} times`);
+});
+
+t.test('work that nobody wants any more ends', async (t) => {
+  const ending = new AbortController();
+  const turn = createTurns(ending.signal);
+  ending.abort();
+  await t.rejects(
+    async () => {
+      for (;;) await turn();
+    },
+    { name: 'AbortError' },
+  );
+});

@@ -1,0 +1,144 @@
+import t, { type Test } from 'tap';
+import { runCandidacy } from '../../../src/controller/leadership/candidacy.ts';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { noTimers } from '../../support/fake-clock.ts';
+
+const path = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
+
+function hold(store: KubeStore, holderIdentity: string, renewTime = '2026-01-01T00:00:00.000000Z'): void {
+  store.put(path, { spec: { holderIdentity, leaseDurationSeconds: 15, leaseTransitions: 0, renewTime } });
+}
+
+/** A candidate whose time goes on with each of its waits. */
+async function candidate(t: Test) {
+  const store = await startKubeStore();
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  const stop = new AbortController();
+  const logged: string[] = [];
+  const terms: AbortSignal[] = [];
+  let now = 0;
+  let onWait: () => void = () => undefined;
+  const run = () =>
+    runCandidacy({
+      client,
+      namespace: 'archwright',
+      name: 'archwright-controller',
+      identity: 'pod-a_1',
+      times: { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000 },
+      lead: (signal) => {
+        terms.push(signal);
+        return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
+      },
+      stop: stop.signal,
+      clock: { ...noTimers, now: () => now, monotonic: () => now },
+      log: createLog({ destination: { write: (line) => void logged.push(line) } }),
+      random: () => 0,
+      // Limits for requests and for leadership do not run out: only the pauses between looks pass, a request each.
+      sleep: (ms, signal) =>
+        new Promise((resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+          if (ms !== 2000) return;
+          setImmediate(() => {
+            now += ms;
+            onWait();
+            resolve();
+          });
+        }),
+    });
+  t.teardown(async () => {
+    stop.abort();
+    client.close();
+    await store.close();
+  });
+  return {
+    store,
+    run,
+    stop,
+    terms,
+    logged,
+    elapsed: () => now,
+    eachWait: (listener: () => void) => {
+      onWait = listener;
+    },
+  };
+}
+
+const holderOf = (store: KubeStore): unknown =>
+  (store.get(path)?.spec as { holderIdentity?: string } | undefined)?.holderIdentity;
+
+t.test('a candidate stands aside for clean, and stays there when the Lease was deleted', async (t) => {
+  const { store, run, eachWait, terms, logged, elapsed } = await candidate(t);
+  hold(store, 'archwright-clean/1');
+  let waits = 0;
+  eachWait(() => {
+    waits += 1;
+    if (waits < 20) hold(store, 'archwright-clean/1', `2026-01-01T00:00:${10 + waits}.000000Z`);
+    else store.remove(path);
+  });
+  t.equal(await run(), 'cleaned');
+  t.same(terms, [], 'it never led');
+  t.ok(elapsed() >= 30_000, 'clean may take its time');
+  t.equal(store.get(path), undefined);
+  t.match(logged.join(''), /removed from this cluster by archwright clean/);
+});
+
+t.test('a leader that is deposed by clean stands aside too', async (t) => {
+  const { store, run, eachWait, terms } = await candidate(t);
+  let waits = 0;
+  eachWait(() => {
+    waits += 1;
+    if (waits === 2) hold(store, 'archwright-clean/1');
+    if (waits === 6) store.remove(path);
+  });
+  t.equal(await run(), 'cleaned');
+  t.equal(terms.length, 1);
+  t.equal(terms[0]?.aborted, true);
+});
+
+t.test('a clean that ended in the middle, gave up, or gave way', async (t) => {
+  for (const [name, next] of [
+    ['killed', undefined],
+    ['released', ''],
+    ['another leader', 'pod-b_1'],
+  ] as const) {
+    const { store, run, stop, eachWait, terms, elapsed } = await candidate(t);
+    hold(store, 'archwright-clean/1');
+    let waits = 0;
+    eachWait(() => {
+      waits += 1;
+      if (waits === 2 && next !== undefined) hold(store, next);
+      if (terms.length > 0) stop.abort();
+    });
+    t.equal(await run(), 'stopped', name);
+    t.equal(terms.length, 1, `${name}: it leads again`);
+    t.equal(holderOf(store), '', 'and released the Lease in the end');
+    t.ok(elapsed() < 60_000);
+    if (next === undefined) t.ok(elapsed() >= 15_000, 'not before the Lease of the other is over');
+  }
+});
+
+t.test('a Lease that cannot be read is no sign of anything', async (t) => {
+  const { store, run, eachWait, terms } = await candidate(t);
+  hold(store, 'archwright-clean/1');
+  let waits = 0;
+  eachWait(() => {
+    waits += 1;
+    if (waits === 1) store.fault(`GET ${path}`, { status: 500, times: 5 });
+    if (waits === 8) store.remove(path);
+    else hold(store, 'archwright-clean/1', `2026-01-01T00:00:${10 + waits}.000000Z`);
+  });
+  t.equal(await run(), 'cleaned');
+  t.same(terms, []);
+  t.ok(waits >= 8);
+});
+
+t.test('being told to stop', async (t) => {
+  const { store, run, stop, eachWait, terms } = await candidate(t);
+  hold(store, 'archwright-clean/1');
+  eachWait(() => stop.abort());
+  t.equal(await run(), 'stopped');
+  t.same(terms, []);
+  t.equal(holderOf(store), 'archwright-clean/1', "what is another's stays");
+});

@@ -1,0 +1,167 @@
+import t from 'tap';
+import type { Change, Reflector } from '../../../src/kube/watch/reflector.ts';
+import type { Caches } from '../../../src/controller/caches/caches.ts';
+import type { Feature, Leading } from '../../../src/controller/controller.ts';
+import { supervise } from '../../../src/controller/reconcile/supervise.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+
+/** A reflector that a test speaks through. */
+function reflector<T>() {
+  const listeners: (() => void)[] = [];
+  const each: ((change: Change<T>) => void)[] = [];
+  const made: Reflector<T> = {
+    get: () => undefined,
+    values: () => [],
+    ready: () => Promise.resolve(),
+    onChange: (listener) => void listeners.push(listener),
+    onEach: (listener) => void each.push(listener),
+    size: 7,
+    health: () => ({ synced: true, watching: true, failures: 0 }),
+    stop: () => undefined,
+  };
+  const tell = (): void => {
+    for (const listener of listeners) listener();
+    for (const listener of each)
+      listener({ namespace: '', name: 'x', object: undefined, previous: undefined });
+  };
+  return { made, tell };
+}
+
+function world() {
+  const end = new AbortController();
+  const nodes = reflector<never>();
+  const logged: { level: string; feature: string }[] = [];
+  const pauses: number[] = [];
+  let now = 0;
+  let failures = 0;
+  const metrics = createMetrics();
+  const leading = {
+    metrics,
+    signal: end.signal,
+    caches: { nodes: nodes.made, ready: () => Promise.resolve(), stop: () => undefined } as Partial<Caches>,
+    clock: { now: () => now, monotonic: () => now },
+    log: createLog({
+      destination: { write: (line) => void logged.push(JSON.parse(line) as (typeof logged)[0]) },
+    }),
+  } as unknown as Leading;
+  for (const name of ['waitingPods', 'runningPods', 'namespaces', 'clusterConfigs', 'podConfigs'])
+    Object.assign(leading.caches, { [name]: reflector<never>().made });
+  return {
+    end,
+    nodes,
+    logged,
+    pauses,
+    failures: () => failures,
+    render: () => metrics.render(),
+    pass: (ms: number) => (now += ms),
+    run: (feature: Feature) =>
+      supervise({
+        name: 'gates',
+        feature,
+        leading,
+        failures: { inc: () => (failures += 1) },
+        sleep: (ms) => {
+          pauses.push(ms);
+          return Promise.resolve();
+        },
+        random: () => 1,
+      }),
+  };
+}
+
+t.test('a feature that fails is started again, later each time', async (t) => {
+  const { run, end, pauses, failures, logged } = world();
+  let runs = 0;
+  await run(() => {
+    runs += 1;
+    if (runs === 12) end.abort();
+    return Promise.reject(new Error('a defect'));
+  });
+  t.equal(runs, 12);
+  t.same(pauses.slice(0, 4), [1000, 2000, 4000, 8000]);
+  t.same(pauses.slice(-2), [300_000, 300_000]);
+  t.equal(failures(), 11, 'what fails after the end is no defect');
+  t.match(logged[0], { level: 'error', feature: 'gates', err: { message: 'a defect' } });
+});
+
+t.test('after a long sound time the pauses begin anew', async (t) => {
+  const { run, end, pauses, pass } = world();
+  let runs = 0;
+  await run(() => {
+    runs += 1;
+    if (runs === 3) pass(600_000);
+    if (runs === 5) end.abort();
+    return Promise.reject(new Error('a defect'));
+  });
+  t.same(pauses, [1000, 2000, 1000, 2000]);
+});
+
+t.test('a feature that throws at once is no different', async (t) => {
+  const { run, end, failures } = world();
+  await run(() => {
+    if (failures() === 1) end.abort();
+    throw new TypeError('no promise');
+  });
+  t.equal(failures(), 1);
+});
+
+t.test('a feature with nothing to do ends', async (t) => {
+  const { run, failures } = world();
+  let runs = 0;
+  await run(() => {
+    runs += 1;
+    return Promise.resolve();
+  });
+  t.equal(runs, 1);
+  t.equal(failures(), 0);
+});
+
+t.test('what a failed run left behind hears nothing and ends', async (t) => {
+  const { run, end, nodes } = world();
+  const heard: string[] = [];
+  const signals: AbortSignal[] = [];
+  let runs = 0;
+  const running = run(async ({ caches, signal, log }) => {
+    runs += 1;
+    const name = `run ${runs}`;
+    signals.push(signal);
+    t.equal(caches.nodes.size, 7);
+    t.equal(caches.nodes.health().watching, true);
+    t.same([...caches.nodes.values()], []);
+    t.equal(caches.nodes.get('', 'x'), undefined);
+    await caches.nodes.ready(signal);
+    await caches.ready(signal);
+    caches.nodes.onChange(() => heard.push(name));
+    caches.nodes.onEach(({ name: object }) => heard.push(`${name} ${object}`));
+    nodes.tell();
+    if (runs === 1) throw new Error('a defect');
+    log.info('sound');
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+  });
+  while (signals.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  t.same(heard, ['run 1', 'run 1 x', 'run 2', 'run 2 x']);
+  t.equal(signals[0]?.aborted, true);
+  t.equal(signals[1]?.aborted, false);
+  end.abort();
+  await running;
+});
+
+t.test('what a run showed ends with it', async (t) => {
+  const { run, end, render } = world();
+  const gauge = { name: 'shown', type: 'gauge', help: 'Of the test.' } as const;
+  const scrapes: number[] = [];
+  let runs = 0;
+  await run(async ({ metrics }) => {
+    runs += 1;
+    const number = runs;
+    t.match(await render(), /^shown 0$|^$/m, 'nothing of the run before');
+    metrics.level(gauge).set(number);
+    metrics.beforeScrape(() => void scrapes.push(number));
+    t.match(await render(), new RegExp(`^shown ${number}$`, 'm'));
+    if (number === 2) return end.abort();
+    throw new Error('a defect of the test');
+  });
+  t.match(await render(), /^shown 0$/m);
+  t.same(scrapes, [1, 2], 'each run is asked while it goes on, and never again');
+});

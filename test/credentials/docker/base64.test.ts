@@ -1,0 +1,80 @@
+import { assert, property, string, uint8Array } from 'fast-check';
+import t from 'tap';
+import { Base64Error, decodeBase64 } from '../../../src/credentials/docker/base64.ts';
+
+const good: [string, 'padded' | 'unpadded', string][] = [
+  ['', 'padded', ''],
+  ['', 'unpadded', ''],
+  ['\r\n', 'padded', ''],
+  ['YQ==', 'padded', 'a'],
+  ['YWI=', 'padded', 'ab'],
+  ['YWJj', 'padded', 'abc'],
+  ['YWJj', 'unpadded', 'abc'],
+  ['YQ', 'unpadded', 'a'],
+  ['YWI', 'unpadded', 'ab'],
+  ['Y\nQ\r=\n=\r\n', 'padded', 'a'],
+  ['Y\nQ\n', 'unpadded', 'a'],
+  ['YR==', 'padded', 'a'],
+  ['Pz8+Pz8/', 'padded', '??>???'],
+];
+
+for (const [text, padding, expected] of good) {
+  t.test(`${JSON.stringify(text)} is ${padding} base64`, async (t) => {
+    t.equal(decodeBase64(text, padding).toString(), expected);
+  });
+}
+
+/** Offsets as reported by Go 1.26. */
+const bad: [string, 'padded' | 'unpadded', number][] = [
+  ['====', 'padded', 0],
+  ['Y===', 'padded', 1],
+  ['YQ=', 'padded', 3],
+  ['YQ=a', 'padded', 2],
+  ['YQ=\na', 'padded', 3],
+  ['YQ==a', 'padded', 4],
+  ['YWI==', 'padded', 4],
+  ['YWI=\n\nY', 'padded', 6],
+  ['YQ', 'padded', 0],
+  ['YWJjYWI', 'padded', 4],
+  ['Y', 'unpadded', 0],
+  ['YWJjY', 'unpadded', 4],
+  ['YQ==', 'unpadded', 2],
+  ['YQ== ', 'padded', 4],
+  [' YQ==', 'padded', 0],
+  ['Pz8-Pz8_', 'padded', 3],
+  ['YéQ=', 'padded', 1],
+];
+
+for (const [text, padding, offset] of bad) {
+  t.test(`${JSON.stringify(text)} is no ${padding} base64`, async (t) => {
+    t.throws(() => decodeBase64(text, padding), {
+      name: 'Base64Error',
+      message: `illegal base64 data at input byte ${offset}`,
+      offset,
+    });
+  });
+}
+
+t.test('decodes whatever was encoded', async () => {
+  assert(
+    property(uint8Array(), (bytes) => {
+      const text = Buffer.from(bytes).toString('base64');
+      return (
+        decodeBase64(text, 'padded').equals(bytes) &&
+        decodeBase64(text.replace(/=+$/, ''), 'unpadded').equals(bytes)
+      );
+    }),
+  );
+});
+
+t.test('any other text is an error of ours', async () => {
+  assert(
+    property(string({ unit: 'binary' }), (text) => {
+      try {
+        return Buffer.isBuffer(decodeBase64(text, 'padded'));
+      } catch (error) {
+        return error instanceof Base64Error && error.offset <= text.length;
+      }
+    }),
+  );
+});

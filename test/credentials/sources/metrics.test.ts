@@ -1,0 +1,52 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { createDockerConfigSource } from '../../../src/credentials/docker/docker-config-file.ts';
+import { createRegistryTomlSource } from '../../../src/credentials/sources/registry-toml.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+
+const byHand = { pollMs: 600_000, debounceMs: 600_000 };
+
+/** Failed readings and whether it is broken now. */
+async function counted(metrics: ReturnType<typeof createMetrics>, source: string) {
+  const page = await metrics.render();
+  const value = (name: string) => new RegExp(`^${name}\\{source="${source}"\\} (\\d+)$`, 'm').exec(page)?.[1];
+  return [value('archwright_source_failed_readings_total'), value('archwright_source_broken')];
+}
+
+t.test('every reading that leaves something out counts, and the level says how it is now', async (t) => {
+  const dir = t.testdir({ 'a.example.toml': 'user = "me"\nsecret = "hunter22"\n' });
+  const metrics = createMetrics();
+  const source = await createRegistryTomlSource({ dir, metrics, ...byHand });
+  t.teardown(() => source.close());
+  t.same(await counted(metrics, 'registry-toml'), ['0', '0']);
+  writeFileSync(join(dir, 'a.example.toml'), 'user = ');
+  await source.refresh();
+  t.same(await counted(metrics, 'registry-toml'), ['1', '1']);
+  await source.refresh();
+  t.same(await counted(metrics, 'registry-toml'), ['2', '1']);
+  rmSync(join(dir, 'a.example.toml'));
+  await source.refresh();
+  t.same(await counted(metrics, 'registry-toml'), ['2', '0'], 'what is gone is not broken');
+  t.same(await counted(metrics, 'docker-config'), ['0', '0'], 'the others are there from the start');
+});
+
+t.test('a directory that cannot be read at all counts too', async (t) => {
+  const metrics = createMetrics();
+  const root = t.testdir({ creds: t.fixture('symlink', '../../..') });
+  const source = await createRegistryTomlSource({ dir: '/creds', root, metrics, ...byHand });
+  t.teardown(() => source.close());
+  t.same(await counted(metrics, 'registry-toml'), ['1', '1']);
+});
+
+t.test('candidates that are not there break nothing', async (t) => {
+  const metrics = createMetrics();
+  const dir = t.testdir();
+  const candidates = [join(dir, 'config.json'), join(dir, '.dockercfg')];
+  const source = await createDockerConfigSource({ candidates, metrics, ...byHand });
+  t.teardown(() => source.close());
+  t.same(await counted(metrics, 'docker-config'), ['0', '0']);
+  writeFileSync(candidates[0] ?? '', '{');
+  await source.refresh();
+  t.same(await counted(metrics, 'docker-config'), ['1', '1']);
+});

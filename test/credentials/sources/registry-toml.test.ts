@@ -1,0 +1,169 @@
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import {
+  createRegistryTomlSource,
+  parseRegistryToml,
+  registryKey,
+  RegistryTomlError,
+} from '../../../src/credentials/sources/registry-toml.ts';
+import { reveal } from '../../../src/telemetry/secret.ts';
+import { swapVolume } from '../../files/volume.ts';
+import { registryToml } from '../../support/fuzz/node-files.ts';
+import { assertFuzz } from '../../support/fuzz/target.ts';
+
+const byHand = { pollMs: 600_000, debounceMs: 600_000 };
+const toml = (user: string) => `user = "${user}"\nsecret = "hunter22"\n`;
+
+async function source(t: Test, dir: string, root?: string) {
+  const made = await createRegistryTomlSource({ dir, root, ...byHand });
+  t.teardown(() => made.close());
+  return {
+    made,
+    users: async (repository: string) =>
+      (await made.lookup(repository)).map(({ key, credential }) => `${key} ${credential.username}`),
+  };
+}
+
+t.test('user and secret', async (t) => {
+  const { username, password } = parseRegistryToml('# ours\nuser = "me"\nsecret = \'pass"word\'\nnote = 1\n');
+  t.equal(username, 'me');
+  t.equal(reveal(password), 'pass"word');
+});
+
+const bad: [string, string, string][] = [
+  ['nothing', '', 'user must be a text'],
+  ['no secret', 'user = "u"', 'secret must be a text'],
+  ['an empty user', 'user = ""\nsecret = "s"', 'user must be a text'],
+  ['an empty secret', 'user = "u"\nsecret = ""', 'secret must be a text'],
+  ['a number', 'user = "u"\nsecret = 12345678', 'secret must be a text'],
+  ['in a table', '[auth]\nuser = "u"\nsecret = "s"', 'user must be a text'],
+  ['no end of text', 'user = "u"\nsecret = "hunter22', 'is not valid TOML (line 2)'],
+  ['a key twice', 'user = "u"\nsecret = "s"\nsecret = "hunter22"', 'is not valid TOML (line 3)'],
+  ['no TOML', '{"user":"u"}', 'is not valid TOML (line 1)'],
+  ['too deep', `x = ${'['.repeat(5000)}`, 'is not valid TOML (line 1)'],
+];
+for (const [name, text, message] of bad) {
+  t.test(`${name} is refused`, async (t) => {
+    t.throws(() => parseRegistryToml(text), { name: 'RegistryTomlError', code: 'malformed', message });
+  });
+}
+
+t.test('whatever the text, there is a credential or an error of ours', () => assertFuzz(registryToml, 500));
+
+t.test('the file name is the key', async (t) => {
+  const names: [string, string | undefined][] = [
+    ['docker.io.toml', 'docker.io'],
+    ['registry.corp:5000.toml', 'registry.corp:5000'],
+    ['registry.corp_5000_.toml', 'registry.corp:5000'],
+    ['my_registry.toml', 'my_registry'],
+    ['a_b_.toml', 'a_b_'],
+    ['*.corp.example.toml', '*.corp.example'],
+    ['registry.corp:x.toml', undefined],
+    ['?.toml', undefined],
+    ['a b.toml', undefined],
+  ];
+  for (const [name, expected] of names) {
+    if (expected === undefined) t.throws(() => registryKey(name), RegistryTomlError, name);
+    else t.equal(registryKey(name), expected);
+  }
+});
+
+t.test('finds the registry of a repository, Docker Hub under both its names', async (t) => {
+  const dir = t.testdir({
+    'docker.io.toml': toml('hub'),
+    'index.docker.io.toml': toml('classic'),
+    'registry.corp:5000.toml': toml('port'),
+    'registry.corp_5000_.toml': toml('written-port'),
+    'other.txt': toml('no'),
+    '.toml': toml('hidden'),
+  });
+  const { made, users } = await source(t, dir);
+  t.same(await users('docker.io/library/nginx'), ['docker.io hub']);
+  t.same(await users('registry.corp:5000/app'), [
+    'registry.corp:5000 port',
+    'registry.corp:5000 written-port',
+  ]);
+  t.same(await users('registry.corp/app'), []);
+  t.same(made.problems(), []);
+  rmSync(join(dir, 'docker.io.toml'));
+  await made.refresh();
+  t.same(await users('docker.io/library/nginx'), ['index.docker.io classic']);
+});
+
+t.test('a bad file is left out alone, and told without its content', async (t) => {
+  const dir = t.testdir({
+    'good.io.toml': toml('good'),
+    'bad.io.toml': 'secret = "hunter22',
+    'dir.io.toml': {},
+    'bad name.toml': toml('x'),
+    'long.io.toml': `${toml('x')}#${'x'.repeat(65_536)}`,
+  });
+  writeFileSync(join(dir, 'latin.io.toml'), Buffer.from('user = "\xe9"', 'latin1'));
+  const { made, users } = await source(t, dir);
+  t.same(await users('good.io/a'), ['good.io good']);
+  const problems = made
+    .problems()
+    .map(({ origin, message }) => `${origin.slice(dir.length + 1)}: ${message}`);
+  t.match(problems, [
+    /^bad name\.toml: its name is not that of a registry$/,
+    /^bad\.io\.toml: is not valid TOML \(line 1\)$/,
+    /^dir\.io\.toml: .*is not a regular file$/,
+    /^latin\.io\.toml: .*is not UTF-8 text \(byte 8\)$/,
+    /^long\.io\.toml: .*is larger than 65536 bytes/,
+  ]);
+  t.notMatch(problems.join(), /hunter22/);
+});
+
+t.test('a file that breaks keeps its last good content, one that goes is gone', async (t) => {
+  const dir = t.testdir({ 'a.io.toml': toml('a'), 'b.io.toml': toml('b') });
+  const { made, users } = await source(t, dir);
+  const before = made.fingerprint();
+  writeFileSync(join(dir, 'a.io.toml'), 'user = ');
+  await made.refresh();
+  t.same(await users('a.io/x'), ['a.io a']);
+  t.equal(made.fingerprint(), before);
+  t.match(made.problems(), [{ message: 'is not valid TOML (line 1); its last good content stays in force' }]);
+  rmSync(join(dir, 'a.io.toml'));
+  await made.refresh();
+  t.same(await users('a.io/x'), []);
+  t.same(await users('b.io/x'), ['b.io b']);
+  t.same(made.problems(), []);
+  t.not(made.fingerprint(), before);
+});
+
+t.test('a directory that is missing holds nothing; one that cannot be read is a problem', async (t) => {
+  const parent = t.testdir({ lib: {} });
+  const missing = await source(t, join(parent, 'none'));
+  t.same(await missing.users('a.io/x'), []);
+  t.same(missing.made.problems(), []);
+  symlinkSync('../../..', join(parent, 'lib/out'));
+  const outside = await source(t, '/lib/out', parent);
+  t.same(await outside.users('a.io/x'), []);
+  t.match(outside.made.problems(), [
+    { source: 'registry-toml', origin: '/lib/out', message: /leads out of/ },
+  ]);
+});
+
+t.test('a mounted Secret is followed through its swaps', async (t) => {
+  const dir = t.testdir({});
+  swapVolume(dir, { 'a.io.toml': toml('one') });
+  const changed: string[] = [];
+  const made = await createRegistryTomlSource({
+    dir,
+    pollMs: 600_000,
+    debounceMs: 5,
+    onChange: () => changed.push('changed'),
+  });
+  t.teardown(() => made.close());
+  const user = async () => (await made.lookup('a.io/x'))[0]?.credential.username;
+  t.equal(await user(), 'one');
+  for (const name of ['two', 'three']) {
+    swapVolume(dir, { 'a.io.toml': toml(name) });
+    for (let tries = 0; tries < 500 && (await user()) !== name; tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    t.equal(await user(), name);
+  }
+  t.ok(changed.length >= 2);
+});

@@ -1,0 +1,91 @@
+import t from 'tap';
+import { parseAuths } from '../../../src/credentials/auths.ts';
+import type { CredentialSource } from '../../../src/credentials/credential.ts';
+import { createKeyring } from '../../../src/credentials/keyring/keyring.ts';
+import { createPullSecretSource } from '../../../src/credentials/sources/pull-secrets.ts';
+import { combineSources } from '../../../src/credentials/sources/sources.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+
+function fixed(name: CredentialSource['name'], ...keys: string[]): CredentialSource {
+  const keyring = createKeyring(
+    name,
+    keys.map((key) => ({ key, credential: { username: name, password: secret('p') }, origin: name })),
+  );
+  return {
+    name,
+    lookup: (repository) => Promise.resolve(keyring.lookup(repository)),
+    problems: () => [{ source: name, origin: name, message: `a problem of ${name}` }],
+    fingerprint: () => keys.join(),
+  };
+}
+const found = async (sources: CredentialSource[], repository: string) =>
+  (await combineSources(sources).lookup(repository)).map(({ source, key }) => `${source} ${key}`);
+
+t.test('sources keep their order, keys are sorted only inside one', async (t) => {
+  const sources = [fixed('pull-secret', 'gcr.io'), fixed('docker-config', 'gcr.io', 'gcr.io/team')];
+  t.same(await found(sources, 'gcr.io/team/app'), [
+    'pull-secret gcr.io',
+    'docker-config gcr.io/team',
+    'docker-config gcr.io',
+  ]);
+  t.same(await found(sources.toReversed(), 'gcr.io/other'), ['docker-config gcr.io', 'pull-secret gcr.io']);
+  t.same(await found([], 'gcr.io/a'), []);
+});
+
+t.test('the classic Hub key is looked at in each source by itself', async (t) => {
+  const sources = [fixed('pull-secret', 'docker.io'), fixed('docker-config', 'index.docker.io')];
+  t.same(await found(sources, 'docker.io/a/b'), ['pull-secret docker.io', 'docker-config index.docker.io']);
+});
+
+t.test('a source that refuses the pull refuses it whole', async (t) => {
+  const bad = createPullSecretSource([{ type: 'kubernetes.io/dockercfg', data: { '.dockercfg': 'eA==' } }]);
+  const both = combineSources([fixed('docker-config', 'gcr.io'), bad]);
+  await t.rejects(both.lookup('gcr.io/a'), { name: 'CredentialError' });
+  t.equal(both.problems().length, 2);
+});
+
+t.test('the service account reaches every source, and one that depends on it is enough', async (t) => {
+  const seen: unknown[] = [];
+  const account = { namespace: 'team', name: 'a' };
+  const source: CredentialSource = {
+    ...fixed('credential-provider'),
+    lookup: (_, __, given) => {
+      seen.push(given);
+      return Promise.resolve([]);
+    },
+    dependsOnServiceAccount: (repository) => repository === 'gcr.io/a',
+  };
+  const combined = combineSources([fixed('docker-config'), source]);
+  await combined.lookup('gcr.io/a', undefined, account);
+  t.same(seen, [account]);
+  t.equal(combined.dependsOnServiceAccount('gcr.io/a'), true);
+  t.equal(combined.dependsOnServiceAccount('gcr.io/b'), false);
+  t.equal(combineSources([fixed('docker-config')]).dependsOnServiceAccount('gcr.io/a'), false);
+});
+
+t.test('the signal reaches every source', async (t) => {
+  const { signal } = new AbortController();
+  let seen: AbortSignal | undefined;
+  const source = fixed('containerd');
+  await combineSources([
+    {
+      ...source,
+      lookup(_, given) {
+        seen = given;
+        return Promise.resolve([]);
+      },
+    },
+  ]).lookup('gcr.io/a', signal);
+  t.equal(seen, signal);
+});
+
+t.test('the fingerprint follows content, kind and order', async (t) => {
+  const print = (...sources: CredentialSource[]) => combineSources(sources).fingerprint();
+  const [a, b] = [fixed('pull-secret', 'a'), fixed('docker-config', 'a')];
+  t.equal(print(a, b), print(a, b));
+  t.not(print(a, b), print(b, a));
+  t.not(print(a), print(b));
+  t.not(print(a), print());
+  t.not(print(a), print(fixed('pull-secret', 'b')));
+  t.not(print(parseAuths({})), print(parseAuths({ a: { username: '', password: '' } })));
+});

@@ -1,0 +1,71 @@
+/** The examples of docs/reference/agent-api.md are what the program takes and gives, and its numbers are the program's. */
+import { readFile } from 'node:fs/promises';
+import t from 'tap';
+import { ApiError, type ApiErrorCode } from '../../../daemon/api/api-error.ts';
+import { defaultApiLimits } from '../../../daemon/api/api.ts';
+import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts-request.ts';
+import { credentialSourceNames } from '../../../src/credentials/credential.ts';
+import { factsErrorCodes } from '../../../src/images/facts/facts.ts';
+import { readFacts } from '../../../src/images/facts/wire.ts';
+import { startTestAgent } from '../support.ts';
+
+const page = await readFile(new URL('../../docs/reference/agent-api.md', import.meta.url), 'utf8');
+
+function example(name: string): string {
+  const text = new RegExp(`\`\`\`json ${name}\n(?<text>[^]*?)\n\`\`\``).exec(page)?.groups?.['text'];
+  if (text === undefined) throw new Error(`no example ${name}`);
+  return text;
+}
+
+t.test('the request is one, and is answered', async (t) => {
+  t.equal(parseFactsRequest(Buffer.from(example('request'))).images.length, 2);
+  const { post } = await startTestAgent(t);
+  t.equal((await post(example('request'))).status, 200);
+});
+
+t.test('the response has the fields of image facts, and no others', (t) => {
+  const { results } = JSON.parse(example('response')) as { results: unknown[] };
+  for (const result of results) t.strictSame(readFacts(result), result);
+  t.end();
+});
+
+t.test('the information has the fields that are sent', async (t) => {
+  const { send } = await startTestAgent(t);
+  const sent = (await send('GET', '/v1/info')).json as object;
+  t.strictSame(Object.keys(JSON.parse(example('info')) as object), Object.keys(sent));
+});
+
+t.test('all codes are explained', (t) => {
+  for (const code of [...factsErrorCodes, ...credentialSourceNames]) t.ok(page.includes(`\`${code}\``), code);
+  const statuses: Record<ApiErrorCode, number> = {
+    'bad-request': 400,
+    forbidden: 403,
+    'not-found': 404,
+    'method-not-allowed': 405,
+    timeout: 408,
+    'too-large': 413,
+    'unsupported-media-type': 415,
+    internal: 500,
+    overloaded: 503,
+  };
+  for (const [code, status] of Object.entries(statuses)) {
+    t.equal(new ApiError(code as ApiErrorCode, '').status, status);
+    t.ok(page.includes(`| ${status} | \`${code}\` |`), code);
+  }
+  t.end();
+});
+
+t.test('the limits are those of the program', (t) => {
+  t.ok(page.includes(`up to ${maxImages.toLocaleString('en')};`));
+  t.ok(
+    page.includes(
+      `at least ${deadlineLimits.leastMs} and at most ${deadlineLimits.mostMs.toLocaleString('en')}`,
+    ),
+  );
+  t.ok(page.includes(`more than ${defaultApiLimits.maxBodyBytes / 1_048_576} MiB`));
+  t.ok(page.includes(`at most ${defaultApiLimits.maxKnownBytes / 1_048_576} MiB`));
+  t.ok(page.includes(`within ${defaultApiLimits.bodyTimeoutMs / 1000} s`));
+  t.equal(defaultApiLimits.knownStreams, 4);
+  t.equal(defaultApiLimits.knownTimeoutMs, 60_000);
+  t.end();
+});

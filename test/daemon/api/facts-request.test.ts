@@ -1,0 +1,142 @@
+import t from 'tap';
+import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts-request.ts';
+
+const good = { images: [{ image: 'nginx', pullPolicy: 'Always' }], deadlineMs: 100 };
+
+const parse = (value: unknown) => parseFactsRequest(Buffer.from(JSON.stringify(value)));
+
+t.test('good requests', async (t) => {
+  t.match(parse(good), good);
+  t.match(parse({ ...good, images: [{ image: 'x'.repeat(1024), pullPolicy: 'Never' }] }).images, {
+    length: 1,
+  });
+  t.match(parse({ images: [], deadlineMs: 0.5 }), { images: [], deadlineMs: deadlineLimits.leastMs });
+  t.match(parse({ ...good, deadlineMs: 1e12 }), { deadlineMs: deadlineLimits.mostMs });
+  t.equal(
+    parse({ ...good, images: Array.from({ length: maxImages }, () => good.images[0]) }).images.length,
+    maxImages,
+  );
+  for (const pullPolicy of ['Always', 'IfNotPresent', 'Never']) {
+    t.match(parse({ ...good, images: [{ image: 'x', pullPolicy }] }).images, [{ pullPolicy }]);
+  }
+  const { pullSecrets } = parse({
+    ...good,
+    auths: {
+      'r.example/team': { username: 'ann', password: 'secret-of-ann' },
+      'r.example': [{ username: 'a', password: 'b' }],
+    },
+  });
+  t.match(await pullSecrets.lookup('r.example/team/app'), [
+    { credential: { username: 'ann' }, source: 'pull-secret' },
+    { credential: { username: 'a' } },
+  ]);
+  t.strictSame(await parse(good).pullSecrets.lookup('r.example/team/app'), []);
+  const serviceAccount = { namespace: 'team', name: 'build.er' };
+  t.strictSame(parse({ ...good, serviceAccount }).serviceAccount, serviceAccount);
+  t.notOk('serviceAccount' in parse(good));
+});
+
+t.test('bad requests say where they are wrong', (t) => {
+  const image = { image: 'nginx', pullPolicy: 'Always' };
+  const cases: [unknown, RegExp][] = [
+    [null, /^expected an object$/],
+    [[], /^expected an object$/],
+    ['text', /^expected an object$/],
+    [{}, /^images: /],
+    [{ images: {}, deadlineMs: 1 }, /^images: .*array/],
+    [{ images: [image] }, /^deadlineMs: /],
+    [{ images: [image], deadlineMs: '5' }, /^deadlineMs: /],
+    [{ images: [image], deadlineMs: 0 }, /^deadlineMs: /],
+    [{ images: [image], deadlineMs: -1 }, /^deadlineMs: /],
+    [{ images: [image], deadlineMs: null }, /^deadlineMs: /],
+    [{ ...good, other: 1 }, /^there is no field "other"$/],
+    [{ ...good, ['x'.repeat(1000)]: 1 }, /^there is no field "x{64}"$/],
+    [{ ...good, images: ['nginx'] }, /^images\.0: /],
+    [{ ...good, images: [image, null] }, /^images\.1: expected an object$/],
+    [{ ...good, images: [[image]] }, /^images\.0: /],
+    [{ ...good, images: [image, { image: 'x' }] }, /^images\.1\.pullPolicy: /],
+    [{ ...good, images: [{ ...image, pullPolicy: 'always' }] }, /^images\.0\.pullPolicy: /],
+    [{ ...good, images: [{ ...image, image: '' }] }, /^images\.0\.image: /],
+    [{ ...good, images: [{ ...image, image: 7 }] }, /^images\.0\.image: /],
+    [{ ...good, images: [{ ...image, image: 'x'.repeat(1025) }] }, /^images\.0\.image: /],
+    [{ ...good, images: [{ ...image, tag: 'x' }] }, /^images\.0: there is no field "tag"$/],
+    [{ ...good, images: Array.from({ length: maxImages + 1 }, () => image) }, /^images: /],
+    [{ ...good, serviceAccount: null }, /^serviceAccount: expected an object$/],
+    [{ ...good, serviceAccount: 'team/a' }, /^serviceAccount: expected an object$/],
+    [{ ...good, serviceAccount: {} }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { namespace: 'team' } }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { name: 'a' } }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { namespace: ['team'], name: 'a' } }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { namespace: 'team', name: ['a'] } }, /^serviceAccount: /],
+    [{ ...good, serviceAccount: { namespace: 'team', name: '' } }, /^serviceAccount: .*names/],
+    [{ ...good, serviceAccount: { namespace: 'hunter22/..', name: 'a' } }, /^serviceAccount: .*names/],
+    [{ ...good, serviceAccount: { namespace: 'team', name: 'hunter22,b' } }, /^serviceAccount: .*names/],
+    [{ ...good, serviceAccount: { namespace: 'a', name: 'b', uid: 'c' } }, /^serviceAccount: .*"uid"$/],
+    [{ ...good, auths: [] }, /auths/],
+    [{ ...good, auths: { 'r.example': 'ann:hunter22' } }, /auths/],
+    [{ ...good, auths: { 'r.example': { username: 'ann', password: 7 } } }, /auths/],
+    [{ ...good, auths: { 'r.example': { username: 'ann', password: 'hunter22', auth: 'x' } } }, /auths/],
+    [{ ...good, auths: { 'not a registry!/': { username: 'ann', password: 'hunter22' } } }, /auths/],
+  ];
+  for (const [value, message] of cases) {
+    const error = thrown(() => parse(value));
+    t.match(
+      error,
+      { code: 'bad-request', status: 400, temporary: false, message },
+      JSON.stringify(value)?.slice(0, 80),
+    );
+    t.notMatch((error as Error).message, /hunter22/);
+  }
+  t.end();
+});
+
+t.test('what is no JSON', (t) => {
+  for (const body of ['', '{', '{"images":', "{'a':1}", 'NaN', '[1,]']) {
+    t.throws(
+      () => parseFactsRequest(Buffer.from(body)),
+      { code: 'bad-request', message: 'the body is no JSON' },
+      body,
+    );
+  }
+  t.throws(
+    () => parseFactsRequest(Buffer.from('{"\xff":1}', 'latin1')),
+    { message: 'the body is no JSON' },
+    'not UTF-8',
+  );
+  const deep = Buffer.from('['.repeat(1_000_000) + ']'.repeat(1_000_000));
+  t.throws(() => parseFactsRequest(deep), { code: 'bad-request' }, 'nested a million times');
+  t.end();
+});
+
+t.test('the error names the part at fault', (t) => {
+  t.match(
+    thrown(() => parse({ ...good, images: [{ image: 'x', pullPolicy: 'always' }] })),
+    { where: 'images.0.pullPolicy', message: /expected one of Always, IfNotPresent, Never/ },
+  );
+  t.match(
+    thrown(() => parse(null)),
+    { where: '' },
+  );
+  t.end();
+});
+
+t.test('a deadline too large for a number is refused', (t) => {
+  const body = Buffer.from('{"images":[],"deadlineMs":1e999}');
+  t.throws(() => parseFactsRequest(body), { code: 'bad-request', where: 'deadlineMs' });
+  t.end();
+});
+
+t.test('a name that objects have is a key like others', (t) => {
+  const body = '{"images":[],"deadlineMs":1,"__proto__":{"images":[]}}';
+  t.throws(() => parseFactsRequest(Buffer.from(body)), { code: 'bad-request' });
+  t.end();
+});
+
+function thrown(run: () => unknown): unknown {
+  try {
+    run();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}

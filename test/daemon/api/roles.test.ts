@@ -1,0 +1,168 @@
+import { Agent } from 'node:https';
+import { connect as connectPlain, createServer, type Socket } from 'node:net';
+import { connect } from 'node:tls';
+import { request } from 'node:http';
+import { once } from 'node:events';
+import t from 'tap';
+import { roleOf } from '../../../daemon/api/roles.ts';
+import { systemClock } from '../../../src/async/clock.ts';
+import { createCa } from '../../support/certificates.ts';
+import { connect as connectFleet, createPki, manualClock } from '../../fleet/support.ts';
+import { startTestAgent } from '../support.ts';
+
+t.test('webhook and controller are answered', async (t) => {
+  const { pki, send } = await startTestAgent(t);
+  for (const cn of ['archwright-webhook', 'archwright-controller']) {
+    const tlsDir = await pki.dir({ cn, client: true });
+    t.equal((await send('GET', '/v1/info', { tlsDir })).status, 200, cn);
+    const both = await pki.dir({ cn, client: true, server: true, organizations: ['archwright'] });
+    t.equal((await send('GET', '/v1/info', { tlsDir: both })).status, 200, `${cn} for both usages`);
+  }
+});
+
+t.test('other roles of the same authority get nothing, and the connection is closed', async (t) => {
+  const { pki, send, lines, metric } = await startTestAgent(t);
+  const roles = [
+    'archwright-agent',
+    'archwright-webhook2',
+    'ARCHWRIGHT-WEBHOOK',
+    ' archwright-webhook',
+    'archwright-webhook\0',
+    'webhook',
+    'toString',
+    '__proto__',
+    'kubelet',
+  ];
+  for (const cn of roles) {
+    const tlsDir = await pki.dir({ cn, client: true, dns: ['archwright-webhook'] });
+    for (const [method, path] of [
+      ['GET', '/v1/info'],
+      ['GET', '/v1/facts'],
+      ['POST', '/v1/facts'],
+      ['GET', '/other'],
+    ] as const) {
+      const answer = await send(method, path, { tlsDir });
+      t.equal(answer.status, 403, `${cn} ${method} ${path}`);
+      t.equal(answer.headers.connection, 'close');
+      t.match(answer.json, { error: { code: 'forbidden', message: /of no role/ } });
+    }
+  }
+  const agent = new Agent({ keepAlive: true });
+  t.teardown(() => agent.destroy());
+  const kept = await send('GET', '/v1/info', {
+    agent,
+    tlsDir: await pki.dir({ cn: 'kubelet', client: true }),
+  });
+  t.equal(kept.headers.connection, 'close', 'although the client wants to keep it');
+  t.match(lines(), /a client was refused/);
+  t.equal(
+    await metric('archwright_agent_requests_total{method="GET",path="/v1/facts",outcome="refused"}'),
+    roles.length,
+  );
+});
+
+t.test('a certificate with two common names has no role', (t) => {
+  const socket = {
+    authorized: true,
+    getPeerCertificate: () => ({ subject: { CN: ['archwright-webhook', 'x'] } }),
+  };
+  t.match(roleOf(socket as never, systemClock), { refused: /of no role/ });
+  t.end();
+});
+
+t.test('TLS refuses who has no certificate that this cluster issued for clients', async (t) => {
+  const { pki, send, metric } = await startTestAgent(t);
+  const foreign = await createCa('archwright test CA');
+  const webhook = { cn: 'archwright-webhook', client: true };
+  const dirs: [string, string][] = [
+    ['none', '/nonexistent'],
+    ['of another authority with the same name', await pki.dir(webhook, { issuer: foreign })],
+    ['expired', await pki.dir({ ...webhook, notAfter: new Date(Date.now() - 1000) })],
+    ['not valid yet', await pki.dir({ ...webhook, notBefore: new Date(Date.now() + 60_000) })],
+    ['for servers only', await pki.dir({ cn: 'archwright-webhook', server: true, client: false })],
+  ];
+  for (const [name, tlsDir] of dirs) {
+    await t.rejects(send('GET', '/v1/info', { tlsDir }), { code: /ECONNRESET|ERR_SSL|EPROTO|EPIPE/ }, name);
+  }
+  t.equal(
+    await metric('archwright_agent_requests_total{method="GET",path="/v1/info",outcome="answered"}'),
+    0,
+  );
+});
+
+t.test('a certificate that expires while its connection is open is not answered any more', async (t) => {
+  const pki = await createPki(t);
+  const clock = manualClock();
+  let offset = 0;
+  const { agent, lines } = await startTestAgent(t, {
+    pki,
+    clock: { ...clock, monotonic: () => clock.monotonic(), now: () => Date.now() + offset },
+  });
+  const connection = await connectFleet(t, pki);
+  const call = { signal: new AbortController().signal, maxBytes: 1000 };
+  await connection.json(agent.url, '/v1/info', call);
+  offset = 2 * 24 * 60 * 60 * 1000;
+  await t.rejects(connection.json(agent.url, '/v1/info', call), {
+    code: 'refused',
+    message: /not valid now/,
+  });
+  offset = -2 * 24 * 60 * 60 * 1000;
+  await t.rejects(connection.json(agent.url, '/v1/info', call), {
+    code: 'refused',
+    message: /not valid now/,
+  });
+  t.match(lines(), /not valid now/);
+});
+
+t.test('no TLS, no answer', async (t) => {
+  const { agent } = await startTestAgent(t);
+  const sent = request(agent.url.replace('https', 'http') + '/v1/info');
+  sent.end();
+  const [error] = (await once(sent, 'error')) as [NodeJS.ErrnoException];
+  t.match(error.code, /ECONNRESET|HPE_|EPIPE/);
+});
+
+t.test('a connection without a certificate gets not one byte of an answer', async (t) => {
+  const { agent, pki } = await startTestAgent(t);
+  const socket = connect({
+    port: Number(new URL(agent.url).port),
+    host: '127.0.0.1',
+    servername: 'archwright-agent',
+    ca: pki.ca.cert,
+  });
+  let received = 0;
+  socket.on('data', (chunk: Buffer) => {
+    received += chunk.length;
+  });
+  socket.on('error', () => {});
+  socket.write('GET /v1/info HTTP/1.1\r\nhost: x\r\n\r\n');
+  await new Promise((resolve) => socket.once('close', resolve));
+  t.equal(received, 0);
+});
+
+t.test('what is no TLS socket has no role', async (t) => {
+  const server = createServer();
+  t.teardown(() => server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no address');
+  const client = connectPlain(address.port, '127.0.0.1');
+  const [socket] = (await once(server, 'connection')) as [Socket];
+  t.match(roleOf(socket, systemClock), { refused: /no verified client certificate/ });
+  client.destroy();
+  socket.destroy();
+  t.match(roleOf({ authorized: true, getPeerCertificate: () => ({}) } as never, systemClock), {
+    refused: /of no role/,
+  });
+  const noUsage = { subject: { CN: 'archwright-webhook' } };
+  t.match(roleOf({ authorized: true, getPeerCertificate: () => noUsage } as never, systemClock), {
+    refused: /not for client authentication/,
+  });
+  const noDates = { ...noUsage, ext_key_usage: ['1.3.6.1.5.5.7.3.2'] };
+  t.match(roleOf({ authorized: true, getPeerCertificate: () => noDates } as never, systemClock), {
+    refused: /not valid now/,
+  });
+  const unverified = { authorized: false, getPeerCertificate: () => noDates };
+  t.match(roleOf(unverified as never, systemClock), { refused: /no verified client certificate/ });
+});

@@ -1,0 +1,260 @@
+import { assert, array, constantFrom, property, string } from 'fast-check';
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { parseConfigFile } from '../../../../daemon/containerd/config/config-file.ts';
+import { imagesTable, isCriDisabled, loadConfig } from '../../../../daemon/containerd/config/config.ts';
+import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
+import { TomlRefused } from '../../../../daemon/containerd/config/toml.ts';
+import { write, type Files } from '../files.ts';
+
+const old = 'io.containerd.grpc.v1.cri';
+const images = 'io.containerd.cri.v1.images';
+const registry = (plugin: string, path: string) =>
+  `[plugins."${plugin}".registry]\nconfig_path = "${path}"\n`;
+
+async function load(t: Test, files: Files, version?: string) {
+  const root = t.testdir();
+  write(root, files);
+  const rules = rulesFor(version);
+  const config = await loadConfig('/etc/config.toml', rules, root);
+  return { config, table: imagesTable(config, rules), disabled: isCriDisabled(config, rules) };
+}
+
+const sections: [name: string, text: string, version: string | undefined, path: string | undefined][] = [
+  ['no version, short name', registry('cri', '/p'), undefined, '/p'],
+  ['no version, full name', registry(old, '/p'), undefined, '/p'],
+  ['version 1, short name, 1.7', `version = 1\n${registry('cri', '/p')}`, '1.7.24', '/p'],
+  ['version 1, full name, 1.7', `version = 1\n${registry(old, '/p')}`, '1.7.24', undefined],
+  ['version 2', `version = 2\n${registry(old, '/p')}`, undefined, '/p'],
+  ['version 2, 1.7', `version = 2\n${registry(old, '/p')}`, '1.7.24', '/p'],
+  ['version 2, new name, 1.7', `version = 2\n${registry(images, '/p')}`, '1.7.24', undefined],
+  ['no version, short name, before 2.3', registry('cri', '/p'), '2.2.9', undefined],
+  ['no version, full name, before 2.3', registry(old, '/p'), '2.1.9', undefined],
+  ['version 1, short name, before 2.3', `version = 1\n${registry('cri', '/p')}`, '2.0.0', undefined],
+  ['no version, new name, before 2.3', registry(images, '/p'), '2.1.9', '/p'],
+  ['version 2, before 2.3', `version = 2\n${registry(old, '/p')}`, '2.1.9', '/p'],
+  ['version 3', `version = 3\n${registry(images, '/p')}`, '2.0.0', '/p'],
+  ['version 3, old name, before 2.3', `version = 3\n${registry(old, '/p')}`, '2.2.0', undefined],
+  ['version 3, old name, 2.3', `version = 3\n${registry(old, '/p')}`, '2.3.0', '/p'],
+  ['version 4, old name', `version = 4\n${registry(old, '/p')}`, '2.3.0', undefined],
+  [
+    'both names, the old one wins',
+    `version = 2\n${registry(images, '/new')}${registry(old, '/old')}`,
+    undefined,
+    '/old',
+  ],
+  ['version 3 in 1.6', `version = 3\n${registry(old, '/p')}`, '1.6.20', '/p'],
+];
+for (const [name, text, version, path] of sections) {
+  t.test(`the registry table: ${name}`, async (t) => {
+    const { table } = await load(t, { '/etc/config.toml': text }, version);
+    t.equal((table['registry'] as Record<string, unknown> | undefined)?.['config_path'], path);
+  });
+}
+
+const together: [name: string, main: string, imported: string, old: string, now: string | undefined][] = [
+  ['version 1, then 2', registry('cri', '/one'), 'version = 2\n', '/one', '/one'],
+  ['version 2, then 1', 'version = 2\n', registry('cri', '/one'), '/one', '/one'],
+  [
+    'version 2, then 3',
+    `version = 2\n${registry(old, '/two')}`,
+    `version = 3\n${registry(images, '/three')}`,
+    '/three',
+    '/three',
+  ],
+  [
+    'version 2, then 3 without it',
+    `version = 2\n${registry(old, '/two')}`,
+    'version = 3\n',
+    '/two',
+    undefined,
+  ],
+];
+for (const [name, main, imported, each, all] of together) {
+  t.test(`files of several versions, since 2.3 and before: ${name}`, async (t) => {
+    const files = { '/etc/config.toml': `imports = ["b.toml"]\n${main}`, '/etc/b.toml': imported };
+    for (const [version, path] of [['2.3.0', each] as const, ['2.2.0', all] as const]) {
+      const { table } = await load(t, files, version);
+      t.equal((table['registry'] as Record<string, unknown> | undefined)?.['config_path'], path, version);
+    }
+  });
+}
+
+t.test('settings of snapshots move along only where runtimes are written', async (t) => {
+  const cri = `version = 2\n[plugins."${old}".containerd]\ndiscard_unpacked_layers = true\n`;
+  t.notMatch((await load(t, { '/etc/config.toml': cri })).table, { discard_unpacked_layers: true });
+  const runtimes = `${cri}[plugins."${old}".containerd.runtimes.runc]\n`;
+  t.match((await load(t, { '/etc/config.toml': runtimes })).table, { discard_unpacked_layers: true });
+});
+
+t.test('imports', async (t) => {
+  const files = {
+    '/etc/config.toml':
+      'version = 2\nroot = "/a"\nimports = ["conf.d/*.toml", "./more.toml", "/x/../abs.toml", "config.toml"]\n',
+    '/etc/conf.d/20.toml': `version = 2\nimports = ["/deep.toml"]\n${registry(old, '/20')}`,
+    '/etc/conf.d/.10.toml': `version = 2\nroot = "/b"\n${registry(old, '/10')}`,
+    '/etc/conf.d/30.txt': 'broken [',
+    '/etc/more.toml': 'version = 2\nroot = ""\nimports = ["/etc/config.toml"]\n',
+    '/abs.toml': 'version = 2\ndisabled_plugins = ["io.containerd.a.v1.b"]\n',
+    '/deep.toml': `version = 2\n${registry(old, '/deep')}`,
+  };
+  const { config, table } = await load(t, files);
+  t.same(
+    config.files,
+    [
+      '/etc/config.toml',
+      '/etc/conf.d/.10.toml',
+      '/etc/conf.d/20.toml',
+      '/etc/more.toml',
+      '/abs.toml',
+      '/deep.toml',
+    ],
+    'breadth first, each once',
+  );
+  t.equal(config.root, '/b', 'an empty text at the top does not count');
+  t.same(config.disabledPlugins, ['io.containerd.a.v1.b']);
+  t.match(table, { registry: { config_path: '/deep' } });
+});
+
+t.test('merging', async (t) => {
+  const files = {
+    '/etc/config.toml': `version = 2\nimports = ["b.toml"]\n[plugins."${old}".registry]\nconfig_path = "/a"\n[plugins."${old}".registry.mirrors.x]\nendpoint = ["1", "2"]\n`,
+    '/etc/b.toml': `version = 2\n[plugins."${old}".registry]\nconfig_path = ""\n[plugins."${old}".registry.mirrors.x]\nendpoint = ["3"]\n[plugins."${old}".registry.mirrors.y]\n`,
+  };
+  t.match((await load(t, files)).table, {
+    registry: { config_path: '', mirrors: { x: { endpoint: ['3'] }, y: {} } },
+  });
+  const dropIn = { ...files, '/etc/b.toml': `version = 2\n[plugins."${old}".cni]\nbin_dir = "/x"\n` };
+  t.notOk(
+    'registry' in (await load(t, dropIn, '1.7.24')).table,
+    'until 1.7 a drop-in replaces the whole plugin',
+  );
+  t.match((await load(t, dropIn, '2.0.0')).table, { registry: { config_path: '/a' } });
+});
+
+t.test('relative patterns of 1.6 start at the root', async (t) => {
+  const files = { '/etc/config.toml': 'imports = ["d/*.toml"]', '/etc/d/a.toml': '', '/d/b.toml': '' };
+  t.same((await load(t, files, '1.6.20')).config.files, ['/etc/config.toml', '/d/b.toml']);
+  t.same((await load(t, files, '1.7.24')).config.files, ['/etc/config.toml', '/etc/d/a.toml']);
+});
+
+const broken: [name: string, files: Files, version: string | undefined, message: RegExp][] = [
+  [
+    'an import that is missing',
+    { '/etc/config.toml': 'imports = ["gone.toml"]' },
+    undefined,
+    /gone\.toml: there is no such file/,
+  ],
+  [
+    'a pattern that is none',
+    { '/etc/config.toml': 'imports = ["[*.toml"]' },
+    undefined,
+    /syntax error in pattern/,
+  ],
+  [
+    'no TOML',
+    { '/etc/config.toml': 'a = "topsecret' },
+    undefined,
+    /^\/etc\/config\.toml: line 1 is not valid TOML$/,
+  ],
+  ['a byte order mark', { '/etc/config.toml': '\uFEFFversion = 2' }, undefined, /byte order mark/],
+  ['a version of the future', { '/etc/config.toml': 'version = 5' }, undefined, /newer than 4/],
+  ['version 4 in 2.2', { '/etc/config.toml': 'version = 4' }, '2.2.0', /newer than 3/],
+  ['version 3 in 1.7', { '/etc/config.toml': 'version = 3' }, '1.7.24', /newer than 2/],
+  [
+    'a version that is a text',
+    { '/etc/config.toml': 'version = "2"' },
+    undefined,
+    /version must be an integer/,
+  ],
+  ['a negative version', { '/etc/config.toml': 'version = -1' }, undefined, /must not be negative/],
+  [
+    'imports that are a text',
+    { '/etc/config.toml': 'imports = "a"' },
+    undefined,
+    /imports must be a list of texts/,
+  ],
+  [
+    'a plugin that is a text',
+    { '/etc/config.toml': '[plugins]\ncri = 1' },
+    undefined,
+    /plugins\.cri must be a table/,
+  ],
+  [
+    'short names in version 2',
+    { '/etc/config.toml': 'version = 2\ndisabled_plugins = ["cri"]' },
+    undefined,
+    /full name/,
+  ],
+  [
+    'short plugins in version 2 of 1.7',
+    { '/etc/config.toml': 'version = 2\n[plugins.cri]' },
+    '1.7.24',
+    /full name/,
+  ],
+  ['a huge file', { '/etc/config.toml': `# ${'x'.repeat(1_048_576)}` }, undefined, /larger than/],
+];
+for (const [name, files, version, message] of broken) {
+  t.test(`containerd does not start with ${name}`, async (t) => {
+    await t.rejects(load(t, files, version), { name: 'ConfigError', code: 'invalid', message });
+  });
+}
+
+t.test('a first file that is missing is not an error of the configuration', async (t) => {
+  await t.rejects(load(t, {}), { name: 'FileError', code: 'missing' });
+});
+
+t.test('files that import ever more files are not followed for ever', async (t) => {
+  const files: Record<string, string> = {};
+  for (let index = 0; index < 250; index += 1)
+    files[`/etc/${index}.toml`] = `imports = ["${index + 1}.toml"]`;
+  await t.rejects(
+    load(t, { ...files, '/etc/config.toml': 'imports = ["0.toml"]' }),
+    /imports more than 200 files/,
+  );
+});
+
+t.test('links of imports stay in the host root', async (t) => {
+  const root = t.testdir();
+  write(root, { '/etc/config.toml': 'imports = ["link.toml", "up.toml"]', '/real/a.toml': 'root = "/real"' });
+  symlinkSync('/real/a.toml', join(root, 'etc/link.toml'));
+  symlinkSync('../../../../../../../../../../etc/passwd', join(root, 'etc/up.toml'));
+  await t.rejects(loadConfig('/etc/config.toml', rulesFor(), root), /up\.toml: leads out of/);
+});
+
+t.test('a CRI plugin that is switched off', async (t) => {
+  t.equal((await load(t, { '/etc/config.toml': 'disabled_plugins = ["cri"]' })).disabled, true);
+  t.equal((await load(t, { '/etc/config.toml': 'disabled_plugins = ["cri"]' }, '1.7.24')).disabled, true);
+  t.equal(
+    (await load(t, { '/etc/config.toml': `version = 3\ndisabled_plugins = ["${images}"]` })).disabled,
+    true,
+  );
+  t.equal((await load(t, { '/etc/config.toml': 'version = 2' })).disabled, false);
+});
+
+t.test('whatever the text, there is a configuration or an error of ours', async () => {
+  const known = (text: string): boolean => {
+    try {
+      return Number.isFinite(parseConfigFile(text).version);
+    } catch (error) {
+      return error instanceof TomlRefused;
+    }
+  };
+  assert(property(string({ unit: 'binary' }), known), { numRuns: 500 });
+  const lines = constantFrom(
+    'version = 2',
+    'imports = ["a"]',
+    '[plugins.cri]',
+    '[plugins."a.b".registry]',
+    'x = {',
+    '}',
+    '[',
+    'root = 1',
+    '[__proto__]',
+  );
+  assert(
+    property(array(lines, { maxLength: 10 }), (found) => known(found.join('\n'))),
+    { numRuns: 500 },
+  );
+});

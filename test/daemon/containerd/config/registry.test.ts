@@ -1,0 +1,121 @@
+import t from 'tap';
+import {
+  effectiveConfigPath,
+  readRegistry,
+  searchRoots,
+  usesLocalPull,
+  validateRegistry,
+} from '../../../../daemon/containerd/config/registry.ts';
+import { mirrorEndpoints, mirrorHosts } from '../../../../daemon/containerd/config/legacy-mirrors.ts';
+import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
+import { parseTable, TomlRefused } from '../../../../daemon/containerd/config/toml.ts';
+import { reveal } from '../../../../src/telemetry/secret.ts';
+
+const read = (text: string, version?: string) => readRegistry(parseTable(text), rulesFor(version));
+
+t.test('default directories', async (t) => {
+  const path = (text: string, version: string) => effectiveConfigPath(read(text), rulesFor(version));
+  t.equal(path('', '2.2.0'), '/etc/containerd/certs.d:/etc/docker/certs.d');
+  t.equal(path('', '2.1.9'), '');
+  t.equal(path('config_path = "/x"', '2.2.0'), '/x');
+  t.equal(path('[mirrors."*"]', '2.2.0'), '');
+  t.equal(path('[configs.a.auth]', '2.2.0'), '/etc/containerd/certs.d:/etc/docker/certs.d');
+});
+
+t.test('several directories count only where the client pulls', async (t) => {
+  t.same(searchRoots('/a:/b', true), ['/a', '/b']);
+  t.same(searchRoots('/a:/b', false), ['/a:/b']);
+  t.same(searchRoots('', true), []);
+});
+
+t.test('who pulls', async (t) => {
+  const local = (text: string, version?: string) => usesLocalPull(parseTable(text), rulesFor(version));
+  t.equal(local('', '2.0.5'), true);
+  t.equal(local('', '2.1.0'), false);
+  t.equal(local('max_concurrent_downloads = 3'), false);
+  t.equal(local('max_concurrent_downloads = 4'), true);
+  t.equal(local('disable_snapshot_annotations = true'), false);
+  t.equal(local('[registry.mirrors]'), false, 'an empty table is not in use');
+  t.throws(() => local('use_local_image_pull = 1'), TomlRefused);
+});
+
+t.test('what contradicts itself', async (t) => {
+  const refused = { name: 'ConfigInvalid' };
+  t.throws(() => validateRegistry(read('config_path = "/a"\n[mirrors.x]')), refused);
+  t.throws(() => validateRegistry(read('config_path = "/a"\n[configs.x.tls]', '1.7.24')), refused);
+  t.doesNotThrow(
+    () => validateRegistry(read('config_path = "/a"\n[configs.x.tls]', '2.0.0')),
+    'tls is no longer known',
+  );
+  t.throws(() => validateRegistry(read('[auths."https://%zz"]')), refused);
+});
+
+t.test('auths become configs of their host', async (t) => {
+  const { configs } = validateRegistry(
+    read(
+      '[auths."https://a.example/v1/"]\nusername = "u"\n[auths."b.example"]\nusername = "w"\n[configs.a.tls]\n',
+    ),
+  );
+  t.same(
+    [...configs].map(([host, { auth }]) => [host, auth?.username]),
+    [
+      ['a', undefined],
+      ['a.example', 'u'],
+      ['b.example', 'w'],
+    ],
+  );
+});
+
+t.test('types', async (t) => {
+  for (const text of [
+    'config_path = 1',
+    'mirrors = 1',
+    '[mirrors]\na = 1',
+    '[mirrors.a]\nendpoint = "x"',
+    '[configs.a]\nauth = 1',
+    '[configs.a.auth]\npassword = 1',
+    '[headers]\na = "x"',
+  ]) {
+    t.throws(() => read(text), TomlRefused, text);
+  }
+});
+
+t.test('secrets are secrets', async (t) => {
+  const registry = read(
+    '[configs.a.auth]\npassword = "topsecret1"\nauth = "topsecret2"\nidentitytoken = "topsecret3"\n[headers]\nx = ["topsecret4"]',
+  );
+  t.notMatch(JSON.stringify([...registry.configs, registry.headers]), /topsecret/);
+  t.equal(reveal(registry.headers[0]?.value ?? (undefined as never)), 'topsecret4');
+});
+
+t.test('mirrors', async (t) => {
+  const mirrors = new Map([
+    ['a', ['m/x', 'localhost:1']],
+    ['*', ['https://star']],
+    ['bad', ['https://%zz']],
+  ]);
+  t.same(mirrorEndpoints(mirrors, 'a'), ['https://m/x', 'http://localhost:1', 'https://a']);
+  t.same(mirrorEndpoints(mirrors, 'b'), ['https://star', 'https://b']);
+  t.same(mirrorEndpoints(mirrors, 'localhost:5'), ['https://star', 'http://localhost:5']);
+  t.throws(() => mirrorEndpoints(mirrors, 'bad'), { code: 'malformed' });
+  t.match(mirrorHosts(read('[mirrors.a]\nendpoint = ["https://m", "http://m/path"]'), 'a'), [
+    { scheme: 'https', host: 'm', path: '/v2', isDefault: false },
+    { scheme: 'http', host: 'm', path: '/path', isDefault: false },
+    { scheme: 'https', host: 'a', path: '/v2', isDefault: true },
+  ]);
+});
+
+t.test('TLS of 1.x', async (t) => {
+  const tls =
+    '[mirrors.a]\nendpoint = ["https://m:1"]\n[configs."m:1".tls]\nca_file = "/ca"\ncert_file = "/c"\nkey_file = "/k"\n';
+  t.match(mirrorHosts(read(tls, '1.7.24'), 'a')[0], {
+    ca: ['/ca'],
+    client: [['/c', '/k']],
+    skipVerify: false,
+  });
+  t.match(mirrorHosts(read('[configs.a.tls]\ninsecure_skip_verify = true', '1.7.24'), 'a'), [
+    { skipVerify: true },
+  ]);
+  t.equal(mirrorHosts(read(tls), 'a')[0]?.ca, undefined);
+  t.throws(() => mirrorHosts(read('[configs.a.tls]\ncert_file = "/c"', '1.7.24'), 'a'), /go together/);
+});

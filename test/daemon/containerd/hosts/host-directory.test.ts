@@ -1,0 +1,95 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import {
+  directoryNames,
+  findHostDirectory,
+  loadHostDirectory,
+  maxHostsFileBytes,
+} from '../../../../daemon/containerd/hosts/host-directory.ts';
+import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
+import { write } from '../files.ts';
+
+const rules = rulesFor();
+
+t.test('names of directories', async (t) => {
+  t.same(directoryNames('gcr.io'), ['gcr.io', '_default']);
+  t.same(directoryNames('r.example:5000'), ['r.example_5000_', 'r.example:5000', '_default']);
+  t.same(directoryNames('[::1]:5000'), ['[::1]_5000_', '[::1]:5000', '_default']);
+  t.same(directoryNames('UPPER.example'), ['UPPER.example', '_default']);
+});
+
+t.test('what is no domain has no directory, not even the one for all', async (t) => {
+  const odd = [
+    '',
+    '.',
+    '..',
+    '../x',
+    'a/b',
+    '%2e%2e',
+    'a_b.c',
+    'r.example_5000_',
+    '_default',
+    'a..b',
+    '-a',
+    'a\0',
+    'a b',
+    `${'a.'.repeat(200)}a`,
+    'a:b',
+    '[..]',
+  ];
+  for (const namespace of odd) t.same(directoryNames(namespace), [], namespace);
+  const root = t.testdir({ _default: {}, 'hosts.toml': '' });
+  for (const namespace of odd) t.equal(await findHostDirectory([root], namespace), undefined, namespace);
+});
+
+t.test('a link that leads out of the host root is followed inside it', async (t) => {
+  const root = t.testdir({ certs: {}, secret: { 'hosts.toml': '' } });
+  symlinkSync('/secret', join(root, 'certs/a.example'));
+  symlinkSync('/etc', join(root, 'certs/b.example'));
+  symlinkSync('../../../../../../../../../etc', join(root, 'certs/c.example'));
+  t.equal(await findHostDirectory(['/certs'], 'a.example', root), '/certs/a.example');
+  t.equal(await findHostDirectory(['/certs'], 'b.example', root), undefined, '/etc of the node is not there');
+  await t.rejects(findHostDirectory(['/certs'], 'c.example', root), { code: 'escapes-root' });
+});
+
+t.test('what is no directory, and files that are none, fail the pull', async (t) => {
+  const root = t.testdir({
+    file: 'x',
+    dir: { 'hosts.toml': {} },
+    fifo: {},
+    big: {},
+    cert: { 'a.cert': 'x', 'b.crt': {} },
+  });
+  await t.rejects(loadHostDirectory('/file', rules, root), /is no directory/);
+  await t.rejects(loadHostDirectory('/dir', rules, root), /not a regular file/);
+  execFileSync('mkfifo', [join(root, 'fifo/hosts.toml')]);
+  await t.rejects(loadHostDirectory('/fifo', rules, root), /not a regular file/);
+  write(root, { '/big/hosts.toml': ' '.repeat(maxHostsFileBytes + 1) });
+  await t.rejects(loadHostDirectory('/big', rules, root), /larger than/);
+  write(root, { '/big/hosts.toml': '#'.repeat(10 * 1024 * 1024) });
+  await t.rejects(loadHostDirectory('/big', rules, root), {
+    name: 'HostFilesError',
+    where: '/big/hosts.toml',
+  });
+  t.match(await loadHostDirectory('/cert', rules, root), { hosts: [{ client: [['/cert/a.cert', '']] }] });
+  t.equal(
+    (await loadHostDirectory('/cert', rules, root)).hosts[0]?.ca,
+    undefined,
+    'a directory is no certificate',
+  );
+});
+
+t.test('a broken hosts.toml leaves the certificate files', async (t) => {
+  const root = t.testdir({ a: { 'hosts.toml': 'server = [', 'ca.crt': '', '.crt': '' } });
+  const { hosts, invalid } = await loadHostDirectory('/a', rules, root);
+  t.same(hosts[0]?.ca, ['/a/.crt', '/a/ca.crt']);
+  t.match(invalid, { code: 'syntax', message: 'line 1 is not valid TOML' });
+});
+
+t.test('too many files', async (t) => {
+  const root = t.testdir({ a: {} });
+  for (let index = 0; index < 1001; index += 1) mkdirSync(join(root, 'a', String(index)));
+  await t.rejects(loadHostDirectory('/a', rules, root), /holds more than/);
+});

@@ -1,0 +1,227 @@
+import { assert, constantFrom, array, property, string } from 'fast-check';
+import t from 'tap';
+import { HostsFileInvalid, parseHostsFile } from '../../../../daemon/containerd/hosts/hosts-file.ts';
+import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
+import { TomlRefused } from '../../../../daemon/containerd/config/toml.ts';
+import { reveal } from '../../../../src/telemetry/secret.ts';
+
+const newest = rulesFor();
+const parse = (text: string, version?: string) =>
+  parseHostsFile('/d', text, version === undefined ? newest : rulesFor(version));
+const names = (text: string, version?: string) =>
+  parse(text, version).map(({ scheme, host, path }) => `${scheme}://${host}${path}`);
+
+const orders: [name: string, text: string, hosts: string[]][] = [
+  ['order of headers, not of names', '[host.z]\n[host.a]', ['https://z/v2', 'https://a/v2', '://']],
+  ['names that look like numbers', '[host.z]\n[host.1]', ['https://z/v2', 'https://1/v2', '://']],
+  [
+    'a subtable behind its host',
+    '[host.a]\n[host.a.header]\n[host.b]',
+    ['https://a/v2', 'https://b/v2', '://'],
+  ],
+  [
+    'a subtable before its host',
+    '[host.a.header]\n[host.b]\n[host.a]',
+    ['https://a/v2', 'https://b/v2', 'https://a/v2', '://'],
+  ],
+  ['a subtable alone', '[host.a.header]\nx = "y"', ['https://a/v2', '://']],
+  ['an empty name at the start does not count', '[host.""]\n[host.a]', ['https://a/v2', '://']],
+  ['an empty name elsewhere does', '[host.a]\n[host.""]', ['https://a/v2', '://', '://']],
+  ['inline tables do not count', '[host]\na = { skip_verify = true }', ['://']],
+  ['dotted keys do not count', 'host.a.skip_verify = true', ['://']],
+  ['other tables do not count', '[hosts.a]\n[other.host.b]\n[HOST.c]', ['://']],
+  ['server comes last', 'server = "s.example"\n[host.a]', ['https://a/v2', 'https://s.example/v2']],
+];
+for (const [name, text, hosts] of orders) {
+  t.test(name, async (t) => {
+    t.same(names(text), hosts);
+  });
+}
+
+const urls: [url: string, extra: string, host: string][] = [
+  ['a.example', '', 'https://a.example/v2'],
+  ['a.example:5000', '', 'https://a.example:5000/v2'],
+  ['http://a.example', '', 'http://a.example/v2'],
+  ['HTTP://a.example', '', 'https://HTTP:/a.example/v2'],
+  ['httpd.example', '', '://httpd.example/v2'],
+  ['httpd.example:5000', '', 'httpd.example:///v2'],
+  ['https://u:p@a.example/x?y#z', '', 'https://a.example/x/v2'],
+  ['https://a.example/x/../y//', '', 'https://a.example/y/v2'],
+  ['https://a.example/', '', 'https://a.example//v2'],
+  ['https://a.example/x/v2', '', 'https://a.example/x/v2'],
+  ['https://a.example/x', 'override_path = true', 'https://a.example/x'],
+  ['https://a.example', 'override_path = true', 'https://a.example'],
+  ['https://[::1]:5000', '', 'https://[::1]:5000/v2'],
+  ['https://u@[::1%25eth0]:1/x', '', 'https://[::1%eth0]:1/x/v2'],
+];
+for (const [url, extra, host] of urls) {
+  t.test(`the host ${url} ${extra}`, async (t) => {
+    t.equal(names(`[host."${url}"]\n${extra}`)[0], host);
+  });
+}
+
+const refused: [name: string, text: string, error: string | RegExp, upstream?: string][] = [
+  ['an unknown capability', '[host.a]\ncapabilities = ["fetch"]', 'unknown capability fetch'],
+  ['a capability of the root', 'capabilities = ["x"]', 'unknown capability x'],
+  ['a number as ca', 'ca = 3', 'invalid type 3 for "ca"'],
+  ['a number in ca', 'ca = ["a", 3]', 'unable to cast 3 to string'],
+  ['a boolean as client', 'client = true', 'invalid type true for "client"'],
+  ['a number in client', 'client = [3]', 'invalid type int64 for "client"'],
+  ['three in a pair', 'client = [["a", "b", "c"]]', 'invalid pair [a b c] for "client"'],
+  ['one in a pair', 'client = [["a"]]', 'invalid pair [a] for "client"'],
+  [
+    'a number as header',
+    '[header]\nx-key = 12345678',
+    'invalid type int64 for header "x-key"',
+    'invalid type 12345678 for header "x-key"',
+  ],
+  [
+    'a number in a header',
+    '[header]\nx = ["a", 12345678]',
+    'unable to cast a value of header "x" to string',
+    'unable to cast 12345678 to string',
+  ],
+  ['a duration that is none', 'dial_timeout = "soon"', 'time: invalid duration "soon"'],
+  ['a duration without unit', 'dial_timeout = "3"', 'time: missing unit in duration "3"'],
+  ['a duration with another unit', 'dial_timeout = "1h3d"', 'time: unknown unit "d" in duration "1h3d"'],
+  [
+    'a host with a blank',
+    '[host."https://u:secret1@a b"]',
+    'unable to parse server https://a b',
+    'unable to parse server https://u:secret1@a b',
+  ],
+];
+for (const [name, text, message, upstream] of refused) {
+  t.test(`${name} makes the file invalid`, async (t) => {
+    try {
+      parse(text);
+      t.fail('no error');
+    } catch (error) {
+      if (!(error instanceof HostsFileInvalid)) throw error;
+      t.equal(error.message, message);
+      t.equal(error.upstream && reveal(error.upstream), upstream);
+    }
+  });
+}
+
+const mistyped = [
+  'server = 3',
+  'host = "x"',
+  '[host]\na = 3',
+  '[[host.a]]',
+  'skip_verify = "yes"',
+  'skip_verify = "yes"\nSKIP_VERIFY = true',
+  'override_path = 1',
+  'capabilities = "pull"',
+  'capabilities = [1]',
+  'header = "x"',
+  'dial_timeout = 5',
+  '[host]\na = { skip_verify = 1 }',
+];
+for (const text of mistyped) {
+  t.test(`the type in ${JSON.stringify(text)} is refused`, async (t) => {
+    t.throws(() => parse(text), TomlRefused);
+  });
+}
+
+t.test('keys are found in any case, as go-toml finds them', async (t) => {
+  t.match(parse('skip_verify = false\nSKIP_verify = true'), [{ skipVerify: true }], 'the last one counts');
+  t.match(parse('SERVER = "s.example"\nSkip_Verify = true'), [{ host: 's.example', skipVerify: true }]);
+});
+
+t.test('files beside it, and those elsewhere', async (t) => {
+  const [host] = parse(
+    'ca = ["ca.pem", "/etc/ca.pem"]\nclient = ["c.pem", ["c.crt", "../c.key"], ["c", ""]]',
+  );
+  t.same(host?.ca, ['/d/ca.pem', '/etc/ca.pem']);
+  t.same(
+    host?.client,
+    [
+      ['/d/c.pem', ''],
+      ['/d/c.crt', '/c.key'],
+      ['/d/c', '/d'],
+    ],
+    'an empty key is the directory itself',
+  );
+  t.same(parse('ca = []')[0]?.ca, [], 'a setting all the same');
+  t.equal(parse('client = []')[0]?.client, undefined);
+});
+
+t.test('headers keep their names and are secrets', async (t) => {
+  const [host] = parse('[header]\nX-Key = "topsecret1"\nx-list = ["a", "b"]');
+  t.same(
+    host?.headers.map(({ name, value }) => [name, reveal(value)]),
+    [
+      ['X-Key', 'topsecret1'],
+      ['x-list', 'a'],
+      ['x-list', 'b'],
+    ],
+  );
+  t.notMatch(JSON.stringify(host), /topsecret1/);
+});
+
+t.test('what differs between versions', async (t) => {
+  t.throws(() => parse('server = "s.example"', '1.7.31'), { message: 'invalid `host` tree' });
+  t.same(names('server = "s.example"', '1.7.32'), ['https://s.example/v2']);
+  t.same(
+    names('[host.b]\n[host]\na = {}', '1.6.20'),
+    ['https://b/v2', 'https://a/v2', '://'],
+    'every key is a host',
+  );
+  const referrers = '[host.a]\ncapabilities = ["pull", "referrers"]';
+  t.throws(() => parse(referrers, '2.1.4'), { message: 'unknown capability referrers' });
+  t.same(parse(referrers, '2.2.0')[0]?.capabilities, ['pull', 'referrers']);
+  t.same(parse('', '2.1.0')[0]?.capabilities, ['pull', 'resolve', 'push']);
+  t.equal(parse('[host.a]\ndial_timeout = "3s"', '2.1.0')[0]?.dialTimeoutMs, 3000);
+  t.equal(
+    parse('[host.a]\ndial_timeout = 3', '2.0.5')[0]?.dialTimeoutMs,
+    undefined,
+    'not known, so not looked at',
+  );
+});
+
+t.test('far too many hosts are refused', async (t) => {
+  const text = Array.from({ length: 101 }, (_, index) => `[host.h${index}]`).join('\n');
+  t.throws(() => parse(text), HostsFileInvalid);
+});
+
+t.test('deep nesting is refused, not followed', async (t) => {
+  t.throws(() => parse(`ca = ${'['.repeat(100_000)}`), TomlRefused);
+  t.throws(() => parse(`ca = ${'['.repeat(5000)}${']'.repeat(5000)}`), TomlRefused);
+  t.throws(() => parse(`${'a.'.repeat(5000)}a = ${'{a='.repeat(500)}`), TomlRefused);
+});
+
+t.test('whatever the text, there are hosts or an error of ours', async () => {
+  const refusedOrHosts = (text: string): boolean => {
+    try {
+      return parse(text).length > 0;
+    } catch (error) {
+      return error instanceof TomlRefused || error instanceof HostsFileInvalid;
+    }
+  };
+  assert(property(string({ unit: 'binary' }), refusedOrHosts), { numRuns: 500 });
+  const lines = constantFrom(
+    'server = "s"',
+    '[host."https://a"]',
+    '[host.b]',
+    '[host.b.header]',
+    'ca = "x"',
+    'client = [["a"]]',
+    '[header]',
+    'x = ["y"]',
+    'skip_verify = false',
+    'capabilities = ["Pull"]',
+    'dial_timeout = "1s"',
+    '[[host]]',
+    '"""',
+    "'''",
+    '[',
+    '= 1',
+    '__proto__ = 1',
+    '[host.__proto__]',
+  );
+  assert(
+    property(array(lines, { maxLength: 12 }), (found) => refusedOrHosts(found.join('\n'))),
+    { numRuns: 1000 },
+  );
+});

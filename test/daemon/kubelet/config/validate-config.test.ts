@@ -1,0 +1,101 @@
+import t from 'tap';
+import {
+  execApiVersions,
+  type ProviderConfig,
+  type TokenAttributes,
+} from '../../../../daemon/kubelet/config/provider-config.ts';
+import { validateConfig } from '../../../../daemon/kubelet/config/validate-config.ts';
+
+const sound: ProviderConfig = {
+  name: 'p',
+  matchImages: ['registry.example'],
+  defaultCacheDurationMs: 0,
+  apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+};
+const tokens: TokenAttributes = {
+  serviceAccountTokenAudience: 'aud',
+  cacheType: 'Token',
+  requireServiceAccount: true,
+};
+
+t.test('what the kubelet takes', async (t) => {
+  const cases: Partial<ProviderConfig>[] = [
+    {},
+    ...execApiVersions.map((apiVersion) => ({ apiVersion })),
+    { name: '' },
+    { name: '...' },
+    { matchImages: ['registry.io/*', '*.a.b', 'a:5000', '[::1]:5000', 'a/%41'] },
+    { env: [{ name: '', value: '' }] },
+    { tokenAttributes: tokens },
+    { tokenAttributes: { ...tokens, cacheType: 'ServiceAccount', requireServiceAccount: false } },
+    {
+      tokenAttributes: {
+        ...tokens,
+        requireServiceAccount: false,
+        optionalServiceAccountAnnotationKeys: ['A.b/C'],
+      },
+    },
+  ];
+  for (const change of cases)
+    t.equal(validateConfig([{ ...sound, ...change }]), undefined, JSON.stringify(change));
+});
+
+t.test('what it refuses, in its words', async (t) => {
+  const long = 'x'.repeat(64);
+  const annotation = (key: string) => ({
+    tokenAttributes: { ...tokens, requiredServiceAccountAnnotationKeys: [key] },
+  });
+  const at = 'providers.tokenAttributes.requiredServiceAccountAnnotationKeys: Invalid value: ';
+  const cases: [Partial<ProviderConfig>, string | RegExp][] = [
+    [
+      { name: 'a/ b' },
+      `[providers.name: Invalid value: "a/ b": provider name cannot contain '/', providers.name: Invalid value: "a/ b": provider name cannot contain spaces]`,
+    ],
+    [{ apiVersion: '' }, 'providers.apiVersion: Required value'],
+    [
+      { apiVersion: '', matchImages: [], defaultCacheDurationMs: undefined },
+      '[providers.apiVersion: Required value, providers.matchImages: Required value: at least 1 item in matchImages is required, providers.defaultCacheDuration: Required value]',
+    ],
+    [
+      { defaultCacheDurationMs: -1500 },
+      'providers.defaultCacheDuration: Invalid value: "-1.5s": must be greater than or equal to 0',
+    ],
+    [
+      { tokenAttributes: { serviceAccountTokenAudience: '', cacheType: '' } },
+      /^\[providers\.tokenAttributes\.serviceAccountTokenAudience: Required value, providers\.tokenAttributes\.requireServiceAccount: Required value, .*cacheType: Required value: cacheType is required/,
+    ],
+    [
+      {
+        tokenAttributes: {
+          ...tokens,
+          requiredServiceAccountAnnotationKeys: ['b', 'a'],
+          optionalServiceAccountAnnotationKeys: ['a', 'b'],
+        },
+      },
+      'providers.tokenAttributes: Invalid value: ["a","b"]: annotation keys cannot be both required and optional',
+    ],
+    [annotation(''), new RegExp(`${at}"": name part must be non-empty`)],
+    [annotation('/a'), `${at}"/a": prefix part must be non-empty`],
+    [annotation(long), `${at}"${long}": name part must be no more than 63 bytes`],
+    [
+      annotation('a_b/c'),
+      new RegExp(`${at}"a_b/c": prefix part a lowercase RFC 1123 subdomain must consist of`),
+    ],
+    [annotation(`${'a.'.repeat(127)}a/b`), /prefix part must be no more than 253 bytes$/],
+    [
+      annotation('a/b/c'),
+      new RegExp(`${at}"a/b/c": a qualified name must consist of .*\\(e\\.g\\. 'example\\.com/MyName'\\)$`),
+    ],
+  ];
+  for (const [change, verdict] of cases) {
+    const actual = validateConfig([{ ...sound, ...change }]);
+    if (typeof verdict === 'string') t.equal(actual, verdict);
+    else t.match(actual, verdict);
+  }
+  t.equal(validateConfig([]), 'providers: Required value: at least 1 item in plugins is required');
+  t.equal(validateConfig([sound, sound, sound]), 'providers.name: Duplicate value: "p"', 'each verdict once');
+  t.match(
+    validateConfig([{ ...sound, tokenAttributes: tokens }], { serviceAccountTokens: false }),
+    /feature gate is disabled$/,
+  );
+});

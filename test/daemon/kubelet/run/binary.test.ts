@@ -1,0 +1,94 @@
+import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { checkBinary } from '../../../../daemon/kubelet/run/binary.ts';
+import { writePlugin } from '../support.ts';
+
+function node(t: Test) {
+  const hostRoot = t.testdir({ opt: { bin: {}, real: {} } });
+  const bin = join(hostRoot, 'opt/bin');
+  for (const dir of ['', 'opt', 'opt/bin', 'opt/real']) chmodSync(join(hostRoot, dir), 0o755);
+  writePlugin(join(bin, 'p'), '');
+  return {
+    hostRoot,
+    bin,
+    check: (name = 'p', binDir = '/opt/bin') => checkBinary(name, { hostRoot, binDir }),
+  };
+}
+
+t.test('a program of root that only root can write', async (t) => {
+  const { hostRoot, bin, check } = node(t);
+  t.equal(await check(), '/opt/bin/p');
+  t.equal(await check('p', 'opt/bin/'), '/opt/bin/p');
+  writePlugin(join(hostRoot, 'opt/real/tool'), '');
+  symlinkSync('/opt/real/tool', join(bin, 'linked'));
+  t.equal(await check('linked'), '/opt/bin/linked', 'called by its own name, as the kubelet does');
+});
+
+t.test('a name is a single part of a path', async (t) => {
+  const { check } = node(t);
+  for (const name of ['', '.', '..', '../p', '/opt/bin/p', 'a/b', 'p\0']) {
+    await t.rejects(check(name), { code: 'unsafe', message: /single part of a path/ }, JSON.stringify(name));
+  }
+});
+
+t.test('what is not there or cannot be run', async (t) => {
+  const { bin, check } = node(t);
+  mkdirSync(join(bin, 'dir'), { mode: 0o755 });
+  writeFileSync(join(bin, 'text'), '', { mode: 0o644 });
+  symlinkSync('nowhere', join(bin, 'dangling'));
+  const cases: [string, { code: string; message?: string | RegExp }][] = [
+    ['none', { code: 'missing', message: 'plugin binary executable /opt/bin/none did not exist' }],
+    ['dangling', { code: 'missing' }],
+    ['dir', { code: 'not-executable', message: /not a regular file/ }],
+    ['text', { code: 'not-executable', message: /chmod 0755/ }],
+  ];
+  for (const [name, error] of cases) await t.rejects(check(name), error);
+});
+
+t.test('links that leave the host root are refused', async (t) => {
+  const { bin, check } = node(t);
+  symlinkSync('../../../../bin/sh', join(bin, 'out'));
+  await t.rejects(check('out'), { code: 'unsafe', message: /leads out of/ });
+  symlinkSync('/bin/sh', join(bin, 'absolute'));
+  // It means the node’s own, which this one does not have.
+  await t.rejects(check('absolute'), { code: 'missing' });
+});
+
+t.test('what others can write is not run', async (t) => {
+  const { hostRoot, bin, check } = node(t);
+  writePlugin(join(hostRoot, 'opt/real/tool'), '');
+  symlinkSync('/opt/real/tool', join(bin, 'linked'));
+  const places: [string, string][] = [
+    [join(bin, 'p'), 'p'],
+    [bin, 'p'],
+    [join(hostRoot, 'opt/real'), 'linked'],
+    [join(hostRoot, 'opt/real/tool'), 'linked'],
+  ];
+  for (const [path, name] of places) {
+    for (const mode of [0o757, 0o775, 0o777]) {
+      chmodSync(path, mode);
+      await t.rejects(
+        check(name),
+        { code: 'unsafe', message: /can be written by others \(mode 07[57]/ },
+        path,
+      );
+    }
+    chmodSync(path, 0o755);
+    t.ok(await check(name));
+  }
+});
+
+t.test('what belongs to somebody else is not run', async (t) => {
+  const { bin, check } = node(t);
+  // Only root can give a file away; what nobody but root could have made is all that others can be shown.
+  if (process.getuid?.() !== 0) {
+    t.equal(await check(), '/opt/bin/p', 'our own is as good as root’s');
+    return;
+  }
+  chownSync(join(bin, 'p'), 12_345, 0);
+  await t.rejects(check(), { code: 'unsafe', message: /belongs to user 12345; chown it to root/ });
+  chownSync(join(bin, 'p'), 0, 0);
+  chownSync(bin, 12_345, 0);
+  await t.rejects(check(), { code: 'unsafe', message: /the directory of .* belongs to user 12345/ });
+});

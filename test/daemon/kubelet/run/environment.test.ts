@@ -1,0 +1,91 @@
+import { chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import {
+  baseEnvironment,
+  environmentObject,
+  mergeEnvironment,
+  systemEnvironment,
+} from '../../../../daemon/kubelet/run/environment.ts';
+import { kubeletVariables } from '../../../../daemon/kubelet/run/kubelet-process.ts';
+import { scrub } from '../../../../src/telemetry/scrub.ts';
+
+const isRoot = process.getuid?.() === 0;
+
+interface Process {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly environ?: string;
+  readonly uid?: number;
+}
+
+/** A `/proc` as files. */
+function writeProcesses(root: string, processes: Readonly<Record<number, Process>>): void {
+  for (const [pid, { name, namespace = 'mnt:[1]', environ = '', uid = 0 }] of Object.entries(processes)) {
+    const dir = join(root, 'proc', pid);
+    mkdirSync(join(dir, 'ns'), { recursive: true });
+    writeFileSync(join(dir, 'comm'), `${name}\n`);
+    writeFileSync(join(dir, 'environ'), environ);
+    symlinkSync(namespace, join(dir, 'ns/mnt'));
+    if (uid !== 0 && isRoot) chownSync(dir, uid, uid);
+  }
+}
+
+t.test('the last value of a name counts, and what is no variable is dropped', async (t) => {
+  const merged = mergeEnvironment(
+    ['A=1', 'B=x=y', 'A=2', 'junk', '=C:=x'],
+    [
+      { name: 'B', value: '' },
+      { name: 'D', value: 'd' },
+    ],
+  );
+  t.same(merged, ['A=1', 'B=x=y', 'A=2', 'junk', '=C:=x', 'B=', 'D=d']);
+  t.same(environmentObject(merged), { A: '2', B: '', '=C:': 'x', D: 'd' });
+  t.same(mergeEnvironment(['A=1']), ['A=1']);
+});
+
+t.test('values of variables that sound secret are scrubbed from now on', async (t) => {
+  environmentObject(['MY_PASSWORD=opensesame', 'AWS_SECRET_ACCESS_KEY=abcdefgh', 'AWS_REGION=eu-west-1']);
+  t.equal(scrub('opensesame abcdefgh eu-west-1'), '[secret] [secret] eu-west-1');
+});
+
+t.test('the variables of the kubelet come first, then those of the setting', async (t) => {
+  const root = t.testdir();
+  writeProcesses(root, {
+    1: { name: 'systemd' },
+    20: { name: 'sshd', environ: 'WRONG=1\0' },
+    300: { name: 'kubelet', environ: 'PATH=/kubelet\0HTTPS_PROXY=http://p:3128\0EMPTY=\0' },
+    1000: { name: 'kubelet', environ: 'WRONG=2\0' },
+  });
+  const found = ['PATH=/kubelet', 'HTTPS_PROXY=http://p:3128', 'EMPTY='];
+  t.same(await kubeletVariables(root), isRoot ? found : undefined);
+  t.same(await systemEnvironment({ hostRoot: root, extra: { AWS_REGION: 'eu' } }), [
+    ...(isRoot ? found : baseEnvironment),
+    'AWS_REGION=eu',
+  ]);
+});
+
+t.test('a process that only calls itself kubelet is not believed', async (t) => {
+  const evil = { name: 'kubelet', environ: 'LD_PRELOAD=/evil.so\0' };
+  const cases: Record<number, Process>[] = [
+    { 1: { name: 'systemd' }, 2: { ...evil, namespace: 'mnt:[2]' } },
+    ...(isRoot ? [{ 1: { name: 'systemd' }, 2: { ...evil, uid: 1000 } }] : []),
+    { 1: { name: 'systemd' }, 2: { ...evil, name: 'kubelet-helper' } },
+    { 2: evil },
+    {},
+  ];
+  for (const processes of cases) {
+    const root = t.testdir();
+    writeProcesses(root, processes);
+    t.equal(await kubeletVariables(root), undefined, JSON.stringify(processes));
+    t.same(await systemEnvironment({ hostRoot: root }), baseEnvironment);
+  }
+});
+
+t.test('k3s and MicroK8s have a kubelet in them', async (t) => {
+  for (const name of ['k3s', 'k3s-server', 'k3s-agent', 'kubelite']) {
+    const root = t.testdir();
+    writeProcesses(root, { 1: { name: 'init' }, 2: { name, environ: 'A=1\0' } });
+    t.same(await kubeletVariables(root), isRoot ? ['A=1'] : undefined);
+  }
+});

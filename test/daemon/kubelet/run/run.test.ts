@@ -1,0 +1,166 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import {
+  defaultRunLimits,
+  hostCommand,
+  runPlugin,
+  type RunLimits,
+} from '../../../../daemon/kubelet/run/run.ts';
+import { isAlive, until, writePlugin } from '../support.ts';
+
+const stat = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'utf8');
+
+function plugin(t: Test, body: string, interpreter?: string) {
+  const dir = t.testdir();
+  const file = join(dir, 'plugin');
+  writePlugin(file, body, interpreter);
+  return {
+    dir,
+    run: (
+      limits: Partial<RunLimits> = {},
+      more: { stdin?: string; args?: string[]; signal?: AbortSignal } = {},
+    ) =>
+      runPlugin(
+        {
+          plugin: 'plugin',
+          command: { file, args: more.args ?? [] },
+          env: { PATH: '/usr/bin:/bin' },
+          stdin: more.stdin ?? '',
+          limits: { ...defaultRunLimits, ...limits },
+        },
+        more.signal,
+      ),
+  };
+}
+
+/** The process numbers that a plugin wrote, once it did. */
+async function pids(file: string): Promise<number[]> {
+  await until(() => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'));
+  return readFileSync(file, 'utf8').trim().split(/\s+/).map(Number);
+}
+
+t.test('a program gets its request and arguments, and its output comes back whole', async (t) => {
+  const { run } = plugin(
+    t,
+    `let text = ''; process.stdin.on('data', (chunk) => (text += chunk));
+     process.stdin.on('end', () => console.log(JSON.stringify([process.argv.slice(2), text, process.cwd(), 'x'.repeat(500000)])));`,
+  );
+  const stdout = await run({}, { stdin: 'request\n', args: ['--a', '$(b)', '; c', ''] });
+  t.same(JSON.parse(stdout.toString()), [['--a', '$(b)', '; c', ''], 'request\n', '/', 'x'.repeat(500_000)]);
+});
+
+t.test('a program that does not read its request is none the worse for it', async (t) => {
+  const { run } = plugin(t, 'exec 0<&-\necho done', '/bin/sh');
+  t.equal((await run({}, { stdin: 'x'.repeat(1_000_000) })).toString(), 'done\n');
+});
+
+t.test('failures are told with their status and what the program said', async (t) => {
+  const cases: [string, RegExp][] = [
+    ['echo "no such region" >&2; exit 3', /^exit status 3: no such region$/],
+    ['exit 1', /^exit status 1$/],
+    ['kill -TERM $$', /^signal: SIGTERM$/],
+    [String.raw`printf 'a\033[31mred\007\nb\r\0c' >&2; exit 2`, /^exit status 2: ared b c$/],
+  ];
+  for (const [body, message] of cases) {
+    const { run } = plugin(t, body, '/bin/sh');
+    await t.rejects(run(), { code: 'failed', where: 'plugin', message, temporary: true }, body);
+  }
+});
+
+t.test('what is written to standard error is bounded', async (t) => {
+  const { run } = plugin(t, `process.stderr.write('e'.repeat(5_000_000), () => process.exit(4));`);
+  const error: unknown = await run().catch((error: unknown) => error);
+  t.match(error, { code: 'failed', message: /^exit status 4: e+…$/ });
+  t.ok(error instanceof Error && error.message.length < 1100);
+});
+
+t.test('a program that hangs and ignores SIGTERM is killed with all that it started', async (t) => {
+  const { dir, run } = plugin(
+    t,
+    `trap '' TERM INT HUP\nsh -c "trap '' TERM; while :; do sleep 60; done" &\necho $$ $! > "$1"\nwhile :; do sleep 60; done`,
+    '/bin/sh',
+  );
+  const file = join(dir, 'pids');
+  const began = performance.now();
+  const running = run({ timeoutMs: 700 }, { args: [file] });
+  const started = await pids(file);
+  t.equal(started.length, 2);
+  await t.rejects(running, { code: 'timeout', message: /did not end within 0.7 seconds/ });
+  t.ok(performance.now() - began < 10_000);
+  t.ok(await until(() => started.every((pid) => !isAlive(pid, stat))), 'nobody is left');
+});
+
+t.test('one that leaves a child behind with the pipe open is not waited for', async (t) => {
+  const { dir, run } = plugin(t, `echo answer\nsleep 600 &\necho $! > "$1"`, '/bin/sh');
+  const file = join(dir, 'pids');
+  const stdout = await run({ drainMs: 100 }, { args: [file] });
+  t.equal(stdout.toString(), 'answer\n');
+  const [child = 0] = await pids(file);
+  t.ok(await until(() => !isAlive(child, stat)), 'the child is killed');
+});
+
+t.test('nor one whose child has left the group', async (t) => {
+  const { dir, run } = plugin(
+    t,
+    `const { spawn } = process.getBuiltinModule('node:child_process');
+     const child = spawn('sleep', ['600'], { detached: true, stdio: 'inherit' });
+     process.getBuiltinModule('node:fs').writeFileSync(process.argv[2], child.pid + '\\n');
+     process.stdout.write('answer', () => process.exit(0));`,
+  );
+  const file = join(dir, 'pids');
+  t.equal((await run({ drainMs: 100 }, { args: [file] })).toString(), 'answer');
+  const [child = 0] = await pids(file);
+  t.teardown(() => process.kill(child, 'SIGKILL'));
+});
+
+t.test('one that prints 100 MB is stopped at its limit', async (t) => {
+  const { run } = plugin(
+    t,
+    `const chunk = 'x'.repeat(1_000_000); let left = 100;
+     const more = () => { while (left-- > 0) if (!process.stdout.write(chunk)) return process.stdout.once('drain', more); };
+     more();`,
+  );
+  const before = process.memoryUsage().rss;
+  await t.rejects(run(), { code: 'too-much-output', message: /wrote more than 1048576 bytes/ });
+  t.ok(process.memoryUsage().rss - before < 64 * 1_048_576);
+});
+
+t.test('exactly the limit is allowed', async (t) => {
+  const { run } = plugin(t, `process.stdout.write('x'.repeat(1000))`);
+  t.equal((await run({ maxStdoutBytes: 1000 })).length, 1000);
+  await t.rejects(run({ maxStdoutBytes: 999 }), { code: 'too-much-output' });
+});
+
+t.test('a stop kills what runs, and starts nothing more', async (t) => {
+  const { dir, run } = plugin(t, 'echo $$ > "$1"\nwhile :; do sleep 60; done', '/bin/sh');
+  const file = join(dir, 'pids');
+  const stop = new AbortController();
+  const running = run({}, { args: [file], signal: stop.signal });
+  const [pid = 0] = await pids(file);
+  stop.abort();
+  await t.rejects(running, { code: 'stopped' });
+  t.ok(await until(() => !isAlive(pid, stat)));
+  await t.rejects(run({}, { signal: stop.signal }), { code: 'stopped' });
+});
+
+t.test('what cannot be started is told', async (t) => {
+  const dir = t.testdir({ text: 'no program' });
+  const start = (file: string, args: string[] = []) =>
+    runPlugin({ plugin: 'p', command: { file, args }, env: {}, stdin: '' });
+  await t.rejects(start(join(dir, 'missing')), {
+    code: 'not-started',
+    message: /missing cannot be started: ENOENT/,
+  });
+  await t.rejects(start(join(dir, 'text')), { code: 'not-started', message: /EACCES/ });
+  await t.rejects(start('/bin/sh', ['a\0b']), { code: 'not-started', message: /cannot be started/ });
+});
+
+t.test('in another root a program is run by chroot, and directly in our own', async (t) => {
+  t.same(hostCommand('/', '/bin/p', ['-a']), { file: '/bin/p', args: ['-a'] });
+  t.same(hostCommand('//', '/bin/p'), { file: '/bin/p', args: [] });
+  const { file, args, inRoot } = hostCommand('/host/', '/bin/p', ['-a']);
+  t.match(file, /\/chroot$/);
+  t.same(args, ['/host', '/bin/p', '-a']);
+  t.equal(inRoot, '/host');
+});

@@ -1,0 +1,76 @@
+import t from 'tap';
+import type { AgentConnection } from '../../../src/fleet/agents/connection.ts';
+import { lateConnection } from '../../../src/fleet/agents/late-connection.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+
+const call = { signal: new AbortController().signal, maxBytes: 1000 };
+
+function real() {
+  const state = { closed: 0 };
+  const connection: AgentConnection = {
+    json: (url, path) => Promise.resolve(url + path),
+    lines: async function* (url, path) {
+      await Promise.resolve();
+      yield url + path;
+    },
+    close: () => {
+      state.closed += 1;
+      return Promise.resolve();
+    },
+  };
+  return { connection, state };
+}
+
+async function linesOf(connection: AgentConnection): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const line of connection.lines('https://a', '/x', call)) lines.push(line);
+  return lines;
+}
+
+t.test('agents are unreachable until the certificate is there', async (t) => {
+  const { connection, state } = real();
+  const logged: string[] = [];
+  const pauses: (() => void)[] = [];
+  let tries = 0;
+  const late = lateConnection({
+    open: () => {
+      tries += 1;
+      return tries < 4
+        ? Promise.reject(new Error(tries < 3 ? 'tls.crt is missing' : 'tls.key is missing'))
+        : Promise.resolve(connection);
+    },
+    log: createLog({ destination: { write: (line) => void logged.push(line) } }),
+    sleep: () => new Promise((resolve) => void pauses.push(resolve)),
+  });
+  const next = async () => {
+    while (pauses.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    pauses.shift()?.();
+  };
+  await t.rejects(late.json('https://a', '/x', call), {
+    code: 'unreachable',
+    temporary: true,
+    where: 'https://a',
+  });
+  await t.rejects(linesOf(late), { code: 'unreachable' });
+  for (let round = 0; round < 3; round += 1) await next();
+  await new Promise((resolve) => setImmediate(resolve));
+  t.equal(await late.json('https://a', '/x', call), 'https://a/x');
+  t.same(await linesOf(late), ['https://a/x']);
+  t.equal(logged.length, 2, 'each problem is told once');
+  await late.close();
+  t.equal(state.closed, 1);
+  t.equal(tries, 4);
+});
+
+t.test('closing while it waits, and while it opens', async (t) => {
+  const log = createLog({ level: 'silent' });
+  const waiting = lateConnection({ open: () => Promise.reject(new Error('no')), log });
+  await waiting.close();
+  const { connection, state } = real();
+  const opening = Promise.withResolvers<AgentConnection>();
+  const late = lateConnection({ open: () => opening.promise, log });
+  const closed = late.close();
+  opening.resolve(connection);
+  await closed;
+  t.equal(state.closed, 1, 'what was opened in vain is closed');
+});

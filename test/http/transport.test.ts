@@ -1,0 +1,160 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import t, { type Test } from 'tap';
+import { createTransport, type HttpRequest } from '../../src/http/transport.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import { secret } from '../../src/telemetry/secret.ts';
+import { credential, endpointOf, patience, question, testClient } from '../support/registry/ask.ts';
+import { createCa } from '../support/certificates.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { startTestRegistry } from '../support/registry/server.ts';
+import { endpointReach } from '../../src/http/reach.ts';
+
+async function setUp(t: Test) {
+  const registry = await startTestRegistry();
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const client = testClient();
+  t.teardown(async () => {
+    client.close();
+    await registry.close();
+  });
+  const ask = () => client.ask(question([registry]), patience);
+  return { registry, client, ask };
+}
+
+t.test('one connection serves one question after the other', async (t) => {
+  const { registry, client, ask } = await setUp(t);
+  await ask();
+  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'status', status: 404 } });
+  await t.rejects(ask());
+  await ask();
+  t.same(
+    registry.requests.map(({ connection }) => connection),
+    [1, 1, 1],
+    'also after an error',
+  );
+  client.close();
+  while (registry.connections > 0) await new Promise(setImmediate);
+  t.equal(registry.connections, 0);
+});
+
+t.test('a kept connection that the server closed just then is no failure', async (t) => {
+  const { registry, ask } = await setUp(t);
+  await ask();
+  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'drop' } });
+  await ask();
+  t.equal(registry.requests.length, 3);
+  registry.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
+  await t.rejects(ask(), { code: 'unavailable' }, 'but a fresh one that is closed is');
+  t.equal(registry.requests.length, 5);
+});
+
+t.test('an answer that began is not asked for again', async (t) => {
+  const { registry, ask } = await setUp(t);
+  await ask();
+  registry.faults.add({ path: /manifests/, fault: { kind: 'short', missing: 10 } });
+  await t.rejects(ask(), { code: 'unavailable' });
+  t.equal(registry.requests.length, 2);
+});
+
+t.test('connections are shared only where trust and client certificate are the same', async (t) => {
+  const { registry, client } = await setUp(t);
+  const ca = await createCa();
+  const pair = await ca.issue({ cn: 'node', client: true });
+  const known = { ca: [registry.ca], client: [], skipVerify: false };
+  for (const tls of [
+    known,
+    { ...known, ca: [registry.ca, ca.cert] },
+    { ...known, skipVerify: true },
+    { ...known, client: [{ certificate: pair.cert, key: secret(pair.key) }] },
+    { ...known },
+  ]) {
+    await client.ask(question([endpointOf(registry, { tls })]), patience);
+  }
+  t.same(
+    registry.requests.map(({ connection }) => connection),
+    [1, 2, 3, 4, 1],
+  );
+  await client.ask(question([registry], { credentials: [credential('ann', 'password-a')] }), patience);
+  t.equal(registry.requests.at(-1)?.connection, 1, 'credentials travel with the request, not the connection');
+});
+
+t.test('a client certificate is shown to the endpoint', async (t) => {
+  const ca = await createCa();
+  const pair = await ca.issue({ cn: 'node-1', client: true });
+  const seen: string[] = [];
+  const server: Server = createServer(
+    { ...(await ca.issue({ cn: 'registry', ip: ['127.0.0.1'] })), ca: ca.cert, requestCert: true },
+    (request, response) => {
+      seen.push(String((request.socket as TLSSocket).getPeerCertificate().subject.CN));
+      response.writeHead(404).end();
+    },
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { client, registry } = await setUp(t);
+  t.teardown(() => server.close().closeAllConnections());
+  const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}/v2`;
+  const tls = {
+    ca: [ca.cert],
+    client: [{ certificate: pair.cert, key: secret(pair.key) }],
+    skipVerify: false,
+  };
+  await t.rejects(client.ask(question([endpointOf(registry, { base, tls })]), patience), {
+    code: 'not-found',
+  });
+  t.same(seen, ['node-1']);
+  const broken = { ...tls, client: [{ certificate: pair.cert, key: secret('no key at all') }] };
+  await t.rejects(client.ask(question([endpointOf(registry, { base, tls: broken })]), patience), {
+    code: 'unavailable',
+    message: /client certificate is not usable PEM/,
+  });
+});
+
+t.test('what HTTP does not allow in a header is no crash', async (t) => {
+  const { registry, client } = await setUp(t);
+  for (const header of [
+    { name: 'x-team', value: secret('a\r\nhost: evil') },
+    { name: 'bad name', value: secret('value') },
+  ]) {
+    await t.rejects(client.ask(question([endpointOf(registry, { headers: [header] })]), patience), {
+      code: 'unavailable',
+    });
+  }
+  t.same(registry.requests, []);
+});
+
+t.test('dialing has its limit, and a name without address its error', async (t) => {
+  const transport = createTransport({
+    environment: {},
+    clock: systemClock,
+    limits: { dialMs: 100 },
+    resolve: (hostname, _options, callback) => {
+      if (hostname === 'nowhere.test') callback(Object.assign(new Error('none'), { code: 'ENOTFOUND' }), []);
+    },
+  });
+  t.teardown(() => transport.close());
+  const endpoint = endpointOf({ url: 'https://x', host: 'x', ca: '' } as never);
+  const request = (url: string, dialTimeoutMs?: number): HttpRequest => ({
+    method: 'GET',
+    url: new URL(url),
+    headers: {},
+    maxBytes: 10,
+    tls: endpoint.tls,
+    reach: endpointReach(endpoint),
+    ...(dialTimeoutMs === undefined ? {} : { dialTimeoutMs }),
+  });
+  await t.rejects(transport.send(request('https://nowhere.test/'), patience), {
+    name: 'TransportError',
+    failure: 'resolve',
+    where: 'nowhere.test',
+  });
+  await t.rejects(transport.send(request('https://silent.test/'), patience), {
+    name: 'TransportError',
+    failure: 'dial-timeout',
+    message: /100 ms/,
+  });
+  await t.rejects(transport.send(request('https://silent.test/', 20), patience), { message: /20 ms/ });
+});

@@ -1,0 +1,201 @@
+import { once } from 'node:events';
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
+import t, { type Test } from 'tap';
+import { certificatesIn, createTrust, describeTrust } from '../../src/http/trust.ts';
+import { patience, question, endpointOf, testClient } from '../support/registry/ask.ts';
+import { createCa } from '../support/certificates.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { startTestRegistry } from '../support/registry/server.ts';
+import { noTimers } from '../support/fake-clock.ts';
+
+function clockAt(start = 0) {
+  const clock = { time: start, ...noTimers, now: () => clock.time, monotonic: () => clock.time };
+  return clock;
+}
+
+async function files(t: Test) {
+  const [one, other] = [await createCa('one'), await createCa('other')];
+  const root = t.testdir({ etc: { ssl: { certs: { 'ca-certificates.crt': `# one\n${one.cert}\n` } } } });
+  return { root, one, other };
+}
+
+t.test("Node's roots, the node's bundle, SSL_CERT_FILE below the host root, and our own files", async (t) => {
+  const { root, one, other } = await files(t);
+  const third = await createCa('third');
+  await writeFile(join(root, 'extra.pem'), `${other.cert}\n${one.cert}`);
+  await writeFile(join(root, 'variable.pem'), third.cert);
+  const problems: string[] = [];
+  const trust = createTrust({
+    environment: { SSL_CERT_FILE: '/variable.pem' },
+    clock: clockAt(),
+    hostRoot: root,
+    extraFiles: [join(root, 'extra.pem')],
+    onProblem: (file) => problems.push(file),
+  });
+  const { certificates } = await trust.roots();
+  t.equal(certificates.length, rootCertificates.length + 3, 'each once');
+  for (const pem of [one.cert, other.cert, third.cert]) t.ok(certificates.includes(pem.trim()));
+  t.same(problems, []);
+});
+
+t.test('only the first bundle that exists is read, and a missing one is no problem', async (t) => {
+  const { root, one, other } = await files(t);
+  await mkdir(join(root, 'etc/pki/tls/certs'), { recursive: true });
+  await writeFile(join(root, 'etc/pki/tls/certs/ca-bundle.crt'), other.cert);
+  const problems: string[] = [];
+  const make = (hostRoot: string) =>
+    createTrust({
+      environment: {},
+      clock: clockAt(),
+      hostRoot,
+      onProblem: (file) => problems.push(file),
+    }).roots();
+  const { certificates } = await make(root);
+  t.ok(certificates.includes(one.cert.trim()));
+  t.notOk(certificates.includes(other.cert.trim()));
+  t.equal((await make(t.testdirName)).certificates.length, rootCertificates.length + 1);
+  t.equal((await make('/nonexistent')).certificates.length, rootCertificates.length);
+  t.same(problems, []);
+});
+
+t.test('a named file that cannot be used is told once, and the others are used', async (t) => {
+  const { root, one } = await files(t);
+  await writeFile(join(root, 'empty.pem'), 'nothing');
+  await writeFile(join(root, 'huge.pem'), Buffer.alloc(8 * 1024 * 1024 + 1));
+  const clock = clockAt();
+  const problems: string[] = [];
+  const extraFiles = ['empty.pem', 'huge.pem', 'missing.pem', 'etc'].map((name) => join(root, name));
+  const trust = createTrust({
+    environment: {},
+    clock,
+    hostRoot: root,
+    extraFiles,
+    onProblem: (file, message) => problems.push(`${file}: ${message}`),
+  });
+  t.ok((await trust.roots()).certificates.includes(one.cert.trim()));
+  clock.time = 60_000;
+  await trust.roots();
+  t.equal(problems.length, 4);
+  t.match(problems, [/no PEM certificate/, /larger than/, /there is no such file/, /not a regular file/]);
+});
+
+t.test('links lead to files of the node, and not out of its root', async (t) => {
+  const [one, other] = [await createCa('one'), await createCa('other')];
+  const outside = t.testdir({ 'other.pem': other.cert, root: {} });
+  const node = join(outside, 'root');
+  await mkdir(join(node, 'etc/ssl/certs'), { recursive: true });
+  await mkdir(join(node, 'etc/pki/ca-trust'), { recursive: true });
+  await writeFile(join(node, 'etc/pki/ca-trust/bundle.pem'), Buffer.from(`# caf\xe9\n${one.cert}`, 'latin1'));
+  await symlink('/etc/pki/ca-trust/bundle.pem', join(node, 'etc/ssl/certs/ca-certificates.crt'));
+  await symlink('../other.pem', join(node, 'climbing.pem'));
+  const problems: string[] = [];
+  const trust = createTrust({
+    environment: { SSL_CERT_FILE: '/climbing.pem' },
+    clock: clockAt(),
+    hostRoot: node,
+    onProblem: (_, message) => problems.push(message),
+  });
+  const { certificates } = await trust.roots();
+  t.ok(certificates.includes(one.cert.trim()), 'an absolute link, as distributions have');
+  t.notOk(certificates.includes(other.cert.trim()));
+  t.match(problems, [/climbing\.pem: leads out of/]);
+});
+
+t.test('what is trusted can be told', async (t) => {
+  const { root, other } = await files(t);
+  await writeFile(join(root, 'both.pem'), other.cert);
+  const extraFiles = [join(root, 'both.pem'), join(root, 'none.pem')];
+  t.match(await describeTrust({ environment: {}, hostRoot: root, extraFiles }), [
+    { where: '/etc/ssl/certs/ca-certificates.crt', state: 'used', what: 'certificates: 1' },
+    { where: extraFiles[0], state: 'used' },
+    { where: extraFiles[1], state: 'left-out', what: /there is no such file/ },
+  ]);
+  t.match(await describeTrust({ environment: { SSL_CERT_FILE: '/x' }, hostRoot: '/nonexistent' }), [
+    { state: 'absent', what: /Node\.js/ },
+    { where: '/x', state: 'left-out' },
+  ]);
+});
+
+t.test('files are read again after a minute', async (t) => {
+  const { root, other } = await files(t);
+  const clock = clockAt();
+  const trust = createTrust({ environment: {}, clock, hostRoot: root });
+  const before = await trust.roots();
+  await writeFile(join(root, 'new'), other.cert);
+  await rename(join(root, 'new'), join(root, 'etc/ssl/certs/ca-certificates.crt'));
+  clock.time = 59_999;
+  t.equal(await trust.roots(), before);
+  clock.time = 60_000;
+  const after = await trust.roots();
+  t.not(after.id, before.id);
+  t.ok(after.certificates.includes(other.cert.trim()));
+});
+
+t.test('what is between certificates does not count', async (t) => {
+  const { cert } = await createCa();
+  t.same(
+    certificatesIn(`Bag attributes\n${cert}\n-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----`),
+    [cert.trim()],
+  );
+  t.same(certificatesIn('-----BEGIN CERTIFICATE-----'), []);
+});
+
+t.test('a registry of a private CA is asked once its CA is known, and not before', async (t) => {
+  const registry = await startTestRegistry();
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const file = join(t.testdir({}), 'ca.pem');
+  await writeFile(file, registry.ca);
+  const without = { tls: { ca: [], client: [], skipVerify: false } };
+  const ignorant = testClient();
+  const knowing = testClient({ caFiles: [file] });
+  t.teardown(async () => {
+    ignorant.close();
+    knowing.close();
+    await registry.close();
+  });
+  await t.rejects(ignorant.ask(question([endpointOf(registry, without)]), patience), {
+    code: 'unavailable',
+    message: /certificate is not trusted/,
+  });
+  t.same(registry.requests, []);
+  t.equal((await knowing.ask(question([endpointOf(registry, without)]), patience)).platforms.length, 1);
+  const lax = { tls: { ca: [], client: [], skipVerify: true } };
+  t.equal((await ignorant.ask(question([endpointOf(registry, lax)]), patience)).platforms.length, 1);
+  const broken = {
+    tls: { ca: ['-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----'], client: [], skipVerify: false },
+  };
+  await t.rejects(ignorant.ask(question([endpointOf(registry, broken)]), patience), {
+    code: 'unavailable',
+    message: /not usable PEM/,
+  });
+});
+
+t.test('an authority that is configured need not be a root', async (t) => {
+  const root = await createCa('root');
+  const [ours, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
+  const server = createServer(
+    await ours.issue({ cn: 'registry', ip: ['127.0.0.1'] }),
+    (_request, response) => {
+      response.writeHead(404).end();
+    },
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const [client, registry] = [testClient(), await startTestRegistry()];
+  t.teardown(async () => {
+    client.close();
+    server.close().closeAllConnections();
+    await registry.close();
+  });
+  const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}/v2`;
+  const ask = (ca: string): Promise<unknown> => {
+    const tls = { ca: [ca], client: [], skipVerify: false };
+    return client.ask(question([endpointOf(registry, { base, tls })]), patience);
+  };
+  await t.rejects(ask(ours.cert), { code: 'not-found' }, 'it is asked');
+  await t.rejects(ask(other.cert), { code: 'unavailable', message: /certificate is not trusted/ });
+});

@@ -1,0 +1,99 @@
+import { anything, assert, property } from 'fast-check';
+import t from 'tap';
+import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
+import { digestOf, facts, failure } from '../support.ts';
+
+const good = facts('docker.io/library/nginx:1.25');
+const platform = { os: 'linux', architecture: 'arm', variant: 'v7' };
+
+t.test('what is well formed comes out as it went in', async (t) => {
+  const { mediaType: _, ...withoutMediaType } = good;
+  const cases = [
+    good,
+    withoutMediaType,
+    { ...good, platforms: [platform], stale: true, source: 'memory', credentialSource: 'docker-config' },
+    { ...good, digest: `sha512:${'a'.repeat(128)}`, freshUntil: '2026-11-21T13:00:00+01:00' },
+    { ...good, platforms: [], error: { code: 'not-an-image', message: 'a chart' } },
+    failure('nginx', 'rate-limited', 1500),
+    { ...failure('nginx', 'invalid-reference'), endpoint: '' },
+    { ...good, platforms: Array.from({ length: 256 }, () => platform) },
+  ];
+  for (const one of cases) t.same(readFacts(JSON.parse(JSON.stringify(one))), one);
+});
+
+t.test('fields of newer versions are dropped', async (t) => {
+  const newer = { ...good, score: 7, platforms: [{ ...platform, level: 3 }], error: undefined };
+  t.strictSame(readFacts(newer), { ...good, platforms: [platform] });
+});
+
+t.test('what is malformed is refused, naming the field', async (t) => {
+  const error = { code: 'timeout', message: 'slow' };
+  const cases: [string, unknown][] = [
+    ['facts', null],
+    ['facts', 'text'],
+    ['facts', [good]],
+    ['image', { ...good, image: '' }],
+    ['image', { ...good, image: undefined }],
+    ['image', { ...good, image: 'a b' }],
+    ['image', { ...good, image: 'a\nb' }],
+    ['image', { ...good, image: 'a'.repeat(1025) }],
+    ['digest', { ...good, digest: 'sha256:abc' }],
+    ['digest', { ...good, digest: null }],
+    ['digest', { ...good, digest: digestOf('a').toUpperCase() }],
+    ['digest', { ...good, digest: `sha256:${'a'.repeat(10_000)}` }],
+    ['mediaType', { ...good, mediaType: 7 }],
+    ['mediaType', { ...good, mediaType: 'a'.repeat(256) }],
+    ['mediaType', { ...good, mediaType: 'a\r\nb' }],
+    ['platforms', { ...good, platforms: undefined }],
+    ['platforms', { ...good, platforms: { length: 1 } }],
+    ['platforms', { ...good, platforms: [null] }],
+    ['platforms', { ...good, platforms: Array.from({ length: 257 }, () => platform) }],
+    ['platforms', { ...good, error }],
+    ['platforms.os', { ...good, platforms: [{ ...platform, os: '' }] }],
+    ['platforms.os', { ...good, platforms: [{ ...platform, os: 'lin ux' }] }],
+    ['platforms.architecture', { ...good, platforms: [{ ...platform, architecture: 'unknown' }] }],
+    ['platforms.architecture', { ...good, platforms: [{ ...platform, architecture: '-arm' }] }],
+    ['platforms.architecture', { ...good, platforms: [{ os: 'linux' }] }],
+    ['platforms.architecture', { ...good, platforms: [{ ...platform, architecture: 'a'.repeat(64) }] }],
+    ['platforms.variant', { ...good, platforms: [{ ...platform, variant: 7 }] }],
+    ['platforms.variant', { ...good, platforms: [{ ...platform, variant: 'v 7' }] }],
+    ['source', { ...good, source: 'rumor' }],
+    ['source', { ...good, source: undefined }],
+    ['credentialSource', { ...good, credentialSource: 'toString' }],
+    ['endpoint', { ...good, endpoint: undefined }],
+    ['endpoint', { ...good, endpoint: 'a'.repeat(262) }],
+    ['endpoint', { ...good, endpoint: 'a b' }],
+    ['freshUntil', { ...good, freshUntil: 'tomorrow' }],
+    ['freshUntil', { ...good, freshUntil: '2026-13-40T12:00:00Z' }],
+    ['freshUntil', { ...good, freshUntil: 1_800_000_000 }],
+    ['freshUntil', { ...good, freshUntil: '2026' }],
+    ['stale', { ...good, stale: 'false' }],
+    ['stale', { ...good, stale: undefined }],
+    ['error', { ...good, platforms: [], error: null }],
+    ['error', { ...good, platforms: [], error: 'timeout' }],
+    ['error.code', { ...good, platforms: [], error: { ...error, code: 'tired' } }],
+    ['error.message', { ...good, platforms: [], error: { ...error, message: 'a'.repeat(1025) } }],
+    ['error.message', { ...good, platforms: [], error: { code: 'timeout' } }],
+    ['error.retryAfterMs', { ...good, platforms: [], error: { ...error, retryAfterMs: -1 } }],
+    ['error.retryAfterMs', { ...good, platforms: [], error: { ...error, retryAfterMs: '5' } }],
+    ['error.retryAfterMs', { ...good, platforms: [], error: { ...error, retryAfterMs: Infinity } }],
+  ];
+  for (const [where, value] of cases) {
+    t.throws(() => readFacts(value), { name: 'InvalidFacts', code: 'invalid-facts', where }, where);
+  }
+});
+
+t.test('property: anything is either read or refused', async () => {
+  assert(
+    property(anything(), anything(), anything(), (whole, platforms, error) => {
+      for (const value of [whole, { ...good, platforms }, { ...good, platforms: [], error }]) {
+        try {
+          readFacts(value);
+        } catch (caught) {
+          if (!(caught instanceof InvalidFacts)) throw caught;
+        }
+      }
+    }),
+    { numRuns: 300 },
+  );
+});

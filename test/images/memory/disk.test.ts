@@ -1,0 +1,299 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { createFactsFile } from '../../../src/images/memory/disk.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import {
+  bench,
+  day,
+  digestOf,
+  facts,
+  fakeTime,
+  hour,
+  minute,
+  question,
+  recordedLog,
+  settled,
+} from '../support.ts';
+
+const [a, b, c] = [
+  facts('docker.io/library/a:1'),
+  facts('docker.io/library/b:1'),
+  facts('docker.io/library/c:1'),
+];
+
+interface Keeper {
+  readonly path: string;
+  readonly time: ReturnType<typeof fakeTime>;
+  readonly lines: { readonly msg: string }[];
+  readonly file: ReturnType<typeof createFactsFile>;
+}
+
+function keeper(path: string, maxBytes?: number): Keeper {
+  const time = fakeTime();
+  const { log, lines } = recordedLog();
+  const file = createFactsFile({
+    path,
+    log,
+    startTimer: time.startTimer,
+    ...(maxBytes !== undefined && { maxBytes }),
+  });
+  return { path, time, lines, file };
+}
+
+async function write(path: string, all: readonly ImageFacts[], maxBytes?: number): Promise<void> {
+  const { file } = keeper(path, maxBytes);
+  file.keep(() => all);
+  file.changed();
+  await file.close();
+}
+
+async function load(path: string, maxBytes?: number): Promise<{ images: string[]; warnings: string[] }> {
+  const { file, lines } = keeper(path, maxBytes);
+  const images: string[] = [];
+  const count = await file.load(({ image }) => images.push(image));
+  t.equal(count, images.length);
+  return { images, warnings: lines.map(({ msg }) => msg) };
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error('it never came true');
+    await settled();
+  }
+}
+
+t.test('what was written is read again, least recently used first', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  await write(path, [a, b, c]);
+  t.same(await load(path), { images: [c.image, b.image, a.image], warnings: [] });
+  const learned: ImageFacts[] = [];
+  await keeper(path).file.load((one) => learned.push(one));
+  t.same(learned.reverse(), [a, b, c]);
+  t.equal(statSync(path).mode & 0o777, 0o600);
+  await write(path, []);
+  t.same(await load(path), { images: [], warnings: [] });
+  t.same(readdirSync(join(path, '..')), ['facts']);
+});
+
+t.test('many facts', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  const many = Array.from({ length: 3000 }, (_, index) => facts(`docker.io/library/app-${index}:1`));
+  await write(path, many);
+  t.equal((await load(path)).images.length, 3000);
+});
+
+t.test(
+  'a file that is missing is no problem; one that cannot be used is ignored with one line',
+  async (t) => {
+    const dir = t.testdir({ folder: {} });
+    const path = join(dir, 'facts');
+    t.same(await load(path), { images: [], warnings: [] });
+    t.same(await load(join(dir, 'folder')), { images: [], warnings: ['the state file is ignored'] });
+
+    await write(path, [a, b]);
+    const text = readFileSync(path, 'utf8');
+    const lines = text.split('\n');
+    const [header = '', first = '', second = '', last = ''] = lines;
+    const cases: [string, string | Buffer][] = [
+      ['empty', ''],
+      ['foreign', 'PNG\r\n'],
+      ['another version', text.replace('"version":1', '"version":2')],
+      ['only a header', `${header}\n`],
+      ['header without its end', header],
+      ['truncated', text.slice(0, -20)],
+      ['without its last line', [header, first, second, ''].join('\n')],
+      ['without its last line end', text.slice(0, -1)],
+      ['a line less', [header, first, last, ''].join('\n')],
+      ['a line twice', [header, first, first, second, last, ''].join('\n')],
+      ['another architecture', text.replace('arm64', 'amd64')],
+      ['something after the end', `${text}\n`],
+      ['not UTF-8', Buffer.concat([Buffer.from(text), Buffer.from([0xff])])],
+      ['zeros, as after a crash', Buffer.alloc(text.length)],
+    ];
+    for (const [name, content] of cases) {
+      writeFileSync(path, content);
+      t.same(await load(path), { images: [], warnings: ['the state file is ignored'] }, name);
+    }
+  },
+);
+
+t.test('a file whose lines are no facts is ignored, whatever its checksum says', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  const bad = [{ ...a, platforms: 'all' }, 'text', null] as unknown as ImageFacts[];
+  for (const one of bad) {
+    await write(path, [b, one, c]);
+    t.same(await load(path), { images: [], warnings: ['the state file is ignored'] });
+  }
+});
+
+t.test('bounded: the most recently used are written, larger files are not read', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  const bytes = Buffer.byteLength(JSON.stringify(a)) + 1;
+  await write(path, [a, b, c], 2 * bytes + 400);
+  t.same((await load(path)).images, [b.image, a.image]);
+  t.same(await load(path, 100), { images: [], warnings: ['the state file is ignored'] });
+  t.ok(statSync(path).size <= 2 * bytes + 400);
+});
+
+t.test('writing waits for half a minute, and is done once for all changes', async (t) => {
+  const { file, path, time } = keeper(join(t.testdir(), 'facts'));
+  let reads = 0;
+  file.keep(() => {
+    reads += 1;
+    return [a];
+  });
+  for (let index = 0; index < 100; index += 1) file.changed();
+  t.equal(time.timers, 1);
+  time.pass(29_999);
+  t.equal(reads, 0);
+  time.pass(1);
+  await until(() => existsSync(path));
+  t.equal(reads, 1);
+  t.equal(time.timers, 0, 'nothing changed since');
+  await file.close();
+  t.equal(reads, 1, 'so there is nothing left to write');
+});
+
+t.test('a large file is written less often', async (t) => {
+  const { file, path, time } = keeper(join(t.testdir(), 'facts'));
+  file.keep(() => Array.from({ length: 20_000 }, () => a));
+  file.changed();
+  time.pass(30_000);
+  await until(() => existsSync(path));
+  await until(() => {
+    file.changed();
+    return time.timers === 1;
+  });
+  const { size } = statSync(path);
+  time.pass(size / 100 - 1000);
+  t.equal(time.timers, 1, 'not yet');
+  time.pass(1000);
+  t.equal(time.timers, 0);
+  await file.close();
+});
+
+t.test('a change while it is written is written afterwards', async (t) => {
+  const { file, path, time } = keeper(join(t.testdir(), 'facts'));
+  let all = [a];
+  file.keep(() => all);
+  file.changed();
+  time.pass(30_000);
+  all = [a, b];
+  file.changed();
+  await until(() => time.timers === 1);
+  t.same((await load(path)).images, [a.image]);
+  await file.close();
+  t.same((await load(path)).images, [b.image, a.image]);
+  t.equal(time.timers, 0);
+});
+
+t.test('a disk that cannot be written: one line, and another try later', async (t) => {
+  const dir = t.testdir();
+  const path = join(dir, 'state', 'facts');
+  const { file, time, lines } = keeper(path);
+  file.keep(() => [a]);
+  file.changed();
+  time.pass(30_000);
+  await until(() => time.timers === 1);
+  t.match(lines, [{ msg: 'the state file cannot be written; going on from memory' }]);
+  time.pass(299_999);
+  await settled();
+  t.equal(lines.length, 1);
+  time.pass(1);
+  await until(() => time.timers === 1);
+  t.equal(lines.length, 1, 'said once');
+  mkdirSync(join(dir, 'state'));
+  time.pass(300_000);
+  await until(() => existsSync(path));
+  await file.close();
+  t.match(lines[1], { msg: 'the state file can be written again' });
+  t.same((await load(path)).images, [a.image]);
+});
+
+t.test('a full disk leaves the old file and no rest of the new one', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  await write(path, [a]);
+  const broken = {
+    *[Symbol.iterator](): Generator<ImageFacts> {
+      yield b;
+      throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    },
+  };
+  const { file, lines } = keeper(path);
+  file.keep(() => broken);
+  file.changed();
+  await file.close();
+  t.match(lines, [{ msg: 'the state file cannot be written; going on from memory' }]);
+  t.same((await load(path)).images, [a.image]);
+  t.same(readdirSync(join(path, '..')), ['facts']);
+});
+
+t.test('a rest of an earlier crash is in nobody’s way', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  writeFileSync(`${path}.new`, 'half a file', { mode: 0o666 });
+  chmodSync(`${path}.new`, 0o666);
+  await write(path, [a]);
+  t.same((await load(path)).images, [a.image]);
+  t.equal(statSync(path).mode & 0o777, 0o600);
+});
+
+t.test('memory survives a restart: only what is shared, and no fresher than it was', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  const before = bench({ file: keeper(path).file });
+  await before.teach(question('nginx'), facts('nginx'));
+  await before.teach(question(`redis@${digestOf('r')}`), facts(`redis@${digestOf('r')}`));
+  await before.teach(
+    question('corp.example/app', { credentials: ['x'] }),
+    facts('corp.example/app', { credentialSource: 'pull-secret' }),
+  );
+  await before.memory.close();
+  t.notMatch(readFileSync(path, 'utf8'), /corp\.example|password|pull-secret/);
+
+  const after = bench({ file: keeper(path).file });
+  after.time.pass(5 * minute);
+  t.equal(await keeper(path).file.load((one) => after.memory.learn(one)), 2);
+  t.match(after.memory.recall(question('nginx')), { freshUntil: '2026-11-21T12:15:00.000Z', stale: false });
+  after.time.pass(10 * minute);
+  t.match(after.memory.recall(question('nginx')), { stale: false });
+  t.equal(after.inspector.asked.length, 1, 'due a quarter of an hour after it was confirmed');
+  t.match(after.memory.recall(question(`redis@${digestOf('r')}`)), { stale: false });
+
+  const muchLater = bench();
+  muchLater.time.jump(8 * day);
+  await keeper(path).file.load((one) => muchLater.memory.learn(one));
+  t.equal(muchLater.memory.recall(question('nginx')), undefined);
+  t.ok(muchLater.memory.lastKnown(question('nginx')));
+
+  const clockSetBack = bench();
+  clockSetBack.time.jump(-20 * day);
+  await keeper(path).file.load((one) => clockSetBack.memory.learn(one));
+  t.ok(clockSetBack.memory.recall(question('nginx')));
+  clockSetBack.time.pass(hour);
+  clockSetBack.memory.recall(question('nginx'));
+  t.equal(clockSetBack.inspector.asked.length, 1, 'not trusted for longer than if it were confirmed now');
+});
+
+t.test('restoring is no change to write', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  await write(path, [a]);
+  const { file, time } = keeper(path);
+  const { memory, teach } = bench({ file });
+  await file.load((one) => memory.learn(one));
+  t.equal(time.timers, 0);
+  await teach(question('new'), facts('new'));
+  t.equal(time.timers, 1);
+  rmSync(path);
+  await memory.close();
+  t.equal((await load(path)).images.length, 2);
+});

@@ -1,0 +1,42 @@
+import t from 'tap';
+import { scopedKey, scopeOf, sharedScope, withAccount, within } from '../../../src/images/memory/key.ts';
+import { pullCredential } from '../support.ts';
+
+const [a, b, c] = [pullCredential('a'), pullCredential('b'), pullCredential('c')];
+
+t.test('the identity of presented credentials', async (t) => {
+  t.equal(scopeOf([]), sharedScope);
+  t.equal(scopeOf([a]), 'a', 'one credential is its own identity');
+  t.equal(scopeOf([b, a]), scopeOf([a, b]), 'order does not count');
+  t.equal(scopeOf([a, b, a]), scopeOf([a, b]), 'nor does presenting one twice');
+  t.equal(scopeOf([a, a]), 'a');
+  t.not(scopeOf([a, b]), scopeOf([a]));
+  t.not(scopeOf([a, b]), scopeOf([a, b, c]));
+});
+
+t.test('keys differ by scope', async (t) => {
+  t.equal(scopedKey('docker.io/library/nginx:1', sharedScope), 'docker.io/library/nginx:1');
+  t.not(scopedKey('docker.io/library/nginx:1', 'a'), scopedKey('docker.io/library/nginx:1', 'b'));
+});
+
+t.test('a scope of one service account is no other scope', async (t) => {
+  const account = (namespace: string, name: string) => ({ namespace, name });
+  const scopes = [
+    withAccount(sharedScope, undefined),
+    withAccount(sharedScope, account('a', 'b')),
+    withAccount(sharedScope, account('b', 'a')),
+    withAccount('a', account('a', 'b')),
+    withAccount('a', undefined),
+    scopeOf([a]),
+    scopeOf([a, b]),
+    sharedScope,
+  ];
+  t.equal(new Set(scopes).size, scopes.length);
+  t.same(within([a, b], withAccount('b', account('a', 'b'))), [b]);
+});
+
+t.test('the presented credentials that belong to a scope', async (t) => {
+  t.same(within([a, b, c], sharedScope), []);
+  t.same(within([a, b, c], 'b'), [b]);
+  t.same(within([c, b, a], scopeOf([a, c])), [c, a], 'in the order in which they are presented');
+});

@@ -1,0 +1,206 @@
+import t from 'tap';
+import * as fc from 'fast-check';
+import {
+  architecturesFor,
+  formatPlatform,
+  isArchitectureLabel,
+  normalizeArchitecture,
+  normalizeOs,
+  normalizePlatform,
+  platformsOf,
+} from '../../../src/images/platforms/platform.ts';
+
+t.test('architectures are normalized as containerd does', (t) => {
+  const cases: [architecture: string, variant: string, expected: string][] = [
+    ['AMD64', '', 'amd64/'],
+    ['x86_64', 'v1', 'amd64/'],
+    ['x86-64', 'V2', 'amd64/v2'],
+    ['amd64', 'v3', 'amd64/v3'],
+    ['i386', 'v1', '386/'],
+    ['386', 'v1', '386/v1'],
+    ['i686', '', 'i686/'],
+    ['aarch64', '8', 'arm64/'],
+    ['arm64', 'V8', 'arm64/'],
+    ['arm64', 'v8.0', 'arm64/'],
+    ['arm64', 'v8.1', 'arm64/v8.1'],
+    ['arm64', '9', 'arm64/v9'],
+    ['arm64', '9.0', 'arm64/v9'],
+    ['arm64', 'v9.0', 'arm64/v9'],
+    ['armhf', 'v5', 'arm/v7'],
+    ['armel', 'v7', 'arm/v6'],
+    ['arm', '', 'arm/v7'],
+    ['arm', '5', 'arm/v5'],
+    ['arm', '6', 'arm/v6'],
+    ['arm', '7', 'arm/v7'],
+    ['arm', '8', 'arm/v8'],
+    ['arm', '9', 'arm/9'],
+    ['arm', 'v6', 'arm/v6'],
+    ['armv7l', '', 'armv7l/'],
+    ['powerpc64le', '', 'powerpc64le/'],
+    ['s390x', '', 's390x/'],
+  ];
+  for (const [architecture, variant, expected] of cases) {
+    const normalized = normalizeArchitecture(architecture, variant);
+    t.equal(`${normalized.architecture}/${normalized.variant}`, expected, `${architecture}/${variant}`);
+  }
+  t.same(normalizeArchitecture('arm'), { architecture: 'arm', variant: 'v7' });
+  t.end();
+});
+
+t.test('operating systems', (t) => {
+  t.equal(normalizeOs('Linux'), 'linux');
+  t.equal(normalizeOs('macOS'), 'darwin');
+  t.equal(normalizeOs(''), 'linux');
+  t.equal(normalizeOs('', 'windows'), 'windows');
+  t.same(
+    normalizePlatform({
+      os: 'Windows',
+      architecture: 'x86_64',
+      osVersion: '10',
+      osFeatures: ['b', 'a', 'b'],
+    }),
+    {
+      os: 'windows',
+      architecture: 'amd64',
+      osVersion: '10',
+      osFeatures: ['a', 'b'],
+    },
+  );
+  t.end();
+});
+
+t.test('formatting', (t) => {
+  t.equal(formatPlatform({ os: 'linux', architecture: 'arm', variant: 'v7' }), 'linux/arm/v7');
+  t.equal(formatPlatform({ os: 'linux', architecture: 'amd64' }), 'linux/amd64');
+  t.equal(formatPlatform({ os: 'linux', architecture: '' }), 'linux');
+  t.equal(formatPlatform({ os: '', architecture: 'amd64' }), 'unknown');
+  t.end();
+});
+
+t.test('only a label value may be written into a pod', (t) => {
+  for (const good of ['amd64', '386', 'arm64be', 'a.b_c-d', 'X', 'a'.repeat(63)])
+    t.ok(isArchitectureLabel(good), good);
+  const bad = [
+    '',
+    'unknown',
+    'Unknown',
+    'a'.repeat(64),
+    '-a',
+    'a-',
+    '.a',
+    'a_',
+    'a b',
+    'a/b',
+    'a\n',
+    'ä',
+    'amd64\u0000',
+    'a,b',
+  ];
+  for (const text of bad) t.notOk(isArchitectureLabel(text), JSON.stringify(text));
+  t.end();
+});
+
+t.test('what an index says becomes platforms, each once, without what is none', (t) => {
+  t.same(
+    platformsOf([
+      { os: 'linux', architecture: 'amd64' },
+      { os: 'linux', architecture: 'arm64', variant: 'v8' },
+      { os: 'unknown', architecture: 'unknown' },
+      { os: 'Linux', architecture: 'x86_64', variant: 'v1' },
+      { os: 'linux', architecture: 'aarch64' },
+      { os: 'linux', architecture: 'arm' },
+      { os: 'linux', architecture: 'arm', variant: 'v6' },
+      { os: 'windows', architecture: 'amd64', osVersion: '10.0.17763' },
+      { os: 'windows', architecture: 'amd64', osVersion: '10.0.20348' },
+      { os: '', architecture: 's390x' },
+      { os: 'linux', architecture: '' },
+      { os: 'linux', architecture: 'unknown' },
+      { os: 'unknown', architecture: 'amd64' },
+      { os: 'linux', architecture: 'am d64' },
+      { os: 'lin\nux', architecture: 'amd64' },
+      { os: 'linux', architecture: 'amd64', variant: 'v2\u001b[31m' },
+      { os: 'linux', architecture: 'x'.repeat(64) },
+    ]),
+    [
+      { os: 'linux', architecture: 'amd64' },
+      { os: 'linux', architecture: 'arm64' },
+      { os: 'linux', architecture: 'arm', variant: 'v7' },
+      { os: 'linux', architecture: 'arm', variant: 'v6' },
+      { os: 'windows', architecture: 'amd64' },
+      { os: 'linux', architecture: 's390x' },
+    ],
+  );
+  t.same(platformsOf([]), []);
+  t.end();
+});
+
+t.test('architectures of nodes: of one operating system, sorted, without variants', (t) => {
+  const platforms = [
+    { os: 'linux', architecture: 's390x' },
+    { os: 'linux', architecture: 'arm64', variant: 'v9' },
+    { os: 'linux', architecture: 'amd64', variant: 'v3' },
+    { os: 'linux', architecture: 'amd64' },
+    { os: 'linux', architecture: 'arm', variant: 'v7' },
+    { os: 'linux', architecture: '386' },
+    { os: 'linux', architecture: 'unknown' },
+    { os: 'linux', architecture: 'a b' },
+    { os: 'windows', architecture: 'arm64' },
+  ];
+  t.same(architecturesFor(platforms), ['386', 'amd64', 'arm', 'arm64', 's390x']);
+  t.same(architecturesFor(platforms, 'Windows'), ['arm64']);
+  t.same(architecturesFor(platforms, 'plan9'), []);
+  t.same(
+    architecturesFor([{ os: 'Linux', architecture: 'x86_64' }], 'linux'),
+    ['amd64'],
+    'also from unnormalized ones',
+  );
+  t.end();
+});
+
+const word = fc.oneof(
+  fc.constantFrom(
+    'linux',
+    'macOS',
+    'amd64',
+    'x86_64',
+    'arm',
+    'ARM64',
+    'armhf',
+    'armel',
+    'i386',
+    'v7',
+    'v8.0',
+    '9',
+    '',
+  ),
+  fc.string({ maxLength: 12 }),
+);
+const written = fc
+  .record({ os: word, architecture: word, variant: fc.option(word, { nil: undefined }) })
+  .map(({ variant, ...rest }) => (variant === undefined ? rest : { ...rest, variant }));
+
+t.test('property: normalizing twice changes nothing', (t) => {
+  fc.assert(
+    fc.property(written, (platform) => {
+      const once = normalizePlatform(platform);
+      t.matchOnly(normalizePlatform(once), once);
+    }),
+    { numRuns: 500 },
+  );
+  t.end();
+});
+
+t.test('property: every architecture that comes out may be written into a pod', (t) => {
+  fc.assert(
+    fc.property(fc.array(written, { maxLength: 8 }), word, (entries, os) => {
+      const platforms = platformsOf(entries);
+      const keys = platforms.map(formatPlatform);
+      return (
+        new Set(keys).size === keys.length &&
+        architecturesFor(platforms, os).every((name) => isArchitectureLabel(name))
+      );
+    }),
+    { numRuns: 500 },
+  );
+  t.end();
+});

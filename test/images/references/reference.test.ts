@@ -1,0 +1,224 @@
+import t from 'tap';
+import * as fc from 'fast-check';
+import {
+  InvalidReference,
+  familiarName,
+  formatReference,
+  parseAnyReference,
+  parseNormalized,
+  parseReference,
+  pullReference,
+} from '../../../src/images/references/reference.ts';
+import { references } from '../../support/fuzz/network.ts';
+import { assertFuzz } from '../../support/fuzz/target.ts';
+
+const hex = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+const digest = `sha256:${hex}`;
+
+t.test('what is not written is filled in', (t) => {
+  const cases: [image: string, domain: string, path: string, tag?: string | undefined, digest?: string][] = [
+    ['nginx', 'docker.io', 'library/nginx'],
+    ['nginx:1.27', 'docker.io', 'library/nginx', '1.27'],
+    ['team/app', 'docker.io', 'team/app'],
+    ['docker.io/nginx', 'docker.io', 'library/nginx'],
+    ['docker.io/library', 'docker.io', 'library/library'],
+    ['index.docker.io/nginx:v1', 'docker.io', 'library/nginx', 'v1'],
+    ['index.docker.io/team/app', 'docker.io', 'team/app'],
+    ['registry-1.docker.io/nginx', 'registry-1.docker.io', 'nginx'],
+    ['gcr.io/a/b/c:v1', 'gcr.io', 'a/b/c', 'v1'],
+    ['localhost', 'docker.io', 'library/localhost'],
+    ['localhost:5000', 'docker.io', 'library/localhost', '5000'],
+    ['localhost/app', 'localhost', 'app'],
+    ['localhost:5000/app:v1', 'localhost:5000', 'app', 'v1'],
+    ['gcr.io', 'docker.io', 'library/gcr.io'],
+    ['my-registry/app', 'docker.io', 'my-registry/app'],
+    ['my-registry:5000/app', 'my-registry:5000', 'app'],
+    ['MY-REGISTRY/app', 'MY-REGISTRY', 'app'],
+    ['Docker.io/app', 'Docker.io', 'app'],
+    ['[::1]:5000/app', '[::1]:5000', 'app'],
+    ['[2001:db8::1]/a/b:v1', '[2001:db8::1]', 'a/b', 'v1'],
+    ['app@' + digest, 'docker.io', 'library/app', undefined, digest],
+    ['gcr.io/app:v1@' + digest, 'gcr.io', 'app', 'v1', digest],
+    ['gcr.io:0/a', 'gcr.io:0', 'a'],
+    ['gcr.io:99999/a', 'gcr.io:99999', 'a'],
+    [digest, 'docker.io', 'library/sha256', hex],
+    [`${hex}:tag`, 'docker.io', `library/${hex}`, 'tag'],
+    [`docker.io/${hex}`, 'docker.io', `library/${hex}`],
+    ['a_b.c/d', 'a_b.c', 'd'],
+    ['a_b.c/d/e:v1', 'a_b.c', 'd/e', 'v1'],
+    ['a__b/c---d', 'docker.io', 'a__b/c---d'],
+    ['app:_tag', 'docker.io', 'library/app', '_tag'],
+  ];
+  for (const [image, domain, path, tag, digest] of cases) {
+    t.same(
+      parseReference(image),
+      {
+        domain,
+        path,
+        repository: `${domain}/${path}`,
+        ...(tag === undefined ? {} : { tag }),
+        ...(digest === undefined ? {} : { digest }),
+      },
+      image,
+    );
+  }
+  t.end();
+});
+
+t.test('what the kubelet refuses is refused, in the words of its event', (t) => {
+  const format = 'invalid reference format';
+  const cases: [image: string, message: string][] = [
+    ['', format],
+    [hex, `invalid repository name (${hex}), cannot specify 64-byte hexadecimal strings`],
+    ['docker/Docker', `${format}: repository name (docker/Docker) must be lowercase`],
+    ['Nginx', `${format}: repository name (library/Nginx) must be lowercase`],
+    ['gcr.io/App:v1', `${format}: repository name (App) must be lowercase`],
+    ['app@SHA256:' + hex, `${format}: repository name (library/app@SHA256) must be lowercase`],
+    ['a/' + 'b'.repeat(254), 'repository name must not be more than 255 characters'],
+    ['https://gcr.io/a', format],
+    ['docker://a', format],
+    ['user:secret@gcr.io/a', format],
+    [' nginx', format],
+    ['nginx ', format],
+    ['nginx\n', format],
+    ['nginx:', format],
+    ['nginx@', format],
+    ['nginx:a:b', format],
+    ['nginx:-a', format],
+    ['nginx:.a', format],
+    [`nginx:${'a'.repeat(129)}`, format],
+    ['/nginx', format],
+    ['nginx/', format],
+    ['a//b', format],
+    ['a..b', format],
+    ['a___b', format],
+    ['a_.b', format],
+    ['a-', format],
+    ['-a', format],
+    ['-gcr.io/a', format],
+    ['gcr.io-/a', format],
+    ['gcr.io./a', format],
+    ['gcr..io/a', format],
+    ['gcr.io:/a', format],
+    ['gcr.io:a/b', format],
+    ['[::1]', format],
+    ['[::1]:5000', format],
+    ['[fe80::1%eth0]/a', format],
+    ['[::ffff:10.0.0.1]/a', format],
+    ['::1/a', format],
+    ['a?b', format],
+    ['ä/b', format],
+    ['nginx@sha256:abc', format],
+    [`nginx@${digest}@${digest}`, format],
+    [`nginx@sha256:${hex.slice(2)}`, 'invalid checksum digest length'],
+    [`nginx@sha256:${hex}00`, 'invalid checksum digest length'],
+    [`nginx@sha256:${hex.toUpperCase()}`, 'invalid checksum digest format'],
+    [`nginx:v1@SHA256:${hex}`, 'invalid checksum digest format'],
+    [`nginx@md5:${hex}`, 'unsupported digest algorithm'],
+    ['A'.repeat(5000), `${format}: longer than 4096 characters`],
+    [`a${'/a'.repeat(4096)}`, `${format}: longer than 4096 characters`],
+  ];
+  for (const [image, message] of cases) {
+    t.throws(
+      () => parseReference(image),
+      { name: 'InvalidReference', code: 'invalid-reference', message },
+      image,
+    );
+  }
+  t.end();
+});
+
+t.test('a path of 255 characters and a tag of 128 are accepted', (t) => {
+  const image = `gcr.io/${'a'.repeat(255)}:${'b'.repeat(128)}`;
+  t.equal(formatReference(parseReference(image)), image);
+  t.end();
+});
+
+t.test('a registry is asked for the digest, else the tag, else latest', (t) => {
+  t.match(pullReference(parseReference('nginx')), {
+    object: 'latest',
+    tag: 'latest',
+    text: 'docker.io/library/nginx:latest',
+    repository: 'docker.io/library/nginx',
+  });
+  t.match(pullReference(parseReference('gcr.io/a:v1')), { object: 'v1', tag: 'v1', text: 'gcr.io/a:v1' });
+  const both = pullReference(parseReference(`gcr.io/a:v1@${digest}`));
+  t.match(both, { object: digest, digest, text: `gcr.io/a@${digest}` });
+  t.notOk('tag' in both);
+  t.equal(pullReference(parseReference('a_b.c/d')).text, 'a_b.c/d:latest');
+  t.end();
+});
+
+t.test('the oddity of a domain that the grammar cannot express stays in parseNormalized', (t) => {
+  t.same(parseNormalized('a_b.c/d'), { domain: '', path: 'a_b.c/d' });
+  t.end();
+});
+
+t.test('bare digests and identifiers name content', (t) => {
+  t.same(parseAnyReference(hex), { domain: '', path: '', digest });
+  t.same(parseAnyReference(digest), { domain: '', path: '', digest });
+  t.equal(formatReference(parseAnyReference(hex)), digest);
+  t.same(parseAnyReference(hex.slice(1)), { domain: 'docker.io', path: `library/${hex.slice(1)}` });
+  t.throws(() => parseAnyReference('A'), { code: 'invalid-reference' });
+  t.end();
+});
+
+t.test('familiar names', (t) => {
+  for (const [image, name] of [
+    ['docker.io/library/nginx', 'nginx'],
+    ['docker.io/library/a/b', 'library/a/b'],
+    ['docker.io/team/app', 'team/app'],
+    ['gcr.io/library/app', 'gcr.io/library/app'],
+  ] as const) {
+    t.equal(familiarName(parseReference(image)), name);
+  }
+  t.equal(familiarName({ domain: '', path: 'a_b.c/d' }), 'a_b.c/d');
+  t.end();
+});
+
+t.test('long and repetitive texts take no time worth mentioning', (t) => {
+  const pieces = ['a', 'a-', 'a.', 'a_', '-', '_', '/', ':', '@', '[', 'a/', 'a:', '0:', 'A', '.a', 'a__'];
+  for (const piece of pieces) {
+    for (const length of [4000, 100_000]) {
+      for (const end of ['', '!', '/!', '@sha256:!']) {
+        const text = piece.repeat(length / piece.length) + end;
+        const start = process.cpuUsage();
+        t.throws(() => parseReference(text), InvalidReference);
+        const { user } = process.cpuUsage(start);
+        if (user > 250_000) t.fail(`${piece} × ${length} took ${user} µs`);
+      }
+    }
+  }
+  t.end();
+});
+
+const alphanumeric = fc.stringMatching(/^[a-z0-9]{1,6}$/);
+const component = fc
+  .tuple(
+    alphanumeric,
+    fc.array(fc.tuple(fc.constantFrom('.', '_', '__', '-', '---'), alphanumeric), { maxLength: 2 }),
+  )
+  .map(([first, rest]) => first + rest.map(([separator, next]) => separator + next).join(''));
+const path = fc.array(component, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
+const domain = fc.oneof(
+  fc.constantFrom('', 'docker.io/', 'index.docker.io/', 'localhost/', '[::1]:5000/', 'UPPER/'),
+  fc.stringMatching(/^[a-z][a-z0-9]{0,4}\.[a-z]{2,3}(:[0-9]{1,5})?\/$/),
+);
+const tag = fc.oneof(fc.constant(''), fc.stringMatching(/^:[A-Za-z0-9_][A-Za-z0-9_.-]{0,10}$/));
+const suffix = fc.oneof(fc.constant(''), fc.stringMatching(/^@sha256:[a-f0-9]{64}$/));
+
+t.test('property: a formatted reference parses to itself', (t) => {
+  fc.assert(
+    fc.property(fc.tuple(domain, path, tag, suffix), (parts) => {
+      fc.pre(!/^[a-f0-9]{64}$/.test(parts.join('')));
+      const reference = parseReference(parts.join(''));
+      t.matchOnly(parseReference(formatReference(reference)), reference);
+      const pull = pullReference(reference);
+      t.equal(pullReference(parseReference(pull.text)).text, pull.text);
+    }),
+    { numRuns: 300 },
+  );
+  t.end();
+});
+
+t.test('property: any text is either parsed or refused, never a crash', () => assertFuzz(references, 2000));

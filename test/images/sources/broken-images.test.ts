@@ -1,0 +1,95 @@
+import t from 'tap';
+import {
+  avoiding,
+  brokenImagesOf,
+  formatBroken,
+  keyOfBroken,
+  maxBrokenImages,
+  maxNamespaces,
+  noBrokenImages,
+  parseBroken,
+} from '../../../src/images/sources/broken-images.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+const note = { digest, architecture: 'arm64', image: 'shop/web:1', namespaces: ['shop'], until: 1_000_000 };
+
+t.test('what is written is read again', async (t) => {
+  const key = keyOfBroken(digest, 'arm64') ?? '';
+  t.equal(key, `sha256-${'a'.repeat(64)}.arm64`);
+  t.same(parseBroken({ [key]: formatBroken(note) }), [note]);
+});
+
+t.test('keys that a ConfigMap cannot have are not made', async (t) => {
+  for (const [odd, architecture] of [
+    ['sha512:abc', 'arm64'],
+    [digest, 'ARM64'],
+    [digest, 'a/b'],
+    [digest, ''],
+    [`${digest}0`, 'arm64'],
+  ] as const) {
+    t.equal(keyOfBroken(odd, architecture), undefined, `${odd} ${architecture}`);
+  }
+});
+
+t.test('what people write into the ConfigMap is left out where it is no note', async (t) => {
+  const key = keyOfBroken(digest, 'arm64') ?? '';
+  const good = JSON.parse(formatBroken(note)) as Record<string, unknown>;
+  const cases: [name: string, data: Record<string, unknown>][] = [
+    ['no JSON', { [key]: '{' }],
+    ['no object', { [key]: '7' }],
+    ['null', { [key]: 'null' }],
+    ['no text', { [key]: 7 }],
+    ['no image', { [key]: JSON.stringify({ ...good, image: 1 }) }],
+    ['no namespaces', { [key]: JSON.stringify({ ...good, namespaces: 'shop' }) }],
+    ['no time', { [key]: JSON.stringify({ ...good, until: 'soon' }) }],
+    ['a key of its own', { note: formatBroken(note) }],
+  ];
+  for (const [name, data] of cases) t.same(parseBroken(data), [], name);
+  t.same(parseBroken(undefined), []);
+  const many = Object.fromEntries(
+    Array.from({ length: maxBrokenImages + 5 }, (_, index) => [
+      keyOfBroken(`sha256:${index.toString(16).padStart(64, '0')}`, 'arm64') ?? '',
+      formatBroken(note),
+    ]),
+  );
+  t.equal(parseBroken(many).length, maxBrokenImages);
+  const wide = { ...note, namespaces: Array.from({ length: 50 }, (_, index) => `n${index}`) };
+  t.equal(parseBroken({ [key]: formatBroken(wide) })[0]?.namespaces.length, maxNamespaces);
+});
+
+t.test('a note counts in its namespaces until its time', async (t) => {
+  let now = 0;
+  const other = { ...note, architecture: 'amd64', namespaces: ['shop', 'bank'], until: 500 };
+  const broken = brokenImagesOf([note, other], () => now);
+  t.equal(broken.size, 2);
+  t.same(broken.brokenOn(digest, 'shop'), ['amd64', 'arm64']);
+  t.same(broken.brokenOn(digest, 'bank'), ['amd64']);
+  t.same(broken.brokenOn(digest, 'elsewhere'), []);
+  t.same(broken.brokenOn(`sha256:${'b'.repeat(64)}`, 'shop'), []);
+  now = 500;
+  t.same(broken.brokenOn(digest, 'shop'), ['arm64'], 'the time itself is over');
+  now = 1_000_000;
+  t.same(broken.brokenOn(digest, 'shop'), []);
+  t.same(noBrokenImages.brokenOn(digest, 'shop'), []);
+});
+
+t.test('avoided, unless nothing would be left for an operating system', async (t) => {
+  const facts = (...platforms: [os: string, architecture: string][]): ImageFacts => ({
+    image: 'shop/web:1',
+    digest,
+    platforms: platforms.map(([os, architecture]) => ({ os, architecture })),
+    source: 'registry',
+    credentialSource: 'anonymous',
+    endpoint: 'registry.example',
+    freshUntil: '2030-01-01T00:00:00.000Z',
+    stale: false,
+  });
+  const both = facts(['linux', 'amd64'], ['linux', 'arm64']);
+  t.same(avoiding(both, ['arm64']), { ...facts(['linux', 'amd64']), brokenOn: ['arm64'] });
+  t.equal(avoiding(both, ['amd64', 'arm64']), both, 'all of them: it is tried as its manifest says');
+  const one = facts(['linux', 'arm64']);
+  t.equal(avoiding(one, ['arm64']), one);
+  const windows = facts(['linux', 'arm64'], ['windows', 'amd64']);
+  t.equal(avoiding(windows, ['arm64']), windows, 'nothing would be left for linux');
+});

@@ -1,0 +1,320 @@
+import t, { type Test } from 'tap';
+import { CredentialError, type MatchedCredential } from '../../../src/credentials/credential.ts';
+import type { ImageFacts, ImageQuestion, Inspector } from '../../../src/images/facts/facts.ts';
+import { createInspector, type InspectorOptions } from '../../../src/images/sources/inspector.ts';
+import { createFactsMemory } from '../../../src/images/memory/memory.ts';
+import { parseReference } from '../../../src/images/references/reference.ts';
+import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
+import { credential, endpointOf, patience, testClient } from '../../support/registry/ask.ts';
+import {
+  artifact,
+  attestation,
+  helmChart,
+  image,
+  index,
+  multiArch,
+  platformOf,
+} from '../../support/registry/content.ts';
+import {
+  startTestRegistry,
+  type TestRegistry,
+  type TestRegistryOptions,
+} from '../../support/registry/server.ts';
+import { digestOf, fakeTime, hour, recordedLog } from '../support.ts';
+
+interface Node {
+  readonly registry: TestRegistry;
+  readonly inspector: Inspector;
+  readonly time: ReturnType<typeof fakeTime>;
+  /** What this node's sources hold; changed by the test. */
+  own: readonly MatchedCredential[];
+  endpoints: readonly Endpoint[];
+  asked(text: string, more?: Partial<ImageQuestion>): ImageQuestion;
+  inspect(text: string, more?: Partial<ImageQuestion>, known?: ImageFacts): Promise<ImageFacts>;
+}
+
+/** A node whose only registry is a test registry. */
+async function start(
+  t: Test,
+  registryOptions: TestRegistryOptions = {},
+  options: Partial<InspectorOptions> = {},
+): Promise<Node> {
+  const registry = await startTestRegistry(registryOptions);
+  const client = testClient();
+  t.teardown(async () => {
+    client.close();
+    await registry.close();
+  });
+  const time = fakeTime();
+  const node: Node = {
+    registry,
+    time,
+    own: [],
+    endpoints: [endpointOf(registry)],
+    inspector: createInspector({
+      registry: client,
+      endpoints: { endpoints: async () => node.endpoints, fingerprint: () => '' },
+      credentials: { lookup: async () => node.own },
+      mayAskAnonymously: () => true,
+      clock: time.clock,
+      ...options,
+    }),
+    asked: (text, more) => ({
+      image: text,
+      reference: parseReference(text),
+      pullPolicy: 'IfNotPresent',
+      pullCredentials: [],
+      ...more,
+    }),
+    inspect: (text, more, known) =>
+      node.inspector.inspect(node.asked(text, more), { signal: patience, ...(known && { known }) }),
+  };
+  return node;
+}
+
+const basic = { kind: 'basic', users: { pod: 'pods', node: 'nodes!' } } as const;
+const pods = credential('pod', 'pods', { source: 'pull-secret', origin: 'default/regcred' });
+const nodes = credential('node', 'nodes!');
+const wrong = credential('pod', 'wrong', { source: 'pull-secret' });
+
+t.test('facts of an image', async (t) => {
+  const node = await start(t);
+  const content = multiArch(['linux/amd64', 'linux/aarch64', 'linux/arm64/v8', 'linux/arm'], {
+    attestations: true,
+  });
+  node.registry.push('team/app', 'v1', content);
+  t.strictSame(await node.inspect('corp.example/team/app:v1'), {
+    image: 'corp.example/team/app:v1',
+    digest: content.digest,
+    mediaType: content.mediaType,
+    platforms: [
+      { os: 'linux', architecture: 'amd64' },
+      { os: 'linux', architecture: 'arm64' },
+      { os: 'linux', architecture: 'arm', variant: 'v7' },
+    ],
+    source: 'registry',
+    credentialSource: 'anonymous',
+    endpoint: node.registry.host,
+    freshUntil: '2026-11-21T12:15:00.000Z',
+    stale: false,
+  });
+  t.same(node.registry.counts(), { 'GET manifests': 1 });
+});
+
+t.test('what is asked for: the tag, `latest`, or the digest before the tag', async (t) => {
+  const node = await start(t);
+  const content = image('linux/s390x');
+  node.registry.push('team/app', 'latest', content);
+  const digest = content.digest;
+  for (const [written, object] of [
+    ['corp.example/team/app', 'latest'],
+    [`corp.example/team/app@${digest}`, digest],
+    [`corp.example/team/app:v9@${digest}`, digest],
+  ] as const) {
+    node.registry.clearRequests();
+    t.match(await node.inspect(written), {
+      image: written,
+      digest,
+      platforms: [{ os: 'linux', architecture: 's390x' }],
+      freshUntil: written.includes('@') ? '2027-11-21T12:00:00.000Z' : '2026-11-21T12:15:00.000Z',
+    });
+    t.equal(node.registry.requests[0]?.path, `/v2/team/app/manifests/${object}`);
+  }
+});
+
+t.test('the kubelet’s order of credentials, and whose they are said to be', async (t) => {
+  const node = await start(t, { auth: basic });
+  node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
+  const inspect = (pullCredentials: MatchedCredential[], own: MatchedCredential[]): Promise<ImageFacts> => {
+    node.own = own;
+    return node.inspect('corp.example/team/app:v1', { pullCredentials });
+  };
+  t.match(await inspect([pods], []), { credentialSource: 'pull-secret', error: undefined });
+  t.match(await inspect([pods], [nodes]), { credentialSource: 'pull-secret' }, 'the pod’s first');
+  t.match(await inspect([], [nodes]), { credentialSource: 'docker-config' });
+  t.match(await inspect([wrong], [nodes]), { credentialSource: 'docker-config' }, 'then the node’s');
+  t.match(
+    await inspect([pods], [{ ...pods, source: 'docker-config' }]),
+    { credentialSource: 'docker-config' },
+    'one that both have is the node’s',
+  );
+  t.match(await inspect([wrong], []), { platforms: [], error: { code: 'unauthorized' } });
+  t.match(await inspect([], []), { credentialSource: 'anonymous', error: { code: 'unauthorized' } });
+});
+
+t.test('a private registry is not asked without credentials, and the error says why', async (t) => {
+  const asked: string[] = [];
+  const node = await start(t, {}, { mayAskAnonymously: (repository) => asked.push(repository) === 0 });
+  node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
+  t.match(await node.inspect('corp.example/team/app:v1'), {
+    platforms: [],
+    endpoint: 'corp.example',
+    error: {
+      code: 'unauthorized',
+      message: /no credential matches corp\.example\/team\/app, and privateRegistries forbids/,
+    },
+  });
+  t.same(asked, ['corp.example/team/app']);
+  t.equal(node.registry.requests.length, 0);
+  t.match(await node.inspect('corp.example/team/app:v1', { pullCredentials: [pods] }), { error: undefined });
+  t.equal(asked.length, 1, 'with credentials it is no question');
+});
+
+t.test('known facts are confirmed by one HEAD', async (t) => {
+  const node = await start(t);
+  node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
+  const known = await node.inspect('corp.example/team/app:v1');
+  node.registry.clearRequests();
+  node.time.pass(hour);
+  t.strictSame(
+    await node.inspect('corp.example/team/app:v1', {}, { ...known, source: 'memory', stale: true }),
+    {
+      ...known,
+      freshUntil: '2026-11-21T13:15:00.000Z',
+    },
+  );
+  t.same(node.registry.counts(), { 'HEAD manifests': 1 });
+  node.registry.push('team/app', 'v1', multiArch(['linux/arm64']));
+  t.match(await node.inspect('corp.example/team/app:v1', {}, known), {
+    platforms: [{ os: 'linux', architecture: 'arm64' }],
+  });
+});
+
+t.test('what no container can run is not an image, and stays so when it is confirmed', async (t) => {
+  const node = await start(t);
+  const nameless = index([{ content: image('linux/amd64'), platform: platformOf('linux/-') }]);
+  for (const content of [helmChart(), artifact(), nameless]) {
+    node.registry.push('team/app', 'v1', content);
+    const facts = await node.inspect('corp.example/team/app:v1');
+    t.match(facts, { digest: content.digest, platforms: [], error: { code: 'not-an-image' } });
+    t.match(await node.inspect('corp.example/team/app:v1', {}, facts), {
+      digest: content.digest,
+      error: { code: 'not-an-image' },
+    });
+  }
+  node.registry.push('team/app', 'v1', index([attestation(image('linux/amd64'))]));
+  t.match(
+    await node.inspect('corp.example/team/app:v1'),
+    { platforms: [], error: { code: 'not-an-image' } },
+    'nothing but attestations',
+  );
+});
+
+t.test('a bundle of manifests constrains nothing, and stays so when it is confirmed', async (t) => {
+  const node = await start(t);
+  const Labels = { 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' };
+  const content = image('linux/amd64', { config: { config: { Labels } } });
+  node.registry.push('team/app', 'v1', content);
+  const facts = await node.inspect('corp.example/team/app:v1');
+  t.match(facts, { digest: content.digest, platforms: [] });
+  t.equal(facts.error, undefined);
+  const confirmed = await node.inspect('corp.example/team/app:v1', {}, facts);
+  t.match(confirmed, { digest: content.digest, platforms: [] });
+  t.equal(confirmed.error, undefined);
+});
+
+t.test('an index with more platforms than any image has', async (t) => {
+  const node = await start(t);
+  const content = image('linux/amd64');
+  const entries = Array.from({ length: 300 }, (_, number) => ({
+    content,
+    platform: { os: 'linux', architecture: 'amd64', variant: `v${number + 2}` },
+  }));
+  node.registry.push('team/app', 'v1', index(entries));
+  t.match(await node.inspect('corp.example/team/app:v1'), { platforms: [], error: { code: 'too-large' } });
+  node.registry.push('team/app', 'v1', index(entries.slice(0, 256)));
+  t.equal((await node.inspect('corp.example/team/app:v1')).platforms.length, 256);
+});
+
+t.test('failures are answers', async (t) => {
+  const node = await start(t);
+  node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
+  t.match(await node.inspect('corp.example/team/app:v2'), {
+    platforms: [],
+    source: 'registry',
+    stale: false,
+    endpoint: node.registry.host,
+    error: { code: 'not-found' },
+  });
+  node.registry.faults.add({
+    path: /manifests/,
+    fault: { kind: 'status', status: 429, headers: { 'retry-after': '7' } },
+  });
+  t.match(await node.inspect('corp.example/team/app:v1'), {
+    error: { code: 'rate-limited', retryAfterMs: 7000 },
+  });
+  node.registry.faults.clear();
+  node.endpoints = [];
+  t.match(await node.inspect('corp.example/team/app:v1'), {
+    error: { code: 'unavailable', message: /no endpoint/ },
+  });
+});
+
+t.test('a source of credentials that makes the node refuse makes us refuse', async (t) => {
+  const lookup = async (): Promise<never> => {
+    throw new CredentialError('default/regcred', 'is no docker config');
+  };
+  const node = await start(t, {}, { credentials: { lookup } });
+  t.match(await node.inspect('corp.example/team/app:v1'), {
+    error: { code: 'unauthorized', message: 'default/regcred: is no docker config' },
+  });
+  t.equal(node.registry.requests.length, 0);
+});
+
+t.test('no time left', async (t) => {
+  const node = await start(t);
+  const controller = new AbortController();
+  node.registry.faults.add({ path: /manifests/, fault: { kind: 'hold' } });
+  const held = node.inspector.inspect(node.asked('corp.example/team/app:v1'), { signal: controller.signal });
+  const request = await node.registry.waitFor(({ path }) => path.includes('manifests'));
+  controller.abort();
+  t.match(await held, { error: { code: 'timeout' } });
+  t.equal(await request.ended, 'aborted', 'the socket was closed');
+
+  const slow = await start(
+    t,
+    {},
+    {
+      credentials: { lookup: (_, signal) => Promise.reject(signal?.reason as Error) },
+    },
+  );
+  const inspected = slow.inspector.inspect(slow.asked('corp.example/team/app:v1'), {
+    signal: controller.signal,
+  });
+  t.match(await inspected, { error: { code: 'timeout' } }, 'also while credentials are looked up');
+});
+
+t.test('faults of ours are thrown, not dressed up as answers', async (t) => {
+  const lookup = async (): Promise<never> => {
+    throw new TypeError('a mistake');
+  };
+  const node = await start(t, {}, { credentials: { lookup } });
+  await t.rejects(node.inspect('corp.example/team/app:v1'), { message: 'a mistake' });
+});
+
+t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async (t) => {
+  const node = await start(t);
+  const content = multiArch(['linux/amd64', 'linux/arm64']);
+  node.registry.push('team/app', 'v1', content);
+  const memory = createFactsMemory({
+    inspector: node.inspector,
+    log: recordedLog().log,
+    clock: node.time.clock,
+  });
+  t.teardown(() => memory.close());
+  const asked = node.asked('corp.example/team/app:v1');
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, () => memory.ask(asked, { signal: patience })),
+  );
+  t.ok(answers.every(({ digest }) => digest === content.digest));
+  for (let count = 0; count < 50; count += 1) t.ok(memory.recall(asked));
+  t.same(node.registry.counts(), { 'GET manifests': 1 });
+  node.registry.clearRequests();
+  node.time.pass(hour);
+  for (let count = 0; count < 50; count += 1) t.ok(memory.recall(asked));
+  await node.registry.waitFor(({ method }) => method === 'HEAD');
+  t.match(await memory.ask({ ...asked, pullPolicy: 'Always' }, { signal: patience }), { source: 'registry' });
+  t.match(memory.recall(asked), { freshUntil: '2026-11-21T13:15:00.000Z', stale: false });
+  t.same(node.registry.counts(), { 'HEAD manifests': 1 });
+  t.equal(memory.recall(node.asked(`corp.example/team/app@${digestOf('other')}`)), undefined);
+});

@@ -1,0 +1,43 @@
+/** Endpoints with a credential of their own, and registries that are never asked anonymously. */
+import t from 'tap';
+import { createInspector } from '../../../src/images/sources/inspector.ts';
+import { parseReference } from '../../../src/images/references/reference.ts';
+import { credential, endpointOf, patience, testClient } from '../../support/registry/ask.ts';
+import { image } from '../../support/registry/content.ts';
+import { startTestRegistry } from '../../support/registry/server.ts';
+
+t.test('where anonymous questions are forbidden, only such endpoints are asked', async (t) => {
+  const [open, closed] = await Promise.all([
+    startTestRegistry({ tls: false }),
+    startTestRegistry({ tls: false, auth: { kind: 'basic', users: { own: 'secret1' } } }),
+  ]);
+  const client = testClient();
+  t.teardown(async () => {
+    client.close();
+    await Promise.all([open.close(), closed.close()]);
+  });
+  for (const registry of [open, closed]) registry.push('team/app', 'v1', image('linux/arm64'));
+  const own = credential('own', 'secret1', { source: 'containerd', id: 'own' });
+  const inspectAt = (endpoints: readonly ReturnType<typeof endpointOf>[]) =>
+    createInspector({
+      registry: client,
+      endpoints: { endpoints: async () => endpoints, fingerprint: () => '' },
+      credentials: { lookup: async () => [] },
+      mayAskAnonymously: () => false,
+    }).inspect(
+      {
+        image: 'r.example/team/app:v1',
+        reference: parseReference('r.example/team/app:v1'),
+        pullPolicy: 'Always',
+        pullCredentials: [],
+      },
+      { signal: patience },
+    );
+  const found = await inspectAt([endpointOf(open), endpointOf(closed, { ownCredential: own })]);
+  t.match(found, { credentialSource: 'containerd', endpoint: closed.host });
+  t.equal(open.requests.length, 0);
+  t.match(await inspectAt([endpointOf(open)]), {
+    error: { code: 'unauthorized', message: /privateRegistries/ },
+  });
+  t.equal(open.requests.length, 0);
+});

@@ -1,0 +1,124 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import t from 'tap';
+import {
+  authorizationHeader,
+  inClusterAccess,
+  kubeconfigAccess,
+  sameConnection,
+} from '../../../src/kube/api/access.ts';
+import { createCa } from '../../support/certificates.ts';
+import { noTimers } from '../../support/fake-clock.ts';
+
+void t.test('in cluster: address, namespace, CA and a token that is read again each minute', async (t) => {
+  const dir = t.testdir({ token: 'first-token\n', 'ca.crt': 'CA', namespace: 'archwright\n' });
+  let now = 0;
+  const access = await inClusterAccess(
+    { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' },
+    { dir, clock: { ...noTimers, now: () => now, monotonic: () => now } },
+  );
+  t.match(access, { server: 'https://[fd00::1]:6443', namespace: 'archwright' });
+  const first = await access?.now();
+  t.ok(first);
+  if (!first) return;
+  t.same(authorizationHeader(first), { authorization: 'Bearer first-token' });
+  t.notMatch(inspect(first), /first-token/);
+  writeFileSync(join(dir, 'token'), 'second-token');
+  now = 59_999;
+  t.equal(await access?.now(), first);
+  now = 60_000;
+  const second = await access?.now();
+  t.ok(second && sameConnection(first, second), 'a new token needs no new connection');
+  t.same(second && authorizationHeader(second), { authorization: 'Bearer second-token' });
+  writeFileSync(join(dir, 'token'), 'third-token');
+  access?.renew?.();
+  const third = await access?.now();
+  t.same(
+    third && authorizationHeader(third),
+    { authorization: 'Bearer third-token' },
+    'a refused one at once',
+  );
+});
+
+void t.test('outside of a cluster there is no access; inside without files it is an error', async (t) => {
+  t.equal(await inClusterAccess({}), undefined);
+  await t.rejects(inClusterAccess({ KUBERNETES_SERVICE_HOST: '10.0.0.1' }, { dir: t.testdir() }));
+});
+
+void t.test('kubeconfig: contexts, client certificates, tokens, and names that do not exist', async (t) => {
+  const ca = await createCa();
+  const client = await ca.issue({ cn: 'admin', client: true });
+  const base64 = (text: string): string => Buffer.from(text).toString('base64');
+  const file = join(t.testdir(), 'config');
+  writeFileSync(
+    file,
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'one',
+      clusters: [
+        {
+          name: 'c',
+          cluster: { server: 'https://127.0.0.1:1', 'certificate-authority-data': base64(ca.cert) },
+        },
+      ],
+      contexts: [
+        { name: 'one', context: { cluster: 'c', user: 'certificate', namespace: 'team' } },
+        { name: 'two', context: { cluster: 'c', user: 'token' } },
+      ],
+      users: [
+        {
+          name: 'certificate',
+          user: { 'client-certificate-data': base64(client.cert), 'client-key-data': base64(client.key) },
+        },
+        { name: 'token', user: { token: 'a-bearer-token' } },
+      ],
+    }),
+  );
+  const one = await kubeconfigAccess({ path: file });
+  t.match(one, { server: 'https://127.0.0.1:1', namespace: 'team', description: 'context one' });
+  const withCertificate = await one?.now();
+  t.equal(withCertificate?.tls.cert?.toString(), client.cert);
+  t.equal(withCertificate?.tls.ca?.toString(), ca.cert);
+  const two = await kubeconfigAccess({ path: file, context: 'two' });
+  t.equal(two?.namespace, 'default');
+  const withToken = await two?.now();
+  t.same(withToken && authorizationHeader(withToken), { authorization: 'Bearer a-bearer-token' });
+  t.notMatch(inspect(withToken), /a-bearer-token/);
+  t.notOk(withCertificate && withToken && sameConnection(withCertificate, withToken));
+  const before = readFileSync(file, 'utf8');
+  writeFileSync(file, before.replace('a-bearer-token', 'a-new-token'));
+  two?.renew?.();
+  const renewed = await two?.now();
+  t.same(
+    renewed && authorizationHeader(renewed),
+    { authorization: 'Bearer a-new-token' },
+    'the same context',
+  );
+  writeFileSync(file, 'half a fi');
+  two?.renew?.();
+  const kept = await two?.now();
+  t.same(kept && authorizationHeader(kept), { authorization: 'Bearer a-new-token' }, 'a file being written');
+  writeFileSync(file, before);
+  await t.rejects(kubeconfigAccess({ path: file, context: 'three' }), {
+    message: /no context three; it has one, two/,
+  });
+  await t.rejects(kubeconfigAccess({ path: `${file}-missing` }));
+});
+
+void t.test('without any kubeconfig there is no access', async (t) => {
+  const home = t.testdir();
+  mkdirSync(join(home, 'empty'));
+  const before = { HOME: process.env['HOME'], KUBECONFIG: process.env['KUBECONFIG'] };
+  process.env['HOME'] = home;
+  delete process.env['KUBECONFIG'];
+  t.teardown(() => {
+    for (const [name, value] of Object.entries(before)) {
+      if (value === undefined) Reflect.deleteProperty(process.env, name);
+      else process.env[name] = value;
+    }
+  });
+  t.equal(await kubeconfigAccess({}), undefined);
+  await t.rejects(kubeconfigAccess({ context: 'prod' }), { message: /no context prod/ });
+});

@@ -1,0 +1,139 @@
+import t, { type Test } from 'tap';
+import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
+import { KubeError } from '../../../src/kube/api/errors.ts';
+import { fencedClient, type FencedOptions } from '../../../src/kube/api/fenced.ts';
+import { createLimiter, type Limiter } from '../../../src/async/rate-limiter.ts';
+import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
+import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+
+const pods = '/api/v1/namespaces/team/pods';
+const live = new AbortController().signal;
+
+interface Setup {
+  readonly store: KubeStore;
+  readonly fenced: KubeClient;
+  readonly leading: AbortController;
+  readonly time: FakeClock;
+  readonly limiter: Limiter;
+}
+
+async function start(t: Test, options: Partial<FencedOptions> = {}): Promise<Setup> {
+  const store = await startKubeStore();
+  const client = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs: 5_000 });
+  const leading = new AbortController();
+  const time = createFakeClock();
+  const limiter = createLimiter({ perSecond: 1, burst: 3, clock: time, sleep: time.sleep });
+  t.teardown(async () => {
+    client.close();
+    await store.close();
+  });
+  store.put(`${pods}/a`, { spec: { nodeName: 'n' } });
+  const fenced = fencedClient({ client, leading: leading.signal, limiter, ...options });
+  return { store, fenced, leading, time, limiter };
+}
+
+function writesOf(client: KubeClient): (() => Promise<unknown>)[] {
+  return [
+    () => client.create(pods, { metadata: { generateName: 'x-' } }, { signal: live }),
+    () => client.patch(`${pods}/a`, { type: 'merge', body: { spec: { x: 1 } } }, { signal: live }),
+    () => client.delete(`${pods}/a`, { signal: live }),
+  ];
+}
+
+const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => 'done',
+    (error: unknown) => (error instanceof KubeError ? error.code : error),
+  );
+
+void t.test('writes pass, each takes its turn; reads take none', async (t) => {
+  const { store, fenced, time } = await start(t);
+  for (const write of writesOf(fenced)) t.equal(await codeOf(write()), 'done');
+  t.match(store.writes(), [{ method: 'POST' }, { method: 'PATCH' }, { method: 'DELETE' }]);
+  const late = codeOf(fenced.create(pods, { metadata: { name: 'late' } }, { signal: live }));
+  await time.advance(0);
+  t.equal(store.writes().length, 3, 'the burst is used up');
+  await fenced.get(pods, { signal: live });
+  t.type(fenced.serverNow(), 'number');
+  await time.advance(1000);
+  t.equal(await late, 'done');
+});
+
+void t.test('once leadership is lost nothing is sent, and reads still pass', async (t) => {
+  const { store, fenced, leading } = await start(t);
+  leading.abort(new Error('deposed'));
+  for (const write of writesOf(fenced)) t.equal(await codeOf(write()), 'not-leading');
+  t.same(store.writes(), []);
+  await fenced.get(`${pods}/a`, { signal: live });
+  for (const write of writesOf(fenced)) await t.rejects(write(), { temporary: false, message: /not sent/ });
+});
+
+void t.test(
+  'a lease that does not hold by the clock is as good as lost, before its timer says so',
+  async (t) => {
+    let holds = true;
+    const { store, fenced } = await start(t, { holds: () => holds });
+    t.equal(await codeOf(writesOf(fenced)[1]?.() ?? Promise.resolve()), 'done');
+    holds = false;
+    t.equal(await codeOf(writesOf(fenced)[1]?.() ?? Promise.resolve()), 'not-leading');
+    t.equal(store.writes().length, 1);
+  },
+);
+
+void t.test('a lease that ends while a write waits for its turn', async (t) => {
+  let holds = true;
+  const { store, fenced, time } = await start(t, { holds: () => holds });
+  for (let i = 0; i < 3; i++) await codeOf(writesOf(fenced)[0]?.() ?? Promise.resolve());
+  const waiting = codeOf(fenced.delete(`${pods}/a`, { signal: live }));
+  await time.advance(500);
+  holds = false;
+  await time.advance(500);
+  t.equal(await waiting, 'not-leading');
+  t.ok(store.get(`${pods}/a`));
+});
+
+void t.test('leadership lost while a write waits for its turn, or in the middle of it', async (t) => {
+  const { store, fenced, leading, time } = await start(t);
+  for (let i = 0; i < 2; i++) await codeOf(writesOf(fenced)[0]?.() ?? Promise.resolve());
+  store.fault(/^PATCH/, { hang: true });
+  const flying = fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live });
+  await store.until(() => store.asked(/^PATCH/).length === 1);
+  const waiting = fenced.create(pods, { metadata: { name: 'late' } }, { signal: live });
+  const ends = [
+    t.rejects(flying, { code: 'not-leading', message: /broken off/ }),
+    t.rejects(waiting, { code: 'not-leading', message: /not sent/ }),
+  ];
+  await time.advance(0);
+  leading.abort(new Error('deposed'));
+  await Promise.all(ends);
+  await time.advance(60_000);
+  t.equal(store.get(`${pods}/late`), undefined);
+});
+
+void t.test('a caller that gives up is no loss of leadership', async (t) => {
+  const { fenced, time, store } = await start(t);
+  for (let i = 0; i < 3; i++) await codeOf(writesOf(fenced)[0]?.() ?? Promise.resolve());
+  const abort = new AbortController();
+  const waiting = codeOf(fenced.delete(`${pods}/a`, { signal: abort.signal }));
+  await time.advance(0);
+  abort.abort(new Error('enough'));
+  t.equal(await waiting, 'timeout');
+  t.ok(store.get(`${pods}/a`));
+});
+
+void t.test('Retry-After of a server that is busy holds all writes, that of an eviction none', async (t) => {
+  const { store, fenced, time } = await start(t);
+  store.evictions(`${pods}/a`, { status: 429, retryAfter: 10 });
+  t.equal(await codeOf(fenced.create(`${pods}/a/eviction`, {}, { signal: live })), 'too-many-requests');
+  t.equal(await codeOf(fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live })), 'done');
+  store.fault(/^PATCH/, { status: 429, retryAfter: 3600, times: 1 });
+  t.equal(
+    await codeOf(fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live })),
+    'too-many-requests',
+  );
+  const next = codeOf(fenced.delete(`${pods}/a`, { signal: live }));
+  await time.advance(29_999);
+  t.ok(store.get(`${pods}/a`));
+  await time.advance(1);
+  t.equal(await next, 'done', 'a pause has its limit');
+});

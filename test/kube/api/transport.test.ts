@@ -1,0 +1,267 @@
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import type { AccessNow, KubeAccess } from '../../../src/kube/api/access.ts';
+import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
+import { KubeError } from '../../../src/kube/api/errors.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+import { createCa } from '../../support/certificates.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+
+const nodes = '/api/v1/nodes';
+const live = new AbortController().signal;
+
+async function failure(promise: Promise<unknown>): Promise<KubeError> {
+  const error = await promise.then(
+    () => undefined,
+    (cause: unknown) => cause,
+  );
+  if (error instanceof KubeError) return error;
+  throw new Error('no KubeError');
+}
+
+async function start(t: Test): Promise<KubeStore> {
+  const store = await startKubeStore();
+  store.put(`${nodes}/n`, {});
+  t.teardown(() => store.close());
+  return store;
+}
+
+function connect(t: Test, access: KubeAccess, timeoutMs = 5_000): KubeClient {
+  const client = createKubeClient({ access, userAgent: 'test', timeoutMs });
+  t.teardown(() => client.close());
+  return client;
+}
+
+void t.test('one pool: 400 calls one after another on one connection, 16 at a time on 16', async (t) => {
+  const store = await start(t);
+  const client = connect(t, store.access);
+  for (let i = 0; i < 400; i++) await client.get(`${nodes}/n`, { signal: live });
+  t.equal(store.connections(), 1);
+  for (let round = 0; round < 25; round++) {
+    await Promise.all(Array.from({ length: 16 }, () => client.get(`${nodes}/n`, { signal: live })));
+  }
+  t.equal(store.connections(), 16);
+  await Promise.all(Array.from({ length: 400 }, () => client.get(`${nodes}/n`, { signal: live })));
+  t.equal(store.connections(), 32, 'never more, however many ask at once');
+});
+
+void t.test('watches take no connection from other requests', async (t) => {
+  const store = await start(t);
+  const client = connect(t, store.access);
+  const ending = new AbortController();
+  const watches = Array.from({ length: 40 }, async () => {
+    const call = { signal: ending.signal, query: { watch: true, resourceVersion: '0' }, idleMs: 60_000 };
+    for await (const _ of client.lines(nodes, call));
+  });
+  const ended = Promise.allSettled(watches);
+  await store.until(() => store.watches() === 40);
+  t.same(await client.get(`${nodes}/n`, { signal: live }), store.get(`${nodes}/n`));
+  await Promise.all(Array.from({ length: 100 }, () => client.get(`${nodes}/n`, { signal: live })));
+  t.equal(store.connections(), 40 + 32);
+  ending.abort();
+  await ended;
+});
+
+void t.test('errors and refused requests keep their connection', async (t) => {
+  const store = await start(t);
+  const client = connect(t, store.access);
+  store.fault(/^(?:POST|PATCH|DELETE)/, { status: 429 });
+  for (let i = 0; i < 20; i++) {
+    await failure(client.get(`${nodes}/none`, { signal: live }));
+    await failure(client.create(nodes, {}, { signal: live }));
+    await failure(client.patch(`${nodes}/n`, { type: 'merge', body: {} }, { signal: live }));
+    await failure(client.delete(`${nodes}/n`, { signal: live }));
+  }
+  t.equal(store.connections(), 1);
+});
+
+/** Access whose token is another one after `renew`. */
+function renewing(store: KubeStore): {
+  access: KubeAccess;
+  renewed: () => number;
+  fail: (error: Error) => void;
+} {
+  let renewed = 0;
+  let broken: Error | undefined;
+  return {
+    renewed: () => renewed,
+    fail: (error) => {
+      broken = error;
+    },
+    access: {
+      ...store.access,
+      now: async (): Promise<AccessNow> => {
+        const { tls } = await store.access.now();
+        return { tls, authorization: secret(`Bearer token-number-${renewed}`) };
+      },
+      renew: () => {
+        if (broken) throw broken;
+        renewed++;
+      },
+    },
+  };
+}
+
+void t.test('a token that is refused is read again at once, and the request sent again', async (t) => {
+  const store = await start(t);
+  const { access, renewed } = renewing(store);
+  const client = connect(t, access);
+  store.fault((request) => request.authorization === 'Bearer token-number-0', { status: 401 });
+  t.match(await client.create(nodes, { metadata: { name: 'x' } }, { signal: live }), {
+    metadata: { name: 'x' },
+  });
+  t.equal(renewed(), 1);
+  t.equal(store.writes().length, 2);
+  await client.get(`${nodes}/n`, { signal: live });
+  t.equal(renewed(), 1);
+});
+
+void t.test('a token that stays refused is an error, read again once a second at most', async (t) => {
+  const store = await start(t);
+  const time = createFakeClock();
+  const { access, renewed, fail } = renewing(store);
+  const client = createKubeClient({ access, userAgent: 'test', clock: time });
+  t.teardown(() => client.close());
+  store.fault(/./, { status: 401 });
+  const asked = (): Promise<KubeError> => failure(client.get(`${nodes}/n`, { signal: live }));
+  t.match(await asked(), { code: 'unauthorized', temporary: false });
+  t.equal(store.requests.length, 2);
+  for (let i = 0; i < 10; i++) t.equal((await asked()).code, 'unauthorized');
+  t.equal(renewed(), 1);
+  t.equal(store.requests.length, 12, 'the same proof is not sent twice');
+  await time.advance(1000);
+  await asked();
+  t.equal(renewed(), 2);
+  await time.advance(1000);
+  fail(new Error('a kubeconfig that is being written'));
+  t.equal((await asked()).code, 'unauthorized');
+});
+
+void t.test('access that has nothing to renew: 401 is an error after one request', async (t) => {
+  const store = await start(t);
+  const client = connect(t, store.access);
+  store.fault(/./, { status: 401 });
+  t.equal((await failure(client.get(`${nodes}/n`, { signal: live }))).code, 'unauthorized');
+});
+
+void t.test('idle connections that the server dropped cost nobody an error', async (t) => {
+  const store = await start(t);
+  const client = connect(t, store.access);
+  for (let i = 0; i < 20; i++) {
+    await Promise.all(Array.from({ length: 4 }, () => client.get(`${nodes}/n`, { signal: live })));
+    store.dropConnections();
+    t.match(await client.get(`${nodes}/n`, { signal: live }), { metadata: { name: 'n' } });
+  }
+});
+
+void t.test(
+  'a reset in the middle: a GET on a used connection is asked again, nothing else is',
+  async (t) => {
+    const store = await start(t);
+    const client = connect(t, store.access);
+    await client.get(`${nodes}/n`, { signal: live });
+    store.fault(/^GET/, { reset: true, times: 1 });
+    await client.get(`${nodes}/n`, { signal: live });
+    store.fault(/^GET/, { reset: true, times: 2 });
+    t.equal((await failure(client.get(`${nodes}/n`, { signal: live }))).code, 'unavailable');
+    await client.get(`${nodes}/n`, { signal: live });
+    store.fault(/^PATCH/, { lost: true, times: 1 });
+    const body = { metadata: { labels: { a: 'b' } } };
+    const error = await failure(client.patch(`${nodes}/n`, { type: 'merge', body }, { signal: live }));
+    t.match(error, { code: 'unavailable', temporary: true });
+    t.equal(store.asked(/^PATCH/).length, 1);
+  },
+);
+
+void t.test('one dead connection takes the idle ones with it', async (t) => {
+  const store = await start(t);
+  const client = connect(t, store.access, 1_500);
+  await Promise.all(Array.from({ length: 8 }, () => client.get(`${nodes}/n`, { signal: live })));
+  t.equal(store.connections(), 8);
+  store.fault(/^GET/, { hang: true, times: 1 });
+  t.equal((await failure(client.get(`${nodes}/n`, { signal: live }))).code, 'timeout');
+  await client.get(`${nodes}/n`, { signal: live });
+  t.equal(store.connections(), 9, 'a new one, not one of seven that may be as dead');
+});
+
+void t.test('a caller that gave up before it asked gets a KubeError, and nothing is sent', async (t) => {
+  const store = await start(t);
+  const client = connect(t, store.access);
+  const signal = AbortSignal.abort(new Error('enough'));
+  t.match(await failure(client.get(`${nodes}/n`, { signal })), { code: 'timeout', message: /enough/ });
+  t.equal(store.requests.length, 0);
+});
+
+void t.test('requests are counted by verb and by what was answered', async (t) => {
+  const store = await start(t);
+  const metrics = createMetrics();
+  const client = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs: 5_000, metrics });
+  t.teardown(() => client.close());
+  const name = 'archwright_kube_requests_total';
+  await client.get(`${nodes}/n`, { signal: live });
+  await client.get(nodes, { signal: live, query: { limit: 5 } });
+  await client.create(nodes, { metadata: { name: 'b' } }, { signal: live });
+  await failure(client.create(nodes, { metadata: { name: 'b' } }, { signal: live }));
+  await client.delete(`${nodes}/b`, { signal: live });
+  for (const [status, code] of [
+    [503, '5xx'],
+    [429, '429'],
+    [418, '4xx'],
+    [302, '3xx'],
+  ] as const) {
+    store.fault(/^PATCH/, { status, times: 1 });
+    await failure(client.patch(`${nodes}/n`, { type: 'merge', body: {} }, { signal: live }));
+    t.match(await metrics.render(), `${name}{verb="patch",code="${code}"} 1\n`);
+  }
+  const abort = new AbortController();
+  const watching = (async () => {
+    const query = { watch: true, resourceVersion: String(store.version()) };
+    for await (const line of client.lines(nodes, { signal: abort.signal, idleMs: 5_000, query }))
+      t.fail(line);
+  })();
+  await store.until(() => store.watches() === 1);
+  await store.quiet();
+  abort.abort(new Error('end'));
+  await failure(watching);
+  await store.close();
+  await failure(client.get(`${nodes}/n`, { signal: live }));
+  const page = await metrics.render();
+  for (const line of [
+    'verb="get",code="2xx"} 1',
+    'verb="list",code="2xx"} 1',
+    'verb="create",code="2xx"} 1',
+    'verb="create",code="409"} 1',
+    'verb="delete",code="2xx"} 1',
+    'verb="watch",code="2xx"} 1',
+    'verb="get",code="none"} 1',
+  ]) {
+    t.match(page, `${name}{${line}\n`);
+  }
+});
+
+void t.test('an authority that is configured need not be a root', async (t) => {
+  const root = await createCa('root');
+  const [ours, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
+  const server = createServer(
+    await ours.issue({ cn: 'kubernetes', ip: ['127.0.0.1'] }),
+    (_request, response) => response.end('{"kind":"Node"}'),
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close().closeAllConnections());
+  const ask = (ca: string): Promise<unknown> => {
+    const access: KubeAccess = {
+      server: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      namespace: 'default',
+      description: 'test',
+      now: () => Promise.resolve({ tls: { ca } }),
+    };
+    return connect(t, access).get(`${nodes}/n`, { signal: live });
+  };
+  t.same(await ask(ours.cert), { kind: 'Node' });
+  t.match(await failure(ask(other.cert)), { message: /certificate/ });
+});

@@ -1,0 +1,438 @@
+import t, { type Test } from 'tap';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
+import { microTime, recordOf } from '../../../src/kube/election/lease-record.ts';
+import { runLeaderElection, type LeaderElectionOptions } from '../../../src/kube/election/lease.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
+import { startKubeStore, type KubeStore, type StoredObject } from '../../support/kube-store.ts';
+
+const leases = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases';
+const path = `${leases}/controller`;
+const times = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };
+
+interface Setup {
+  readonly store: KubeStore;
+  readonly time: FakeClock;
+  readonly candidate: (identity: string, options?: Partial<LeaderElectionOptions>) => Candidate;
+  /** Lets time pass in steps, with room for answers of the server in between. */
+  readonly pass: (ms: number) => Promise<void>;
+  readonly spec: () => Record<string, unknown>;
+}
+
+interface Candidate {
+  readonly stop: AbortController;
+  readonly done: Promise<unknown>;
+  /** Each time that it led: the signal and what the clock says. */
+  readonly terms: { readonly signal: AbortSignal; readonly holds: () => boolean }[];
+  readonly leads: () => boolean;
+}
+
+async function start(t: Test): Promise<Setup> {
+  const store = await startKubeStore();
+  const time = createFakeClock();
+  const stops: AbortController[] = [];
+  const ends: Promise<unknown>[] = [];
+  const clients: { close(): void }[] = [];
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= 1000) {
+      await time.advance(Math.min(1000, left));
+      await store.quiet();
+    }
+  };
+  t.teardown(async () => {
+    for (const stop of stops) stop.abort(new Error('end of the test'));
+    await time.advance(5_000);
+    for (const client of clients) client.close();
+    await store.close();
+    await time.advance(60_000);
+    await Promise.allSettled(ends);
+  });
+  return {
+    store,
+    time,
+    pass,
+    spec: () => (store.get(path)?.spec ?? {}) as Record<string, unknown>,
+    candidate: (identity, options = {}) => {
+      const client = createKubeClient({ access: store.access, userAgent: identity });
+      const stop = new AbortController();
+      const terms: Candidate['terms'] = [];
+      const done = runLeaderElection({
+        client,
+        namespace: 'archwright',
+        name: 'controller',
+        identity,
+        times,
+        lead: (signal, holds) => {
+          terms.push({ signal, holds });
+          return new Promise((resolve) => {
+            if (signal.aborted) resolve();
+            signal.addEventListener('abort', () => resolve());
+          });
+        },
+        stop: stop.signal,
+        clock: time,
+        log: createLog({ level: 'silent' }),
+        sleep: time.sleep,
+        random: () => 0,
+        ...options,
+      });
+      done.catch(() => undefined);
+      stops.push(stop);
+      ends.push(done);
+      clients.push(client);
+      return { stop, done, terms, leads: () => terms.at(-1)?.signal.aborted === false };
+    },
+  };
+}
+
+const held = (holder: string, renewTime: string, more: object = {}): object => ({
+  spec: { holderIdentity: holder, leaseDurationSeconds: 15, renewTime, leaseTransitions: 3, ...more },
+});
+
+void t.test('the first candidate makes the lease, renews it, and gives it back at the end', async (t) => {
+  const { store, time, candidate, pass, spec } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  const acquired = microTime(time.now());
+  t.same(spec(), {
+    holderIdentity: 'a',
+    leaseDurationSeconds: 15,
+    acquireTime: acquired,
+    renewTime: acquired,
+    leaseTransitions: 0,
+  });
+  await pass(6_000);
+  t.match(spec(), { acquireTime: acquired, renewTime: microTime(time.now()), leaseTransitions: 0 });
+  t.equal(store.asked(`PATCH ${path}`).length, 3, 'one request for each renewal');
+  t.equal(store.asked(/^(?:GET|PUT)/).length, 1);
+  a.stop.abort(new Error('end'));
+  await a.done;
+  t.match(spec(), { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 0 });
+  t.equal(a.terms.length, 1);
+});
+
+void t.test('a released lease is taken at the next look, with one transition more', async (t) => {
+  const { store, candidate, pass, spec } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  const b = candidate('b');
+  await pass(20_000);
+  t.notOk(b.leads());
+  a.stop.abort(new Error('end'));
+  await a.done;
+  await pass(2_500);
+  t.ok(b.leads());
+  t.match(spec(), { holderIdentity: 'b', leaseTransitions: 1 });
+});
+
+void t.test(
+  'a lease that nobody renews is taken after its own duration as seen from here, whatever clocks say',
+  async (t) => {
+    const { store, candidate, pass } = await start(t);
+    store.put(path, held('gone', '2001-01-01T00:00:00.000000Z', { leaseDurationSeconds: 30 }));
+    const a = candidate('a');
+    await pass(29_000);
+    t.notOk(a.leads(), 'renewTime is of a clock that is not ours');
+    await pass(4_000);
+    t.ok(a.leads());
+    t.match(store.get(path)?.spec, { leaseTransitions: 4 });
+  },
+);
+
+void t.test(
+  'a lease that is renewed by a clock of the past is left alone; labels are no renewal',
+  async (t) => {
+    const { store, candidate, pass } = await start(t);
+    const a = candidate('a');
+    a.stop.abort(new Error('only b'));
+    await a.done;
+    for (let i = 0; i < 10; i++) {
+      store.put(path, held('other', `2001-01-01T00:00:0${i}.000000Z`));
+      if (i === 0) candidate('b');
+      await pass(5_000);
+    }
+    t.match(store.get(path)?.spec, { holderIdentity: 'other' });
+    for (let i = 0; i < 4; i++) {
+      const lease = store.get(path) as StoredObject;
+      store.put(path, { ...lease, metadata: { ...lease.metadata, labels: { i: String(i) } } });
+      await pass(5_000);
+    }
+    t.match(store.get(path)?.spec, { holderIdentity: 'b' });
+  },
+);
+
+void t.test('two candidates at once: one leads', async (t) => {
+  const { store, candidate, pass } = await start(t);
+  const all = ['a', 'b', 'c', 'd'].map((identity) => candidate(identity));
+  await store.until(() => all.some((each) => each.leads()));
+  for (let i = 0; i < 10; i++) {
+    await pass(3_000);
+    t.equal(all.filter((each) => each.leads()).length, 1);
+  }
+  t.match(store.get(path)?.spec, { leaseTransitions: 0 });
+});
+
+for (const [what, fault] of [
+  ['refuses', { status: 500 }],
+  ['is busy', { status: 429, retryAfter: 1 }],
+  ['resets', { reset: true }],
+  ['hangs', { hang: true }],
+  ['forbids', { status: 403 }],
+] as const) {
+  void t.test(`a server that ${what}: leadership ends at the deadline, and comes back`, async (t) => {
+    const { store, time, candidate, pass } = await start(t);
+    const a = candidate('a');
+    await store.until(() => a.leads());
+    await pass(4_000);
+    const renewed = time.monotonic();
+    const end = store.fault(/./, fault);
+    await pass(9_500);
+    t.ok(a.leads(), 'within the deadline');
+    t.ok(a.terms[0]?.holds());
+    await pass(500);
+    t.notOk(a.leads());
+    t.notOk(a.terms[0]?.holds());
+    t.equal(time.monotonic() - renewed, 10_000);
+    end();
+    await pass(8_000);
+    t.ok(a.leads(), 'a new term');
+    t.equal(a.terms.length, 2);
+    t.match(store.get(path)?.spec, { holderIdentity: 'a', leaseTransitions: 0 });
+  });
+}
+
+void t.test('a renewal whose answer is lost, or that meets a change, is a renewal', async (t) => {
+  const { store, candidate, pass, spec } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  store.fault(`PATCH ${path}`, { lost: true, times: 1 });
+  await pass(6_000);
+  t.ok(a.leads());
+  const lease = store.get(path) as StoredObject;
+  store.put(path, { ...lease, metadata: { ...lease.metadata, annotations: { kubectl: 'edited' } } });
+  await pass(6_000);
+  t.ok(a.leads());
+  store.remove(path);
+  await pass(6_000);
+  t.ok(a.leads(), 'a deleted lease is made again');
+  t.match(spec(), { holderIdentity: 'a' });
+  t.equal(a.terms.length, 1);
+});
+
+void t.test('whoever finds another holder in its place stops at once', async (t) => {
+  const { store, candidate, pass } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  store.put(path, held('thief', '2026-11-01T00:00:00.000000Z'));
+  await pass(2_500);
+  t.notOk(a.leads());
+  await pass(20_000);
+  t.ok(a.leads(), 'a candidate again');
+});
+
+void t.test('a process that was stopped does not lead one moment longer than its deadline', async (t) => {
+  const { store, time, candidate, pass } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  await pass(2_000);
+  const asked = store.requests.length;
+  const jump = time.jump(60_000);
+  t.notOk(a.terms[0]?.holds(), 'before any timer has run');
+  t.ok(a.terms[0]?.signal.aborted);
+  await jump;
+  await store.until(() => store.requests.length > asked);
+  const spec = store.requests.slice(asked).map((request) => request.method);
+  t.equal(spec[0], 'PATCH', 'it takes part as a candidate');
+  await store.until(() => a.terms.length === 2);
+});
+
+void t.test(
+  'a lease that expired while the holder was stopped is taken by one, and the old leader stays out',
+  async (t) => {
+    const { store, time, candidate, pass, spec } = await start(t);
+    const a = candidate('a');
+    await store.until(() => a.leads());
+    store.put(path, held('b', microTime(time.now()), { leaseDurationSeconds: 3600 }));
+    await time.jump(60_000);
+    await store.quiet();
+    await pass(20_000);
+    t.notOk(a.leads());
+    t.match(spec(), { holderIdentity: 'b' });
+  },
+);
+
+void t.test(
+  'a machine that was suspended: its monotonic clock stood still, its wall clock tells',
+  async (t) => {
+    const { store, time, candidate, pass } = await start(t);
+    const a = candidate('a');
+    await store.until(() => a.leads());
+    await pass(4_000);
+    const [term] = a.terms;
+    time.setWall(time.now() + 9_000);
+    t.ok(term?.holds(), 'no longer than it may');
+    time.setWall(time.now() + 1_000);
+    t.notOk(term?.holds(), 'asked before anything else runs');
+    t.ok(term?.signal.aborted);
+    await pass(5_000);
+    t.ok(a.leads(), 'nobody else took it');
+    time.setWall(time.now() - 3_600_000);
+    t.ok(a.terms.at(-1)?.holds(), 'a clock that is set back says nothing');
+    await pass(20_000);
+    t.ok(a.leads());
+    t.equal(a.terms.length, 2);
+  },
+);
+
+void t.test('the deadline counts from when a renewal was sent, not from when it was answered', async (t) => {
+  const { store, time, candidate, pass } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  const answer = Promise.withResolvers<void>();
+  store.fault(/^PATCH/, { before: () => answer.promise, times: 1 });
+  await pass(2_000);
+  const sentAt = time.monotonic();
+  await pass(4_000);
+  answer.resolve();
+  await store.quiet();
+  store.fault(/./, { status: 503 });
+  await pass(5_000);
+  t.ok(a.leads());
+  await pass(1_000);
+  t.notOk(a.leads());
+  t.equal(time.monotonic() - sentAt, 10_000);
+});
+
+void t.test('a lease that somebody else holds is not given back', async (t) => {
+  const { store, candidate, spec } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  store.put(path, held('b', '2026-11-01T00:00:00.000000Z'));
+  a.stop.abort(new Error('end'));
+  await a.done;
+  t.match(spec(), { holderIdentity: 'b', leaseDurationSeconds: 15 });
+});
+
+void t.test('the end of the program does not wait for a server that hangs', async (t) => {
+  const { store, time, candidate } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  store.fault(/./, { hang: true });
+  a.stop.abort(new Error('end'));
+  await store.quiet();
+  await time.advance(3_000);
+  t.equal(await a.done, undefined);
+  const before = candidate('b');
+  await store.quiet();
+  before.stop.abort(new Error('end'));
+  await store.quiet();
+  await time.advance(3_000);
+  t.equal(await before.done, undefined);
+});
+
+void t.test('stopped in the middle of taking it: what was carried out is given back', async (t) => {
+  const { store, candidate, spec } = await start(t);
+  const gate = Promise.withResolvers<void>();
+  store.fault(`POST ${leases}`, { before: () => gate.promise, times: 1 });
+  const a = candidate('a');
+  await store.until(() => store.asked(`POST ${leases}`).length === 1);
+  store.put(path, held('a', '2026-11-01T00:00:00.000000Z'));
+  a.stop.abort(new Error('end'));
+  await a.done;
+  gate.resolve();
+  t.match(spec(), { holderIdentity: '' });
+  t.equal(a.terms.length, 0);
+});
+
+void t.test('stopped after a take whose answer was lost: what was carried out is given back', async (t) => {
+  const { store, candidate, spec } = await start(t);
+  store.fault(`POST ${leases}`, { lost: true, times: 1 });
+  const a = candidate('a');
+  await store.until(() => store.get(path) !== undefined);
+  await store.quiet();
+  t.match(spec(), { holderIdentity: 'a' });
+  a.stop.abort(new Error('end'));
+  await a.done;
+  t.match(spec(), { holderIdentity: '' });
+  t.equal(a.terms.length, 0);
+});
+
+void t.test('stopped after leadership was lost to silence: the lease is given back', async (t) => {
+  const { store, candidate, spec, pass } = await start(t);
+  const a = candidate('a');
+  await store.until(() => a.leads());
+  const end = store.fault(/./, { status: 500 });
+  await pass(11_000);
+  t.notOk(a.leads());
+  end();
+  t.match(spec(), { holderIdentity: 'a' });
+  a.stop.abort(new Error('end'));
+  await a.done;
+  t.match(spec(), { holderIdentity: '' });
+});
+
+void t.test('a candidate that never held it asks for nothing when it ends', async (t) => {
+  const { store, candidate, pass } = await start(t);
+  store.put(path, held('other', '2026-11-01T00:00:00.000000Z'));
+  const a = candidate('a');
+  await pass(4_000);
+  const asked = store.asked(/./).length;
+  a.stop.abort(new Error('end'));
+  await a.done;
+  t.equal(store.asked(/./).length, asked);
+});
+
+void t.test('work that fails ends the election with its error, and the lease is given back', async (t) => {
+  const { candidate, spec, store, pass } = await start(t);
+  const a = candidate('a', { lead: () => Promise.reject(new Error('a defect')) });
+  await t.rejects(a.done, { message: 'a defect' });
+  t.match(spec(), { holderIdentity: '' });
+  const b = candidate('b', { lead: () => Promise.resolve() });
+  t.equal(await b.done, undefined);
+  t.match(spec(), { holderIdentity: '' });
+  candidate('c', {
+    lead: (signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('too late')));
+      }),
+  });
+  await store.until(() => spec()['holderIdentity'] === 'c');
+  store.put(path, held('other', '2026-11-01T00:00:00.000000Z', { leaseDurationSeconds: 1 }));
+  await pass(6_000);
+  t.match(spec(), { holderIdentity: 'c' }, 'an error after the end of leadership ends nothing');
+});
+
+void t.test('times that do not shrink are refused', async (t) => {
+  const { candidate } = await start(t);
+  for (const wrong of [
+    { ...times, renewDeadlineMs: 15_000 },
+    { ...times, retryPeriodMs: 9_000 },
+    { ...times, retryPeriodMs: 0 },
+    { ...times, leaseDurationMs: Number.NaN },
+  ]) {
+    await t.rejects(candidate('a', { times: wrong }).done, RangeError);
+  }
+});
+
+void t.test('malformed leases are read as far as they go', async (t) => {
+  const none = {
+    holder: '',
+    durationMs: 15_000,
+    acquireTime: undefined,
+    renewTime: undefined,
+    transitions: 0,
+  };
+  const cases: [unknown, object][] = [
+    [undefined, none],
+    [null, none],
+    ['text', none],
+    [{ holderIdentity: 7, leaseDurationSeconds: '15', leaseTransitions: -1, renewTime: {} }, none],
+    [
+      { holderIdentity: 'x', leaseDurationSeconds: 1e9 },
+      { ...none, holder: 'x', durationMs: 3_600_000 },
+    ],
+    [{ leaseDurationSeconds: Number.NaN }, none],
+    [{ leaseDurationSeconds: 0 }, { ...none, durationMs: 0 }],
+  ];
+  for (const [spec, record] of cases) t.same(recordOf({ spec } as object), record);
+});

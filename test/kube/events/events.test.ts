@@ -1,0 +1,296 @@
+import t, { type Test } from 'tap';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
+import {
+  createEventRecorder,
+  type EventRecorder,
+  type ObjectReference,
+} from '../../../src/kube/events/events.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
+import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+
+const collection = '/api/v1/namespaces/team/events';
+const live = new AbortController().signal;
+const serverStart = Date.parse('2030-05-05T05:05:05Z');
+
+interface Event {
+  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly count: number;
+  readonly message: string;
+  readonly firstTimestamp: string;
+  readonly lastTimestamp: string;
+}
+
+interface Setup {
+  readonly store: KubeStore;
+  readonly time: FakeClock;
+  readonly recorder: EventRecorder;
+  readonly events: (path?: string) => Event[];
+  /** Waits until all is written, while time passes. */
+  readonly written: () => Promise<void>;
+  readonly outcomes: () => Promise<Record<string, number>>;
+}
+
+async function start(t: Test): Promise<Setup> {
+  const time = createFakeClock();
+  const begin = time.monotonic();
+  const store = await startKubeStore({ now: () => serverStart + time.monotonic() - begin });
+  const client = createKubeClient({
+    access: store.access,
+    userAgent: 'test',
+    clock: time,
+    timeoutMs: 5_000,
+  });
+  const metrics = createMetrics();
+  const recorder = createEventRecorder({
+    client,
+    instance: 'controller-0',
+    clock: time,
+    log: createLog({ level: 'silent' }),
+    metrics,
+    sleep: time.sleep,
+  });
+  t.teardown(async () => {
+    await recorder.flush(AbortSignal.abort(new Error('end of the test')));
+    client.close();
+    await store.close();
+  });
+  await client.get('/api/v1/nodes', { signal: live });
+  return {
+    store,
+    time,
+    recorder,
+    events: (path = collection) => store.list(path) as unknown as Event[],
+    written: async () => {
+      const end = { isThere: false };
+      void recorder.flush(live).then(() => (end.isThere = true));
+      for (let i = 0; i < 500 && !end.isThere; i++) {
+        await store.quiet();
+        if (!end.isThere) await time.advance(500);
+      }
+      t.ok(end.isThere, 'all is written or given up');
+    },
+    outcomes: async () => {
+      const page = await metrics.render();
+      const found = page.matchAll(/^archwright_events_total\{outcome="(\w+)"\} (\d+)$/gm);
+      const counts: Record<string, number> = {};
+      for (const [, name = '', n] of found) if (n !== '0') counts[name] = Number(n);
+      return counts;
+    },
+  };
+}
+
+function pod(name: string, more: Partial<ObjectReference> = {}): ObjectReference {
+  return { apiVersion: 'v1', kind: 'Pod', namespace: 'team', name, uid: `uid-of-${name}`, ...more };
+}
+
+const decided = { type: 'Normal', reason: 'ArchitectureDecided', message: 'arm64 only' } as const;
+
+void t.test('an event is what kubectl describe looks for', async (t) => {
+  const { recorder, events, written, time, store } = await start(t);
+  await time.advance(61_000);
+  recorder.record(pod('web-0', { resourceVersion: '7' }), decided);
+  t.equal(store.writes().length, 0, 'written behind the back of the caller');
+  await written();
+  t.match(events(), [
+    {
+      kind: 'Event',
+      metadata: { name: /^web-0\.[0-9a-f]{16}$/, namespace: 'team' },
+      involvedObject: { ...pod('web-0'), resourceVersion: '7' },
+      type: 'Normal',
+      reason: 'ArchitectureDecided',
+      message: 'arm64 only',
+      source: { component: 'archwright-controller' },
+      reportingComponent: 'archwright-controller',
+      reportingInstance: 'controller-0',
+      firstTimestamp: '2030-05-05T05:06:06Z',
+      lastTimestamp: '2030-05-05T05:06:06Z',
+      count: 1,
+    },
+  ]);
+});
+
+void t.test(
+  'the same event again is counted, at once or later, and begins anew when it was deleted',
+  async (t) => {
+    const { recorder, events, written, time, store, outcomes } = await start(t);
+    for (let i = 0; i < 3; i++) recorder.record(pod('a'), decided);
+    await written();
+    t.match(events(), [{ count: 3 }]);
+    t.equal(store.writes().length, 1);
+    await time.advance(60_000);
+    recorder.record(pod('a'), decided);
+    recorder.record(pod('b'), decided);
+    await written();
+    t.match(events(), [{ count: 4, lastTimestamp: '2030-05-05T05:06:05Z' }, { count: 1 }]);
+    t.same(await outcomes(), { written: 2, counted: 1 });
+    store.remove(`${collection}/${events()[0]?.metadata.name}`);
+    recorder.record(pod('a'), decided);
+    await written();
+    t.same(
+      events().map((event) => event.count),
+      [1, 1],
+    );
+  },
+);
+
+void t.test('the eleventh of similar events, and all after it, become one', async (t) => {
+  const { recorder, events, written, time } = await start(t);
+  const similar = (i: number): void => recorder.record(pod('a'), { ...decided, message: `message ${i}` });
+  for (let i = 0; i < 10; i++) similar(i);
+  await written();
+  for (let i = 10; i < 15; i++) similar(i);
+  await written();
+  t.equal(events().length, 11);
+  const combined = (): Event | undefined => events().find((event) => event.message.startsWith('(combined'));
+  t.match(combined(), { count: 5, message: '(combined from similar events): message 14' });
+  similar(3);
+  await written();
+  t.match(
+    events().find((event) => event.message === 'message 3'),
+    { count: 2 },
+    'one that was there before is counted',
+  );
+  recorder.record(pod('a'), { ...decided, reason: 'Another', message: 'message 99' });
+  recorder.record(pod('b'), { ...decided, message: 'message 99' });
+  await written();
+  t.equal(events().filter((event) => event.message === 'message 99').length, 2, 'other reason, other object');
+  await time.advance(10 * 60_000 + 1);
+  similar(100);
+  await written();
+  t.ok(
+    events().some((event) => event.message === 'message 100'),
+    'after ten quiet minutes',
+  );
+});
+
+void t.test('an object has 25 events and one more every five minutes; others have their own', async (t) => {
+  const { recorder, written, time, outcomes, store } = await start(t);
+  for (let i = 0; i < 40; i++) recorder.record(pod('noisy'), { ...decided, reason: `Reason${i}` });
+  recorder.record(pod('quiet'), decided);
+  await written();
+  t.same(await outcomes(), { written: 26, limited: 15 });
+  await time.advance(299_000 - 20_000);
+  recorder.record(pod('noisy'), decided);
+  await time.advance(21_000);
+  recorder.record(pod('noisy'), decided);
+  recorder.record(pod('noisy'), decided);
+  await written();
+  t.same(await outcomes(), { written: 27, limited: 17 });
+  t.equal(store.writes().length, 27);
+});
+
+void t.test('events of what has no namespace go to default; names and long messages are cut', async (t) => {
+  const { recorder, events, written } = await start(t);
+  recorder.record({ apiVersion: 'v1', kind: 'Node', name: 'n1' }, decided);
+  recorder.record(
+    { apiVersion: 'x/v1', kind: 'X', namespace: 'team', name: `System:${'a'.repeat(250)}` },
+    decided,
+  );
+  const token = 'a-very-secret-token';
+  secret(token);
+  const message = `${token} ${'é'.repeat(1000)}`;
+  recorder.record(pod('p'), { ...decided, message });
+  await written();
+  t.match(events('/api/v1/namespaces/default/events'), [
+    { metadata: { name: /^n1\./ }, involvedObject: { kind: 'Node', name: 'n1' } },
+  ]);
+  const [long, other] = events();
+  t.match(long?.metadata.name, /^p\.|^ystem-a{194}\.[0-9a-f]{16}$/);
+  const cut = [long, other].find((event) => event?.message.startsWith('[secret]'))?.message ?? '';
+  t.ok(Buffer.byteLength(cut) <= 1024 && Buffer.byteLength(cut) > 1015);
+  t.match(cut, /é…$/);
+  t.notMatch(JSON.stringify(events()), token);
+});
+
+void t.test('a server in trouble: tried again, with Retry-After, and given up in the end', async (t) => {
+  const { recorder, events, written, store, time, outcomes } = await start(t);
+  store.fault(/^POST/, { status: 429, retryAfter: 20, times: 1 });
+  recorder.record(pod('a'), decided);
+  await store.quiet();
+  await time.advance(19_000);
+  await store.quiet();
+  t.same(events(), []);
+  await time.advance(1_000);
+  await written();
+  t.equal(events().length, 1);
+  const end = store.fault(/^(?:POST|PATCH)/, { status: 503 });
+  recorder.record(pod('b'), decided);
+  await written();
+  t.equal(store.asked(/^POST/).length, 2 + 4, 'four tries');
+  end();
+  store.fault(/^POST/, { lost: true, times: 1 });
+  recorder.record(pod('c'), decided);
+  await written();
+  t.equal(events().length, 2, 'a lost answer makes no second event');
+  recorder.record(pod('c'), decided);
+  await written();
+  t.equal(events().find((event) => event.metadata.name.startsWith('c.'))?.count, 2);
+  for (const status of [403, 404, 422]) {
+    store.fault(/^POST/, { status, times: 1 });
+    recorder.record(pod(`refused-${status}`), decided);
+    await written();
+  }
+  t.same(await outcomes(), { written: 2, counted: 1, failed: 4 });
+});
+
+void t.test('one that has to wait keeps no others, and is not written twice', async (t) => {
+  const { store, recorder, events, written, time } = await start(t);
+  store.fault(`POST ${collection}`, { times: 1, status: 429, retryAfter: 20 });
+  const pod = (name: string): ObjectReference => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    namespace: 'team',
+    name,
+    uid: name,
+  });
+  const event = { type: 'Normal', reason: 'Seen', message: 'seen' } as const;
+  recorder.record(pod('first'), event);
+  for (let n = 0; n < 20; n++) recorder.record(pod(`other-${n}`), event);
+  await store.quiet();
+  await time.advance(1000);
+  await store.quiet();
+  recorder.record(pod('first'), event);
+  await store.quiet();
+  t.equal(events().length, 20, 'all but the first');
+  await written();
+  t.same(
+    events()
+      .filter(({ metadata }) => metadata.name.startsWith('first'))
+      .map(({ count }) => count),
+    [2],
+  );
+});
+
+void t.test('many at once: so many each second, so many waiting, the rest is dropped', async (t) => {
+  const { recorder, written, time, outcomes, store } = await start(t);
+  for (let i = 0; i < 3000; i++) recorder.record(pod(`pod-${i}`), decided);
+  await store.quiet();
+  t.ok(store.writes().length <= 101);
+  t.equal((await outcomes())['dropped'], 2000);
+  const from = time.monotonic();
+  await written();
+  t.ok(time.monotonic() - from >= 89_000, 'ten each second after the first hundred');
+  t.same(await outcomes(), { written: 1000, dropped: 2000 });
+});
+
+void t.test('the end of the program gives up what cannot be written', async (t) => {
+  const { recorder, store, outcomes } = await start(t);
+  store.fault(/^POST/, { hang: true });
+  for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) recorder.record(pod(name), decided);
+  await store.quiet();
+  const abort = new AbortController();
+  const flushed = recorder.flush(abort.signal);
+  abort.abort(new Error('end'));
+  await flushed;
+  t.same(await outcomes(), { failed: 4, dropped: 2 }, 'those that are being written, and those that wait');
+  await recorder.flush(live);
+});
+
+void t.test('nothing that is recorded throws', async (t) => {
+  const { recorder } = await start(t);
+  t.doesNotThrow(() => recorder.record(undefined as unknown as ObjectReference, decided));
+  t.doesNotThrow(() => recorder.record(pod('a'), undefined as unknown as typeof decided));
+});

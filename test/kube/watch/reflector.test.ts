@@ -1,0 +1,248 @@
+import t, { type Test } from 'tap';
+import { createKubeClient } from '../../../src/kube/api/client.ts';
+import { startReflector, type Reflector } from '../../../src/kube/watch/reflector.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { events, eventsThenEnd, json, startKubeServer, type KubeServer } from '../../support/kube-server.ts';
+
+const path = '/api/v1/nodes';
+const watch = `${path}?watch`;
+
+function node(name: string, version: string, architecture = 'amd64'): object {
+  return { metadata: { name, resourceVersion: version }, status: { nodeInfo: { architecture } } };
+}
+
+function page(version: string, items: object[], more?: string): object {
+  return { metadata: { resourceVersion: version, ...(more === undefined ? {} : { continue: more }) }, items };
+}
+
+interface Setup {
+  server: KubeServer;
+  reflector: Reflector<string>;
+  /** Delays that the reflector wanted; it does not really wait. */
+  delays: number[];
+  changed: (condition: () => boolean) => Promise<void>;
+}
+
+async function start(t: Test, prepare: (server: KubeServer) => void): Promise<Setup> {
+  const server = await startKubeServer();
+  prepare(server);
+  const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
+  const delays: number[] = [];
+  const reflector = startReflector({
+    client,
+    path,
+    trim: (object) => (JSON.stringify(object).includes('arm64') ? 'arm64' : 'amd64'),
+    log: createLog({ level: 'silent' }),
+    random: () => 0.5,
+    sleep: (ms, signal) => {
+      delays.push(ms);
+      return new Promise((resolve, reject) => {
+        setImmediate(() => (signal.aborted ? reject(new Error('stopped')) : resolve()));
+      });
+    },
+  });
+  const listeners: (() => void)[] = [];
+  reflector.onChange(() => {
+    for (const listener of listeners) listener();
+  });
+  t.teardown(async () => {
+    reflector.stop();
+    client.close();
+    await server.close();
+  });
+  return {
+    server,
+    reflector,
+    delays,
+    changed: (condition) =>
+      new Promise((resolve) => {
+        const check = (): void => {
+          if (condition()) resolve();
+        };
+        listeners.push(check);
+        check();
+      }),
+  };
+}
+
+const names = (reflector: Reflector<string>): number => [...reflector.values()].length;
+
+void t.test('what cannot be kept is not parsed, and takes the place of what was kept', async (t) => {
+  const server = await startKubeServer();
+  const named = (name: string, version: string, labels: object): object => ({
+    kind: 'Node',
+    apiVersion: 'v1',
+    metadata: { name, uid: 'u', resourceVersion: version, labels },
+  });
+  server.script(path, json(page('10', [named('a', '1', { wanted: 'x' })])));
+  server.script(
+    watch,
+    events(
+      { type: 'ADDED', object: named('b', '11', {}) },
+      { type: 'MODIFIED', object: named('a', '12', {}) },
+      { type: 'ADDED', object: named('c', '13', { wanted: 'x' }) },
+      { type: 'DELETED', object: named('c', '14', { wanted: 'x' }) },
+      { type: 'ADDED', object: named('d', '15', { wanted: 'x' }) },
+    ),
+  );
+  const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
+  const trimmed: string[] = [];
+  const reflector = startReflector({
+    client,
+    path,
+    trim: ({ metadata }) => {
+      trimmed.push(metadata?.resourceVersion ?? '');
+      return metadata?.name;
+    },
+    mayKeep: (text) => text.includes('"wanted"'),
+    log: createLog({ level: 'silent' }),
+  });
+  t.teardown(async () => {
+    reflector.stop();
+    client.close();
+    await server.close();
+  });
+  await new Promise<void>((resolve) => {
+    reflector.onEach(({ name }) => {
+      if (name === 'd') resolve();
+    });
+  });
+  t.same([...reflector.values()], ['d']);
+  t.same(trimmed, ['1', '13', '15']);
+});
+
+void t.test('a list in pages, then what the watch says', async (t) => {
+  const { server, reflector, changed } = await start(t, (server) => {
+    server.script(path, json(page('10', [node('a', '1')], 'next')), json(page('10', [node('b', '2')])));
+    server.script(
+      watch,
+      events(
+        { type: 'ADDED', object: node('c', '11', 'arm64') },
+        { type: 'DELETED', object: node('a', '12') },
+        { type: 'BOOKMARK', object: { metadata: { resourceVersion: '20' } } },
+        { type: 'MODIFIED', object: node('b', '21', 'arm64') },
+      ),
+    );
+  });
+  await changed(() => reflector.get('', 'b') === 'arm64');
+  t.equal(reflector.get('', 'a'), undefined);
+  t.equal(reflector.get('', 'c'), 'arm64');
+  t.equal(server.requests[0]?.query.get('limit'), '500');
+  t.equal(server.requests[1]?.query.get('continue'), 'next');
+  const asked = server.requests[2]?.query;
+  t.match(asked?.get('resourceVersion'), '10');
+  t.equal(asked?.get('allowWatchBookmarks'), 'true');
+  t.equal(asked?.get('timeoutSeconds'), '450');
+});
+
+void t.test('a watch that ends goes on where it was, and never in a hot circle', async (t) => {
+  const { server, reflector, delays, changed } = await start(t, (server) => {
+    server.script(path, json(page('10', [node('a', '1')])));
+    server.script(
+      watch,
+      eventsThenEnd({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '15' } } }),
+      eventsThenEnd(),
+      events({ type: 'ADDED', object: node('b', '16') }),
+    );
+  });
+  await changed(() => names(reflector) === 2);
+  const watches = server.requests.filter((request) => request.query.get('watch'));
+  t.same(
+    watches.map((request) => request.query.get('resourceVersion')),
+    ['10', '15', '15'],
+  );
+  t.same(delays, [1000, 1000]);
+});
+
+void t.test('a version that is gone leads to a new list, as a status or inside the watch', async (t) => {
+  const { server, reflector, changed } = await start(t, (server) => {
+    server.script(
+      path,
+      json(page('10', [node('a', '1')])),
+      json(page('30', [node('b', '30')])),
+      json(page('40', [node('c', '40')])),
+    );
+    server.script(
+      watch,
+      json({ kind: 'Status', code: 410, message: 'too old' }, 410),
+      events({ type: 'ERROR', object: { kind: 'Status', code: 410, message: 'too old' } }),
+      events(),
+    );
+  });
+  await changed(() => reflector.get('', 'c') !== undefined);
+  t.equal(names(reflector), 1);
+  await server.asked(watch, 3);
+  t.equal(server.requests.at(-1)?.query.get('resourceVersion'), '40');
+});
+
+void t.test('failures are tried again with growing delays, and Retry-After is obeyed', async (t) => {
+  const { reflector, delays } = await start(t, (server) => {
+    const broken = json({ message: 'no' }, 500);
+    server.script(
+      path,
+      broken,
+      broken,
+      broken,
+      json({}, 429, { 'retry-after': '20' }),
+      json(page('1', [node('a', '1')])),
+    );
+    server.script(watch, events());
+  });
+  await reflector.ready(AbortSignal.timeout(5000));
+  t.same(delays, [750, 1500, 3000, 20_000]);
+});
+
+void t.test('a reset connection, an in-stream error and a broken line do not end it', async (t) => {
+  const { reflector, changed } = await start(t, (server) => {
+    server.script(path, json(page('1', [])));
+    server.script(
+      watch,
+      (_request, response) => {
+        response.writeHead(200);
+        response.write('\n');
+        response.socket?.destroy();
+      },
+      events({ type: 'ERROR', object: { kind: 'Status', code: 500, message: 'etcd' } }),
+      (_request, response) => response.end('{"type":\n'),
+      events({ type: 'ADDED', object: node('z', '2') }),
+    );
+  });
+  await changed(() => reflector.get('', 'z') !== undefined);
+  t.equal(reflector.get('', 'z'), 'amd64');
+});
+
+void t.test('a listener that throws does not end the watch', async (t) => {
+  const { reflector, changed } = await start(t, (server) => {
+    server.script(path, json(page('1', [])));
+    server.script(
+      watch,
+      events({ type: 'ADDED', object: node('a', '2') }, { type: 'ADDED', object: node('b', '3') }),
+    );
+  });
+  reflector.onChange(() => {
+    throw new Error('listener');
+  });
+  await changed(() => names(reflector) === 2);
+  t.equal(names(reflector), 2);
+});
+
+void t.test('after stop nothing is asked and nothing is told', async (t) => {
+  const { server, reflector } = await start(t, (server) => {
+    server.script(path, json(page('1', [])));
+    server.script(watch, () => undefined);
+  });
+  await server.asked(watch, 1);
+  let told = 0;
+  reflector.onChange(() => told++);
+  const before = server.requests.length;
+  reflector.stop();
+  await new Promise((resolve) => setImmediate(resolve));
+  t.equal(server.requests.length, before);
+  t.equal(told, 0);
+});
+
+void t.test('ready gives up with its signal', async (t) => {
+  const { reflector } = await start(t, (server) => server.script(path, () => undefined));
+  await t.rejects(reflector.ready(AbortSignal.timeout(20)));
+  await t.rejects(reflector.ready(AbortSignal.abort(new Error('before'))), { message: 'before' });
+});

@@ -1,0 +1,336 @@
+/** The reflector against a server in trouble: after each storm the cache is what the server has, and nothing was asked in a circle. */
+import t, { type Test } from 'tap';
+import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
+import { startReflector, type Reflector, type ReflectorOptions } from '../../../src/kube/watch/reflector.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+
+const pods = '/api/v1/pods';
+const live = new AbortController().signal;
+const pathOf = (name: string): string => `/api/v1/namespaces/team/pods/${name}`;
+
+interface Setup {
+  readonly store: KubeStore;
+  readonly client: KubeClient;
+  readonly reflect: (options?: Partial<ReflectorOptions<string>>) => Reflector<string>;
+  /** Pauses that reflectors made; none takes time. */
+  readonly pauses: number[];
+  readonly lines: string[];
+}
+
+async function start(t: Test, timeoutMs = 5_000): Promise<Setup> {
+  const store = await startKubeStore();
+  const client = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs });
+  const reflectors: Reflector<string>[] = [];
+  const pauses: number[] = [];
+  const lines: string[] = [];
+  t.teardown(async () => {
+    for (const reflector of reflectors) reflector.stop();
+    client.close();
+    await store.close();
+  });
+  return {
+    store,
+    client,
+    pauses,
+    lines,
+    reflect: (options = {}) => {
+      const reflector = startReflector<string>({
+        client,
+        path: pods,
+        trim: (object) => object.metadata?.labels?.['value'] ?? '',
+        log: createLog({ level: 'warn', destination: { write: (line) => void lines.push(line) } }),
+        sleep: (ms, signal) => {
+          pauses.push(ms);
+          return new Promise((resolve, reject) => {
+            setImmediate(() => (signal.aborted ? reject(new Error('stopped')) : resolve()));
+          });
+        },
+        random: () => 0.5,
+        ...options,
+      });
+      reflectors.push(reflector);
+      return reflector;
+    },
+  };
+}
+
+function put(store: KubeStore, name: string, value: string): void {
+  store.put(pathOf(name), { metadata: { labels: { value } }, spec: {} });
+}
+
+function contentOf(store: KubeStore): Map<string, string> {
+  return new Map(
+    store.list(pods).map((object) => [object.metadata.name, object.metadata.labels?.['value'] ?? '']),
+  );
+}
+
+function isTrue(reflector: Reflector<string>, store: KubeStore): boolean {
+  const content = contentOf(store);
+  return (
+    reflector.size === content.size &&
+    [...content].every(([name, value]) => reflector.get('team', name) === value)
+  );
+}
+
+void t.test('2,000 objects in pages, with changes between the pages', async (t) => {
+  const { store, reflect } = await start(t);
+  for (let i = 0; i < 2000; i++) put(store, `pod-${i}`, 'first');
+  store.fault(/^GET/, {
+    before: () => {
+      put(store, 'pod-7', 'second');
+      put(store, 'a-new-one', String(store.version()));
+      if (store.get(pathOf('pod-9'))) store.remove(pathOf('pod-9'));
+    },
+  });
+  const reflector = reflect();
+  const changes: string[] = [];
+  reflector.onEach(({ name, object }) => changes.push(`${name} ${object === undefined ? 'gone' : 'there'}`));
+  await reflector.ready(live);
+  await store.until(() => isTrue(reflector, store));
+  t.equal(reflector.size, 2000);
+  t.equal(store.asked(`GET ${pods}`).length, 4);
+  t.equal(store.connections(), 2, 'one for the pages, one for the watch');
+  t.equal(new Set(changes).size, 2000);
+  t.equal(changes.length, 2006, 'and of the two that changed between four pages');
+});
+
+void t.test('a list that expires between its pages begins again', async (t) => {
+  const { store, reflect, pauses } = await start(t);
+  for (let i = 0; i < 1200; i++) put(store, `pod-${i}`, 'x');
+  let pages = 0;
+  store.fault(/^GET/, {
+    before: () => {
+      if (++pages === 3) store.compact();
+    },
+  });
+  const reflector = reflect();
+  await reflector.ready(live);
+  t.equal(reflector.size, 1200);
+  t.equal(pages, 6);
+  t.equal(pauses.length, 1);
+});
+
+void t.test('objects so large that a page of them is too much are listed in smaller pages', async (t) => {
+  const { store, reflect, pauses } = await start(t);
+  const large = 'x'.repeat(50_000);
+  for (let i = 0; i < 600; i++)
+    store.put(pathOf(`pod-${i}`), { metadata: { labels: { value: 'v' }, annotations: { large } }, spec: {} });
+  const reflector = reflect();
+  await reflector.ready(live);
+  t.equal(reflector.size, 600);
+  t.same(pauses, [], 'which is no failure');
+  const limits = store.asked(`GET ${pods}`).map(({ query }) => query.get('limit'));
+  t.same(limits, ['500', '125', '125', '125', '125', '125']);
+});
+
+void t.test('objects that enter and leave a selector', async (t) => {
+  const { store, reflect } = await start(t);
+  const waiting = reflect({ fieldSelector: 'spec.nodeName=' });
+  const bound = reflect({ fieldSelector: 'spec.nodeName!=' });
+  await Promise.all([waiting.ready(live), bound.ready(live)]);
+  await store.until(() => store.watches() === 2);
+  put(store, 'a', '1');
+  await store.until(() => waiting.size === 1);
+  store.put(pathOf('a'), { metadata: { labels: { value: '2' } }, spec: { nodeName: 'n' } });
+  await store.until(() => waiting.size === 0 && bound.get('team', 'a') === '2');
+});
+
+/** A small generator, so that a seed makes the same storm again. */
+function generator(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return Math.floor((state / 2_147_483_648) * below);
+  };
+}
+
+for (const seed of [1, 2, 3, 4, 5, 6]) {
+  void t.test(`a storm of everything, seed ${seed}`, async (t) => {
+    const { store, reflect } = await start(t, 150);
+    const pick = generator(seed);
+    for (let i = 0; i < 30; i++) put(store, `pod-${i}`, 'first');
+    const reflector = reflect({ idleMs: () => 200 });
+    const seen = new Map<string, string>();
+    reflector.onEach(({ name, object, previous }) => {
+      t.equal(seen.get(name), previous, 'each change begins where the last one ended');
+      if (object === undefined) seen.delete(name);
+      else seen.set(name, object);
+    });
+    const storms = [
+      () => store.fault(/^(?:GET|WATCH)/, { status: 500, times: 3 }),
+      () => store.fault(/^(?:GET|WATCH)/, { status: 429, retryAfter: 1, times: 3 }),
+      () => store.fault(/^WATCH/, { status: 410, times: 2 }),
+      () => store.fault(/^(?:GET|WATCH)/, { reset: true, times: 3 }),
+      () => store.fault(/^(?:GET|WATCH)/, { hang: true, times: 1 }),
+      () => store.fault(/^GET/, { lost: true, times: 2 }),
+      () => store.cutWatches('end'),
+      () => store.cutWatches('reset'),
+      () => store.cutWatches('silence'),
+      () => store.compact(),
+      () => store.dropConnections(),
+      () => store.bookmark(),
+    ];
+    for (let i = 0; i < 60; i++) {
+      storms[pick(storms.length)]?.();
+      for (let change = pick(6); change > 0; change--) {
+        const name = `pod-${pick(40)}`;
+        if (pick(3) === 0) store.remove(pathOf(name));
+        else put(store, name, `${i}-${change}`);
+      }
+      if (pick(2) === 0) await store.quiet();
+    }
+    await store.until(() => isTrue(reflector, store), 'the cache is true');
+    t.same(seen, contentOf(store));
+    t.ok(store.requests.length < 400, `${store.requests.length} requests`);
+  });
+}
+
+void t.test('a half-open watch is given up and what it missed is seen', async (t) => {
+  const { store, reflect } = await start(t);
+  const reflector = reflect({ idleMs: () => 100 });
+  await store.until(() => store.watches() === 1);
+  store.cutWatches('silence');
+  put(store, 'missed', 'x');
+  await store.until(() => reflector.size === 1);
+  t.equal(store.asked(`GET ${pods}`).length, 1, 'without another list');
+});
+
+void t.test(
+  'a version that the server does not know any more, said in another way, ends in a list',
+  async (t) => {
+    const { store, reflect, pauses } = await start(t);
+    const reflector = reflect();
+    await store.until(() => store.watches() === 1);
+    const end = store.fault(/^WATCH/, { status: 504, message: 'Too large resource version' });
+    store.cutWatches('reset');
+    await store.until(() => store.asked(`GET ${pods}`).length > 1);
+    t.same(pauses.slice(0, 5), [750, 1500, 3000, 6000, 12_000]);
+    end();
+    put(store, 'later', 'x');
+    await store.until(() => reflector.size === 1);
+  },
+);
+
+void t.test('an object that cannot be trimmed is left out, and the watch goes on', async (t) => {
+  const { store, reflect, lines } = await start(t);
+  const trim: ReflectorOptions<string>['trim'] = (object) => {
+    const value = object.metadata?.labels?.['value'] ?? '';
+    if (value === 'hostile') throw new TypeError('cannot read properties');
+    return value;
+  };
+  for (let i = 0; i < 20; i++) put(store, `bad-${i}`, 'hostile');
+  put(store, 'good', 'x');
+  const reflector = reflect({ trim });
+  await reflector.ready(live);
+  t.equal(reflector.size, 1);
+  t.match(lines[0], /cannot be understood.*|bad-/);
+  t.equal(lines.length, 5, 'the first, second, fourth, … of 20 are told');
+  await store.until(() => store.watches() === 1);
+  put(store, 'good', 'hostile');
+  put(store, 'another', 'y');
+  await store.until(() => reflector.get('team', 'another') === 'y');
+  t.equal(reflector.get('team', 'good'), undefined, 'what it was before is not true any more');
+  t.equal(store.asked(/^WATCH/).length, 1);
+});
+
+void t.test('stop ends it wherever it is: nothing more is asked, nobody hears anything', async (t) => {
+  const moments: [string, (store: KubeStore) => void, (store: KubeStore) => boolean][] = [
+    ['list', (store) => void store.fault(/^GET/, { hang: true }), (store) => store.requests.length === 1],
+    [
+      'second page',
+      (store) => {
+        for (let i = 0; i < 600; i++) put(store, `pod-${i}`, 'x');
+        store.fault((request) => request.query.has('continue'), { hang: true });
+      },
+      (store) => store.requests.length === 2,
+    ],
+    [
+      'connecting watch',
+      (store) => void store.fault(/^WATCH/, { hang: true }),
+      (store) => store.requests.length === 2,
+    ],
+    ['open watch', () => undefined, (store) => store.watches() === 1],
+    ['pause', (store) => void store.fault(/^GET/, { status: 500 }), (store) => store.requests.length === 1],
+  ];
+  for (const [moment, prepare, isThere] of moments) {
+    const { store, reflect } = await start(t);
+    prepare(store);
+    const never = new Promise<void>(() => undefined);
+    const reflector = reflect(moment === 'pause' ? { sleep: () => never } : {});
+    const waiting = reflector.ready(live).then(
+      () => 'ready',
+      (error: Error) => error.message,
+    );
+    let told = 0;
+    reflector.onChange(() => told++);
+    reflector.onEach(() => told++);
+    await store.until(() => isThere(store));
+    await store.quiet();
+    const before = { told, requests: store.requests.length };
+    reflector.stop();
+    put(store, 'late', 'x');
+    store.bookmark();
+    await store.quiet();
+    t.same({ told, requests: store.requests.length }, before, moment);
+    t.equal(store.watches(), 0);
+    t.equal(reflector.health().watching, false);
+    t.equal(await waiting, moment.includes('watch') ? 'ready' : 'stopped');
+  }
+});
+
+void t.test('stopped by a listener in the middle of a list: the next listener hears nothing', async (t) => {
+  const { store, reflect } = await start(t);
+  for (let i = 0; i < 10; i++) put(store, `pod-${i}`, 'x');
+  const reflector = reflect();
+  let told = 0;
+  reflector.onEach(() => {
+    told++;
+    reflector.stop();
+  });
+  reflector.onChange(() => told++);
+  await store.until(() => told > 0);
+  await store.quiet();
+  t.equal(told, 1);
+});
+
+void t.test('the metrics say what lives and why it was opened again', async (t) => {
+  const { store, reflect } = await start(t);
+  const metrics = createMetrics();
+  const end = store.fault(/^GET/, {
+    before: () => new Promise((resolve) => void opened.promise.then(resolve)),
+  });
+  const opened = Promise.withResolvers<void>();
+  const first = reflect({ metrics });
+  const second = reflect({ metrics, path: '/api/v1/configmaps' });
+  const watches = (resource: string, state: string, count: number): string =>
+    `archwright_kube_watches{resource="${resource}",state="${state}"} ${count}\n`;
+  t.match(await metrics.render(), watches('pods', 'starting', 1));
+  opened.resolve();
+  end();
+  await store.until(() => store.watches() === 2);
+  await store.until(() => first.health().watching && second.health().watching);
+  t.match(await metrics.render(), watches('pods', 'open', 1));
+  t.match(await metrics.render(), watches('other', 'open', 1));
+  store.fault(/^WATCH/, { status: 403, times: 1 });
+  store.cutWatches('end', pods);
+  await store.until(() => store.asked(`WATCH ${pods}`).length === 3);
+  t.equal(store.asked(`GET ${pods}`).length, 2, 'a watch that is refused is answered by a list');
+  const hold = store.fault(/^WATCH/, { hang: true });
+  store.cutWatches('reset', pods);
+  await store.until(() => store.asked(`WATCH ${pods}`).length === 4);
+  const page = await metrics.render();
+  t.match(page, watches('pods', 'broken', 1));
+  for (const [reason, count] of [
+    ['ended', 1],
+    ['refused', 1],
+    ['unavailable', 1],
+    ['gone', 0],
+  ] as const) {
+    t.match(page, `archwright_kube_watch_restarts_total{resource="pods",reason="${reason}"} ${count}\n`);
+  }
+  hold();
+  first.stop();
+  t.match(await metrics.render(), watches('pods', 'broken', 0));
+});

@@ -1,0 +1,38 @@
+import t from 'tap';
+import { didYouMean, nearest } from '../../src/names/suggestion.ts';
+import { settings } from '../../src/policy/settings/all.ts';
+
+t.test('nearest setting', async (t) => {
+  const cases: [string, string | undefined][] = [
+    ['schedulableArchitekture', 'schedulableArchitectures'],
+    ['schedulablearchitectures', 'schedulableArchitectures'],
+    ['inlineBugdet', 'inlineBudget'],
+    ['listn', 'listen'],
+    ['lsiten', 'listen'],
+    ['prefered', 'preferredArchitecture'],
+    ['agent', 'agents'],
+    ['logLevel', 'logLevel'],
+    ['somethingElse', undefined],
+    ['age', 'agents'],
+    ['ag', undefined],
+    ['x', undefined],
+    ['', undefined],
+  ];
+  for (const [word, expected] of cases) t.equal(nearest(word, Object.keys(settings)), expected, word);
+});
+
+t.test('a swap of neighbors is one mistake, not two', async (t) => {
+  t.equal(nearest('abdc', ['abxx', 'abcd']), 'abcd');
+  t.equal(nearest('ba', ['ab']), 'ab');
+  t.equal(nearest('badc', ['abcd']), undefined, 'two swaps are two');
+});
+
+t.test('the nearer one wins, whichever comes first', async (t) => {
+  t.equal(nearest('proxis', ['proxied', 'proxies']), 'proxies');
+  t.equal(nearest('proxis', ['proxies', 'proxied']), 'proxies');
+});
+
+t.test('as the end of a message', async (t) => {
+  t.equal(didYouMean('chekc', ['check', 'print']), '; did you mean check?');
+  t.equal(didYouMean('other', ['check', 'print']), '');
+});

@@ -1,0 +1,357 @@
+/** Patches of gated pods, case by case; `patch-gated-properties.test.ts` says what holds for all. */
+import t from 'tap';
+import type {
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  Pod,
+  PodSpec,
+} from '../../../src/kube/api/objects.ts';
+import { decide } from '../../../src/placement/decide.ts';
+import type { Operation, PlacementDecision } from '../../../src/placement/decision.ts';
+import { patchGatedPod, ungatedPod, type GatedPatchOptions } from '../../../src/placement/patch/gated.ts';
+import { recordedIn } from '../../../src/placement/record/record.ts';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
+import { gatedUpdateFaults } from '../../support/gated-model.ts';
+import { applied, inputOf, place, podOf, type Known } from '../../support/placement-input.ts';
+
+const gates = [{ name: 'x.example/first' }, { name: 'arch.example/scheduling-gate' }];
+const known: Known = { both: 'amd64 arm64', arm: 'arm64', intel: 'amd64', many: 'amd64 arm64 s390x' };
+const affinityPath = '/spec/affinity/nodeAffinity';
+const termsPath = `${affinityPath}/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms`;
+
+function isIn(key: string, ...values: string[]): NodeSelectorRequirement {
+  return { key, operator: 'In', values };
+}
+const arch = (...values: string[]): NodeSelectorRequirement => isIn('kubernetes.io/arch', ...values);
+
+function required(...terms: NodeSelectorTerm[]): PodSpec['affinity'] {
+  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } };
+}
+
+interface Decided {
+  readonly decision: PlacementDecision;
+  /** Without the guard, the gate and the record, which each test of its own looks at. */
+  readonly changes: readonly Operation[];
+  readonly patch: readonly Operation[];
+  readonly gated: Pod;
+  readonly pod: Pod;
+}
+
+function gatedPod(
+  images: readonly string[],
+  spec: Partial<PodSpec> = {},
+  metadata: Pod['metadata'] = {},
+): Pod {
+  return podOf(images, { schedulingGates: gates, ...spec }, { resourceVersion: '41', ...metadata });
+}
+
+function decided(gated: Pod, policy: Partial<Policy> = {}, options: GatedPatchOptions = {}): Decided {
+  const input = inputOf(gated, known, {
+    onUnknownImage: 'fallback',
+    onNoCommonArchitecture: 'pend',
+    ...policy,
+  });
+  const decision = decide({ ...input, waiting: true });
+  const patch = patchGatedPod(gated, decision, options);
+  const pod = applied(gated, patch);
+  t.same(gatedUpdateFaults(gated, pod), []);
+  const others = /^\/(?:metadata|spec\/schedulingGates)/u;
+  return { decision, patch, gated, pod, changes: patch.filter(({ path }) => !others.test(path)) };
+}
+
+/** Admitted while `later` was not known, then decided when it is. */
+function afterWebhook(
+  images: readonly string[],
+  spec: Partial<PodSpec>,
+  policy: Partial<Policy> = {},
+): Decided {
+  const admitted = place(
+    inputOf(podOf(images, spec), { ...known, arm: undefined as never, intel: undefined as never }, policy),
+  );
+  const { spec: placed, metadata } = admitted.pod;
+  return decided({ metadata: { ...metadata, resourceVersion: '41' }, spec: placed }, policy);
+}
+
+function termsOf({ spec }: Pod): readonly NodeSelectorTerm[] | undefined {
+  return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+}
+
+void t.test('the version first, then the placement, our gate alone, and the record', async (t) => {
+  t.same(
+    decided(gatedPod(['arm'])).patch.map(({ op, path }) => `${op} ${path}`),
+    [
+      'replace /metadata/resourceVersion',
+      'add /spec/affinity',
+      'remove /spec/schedulingGates/1',
+      'add /metadata/annotations',
+    ],
+  );
+  t.same(decided(gatedPod(['arm'])).patch[0], {
+    op: 'replace',
+    path: '/metadata/resourceVersion',
+    value: '41',
+  });
+  t.same(ungatedPod(gatedPod(['arm'])), [
+    { op: 'replace', path: '/metadata/resourceVersion', value: '41' },
+    { op: 'remove', path: '/spec/schedulingGates/1' },
+  ]);
+  t.same(ungatedPod(podOf(['arm'])), [], 'nothing to take away, nothing to guard');
+});
+
+void t.test('a pod that is left alone only loses the gate', async (t) => {
+  const { patch, decision } = decided(
+    gatedPod(['arm'], {}, { labels: { 'arch.example/placement': 'disabled' } }),
+  );
+  t.equal(decision.skip, 'disabled-by-pod');
+  t.equal(patch.length, 2);
+  const denied = decide(inputOf(gatedPod(['arm', 'intel']), known, { onNoCommonArchitecture: 'deny' }));
+  t.equal(patchGatedPod(gatedPod(['arm', 'intel']), denied).length, 2, 'nobody can be denied any more');
+});
+
+void t.test('where there are no required terms, they are made', async (t) => {
+  t.same(decided(gatedPod(['both'])).changes, [
+    { op: 'add', path: '/spec/affinity', value: required({ matchExpressions: [arch('amd64', 'arm64')] }) },
+  ]);
+  const podAffinity = { podAntiAffinity: {} } as PodSpec['affinity'];
+  t.match(decided(gatedPod(['arm'], { affinity: podAffinity ?? {} })).changes, [
+    { op: 'add', path: affinityPath },
+  ]);
+  const preferred = {
+    preferredDuringSchedulingIgnoredDuringExecution: [
+      { weight: 1, preference: { matchExpressions: [isIn('zone', 'a')] } },
+    ],
+  };
+  t.match(decided(gatedPod(['arm'], { affinity: { nodeAffinity: preferred } })).changes, [
+    { op: 'add', path: `${affinityPath}/requiredDuringSchedulingIgnoredDuringExecution` },
+  ]);
+  const rules = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'p' } } };
+  t.same(
+    termsOf(decided(gatedPod(['both']), { architectures: rules }).pod),
+    [{ matchExpressions: [arch('amd64')] }, { matchExpressions: [arch('arm64'), isIn('pool', 'p')] }],
+    'several, where the labels differ',
+  );
+});
+
+void t.test('expressions are appended to each term that does not constrain itself', async (t) => {
+  const affinity = required(
+    { matchExpressions: [isIn('zone', 'a')] },
+    { matchExpressions: [arch('s390x')] },
+    { matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['n1'] }] },
+    { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n2'] }] },
+    {},
+  );
+  t.same(decided(gatedPod(['arm'], { affinity: affinity ?? {} })).changes, [
+    { op: 'add', path: `${termsPath}/0/matchExpressions/-`, value: arch('arm64') },
+    { op: 'add', path: `${termsPath}/2/matchExpressions`, value: [arch('arm64')] },
+  ]);
+  const labeled = decided(gatedPod(['arm'], { affinity: affinity ?? {} }, { labels: { zone: 'b' } }), {
+    matchNodeLabels: ['zone'],
+  });
+  t.same(
+    termsOf(labeled.pod)?.map(({ matchExpressions = [] }) => matchExpressions.slice(-1)),
+    [[isIn('zone', 'b')], [isIn('zone', 'b')], [isIn('zone', 'b')], [isIn('zone', 'b')], []],
+  );
+});
+
+void t.test('what the webhook added stays, the narrower requirement stands beside it', async (t) => {
+  const own = required({ matchExpressions: [isIn('zone', 'a')] });
+  const { pod, changes, decision } = afterWebhook(['many', 'arm'], { affinity: own ?? {} });
+  t.same(decision.required, ['arm64']);
+  t.same(changes, [{ op: 'add', path: `${termsPath}/0/matchExpressions/-`, value: arch('arm64') }]);
+  t.same(termsOf(pod), [
+    { matchExpressions: [isIn('zone', 'a'), arch('amd64', 'arm64', 's390x'), arch('arm64')] },
+  ]);
+  const recorded = recordedIn(inputOf(pod));
+  t.same(recorded?.added.terms, [[arch('amd64', 'arm64', 's390x'), arch('arm64')]]);
+  t.equal(recorded?.added.made, false);
+  t.same(recorded?.architectures, ['arm64']);
+
+  const made = afterWebhook(['many', 'arm'], {});
+  t.equal(recordedIn(inputOf(made.pod))?.added.made, true);
+  const again = place(inputOf(made.pod, known));
+  t.same(
+    termsOf(again.pod),
+    [{ matchExpressions: [arch('arm64')] }],
+    'sent again, it is placed as if for the first time',
+  );
+});
+
+void t.test('copies that the webhook made are narrowed each by its own group', async (t) => {
+  const architectures = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'p' } } };
+  const { pod } = afterWebhook(['both', 'arm'], {}, { architectures });
+  t.same(termsOf(pod), [
+    { matchExpressions: [arch('amd64'), arch('arm64'), isIn('pool', 'p')] },
+    { matchExpressions: [arch('arm64'), isIn('pool', 'p')] },
+  ]);
+  t.same(termsOf(place(inputOf(pod, known, { architectures })).pod), [
+    { matchExpressions: [arch('arm64'), isIn('pool', 'p')] },
+  ]);
+});
+
+void t.test('terms that cannot be multiplied get one group of architectures', async (t) => {
+  const architectures = {
+    arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'p' } },
+    s390x: { taintsToTolerate: [], requireNodeLabels: { pool: 'q' } },
+  };
+  const zone = isIn('zone', 'a');
+  const notIntel = { key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64', 's390x'] };
+  const affinity = required({ matchExpressions: [zone] }, { matchExpressions: [notIntel] }) ?? {};
+  const chosen = (policy: Partial<Policy>, options: GatedPatchOptions = {}, images = ['many']): unknown => {
+    const { pod } = decided(gatedPod(images, { affinity }), { architectures, ...policy }, options);
+    return [
+      termsOf(pod)?.map(({ matchExpressions = [] }) => matchExpressions[1]),
+      recordedIn(inputOf(pod, {}, { architectures }))?.architectures,
+    ];
+  };
+  const exact = arch('arm64');
+  t.same(
+    chosen({}),
+    [
+      [arch('amd64'), exact],
+      ['amd64', 'arm64'],
+    ],
+    'the first; the term that leaves one gets that one',
+  );
+  const preference = { weights: { s390x: 1 }, mode: 'soft' as const, origin: 'configuration' };
+  t.same(
+    chosen({ preference }),
+    [
+      [arch('s390x'), exact],
+      ['arm64', 's390x'],
+    ],
+    'the preferred one',
+  );
+  const nodesOf = (name: string): number => ({ amd64: 1, arm64: 5, s390x: 2 })[name] ?? 0;
+  t.same(chosen({}, { nodesOf }), [[arch('arm64'), exact], ['arm64']], 'the one with most nodes');
+  t.same(
+    chosen({ preference }, { nodesOf }),
+    [
+      [arch('s390x'), exact],
+      ['arm64', 's390x'],
+    ],
+    'preferred before most nodes',
+  );
+  t.same(
+    chosen({ architectures: { s390x: architectures.s390x } }),
+    [
+      [arch('amd64', 'arm64'), arch('amd64', 'arm64')],
+      ['amd64', 'arm64'],
+    ],
+    'the one with most architectures',
+  );
+});
+
+void t.test('no common architecture: an architecture that no node has', async (t) => {
+  const { decision, pod } = decided(gatedPod(['arm', 'intel']));
+  t.equal(decision.outcome, 'pending');
+  t.same(termsOf(pod), [{ matchExpressions: [arch('no-common-architecture')] }]);
+  const allowed = decided(gatedPod(['arm', 'intel']), { onNoCommonArchitecture: 'allow' });
+  t.same(allowed.changes, []);
+});
+
+void t.test('a hard preference pins by nodeSelector only where the key is free', async (t) => {
+  const preference = { weights: { arm64: 1 }, mode: 'hard' as const, origin: 'configuration' };
+  t.same(decided(gatedPod(['both']), { preference }).changes, [
+    { op: 'add', path: '/spec/nodeSelector', value: { 'kubernetes.io/arch': 'arm64' } },
+  ]);
+  t.same(decided(gatedPod(['both'], { nodeSelector: { zone: 'a' } }), { preference }).changes, [
+    { op: 'add', path: '/spec/nodeSelector/kubernetes.io~1arch', value: 'arm64' },
+  ]);
+  const pinned = place(inputOf(podOf(['both']), known, { preference })).pod;
+  const gated = { ...pinned, spec: { ...pinned.spec, schedulingGates: gates } };
+  t.same(decided(gated, { preference }).changes, [], 'ours from before');
+  const other = { ...preference, weights: { amd64: 1 } };
+  t.same(decided(gated, { preference: other }).changes, [
+    { op: 'add', path: '/spec/affinity', value: required({ matchExpressions: [arch('amd64')] }) },
+  ]);
+  t.equal(
+    decided(gatedPod(['both'], { nodeSelector: { 'kubernetes.io/arch': 'amd64' } }), { preference }).decision
+      .outcome,
+    'own-constraint',
+  );
+});
+
+void t.test('preferences come and go, tolerations come when the gate goes', async (t) => {
+  const tolerations = [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }];
+  const preference = { weights: { arm64: 7 }, mode: 'soft' as const, origin: 'configuration' };
+  const toleration = (value: string): object => ({
+    key: 'arch',
+    operator: 'Equal',
+    value,
+    effect: 'NoSchedule',
+  });
+  const { pod, changes } = afterWebhook(['many', 'arm'], {}, { tolerations, preference });
+  t.same(
+    pod.spec.tolerations,
+    [toleration('arm64')],
+    'none of the upper bound, which could not be taken away',
+  );
+  t.same(recordedIn(inputOf(pod, {}, { tolerations }))?.added.tolerations, pod.spec.tolerations);
+  t.ok(changes.some((change) => 'value' in change && JSON.stringify(change.value).includes('"weight":7')));
+  const fresh = decided(gatedPod(['arm'], { tolerations: [{ key: 'gpu', operator: 'Exists' }] }), {
+    tolerations,
+  });
+  t.same(fresh.changes.at(-1), { op: 'add', path: '/spec/tolerations/-', value: toleration('arm64') });
+  t.same(decided(gatedPod(['arm']), { tolerations }).changes.at(-1), {
+    op: 'add',
+    path: '/spec/tolerations',
+    value: [toleration('arm64')],
+  });
+  const preferredArch = { weight: 7, preference: { matchExpressions: [arch('arm64')] } };
+  t.same(
+    decided({ ...pod, spec: { ...pod.spec, schedulingGates: gates } }, { tolerations }).pod.spec.affinity
+      ?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution,
+    [],
+    'a preference that is gone',
+  );
+  t.same(pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, [preferredArch]);
+});
+
+void t.test('a pod that constrains its architecture keeps that', async (t) => {
+  const { decision, changes } = decided(
+    gatedPod(['arm'], { affinity: required({ matchExpressions: [arch('amd64')] }) ?? {} }),
+  );
+  t.equal(decision.outcome, 'own-constraint');
+  t.same(changes, []);
+});
+
+void t.test(
+  'the record is believed though the policy has changed, because nothing can be taken out',
+  async (t) => {
+    const architectures = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'p' } } };
+    const admitted = place(inputOf(podOf(['many', 'later']), known, { architectures })).pod;
+    const { decision, pod } = decided({
+      ...admitted,
+      metadata: { ...admitted.metadata, resourceVersion: '1' },
+    });
+    t.equal(decision.outcome, 'fallback', 'it is not taken for a constraint of its own');
+    t.same(termsOf(pod)?.[1], {
+      matchExpressions: [arch('arm64'), isIn('pool', 'p'), arch('amd64', 'arm64', 's390x')],
+    });
+  },
+);
+
+void t.test('nodes that cannot pull are left out with the gate, and said once', async (t) => {
+  const gated = gatedPod(['arm'], { affinity: required({ matchExpressions: [isIn('zone', 'a')] }) ?? {} });
+  const group = (name: string): object => ({ name, hostnames: [name], architectures: ['arm64'] });
+  const input = {
+    ...inputOf(gated, known, { requirePullableNodes: true }),
+    waiting: true,
+    pullability: () => ({ able: [group('yes')], unable: [group('no')] }) as never,
+  };
+  const notIn = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['no'] };
+  const once = applied(gated, patchGatedPod(gated, decide(input)));
+  t.same(termsOf(once), [{ matchExpressions: [isIn('zone', 'a'), arch('arm64'), notIn] }]);
+  const again = { ...once, spec: { ...once.spec, schedulingGates: gates } };
+  t.equal(patchGatedPod(again, decide({ ...input, pod: again })).length, 2, 'nothing is added twice');
+  const others = {
+    ...input,
+    pod: again,
+    pullability: () => ({ able: [group('no')], unable: [group('yes')] }) as never,
+  };
+  const twice = applied(again, patchGatedPod(again, decide(others)));
+  t.same(termsOf(twice)?.[0]?.matchExpressions?.slice(2), [notIn, { ...notIn, values: ['yes'] }]);
+  t.same(recordedIn({ ...others, pod: twice })?.added.terms, [
+    [arch('arm64'), { ...notIn, values: ['yes'] }],
+  ]);
+});

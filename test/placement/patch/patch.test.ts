@@ -1,0 +1,167 @@
+import { test } from 'tap';
+import type { ObjectMeta, Pod } from '../../../src/kube/api/objects.ts';
+import type { Operation } from '../../../src/placement/decision.ts';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
+import { inputOf, place, podOf } from '../../support/placement-input.ts';
+
+const required = 'requiredDuringSchedulingIgnoredDuringExecution';
+const preferred = 'preferredDuringSchedulingIgnoredDuringExecution';
+const arch = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
+const term = { matchExpressions: [arch] };
+const weighted = { weight: 5, preference: term };
+const toleration = { key: 'arch', operator: 'Equal', value: 'amd64' };
+const soft: Partial<Policy> = {
+  preference: { weights: { amd64: 5 }, mode: 'soft', origin: 'configuration' },
+  tolerations: [{ key: 'arch', operator: 'Equal' }],
+};
+const hard: Partial<Policy> = {
+  preference: { weights: { amd64: 5 }, mode: 'hard', origin: 'configuration' },
+};
+
+interface Case {
+  readonly name: string;
+  readonly spec?: object;
+  readonly policy?: Partial<Policy>;
+  readonly patch: readonly (readonly [op: string, path: string, value?: unknown])[];
+}
+
+const both = { [required]: { nodeSelectorTerms: [term] }, [preferred]: [weighted] };
+
+const cases: readonly Case[] = [
+  {
+    name: 'everything absent',
+    policy: soft,
+    patch: [
+      ['add', '/spec/affinity', { nodeAffinity: both }],
+      ['add', '/spec/tolerations', [toleration]],
+    ],
+  },
+  {
+    name: 'everything null',
+    policy: soft,
+    spec: { affinity: null, tolerations: null, nodeSelector: null, schedulingGates: null },
+    patch: [
+      ['add', '/spec/affinity', { nodeAffinity: both }],
+      ['add', '/spec/tolerations', [toleration]],
+    ],
+  },
+  {
+    name: 'affinity of another kind',
+    spec: { affinity: { podAffinity: {} } },
+    patch: [['add', '/spec/affinity/nodeAffinity', { [required]: { nodeSelectorTerms: [term] } }]],
+  },
+  {
+    name: 'null node affinity',
+    spec: { affinity: { nodeAffinity: null } },
+    patch: [['add', '/spec/affinity/nodeAffinity', { [required]: { nodeSelectorTerms: [term] } }]],
+  },
+  {
+    name: 'empty node affinity',
+    policy: soft,
+    spec: { affinity: { nodeAffinity: {} }, tolerations: [] },
+    patch: [
+      ['add', `/spec/affinity/nodeAffinity/${required}`, { nodeSelectorTerms: [term] }],
+      ['add', `/spec/affinity/nodeAffinity/${preferred}`, [weighted]],
+      ['add', '/spec/tolerations/-', toleration],
+    ],
+  },
+  {
+    name: 'null lists in node affinity',
+    policy: soft,
+    spec: {
+      affinity: { nodeAffinity: { [required]: null, [preferred]: null } },
+      tolerations: [{ key: 'x' }],
+    },
+    patch: [
+      ['add', `/spec/affinity/nodeAffinity/${required}`, { nodeSelectorTerms: [term] }],
+      ['add', `/spec/affinity/nodeAffinity/${preferred}`, [weighted]],
+      ['add', '/spec/tolerations/-', toleration],
+    ],
+  },
+  {
+    name: 'terms and preferences of its own',
+    policy: soft,
+    spec: {
+      affinity: {
+        nodeAffinity: {
+          [required]: {
+            nodeSelectorTerms: [
+              { matchExpressions: [{ key: 'z', operator: 'Exists' }] },
+              { matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['n'] }] },
+            ],
+          },
+          [preferred]: [{ weight: 1, preference: {} }],
+        },
+      },
+      tolerations: [toleration],
+    },
+    patch: [
+      ['add', `/spec/affinity/nodeAffinity/${required}/nodeSelectorTerms/0/matchExpressions/-`, arch],
+      ['add', `/spec/affinity/nodeAffinity/${required}/nodeSelectorTerms/1/matchExpressions`, [arch]],
+      ['add', `/spec/affinity/nodeAffinity/${preferred}/-`, weighted],
+    ],
+  },
+  {
+    name: 'a pin without a nodeSelector',
+    policy: hard,
+    patch: [['add', '/spec/nodeSelector', { 'kubernetes.io/arch': 'amd64' }]],
+  },
+  {
+    name: 'a pin beside others',
+    policy: hard,
+    spec: { nodeSelector: { zone: 'a' } },
+    patch: [['add', '/spec/nodeSelector/kubernetes.io~1arch', 'amd64']],
+  },
+];
+
+const annotation = '/metadata/annotations/arch.example~1decision';
+
+for (const { name, spec, policy, patch } of cases) {
+  test(`patch: ${name}`, (t) => {
+    const pod = podOf(['b'], spec ?? {}, { annotations: {} });
+    const placed = place(inputOf(pod, { b: 'amd64' }, policy));
+    const operations = placed.patch.map((operation) => Object.values(operation));
+    t.strictSame(operations.slice(0, -1), patch);
+    t.equal(placed.patch.at(-1)?.path, annotation, 'the record is last');
+    t.end();
+  });
+}
+
+const places: readonly (readonly [name: string, metadata: unknown, path: string])[] = [
+  ['no metadata', undefined, '/metadata'],
+  ['no annotations', {}, '/metadata/annotations'],
+  ['null annotations', { annotations: null }, '/metadata/annotations'],
+  ['other annotations', { annotations: { a: 'b' } }, annotation],
+  ['an annotation of that name', { annotations: { 'arch.example/decision': 'x' } }, annotation],
+  ['a null value', { annotations: { 'arch.example/decision': null } }, annotation],
+];
+
+for (const [name, metadata, path] of places) {
+  test(`the annotation goes where it can: ${name}`, (t) => {
+    const bare = { spec: podOf(['b']).spec };
+    const pod: Pod = metadata === undefined ? bare : { ...bare, metadata: metadata as ObjectMeta };
+    const input = inputOf(pod, { b: 'amd64' });
+    const placed = place(input);
+    t.equal(placed.patch.at(-1)?.path, path);
+    t.equal(placed.patch.at(-1)?.op, 'add');
+    t.match(placed.pod.metadata?.annotations?.['arch.example/decision'], /^\{"v":1,/u);
+    t.strictSame(place({ ...input, pod: placed.pod }).patch, []);
+    t.end();
+  });
+}
+
+test('an admission never tests, and removes nothing but our gate and annotation', (t) => {
+  const gates = [{ name: 'arch.example/scheduling-gate' }];
+  const first = place(inputOf(podOf(['b'], { schedulingGates: gates }), { b: 'amd64' }, hard));
+  const unmet: Partial<Policy> = {
+    preference: { weights: { s390x: 100 }, mode: 'hard', origin: 'test' },
+    schedulableArchitectures: ['amd64'],
+  };
+  const second = place(inputOf(first.pod, { b: '' }, unmet));
+  const removed = (patch: readonly Operation[]): readonly string[] =>
+    patch.flatMap(({ op, path }) => (op === 'add' || op === 'replace' ? [] : [`${op} ${path}`]));
+  t.strictSame(removed(first.patch), ['remove /spec/schedulingGates/0']);
+  t.strictSame(removed(second.patch), [`remove ${annotation}`]);
+  t.strictSame(second.pod.spec.nodeSelector, {});
+  t.end();
+});

@@ -1,0 +1,188 @@
+import { test } from 'tap';
+import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from '../../../src/kube/api/objects.ts';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
+import { constrainsItself, permits } from '../../../src/placement/patch/terms.ts';
+import { inputOf, place, podOf } from '../../support/placement-input.ts';
+
+const arch = 'kubernetes.io/arch';
+const pinned: NodeSelectorTerm = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] };
+const notPinned: NodeSelectorTerm = {
+  matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['n1'] }],
+};
+
+function e(key: string, operator: string, ...values: string[]): NodeSelectorRequirement {
+  return values.length === 0 ? { key, operator } : { key, operator, values };
+}
+
+function all(...matchExpressions: NodeSelectorRequirement[]): NodeSelectorTerm {
+  return { matchExpressions };
+}
+
+function withTerms(nodeSelectorTerms: readonly NodeSelectorTerm[] | null | undefined): Pod {
+  const required = { nodeSelectorTerms } as { nodeSelectorTerms: readonly NodeSelectorTerm[] };
+  return podOf(['a'], {
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } },
+  });
+}
+
+function termsOf(pod: Pod): unknown {
+  return pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+}
+
+const zone = e('zone', 'In', 'a');
+const ours = e(arch, 'In', 'amd64', 'arm64');
+
+interface Case {
+  readonly name: string;
+  readonly terms: readonly NodeSelectorTerm[] | null | undefined;
+  readonly after: unknown;
+  readonly policy?: Partial<Policy>;
+}
+
+const differing: Partial<Policy> = {
+  architectures: { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm', disk: 'ssd' } } },
+};
+const same: Partial<Policy> = {
+  architectures: {
+    amd64: { taintsToTolerate: [], requireNodeLabels: { pool: 'mixed' } },
+    arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'mixed' } },
+  },
+};
+const disk = e('disk', 'In', 'ssd');
+const pool = e('pool', 'In', 'arm');
+
+const cases: readonly Case[] = [
+  { name: 'ANDed into one', terms: [all(zone)], after: [all(zone, ours)] },
+  {
+    name: 'ANDed into each, never added as a further one',
+    terms: [all(zone), all(e('disk', 'Exists'))],
+    after: [all(zone, ours), all(e('disk', 'Exists'), ours)],
+  },
+  { name: 'an empty one stays empty', terms: [{}, all(zone)], after: [{}, all(zone, ours)] },
+  {
+    name: 'one of empty lists stays empty',
+    terms: [{ matchExpressions: [], matchFields: [] }, all(zone)],
+    after: [{ matchExpressions: [], matchFields: [] }, all(zone, ours)],
+  },
+  { name: 'only empty ones: the pod matches nothing and keeps that', terms: [{}], after: [{}] },
+  { name: 'an empty list matches nothing and stays', terms: [], after: [] },
+  { name: 'a null list too', terms: null, after: null },
+  {
+    name: 'one that chooses an architecture is kept beside one that gets ours',
+    terms: [all(e(arch, 'In', 's390x')), all(zone)],
+    after: [all(e(arch, 'In', 's390x')), all(zone, ours)],
+  },
+  {
+    name: 'the beta label chooses as well',
+    terms: [all(e('beta.kubernetes.io/arch', 'In', 'amd64')), all(zone)],
+    after: [all(e('beta.kubernetes.io/arch', 'In', 'amd64')), all(zone, ours)],
+  },
+  {
+    name: 'NotIn only leaves something out',
+    terms: [all(e(arch, 'NotIn', 'arm64'))],
+    after: [all(e(arch, 'NotIn', 'arm64'), ours)],
+  },
+  {
+    name: 'Exists constrains nothing',
+    terms: [all(e(arch, 'Exists'))],
+    after: [all(e(arch, 'Exists'), ours)],
+  },
+  {
+    name: 'DoesNotExist is a choice',
+    terms: [all(e(arch, 'DoesNotExist'))],
+    after: [all(e(arch, 'DoesNotExist'))],
+  },
+  { name: 'Gt is none', terms: [all(e(arch, 'Gt', '5'))], after: [all(e(arch, 'Gt', '5'), ours)] },
+  { name: 'Lt is none', terms: [all(e(arch, 'Lt', '5'))], after: [all(e(arch, 'Lt', '5'), ours)] },
+  { name: 'a pinned node is kept', terms: [pinned], after: [pinned] },
+  {
+    name: 'a node left out gets expressions',
+    terms: [notPinned],
+    after: [{ ...notPinned, matchExpressions: [ours] }],
+  },
+  {
+    name: 'fields and null expressions',
+    terms: [{ ...notPinned, matchExpressions: null } as unknown as NodeSelectorTerm],
+    after: [{ ...notPinned, matchExpressions: [ours] }],
+  },
+  {
+    name: 'multiplied where node labels differ by architecture',
+    terms: [all(zone), {}, pinned],
+    policy: differing,
+    after: [all(zone, e(arch, 'In', 'amd64')), all(zone, e(arch, 'In', 'arm64'), disk, pool), {}, pinned],
+  },
+  {
+    name: 'made and multiplied where there is none',
+    terms: undefined,
+    policy: differing,
+    after: [all(e(arch, 'In', 'amd64')), all(e(arch, 'In', 'arm64'), disk, pool)],
+  },
+  {
+    name: 'not multiplied where the labels are the same',
+    terms: [all(zone)],
+    policy: same,
+    after: [all(zone, ours, e('pool', 'In', 'mixed'))],
+  },
+];
+
+for (const { name, terms, policy, after } of cases) {
+  test(`terms: ${name}`, (t) => {
+    const pod = terms === undefined ? podOf(['a']) : withTerms(terms);
+    const input = inputOf(pod, { a: 'amd64 arm64' }, policy);
+    const placed = place(input);
+    t.strictSame(termsOf(placed.pod), after);
+    t.strictSame(place({ ...input, pod: placed.pod }).patch, [], 'a second call changes nothing');
+    t.end();
+  });
+}
+
+test('matchNodeLabels is ANDed into every term that can match', (t) => {
+  const pod: Pod = {
+    ...withTerms([pinned, all(e(arch, 'In', 'amd64')), all(zone), {}]),
+    metadata: { labels: { rack: 'r1' } },
+  };
+  const { pod: after } = place(inputOf(pod, { a: 'amd64 arm64' }, { matchNodeLabels: ['rack', 'row'] }));
+  const rack = e('rack', 'In', 'r1');
+  t.strictSame(termsOf(after), [
+    { ...pinned, matchExpressions: [rack] },
+    all(e(arch, 'In', 'amd64'), rack),
+    all(zone, ours, rack),
+    {},
+  ]);
+  t.end();
+});
+
+test('what constrains, and what is let through', (t) => {
+  t.equal(constrainsItself(all(e(arch, 'In', 'amd64'))), true);
+  t.equal(constrainsItself(all(e('zone', 'In', 'amd64'))), false);
+  t.equal(constrainsItself({}), false);
+  t.equal(
+    constrainsItself({ matchFields: [{ key: 'metadata.namespace', operator: 'In', values: ['x'] }] }),
+    false,
+  );
+  t.equal(permits(all(e(arch, 'In', 'amd64')), 'amd64'), true);
+  t.equal(permits(all(e(arch, 'In', 'amd64')), 'arm64'), false);
+  t.equal(permits(all(e(arch, 'NotIn', 'amd64')), 'amd64'), false);
+  t.equal(permits(all(e(arch, 'NotIn', 'amd64')), 'arm64'), true);
+  t.equal(permits(all(e(arch, 'Exists')), 'arm64'), true);
+  t.equal(permits(all(e(arch, 'DoesNotExist')), 'arm64'), false);
+  t.equal(permits(all(e(arch, 'Gt', '1')), 'arm64'), false);
+  t.equal(permits(all(e('zone', 'Gt', '1')), 'arm64'), true);
+  t.equal(
+    permits(all(e(arch, 'In', 'amd64', 'arm64'), e('beta.kubernetes.io/arch', 'In', 'amd64')), 'arm64'),
+    false,
+  );
+  t.equal(permits({}, 'arm64'), false);
+  t.end();
+});
+
+test('a pod whose NotIn leaves nothing of what its images have says so', (t) => {
+  const { decision, pod } = place(inputOf(withTerms([all(e(arch, 'NotIn', 'arm64'))]), { a: 'arm64' }));
+  t.strictSame(termsOf(pod), [all(e(arch, 'NotIn', 'arm64'), e(arch, 'In', 'arm64'))]);
+  t.match(decision.warnings, [/own node affinity excludes all that its images can run on: arm64/u]);
+  t.strictSame(
+    place(inputOf(withTerms([all(e(arch, 'NotIn', 'arm64'))]), { a: 'arm64 amd64' })).decision.warnings,
+    [],
+  );
+  t.end();
+});

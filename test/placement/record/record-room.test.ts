@@ -1,0 +1,125 @@
+import { test } from 'tap';
+import type { Pod } from '../../../src/kube/api/objects.ts';
+import type { PlacementDecision } from '../../../src/placement/decision.ts';
+import { names } from '../../../src/names/keys.ts';
+import { patchGatedPod } from '../../../src/placement/patch/gated.ts';
+import { inputOf, place, podOf } from '../../support/placement-input.ts';
+import type { Known } from '../../support/placement-input.ts';
+
+/** apimachinery pkg/api/validation/objectmeta.go TotalAnnotationSizeLimitB */
+const limit = 256 * 1024;
+const key = 'other.example/large';
+const known: Known = { app: 'amd64 arm64' };
+
+function bytesOf({ metadata }: Pod): number {
+  return Object.entries(metadata?.annotations ?? {})
+    .flat()
+    .reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+}
+
+/** A pod whose annotations leave this many bytes. */
+function podWithRoom(bytes: number, images: readonly string[] = ['app'], letter = 'x'): Pod {
+  const length = Math.floor((limit - bytes - key.length) / Buffer.byteLength(letter));
+  return podOf(images, {}, { annotations: { [key]: letter.repeat(length) } });
+}
+
+function placed(pod: Pod, facts: Known = known): { pod: Pod; decision: PlacementDecision } {
+  const { pod: after, decision } = place(inputOf(pod, facts));
+  return { pod: after, decision };
+}
+
+function record({ metadata }: Pod): string | undefined {
+  return metadata?.annotations?.[names.decision];
+}
+
+const affinity = {
+  nodeAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [
+        { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] }] },
+      ],
+    },
+  },
+};
+
+const whole = record(placed(podOf(['app'])).pod) ?? '';
+const wholeBytes = names.decision.length + whole.length;
+
+test('the record is whole where there is room for it', (t) => {
+  t.match(whole, /"images":\[\["app","amd64,arm64"\]\]/u);
+  const exact = placed(podWithRoom(wholeBytes)).pod;
+  t.equal(record(exact), whole);
+  t.equal(bytesOf(exact), limit);
+  t.end();
+});
+
+test('what is no text is left to the API server', (t) => {
+  const annotations = { port: 8080, none: null } as unknown as Record<string, string>;
+  t.equal(record(placed(podOf(['app'], {}, { annotations })).pod), whole);
+  t.end();
+});
+
+test('without room for all of it, what is for people is left out', (t) => {
+  for (const letter of ['x', 'é', '☃']) {
+    const { pod } = placed(podWithRoom(wholeBytes - 4, ['app'], letter));
+    t.match(record(pod), /^\{"v":1,"outcome":"placed".*"made":true\}\}$/u);
+    t.ok(bytesOf(pod) <= limit, 'the API server takes it');
+    t.strictSame(pod.spec.affinity, affinity);
+    t.strictSame(place(inputOf(pod, known)).patch.slice(0), [], 'a second call changes nothing');
+  }
+  t.end();
+});
+
+test('without any room the pod is placed without a record', (t) => {
+  for (const room of [0, 40, 100]) {
+    const { pod } = placed(podWithRoom(room));
+    t.equal(record(pod), undefined);
+    t.ok(bytesOf(pod) <= limit);
+    t.strictSame(pod.spec.affinity, affinity);
+    t.strictSame(place(inputOf(pod, known)).patch, [], 'a second call takes it for the pod’s own');
+  }
+  t.end();
+});
+
+test('behind the gate nothing is added that could not be told from the pod’s own later', (t) => {
+  const { pod, decision } = placed(podWithRoom(40, ['app', 'unknown']));
+  t.equal(decision.outcome, 'gated');
+  t.strictSame(pod.spec.schedulingGates, [{ name: names.gate }]);
+  t.equal(record(pod), undefined);
+  t.equal(pod.spec.affinity, undefined);
+  const later = place(inputOf(pod, { ...known, unknown: 'arm64' })).decision;
+  t.equal(later.outcome, 'placed');
+  t.strictSame(later.required, ['arm64'], 'so that both images count when they are known');
+  t.end();
+});
+
+test('a record that has no room any more goes, with what it told of', (t) => {
+  const { pod } = placed(podOf(['app', 'unknown']));
+  t.strictSame(pod.spec.affinity, affinity);
+  const full = podWithRoom(wholeBytes - 100).metadata?.annotations;
+  const grown = { ...pod, metadata: { annotations: { ...pod.metadata?.annotations, ...full } } };
+  const again = placed(grown).pod;
+  t.equal(record(again), undefined);
+  t.strictSame(again.spec.schedulingGates, [{ name: names.gate }]);
+  t.notOk(again.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution);
+  t.end();
+});
+
+test('a waiting pod can be placed without a record', (t) => {
+  const { pod } = placed(podOf(['app', 'unknown']));
+  const { decision } = place(inputOf(pod, { ...known, unknown: 'arm64' }, {}, { waiting: true }));
+  const paths = (withRecord: boolean): readonly string[] =>
+    patchGatedPod(pod, decision, { withRecord }).map(({ op, path }) => `${op} ${path}`);
+  const annotation = '/metadata/annotations/arch.example~1decision';
+  t.ok(paths(true).includes(`add ${annotation}`));
+  t.strictSame(
+    paths(false),
+    paths(true).map((each) => (each === `add ${annotation}` ? `remove ${annotation}` : each)),
+  );
+  const unrecorded = podOf(['app'], { schedulingGates: [{ name: names.gate }] }, { annotations: {} });
+  const plain = place(inputOf(unrecorded, known, {}, { waiting: true })).decision;
+  t.notOk(
+    patchGatedPod(unrecorded, plain, { withRecord: false }).some(({ path }) => path.includes('annotations')),
+  );
+  t.end();
+});

@@ -1,0 +1,357 @@
+import { test } from 'tap';
+import type { Pod, PodSpec } from '../../../src/kube/api/objects.ts';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
+import { imagesKeyOf, recordedIn } from '../../../src/placement/record/record.ts';
+import { inputOf, place, podOf } from '../../support/placement-input.ts';
+
+const key = 'arch.example/decision';
+const policy: Partial<Policy> = {
+  tolerations: [{ key: 'arch', operator: 'Equal', effect: 'NoSchedule' }],
+  matchNodeLabels: ['rack'],
+  architectures: { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } },
+};
+const known = { a: 'amd64 arm64', b: 'amd64' };
+
+function withRecord(text: string, spec: Partial<PodSpec> = {}): Pod {
+  return podOf(['a'], spec, { annotations: { [key]: text } });
+}
+
+function record(added: unknown, more: object = {}): string {
+  return JSON.stringify({ v: 1, imagesKey: 'k', added, ...more });
+}
+
+function read(text: string): ReturnType<typeof recordedIn> {
+  return recordedIn(inputOf(withRecord(text), {}, policy));
+}
+
+const unreadable: readonly (readonly [name: string, text: string])[] = [
+  ['nothing', ''],
+  ['no JSON', '{"v":1'],
+  ['null', 'null'],
+  ['a list', '[]'],
+  ['a number', '1'],
+  ['no version', '{"imagesKey":"k","added":{}}'],
+  ['another version', record({}, { v: 2 })],
+  ['a version as text', record({}, { v: '1' })],
+  ['no additions', '{"v":1,"imagesKey":"k"}'],
+  ['null additions', record(null)],
+  ['a list of additions', record([])],
+  ['no key of images', '{"v":1,"added":{}}'],
+  ['architectures as text', record({}, { architectures: 'amd64' })],
+  ['architectures that are none', record({}, { architectures: ['a b'] })],
+  [
+    'too many architectures',
+    record({}, { architectures: Array.from({ length: 17 }, (_, index) => `a${index}`) }),
+  ],
+  ['terms as object', record({ terms: {} })],
+  ['a term as text', record({ terms: ['kubernetes.io/arch'] })],
+  ['an expression without values', record({ terms: [[['kubernetes.io/arch']]] })],
+  ['an expression with a number', record({ terms: [[['kubernetes.io/arch', [1]]]] })],
+  ['an expression of three', record({ terms: [[['kubernetes.io/arch', ['amd64'], 'x']]] })],
+  ['match as object', record({ match: {} })],
+  ['made as text', record({ made: 'true' })],
+  ['lookalikes as numbers', record({ lookalikes: [1] })],
+  ['nodes as object', record({ excludedNodes: {} })],
+  ['nodes as numbers', record({ excludedNodes: [1] })],
+  ['more nodes than we ever name', record({ excludedNodes: Array.from({ length: 251 }, (_, n) => `n${n}`) })],
+  ['a preference as object', record({ preferred: [{ weight: 1 }] })],
+  ['a preference without a weight', record({ preferred: [['amd64']] })],
+  ['a preference with a weight as text', record({ preferred: [['amd64', '1']] })],
+  ['a preference for no architecture', record({ preferred: [['a b', 1]] })],
+  ['tolerations as object', record({ tolerations: {} })],
+  ['a toleration as text', record({ tolerations: ['arch'] })],
+  ['a toleration with a number', record({ tolerations: [{ key: 1 }] })],
+  ['a toleration with seconds as text', record({ tolerations: [{ key: 'arch', tolerationSeconds: '1' }] })],
+  ['a pin that is no architecture', record({ pinned: 'a b' })],
+  ['a pin that is no text', record({ pinned: 1 })],
+  ['deep nesting', '['.repeat(30_000)],
+  ['more than we ever write', record({}, { padding: 'x'.repeat(40_000) })],
+];
+
+for (const [name, text] of unreadable) {
+  test(`a record that is none: ${name}`, (t) => {
+    t.equal(read(text), undefined);
+    const input = inputOf(withRecord(text, { nodeSelector: { zone: 'a' } }), known, policy);
+    const { pod } = place(input);
+    t.match(
+      JSON.parse(pod.metadata?.annotations?.[key] ?? ''),
+      { v: 1, outcome: 'placed' },
+      'ours takes its place',
+    );
+    t.strictSame(pod.spec.nodeSelector, { zone: 'a' });
+    t.strictSame(place({ ...input, pod }).patch, []);
+    t.end();
+  });
+}
+
+test('a foreign annotation stays where we have nothing to say', (t) => {
+  const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+  t.strictSame(place(inputOf(withRecord('something else', spec), known)).patch, []);
+  t.end();
+});
+
+test('our own record goes with the last of what it records', (t) => {
+  const first = place(inputOf(podOf(['a']), known));
+  const artifact = place(inputOf(first.pod, { a: '' }));
+  t.strictSame(artifact.pod.metadata?.annotations, {});
+  t.strictSame(artifact.pod.spec.affinity, { nodeAffinity: {} });
+  t.strictSame(place(inputOf(artifact.pod, { a: '' })).patch, []);
+  t.end();
+});
+
+test('a record only names what this policy adds', (t) => {
+  const arch = (value: string): object => ({ key: 'arch', operator: 'Equal', value, effect: 'NoSchedule' });
+  const added = read(
+    record({ tolerations: [arch('amd64'), { key: 'gpu', operator: 'Exists' }, { operator: 'Exists' }] }),
+  );
+  t.strictSame(added?.added.tolerations, [arch('amd64')]);
+  const believed = (terms: unknown, match: unknown = []): number | undefined =>
+    read(record({ terms, match, made: true }))?.added.terms.length;
+  t.equal(believed([[['kubernetes.io/arch', ['amd64', 'arm64']]]]), 1);
+  t.equal(believed([[['kubernetes.io/arch', ['no-common-architecture']]]]), 1);
+  t.equal(
+    believed([
+      [
+        ['kubernetes.io/arch', ['arm64']],
+        ['pool', ['arm']],
+        ['rack', ['r1']],
+      ],
+    ]),
+    1,
+  );
+  t.equal(believed([[['rack', ['']]]]), 1);
+  t.equal(believed([[['kubernetes.io/arch', ['arm64', 'amd64']]]]), 0, 'never in this order');
+  t.equal(believed([[['kubernetes.io/arch', ['amd64', 'amd64']]]]), 0, 'never twice');
+  t.equal(believed([[['kubernetes.io/arch', []]]]), 0, 'never without a value');
+  t.equal(believed([[['kubernetes.io/arch', ['a b']]]]), 0, 'never a name that is none');
+  t.equal(believed([[['beta.kubernetes.io/arch', ['amd64']]]]), 0, 'never this key');
+  t.equal(believed([[['zone', ['a']]]]), 0, 'never a key that the policy does not list');
+  t.equal(believed([[['pool', ['x86']]]]), 0, 'never another value');
+  t.equal(believed([[['rack', ['r1', 'r2']]]]), 0, 'never two values');
+  t.equal(believed([[['rack', ['r 1']]]]), 0, 'never what no label can be');
+  t.equal(believed([[]]), 0, 'never an empty list');
+  t.equal(
+    believed([[['kubernetes.io/arch', ['amd64']]]], [['pool', ['arm']]]),
+    0,
+    'match holds only handed-on labels',
+  );
+  t.equal(read(record({ terms: [[['zone', ['a']]]], made: true }))?.added.made, false);
+  t.end();
+});
+
+test('a record names nodes only where this policy does, and as we name them', (t) => {
+  const terms = [[['kubernetes.io/arch', ['amd64']]]];
+  const believed = (excludedNodes: unknown, requirePullableNodes = true): readonly string[] | undefined =>
+    recordedIn(inputOf(withRecord(record({ terms, excludedNodes })), {}, { ...policy, requirePullableNodes }))
+      ?.added.excludedNodes;
+  t.strictSame(believed(['a', 'b']), ['a', 'b']);
+  t.strictSame(believed(['a', 'b'], false), []);
+  t.strictSame(believed(['b', 'a']), [], 'never in this order');
+  t.strictSame(believed(['a', 'a']), [], 'never twice');
+  t.strictSame(believed(['']), [], 'never an empty name');
+  t.strictSame(believed(['a b']), [], 'never a name that is none');
+  const read = recordedIn(
+    inputOf(withRecord(record({ terms, excludedNodes: ['a'] })), {}, { requirePullableNodes: true }),
+  );
+  const notIn = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['a'] };
+  t.strictSame(read?.added.terms, [
+    [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }, notIn],
+  ]);
+  t.strictSame(read?.added.match, [notIn]);
+  t.end();
+});
+
+test('a forged record removes nothing that a person wrote', (t) => {
+  const zone = { key: 'zone', operator: 'In', values: ['a'] };
+  const gpu = { key: 'gpu', operator: 'Exists' };
+  const spec: Partial<PodSpec> = {
+    tolerations: [gpu],
+    nodeSelector: { pool: 'x' },
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions: [zone] }] },
+      },
+    },
+  };
+  const forged = record({
+    terms: [[['zone', ['a']]]],
+    made: true,
+    tolerations: [gpu],
+    pinned: 'amd64',
+    match: [['zone', ['a']]],
+  });
+  const { pod } = place(inputOf(withRecord(forged, spec), known));
+  t.strictSame(pod.spec.tolerations, [gpu]);
+  t.strictSame(pod.spec.nodeSelector, { pool: 'x' });
+  const terms =
+    pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  t.strictSame(terms?.[0]?.matchExpressions?.[0], zone);
+  t.end();
+});
+
+test('a pin is believed only of a policy that pins', (t) => {
+  const pod = withRecord(record({ pinned: 'amd64' }), { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
+  t.strictSame(place(inputOf(pod, known)).pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
+  const weights = { amd64: 100 };
+  const believed = (mode: 'soft' | 'hard'): string | undefined =>
+    recordedIn(inputOf(pod, known, { preference: { weights, mode, origin: 'test' } }))?.added.pinned;
+  t.equal(believed('soft'), undefined);
+  t.equal(believed('hard'), 'amd64');
+  t.end();
+});
+
+test('a record of things that are not there removes nothing', (t) => {
+  const added = {
+    terms: [[['kubernetes.io/arch', ['s390x']]]],
+    made: true,
+    tolerations: [{ key: 'arch', operator: 'Equal', value: 's390x', effect: 'NoSchedule' }],
+    preferred: [['s390x', 5]],
+    pinned: 's390x',
+  };
+  const { pod, patch } = place(inputOf(withRecord(record(added)), { a: 'amd64' }));
+  t.ok(patch.every(({ op }) => op === 'add'));
+  t.equal(pod.spec.tolerations, undefined);
+  t.equal(pod.spec.nodeSelector, undefined);
+  t.end();
+});
+
+test("a person's choice that looks like ours is told apart", (t) => {
+  const chosen = {
+    matchExpressions: [
+      { key: 'zone', operator: 'In', values: ['a'] },
+      { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] },
+    ],
+  };
+  const open = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['b'] }] };
+  const spec: Partial<PodSpec> = {
+    affinity: {
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [chosen, open] } },
+    },
+  };
+  const first = place(inputOf(podOf(['b'], spec), known));
+  const later = place(inputOf(first.pod, { b: 'amd64 arm64' }));
+  const terms =
+    later.pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  t.strictSame(terms?.[0], chosen);
+  t.strictSame(terms?.[1]?.matchExpressions?.[1]?.values, ['amd64', 'arm64']);
+  t.end();
+});
+
+test('it is told apart beside handed-on labels too, and from one that is no such choice', (t) => {
+  const zone = { key: 'zone', operator: 'In', values: ['a'] };
+  const amd64 = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
+  const nodeSelectorTerms = [{ matchExpressions: [amd64] }, { matchExpressions: [zone] }, {}];
+  const spec: Partial<PodSpec> = {
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  };
+  const labeled = podOf(['b'], spec, { labels: { rack: 'r1' } });
+  const first = place(inputOf(labeled, known, policy));
+  t.strictSame(place(inputOf(first.pod, known, policy)).patch, []);
+  const later = place(inputOf(first.pod, { b: 'amd64 s390x' }, policy));
+  const rack = { key: 'rack', operator: 'In', values: ['r1'] };
+  t.strictSame(later.pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, {
+    nodeSelectorTerms: [
+      { matchExpressions: [amd64, rack] },
+      { matchExpressions: [zone, { ...amd64, values: ['amd64', 's390x'] }, rack] },
+      {},
+    ],
+  });
+  t.end();
+});
+
+test('all that was added is replaced by what is wanted now', (t) => {
+  const hard = { preference: { weights: { arm64: 1 }, mode: 'hard' as const, origin: 'configuration' } };
+  const soft = { preference: { weights: { arm64: 1 }, mode: 'soft' as const, origin: 'configuration' } };
+  const own = podOf(['a'], {
+    tolerations: [{ key: 'gpu', operator: 'Exists' }],
+    nodeSelector: { zone: 'a' },
+  });
+  const pinned = place(inputOf(own, known, { ...policy, ...hard })).pod;
+  t.equal(pinned.spec.nodeSelector?.['kubernetes.io/arch'], 'arm64');
+  const narrowed = { ...pinned, spec: { ...pinned.spec, containers: [{ name: 'c0', image: 'b' }] } };
+  const after = place(inputOf(narrowed, known, { ...policy, ...hard })).pod;
+  const direct = place(
+    inputOf({ ...own, spec: { ...own.spec, containers: narrowed.spec.containers } }, known, {
+      ...policy,
+      ...hard,
+    }),
+  ).pod;
+  t.strictSame(after.spec.nodeSelector, { zone: 'a' });
+  t.strictSame(after.spec.tolerations, direct.spec.tolerations);
+  t.strictSame(after.metadata, direct.metadata);
+  const weighed = place(inputOf(own, known, soft)).pod;
+  const unweighed = place(inputOf(weighed, known)).pod;
+  t.strictSame(unweighed.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, []);
+  t.end();
+});
+
+test('what a person leaves of ours is theirs', (t) => {
+  const zone = { key: 'zone', operator: 'In', values: ['a'] };
+  const arch = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
+  const terms = (...matchExpressions: (typeof zone)[]): Partial<PodSpec> => ({
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions }] },
+      },
+    },
+  });
+  const { pod } = place(inputOf(podOf(['b'], terms(zone)), known));
+  const edited = { ...pod, spec: { ...pod.spec, ...terms(arch) } };
+  const after = place(inputOf(edited, { b: 'amd64 arm64' }));
+  t.equal(after.decision.outcome, 'own-constraint');
+  t.strictSame(after.pod.spec.affinity, edited.spec.affinity);
+  t.end();
+});
+
+test('the annotation is small and says what was decided', (t) => {
+  const { pod, decision } = place(
+    inputOf(podOf(['a', 'b', 'x', 'p']), { ...known, p: '' }, { onUnknownImage: 'allow' }),
+  );
+  t.strictSame(JSON.parse(pod.metadata?.annotations?.[key] ?? ''), {
+    v: 1,
+    outcome: 'allowed-unknown',
+    architectures: ['amd64'],
+    imagesKey: imagesKeyOf('linux', decision.images),
+    added: { terms: [[['kubernetes.io/arch', ['amd64']]]], made: true },
+    images: [
+      ['a', 'amd64,arm64'],
+      ['b', 'amd64'],
+      ['x', 'unknown'],
+      ['p', '*'],
+    ],
+  });
+  t.end();
+});
+
+test('detail is cut, never the record', (t) => {
+  const images = Array.from(
+    { length: 2000 },
+    (_, index) => `registry.example/\u0000é${'x'.repeat(300)}/${index}:1`,
+  );
+  const input = inputOf(podOf(images), {}, policy, { facts: inputOf(podOf([]), { i: 'amd64' }).facts });
+  const { pod } = place({ ...input, facts: () => input.facts('i') });
+  const text = pod.metadata?.annotations?.[key] ?? '';
+  t.ok(Buffer.byteLength(text) <= 4096);
+  t.ok(Buffer.byteLength(text) > 3500, 'the room is used');
+  const content = JSON.parse(text) as { images: unknown[] };
+  t.equal(content.images.length - 1 + Number(content.images.at(-1)), 2000, 'the rest is counted');
+  t.strictSame(place({ ...input, pod, facts: () => input.facts('i') }).patch, []);
+  t.end();
+});
+
+test('sixteen long architectures with their tolerations still fit', (t) => {
+  const names = Array.from(
+    { length: 16 },
+    (_, index) => `${String(index).padStart(2, '0')}${'y'.repeat(61)}`,
+  );
+  const { pod } = place(
+    inputOf(podOf(['a']), { a: names.join(' ') }, { tolerations: policy.tolerations ?? [] }),
+  );
+  t.equal(pod.spec.tolerations?.length, 16);
+  t.ok(Buffer.byteLength(pod.metadata?.annotations?.[key] ?? '') < 8192);
+  t.strictSame(
+    place(inputOf(pod, { a: names.join(' ') }, { tolerations: policy.tolerations ?? [] })).patch,
+    [],
+  );
+  t.end();
+});

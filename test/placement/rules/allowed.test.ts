@@ -1,0 +1,153 @@
+/** What a custom resource leaves to the pod: a bound besides the images, never more than they have. */
+import { test } from 'tap';
+import type { PodSpec } from '../../../src/kube/api/objects.ts';
+import { decide } from '../../../src/placement/decide.ts';
+import type { Outcome, PlacementInput } from '../../../src/placement/decision.ts';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
+import { failed, inputOf, podOf, type Known } from '../../support/placement-input.ts';
+
+const origin = 'PodPlacementConfig shop/db';
+const allowed = (...architectures: string[]): Partial<Policy> => ({ allowed: { architectures, origin } });
+
+interface Case {
+  readonly name: string;
+  readonly known: Known;
+  readonly policy: Partial<Policy>;
+  readonly spec?: Partial<PodSpec>;
+  readonly template?: PlacementInput['template'];
+  readonly required: readonly string[] | undefined;
+  readonly outcome: Outcome;
+  /** Whether the rule takes part. */
+  readonly told?: boolean;
+  readonly says?: RegExp;
+}
+
+const cases: readonly Case[] = [
+  {
+    name: 'of what the images have',
+    known: { a: 'amd64 arm64 s390x' },
+    policy: allowed('amd64', 's390x'),
+    required: ['amd64', 's390x'],
+    outcome: 'placed',
+  },
+  {
+    name: 'never what they lack',
+    known: { a: 'amd64' },
+    policy: allowed('amd64', 's390x'),
+    required: ['amd64'],
+    outcome: 'placed',
+  },
+  {
+    name: 'nothing of both',
+    known: { a: 'amd64' },
+    policy: allowed('s390x'),
+    required: [],
+    outcome: 'denied',
+    says: /^no architecture of those that PodPlacementConfig shop\/db allows \(s390x\) can run all images: a has amd64$/,
+  },
+  {
+    name: 'nothing of both, which may be',
+    known: { a: 'amd64' },
+    policy: { ...allowed('s390x'), onNoCommonArchitecture: 'allow' },
+    required: undefined,
+    outcome: 'unconstrained',
+  },
+  {
+    name: 'images that constrain nothing',
+    known: { a: '' },
+    policy: allowed('amd64'),
+    required: ['amd64'],
+    outcome: 'placed',
+  },
+  {
+    name: 'within the schedulable ones',
+    known: { a: 'amd64 arm64 s390x' },
+    policy: { ...allowed('amd64', 's390x'), schedulableArchitectures: ['amd64', 'arm64'] },
+    required: ['amd64'],
+    outcome: 'placed',
+  },
+  {
+    name: 'none that is schedulable, and nothing known of the images',
+    known: {},
+    policy: { ...allowed('s390x'), schedulableArchitectures: ['amd64'] },
+    required: [],
+    outcome: 'denied',
+    says: /^there is no architecture of the schedulable ones \(amd64\), and of those that .* allows \(s390x\)$/,
+  },
+  {
+    name: 'images that are not known, behind a gate',
+    known: {},
+    policy: { ...allowed('amd64', 's390x'), onUnknownImage: 'gate' },
+    required: ['amd64', 's390x'],
+    outcome: 'gated',
+  },
+  {
+    name: 'images that cannot be known',
+    known: { a: failed('unauthorized') },
+    policy: { ...allowed('amd64', 's390x'), onUnknownImage: 'allow' },
+    required: ['amd64', 's390x'],
+    outcome: 'allowed-unknown',
+  },
+  {
+    name: 'the fallback, where it is allowed',
+    known: { a: failed('unauthorized') },
+    policy: { ...allowed('amd64', 's390x'), onUnknownImage: 'fallback', fallbackArchitecture: 's390x' },
+    required: ['s390x'],
+    outcome: 'fallback',
+  },
+  {
+    name: 'the fallback, where it is not',
+    known: { a: failed('unauthorized') },
+    policy: { ...allowed('amd64'), onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' },
+    required: ['amd64'],
+    outcome: 'fallback',
+  },
+  {
+    name: 'a pod that chooses itself keeps its choice, without a word on its images',
+    known: { a: 'amd64 arm64' },
+    policy: allowed('amd64'),
+    spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+    required: undefined,
+    outcome: 'own-constraint',
+    told: false,
+  },
+  {
+    name: 'a DaemonSet',
+    known: { a: 'amd64 arm64' },
+    policy: allowed('amd64'),
+    template: 'DaemonSet',
+    required: ['amd64'],
+    outcome: 'placed',
+  },
+];
+
+for (const { name, known, policy, spec, template, required, outcome, told = true, says } of cases) {
+  test(name, (t) => {
+    const input = inputOf(podOf(['a'], spec), known, policy);
+    const decision = decide({ ...input, ...(template && { template }) });
+    t.strictSame(decision.required, required);
+    t.equal(decision.outcome, outcome);
+    const reasons = decision.reasons.filter(({ rule }) => rule === 'allowed-architectures');
+    t.strictSame(
+      reasons.map(({ message }) => message),
+      told ? [`${origin} allows ${policy.allowed?.architectures.join(', ')}`] : [],
+    );
+    if (!told) t.strictSame(decision.warnings, []);
+    if (says) t.match(decision.message, says);
+    t.end();
+  });
+}
+
+test('whoever applies a workload that it leaves nothing to is warned', (t) => {
+  const input = inputOf(podOf(['a']), { a: 'amd64' }, allowed('s390x'));
+  const { warnings } = decide({ ...input, template: 'workload' });
+  t.match(warnings, [/cannot be placed: no architecture of those that PodPlacementConfig shop\/db allows/]);
+  t.end();
+});
+
+test('nothing is required of a pod without such an object', (t) => {
+  const decision = decide(inputOf(podOf(['a']), { a: '' }));
+  t.equal(decision.required, undefined);
+  t.notOk(decision.reasons.some(({ rule }) => rule === 'allowed-architectures'));
+  t.end();
+});

@@ -1,0 +1,102 @@
+import { test } from 'tap';
+import { decide } from '../../../src/placement/decide.ts';
+import { inputOf, place, podOf } from '../../support/placement-input.ts';
+
+const known = { a: 'amd64', b: 'arm64', c: 'windows/amd64' };
+
+test('deny names each image and its architectures', (t) => {
+  const { decision, patch } = place(inputOf(podOf(['a', 'b', 'c']), known));
+  t.equal(decision.outcome, 'denied');
+  t.strictSame(decision.required, []);
+  t.equal(
+    decision.message,
+    'no architecture can run all images: a has amd64; b has arm64; c has no platform for this OS',
+  );
+  t.strictSame(decision.warnings, [], 'the refusal says it');
+  t.strictSame(patch, []);
+  t.end();
+});
+
+test('the schedulable architectures are named where they bound', (t) => {
+  const { message } = decide(inputOf(podOf(['a']), known, { schedulableArchitectures: ['arm64', 's390x'] }));
+  t.equal(message, 'no architecture of the schedulable ones (arm64, s390x) can run all images: a has amd64');
+  t.end();
+});
+
+test('an unknown image does not hide that the others share nothing', (t) => {
+  t.equal(decide(inputOf(podOf(['a', 'b', 'x']), known)).outcome, 'denied');
+  t.equal(decide(inputOf(podOf(['a', 'b', 'x']), known, { onUnknownImage: 'allow' })).outcome, 'denied');
+  t.end();
+});
+
+test('pend requires an architecture that no node has, and says so', (t) => {
+  const policy = {
+    onNoCommonArchitecture: 'pend' as const,
+    tolerations: [{ key: 'arch', operator: 'Equal' as const }],
+    matchNodeLabels: ['rack'],
+  };
+  const input = inputOf(
+    podOf(['a', 'b'], {}, { labels: { rack: 'r1', 'arch.example/preferred': 'amd64' } }),
+    known,
+    policy,
+  );
+  const { decision, pod } = place(input);
+  t.equal(decision.outcome, 'pending');
+  t.strictSame(decision.required, []);
+  t.match(decision.message, /a has amd64; b has arm64/u);
+  t.match(decision.warnings, [/no architecture can run all images/u]);
+  t.strictSame(pod.spec.affinity?.nodeAffinity, {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [
+        {
+          matchExpressions: [
+            { key: 'kubernetes.io/arch', operator: 'In', values: ['no-common-architecture'] },
+            { key: 'rack', operator: 'In', values: ['r1'] },
+          ],
+        },
+      ],
+    },
+  });
+  t.equal(pod.spec.tolerations, undefined);
+  t.strictSame(place({ ...input, pod }).patch, []);
+  const fixed = place({ ...input, pod, facts: inputOf(pod, { a: 'amd64', b: 'amd64' }).facts });
+  t.strictSame(
+    fixed.decision.required,
+    ['amd64'],
+    'pushed again with another architecture, it can be placed',
+  );
+  t.match(JSON.stringify(fixed.pod.spec.affinity), /\["amd64"\]/u);
+  t.end();
+});
+
+test('allow lets it through with a warning', (t) => {
+  const { decision, patch } = place(inputOf(podOf(['a', 'b']), known, { onNoCommonArchitecture: 'allow' }));
+  t.equal(decision.outcome, 'unconstrained');
+  t.equal(decision.required, undefined);
+  t.match(decision.warnings, [/a has amd64; b has arm64/u]);
+  t.strictSame(patch, []);
+  t.end();
+});
+
+test('a message about many images with long names is bounded, and clean', (t) => {
+  const images = Array.from(
+    { length: 3000 },
+    (_, index) => `registry.example/\u001b[31m\u202e${'x'.repeat(200)}-${index}:1`,
+  );
+  const decision = decide(
+    inputOf(
+      podOf(images),
+      {},
+      {},
+      {
+        facts: (image) =>
+          inputOf(podOf([]), { [image]: image.endsWith('1:1') ? 'amd64' : 'arm64' }).facts(image),
+      },
+    ),
+  );
+  t.equal(decision.outcome, 'denied');
+  t.ok(Buffer.byteLength(decision.message ?? '') < 2400);
+  t.match(decision.message, /; and [0-9]+ more$/u);
+  t.notMatch(decision.message, /\p{C}/u);
+  t.end();
+});

@@ -1,0 +1,79 @@
+import { test } from 'tap';
+import {
+  expressionGroups,
+  labelsByArchitecture,
+  matchedNodeLabels,
+} from '../../../src/placement/rules/node-labels.ts';
+import { decide } from '../../../src/placement/decide.ts';
+import { defaultPolicy, inputOf, place, podOf } from '../../support/placement-input.ts';
+
+const rules = (labels: Record<string, string>) => ({ taintsToTolerate: [], requireNodeLabels: labels });
+
+test('labels that the pod hands on', (t) => {
+  const policy = {
+    ...defaultPolicy,
+    matchNodeLabels: ['rack', 'row', 'empty', 'bad', 'none', 'constructor'],
+  };
+  const labels = { rack: 'r1', row: '2', empty: '', bad: 'a b', none: null as unknown as string, other: 'x' };
+  t.strictSame(matchedNodeLabels(policy, labels), { rack: 'r1', row: '2', empty: '' });
+  t.strictSame(matchedNodeLabels(policy, undefined), {});
+  t.strictSame(matchedNodeLabels(policy, null), {});
+  t.strictSame(matchedNodeLabels(defaultPolicy, labels), {});
+  t.end();
+});
+
+test('labels of architectures', (t) => {
+  const policy = { ...defaultPolicy, architectures: { arm64: rules({ pool: 'arm' }), amd64: rules({}) } };
+  t.strictSame(labelsByArchitecture(policy, ['amd64', 'arm64', 'constructor']), { arm64: { pool: 'arm' } });
+  t.strictSame(labelsByArchitecture(policy, undefined), {});
+  t.end();
+});
+
+test('architectures with the same labels share a group', (t) => {
+  const nodeLabelsByArchitecture = { b: { x: '1', y: '2' }, c: { y: '2', x: '1' }, d: { x: '2' } };
+  const groups = expressionGroups(
+    { required: ['a', 'b', 'c', 'd', 'e'], nodeLabelsByArchitecture, nodeLabels: { z: '0' } },
+    false,
+  );
+  const text = groups.map((group) => group.map(({ key, values }) => `${key}=${values?.join('|')}`).join(' '));
+  t.strictSame(text, [
+    'kubernetes.io/arch=a|e z=0',
+    'kubernetes.io/arch=b|c x=1 y=2 z=0',
+    'kubernetes.io/arch=d x=2 z=0',
+  ]);
+  t.end();
+});
+
+test('nothing is required, or the nodeSelector says it', (t) => {
+  const some = { nodeLabelsByArchitecture: {}, nodeLabels: {} };
+  t.strictSame(expressionGroups({ ...some, required: undefined }, false), []);
+  t.strictSame(expressionGroups({ ...some, required: ['a'] }, true), []);
+  t.strictSame(expressionGroups({ ...some, required: ['a'], nodeLabels: { z: '0' } }, true), [
+    [{ key: 'z', operator: 'In', values: ['0'] }],
+  ]);
+  t.end();
+});
+
+test('handed-on labels hold where no image constrains anything', (t) => {
+  const { pod, decision } = place(
+    inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: '' }, { matchNodeLabels: ['rack'] }),
+  );
+  t.equal(decision.outcome, 'unconstrained');
+  t.strictSame(pod.spec.affinity?.nodeAffinity, {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [{ matchExpressions: [{ key: 'rack', operator: 'In', values: ['r1'] }] }],
+    },
+  });
+  t.end();
+});
+
+test('both kinds are named as reasons', (t) => {
+  const policy = { matchNodeLabels: ['rack'], architectures: { arm64: rules({ pool: 'arm' }) } };
+  const { reasons } = decide(inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: 'arm64' }, policy));
+  t.match(reasons, [
+    { rule: 'required-architectures' },
+    { rule: 'require-node-labels', message: 'arm64: pool=arm' },
+    { rule: 'match-node-labels', message: 'rack=r1' },
+  ]);
+  t.end();
+});

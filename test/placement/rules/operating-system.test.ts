@@ -1,0 +1,90 @@
+import { test } from 'tap';
+import type { NodeSelectorTerm, PodSpec } from '../../../src/kube/api/objects.ts';
+import { decide } from '../../../src/placement/decide.ts';
+import { operatingSystemOf } from '../../../src/placement/rules/operating-system.ts';
+import { runningPodWarnings } from '../../../src/placement/running-pod.ts';
+import { facts, factsFrom, inputOf, podOf } from '../../support/placement-input.ts';
+
+const label = 'kubernetes.io/os';
+const beta = 'beta.kubernetes.io/os';
+
+function required(...nodeSelectorTerms: readonly NodeSelectorTerm[]): Partial<PodSpec> {
+  return {
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  };
+}
+
+function term(operator: string, ...values: readonly string[]): NodeSelectorTerm {
+  return { matchExpressions: [{ key: label, operator, values }] };
+}
+
+const windows = { nodeSelector: { [label]: 'windows' } };
+
+const cases: readonly (readonly [name: string, spec: Partial<PodSpec>, os: string])[] = [
+  ['nothing is said', {}, 'linux'],
+  ['spec.os', { os: { name: 'windows' } }, 'windows'],
+  ['spec.os without a name', { os: { name: '' } }, 'linux'],
+  ['the nodeSelector', windows, 'windows'],
+  ['the nodeSelector by the old label', { nodeSelector: { [beta]: 'windows' } }, 'windows'],
+  ['both labels', { nodeSelector: { [beta]: 'linux', [label]: 'windows' } }, 'windows'],
+  ['an empty value in the nodeSelector', { nodeSelector: { [label]: '' } }, 'linux'],
+  ['other labels in the nodeSelector', { nodeSelector: { pool: 'windows' } }, 'linux'],
+  ['spec.os beside a nodeSelector', { os: { name: 'linux' }, ...windows }, 'linux'],
+  ['the only required term', required(term('In', 'windows')), 'windows'],
+  [
+    'the old label in a required term',
+    required({ matchExpressions: [{ key: beta, operator: 'In', values: ['windows'] }] }),
+    'windows',
+  ],
+  ['every required term', required(term('In', 'windows'), term('In', 'windows')), 'windows'],
+  ['every term that can match', required({}, term('In', 'windows')), 'windows'],
+  ['one of two required terms', required(term('In', 'windows'), { matchExpressions: [] }), 'windows'],
+  [
+    'one of two terms that can match',
+    required(term('In', 'windows'), { matchExpressions: [{ key: 'pool', operator: 'Exists' }] }),
+    'linux',
+  ],
+  ['terms that differ', required(term('In', 'windows'), term('In', 'linux')), 'linux'],
+  ['a term with two', required(term('In', 'windows', 'linux')), 'linux'],
+  ['a term that leaves one out', required(term('NotIn', 'linux')), 'linux'],
+  ['no term at all', required(), 'linux'],
+  ['the nodeSelector beside a term', { ...windows, ...required(term('In', 'linux')) }, 'windows'],
+];
+
+for (const [name, spec, os] of cases) {
+  test(`the operating system of a pod: ${name}`, (t) => {
+    t.equal(operatingSystemOf(podOf(['a'], spec).spec), os);
+    t.equal(decide(inputOf(podOf(['a'], spec), { a: `${os}/amd64` })).os, os);
+    t.end();
+  });
+}
+
+test('a pod for Windows as most are written: it is placed, not refused', (t) => {
+  const decision = decide(inputOf(podOf(['a'], windows), { a: 'windows/amd64' }));
+  t.equal(decision.outcome, 'placed');
+  t.strictSame(decision.required, ['amd64']);
+  const lost = decide(inputOf(podOf(['a'], windows), { a: 'linux/arm64' }));
+  t.equal(lost.outcome, 'denied', 'an image for Linux alone has nothing for it');
+  t.end();
+});
+
+test('an override names architectures, whatever system the pod is for', (t) => {
+  const override = facts('linux/arm64 windows/arm64', { source: 'override' });
+  for (const os of ['linux', 'windows', 'freebsd', 'darwin']) {
+    const decision = decide(inputOf(podOf(['a'], { nodeSelector: { [label]: os } }), { a: override }));
+    t.strictSame(decision.required, ['arm64'], os);
+  }
+  const anything = facts('', { source: 'override' });
+  t.equal(decide(inputOf(podOf(['a'], windows), { a: anything })).outcome, 'unconstrained');
+  t.end();
+});
+
+test('a debugging container in a pod for Windows gets no false warning', (t) => {
+  const known = factsFrom({ debug: 'linux/arm64 windows/amd64' });
+  const pod = podOf([], { ...windows, nodeName: 'n1', ephemeralContainers: [{ name: 'd', image: 'debug' }] });
+  const said = (nodeArchitecture: string): number =>
+    runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, facts: known }).length;
+  t.equal(said('amd64'), 0);
+  t.equal(said('arm64'), 1);
+  t.end();
+});

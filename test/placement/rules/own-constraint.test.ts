@@ -1,0 +1,175 @@
+import { test } from 'tap';
+import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../src/kube/api/objects.ts';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
+import { failed, inputOf, place, podOf } from '../../support/placement-input.ts';
+import type { Known } from '../../support/placement-input.ts';
+
+const arch = 'kubernetes.io/arch';
+const beta = 'beta.kubernetes.io/arch';
+const policy: Partial<Policy> = {
+  tolerations: [{ key: 'arch', operator: 'Equal' }],
+  matchNodeLabels: ['rack'],
+  architectures: { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } },
+  preference: { weights: { arm64: 100 }, mode: 'hard', origin: 'configuration' },
+};
+const pin = { key: 'metadata.name', operator: 'In', values: ['n1'] };
+const rack = { key: 'rack', operator: 'In', values: ['r1'] };
+
+function required(...nodeSelectorTerms: NodeSelectorTerm[]): Partial<PodSpec> {
+  return {
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  };
+}
+
+function named(key: string, ...values: string[]): NodeSelectorTerm {
+  return { matchExpressions: [{ key, operator: 'In', values }] };
+}
+
+interface Case {
+  readonly name: string;
+  readonly spec: Partial<PodSpec>;
+  readonly known?: Known;
+  readonly tolerated: readonly string[];
+  readonly warning?: RegExp;
+}
+
+const multi: Known = { a: 'amd64 arm64' };
+
+const cases: readonly Case[] = [
+  { name: 'nodeSelector', spec: { nodeSelector: { [arch]: 'arm64' } }, tolerated: ['arm64'] },
+  {
+    name: 'nodeSelector by the beta label',
+    spec: { nodeSelector: { [beta]: 'arm64' } },
+    tolerated: ['arm64'],
+  },
+  {
+    name: 'both labels alike',
+    spec: { nodeSelector: { [arch]: 'arm64', [beta]: 'arm64' } },
+    tolerated: ['arm64'],
+  },
+  {
+    name: 'both labels, contradicting',
+    spec: { nodeSelector: { [arch]: 'arm64', [beta]: 'amd64' } },
+    tolerated: [],
+  },
+  { name: 'a value that is no architecture', spec: { nodeSelector: { [arch]: '' } }, tolerated: [] },
+  {
+    name: 'every term',
+    spec: required(named(arch, 'arm64'), named(beta, 'amd64')),
+    tolerated: ['amd64', 'arm64'],
+  },
+  {
+    name: 'every term that can match',
+    spec: required({}, named(arch, 'arm64')),
+    tolerated: ['arm64'],
+  },
+  {
+    name: 'a term that contradicts itself',
+    spec: required({
+      matchExpressions: [
+        ...(named(arch, 'arm64', 'amd64').matchExpressions ?? []),
+        { key: arch, operator: 'NotIn', values: ['arm64'] },
+      ],
+    }),
+    tolerated: ['amd64'],
+  },
+  { name: 'a pinned node', spec: required({ matchFields: [pin] }), tolerated: ['amd64', 'arm64'] },
+  {
+    name: 'a pinned node with its architecture',
+    spec: required({ matchFields: [pin], ...named(arch, 'arm64') }),
+    tolerated: ['arm64'],
+  },
+  {
+    name: 'an unknown image waits for nothing',
+    spec: { nodeSelector: { [arch]: 'arm64' } },
+    known: {},
+    tolerated: ['arm64'],
+  },
+  {
+    name: 'a pinned node and an unknown image',
+    spec: required({ matchFields: [pin] }),
+    known: { a: failed('unauthorized') },
+    tolerated: [],
+  },
+  {
+    name: 'images that lack it',
+    spec: { nodeSelector: { [arch]: 'arm64' } },
+    known: { a: 'amd64' },
+    tolerated: [],
+    warning: /the pod allows arm64, but its images can only run on amd64/u,
+  },
+  {
+    name: 'images that lack a part of it',
+    spec: required(named(arch, 'arm64', 'amd64', 's390x')),
+    tolerated: ['amd64', 'arm64'],
+    warning: /the pod allows s390x, but its images can only run on amd64, arm64/u,
+  },
+  {
+    name: 'images that share nothing',
+    spec: {
+      nodeSelector: { [arch]: 'arm64' },
+      containers: [
+        { name: 'a', image: 'a' },
+        { name: 'b', image: 'b' },
+      ],
+    },
+    known: { a: 'amd64', b: 'arm64' },
+    tolerated: [],
+    warning: /no architecture can run all images: a has amd64; b has arm64/u,
+  },
+];
+
+for (const { name, spec, known = multi, tolerated, warning } of cases) {
+  test(`own constraint: ${name}`, (t) => {
+    const pod = podOf(['a'], spec, { labels: { rack: 'r1' } });
+    const input = inputOf(pod, known, policy);
+    const { decision, pod: after } = place(input);
+    t.equal(decision.outcome, 'own-constraint');
+    t.equal(decision.required, undefined);
+    t.equal(decision.gate, false);
+    t.strictSame(decision.preferred, []);
+    t.strictSame(after.spec.nodeSelector, pod.spec.nodeSelector, 'the nodeSelector is kept');
+    const wanted: readonly Toleration[] = tolerated.map((value) => ({
+      key: 'arch',
+      operator: 'Equal',
+      value,
+    }));
+    t.strictSame(after.spec.tolerations ?? [], wanted);
+    const terms =
+      after.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+    const before =
+      pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+    const expected = (before ?? [{ matchExpressions: [] }]).map((term) =>
+      Object.keys(term).length === 0
+        ? term
+        : { ...term, matchExpressions: [...(term.matchExpressions ?? []), rack] },
+    );
+    t.strictSame(terms, expected, 'only matchNodeLabels is added');
+    if (warning) t.match(decision.warnings, [warning]);
+    else t.strictSame(decision.warnings, []);
+    t.strictSame(place({ ...input, pod: after }).patch, []);
+    t.end();
+  });
+}
+
+test('a pod that is left as it is has no patch at all', (t) => {
+  t.strictSame(place(inputOf(podOf(['a'], { nodeSelector: { [arch]: 'amd64' } }), multi)).patch, []);
+  t.end();
+});
+
+test('our gate is opened for a pod that constrains itself', (t) => {
+  const spec = {
+    nodeSelector: { [arch]: 'amd64' },
+    schedulingGates: [{ name: 'arch.example/scheduling-gate' }],
+  };
+  t.strictSame(place(inputOf(podOf(['a'], spec))).patch, [{ op: 'remove', path: '/spec/schedulingGates/0' }]);
+  t.end();
+});
+
+test('a long list of architectures of a person stays readable', (t) => {
+  const values = Array.from({ length: 500 }, (_, index) => `arch${index}`);
+  const { decision } = place(inputOf(podOf(['a'], required(named(arch, ...values))), { a: 'amd64' }, policy));
+  t.ok(decision.warnings.every((warning) => Buffer.byteLength(warning) <= 256));
+  t.ok(decision.reasons.every(({ message }) => message.length < 1024));
+  t.end();
+});

@@ -1,0 +1,398 @@
+import { test } from 'tap';
+import type { ObjectMeta, PodSpec } from '../../../src/kube/api/objects.ts';
+import type { Policy, Preference } from '../../../src/policy/effective/policy.ts';
+import { parseWeights } from '../../../src/placement/rules/preferred.ts';
+import type { Known } from '../../support/placement-input.ts';
+import { inputOf, place, podOf } from '../../support/placement-input.ts';
+
+const arch = 'kubernetes.io/arch';
+const soft: Preference = { weights: { arm64: 70, amd64: 30 }, mode: 'soft', origin: 'configuration' };
+const hard: Preference = { ...soft, mode: 'hard' };
+const asks = (value: string): ObjectMeta => ({ labels: { 'arch.example/preferred': value } });
+const weighs = (value: string): ObjectMeta => ({ annotations: { 'arch.example/preferred-weights': value } });
+
+interface Case {
+  readonly name: string;
+  readonly metadata?: ObjectMeta;
+  readonly spec?: Partial<PodSpec>;
+  readonly known?: Known;
+  readonly preference?: Preference;
+  readonly policy?: Partial<Policy>;
+  readonly preferred: readonly (readonly [string, number])[];
+  readonly rules?: readonly string[];
+  readonly warnings?: readonly RegExp[];
+}
+
+const ownPreference = (key: string): Partial<PodSpec> => ({
+  affinity: {
+    nodeAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        { weight: 1, preference: { matchExpressions: [{ key, operator: 'In', values: ['amd64'] }] } },
+      ],
+    },
+  },
+});
+const notIn: Partial<PodSpec> = {
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: arch, operator: 'NotIn', values: ['arm64'] }] }],
+      },
+    },
+  },
+};
+
+const cases: readonly Case[] = [
+  { name: 'none', preferred: [] },
+  { name: 'the label', metadata: asks('arm64'), preferred: [['arm64', 100]], rules: ['preferred-label'] },
+  {
+    name: 'the label of another program, where it is honored',
+    metadata: { labels: { 'other.example/preferred': 'arm64' } },
+    policy: { preferredLabels: ['none.example/preferred', 'other.example/preferred'] },
+    preferred: [['arm64', 100]],
+    rules: ['preferred-label'],
+  },
+  {
+    name: 'and not where it is not',
+    metadata: { labels: { 'other.example/preferred': 'arm64' } },
+    preferred: [],
+  },
+  {
+    name: 'ours before it',
+    metadata: { labels: { 'arch.example/preferred': 'amd64', 'other.example/preferred': 'arm64' } },
+    policy: { preferredLabels: ['other.example/preferred'] },
+    preferred: [['amd64', 100]],
+    rules: ['preferred-label'],
+  },
+  {
+    name: 'a label of another program that the images cannot meet is named in the warning',
+    metadata: { labels: { 'other.example/preferred': 's390x' } },
+    policy: { preferredLabels: ['other.example/preferred'] },
+    preferred: [],
+    rules: ['preference-left-out'],
+    warnings: [/label other\.example\/preferred/],
+  },
+  {
+    name: 'the annotation, heaviest first',
+    metadata: weighs('arm64=20, amd64 = 80'),
+    preferred: [
+      ['amd64', 80],
+      ['arm64', 20],
+    ],
+    rules: ['preferred-weights'],
+  },
+  {
+    name: 'equal weights by name',
+    metadata: weighs('arm64=5,amd64=5'),
+    preferred: [
+      ['amd64', 5],
+      ['arm64', 5],
+    ],
+    rules: ['preferred-weights'],
+  },
+  {
+    name: 'the policy',
+    preference: soft,
+    preferred: [
+      ['arm64', 70],
+      ['amd64', 30],
+    ],
+    rules: ['preferred-policy'],
+  },
+  {
+    name: 'the label before the annotation before the policy',
+    metadata: { ...asks('amd64'), ...weighs('arm64=1') },
+    preference: soft,
+    preferred: [['amd64', 100]],
+    rules: ['preferred-label'],
+  },
+  {
+    name: 'the annotation before the policy',
+    metadata: weighs('arm64=1'),
+    preference: soft,
+    preferred: [['arm64', 1]],
+    rules: ['preferred-weights'],
+  },
+  {
+    name: 'a label that the images cannot meet, with a warning',
+    metadata: asks('s390x'),
+    preferred: [],
+    rules: ['preference-left-out'],
+    warnings: [/label arch.example\/preferred: s390x is left out, the pod can only run on amd64, arm64/u],
+  },
+  {
+    name: 'then the next that applies',
+    metadata: asks('s390x'),
+    preference: soft,
+    preferred: [
+      ['arm64', 70],
+      ['amd64', 30],
+    ],
+    rules: ['preference-left-out', 'preferred-policy'],
+    warnings: [/s390x/u],
+  },
+  {
+    name: 'a part that cannot be met',
+    metadata: weighs('s390x=50,arm64=10'),
+    preferred: [['arm64', 10]],
+    rules: ['preference-left-out', 'preferred-weights'],
+    warnings: [/preferred-weights: s390x is left out/u],
+  },
+  {
+    name: 'a policy that cannot be met is left out silently',
+    known: { a: 'amd64' },
+    preference: { ...soft, weights: { arm64: 1 } },
+    preferred: [],
+    rules: ['preference-left-out'],
+  },
+  {
+    name: 'a label that is no architecture',
+    metadata: asks('not an arch'),
+    preferred: [],
+    rules: ['preference-left-out'],
+    warnings: [/is not understood and left out/u],
+  },
+  {
+    name: 'an annotation that is not understood',
+    metadata: weighs('arm64=101'),
+    preferred: [],
+    rules: ['preference-left-out'],
+    warnings: [/preferred-weights is not understood/u],
+  },
+  { name: 'an empty label', metadata: asks(''), preferred: [] },
+  {
+    name: "the pod's own wins",
+    metadata: asks('arm64'),
+    spec: ownPreference(arch),
+    preference: soft,
+    preferred: [],
+    rules: ['preference-own'],
+  },
+  {
+    name: "the pod's own by the beta label wins, hard mode too",
+    spec: ownPreference('beta.kubernetes.io/arch'),
+    preference: hard,
+    preferred: [],
+    rules: ['preference-own'],
+  },
+  {
+    name: 'its own for something else does not',
+    spec: ownPreference('zone'),
+    preference: soft,
+    preferred: [
+      ['arm64', 70],
+      ['amd64', 30],
+    ],
+    rules: ['preferred-policy'],
+  },
+  {
+    name: 'hard: the heaviest alone',
+    preference: hard,
+    preferred: [['arm64', 70]],
+    rules: ['preferred-policy', 'preference-hard'],
+  },
+  {
+    name: 'hard: the next where the heaviest cannot be met',
+    known: { a: 'amd64 s390x' },
+    preference: hard,
+    preferred: [['amd64', 30]],
+    rules: ['preference-left-out', 'preferred-policy', 'preference-hard'],
+  },
+  {
+    name: 'one that the pod itself excludes',
+    metadata: asks('arm64'),
+    spec: notIn,
+    preferred: [],
+    rules: ['preference-left-out'],
+    warnings: [/arm64 is left out, the pod can only run on amd64/u],
+  },
+  {
+    name: 'a weight of a policy out of range',
+    preference: { ...soft, weights: { arm64: 0, amd64: 100.5, 'a,b': 5 } },
+    preferred: [],
+  },
+  {
+    name: 'while an image is unknown, a wish waits; behind a gate that is no news',
+    metadata: asks('arm64'),
+    known: {},
+    preferred: [],
+    rules: ['preference-left-out'],
+  },
+  {
+    name: 'while an image is unknown and let through, it is',
+    metadata: asks('arm64'),
+    known: {},
+    policy: { onUnknownImage: 'allow' },
+    preferred: [],
+    rules: ['preference-left-out'],
+    warnings: [/arm64 waits until every image is known/u],
+  },
+  {
+    name: 'names of things that every object has',
+    metadata: asks('constructor'),
+    preferred: [],
+    rules: ['preference-left-out'],
+    warnings: [/constructor is left out/u],
+  },
+];
+
+for (const {
+  name,
+  metadata,
+  spec,
+  known = { a: 'amd64 arm64' },
+  preference,
+  policy,
+  preferred,
+  rules = [],
+  warnings = [],
+} of cases) {
+  test(`preferred: ${name}`, (t) => {
+    const input = inputOf(podOf(['a'], spec, metadata), known, { preference, ...policy });
+    const { decision, pod } = place(input);
+    t.strictSame(
+      decision.preferred.map(({ architecture, weight }) => [architecture, weight]),
+      preferred,
+    );
+    t.strictSame(
+      decision.reasons.map(({ rule }) => rule).filter((rule) => rule.startsWith('prefer')),
+      rules,
+    );
+    t.equal(decision.warnings.length, warnings.length);
+    t.match(decision.warnings, warnings);
+    t.strictSame(place({ ...input, pod }).patch, []);
+    t.end();
+  });
+}
+
+test('soft preferences are weighted terms after the own ones', (t) => {
+  const { pod } = place(
+    inputOf(podOf(['a'], ownPreference('zone')), { a: 'amd64 arm64' }, { preference: soft }),
+  );
+  const term = (weight: number, key: string, value: string): unknown => ({
+    weight,
+    preference: { matchExpressions: [{ key, operator: 'In', values: [value] }] },
+  });
+  t.strictSame(pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, [
+    term(1, 'zone', 'amd64'),
+    term(70, arch, 'arm64'),
+    term(30, arch, 'amd64'),
+  ]);
+  t.equal(pod.spec.nodeSelector, undefined);
+  t.end();
+});
+
+test('a hard preference pins by nodeSelector', (t) => {
+  const policy: Partial<Policy> = { preference: hard, tolerations: [{ key: 'arch', operator: 'Equal' }] };
+  const { pod, decision } = place(
+    inputOf(podOf(['a'], { nodeSelector: { zone: 'a' } }), { a: 'amd64 arm64' }, policy),
+  );
+  t.strictSame(pod.spec.nodeSelector, { zone: 'a', [arch]: 'arm64' });
+  t.strictSame(decision.required, ['arm64']);
+  t.equal(pod.spec.affinity, undefined, 'nothing is said twice');
+  t.strictSame(pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
+  t.end();
+});
+
+test('the wish of a pod is as hard as the configuration says, also where that prefers nothing itself', (t) => {
+  const policy: Partial<Policy> = { preferenceMode: 'hard' };
+  const wishes = [
+    podOf(['a'], {}, { labels: { 'arch.example/preferred': 'arm64' } }),
+    podOf(['a'], {}, { annotations: { 'arch.example/preferred-weights': 'arm64=80,amd64=20' } }),
+  ];
+  for (const wish of wishes) {
+    const { pod, decision } = place(inputOf(wish, { a: 'amd64 arm64' }, policy));
+    t.equal(decision.preferenceMode, 'hard');
+    t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
+    t.strictSame(place(inputOf(pod, { a: 'amd64 arm64' }, policy)).patch, [], 'called again');
+    const injected = { ...pod, spec: { ...pod.spec, containers: podOf(['a', 'b']).spec.containers } };
+    const again = place(inputOf(injected, { a: 'amd64 arm64', b: 's390x amd64' }, policy));
+    t.equal(again.decision.outcome, 'placed', 'a sidecar that cannot run there is no contradiction');
+    t.equal(again.pod.spec.nodeSelector?.[arch] ?? 'amd64', 'amd64');
+  }
+  const soft = place(inputOf(wishes[0] ?? podOf([]), { a: 'amd64 arm64' }));
+  t.equal(soft.pod.spec.nodeSelector, undefined);
+  t.end();
+});
+
+test('a hard preference keeps what nodes of its architecture must carry', (t) => {
+  const architectures = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } };
+  const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, { preference: hard, architectures }));
+  t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
+  t.strictSame(pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, {
+    nodeSelectorTerms: [{ matchExpressions: [{ key: 'pool', operator: 'In', values: ['arm'] }] }],
+  });
+  t.end();
+});
+
+test('where a term chose another architecture, a hard preference narrows the other terms', (t) => {
+  const chosen = { matchExpressions: [{ key: arch, operator: 'In', values: ['amd64'] }] };
+  const zone = { key: 'zone', operator: 'In', values: ['a'] };
+  const spec: Partial<PodSpec> = {
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [chosen, { matchExpressions: [zone] }],
+        },
+      },
+    },
+  };
+  const { pod } = place(inputOf(podOf(['a'], spec), { a: 'amd64 arm64' }, { preference: hard }));
+  t.equal(pod.spec.nodeSelector, undefined);
+  t.strictSame(pod.spec.affinity?.nodeAffinity, {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [
+        chosen,
+        { matchExpressions: [zone, { key: arch, operator: 'In', values: ['arm64'] }] },
+      ],
+    },
+  });
+  t.end();
+});
+
+test('the annotation of weights', (t) => {
+  const good: readonly (readonly [string, readonly (readonly [string, number])[]])[] = [
+    ['arm64=80', [['arm64', 80]]],
+    [
+      ' arm64 = 80 , amd64=1 ',
+      [
+        ['arm64', 80],
+        ['amd64', 1],
+      ],
+    ],
+    ['arm64=100', [['arm64', 100]]],
+    ['arm64=007', [['arm64', 7]]],
+  ];
+  for (const [text, weights] of good) {
+    t.strictSame(
+      parseWeights(text)?.map(({ architecture, weight }) => [architecture, weight]),
+      weights,
+      text,
+    );
+  }
+  const many = (count: number): string =>
+    Array.from({ length: count }, (_, index) => `a${index}=1`).join(',');
+  t.equal(parseWeights(many(16))?.length, 16);
+  const bad = [
+    '',
+    'arm64',
+    'arm64=',
+    '=5',
+    'arm64=0',
+    'arm64=101',
+    'arm64=-1',
+    'arm64=1.5',
+    'arm64=1e1',
+    'arm64=1,',
+    'arm64=1;amd64=2',
+    'arm64=1,arm64=2',
+    'a b=1',
+    'x,=1',
+    '-a=1',
+    'unknown=1',
+    many(17),
+    `a=1${' '.repeat(1200)}`,
+  ];
+  for (const text of bad) t.equal(parseWeights(text), undefined, text.slice(0, 20));
+  t.end();
+});

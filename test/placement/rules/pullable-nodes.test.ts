@@ -1,0 +1,169 @@
+import { test } from 'tap';
+import type { PodSpec } from '../../../src/kube/api/objects.ts';
+import { failed, place } from '../../support/placement-input.ts';
+import { selects } from '../../support/scheduler-model.ts';
+import { able, arch, both, decided, group, none, notIn, poor, type Case } from './pullable-setup.ts';
+
+test('nodes that cannot pull are left out by name, beside the architectures', (t) => {
+  const { terms, decision, rules } = decided({ app: { able: [able], unable: [poor] } });
+  t.strictSame(terms, [[arch('amd64', 'arm64'), notIn('p1', 'p2')]]);
+  t.strictSame(decision.excludedNodes, ['p1', 'p2']);
+  t.strictSame(decision.warnings, []);
+  t.strictSame(rules, [
+    {
+      rule: 'pullable-nodes',
+      message: 'app: credential group able can pull it, poor cannot; left out: p1; p2',
+    },
+  ]);
+  t.end();
+});
+
+test('into every required term, those that choose their architecture too', (t) => {
+  const nodeSelectorTerms = [
+    { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] },
+    { matchExpressions: [arch('arm64') as { key: string; operator: string }] },
+    {},
+  ];
+  const affinity = {
+    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
+  };
+  const { terms } = decided({ app: { able: [able], unable: [poor] } }, { spec: { affinity } });
+  t.strictSame(terms, [
+    [{ key: 'zone', operator: 'In', values: ['a'] }, arch('amd64', 'arm64'), notIn('p1', 'p2')],
+    [arch('arm64'), notIn('p1', 'p2')],
+    undefined,
+  ]);
+  t.end();
+});
+
+test('where images say nothing of architectures, and where the pod chose them itself', (t) => {
+  const who = { app: { able: [able], unable: [poor] } };
+  t.strictSame(decided(who, { known: { app: '' } }).terms, [[notIn('p1', 'p2')]]);
+  const chosen = decided(who, { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } });
+  t.equal(chosen.decision.outcome, 'own-constraint');
+  t.strictSame(chosen.terms, [[notIn('p1', 'p2')]]);
+  const pinned = decided(who, {
+    policy: { preference: { weights: { amd64: 100 }, mode: 'hard', origin: 'configuration' } },
+  });
+  t.strictSame(pinned.pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
+  t.strictSame(pinned.terms, [[notIn('p1', 'p2')]]);
+  t.end();
+});
+
+test('several images: who cannot pull one of them is left out', (t) => {
+  const other = group('other', 'o1', 'amd64');
+  const { decision } = decided(
+    { app: { able: [able, other], unable: [poor] }, side: { able: [able], unable: [other] } },
+    { images: ['app', 'side'] },
+  );
+  t.strictSame(decision.excludedNodes, ['o1', 'p1', 'p2']);
+  const partly = decided(
+    { app: { able: [able], unable: [poor] }, side: { able: none, unable: [other] } },
+    { images: ['app', 'side'] },
+  );
+  t.strictSame(partly.decision.excludedNodes, ['p1', 'p2'], 'an image that nobody can pull excludes nobody');
+  t.end();
+});
+
+test('nothing known, nothing asked for, nothing written', (t) => {
+  const who = { app: { able: [able], unable: [poor] } };
+  const plain = decided({}).patch;
+  const cases: [what: string, patch: unknown][] = [
+    ['the policy does not ask for it', decided(who, { policy: { requirePullableNodes: false } }).patch],
+    ['all can', decided({ app: { able: [able, poor], unable: none } }).patch],
+    ['only another image is known', decided({ side: { able: [able], unable: [poor] } }).patch],
+  ];
+  for (const [what, patch] of cases) t.strictSame(patch, plain, what);
+  const skipped = decided(who, { spec: { nodeName: 'p1' } });
+  t.strictSame(skipped.patch, []);
+  t.strictSame(skipped.decision.excludedNodes, []);
+  t.end();
+});
+
+test('templates, gated, pending and refused pods keep all nodes', (t) => {
+  const who = { app: { able: [able], unable: [poor] } };
+  const split = { app: 'amd64', side: 'arm64' };
+  const images = ['app', 'side'];
+  const cases: [what: string, outcome: string, given: Case][] = [
+    ['DaemonSet', 'placed', { more: { template: 'DaemonSet' } }],
+    ['workload', 'unconstrained', { more: { template: 'workload' } }],
+    ['gated', 'gated', { images: ['app', 'new'] }],
+    ['denied', 'denied', { images, known: split }],
+    ['pending', 'pending', { images, known: split, policy: { onNoCommonArchitecture: 'pend' } }],
+  ];
+  for (const [what, outcome, given] of cases) {
+    const { decision, rules } = decided(who, given);
+    t.equal(decision.outcome, outcome, what);
+    t.strictSame([decision.excludedNodes, rules], [[], []], what);
+  }
+  const fallback: Case = {
+    images: ['app', 'lost'],
+    known: { ...both, lost: failed('timeout') },
+    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' },
+  };
+  t.strictSame(decided(who, fallback).decision.excludedNodes, ['p1', 'p2'], 'what is known still counts');
+  t.end();
+});
+
+test('what a person wrote on other nodes stands beside ours', (t) => {
+  const own = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['p1', 'p2'] };
+  const affinity = {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions: [own] }] },
+    },
+  };
+  const { terms, pod, input } = decided({ app: { able: [able], unable: [poor] } }, { spec: { affinity } });
+  t.strictSame(terms, [[own, arch('amd64', 'arm64'), notIn('p1', 'p2')]]);
+  const later = place({ ...input, pod, pullability: () => undefined });
+  t.strictSame(
+    later.pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms,
+    [{ matchExpressions: [own, arch('amd64', 'arm64')] }],
+    'ours goes, theirs stays',
+  );
+  t.end();
+});
+
+test('called again: what was added is replaced by what is known now', (t) => {
+  const first = decided({ app: { able: [able], unable: [poor] } });
+  t.strictSame(place({ ...first.input, pod: first.pod }).patch, [], 'nothing new, nothing to write');
+  const others = place({
+    ...first.input,
+    pod: first.pod,
+    pullability: () => ({ able: [poor], unable: [able] }),
+  });
+  const node = (name: string) => ({
+    name,
+    labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': 'amd64' },
+    taints: [],
+  });
+  const lands = (spec: PodSpec) =>
+    ['a1', 'a2', 'p1', 'p2', 'new'].filter((name) => selects(spec, node(name)));
+  t.strictSame(lands(first.pod.spec), ['a1', 'a2', 'new']);
+  t.strictSame(lands(others.pod.spec), ['p1', 'p2', 'new']);
+  const nobody = place({ ...first.input, pod: others.pod, pullability: () => undefined });
+  t.strictSame(lands(nobody.pod.spec), ['a1', 'a2', 'p1', 'p2', 'new']);
+  t.strictSame(nobody.pod, place({ ...first.input, pullability: () => undefined }).pod);
+  t.end();
+});
+
+test('a node without the label is not left out', (t) => {
+  const { pod } = decided({ app: { able: [able], unable: [poor] } });
+  t.ok(selects(pod.spec, { name: 'p1', labels: { 'kubernetes.io/arch': 'amd64' }, taints: [] }));
+  t.end();
+});
+
+test('many images and groups: the reason stays readable', (t) => {
+  const images = Array.from(
+    { length: 40 },
+    (_, index) => `registry.example/${'team/'.repeat(30)}app-${index}`,
+  );
+  const known = Object.fromEntries(images.map((image) => [image, 'amd64']));
+  const groups = Array.from({ length: 60 }, (_, index) => group(`group-${index}\n`, `p${index}`, 'amd64'));
+  const who = Object.fromEntries(images.map((image) => [image, { able: [able], unable: groups }]));
+  const { rules, decision } = decided(who, { images, known });
+  t.equal(decision.excludedNodes.length, 60);
+  const message = rules[0]?.message ?? '';
+  t.ok(Buffer.byteLength(message) < 2048, `${message.length}`);
+  t.notMatch(message, /\n/);
+  t.end();
+});

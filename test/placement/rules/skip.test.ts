@@ -1,0 +1,156 @@
+import { test } from 'tap';
+import type { Pod } from '../../../src/kube/api/objects.ts';
+import { decide } from '../../../src/placement/decide.ts';
+import type { PlacementInput, SkipReason } from '../../../src/placement/decision.ts';
+import { skipReasons } from '../../../src/placement/decision.ts';
+import { patchPod } from '../../../src/placement/patch/patch.ts';
+import { skipReasonOf } from '../../../src/placement/rules/skip.ts';
+import { inputOf, place, podOf } from '../../support/placement-input.ts';
+
+const daemonSetOwner = {
+  apiVersion: 'apps/v1',
+  kind: 'DaemonSet',
+  name: 'agent',
+  uid: '1',
+  controller: true,
+};
+
+interface Case {
+  readonly name: string;
+  readonly pod: Pod;
+  readonly more?: Partial<PlacementInput>;
+  readonly skip: SkipReason | undefined;
+}
+
+const cases: readonly Case[] = [
+  { name: 'an ordinary pod', pod: podOf(['a']), skip: undefined },
+  { name: 'a node name', pod: podOf(['a'], { nodeName: 'n1' }), skip: 'node-name' },
+  { name: 'an empty node name', pod: podOf(['a'], { nodeName: '' }), skip: undefined },
+  {
+    name: 'a mirror pod',
+    pod: podOf(['a'], {}, { annotations: { 'kubernetes.io/config.mirror': 'hash' } }),
+    skip: 'mirror-pod',
+  },
+  {
+    name: 'a pod of a DaemonSet',
+    pod: podOf(['a'], {}, { ownerReferences: [daemonSetOwner] }),
+    skip: 'daemonset-pod',
+  },
+  {
+    name: 'a pod of a ReplicaSet',
+    pod: podOf(['a'], {}, { ownerReferences: [{ ...daemonSetOwner, kind: 'ReplicaSet' }] }),
+    skip: undefined,
+  },
+  {
+    name: 'an excluded namespace',
+    pod: podOf(['a']),
+    more: { namespace: 'kube-system' },
+    skip: 'excluded-namespace',
+  },
+  {
+    name: 'a namespace with a like name',
+    pod: podOf(['a']),
+    more: { namespace: 'kube-system-2' },
+    skip: undefined,
+  },
+  {
+    name: 'the label on the pod',
+    pod: podOf(['a'], {}, { labels: { 'arch.example/placement': 'disabled' } }),
+    skip: 'disabled-by-pod',
+  },
+  {
+    name: 'the annotation on the pod',
+    pod: podOf(['a'], {}, { annotations: { 'arch.example/placement': 'disabled' } }),
+    skip: 'disabled-by-pod',
+  },
+  {
+    name: 'another value of the label',
+    pod: podOf(['a'], {}, { labels: { 'arch.example/placement': 'enabled' } }),
+    skip: undefined,
+  },
+  {
+    name: 'the label on the namespace',
+    pod: podOf(['a']),
+    more: { namespaceLabels: { 'arch.example/placement': 'disabled' } },
+    skip: 'disabled-by-namespace',
+  },
+  {
+    name: 'another value on the namespace',
+    pod: podOf(['a']),
+    more: { namespaceLabels: { 'arch.example/placement': 'on' } },
+    skip: undefined,
+  },
+  {
+    name: 'a nodeSelector on the control plane',
+    pod: podOf(['a'], { nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } }),
+    skip: 'control-plane',
+  },
+  {
+    name: 'the old name of that role',
+    pod: podOf(['a'], { nodeSelector: { 'node-role.kubernetes.io/master': '' } }),
+    skip: 'control-plane',
+  },
+  {
+    name: 'another role',
+    pod: podOf(['a'], { nodeSelector: { 'node-role.kubernetes.io/worker': '' } }),
+    skip: undefined,
+  },
+  {
+    name: 'Never throughout',
+    pod: podOf([], { containers: [{ name: 'c', image: 'a', imagePullPolicy: 'Never' }] }),
+    skip: 'no-image',
+  },
+  { name: 'no image at all', pod: podOf([], { containers: [{ name: 'c' }] }), skip: 'no-image' },
+  {
+    name: 'Never for one of two',
+    pod: podOf([], {
+      containers: [
+        { name: 'c', image: 'a', imagePullPolicy: 'Never' },
+        { name: 'd', image: 'b' },
+      ],
+    }),
+    skip: undefined,
+  },
+];
+
+for (const { name, pod, more, skip } of cases) {
+  test(`skip: ${name}`, (t) => {
+    const input = inputOf(pod, { a: 'amd64', b: 'amd64' }, {}, more);
+    t.equal(skipReasonOf(input), skip);
+    const decision = decide(input);
+    t.equal(decision.skip, skip);
+    if (skip === undefined) {
+      t.not(decision.outcome, 'skipped');
+    } else {
+      t.equal(decision.outcome, 'skipped');
+      t.equal(decision.reasons[0]?.rule, `skip-${skip}`);
+      t.not(decision.reasons[0]?.message, '');
+      t.strictSame(patchPod(pod, decision), []);
+    }
+    t.end();
+  });
+}
+
+test('every skip reason has a case', (t) => {
+  t.strictSame(new Set(cases.map(({ skip }) => skip ?? 'node-name')), new Set(skipReasons));
+  t.end();
+});
+
+test('null metadata from a file is no pod of ours', (t) => {
+  const pod = {
+    metadata: { labels: null, annotations: null, ownerReferences: null },
+    spec: podOf(['a']).spec,
+  };
+  t.equal(skipReasonOf(inputOf(pod as unknown as Pod)), undefined);
+  t.equal(skipReasonOf(inputOf({ spec: pod.spec })), undefined);
+  t.end();
+});
+
+test('a skipped pod is not held by our gate, and keeps the gates of others', (t) => {
+  const gates = [{ name: 'x/y' }, { name: 'arch.example/scheduling-gate' }];
+  const pod = podOf(['a'], { schedulingGates: gates }, { labels: { 'arch.example/placement': 'disabled' } });
+  const { patch, pod: after } = place(inputOf(pod));
+  t.strictSame(patch, [{ op: 'remove', path: '/spec/schedulingGates/1' }]);
+  t.strictSame(after.spec.schedulingGates, [{ name: 'x/y' }]);
+  t.end();
+});

@@ -1,0 +1,184 @@
+import { test } from 'tap';
+import type { NodeSelectorTerm, Toleration } from '../../../src/kube/api/objects.ts';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
+import { couldHaveAdded, covers, tolerationsFor } from '../../../src/placement/rules/tolerations.ts';
+import { defaultPolicy, inputOf, place, podOf, type Known } from '../../support/placement-input.ts';
+
+const template = { key: 'supported-arch', operator: 'Equal' as const, effect: 'NoSchedule' as const };
+const equal = (value: string): Toleration => ({ ...template, value });
+const gke: Toleration = {
+  key: 'kubernetes.io/arch',
+  operator: 'Equal',
+  value: 'arm64',
+  effect: 'NoSchedule',
+};
+const policy: Policy = {
+  ...defaultPolicy,
+  tolerations: [template],
+  architectures: { arm64: { taintsToTolerate: [gke], requireNodeLabels: {} } },
+};
+
+test('one of each template for each required architecture, and its own taints', (t) => {
+  const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, policy));
+  t.strictSame(pod.spec.tolerations, [equal('amd64'), equal('arm64'), gke]);
+  t.end();
+});
+
+test('only the intersection is tolerated', (t) => {
+  const { pod } = place(inputOf(podOf(['a', 'b']), { a: 'amd64 arm64', b: 'amd64 s390x' }, policy));
+  t.strictSame(pod.spec.tolerations, [equal('amd64')]);
+  t.end();
+});
+
+test('own ones stay in front, and none is added twice', (t) => {
+  const own: readonly Toleration[] = [{ key: 'gpu', operator: 'Exists' }, equal('arm64')];
+  const { pod } = place(inputOf(podOf(['a'], { tolerations: own }), { a: 'amd64 arm64' }, policy));
+  t.strictSame(pod.spec.tolerations, [...own, equal('amd64'), gke]);
+  t.end();
+});
+
+test('two sources of the same toleration add it once', (t) => {
+  const twice: Policy = {
+    ...defaultPolicy,
+    tolerations: [{ key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' }],
+    architectures: policy.architectures,
+  };
+  t.strictSame(tolerationsFor(twice, ['arm64'], []), [gke]);
+  t.end();
+});
+
+test('the fields have one order, and no field is invented', (t) => {
+  const taint: Toleration = { effect: 'NoExecute', tolerationSeconds: 0, operator: 'Exists', key: 'k' };
+  const rules = { constructor: { taintsToTolerate: [taint], requireNodeLabels: {} } };
+  const added = tolerationsFor({ ...defaultPolicy, architectures: rules }, ['constructor'], []);
+  t.equal(
+    JSON.stringify(added),
+    '[{"key":"k","operator":"Exists","effect":"NoExecute","tolerationSeconds":0}]',
+  );
+  t.strictSame(
+    tolerationsFor(defaultPolicy, ['constructor'], []),
+    [],
+    'what every object inherits is no rule',
+  );
+  const open = { ...defaultPolicy, tolerations: [{ key: 'k', operator: 'Equal' as const }] };
+  t.equal(
+    JSON.stringify(tolerationsFor(open, ['arm64'], [])),
+    '[{"key":"k","operator":"Equal","value":"arm64"}]',
+  );
+  t.end();
+});
+
+const coverage: readonly (readonly [
+  name: string,
+  present: Toleration,
+  wanted: Toleration,
+  covered: boolean,
+])[] = [
+  ['the same', gke, gke, true],
+  ['another value', { ...gke, value: 'amd64' }, gke, false],
+  ['another key', { ...gke, key: 'x' }, gke, false],
+  ['another effect', { ...gke, effect: 'NoExecute' }, gke, false],
+  ['every effect', { key: gke.key ?? '', operator: 'Equal', value: 'arm64' }, gke, true],
+  ['an empty effect is every effect', { ...gke, effect: '' }, gke, true],
+  ['every effect is wanted', gke, { key: gke.key ?? '', operator: 'Equal', value: 'arm64' }, false],
+  ['no operator means Equal', { key: gke.key ?? '', value: 'arm64' }, gke, true],
+  [
+    'Equal is wanted without saying so',
+    gke,
+    { key: gke.key ?? '', value: 'arm64', effect: 'NoSchedule' },
+    true,
+  ],
+  ['Exists of the key', { key: gke.key ?? '', operator: 'Exists' }, gke, true],
+  ['Exists of another key', { key: 'x', operator: 'Exists' }, gke, false],
+  ['Exists of everything', { operator: 'Exists' }, gke, true],
+  ['Exists with one effect of everything', { operator: 'Exists', effect: 'NoExecute' }, gke, false],
+  ['Exists is wanted', gke, { key: gke.key ?? '', operator: 'Exists', effect: 'NoSchedule' }, false],
+  ['Exists both', { key: 'k', operator: 'Exists' }, { key: 'k', operator: 'Exists' }, true],
+  ['an empty value and none', { key: 'k', value: '' }, { key: 'k' }, true],
+  [
+    'a comparison',
+    { key: 'k', operator: 'Gt', value: '5' },
+    { key: 'k', operator: 'Equal', value: '5' },
+    false,
+  ],
+  ['for a while only', { ...gke, tolerationSeconds: 5 }, gke, false],
+  ['long enough', { ...gke, tolerationSeconds: 5 }, { ...gke, tolerationSeconds: 5 }, true],
+  ['not long enough', { ...gke, tolerationSeconds: 4 }, { ...gke, tolerationSeconds: 5 }, false],
+  ['for ever', gke, { ...gke, tolerationSeconds: 5 }, true],
+];
+
+for (const [name, present, wanted, covered] of coverage) {
+  test(`tolerated already: ${name}`, (t) => {
+    t.equal(covers(present, wanted), covered);
+    t.end();
+  });
+}
+
+const possible: readonly (readonly [toleration: Toleration, possible: boolean])[] = [
+  [equal('amd64'), true],
+  [equal('whatever'), true],
+  [equal('not an arch'), false],
+  [{ ...template }, false],
+  [{ ...equal('amd64'), effect: 'NoExecute' }, false],
+  [{ ...equal('amd64'), tolerationSeconds: 5 }, false],
+  [{ ...equal('amd64'), key: 'gpu' }, false],
+  [gke, true],
+  [{ ...gke, value: 'amd64' }, false],
+  [{ operator: 'Exists' }, false],
+];
+
+test('what this policy could have added', (t) => {
+  for (const [toleration, expected] of possible)
+    t.equal(couldHaveAdded(policy, toleration), expected, JSON.stringify(toleration));
+  t.end();
+});
+
+test('a pod that may run anywhere tolerates the taint that we give nodes, and no other', (t) => {
+  const tainting: Policy = {
+    ...policy,
+    tolerations: [template],
+    ownTaintKey: 'supported-arch',
+    onUnknownImage: 'allow',
+  };
+  const any: Toleration = { key: 'supported-arch', operator: 'Exists', effect: 'NoSchedule' };
+  const cases: [name: string, policy: Policy, known: Known, expected: readonly Toleration[] | undefined][] = [
+    ['an artifact', tainting, { a: '' }, [any]],
+    ['an unknown image that is let through', tainting, {}, [any]],
+    [
+      'an unknown image beside a known one: the known one bounds it',
+      tainting,
+      { b: 'amd64' },
+      [equal('amd64')],
+    ],
+    ['an unknown image behind the gate', { ...tainting, onUnknownImage: 'gate' }, {}, undefined],
+    ['without taints of ours', { ...policy, onUnknownImage: 'allow' }, {}, undefined],
+    ['known images', tainting, { a: 'amd64', b: 'amd64' }, [equal('amd64')]],
+  ];
+  for (const [name, given, known, expected] of cases) {
+    const images = name === 'an artifact' ? ['a'] : ['a', 'b'];
+    const first = place(inputOf(podOf(images), known, given));
+    t.strictSame(first.pod.spec.tolerations, expected, name);
+    const second = place(inputOf(first.pod, known, given));
+    t.strictSame(second.pod.spec.tolerations, expected, `${name}, called again`);
+  }
+  const pinned: NodeSelectorTerm = {
+    matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }],
+  };
+  const toItsNode = podOf(['a'], {
+    affinity: {
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [pinned] } },
+    },
+  });
+  const onIt = (known: Known): readonly Toleration[] | undefined =>
+    place(inputOf(toItsNode, known, tainting)).pod.spec.tolerations;
+  t.strictSame(onIt({}), [any], 'a pod that names its node, with an image that is not known');
+  t.strictSame(onIt({ a: '' }), [any], 'a pod that names its node, with an artifact');
+  t.strictSame(onIt({ a: 'amd64' }), [equal('amd64')], 'a pod that names its node');
+  const byItself = podOf(['a'], { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
+  t.strictSame(place(inputOf(byItself, {}, tainting)).pod.spec.tolerations, [equal('amd64')]);
+  const own = podOf(['a'], { tolerations: [{ operator: 'Exists' }] });
+  t.strictSame(place(inputOf(own, {}, tainting)).pod.spec.tolerations, [{ operator: 'Exists' }]);
+  t.ok(couldHaveAdded(tainting, any));
+  t.notOk(couldHaveAdded(policy, any));
+  t.end();
+});

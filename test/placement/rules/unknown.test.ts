@@ -1,0 +1,246 @@
+import { test } from 'tap';
+import type { Policy } from '../../../src/policy/effective/policy.ts';
+import type { Outcome, PlacementDecision } from '../../../src/placement/decision.ts';
+import { decide } from '../../../src/placement/decide.ts';
+import type { Known } from '../../support/placement-input.ts';
+import { failed, inputOf, place, podOf } from '../../support/placement-input.ts';
+
+const gate = { name: 'arch.example/scheduling-gate' };
+const known: Known = {
+  a: 'amd64 arm64',
+  broken: failed('unauthorized', 'registry.example said 401'),
+  chart: failed('not-an-image', 'this is an artifact'),
+};
+
+interface Case {
+  readonly name: string;
+  readonly images: readonly string[];
+  readonly policy: Partial<Policy>;
+  readonly outcome: Outcome;
+  readonly required: PlacementDecision['required'];
+  readonly warned?: RegExp;
+}
+
+const cases: readonly Case[] = [
+  { name: 'gate', images: ['x'], policy: {}, outcome: 'gated', required: undefined },
+  {
+    name: 'gate with a bound',
+    images: ['x', 'a'],
+    policy: {},
+    outcome: 'gated',
+    required: ['amd64', 'arm64'],
+  },
+  {
+    name: 'gate after a failure',
+    images: ['broken'],
+    policy: {},
+    outcome: 'gated',
+    required: undefined,
+    warned: /image broken: unauthorized: registry.example said 401/u,
+  },
+  {
+    name: 'fallback',
+    images: ['x'],
+    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 's390x' },
+    outcome: 'fallback',
+    required: ['s390x'],
+  },
+  {
+    name: 'fallback within the bound',
+    images: ['x', 'a'],
+    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' },
+    outcome: 'fallback',
+    required: ['arm64'],
+  },
+  {
+    name: 'fallback outside the bound: the bound',
+    images: ['x', 'a'],
+    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 's390x' },
+    outcome: 'fallback',
+    required: ['amd64', 'arm64'],
+  },
+  {
+    name: 'fallback that is not schedulable: the bound',
+    images: ['x'],
+    policy: {
+      onUnknownImage: 'fallback',
+      fallbackArchitecture: 's390x',
+      schedulableArchitectures: ['amd64'],
+    },
+    outcome: 'fallback',
+    required: undefined,
+  },
+  {
+    name: 'fallback that is schedulable',
+    images: ['x'],
+    policy: {
+      onUnknownImage: 'fallback',
+      fallbackArchitecture: 'amd64',
+      schedulableArchitectures: ['amd64'],
+    },
+    outcome: 'fallback',
+    required: ['amd64'],
+  },
+  {
+    name: 'fallback without an architecture: the bound',
+    images: ['x', 'a'],
+    policy: { onUnknownImage: 'fallback' },
+    outcome: 'fallback',
+    required: ['amd64', 'arm64'],
+  },
+  {
+    name: 'gate where waiting cannot help: the fallback at once',
+    images: ['chart'],
+    policy: { fallbackArchitecture: 's390x' },
+    outcome: 'fallback',
+    required: ['s390x'],
+    warned: /image chart: not-an-image: this is an artifact/u,
+  },
+  {
+    name: 'gate where waiting cannot help: the bound',
+    images: ['chart', 'a'],
+    policy: {},
+    outcome: 'fallback',
+    required: ['amd64', 'arm64'],
+    warned: /image chart: not-an-image/u,
+  },
+  {
+    name: 'gate where waiting helps with one of two',
+    images: ['chart', 'x'],
+    policy: {},
+    outcome: 'gated',
+    required: undefined,
+    warned: /image chart: not-an-image/u,
+  },
+  {
+    name: 'deny what can never be known',
+    images: ['chart'],
+    policy: { onUnknownImage: 'deny' },
+    outcome: 'denied',
+    required: undefined,
+  },
+  {
+    name: 'allow what can never be known',
+    images: ['chart'],
+    policy: { onUnknownImage: 'allow', fallbackArchitecture: 's390x' },
+    outcome: 'allowed-unknown',
+    required: undefined,
+    warned: /image chart: not-an-image/u,
+  },
+  {
+    name: 'allow',
+    images: ['x'],
+    policy: { onUnknownImage: 'allow' },
+    outcome: 'allowed-unknown',
+    required: undefined,
+  },
+  {
+    name: 'allow with a bound',
+    images: ['broken', 'a'],
+    policy: { onUnknownImage: 'allow' },
+    outcome: 'allowed-unknown',
+    required: ['amd64', 'arm64'],
+    warned: /image broken: unauthorized: registry.example said 401/u,
+  },
+  {
+    name: 'deny',
+    images: ['x', 'a'],
+    policy: { onUnknownImage: 'deny' },
+    outcome: 'denied',
+    required: ['amd64', 'arm64'],
+  },
+];
+
+for (const { name, images, policy, outcome, required, warned } of cases) {
+  test(`unknown image: ${name}`, (t) => {
+    const input = inputOf(podOf(images), known, policy);
+    const { decision, pod } = place(input);
+    t.equal(decision.outcome, outcome);
+    t.strictSame(decision.required, required);
+    t.equal(decision.gate, outcome === 'gated');
+    t.strictSame(pod.spec.schedulingGates, outcome === 'gated' ? [gate] : undefined);
+    if (warned) t.match(decision.warnings, [warned]);
+    else t.strictSame(decision.warnings, []);
+    t.strictSame(place({ ...input, pod }).patch, []);
+    t.end();
+  });
+}
+
+test('deny names each unknown image and why', (t) => {
+  const { message } = decide(inputOf(podOf(['x', 'a', 'broken']), known, { onUnknownImage: 'deny' }));
+  t.equal(
+    message,
+    'images could not be inspected: x: not inspected yet; broken: unauthorized: registry.example said 401',
+  );
+  t.end();
+});
+
+test('the gate is appended, kept and taken away at its index', (t) => {
+  const theirs = { name: 'x/y' };
+  const gated = (...schedulingGates: { name: string }[]) => inputOf(podOf(['a'], { schedulingGates }), known);
+  const unknown = (...schedulingGates: { name: string }[]) =>
+    inputOf(podOf(['x'], { schedulingGates }), known);
+  const gateOps = (input: ReturnType<typeof gated>) =>
+    place(input).patch.filter(({ path }) => path.includes('Gates'));
+  t.strictSame(gateOps(unknown(theirs)), [{ op: 'add', path: '/spec/schedulingGates/-', value: gate }]);
+  t.strictSame(gateOps(unknown()), [{ op: 'add', path: '/spec/schedulingGates/-', value: gate }]);
+  t.strictSame(gateOps(unknown(theirs, gate)), []);
+  t.strictSame(gateOps(gated(theirs)), []);
+  t.strictSame(gateOps(gated(theirs, gate)), [{ op: 'remove', path: '/spec/schedulingGates/1' }]);
+  t.strictSame(gateOps(gated(gate, theirs)), [{ op: 'remove', path: '/spec/schedulingGates/0' }]);
+  t.strictSame(place(gated(gate, theirs, gate)).pod.spec.schedulingGates, [theirs]);
+  t.end();
+});
+
+test('once all is known, the gate goes and the bound is replaced', (t) => {
+  const first = place(
+    inputOf(podOf(['a', 'x']), known, { tolerations: [{ key: 'arch', operator: 'Equal' }] }),
+  );
+  const then = place(
+    inputOf(first.pod, { ...known, x: 'arm64' }, { tolerations: [{ key: 'arch', operator: 'Equal' }] }),
+  );
+  t.equal(then.decision.outcome, 'placed');
+  t.strictSame(then.pod.spec.schedulingGates, []);
+  t.strictSame(then.pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
+  t.strictSame(then.pod.spec.affinity, {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [
+          { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] }] },
+        ],
+      },
+    },
+  });
+  t.end();
+});
+
+test('a sidecar injected after us narrows what was decided', (t) => {
+  const first = place(inputOf(podOf(['a']), known));
+  const injected = {
+    ...first.pod,
+    spec: { ...first.pod.spec, containers: [...first.pod.spec.containers, { name: 's', image: 'side' }] },
+  };
+  const then = place(inputOf(injected, { ...known, side: 'amd64' }));
+  t.strictSame(then.decision.required, ['amd64']);
+  t.match(JSON.stringify(then.pod.spec.affinity), /"values":\["amd64"\]/u);
+  const late = place(inputOf(injected, known));
+  t.strictSame(late.pod.spec.schedulingGates, [gate], 'unknown yet: gated now');
+  t.end();
+});
+
+test('messages of registries are bounded and clean', (t) => {
+  const hostile = failed('unavailable', `\u001b[2J${'é'.repeat(5000)}`);
+  const { warnings } = decide(inputOf(podOf(['x']), { x: hostile }));
+  t.equal(warnings.length, 1);
+  t.ok(Buffer.byteLength(warnings[0] ?? '') <= 256);
+  t.notMatch(warnings[0], /\p{C}/u);
+  t.end();
+});
+
+test('warnings are few', (t) => {
+  const images = Array.from({ length: 100 }, (_, index) => `image-${index}`);
+  const { warnings } = decide(inputOf(podOf(images), {}, {}, { facts: () => failed('not-found') }));
+  t.equal(warnings.length, 8);
+  t.equal(warnings.at(-1), 'archwright: 93 more warnings');
+  t.end();
+});

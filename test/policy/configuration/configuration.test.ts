@@ -1,0 +1,192 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import {
+  defaultConfiguration,
+  loadConfiguration,
+  maxConfigurationBytes,
+} from '../../../src/policy/configuration/configuration.ts';
+import { describeProblem } from '../../../src/policy/configuration/problem.ts';
+
+/** What is wrong, with the directory of the test taken out of the paths. */
+async function problemsOf(
+  dir: string,
+  file: string | undefined,
+  env: Record<string, string> = {},
+  flags: Record<string, string> = {},
+): Promise<string[]> {
+  const { problems } = await loadConfiguration({ file: file && join(dir, file), env, flags });
+  return problems.map((problem) => describeProblem(problem).replaceAll(`${dir}/`, ''));
+}
+
+t.test('nothing set: the defaults', async (t) => {
+  const { configuration, origins } = {
+    origins: undefined,
+    ...(await loadConfiguration({ env: { PATH: '/bin' }, flags: {} })),
+  };
+  t.same(configuration, defaultConfiguration());
+  t.same(origins?.listen, { kind: 'default', where: '' });
+  t.match(configuration, {
+    schedulableArchitectures: [],
+    onNoCommonArchitecture: 'deny',
+    preferenceMode: 'soft',
+    tolerateArchitectureTaint: true,
+    excludedNamespaces: ['kube-system'],
+    ifNotPresentCacheTime: 604_800_000,
+    pullAlwaysCacheTime: undefined,
+    pullSecretCacheTime: 60_000,
+    inlineBudget: 150,
+    listen: '127.0.0.1:8443',
+    logLevel: 'info',
+  });
+});
+
+t.test('a flag wins over the environment, the environment over the file', async (t) => {
+  const dir = t.testdir({
+    'archwright.toml':
+      'listen = "127.0.0.1:1"\nmetricsListen = "127.0.0.1:1"\ninlineBudget = "1ms"\nagents = ["https://a"]\n',
+  });
+  const file = join(dir, 'archwright.toml');
+  const loaded = await loadConfiguration({
+    file,
+    env: { ARCHWRIGHT_METRICS_LISTEN: '127.0.0.1:2', ARCHWRIGHT_INLINE_BUDGET: '2ms' },
+    flags: { inlineBudget: '3ms' },
+  });
+  if (!loaded.configuration) throw new Error('there are problems');
+  const { configuration, origins } = loaded;
+  t.match(configuration, {
+    listen: '127.0.0.1:1',
+    metricsListen: '127.0.0.1:2',
+    inlineBudget: 3,
+    agents: ['https://a'],
+  });
+  t.same(origins.listen, { kind: 'file', where: `${file}:1`, file, line: 1 });
+  t.same(origins.metricsListen, { kind: 'environment', where: 'ARCHWRIGHT_METRICS_LISTEN' });
+  t.same(origins.inlineBudget, { kind: 'flag', where: '--inline-budget' });
+});
+
+t.test('every problem of every source is told at once, with its place', async (t) => {
+  const dir = t.testdir({
+    'a.toml': `listen = 8443
+prefered = "arm64"
+[architectures.arm64]
+requireNodelabels = { a = "b" }
+[[imageOverrides]]
+match = "a"
+architectures = []
+[[imageOverrides]]
+match = "b"
+architectures = [
+  "arm64",
+  "arm 64",
+]
+[extra]
+key = 1
+`,
+  });
+  const problems = await problemsOf(
+    dir,
+    'a.toml',
+    { ARCHWRIGHT_LISTN: 'x', ARCHWRIGHT_DRAIN_TIME: 'soon', HOME: '/' },
+    { agents: 'https://a,b' },
+  );
+  t.same(problems, [
+    'a.toml:1: listen must be a text in quotes, not a number',
+    'a.toml:2: prefered is no known setting; did you mean preferredArchitecture?',
+    'a.toml:4: architectures.arm64.requireNodelabels is no known key; did you mean requireNodeLabels?',
+    'a.toml:12: imageOverrides[1].architectures[1] "arm 64" cannot be an architecture: it is no valid label value',
+    'a.toml:14: extra is no known setting',
+    'ARCHWRIGHT_LISTN: is no known variable; did you mean ARCHWRIGHT_LISTEN?',
+    'ARCHWRIGHT_DRAIN_TIME: drainTime must be a duration such as 7d, 1h30m or 500ms, not "soon"',
+    '--agents: agents[1] must be https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE, not "b"',
+  ]);
+});
+
+t.test('a text that cannot be read is told once', async (t) => {
+  t.same(
+    await problemsOf('', undefined, {
+      ARCHWRIGHT_TOLERATE_ARCHITECTURE_TAINT: 'yes',
+      ARCHWRIGHT_AGENT_CONCURRENCY: 'x',
+    }),
+    [
+      'ARCHWRIGHT_TOLERATE_ARCHITECTURE_TAINT: tolerateArchitectureTaint must be true or false, not "yes"',
+      'ARCHWRIGHT_AGENT_CONCURRENCY: agentConcurrency must be a whole number, not "x"',
+    ],
+  );
+});
+
+t.test('a wrong value is told also where a flag covers it', async (t) => {
+  const dir = t.testdir({ 'a.toml': 'listen = "nowhere"\n' });
+  t.match(await problemsOf(dir, 'a.toml', {}, { listen: ':1' }), [/^a\.toml:1: listen must be an address/]);
+});
+
+t.test('files that cannot be read', async (t) => {
+  const dir = t.testdir({
+    'syntax.toml': 'a = 1\n\nb = [\nc = 1\n',
+    'twice.toml': 'listen = ":1"\nlisten = ":2"\n',
+  });
+  mkdirSync(join(dir, 'directory'));
+  writeFileSync(join(dir, 'latin1.toml'), Buffer.from([0x61, 0x20, 0x3d, 0x20, 0x22, 0xe4, 0x22]));
+  writeFileSync(join(dir, 'large.toml'), '#'.repeat(maxConfigurationBytes + 1));
+  writeFileSync(join(dir, 'full.toml'), '#'.repeat(maxConfigurationBytes));
+  writeFileSync(join(dir, 'empty.toml'), '');
+  writeFileSync(join(dir, 'bom.toml'), '\uFEFFlisten = ":1"\r\n');
+  const cases: [string, RegExp[]][] = [
+    ['syntax.toml', [/^syntax\.toml:4: "c" was not expected here$/]],
+    ['twice.toml', [/^twice\.toml:2: Cannot redefine existing key/]],
+    ['directory', [/is not a regular file$/]],
+    ['missing.toml', [/^missing\.toml: there is no such file$/]],
+    ['latin1.toml', [/^latin1\.toml: is not UTF-8 text/]],
+    ['large.toml', [/^large\.toml: is larger than 1048576 bytes/]],
+    ['full.toml', []],
+    ['empty.toml', []],
+    ['bom.toml', []],
+  ];
+  for (const [file, expected] of cases) {
+    const problems = await problemsOf(dir, file);
+    t.equal(problems.length, expected.length, file);
+    t.match(problems, expected, file);
+  }
+});
+
+t.test('variables that are not ours to refuse', async (t) => {
+  const env = {
+    ARCHWRIGHT_SERVICE_HOST: '10.0.0.1',
+    ARCHWRIGHT_SERVICE_PORT: '443',
+    ARCHWRIGHT_SERVICE_PORT_HTTPS: '443',
+    ARCHWRIGHT_PORT: 'tcp://10.0.0.1:443',
+    ARCHWRIGHT_PORT_443_TCP: 'tcp://10.0.0.1:443',
+    ARCHWRIGHT_PORT_443_TCP_ADDR: '10.0.0.1',
+    ARCHWRIGHT_PORT_443_TCP_PROTO: 'tcp',
+    ARCHWRIGHT_WEBHOOK_SERVICE_HOST: '10.0.0.1',
+    ARCHWRIGHT_WEBHOOK_PORT_9443_UDP_PORT: '9443',
+    ARCHWRIGHT_VECTORS: '/vectors',
+    ARCHWRIGHT_COMMIT: 'abc',
+    ARCHWRIGHT_E2E_CACHE: '/cache',
+    ARCHWRIGHT_CONFIG: '/etc/archwright.toml',
+    ARCHWRIGHTISH: 'x',
+    archwright_listen: 'x',
+  };
+  t.same(await problemsOf('', undefined, env), []);
+  t.match(await problemsOf('', undefined, { ARCHWRIGHT_PORTS: '1' }), [
+    /^ARCHWRIGHT_PORTS: is no known variable/,
+  ]);
+});
+
+t.test('settings that contradict each other are told where they stand', async (t) => {
+  const dir = t.testdir({
+    'a.toml': 'schedulableArchitectures = ["amd64"]\n[preferredWeights]\namd64 = 1\narm64 = 2\n',
+  });
+  t.same(await problemsOf(dir, 'a.toml', { ARCHWRIGHT_FALLBACK_ARCHITECTURE: 's390x' }), [
+    'ARCHWRIGHT_FALLBACK_ARCHITECTURE: fallbackArchitecture names s390x, which is not one of schedulableArchitectures (amd64)',
+    'a.toml:4: preferredWeights.arm64 names arm64, which is not one of schedulableArchitectures (amd64)',
+  ]);
+});
+
+t.test('the examples are sound', async (t) => {
+  const dir = fileURLToPath(new URL('../../../examples/config', import.meta.url));
+  const files = readdirSync(dir);
+  t.ok(files.length >= 4);
+  for (const file of files) t.same(await problemsOf(dir, file), [], file);
+});

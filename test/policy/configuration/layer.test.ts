@@ -1,0 +1,52 @@
+import t from 'tap';
+import { text } from '../../../src/policy/kinds/plain.ts';
+import { environmentLayer, fileLayer, flagLayer } from '../../../src/policy/configuration/layer.ts';
+import { describeProblem } from '../../../src/policy/configuration/problem.ts';
+import { optional } from '../../../src/policy/settings/setting.ts';
+
+const setting = optional(text('text'), { help: 'A setting.', parts: ['agent'] });
+const table = { plain: setting, 'group.one': setting, 'group.deep.two': setting };
+
+t.test('a dot in a key is a table in the file', async (t) => {
+  for (const toml of [
+    'group.one = "1"\ngroup.deep.two = "2"\n',
+    '[group]\none = "1"\n[group.deep]\ntwo = "2"\n',
+    'group = { one = "1", deep = { two = "2" } }\n',
+  ]) {
+    const { values, problems } = fileLayer(table, 'f', toml);
+    t.same(problems, [], toml);
+    t.same(
+      [...values].map(([key, { value }]) => [key, value]),
+      [
+        ['group.one', '1'],
+        ['group.deep.two', '2'],
+      ],
+      toml,
+    );
+  }
+  const { values } = fileLayer(table, 'f', '[group]\none = "1"\n[group.deep]\ntwo = "2"\n');
+  t.equal(values.get('group.deep.two')?.place().where, 'f:4');
+});
+
+t.test('and a part of a name in variables and flags', async (t) => {
+  t.equal(
+    environmentLayer(table, { ARCHWRIGHT_GROUP_DEEP_TWO: 'x' }).values.get('group.deep.two')?.value,
+    'x',
+  );
+  t.equal(flagLayer(table, { 'group.one': 'x' }).values.get('group.one')?.place().where, '--group-one');
+});
+
+t.test('tables and keys that are not there', async (t) => {
+  const cases: [string, string][] = [
+    ['group = 1', 'f:1: group must be a table'],
+    ['\ngroup.one.more = 1', 'f:2: group.one must be a text in quotes, not a table'],
+    ['[group]\nonne = "1"', 'f:2: group.onne is no known setting; did you mean group.one?'],
+    ['[group.elsewhere]\ntwo = "2"', 'f:1: group.elsewhere is no known setting'],
+    ['[[group]]\none = "1"', 'f:1: group must be a table'],
+    ['"__proto__" = 1', 'f:1: __proto__ is no known setting'],
+    ['toString = 1', 'f:1: toString is no known setting'],
+  ];
+  for (const [toml, expected] of cases) {
+    t.same(fileLayer(table, 'f', toml).problems.map(describeProblem), [expected], toml);
+  }
+});

@@ -1,0 +1,180 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { liveConfiguration } from '../../../src/policy/configuration/live.ts';
+import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
+import { createLog } from '../../../src/telemetry/log.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { noTimers } from '../../support/fake-clock.ts';
+
+interface Line {
+  readonly level: string;
+  readonly msg: string;
+  readonly line?: number;
+  readonly key?: string;
+  readonly problem?: string;
+  readonly changed?: string[];
+}
+
+async function open(t: Test, content: string, env: Record<string, string> = {}) {
+  const file = join(t.testdir({ 'archwright.toml': content }), 'archwright.toml');
+  const lines: Line[] = [];
+  const log = createLog({
+    destination: { write: (line: string) => void lines.push(JSON.parse(line) as Line) },
+  });
+  const metrics = createMetrics();
+  const clock = { ...noTimers, now: () => 1_700_000_000_500, monotonic: () => 0 };
+  // Changes are looked for by `refresh`, so that no test waits for the file system.
+  const watch = { pollMs: 3_600_000, debounceMs: 3_600_000 };
+  const live = await liveConfiguration({ file, env, flags: {}, log, metrics, clock, watch });
+  t.teardown(() => live.close());
+  const seen: Configuration[] = [];
+  live.onChange((configuration) => seen.push(configuration));
+  return {
+    live,
+    lines,
+    seen,
+    page: () => metrics.render(),
+    file,
+    write: async (text: string) => {
+      writeFileSync(file, text);
+      await live.refresh();
+    },
+  };
+}
+
+t.test('a change is taken and told', async (t) => {
+  const { live, lines, seen, write, page } = await open(t, 'inlineBudget = "100ms"\n');
+  const first = live.current();
+  t.equal(first.inlineBudget, 100);
+  t.match(await page(), 'archwright_config_last_reload_successful 1');
+  t.match(await page(), 'archwright_config_last_reload_success_timestamp_seconds 1700000000\n');
+
+  await write('preferredArchitecture = "arm64"\ninlineBudget = "100ms"\n');
+  t.match(live.current(), { preferredArchitecture: 'arm64', inlineBudget: 100 });
+  t.same(seen, [live.current()]);
+  t.match(lines, [{ level: 'info', msg: 'configuration changed', changed: ['preferredArchitecture'] }]);
+  t.equal(lines.length, 1);
+  t.match(await page(), 'archwright_config_reloads_total{outcome="loaded"} 1');
+});
+
+t.test('the same values written differently are no change', async (t) => {
+  const { live, lines, write } = await open(t, 'inlineBudget = "1s"\n');
+  const first = live.current();
+  await write('# nothing new\ninlineBudget = "1000ms"\n');
+  t.equal(live.current(), first);
+  t.same(lines, []);
+});
+
+t.test('a broken file leaves the last good one in force, with one line', async (t) => {
+  const { live, lines, seen, write, page } = await open(t, 'inlineBudget = "100ms"\n');
+  const first = live.current();
+  await write('inlineBudget = "100ms"\n\nlogLevel = "loud"\nlistn = ":1"\n');
+  await live.refresh();
+  t.equal(live.current(), first);
+  t.same(seen, []);
+  t.equal(lines.length, 1);
+  t.match(lines[0], {
+    level: 'error',
+    line: 3,
+    key: 'logLevel',
+    problem: /logLevel must be one of.*\n.*:4: listn is no known/,
+  });
+  t.match(await page(), 'archwright_config_last_reload_successful 0');
+  t.match(await page(), 'archwright_config_reloads_total{outcome="failed"} 1');
+
+  await write('inlineBudget = "200ms"\n');
+  t.equal(live.current().inlineBudget, 200);
+  t.match(await page(), 'archwright_config_last_reload_successful 1');
+});
+
+t.test('put right to what it was', async (t) => {
+  const { live, seen, write, page } = await open(t, 'inlineBudget = "100ms"\n');
+  await write('inlineBudget = \n');
+  await write('inlineBudget = "100ms"\n');
+  t.same(seen, []);
+  t.equal(live.current().inlineBudget, 100);
+  t.match(await page(), 'archwright_config_last_reload_successful 1');
+});
+
+t.test('a file that vanishes leaves the last good one in force', async (t) => {
+  const { live, lines, file } = await open(t, 'inlineBudget = "100ms"\n');
+  rmSync(file);
+  await live.refresh();
+  t.equal(live.current().inlineBudget, 100);
+  t.match(lines, [{ level: 'error', problem: /there is no such file/ }]);
+});
+
+t.test('what takes a restart is said', async (t) => {
+  const { lines, write } = await open(t, '');
+  await write('listen = ":1"\nlogLevel = "debug"\n');
+  t.match(lines, [
+    { level: 'info', changed: ['listen', 'logLevel'] },
+    { level: 'warn', changed: ['listen'], msg: /when the program starts again/ },
+  ]);
+});
+
+t.test('environment and flags still win', async (t) => {
+  const { live, write } = await open(t, '', { ARCHWRIGHT_INLINE_BUDGET: '5ms' });
+  await write('inlineBudget = "9ms"\n');
+  t.equal(live.current().inlineBudget, 5);
+});
+
+t.test('a listener that fails does not keep others from the change', async (t) => {
+  const { live, lines, write } = await open(t, '');
+  live.onChange(() => {
+    throw new Error('cannot');
+  });
+  let told = false;
+  live.onChange(() => {
+    told = true;
+  });
+  await write('inlineBudget = "9ms"\n');
+  t.equal(told, true);
+  t.match(lines.at(-1), { level: 'error', msg: /could not take the changed configuration/ });
+});
+
+t.test('a configuration that is broken from the start is thrown, not logged', async (t) => {
+  const file = join(t.testdir({ 'archwright.toml': 'a = 1\nb = 2\n' }), 'archwright.toml');
+  const lines: string[] = [];
+  const log = createLog({ destination: { write: (line: string) => void lines.push(line) } });
+  await t.rejects(liveConfiguration({ file, env: {}, flags: {}, log, metrics: createMetrics() }), {
+    name: 'ConfigurationError',
+    problems: [{ line: 1 }, { line: 2 }],
+  });
+  t.same(lines, []);
+});
+
+t.test('without a file there is nothing to watch', async (t) => {
+  const options = {
+    env: { ARCHWRIGHT_LISTEN: ':1' },
+    flags: {},
+    log: createLog({ level: 'silent' }),
+    metrics: createMetrics(),
+  };
+  const live = await liveConfiguration(options);
+  t.teardown(() => live.close());
+  t.equal(live.current().listen, ':1');
+  await t.rejects(liveConfiguration({ ...options, flags: { listen: '' } }), ConfigurationError);
+});
+
+t.test('a file replaced by renaming is noticed by itself', async (t) => {
+  const file = join(t.testdir({ 'archwright.toml': '' }), 'archwright.toml');
+  const live = await liveConfiguration({
+    file,
+    env: {},
+    flags: {},
+    log: createLog({ level: 'silent' }),
+    metrics: createMetrics(),
+    watch: { pollMs: 50, debounceMs: 5 },
+  });
+  t.teardown(() => live.close());
+  const changed = new Promise<Configuration>((resolve) => live.onChange(resolve));
+  // Neither the watch nor its polling keeps the process alive.
+  const alive = setTimeout(() => undefined, 10_000);
+  t.teardown(() => clearTimeout(alive));
+  writeFileSync(`${file}.new`, 'inlineBudget = "7ms"\n');
+  renameSync(`${file}.new`, file);
+  t.equal((await changed).inlineBudget, 7);
+});

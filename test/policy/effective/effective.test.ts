@@ -1,0 +1,212 @@
+import t from 'tap';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { policyFor } from '../../../src/policy/effective/effective.ts';
+import type { OnUnknownImage } from '../../../src/policy/effective/policy.ts';
+import type { ClusterPlacement, PodPlacement } from '../../../src/policy/resources/placement.ts';
+
+function policy(values: Partial<Configuration>) {
+  return policyFor({ ...defaultConfiguration(), ...values });
+}
+
+const nothing: ClusterPlacement = {
+  deleting: false,
+  logVerbosity: undefined,
+  namespaceSelector: undefined,
+  execFormatErrorMonitor: undefined,
+  weights: undefined,
+  fallbackArchitecture: undefined,
+};
+
+const pod: PodPlacement = {
+  namespace: 'shop',
+  name: 'web',
+  createdAt: 0,
+  priority: 0,
+  selector: [],
+  weights: undefined,
+  fallbackArchitecture: undefined,
+  onUnknownImage: undefined,
+  onNoCommonArchitecture: undefined,
+};
+
+const architectureTaint = { key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' } as const;
+
+t.test('nothing set', async (t) => {
+  t.same(policy({}), {
+    schedulableArchitectures: [],
+    preference: undefined,
+    fallbackArchitecture: undefined,
+    onUnknownImage: 'allow',
+    onNoCommonArchitecture: 'deny',
+    matchNodeLabels: [],
+    tolerations: [architectureTaint],
+    architectures: {},
+    excludedNamespaces: ['kube-system'],
+    requirePullableNodes: false,
+  });
+});
+
+t.test('the mode of preferences, also where none is set', async (t) => {
+  t.equal(policy({ preferenceMode: 'hard' }).preferenceMode, 'hard');
+  t.equal(policy({ preferenceMode: 'hard' }).preference, undefined);
+  t.equal(policy({ preferenceMode: 'soft' }).preferenceMode, undefined);
+});
+
+t.test('preference', async (t) => {
+  const origin = 'configuration';
+  t.same(policy({ preferredArchitecture: 'arm64' }).preference, {
+    weights: { arm64: 100 },
+    mode: 'soft',
+    origin,
+  });
+  t.same(policy({ preferredWeights: { arm64: 80, amd64: 20 }, preferenceMode: 'hard' }).preference, {
+    weights: { arm64: 80, amd64: 20 },
+    mode: 'hard',
+    origin,
+  });
+});
+
+t.test('unknown images: a gate only while somebody opens it, then the next best', async (t) => {
+  const cases: [
+    wanted: OnUnknownImage | undefined,
+    fallback: string | undefined,
+    alone: string,
+    led: string,
+  ][] = [
+    [undefined, undefined, 'allow', 'gate'],
+    [undefined, 'amd64', 'fallback', 'gate'],
+    ['gate', undefined, 'allow', 'gate'],
+    ['gate', 'amd64', 'fallback', 'gate'],
+    ['fallback', 'amd64', 'fallback', 'fallback'],
+    ['allow', 'amd64', 'allow', 'allow'],
+    ['deny', 'amd64', 'deny', 'deny'],
+  ];
+  for (const [onUnknownImage, fallbackArchitecture, alone, led] of cases) {
+    const configuration = { ...defaultConfiguration(), onUnknownImage, fallbackArchitecture };
+    const name = `${onUnknownImage ?? 'not set'}, fallback ${fallbackArchitecture ?? 'not set'}`;
+    t.equal(policyFor(configuration).onUnknownImage, alone, name);
+    t.equal(policyFor(configuration, { controllerLeads: false }).onUnknownImage, alone, name);
+    t.equal(policyFor(configuration, { controllerLeads: true }).onUnknownImage, led, name);
+    const cluster = { ...nothing, deleting: true };
+    t.equal(
+      policyFor(configuration, { controllerLeads: true, cluster }).onUnknownImage,
+      alone,
+      `${name}, leaving`,
+    );
+    const layers = { pods: [{ ...pod, onUnknownImage }], controllerLeads: true };
+    const unset = { ...configuration, onUnknownImage: undefined };
+    t.equal(policyFor(unset, layers).onUnknownImage, led, `${name}, said by an object`);
+  }
+});
+
+t.test('each setting is taken from the first that has it', async (t) => {
+  const configuration: Configuration = {
+    ...defaultConfiguration(),
+    preferredArchitecture: 'amd64',
+    preferenceMode: 'hard',
+    fallbackArchitecture: 'amd64',
+    onNoCommonArchitecture: 'allow',
+  };
+  const cluster: ClusterPlacement = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 's390x' };
+  const first: PodPlacement = {
+    ...pod,
+    name: 'first',
+    onUnknownImage: 'deny',
+    weights: { arm64: 80, arm: 20 },
+  };
+  const second: PodPlacement = {
+    ...pod,
+    name: 'second',
+    onUnknownImage: 'allow',
+    onNoCommonArchitecture: 'pend',
+    fallbackArchitecture: 'arm64',
+    weights: { riscv64: 1 },
+  };
+  t.match(policyFor(configuration, { cluster, pods: [first, second] }), {
+    preference: { weights: { arm64: 80, arm: 20 }, mode: 'hard', origin: 'PodPlacementConfig shop/first' },
+    otherPreferences: [
+      { weights: { riscv64: 1 }, mode: 'hard', origin: 'PodPlacementConfig shop/second' },
+      { weights: { s390x: 100 }, mode: 'hard', origin: 'ClusterPodPlacementConfig cluster' },
+      { weights: { amd64: 100 }, mode: 'hard', origin: 'configuration' },
+    ],
+    fallbackArchitecture: 'arm64',
+    onUnknownImage: 'deny',
+    onNoCommonArchitecture: 'pend',
+  });
+  t.match(policyFor(configuration, { cluster }), {
+    preference: { weights: { s390x: 100 }, origin: 'ClusterPodPlacementConfig cluster' },
+    otherPreferences: [{ weights: { amd64: 100 }, origin: 'configuration' }],
+    fallbackArchitecture: 's390x',
+    onNoCommonArchitecture: 'allow',
+  });
+  t.same(
+    policyFor(configuration, { cluster: nothing, pods: [pod] }),
+    policyFor(configuration),
+    'what says nothing changes nothing',
+  );
+});
+
+t.test('what pods may run on is said by the first that says it, and is never widened', async (t) => {
+  const configuration = { ...defaultConfiguration(), schedulableArchitectures: ['amd64', 'arm64'] };
+  const first = { ...pod, name: 'first', architectures: ['arm64', 's390x'] };
+  const second = { ...pod, name: 'second', architectures: ['amd64'] };
+  const { allowed } = policyFor(configuration, { pods: [pod, first, second] });
+  t.same(allowed, { architectures: ['arm64', 's390x'], origin: 'PodPlacementConfig shop/first' });
+  const inVain = policyFor(configuration, { pods: [{ ...pod, architectures: ['s390x'] }] });
+  t.same(inVain.allowed?.architectures, ['s390x'], 'left out it would allow everything');
+  t.equal(policyFor(configuration, { pods: [pod] }).allowed, undefined);
+});
+
+t.test('architectures that no node has are left out, and what comes next applies', async (t) => {
+  const configuration = { ...defaultConfiguration(), schedulableArchitectures: ['amd64', 'arm64'] };
+  const pods = [
+    { ...pod, weights: { s390x: 90, arm64: 10 }, fallbackArchitecture: 's390x' },
+    { ...pod, name: 'other', weights: { s390x: 1 }, fallbackArchitecture: 'arm64' },
+  ];
+  const cluster = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 'ppc64le' };
+  const policy = policyFor(configuration, { pods, cluster });
+  t.same(policy.preference, { weights: { arm64: 10 }, mode: 'soft', origin: 'PodPlacementConfig shop/web' });
+  t.equal(policy.otherPreferences, undefined);
+  t.equal(policy.fallbackArchitecture, 'arm64');
+  t.equal(policyFor(configuration, { cluster }).fallbackArchitecture, undefined);
+});
+
+t.test('taints of ours are tolerated, whichever architectures have them', async (t) => {
+  const ours = { key: 'arch.example/architecture', operator: 'Equal', effect: 'NoSchedule' } as const;
+  t.same(policy({ taintArchitectures: ['arm64'] }).tolerations, [ours, architectureTaint]);
+  t.same(
+    policy({ taintArchitectures: ['*'], taintKey: 'pool', tolerateArchitectureTaint: false }).tolerations,
+    [{ ...ours, key: 'pool' }],
+  );
+  const wider = { key: 'arch.example/architecture', operator: 'Equal' } as const;
+  t.same(policy({ taintArchitectures: ['*'], tolerations: [wider] }).tolerations, [wider, architectureTaint]);
+  t.same(policy({ taintArchitectures: ['*'], taintKey: 'kubernetes.io/arch' }).tolerations, [
+    architectureTaint,
+  ]);
+});
+
+t.test('tolerations', async (t) => {
+  const other = { key: 'arch', operator: 'Equal' } as const;
+  t.same(policy({ tolerations: [other] }).tolerations, [other, architectureTaint]);
+  t.same(policy({ tolerations: [other], tolerateArchitectureTaint: false }).tolerations, [other]);
+  const covering = { key: 'kubernetes.io/arch', operator: 'Equal' } as const;
+  t.same(policy({ tolerations: [covering] }).tolerations, [covering], 'every effect covers NoSchedule');
+  t.same(policy({ tolerations: [architectureTaint] }).tolerations, [architectureTaint]);
+  const narrower = { ...covering, effect: 'NoExecute' } as const;
+  t.same(policy({ tolerations: [narrower] }).tolerations, [narrower, architectureTaint]);
+});
+
+t.test('labels of other programs count on request', async (t) => {
+  t.equal(policy({}).preferredLabels, undefined);
+  t.same(policy({ 'compat.labels': true }).preferredLabels, ['arch.noe.adevinta.com/preferred']);
+});
+
+t.test('nodes that cannot pull', async (t) => {
+  t.equal(policy({ requirePullableNodes: true }).requirePullableNodes, true);
+});
+
+t.test('our own namespace is left alone besides those that are named', async (t) => {
+  t.same(policy({ namespace: 'archwright' }).excludedNamespaces, ['kube-system', 'archwright']);
+  t.same(policy({ namespace: 'a', excludedNamespaces: ['a', 'b'] }).excludedNamespaces, ['a', 'b']);
+  t.same(policy({ namespace: 'a', excludedNamespaces: [] }).excludedNamespaces, ['a']);
+});

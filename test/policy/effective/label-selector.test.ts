@@ -1,0 +1,164 @@
+import { array, assert, constantFrom, property, record, uniqueArray } from 'fast-check';
+import t from 'tap';
+import {
+  canOverlap,
+  readSelector,
+  selectorOperators,
+  selects,
+  type Selector,
+} from '../../../src/policy/effective/label-selector.ts';
+
+function selector(value: unknown): Selector {
+  const problems: string[] = [];
+  const found = readSelector(value, 'selector', problems);
+  if (problems.length > 0) throw new Error(problems.join());
+  return found;
+}
+
+type Expression = [key: string, operator: string, values?: string[]];
+
+function expressions(...list: Expression[]): Selector {
+  const matchExpressions = list.map(([key, operator, values]) => ({
+    key,
+    operator,
+    ...(values && { values }),
+  }));
+  return selector({ matchExpressions });
+}
+
+const web = { app: 'web', tier: 'front', empty: '' };
+
+t.test('as Kubernetes has them', async (t) => {
+  const cases: [
+    about: string,
+    selector: Selector,
+    labels: Record<string, string> | undefined,
+    selected: boolean,
+  ][] = [
+    ['empty selects all', selector({}), web, true],
+    ['empty selects what has no labels', selector({}), undefined, true],
+    ['a label', selector({ matchLabels: { app: 'web' } }), web, true],
+    ['another value', selector({ matchLabels: { app: 'api' } }), web, false],
+    ['an absent label', selector({ matchLabels: { zone: 'a' } }), web, false],
+    ['no labels', selector({ matchLabels: { app: 'web' } }), undefined, false],
+    ['an empty value', selector({ matchLabels: { empty: '' } }), web, true],
+    ['an empty value is not an absent one', selector({ matchLabels: { zone: '' } }), web, false],
+    ['all labels must match', selector({ matchLabels: { app: 'web', tier: 'back' } }), web, false],
+    [
+      'a label and an expression',
+      selector({ matchLabels: { app: 'web' }, matchExpressions: [{ key: 'zone', operator: 'Exists' }] }),
+      web,
+      false,
+    ],
+    ['In', expressions(['app', 'In', ['api', 'web']]), web, true],
+    ['In, none of them', expressions(['app', 'In', ['api']]), web, false],
+    ['In, absent', expressions(['zone', 'In', ['a']]), web, false],
+    ['NotIn', expressions(['app', 'NotIn', ['api']]), web, true],
+    ['NotIn, one of them', expressions(['app', 'NotIn', ['api', 'web']]), web, false],
+    ['NotIn, absent', expressions(['zone', 'NotIn', ['a']]), web, true],
+    ['NotIn, no labels', expressions(['zone', 'NotIn', ['a']]), undefined, true],
+    ['Exists', expressions(['empty', 'Exists']), web, true],
+    ['Exists, absent', expressions(['zone', 'Exists']), web, false],
+    ['DoesNotExist', expressions(['zone', 'DoesNotExist']), web, true],
+    ['DoesNotExist, there', expressions(['empty', 'DoesNotExist']), web, false],
+    ['both ends of one key', expressions(['app', 'Exists'], ['app', 'NotIn', ['web']]), web, false],
+    ['what every object inherits is no label', expressions(['constructor', 'Exists']), web, false],
+  ];
+  for (const [about, given, labels, selected] of cases) t.equal(selects(given, labels), selected, about);
+  t.equal(selects(selector({ matchLabels: { a: 'b' } }), null), false, 'labels that are null');
+});
+
+t.test('whether two can select the same', async (t) => {
+  const cases: [about: string, one: Selector, other: Selector, can: boolean][] = [
+    ['two empty ones', [], [], true],
+    ['one empty', [], expressions(['a', 'In', ['x']]), true],
+    ['other keys', expressions(['a', 'In', ['x']]), expressions(['b', 'In', ['x']]), true],
+    ['the same value', expressions(['a', 'In', ['x', 'y']]), expressions(['a', 'In', ['y', 'z']]), true],
+    ['other values', expressions(['a', 'In', ['x']]), expressions(['a', 'In', ['y']]), false],
+    [
+      'a value that the other excludes',
+      expressions(['a', 'In', ['x']]),
+      expressions(['a', 'NotIn', ['x']]),
+      false,
+    ],
+    [
+      'a value beside what is excluded',
+      expressions(['a', 'In', ['x', 'y']]),
+      expressions(['a', 'NotIn', ['x']]),
+      true,
+    ],
+    ['there and not there', expressions(['a', 'Exists']), expressions(['a', 'DoesNotExist']), false],
+    ['a value and not there', expressions(['a', 'In', ['x']]), expressions(['a', 'DoesNotExist']), false],
+    ['excluded and not there', expressions(['a', 'NotIn', ['x']]), expressions(['a', 'DoesNotExist']), true],
+    ['there and excluded', expressions(['a', 'Exists']), expressions(['a', 'NotIn', ['x']]), true],
+    [
+      'one of two keys',
+      expressions(['a', 'Exists'], ['b', 'In', ['x']]),
+      expressions(['a', 'Exists'], ['b', 'In', ['y']]),
+      false,
+    ],
+    ['nothing by itself', expressions(['a', 'In', ['x']], ['a', 'In', ['y']]), [], false],
+  ];
+  for (const [about, one, other, can] of cases) {
+    t.equal(canOverlap(one, other), can, about);
+    t.equal(canOverlap(other, one), can, `${about}, the other way round`);
+  }
+});
+
+t.test('selectors that select the same labels can overlap; those that cannot never do', async () => {
+  const key = constantFrom('a', 'b');
+  const value = constantFrom('x', 'y', 'z');
+  const requirement = record({
+    key,
+    operator: constantFrom(...selectorOperators),
+    values: uniqueArray(value, { minLength: 1 }),
+  }).map((each) => (each.operator === 'In' || each.operator === 'NotIn' ? each : { ...each, values: [] }));
+  const arbitrary = array(requirement, { maxLength: 4 });
+  const values = [undefined, 'x', 'y', 'z', 'other'];
+  const everyLabels = values.flatMap((a) =>
+    values.map((b) => ({ ...(a !== undefined && { a }), ...(b !== undefined && { b }) })),
+  );
+  assert(
+    property(arbitrary, arbitrary, (one, other) => {
+      const both = everyLabels.some((labels) => selects(one, labels) && selects(other, labels));
+      return canOverlap(one, other) === both;
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+t.test('every problem has its place', async (t) => {
+  const problems: string[] = [];
+  readSelector(
+    {
+      matchLabels: { '-': 'x', a: 1 },
+      matchExpressions: [
+        'x',
+        { operator: 'In' },
+        { key: 'a', operator: 'Gt' },
+        { key: 'a', operator: 'In' },
+        { key: 'a', operator: 'Exists', values: ['x'] },
+        { key: 'a', operator: 'In', values: ['-'] },
+        { key: '-', operator: 'Exists' },
+      ],
+    },
+    'spec.s',
+    problems,
+  );
+  t.same(problems, [
+    'spec.s.matchLabels[-] is no valid label key',
+    'spec.s.matchLabels[a] must be a label value',
+    'spec.s.matchExpressions[0] must be an object',
+    'spec.s.matchExpressions[1].key must be a label key',
+    'spec.s.matchExpressions[2].operator must be one of In, NotIn, Exists, DoesNotExist',
+    'spec.s.matchExpressions[3].values must not be empty for In',
+    'spec.s.matchExpressions[4].values must be empty for Exists',
+    'spec.s.matchExpressions[5].values must be a list of label values',
+    'spec.s.matchExpressions[6].key is no valid label key',
+  ]);
+  for (const wrong of [null, 'x', [], { matchLabels: [] }, { matchExpressions: {} }]) {
+    const found: string[] = [];
+    readSelector(wrong, 's', found);
+    t.equal(found.length, 1, JSON.stringify(wrong));
+  }
+});

@@ -1,0 +1,212 @@
+import t from 'tap';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { createPolicies, type PolicySubject } from '../../../src/policy/effective/policies.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { clusterConfig, podConfig } from '../resources/objects.ts';
+import { createSource } from '../resources/source.ts';
+
+const shop: PolicySubject = {
+  namespace: 'shop',
+  namespaceLabels: { 'kubernetes.io/metadata.name': 'shop', team: 'a' },
+  labels: { app: 'web', tier: 'front' },
+};
+
+function setup(cluster: KubeObject[] = [], pods: KubeObject[] = [], values: Partial<Configuration> = {}) {
+  const world = { configuration: { ...defaultConfiguration(), ...values }, leads: true };
+  const clusterConfigs = createSource(...cluster);
+  const podConfigs = createSource(...pods);
+  const metrics = createMetrics();
+  const policies = createPolicies({
+    configuration: () => world.configuration,
+    controllerLeads: () => world.leads,
+    clusterConfigs,
+    podConfigs,
+    metrics,
+  });
+  const of = (more: Partial<PolicySubject> = {}) => policies.policyOf({ ...shop, ...more });
+  return { world, clusterConfigs, podConfigs, metrics, of };
+}
+
+/** A `PodPlacementConfig` that is known by its fallback. */
+function rule(name: string, spec: object, namespace = 'shop'): KubeObject {
+  return podConfig({ fallbackArchitecture: name, ...spec }, name, namespace);
+}
+
+const front = { labelSelector: { matchLabels: { tier: 'front' } } };
+const web = { labelSelector: { matchLabels: { app: 'web' } } };
+
+t.test('without custom resources there is one policy for everybody, until something changes', async (t) => {
+  const { world, of } = setup();
+  const policy = of();
+  t.equal(policy.onUnknownImage, 'gate');
+  t.equal(of(), policy);
+  t.equal(of({ namespace: 'other', namespaceLabels: {}, labels: undefined }), policy);
+  world.leads = false;
+  t.equal(of().onUnknownImage, 'allow');
+  world.leads = true;
+  world.configuration = { ...world.configuration, fallbackArchitecture: 'arm64' };
+  t.equal(of().fallbackArchitecture, 'arm64');
+  t.equal(of(), of());
+});
+
+t.test('without a cluster there is the configuration', async (t) => {
+  const configuration = { ...defaultConfiguration(), preferredArchitecture: 'arm64' };
+  const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => false });
+  t.match(policies.policyOf(shop), { preference: { weights: { arm64: 100 } }, onUnknownImage: 'allow' });
+});
+
+t.test("the cluster's object", async (t) => {
+  const { clusterConfigs, of } = setup([clusterConfig({ fallbackArchitecture: 's390x' })]);
+  t.equal(of().fallbackArchitecture, 's390x');
+  clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64', preferredArchitecture: 'arm64' }));
+  t.match(of(), {
+    fallbackArchitecture: 'arm64',
+    preference: { origin: 'ClusterPodPlacementConfig cluster' },
+  });
+  clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'amd64' }, 'default'));
+  t.equal(of().fallbackArchitecture, 'arm64', 'another name has no say');
+  clusterConfigs.remove('default');
+  t.equal(of().fallbackArchitecture, 'arm64');
+  clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64', logVerbosity: 'Loud' }));
+  t.equal(of().fallbackArchitecture, undefined, 'what is invalid is left out whole');
+  clusterConfigs.remove('cluster');
+  t.equal(of().preference, undefined);
+});
+
+t.test("while the cluster's object is being deleted nothing is gated", async (t) => {
+  const { clusterConfigs, podConfigs, of } = setup(
+    [clusterConfig({})],
+    [rule('arm64', { onUnknownImage: 'gate' })],
+  );
+  t.equal(of().onUnknownImage, 'gate');
+  const metadata = { name: 'cluster', deletionTimestamp: '2026-11-21T10:00:00Z' };
+  clusterConfigs.put({ ...clusterConfig({}), metadata });
+  t.equal(of().onUnknownImage, 'fallback');
+  podConfigs.remove('arm64', 'shop');
+  t.equal(of().onUnknownImage, 'allow');
+  clusterConfigs.remove('cluster');
+  t.equal(of().onUnknownImage, 'gate');
+});
+
+t.test('namespaces that the selector leaves out are excluded', async (t) => {
+  const namespaceSelector = { matchExpressions: [{ key: 'team', operator: 'In', values: ['a'] }] };
+  const { clusterConfigs, of } = setup([clusterConfig({ namespaceSelector })], [], {
+    namespace: 'archwright',
+  });
+  t.same(of().excludedNamespaces, ['kube-system', 'archwright']);
+  const other = { namespace: 'other', namespaceLabels: { 'kubernetes.io/metadata.name': 'other' } };
+  t.same(of(other).excludedNamespaces, ['kube-system', 'archwright', 'other']);
+  t.equal(of(other), of(other));
+  t.same(of().excludedNamespaces, ['kube-system', 'archwright'], 'the others are not');
+  t.same(
+    of({ namespace: 'new', namespaceLabels: {} }).excludedNamespaces,
+    ['kube-system', 'archwright'],
+    'one of which nothing is known yet is not left out',
+  );
+  t.same(of({ ...other, namespaceLabels: { team: 'a' } }).excludedNamespaces, ['kube-system', 'archwright']);
+  clusterConfigs.put(clusterConfig({}));
+  t.same(of(other).excludedNamespaces, ['kube-system', 'archwright']);
+});
+
+t.test('objects of a namespace, by selector and priority', async (t) => {
+  const { of } = setup(
+    [clusterConfig({ fallbackArchitecture: 'cluster' })],
+    [
+      rule('front', { ...front, priority: 1, onNoCommonArchitecture: 'pend' }),
+      rule('web', { ...web, priority: 2 }),
+      rule('elsewhere', { priority: 255 }, 'other'),
+    ],
+  );
+  const cases: [labels: Record<string, string> | undefined, fallback: string, noCommon: string][] = [
+    [{ app: 'web', tier: 'front' }, 'web', 'pend'],
+    [{ app: 'web' }, 'web', 'deny'],
+    [{ tier: 'front' }, 'front', 'pend'],
+    [{ app: 'api' }, 'cluster', 'deny'],
+    [undefined, 'cluster', 'deny'],
+  ];
+  for (const [labels, fallback, noCommon] of cases) {
+    const policy = of({ labels });
+    t.equal(policy.fallbackArchitecture, fallback, JSON.stringify(labels));
+    t.equal(policy.onNoCommonArchitecture, noCommon);
+    t.equal(of({ labels: { ...labels, more: 'x' } }), policy, 'made once for the same objects');
+  }
+  t.equal(of({ namespace: 'other' }).fallbackArchitecture, 'elsewhere');
+  t.equal(of({ namespace: 'third' }).fallbackArchitecture, 'cluster');
+});
+
+t.test('what changes is in force at once, for its namespace', async (t) => {
+  const { world, podConfigs, of } = setup([], [rule('first', web), rule('elsewhere', web, 'other')]);
+  t.equal(of().fallbackArchitecture, 'first');
+  const elsewhere = of({ namespace: 'other' });
+  podConfigs.put(rule('second', { priority: 9 }));
+  t.equal(of().fallbackArchitecture, 'second');
+  t.equal(of({ namespace: 'other' }), elsewhere);
+  podConfigs.put(rule('second', { priority: 256 }));
+  t.equal(of().fallbackArchitecture, 'first', 'what is invalid is left out');
+  podConfigs.put(rule('second', { labelSelector: { matchLabels: { app: 'api' } }, priority: 9 }));
+  t.equal(of().fallbackArchitecture, 'first');
+  t.equal(of({ labels: { app: 'api' } }).fallbackArchitecture, 'second');
+  podConfigs.remove('first', 'shop');
+  t.equal(of().fallbackArchitecture, undefined);
+  podConfigs.remove('second', 'shop');
+  t.equal(of({ labels: { app: 'api' } }).fallbackArchitecture, undefined);
+  world.configuration = { ...world.configuration, schedulableArchitectures: ['amd64'] };
+  t.equal(of({ namespace: 'other' }).fallbackArchitecture, undefined, 'no node can have it any more');
+});
+
+t.test('labels without end do not fill the memory', async (t) => {
+  const rules = Array.from({ length: 12 }, (_, index) =>
+    podConfig(
+      {
+        priority: index,
+        labelSelector: { matchLabels: { [`l${index}`]: 'x' } },
+        fallbackArchitecture: `f${index}`,
+      },
+      `r${index}`,
+    ),
+  );
+  const { of } = setup([], rules);
+  let same = 0;
+  for (let bits = 1; bits < 4096; bits++) {
+    const labels: Record<string, string> = {};
+    for (let index = 0; index < 12; index++) if ((bits >> index) & 1) labels[`l${index}`] = 'x';
+    const policy = of({ labels });
+    if (policy.fallbackArchitecture !== `f${31 - Math.clz32(bits)}`) t.fail(`${bits}`);
+    if (of({ labels }) === policy) same++;
+  }
+  t.ok(same > 0 && same <= 256, `${same} are kept`);
+});
+
+t.test('an object that changes all the time does not use up what is kept', async (t) => {
+  const { podConfigs, of } = setup();
+  for (let turn = 0; turn < 300; turn++) {
+    podConfigs.put(rule('web', { priority: turn % 255 }));
+    of();
+  }
+  t.equal(of(), of());
+});
+
+t.test('used and invalid objects are counted', async (t) => {
+  const { metrics, podConfigs, clusterConfigs } = setup(
+    [clusterConfig({}), clusterConfig({}, 'default')],
+    [rule('a', {}), rule('b', { priority: -1 }), rule('c', {}, 'other')],
+  );
+  const read = async (kind: string, state: string) => {
+    const line = `archwright_custom_resources{kind="${kind}",state="${state}"} `;
+    return Number(
+      (await metrics.render())
+        .split('\n')
+        .find((each) => each.startsWith(line))
+        ?.slice(line.length),
+    );
+  };
+  t.equal(await read('ClusterPodPlacementConfig', 'used'), 1);
+  t.equal(await read('ClusterPodPlacementConfig', 'invalid'), 1);
+  t.equal(await read('PodPlacementConfig', 'used'), 2);
+  t.equal(await read('PodPlacementConfig', 'invalid'), 1);
+  podConfigs.remove('b', 'shop');
+  clusterConfigs.remove('cluster');
+  t.equal(await read('PodPlacementConfig', 'invalid'), 0);
+  t.equal(await read('ClusterPodPlacementConfig', 'used'), 0);
+});

@@ -1,0 +1,163 @@
+import t from 'tap';
+import {
+  architectureRules,
+  checkArchitecture,
+  imageOverride,
+  tolerationTemplate,
+} from '../../../src/policy/kinds/architectures.ts';
+import { oneOrMore, recordsByName } from '../../../src/policy/kinds/records.ts';
+import type { Kind } from '../../../src/policy/settings/setting.ts';
+import { formatToml, parseToml } from '../../../src/policy/configuration/toml.ts';
+import { never, readText } from '../report.ts';
+
+const tolerations = oneOrMore(tolerationTemplate);
+const rules = recordsByName((name) => (name.includes(' ') ? 'holds a blank' : undefined), architectureRules);
+
+t.test('toleration templates', async (t) => {
+  const equal = { key: 'arch', operator: 'Equal' };
+  const cases: [string, unknown][] = [
+    ['{ key = "arch" }', [equal]],
+    ['{ key = "arch", operator = "Equal", effect = "NoSchedule" }', [{ ...equal, effect: 'NoSchedule' }]],
+    ['[{ key = "arch" }, { key = "a.b/c" }]', [equal, { ...equal, key: 'a.b/c' }]],
+    ['[]', []],
+    ['{}', ': needs a key: the key of the taint that carries the architecture as its value'],
+    ['{ key = "arch", operator = "Exists" }', 'operator: must be one of Equal, not "Exists"'],
+    ['{ key = "a b" }', 'key: "a b" is no valid label key'],
+    ['{ kee = "a" }', 'kee: is no known key; did you mean key?'],
+    ['{ key = "a", toString = "b" }', 'toString: is no known key'],
+    ['[{ key = "arch" }, { effect = "Never" }]', /^1\.effect: must be one of NoSchedule/],
+    ['"arch"', ': must be a table with key, operator, effect, not "arch"'],
+    ['[1]', '0: must be a table with key, operator, effect, not 1'],
+    ['{ key = ', /^: must be an inline TOML value/],
+    ['1\nother = 2', ': must be one inline TOML value'],
+  ];
+  for (const [toml, expected] of cases) t.match(readText(tolerations, toml), expected, toml);
+});
+
+t.test('rules for architectures', async (t) => {
+  const taint = (fields: string): string => `{ arm64 = { taintsToTolerate = [{ ${fields} }] } }`;
+  const tolerated = (fields: object): object => ({
+    arm64: { taintsToTolerate: [fields], requireNodeLabels: {} },
+  });
+  const at = (field: string, message: string): string => `arm64.taintsToTolerate.0${field}: ${message}`;
+  const cases: [string, unknown][] = [
+    ['{}', {}],
+    ['{ arm64 = {} }', { arm64: { taintsToTolerate: [], requireNodeLabels: {} } }],
+    [
+      '{ arm64 = { requireNodeLabels = { "a.b/c" = "d" } } }',
+      { arm64: { requireNodeLabels: { 'a.b/c': 'd' } } },
+    ],
+    [
+      '{ arm64 = { requireNodeLabels = { "a b" = "d" } } }',
+      /^arm64\.requireNodeLabels\.a b: "a b" is no valid label key$/,
+    ],
+    [
+      '{ arm64 = { requireNodeLabels = { a = "b c" } } }',
+      /^arm64\.requireNodeLabels\.a: "b c" is no valid label value$/,
+    ],
+    ['{ "arm 64" = {} }', 'arm 64: holds a blank'],
+    [taint('key = "a"'), tolerated({ key: 'a', operator: 'Equal' })],
+    [taint('key = "a", operator = "Exists"'), tolerated({ key: 'a', operator: 'Exists' })],
+    [taint('operator = "Exists"'), tolerated({ operator: 'Exists' })],
+    [
+      taint('key = "a", value = "b", effect = "NoSchedule"'),
+      tolerated({ key: 'a', value: 'b', effect: 'NoSchedule' }),
+    ],
+    [
+      taint('key = "a", effect = "NoExecute", tolerationSeconds = 30'),
+      tolerated({ key: 'a', effect: 'NoExecute', tolerationSeconds: 30 }),
+    ],
+    [taint(''), at('', 'needs a key, or the operator Exists, which then tolerates every taint')],
+    [
+      taint('operator = "Equal"'),
+      at('', 'needs a key, or the operator Exists, which then tolerates every taint'),
+    ],
+    [
+      taint('key = "a", operator = "Exists", value = "b"'),
+      at('.value', 'must have no value where the operator is Exists'),
+    ],
+    [
+      taint('key = "a", effect = "NoSchedule", tolerationSeconds = 30'),
+      at('.tolerationSeconds', 'has a meaning only with the effect NoExecute'),
+    ],
+    [taint('key = "a", value = "b c"'), at('.value', '"b c" is no valid label value')],
+  ];
+  for (const [toml, expected] of cases) t.match(readText(rules, toml), expected, toml);
+});
+
+t.test('image overrides', async (t) => {
+  const overrides = oneOrMore(imageOverride);
+  const cases: [string, unknown][] = [
+    ['{ match = "a", architectures = [] }', [{ match: 'a', architectures: [] }]],
+    ['{ match = "a", architectures = ["arm64"] }', [{ match: 'a', architectures: ['arm64'] }]],
+    ...['nginx', 'a.io:5000/b:1', 'a.io/b@sha256:c', 'a.io:5000/b*/**:v*@sha256:c'].map(
+      (match): [string, unknown] => [
+        `{ match = "${match}", architectures = [] }`,
+        [{ match, architectures: [] }],
+      ],
+    ),
+    ...['*a'.repeat(8), 'a'.repeat(512)].map((match): [string, unknown] => [
+      `{ match = "${match}", architectures = [] }`,
+      [{ match, architectures: [] }],
+    ]),
+    ...['a b', 'a:', '@b', 'a@', 'a@b@c', 'a:b:c', ':a'].map((match): [string, unknown] => [
+      `{ match = "${match}", architectures = [] }`,
+      `match: must be an image such as registry.example.com/team/*:latest, not "${match}"`,
+    ]),
+    [`{ match = "${'*a'.repeat(9)}", architectures = [] }`, 'match: must not have more than 8 stars'],
+    [`{ match = "${'a'.repeat(513)}", architectures = [] }`, 'match: must not be longer than 512 characters'],
+    ['{ match = "a" }', ': needs architectures: a list, which may be empty'],
+    ['{ architectures = [] }', ': needs match: a pattern of image references'],
+    ['{ match = "", architectures = [] }', 'match: must not be empty'],
+    [
+      '{ match = "a", architectures = ["a b"] }',
+      'architectures.0: "a b" cannot be an architecture: it is no valid label value',
+    ],
+  ];
+  for (const [toml, expected] of cases) t.same(readText(overrides, toml), expected, toml);
+});
+
+t.test('what is written is read back', async (t) => {
+  const cases: [Kind<unknown>, string][] = [
+    [tolerations, '[{ key = "arch", operator = "Equal", effect = "NoSchedule" }]'],
+    [
+      rules,
+      '{ arm64 = { taintsToTolerate = [{ operator = "Exists" }], requireNodeLabels = { "a.b/c" = "d" } } }',
+    ],
+    [oneOrMore(imageOverride), '[{ match = "a", architectures = ["arm64"] }]'],
+  ];
+  for (const [kind, toml] of cases) {
+    const raw = kind.read(kind.fromText(toml, never), never);
+    t.same(parseToml(`a = ${formatToml(kind.write(raw))}`), parseToml(`a = ${toml}`), toml);
+  }
+});
+
+t.test('names that architectures have elsewhere stand on no node', async (t) => {
+  const wrong: readonly (readonly [written: string, label: string])[] = [
+    ['x86_64', 'amd64'],
+    ['X86_64', 'amd64'],
+    ['AMD64', 'amd64'],
+    ['aarch64', 'arm64'],
+    ['Arm64', 'arm64'],
+    ['arm64v8', 'arm64'],
+    ['armhf', 'arm'],
+    ['i386', '386'],
+    ['ppc64el', 'ppc64le'],
+    ['S390X', 's390x'],
+  ];
+  for (const [written, label] of wrong)
+    t.equal(checkArchitecture(written), `"${written}" is no architecture of a node; write ${label}`);
+  for (const right of [
+    'amd64',
+    'arm64',
+    'arm',
+    '386',
+    'ppc64le',
+    's390x',
+    'riscv64',
+    'loong64',
+    'mips',
+    'Z80',
+  ])
+    t.equal(checkArchitecture(right), undefined, right);
+});

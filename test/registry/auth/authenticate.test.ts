@@ -1,0 +1,388 @@
+import t, { type Test } from 'tap';
+import type { MatchedCredential } from '../../../src/credentials/credential.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+import {
+  credential,
+  endpointOf,
+  patience,
+  question,
+  testClient,
+  tracing,
+} from '../../support/registry/ask.ts';
+import { createCa } from '../../support/certificates.ts';
+import { image, multiArch } from '../../support/registry/content.ts';
+import {
+  startTestRegistry,
+  type TestRegistry,
+  type TestRegistryOptions,
+} from '../../support/registry/server.ts';
+import { createIssuer, type IssuerOptions } from '../../support/registry/tokens.ts';
+
+const users = { ann: 'password-a', bea: 'password-b' };
+const ann = credential('ann', 'password-a');
+const bea = credential('bea', 'password-b');
+
+async function start(t: Test, options: TestRegistryOptions): Promise<TestRegistry> {
+  const registry = await startTestRegistry(options);
+  t.teardown(() => registry.close());
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  registry.push('library/other', 'v1', multiArch(['linux/arm64']));
+  return registry;
+}
+
+async function withTokens(t: Test, options: IssuerOptions = {}) {
+  const issuer = createIssuer({ users, ...options });
+  return { issuer, registry: await start(t, { auth: { kind: 'bearer', issuer } }) };
+}
+
+function client(t: Test) {
+  const made = testClient();
+  t.teardown(() => made.close());
+  return made;
+}
+
+t.test('a token is asked for once, and the next questions bring it along', async (t) => {
+  const { registry } = await withTokens(t);
+  const asker = client(t);
+  const answer = await asker.ask(question([registry], { credentials: [ann] }), patience);
+  t.equal(answer.credential, ann);
+  t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
+  t.match(registry.requests[1]?.body, /^grant_type=password&username=ann&password=password-a&service=/);
+  t.match(registry.requests[1]?.body, /scope=repository%3Alibrary%2Fapp%3Apull&client_id=archwright$/);
+
+  registry.clearRequests();
+  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  t.same(registry.counts(), { 'GET manifests': 1 });
+
+  registry.clearRequests();
+  await asker.ask(question([registry], { credentials: [ann], repository: 'library/other' }), patience);
+  t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 1 }, 'another repository: only a token more');
+});
+
+t.test('a server that knows only GET gets GET with Basic', async (t) => {
+  const { registry } = await withTokens(t, { accepts: ['GET'], member: 'token' });
+  await client(t).ask(question([registry], { credentials: [ann] }), patience);
+  t.same(
+    registry.requests.map(({ method, path, authorization }) => [method, path, authorization?.scheme]),
+    [
+      ['GET', '/v2/library/app/manifests/v1', undefined],
+      ['POST', '/token', undefined],
+      ['GET', '/token', 'basic'],
+      ['GET', '/v2/library/app/manifests/v1', 'bearer'],
+    ],
+  );
+  t.same(registry.requests[2]?.query.getAll('scope'), ['repository:library/app:pull']);
+  t.equal(registry.requests[2]?.query.get('service'), registry.host);
+});
+
+for (const [status, falls] of [
+  [400, true],
+  [401, true],
+  [404, true],
+  [405, true],
+  [403, false],
+  [500, false],
+  [307, false],
+] as const) {
+  t.test(`POST answered with ${status}: ${falls ? 'GET follows' : 'that is the end'}`, async (t) => {
+    const { registry } = await withTokens(t);
+    const headers = status === 307 ? { location: '/elsewhere' } : {};
+    registry.faults.add({ path: /token/, method: 'POST', fault: { kind: 'status', status, headers } });
+    const asked = client(t).ask(question([registry], { credentials: [ann] }), patience);
+    if (falls) await asked;
+    else await t.rejects(asked, { code: status === 500 ? 'unavailable' : 'unauthorized' });
+    t.equal(registry.counts()['GET token'], falls ? 1 : undefined);
+    t.equal(registry.counts()['GET elsewhere'], undefined);
+    t.equal(registry.counts()['POST elsewhere'], undefined);
+  });
+}
+
+t.test('an anonymous token, for public images of registries that want one', async (t) => {
+  const { registry } = await withTokens(t, { access: (_, repository) => repository === 'library/app' });
+  const asker = client(t);
+  const answer = await asker.ask(question([registry]), patience);
+  t.equal(answer.credential, undefined);
+  t.same(registry.counts(), { 'GET manifests': 2, 'GET token': 1 });
+  t.equal(registry.requests[1]?.headers.authorization, undefined);
+  await t.rejects(asker.ask(question([registry], { repository: 'library/other' }), patience), {
+    code: 'unauthorized',
+    message: /without a credential: give the pod a pull secret/,
+  });
+});
+
+t.test('tokens of two credentials are never mixed', async (t) => {
+  const { registry, issuer } = await withTokens(t, {
+    access: (user, repository) => user === 'ann' || (user === 'bea' && repository === 'library/other'),
+  });
+  const asker = client(t);
+  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  await t.rejects(asker.ask(question([registry], { credentials: [bea] }), patience), {
+    code: 'unauthorized',
+  });
+  await t.rejects(asker.ask(question([registry]), patience), { code: 'unauthorized' });
+  await asker.ask(question([registry], { credentials: [bea, ann] }), patience);
+  const bearers = registry.requests.filter(({ authorization }) => authorization?.scheme === 'bearer');
+  t.same(
+    bearers.map(({ authorization }) => authorization?.user),
+    ['ann', 'bea', '', 'bea', 'ann'],
+  );
+  t.equal(issuer.issued, 4, 'the refused ones are asked for again, the good one is not');
+});
+
+t.test('a token of one registry is never sent to another', async (t) => {
+  // Both send us to one token server for one service, as a hostile registry would that wants another's tokens.
+  const issuer = createIssuer({ users });
+  const ca = await createCa();
+  const server = await start(t, { tls: ca, tokens: issuer });
+  const auth = { kind: 'bearer', issuer, realm: `${server.url}/token`, service: 'shared' } as const;
+  const registries = [await start(t, { tls: ca, auth }), await start(t, { tls: ca, auth })];
+  const asker = client(t);
+  for (const registry of [...registries, ...registries]) {
+    await asker.ask(question([registry], { credentials: [ann] }), patience);
+  }
+  const [one, other] = registries.map(
+    ({ requests }) => new Set(requests.flatMap(({ authorization }) => authorization?.token ?? [])),
+  );
+  t.equal(one?.size, 1);
+  t.equal(other?.size, 1);
+  t.not([...(one ?? [])][0], [...(other ?? [])][0]);
+  t.same(server.counts(), { 'POST token': 2 });
+});
+
+t.test("a token server on another host gets none of the endpoint's own headers", async (t) => {
+  const issuer = createIssuer({ users });
+  const ca = await createCa();
+  const server = await start(t, { tls: ca, tokens: issuer });
+  const registry = await start(t, {
+    tls: ca,
+    auth: { kind: 'bearer', issuer, realm: `${server.url}/token` },
+  });
+  const headers = [{ name: 'X-Team', value: secret('platform-team') }];
+  await client(t).ask(question([endpointOf(registry, { headers })], { credentials: [ann] }), patience);
+  t.equal(server.requests[0]?.headers['x-team'], undefined);
+  t.equal(registry.requests[0]?.headers['x-team'], 'platform-team');
+});
+
+t.test('a realm at an address that no registry may send us to', async (t) => {
+  for (const realm of [
+    'https://169.254.169.254/token',
+    'https://[::ffff:a9fe:a9fe]/token',
+    'https://0.0.0.0/token',
+    'https://metadata.google.internal/token',
+    'https://ann:secret@registry.corp/token',
+    '/token',
+  ]) {
+    const registry = await start(t, { auth: { kind: 'bearer', issuer: createIssuer({ users }), realm } });
+    const { trace, lines } = tracing();
+    await t.rejects(client(t).ask(question([registry], { credentials: [ann], trace }), patience), {
+      code: 'unavailable',
+      temporary: false,
+      message: /no token: the realm/,
+    });
+    t.same(lines, ['GET manifest 401'], realm);
+  }
+});
+
+t.test('a realm whose name leads to such an address', async (t) => {
+  const realm = 'https://auth.test/token';
+  const registry = await start(t, { auth: { kind: 'bearer', issuer: createIssuer({ users }), realm } });
+  const asker = testClient({
+    resolve: (_name, _options, callback) => callback(null, [{ address: '169.254.169.254', family: 4 }]),
+  });
+  t.teardown(() => asker.close());
+  await t.rejects(asker.ask(question([registry], { credentials: [ann] }), patience), {
+    code: 'forbidden',
+    message: /auth\.test.*metadata address/,
+  });
+});
+
+t.test('an http realm of an https registry is refused', async (t) => {
+  const server = await start(t, { tls: false, tokens: createIssuer({ users }) });
+  const auth = { kind: 'bearer', issuer: createIssuer({ users }), realm: `${server.url}/token` } as const;
+  const registry = await start(t, { auth });
+  await t.rejects(client(t).ask(question([registry], { credentials: [ann] }), patience), {
+    message: /the realm is http/,
+  });
+  t.same(server.requests, []);
+});
+
+t.test('a revoked token is replaced once', async (t) => {
+  const { registry, issuer } = await withTokens(t, { lifetimeSeconds: 3600 });
+  const asker = client(t);
+  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  issuer.revoke();
+  registry.clearRequests();
+  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
+});
+
+t.test('a fresh token that is refused is not asked for again', async (t) => {
+  const { registry } = await withTokens(t, { access: () => false });
+  const asker = client(t);
+  for (const expected of [
+    { 'GET manifests': 2, 'POST token': 1 },
+    { 'GET manifests': 1, 'POST token': 1 },
+  ]) {
+    registry.clearRequests();
+    await t.rejects(asker.ask(question([registry], { credentials: [ann] }), patience), {
+      code: 'unauthorized',
+      message:
+        /401 for library\/app with the credential docker-config registry\.test .*: ask for a new password/,
+    });
+    t.same(registry.counts(), expected);
+  }
+});
+
+t.test('a wrong password: the token server says so', async (t) => {
+  const { registry } = await withTokens(t);
+  const wrong = credential('ann', 'password-x');
+  await t.rejects(client(t).ask(question([registry], { credentials: [wrong] }), patience), {
+    code: 'unauthorized',
+    temporary: false,
+    message: /the token server answered 401: ask for a new password/,
+  });
+  t.same(registry.counts(), { 'GET manifests': 1, 'POST token': 1, 'GET token': 1 });
+});
+
+t.test('what a token server can do wrong', async (t) => {
+  const answer = (body: string, status = 200) => ({ kind: 'status', status, body }) as const;
+  for (const [name, fault, code, message] of [
+    ['no token', answer('{}'), 'unavailable', /no token: no token/],
+    ['a token that is a header injection', answer('{"token":"a\\r\\nx: y"}'), 'unavailable', /in a header/],
+    ['garbage', answer('<html>'), 'unavailable', /not JSON/],
+    ['too much', { kind: 'endless' } as const, 'too-large', /65536/],
+    ['429', answer('', 429), 'rate-limited', /429/],
+    ['503', answer('', 503), 'unavailable', /503/],
+    ['closing', { kind: 'drop' } as const, 'unavailable', /closed/],
+  ] as const) {
+    const { registry } = await withTokens(t);
+    registry.faults.add({ path: /token/, fault });
+    await t.rejects(
+      client(t).ask(question([registry], { credentials: [ann] }), patience),
+      { code, message },
+      name,
+    );
+  }
+});
+
+t.test('concurrent questions share one token exchange', async (t) => {
+  const { registry } = await withTokens(t);
+  const asker = client(t);
+  const ask = () => asker.ask(question([registry], { credentials: [ann] }), patience);
+  await ask();
+  const repository = 'library/other';
+  registry.clearRequests();
+  await Promise.all(
+    Array.from({ length: 5 }, () =>
+      asker.ask(question([registry], { credentials: [ann], repository }), patience),
+    ),
+  );
+  t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 5 });
+});
+
+t.test('a password without user name', async (t) => {
+  const cases: readonly (readonly [MatchedCredential['source'], string])[] = [
+    ['docker-config', 'GET'],
+    ['pull-secret', 'GET'],
+    ['containerd', 'POST'],
+  ];
+  for (const [source, method] of cases) {
+    const { registry } = await withTokens(t);
+    const identity = credential('', 'identity-token', { source });
+    await t.rejects(client(t).ask(question([registry], { credentials: [identity] }), patience), {
+      code: 'unauthorized',
+    });
+    t.equal(registry.requests[1]?.method, method, source);
+    if (method === 'POST')
+      t.match(registry.requests[1]?.body, 'grant_type=refresh_token&refresh_token=identity-token');
+    else t.equal(registry.requests[1]?.headers.authorization, undefined);
+  }
+});
+
+t.test('Basic needs both halves', async (t) => {
+  for (const half of [credential('ann', ''), credential('', 'password-a', { source: 'containerd' })]) {
+    const registry = await start(t, { auth: { kind: 'basic', users } });
+    await t.rejects(client(t).ask(question([registry], { credentials: [half] }), patience), {
+      code: 'unauthorized',
+    });
+    t.same(registry.counts(), { 'GET manifests': 1 });
+  }
+});
+
+t.test('a registry that changes from Basic to Bearer is understood', async (t) => {
+  const issuer = createIssuer({ users });
+  const registry = await start(t, { auth: { kind: 'bearer', issuer } });
+  const asker = client(t);
+  const headers = { 'www-authenticate': 'Basic realm="old"' };
+  const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 401, headers } });
+  await t.rejects(asker.ask(question([registry], { credentials: [ann] }), patience), {
+    code: 'unauthorized',
+  });
+  remove();
+  registry.clearRequests();
+  t.equal((await asker.ask(question([registry], { credentials: [ann] }), patience)).platforms.length, 1);
+  t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
+});
+
+t.test('a scope of another name, as the challenge wants it, is remembered for the repository', async (t) => {
+  const issuer = createIssuer({ users });
+  const registry = await start(t, { auth: { kind: 'bearer', issuer } });
+  registry.push('library/app', 'v1', image('linux/amd64'));
+  const scope = 'repository:project/images:pull';
+  const challenge = `Bearer realm="${registry.url}/token",service="s",scope="${scope}"`;
+  registry.faults.add({
+    path: /manifests/,
+    times: 1,
+    fault: { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } },
+  });
+  const asker = client(t);
+  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  t.equal(
+    new URLSearchParams(registry.requests[1]?.body).get('scope'),
+    `repository:library/app:pull ${scope}`,
+    'both, sorted',
+  );
+  registry.clearRequests();
+  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  t.same(registry.counts(), { 'GET manifests': 1, 'GET blobs': 1 });
+});
+
+t.test("the endpoint's own headers go to it and its own token server", async (t) => {
+  const { registry } = await withTokens(t);
+  const headers = [
+    { name: 'X-Team', value: secret('platform-team') },
+    { name: 'Authorization', value: secret('Basic c3RhdGljOnN0YXRpYw==') },
+  ];
+  const endpoint = endpointOf(registry, { headers, tokenHeaders: headers });
+  await client(t).ask(question([endpoint], { credentials: [ann] }), patience);
+  t.ok(registry.requests.every((request) => request.headers['x-team'] === 'platform-team'));
+  t.same(
+    registry.requests.map(({ authorization }) => authorization?.scheme),
+    ['basic', 'basic', 'bearer'],
+    'a static Authorization until a token takes its place',
+  );
+
+  registry.clearRequests();
+  const old = endpointOf(registry, { headers });
+  await client(t).ask(question([old], { credentials: [ann] }), patience);
+  t.same(
+    registry.requests.map((request) => request.headers['x-team']),
+    ['platform-team', undefined, 'platform-team'],
+    'token servers get none where no headers are for them',
+  );
+});
+
+t.test('a header that logs in opens the token server of the same host', async (t) => {
+  const { registry } = await withTokens(t);
+  const login = (password: string) => [
+    { name: 'Authorization', value: secret(`Basic ${btoa(`ann:${password}`)}`) },
+  ];
+  const good = endpointOf(registry, { headers: login('password-a'), tokenHeaders: login('password-a') });
+  t.equal((await client(t).ask(question([good]), patience)).credential, undefined);
+  // The same client, so that it could have remembered the token.
+  const asker = client(t);
+  t.equal((await asker.ask(question([good]), patience)).platforms.length, 1);
+  await t.rejects(asker.ask(question([registry]), patience), { code: 'unauthorized' });
+  const bad = endpointOf(registry, { headers: login('wrong'), tokenHeaders: login('wrong') });
+  await t.rejects(client(t).ask(question([bad]), patience), { code: 'unauthorized' });
+});

@@ -1,0 +1,91 @@
+import t from 'tap';
+import * as fc from 'fast-check';
+import { parseChallenges } from '../../../src/registry/auth/challenge.ts';
+import { challenges } from '../../support/fuzz/network.ts';
+import { assertFuzz } from '../../support/fuzz/target.ts';
+
+const parse = (...lines: string[]): string[] =>
+  parseChallenges(lines).map(({ scheme, parameters }) =>
+    [scheme, ...[...parameters].map(([name, value]) => `${name}=<${value}>`)].join(' '),
+  );
+
+t.test('challenges as registries write them', (t) => {
+  const cases: [name: string, lines: string[], expected: string[]][] = [
+    [
+      'Docker Hub',
+      [
+        'Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:a/b:pull,push"',
+      ],
+      [
+        'bearer realm=<https://auth.docker.io/token> service=<registry.docker.io> scope=<repository:a/b:pull,push>',
+      ],
+    ],
+    ['blanks after commas', ['Bearer realm="r" ,\t service="s"'], ['bearer realm=<r> service=<s>']],
+    ['no parameters', ['BASIC'], ['basic']],
+    ['tokens and escapes', [String.raw`Basic a=b,c="d\"e\\f\g"`], [String.raw`basic a=<b> c=<d"e\fg>`]],
+    ['empty value is kept', ['Bearer realm="",service="s"'], ['bearer realm=<> service=<s>']],
+    ['names in any case, the last one wins', ['Bearer Realm=a,REALM=b'], ['bearer realm=<b>']],
+    ['one line, one challenge', ['Basic realm="a", Bearer realm="b"'], ['basic realm=<a>']],
+    [
+      'best scheme first',
+      ['Basic', 'Digest', 'Bearer', 'Basic a=1'],
+      ['bearer', 'digest', 'basic', 'basic a=<1>'],
+    ],
+    ['unknown schemes', ['Negotiate', 'NTLM x', 'Bearer2 realm=a', 'Basic'], ['basic']],
+    ['nothing', ['', ' Basic', '=', '"Basic"'], []],
+    ['no lines', [], []],
+    [
+      'a quoted string without end',
+      ['Bearer realm="https://a/token, service="s"'],
+      ['bearer realm=<https://a/token, service=>'],
+    ],
+    ['no end at all', ['Bearer service=s,realm="https://a/token'], ['bearer service=<s> realm=<>']],
+    ['no end after an escape', [String.raw`Bearer realm="a\"`], ['bearer realm=<>']],
+    [
+      'an unquoted URL ends at its colon',
+      ['Bearer realm=https://a/token,service=s'],
+      ['bearer realm=<https>'],
+    ],
+    ['blanks around = end the line', ['Bearer realm = "a"'], ['bearer']],
+    ['a blank value', ['Bearer realm= "a"'], ['bearer realm=<>']],
+    ['semicolons', ['Bearer realm="a";service="s"'], ['bearer realm=<a>']],
+    ['bytes above ASCII', ['Bearer réalm="a"', 'Basic realm="ä"'], ['bearer', 'basic realm=<ä>']],
+    ['__proto__', ['Bearer __proto__="a",constructor="b"'], ['bearer __proto__=<a> constructor=<b>']],
+  ];
+  for (const [name, lines, expected] of cases) t.same(parse(...lines), expected, name);
+  t.end();
+});
+
+t.test('property: no line makes it throw', () => assertFuzz(challenges, 2000));
+
+t.test('property: a well-formed line comes back', (t) => {
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(fc.stringMatching(/^[a-z]{1,8}$/)),
+      fc.string({ maxLength: 30 }),
+      (names, value) => {
+        const quoted = `"${value.replaceAll(/["\\]/g, String.raw`\$&`)}"`;
+        const [challenge] = parseChallenges([
+          `Bearer ${names.map((name) => `${name}=${quoted}`).join(', ')}`,
+        ]);
+        t.same(
+          Object.fromEntries(challenge?.parameters ?? []),
+          Object.fromEntries(names.map((name) => [name, value])),
+        );
+      },
+    ),
+    { numRuns: 200 },
+  );
+  t.end();
+});
+
+t.test('a long line is read once', (t) => {
+  for (const piece of ['a=b,', 'a="b",', '\\', '"', ' ', 'a', '\\"', ',']) {
+    const line = `Bearer ${piece.repeat(200_000 / piece.length)}`;
+    const start = process.cpuUsage();
+    parseChallenges([line, `Bearer a="${line}`]);
+    const { user } = process.cpuUsage(start);
+    t.ok(user < 1_000_000, `${JSON.stringify(piece)} took ${user} µs`);
+  }
+  t.end();
+});

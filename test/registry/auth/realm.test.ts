@@ -1,0 +1,97 @@
+import t from 'tap';
+import { canonicalAddress, validateRealm } from '../../../src/registry/auth/realm.ts';
+
+t.test('realms', (t) => {
+  const cases: [realm: string, host: string, insecure: boolean, reason: RegExp | undefined][] = [
+    ['https://auth.docker.io/token', 'registry-1.docker.io', false, undefined],
+    ['https://8.8.8.8/token', 'registry.example.com', false, undefined],
+    ['https://auth.example.com:8443/token?a=b', 'registry.example.com', false, undefined],
+    ['http://auth.example.com/token', 'registry.example.com', true, undefined],
+    ['http://auth.example.com/token', 'registry.example.com', false, /is http/],
+    ['ftp://auth.example.com/token', 'registry.example.com', true, /neither https nor http/],
+    ['file:///etc/passwd', 'registry.example.com', true, /neither https nor http/],
+    ['/token', 'registry.example.com', false, /no absolute URL/],
+    ['', 'registry.example.com', false, /no absolute URL/],
+    ['https://user:secret@auth.example.com/', 'registry.example.com', false, /user name or password/],
+    ['https://user@auth.example.com/', 'registry.example.com', false, /user name or password/],
+    ['https://127.0.0.1/', '', false, /127\.0\.0\.1 is a loopback/],
+    ['https://[::1]/', '', false, /::1 is a loopback/],
+    ['https://[::]/', '', false, /unspecified/],
+    ['https://10.0.0.1/', '10.0.0.2', false, /private/],
+    ['https://100.64.0.1/', 'registry.example.com', false, /private/],
+    ['https://169.254.169.254/latest', 'registry.example.com', false, /metadata/],
+    ['https://2130706433/', 'registry.example.com', false, /loopback/],
+    ['https://0x7f.1/', 'registry.example.com', false, /loopback/],
+    ['https://0177.0.0.1/', 'registry.example.com', false, /loopback/],
+    ['https://[::ffff:127.0.0.1]/', 'registry.example.com', false, /loopback/],
+    ['https://[64:ff9b::a9fe:a9fe]/', 'registry.example.com', false, /metadata/],
+    ['https://①②⑦.0.0.1/', 'registry.example.com', false, /loopback/],
+    ['https://localhost/token', 'registry.example.com', false, /this machine/],
+    ['https://a.LOCALHOST./token', 'registry.example.com', false, /this machine/],
+    ['https://metadata.google.internal/', 'registry.example.com', false, /metadata service/],
+    ['https://metadata.example.com/', 'registry.example.com', false, undefined],
+    ['http://127.0.0.1:5000/auth', '127.0.0.1:5000', true, undefined],
+    ['http://127.0.0.1:8080/auth', '127.0.0.1:5000', true, /loopback/],
+    ['https://10.0.0.1/auth', '10.0.0.1', false, undefined],
+    ['https://10.0.0.1:443/auth', '10.0.0.1', false, undefined],
+    ['https://10.0.0.1/auth', '10.0.0.1:443', false, undefined],
+    ['https://10.0.0.1/auth', '10.0.0.1:5000', false, /private/],
+    ['http://[::1]:5000/auth', '[::1]:5000', true, undefined],
+    ['https://[::1]/auth', '[::1]:443', false, undefined],
+    ['http://localhost:5000/auth', 'LOCALHOST:5000', true, undefined],
+    ['http://localhost:5000/auth', 'localhost:5000', false, /is http/],
+  ];
+  for (const [realm, host, insecure, reason] of cases) {
+    const verdict = validateRealm(realm, { host, insecure });
+    if (reason === undefined) t.match(verdict, { ok: true, url: { href: new URL(realm).href } }, realm);
+    else t.match(verdict, { ok: false, reason }, `${realm} from ${host}`);
+    t.notMatch(verdict.ok ? '' : verdict.reason, 'secret');
+  }
+  t.end();
+});
+
+t.test('a realm may be as near as the registry was reached', (t) => {
+  const cases: [realm: string, ip: string, reason: RegExp | undefined][] = [
+    ['https://127.0.0.1:5001/token', '127.0.0.1', undefined],
+    ['https://[::1]:5001/token', '127.0.0.1', undefined],
+    ['https://localhost:5001/token', '::1', undefined],
+    ['https://10.0.0.9/token', '127.0.0.1', undefined],
+    ['https://10.0.0.9/token', '10.0.0.1', undefined],
+    ['https://192.168.0.9/token', '10.0.0.1', undefined],
+    ['https://127.0.0.1:5001/token', '10.0.0.1', /loopback/],
+    ['https://localhost:5001/token', '10.0.0.1', /this machine/],
+    ['https://10.0.0.9/token', '8.8.8.8', /private/],
+    ['https://127.0.0.1/token', '8.8.8.8', /loopback/],
+    ['https://169.254.169.254/token', '127.0.0.1', /metadata/],
+    ['https://169.254.169.254/token', '169.254.169.254', /metadata/],
+    ['https://169.254.1.1/token', '10.0.0.1', /link-local/],
+    ['https://0.0.0.0/token', '127.0.0.1', /unspecified/],
+    ['https://metadata.google.internal/token', '127.0.0.1', /metadata service/],
+    ['http://127.0.0.1:5001/token', '127.0.0.1', /is http/],
+  ];
+  for (const [realm, ip, reason] of cases) {
+    const verdict = validateRealm(realm, { host: 'registry.example.com', insecure: false, ip });
+    if (reason === undefined) t.ok(verdict.ok, `${realm} from ${ip}`);
+    else t.match(verdict, { ok: false, reason }, `${realm} from ${ip}`);
+  }
+  t.end();
+});
+
+t.test('addresses with their port', (t) => {
+  const cases: [address: string, scheme: string, canonical: string][] = [
+    ['registry.example.com', 'https', 'registry.example.com:443'],
+    ['registry.example.com', 'http', 'registry.example.com:80'],
+    ['registry.example.com:', 'http', 'registry.example.com:80'],
+    ['registry.example.com:5000', 'http', 'registry.example.com:5000'],
+    ['2001:db8::1', 'https', '[2001:db8::1]:443'],
+    ['[2001:db8::1]', 'https', '[2001:db8::1]:443'],
+    ['[2001:db8::1]:', 'https', '[2001:db8::1]:443'],
+    ['[2001:db8::1]:5000', 'https', '[2001:db8::1]:5000'],
+    ['something:is::wrong]:', 'https', 'something:is::wrong]:'],
+    ['a]:1', 'https', 'a]:1'],
+    ['a', 'ftp', 'a:'],
+  ];
+  for (const [address, scheme, canonical] of cases)
+    t.equal(canonicalAddress(address, scheme), canonical, address);
+  t.end();
+});

@@ -1,0 +1,119 @@
+import t from 'tap';
+import { createTokenCache, type TokenKey } from '../../../src/registry/auth/token-cache.ts';
+import type { BearerToken } from '../../../src/registry/auth/token-response.ts';
+import { reveal, secret } from '../../../src/telemetry/secret.ts';
+import { noTimers } from '../../support/fake-clock.ts';
+
+const patience = new AbortController().signal;
+const key: TokenKey = {
+  registry: 'https://registry.corp',
+  realm: 'https://auth.corp/token',
+  service: 'registry',
+  scopes: ['repository:app:pull'],
+  credential: 'ann',
+  headers: '',
+};
+
+function setUp() {
+  const clock = { time: 0, wall: 1_000_000, ...noTimers, now: () => clock.wall, monotonic: () => clock.time };
+  const cache = createTokenCache(clock);
+  let fetched = 0;
+  const fetch = (): Promise<BearerToken> => {
+    fetched += 1;
+    return Promise.resolve({
+      token: secret(`token-${fetched}`),
+      lifetimeSeconds: 100,
+      base: 'received',
+      expiresAt: clock.wall + 100_000,
+      refreshAt: clock.wall + 90_000,
+    });
+  };
+  const get = async (changes: Partial<TokenKey> = {}) => {
+    const { token, remembered } = await cache.get({ ...key, ...changes }, patience, fetch);
+    return [reveal(token), remembered];
+  };
+  return { clock, cache, get };
+}
+
+t.test('a token is remembered until its refresh is due, whatever the wall clock does', async (t) => {
+  const { clock, get } = setUp();
+  t.same(await get(), ['token-1', false]);
+  clock.time = 89_999;
+  clock.wall += 10 ** 10;
+  t.same(await get(), ['token-1', true]);
+  clock.time = 90_000;
+  clock.wall = 0;
+  t.same(await get(), ['token-2', false]);
+});
+
+t.test('each part of the key keeps tokens apart', async (t) => {
+  const { get, cache } = setUp();
+  await get();
+  const others: Partial<TokenKey>[] = [
+    { registry: 'https://other.corp' },
+    { registry: 'http://registry.corp' },
+    { registry: 'https://registry.corp:5000' },
+    { realm: 'https://auth.corp/other' },
+    { service: 'other' },
+    { scopes: ['repository:other:pull'] },
+    { scopes: ['repository:app:pull', 'repository:other:pull'] },
+    { credential: 'bea' },
+    { credential: 'anonymous' },
+    { headers: 'some' },
+  ];
+  for (const [index, changes] of others.entries()) {
+    t.same(await get(changes), [`token-${index + 2}`, false], JSON.stringify(changes));
+  }
+  t.same(await get(), ['token-1', true]);
+  t.equal(cache.size, others.length + 1);
+  cache.clear();
+  t.equal(cache.size, 0);
+});
+
+t.test('a refused token is forgotten, its successor is not', async (t) => {
+  const { cache, get } = setUp();
+  await get();
+  const first = (await cache.get(key, patience, () => Promise.reject(new Error('not asked')))).token;
+  cache.forget(key, first);
+  t.same(await get(), ['token-2', false]);
+  cache.forget(key, first);
+  t.same(await get(), ['token-2', true]);
+});
+
+t.test('failures are not remembered', async (t) => {
+  const { cache, get } = setUp();
+  await t.rejects(
+    cache.get(key, patience, () => Promise.reject(new Error('no'))),
+    { message: 'no' },
+  );
+  t.same(await get(), ['token-1', false]);
+});
+
+t.test('one exchange for many askers, ended when the last one gives up', async (t) => {
+  const { cache } = setUp();
+  const given: AbortSignal[] = [];
+  const never = (signal: AbortSignal): Promise<BearerToken> => {
+    given.push(signal);
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('ended'))));
+  };
+  const [one, two] = [new AbortController(), new AbortController()];
+  const first = cache.get(key, one.signal, never);
+  const second = cache.get(key, two.signal, never);
+  one.abort(new Error('first gives up'));
+  await t.rejects(first, { message: 'first gives up' });
+  t.equal(given[0]?.aborted, false);
+  two.abort(new Error('second gives up'));
+  await t.rejects(second, { message: 'second gives up' });
+  t.equal(given[0]?.aborted, true);
+  t.equal(given.length, 1);
+  await t.rejects(cache.get(key, one.signal, never), { message: 'first gives up' });
+  t.equal(given.length, 1, 'who is late starts nothing');
+});
+
+t.test('bounded: the oldest goes first', async (t) => {
+  const { cache, get } = setUp();
+  await get();
+  for (let n = 0; n < 1000; n += 1) await get({ credential: String(n) });
+  t.equal(cache.size, 1000);
+  t.same((await get())[1], false);
+});

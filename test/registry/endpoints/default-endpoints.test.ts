@@ -1,0 +1,123 @@
+import t from 'tap';
+import { createDefaultEndpoints } from '../../../src/registry/endpoints/default-endpoints.ts';
+
+t.test('the origin of a namespace', async (t) => {
+  const source = createDefaultEndpoints();
+  const cases = [
+    // namespace, base, http after https, certificate unchecked
+    ['docker.io', 'https://registry-1.docker.io/v2', false, false],
+    ['ghcr.io', 'https://ghcr.io/v2', false, false],
+    ['registry.corp:5000', 'https://registry.corp:5000/v2', false, false],
+    ['registry.corp:80', 'https://registry.corp:80/v2', false, false],
+    ['localhost', 'https://localhost/v2', false, false],
+    ['localhost:443', 'https://localhost:443/v2', false, false],
+    ['localhost:80', 'http://localhost:80/v2', false, false],
+    ['localhost:5000', 'https://localhost:5000/v2', true, true],
+    ['127.0.0.1:5000', 'https://127.0.0.1:5000/v2', true, true],
+    ['127.9.9.9:5000', 'https://127.9.9.9:5000/v2', true, true],
+    ['[::1]:5000', 'https://[::1]:5000/v2', true, true],
+    ['[::1]', 'https://[::1]/v2', false, false],
+    ['foo.localhost:5000', 'https://foo.localhost:5000/v2', false, false],
+    ['10.0.0.1:5000', 'https://10.0.0.1:5000/v2', false, false],
+    ['0.0.0.0:5000', 'https://0.0.0.0:5000/v2', false, false],
+    ['2130706433:5000', 'https://2130706433:5000/v2', false, false],
+  ] as const;
+  for (const [namespace, base, httpFallback, skipVerify] of cases) {
+    const [endpoint, ...others] = await source.endpoints(namespace);
+    t.same(others, [], namespace);
+    t.match(
+      endpoint,
+      {
+        base,
+        namespace,
+        httpFallback,
+        tls: { skipVerify },
+        namespaceParameter: false,
+        acceptsCredentials: true,
+        resolve: true,
+        pull: true,
+        origin: 'default',
+      },
+      namespace,
+    );
+  }
+  t.equal((await source.endpoints('docker.io'))[0]?.host, 'registry-1.docker.io');
+});
+
+t.test('a proxy comes first, the origin last', async (t) => {
+  const cases = [
+    ['docker-proxy.company.corp', 'https://docker-proxy.company.corp/v2', 'docker-proxy.company.corp'],
+    [
+      'proxy.corp:8443/artifactory/docker',
+      'https://proxy.corp:8443/artifactory/docker/v2',
+      'proxy.corp:8443',
+    ],
+    ['https://proxy.corp/v2/', 'https://proxy.corp/v2', 'proxy.corp'],
+    ['http://proxy.corp:5000', 'http://proxy.corp:5000/v2', 'proxy.corp:5000'],
+  ] as const;
+  for (const [written, base, host] of cases) {
+    const endpoints = await createDefaultEndpoints({
+      proxies: { 'docker.io': written },
+      ca: ['pem'],
+    }).endpoints('docker.io');
+    t.equal(endpoints.length, 2);
+    t.match(endpoints[0], {
+      base,
+      host,
+      namespace: 'docker.io',
+      namespaceParameter: true,
+      httpFallback: false,
+      acceptsCredentials: true,
+      resolve: true,
+      origin: 'proxies',
+      tls: { ca: ['pem'], skipVerify: false },
+    });
+    t.match(endpoints[1], { base: 'https://registry-1.docker.io/v2', origin: 'default' });
+  }
+  const source = createDefaultEndpoints({ proxies: { 'docker.io': 'proxy.corp' } });
+  t.equal((await source.endpoints('ghcr.io')).length, 1, 'other namespaces have none');
+});
+
+t.test('proxies that are no proxies', async (t) => {
+  for (const proxy of [
+    '',
+    'ftp://proxy.corp',
+    'https://',
+    'a b',
+    'https://ann:secret@proxy.corp',
+    'proxy.corp?x=1',
+    'proxy.corp#x',
+  ]) {
+    t.throws(
+      () => createDefaultEndpoints({ proxies: { 'docker.io': proxy } }),
+      { name: 'ProxySettingError', code: 'malformed', message: /docker\.io/ },
+      proxy,
+    );
+  }
+});
+
+t.test('registries that are configured as insecure', async (t) => {
+  const source = createDefaultEndpoints({ insecureRegistries: ['registry.corp:5000'] });
+  t.match((await source.endpoints('registry.corp:5000'))[0], {
+    base: 'https://registry.corp:5000/v2',
+    httpFallback: true,
+    tls: { skipVerify: true },
+    origin: 'insecureRegistries',
+  });
+  t.match((await source.endpoints('registry.corp'))[0], { httpFallback: false, tls: { skipVerify: false } });
+});
+
+t.test('the fingerprint follows the configuration', async (t) => {
+  const of = (options: Parameters<typeof createDefaultEndpoints>[0]) =>
+    createDefaultEndpoints(options).fingerprint();
+  t.equal(of({ proxies: { 'docker.io': 'a.corp' } }), of({ proxies: { 'docker.io': 'a.corp' } }));
+  const all = [
+    of({}),
+    of({ proxies: { 'docker.io': 'a.corp' } }),
+    of({ proxies: { 'ghcr.io': 'a.corp' } }),
+    of({ insecureRegistries: ['a.corp'] }),
+    of({ ca: ['a.corp'] }),
+  ];
+  t.equal(new Set(all).size, all.length);
+  t.notMatch(all.join(' '), /corp/);
+});

@@ -1,0 +1,182 @@
+/** https first and then http, where an endpoint allows it; names that are no names; what a digest is compared with. */
+import { createHash } from 'node:crypto';
+import { createServer, type AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import t, { type Test } from 'tap';
+import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
+import { credential, endpointOf, patience, question, testClient, tracing } from '../support/registry/ask.ts';
+import { document, image, mediaTypes, multiArch, type Content } from '../support/registry/content.ts';
+import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
+import { createIssuer } from '../support/registry/tokens.ts';
+
+const users = { ann: 'password-a' };
+const ann = credential('ann', 'password-a');
+
+async function setUp(t: Test, options: TestRegistryOptions = {}, content: Content = image('linux/amd64')) {
+  const registry = await startTestRegistry(options);
+  registry.push('library/app', 'v1', content);
+  const client = testClient();
+  t.teardown(async () => {
+    client.close();
+    await registry.close();
+  });
+  return { registry, client };
+}
+
+for (const [name, options] of [
+  ['https', {}],
+  ['http', { tls: false }],
+] as const) {
+  t.test(`a registry on this machine that speaks ${name}, as containerd would reach it`, async (t) => {
+    const { registry, client } = await setUp(t, {
+      ...options,
+      auth: { kind: 'bearer', issuer: createIssuer({ users }) },
+    });
+    const endpoints = await createDefaultEndpoints().endpoints(registry.host);
+    const { trace, attempts } = tracing();
+    const answer = await client.ask(question(endpoints, { credentials: [ann], trace }), patience);
+    t.equal(answer.platforms.length, 1);
+    t.equal(answer.credential, ann);
+    t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1, 'GET blobs': 1 });
+    const problems = attempts.flatMap(({ problem }) => problem ?? []);
+    t.same(problems, name === 'https' ? [] : ['the server does not speak TLS'], 'https is tried once');
+  });
+}
+
+t.test('without leave there is no http', async (t) => {
+  const { registry, client } = await setUp(t, { tls: false });
+  const endpoint = endpointOf(registry, { base: `https://${registry.host}/v2` });
+  await t.rejects(client.ask(question([endpoint]), patience), {
+    code: 'unavailable',
+    message: /does not speak TLS/,
+  });
+  t.same(registry.requests, []);
+});
+
+t.test('a certificate that does not hold is never followed by http', async (t) => {
+  const { registry, client } = await setUp(t);
+  const tls = { ca: [], client: [], skipVerify: false };
+  const { trace, attempts } = tracing();
+  await t.rejects(
+    client.ask(question([endpointOf(registry, { httpFallback: true, tls })], { trace }), patience),
+    {
+      message: /certificate is not trusted/,
+    },
+  );
+  t.equal(attempts.length, 1);
+});
+
+t.test('a peer that says nothing to a handshake is asked by http', async (t) => {
+  const silent = createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.once('data', (data) => {
+      // A TLS client speaks first, and its first byte is 0x16.
+      if (data[0] !== 0x16) socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n');
+    });
+  });
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { registry } = await setUp(t);
+  const client = testClient({ limits: { tlsMs: 200 } });
+  t.teardown(() => {
+    client.close();
+    silent.close();
+  });
+  const host = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const endpoint = endpointOf(registry, { base: `https://${host}/v2`, host, httpFallback: true });
+  const { trace, lines } = tracing();
+  await t.rejects(client.ask(question([endpoint], { trace }), patience), { code: 'not-found' });
+  t.same(lines, ['GET manifest the TLS handshake took longer than 200 ms', 'GET manifest 404']);
+});
+
+t.test('nobody listening: http only where no port is named', async (t) => {
+  const { registry, client } = await setUp(t);
+  const closed = endpointOf(registry, { base: 'https://127.0.0.1:1/v2', httpFallback: true });
+  const { trace, attempts } = tracing();
+  await t.rejects(client.ask(question([closed], { trace }), patience), {
+    code: 'unavailable',
+    message: /connection was refused/,
+  });
+  t.equal(attempts.length, 1);
+  const portless = endpointOf(registry, { base: 'https://127.0.0.255/v2', httpFallback: true });
+  await t.rejects(client.ask(question([portless], { trace }), patience), { code: 'unavailable' });
+  t.same(
+    attempts.slice(1).map(({ url }) => new URL(url).protocol),
+    ['https:', 'http:'],
+  );
+});
+
+t.test('names that no reference has are asked of nobody', async (t) => {
+  const { registry, client } = await setUp(t);
+  for (const [repository, reference] of [
+    ['library/../../secret', 'v1'],
+    ['library//app', 'v1'],
+    ['library/app', 'v1?x=1'],
+    ['library/app', '../../blobs/x'],
+    ['library/app', ''],
+    ['', 'v1'],
+    ['library/app%2f', 'v1'],
+    ['library/app\r\nx', 'v1'],
+  ] as const) {
+    await t.rejects(client.ask(question([registry], { repository, reference }), patience), {
+      code: 'not-found',
+    });
+  }
+  t.same(registry.requests, []);
+});
+
+t.test('a digest of another algorithm is verified by that algorithm', async (t) => {
+  const content = multiArch(['linux/amd64']);
+  const { registry, client } = await setUp(t, {}, content);
+  const sha512 = `sha512:${createHash('sha512').update(content.bytes).digest('hex')}`;
+  const announce = (digest: string) =>
+    registry.faults.add({
+      path: /manifests/,
+      fault: { kind: 'headers', headers: { 'docker-content-digest': digest } },
+    });
+  announce(sha512);
+  t.equal((await client.ask(question([registry]), patience)).digest, sha512);
+  announce(`sha512:${'0'.repeat(128)}`);
+  await t.rejects(client.ask(question([registry]), patience), { code: 'digest-mismatch' });
+  announce('nonsense');
+  t.equal((await client.ask(question([registry]), patience)).digest, content.digest);
+});
+
+t.test('asked by digest, only that digest will do', async (t) => {
+  const content = multiArch(['linux/amd64']);
+  const { registry, client } = await setUp(t, {}, content);
+  const other = document(mediaTypes.ociIndex, { manifests: [] });
+  registry.faults.add({
+    path: /manifests/,
+    fault: { kind: 'body', body: other.bytes.toString() },
+  });
+  await t.rejects(client.ask(question([registry], { reference: content.digest }), patience), {
+    code: 'digest-mismatch',
+  });
+});
+
+t.test('a HEAD that is refused', async (t) => {
+  for (const [status, code] of [
+    [401, 'unauthorized'],
+    [403, 'forbidden'],
+    [404, 'not-found'],
+    [429, 'rate-limited'],
+    [500, 'unavailable'],
+  ] as const) {
+    const content = multiArch(['linux/amd64']);
+    const { registry, client } = await setUp(t, {}, content);
+    registry.faults.add({ path: /manifests/, method: 'HEAD', fault: { kind: 'status', status } });
+    const asked = client.ask(question([registry], { knownDigest: content.digest }), patience);
+    await t.rejects(asked, { code }, String(status));
+    t.same(registry.counts(), { 'HEAD manifests': 1 });
+  }
+});
+
+t.test('a HEAD that promises what the GET does not keep', async (t) => {
+  const [old, fresh] = [multiArch(['linux/amd64']), multiArch(['linux/arm64'])];
+  const { registry, client } = await setUp(t, {}, fresh);
+  const headers = { 'docker-content-digest': `sha256:${'1'.repeat(64)}` };
+  registry.faults.add({ path: /manifests/, method: 'HEAD', fault: { kind: 'headers', headers } });
+  const answer = await client.ask(question([registry], { knownDigest: old.digest }), patience);
+  t.equal(answer.digest, fresh.digest, 'the bytes count');
+});

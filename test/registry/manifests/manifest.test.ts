@@ -1,0 +1,139 @@
+import t from 'tap';
+import { readManifest, readPlatform } from '../../../src/registry/manifests/manifest.ts';
+import { image, index, mediaTypes, multiArch, schema1 } from '../../support/registry/content.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+const entry = { mediaType: mediaTypes.ociManifest, digest, size: 2 };
+const read = (document: unknown, contentType?: string) =>
+  readManifest(Buffer.from(JSON.stringify(document)), contentType);
+
+t.test('the header counts first, then what the document says, then what it looks like', async (t) => {
+  const list = { manifests: [entry] };
+  const single = { config: { ...entry, mediaType: mediaTypes.ociConfig }, layers: [] };
+  const cases = [
+    [list, mediaTypes.ociIndex, 'index', mediaTypes.ociIndex],
+    [list, `${mediaTypes.dockerList}; charset=utf-8`, 'index', mediaTypes.dockerList],
+    [list, mediaTypes.ociIndex.toUpperCase(), 'index', mediaTypes.ociIndex],
+    [{ ...list, mediaType: mediaTypes.dockerList }, undefined, 'index', mediaTypes.dockerList],
+    [
+      { ...list, mediaType: mediaTypes.dockerList },
+      'application/octet-stream',
+      'index',
+      mediaTypes.dockerList,
+    ],
+    [{ ...list, mediaType: mediaTypes.dockerList }, 'application/json', 'index', mediaTypes.dockerList],
+    [list, '*/*', 'index', mediaTypes.ociIndex],
+    [single, mediaTypes.dockerManifest, 'manifest', mediaTypes.dockerManifest],
+    [single, 'text/plain', 'manifest', mediaTypes.ociManifest],
+    [
+      { schemaVersion: 1, architecture: 'arm', fsLayers: [] },
+      'text/plain',
+      'schema1',
+      mediaTypes.schema1.replace('prettyjws', 'json'),
+    ],
+    [
+      { schemaVersion: 1, architecture: 'arm', fsLayers: [] },
+      mediaTypes.schema1,
+      'schema1',
+      mediaTypes.schema1,
+    ],
+  ] as const;
+  for (const [document, contentType, kind, mediaType] of cases) {
+    t.match(read(document, contentType), { kind, mediaType }, `${contentType} ${JSON.stringify(document)}`);
+  }
+});
+
+t.test('documents that are refused', async (t) => {
+  const config = { ...entry, mediaType: mediaTypes.ociConfig };
+  const cases = [
+    [{ manifests: [], config }, mediaTypes.ociIndex, /mixes/],
+    [{ manifests: [], layers: [] }, mediaTypes.dockerList, /mixes/],
+    [{ manifests: [], fsLayers: [] }, mediaTypes.ociIndex, /mixes/],
+    [{ config, manifests: [] }, mediaTypes.ociManifest, /mixes/],
+    [{ config, fsLayers: [] }, mediaTypes.dockerManifest, /mixes/],
+    [{ architecture: 'amd64', fsLayers: [], config }, mediaTypes.schema1, /mixes/],
+    [
+      { mediaType: mediaTypes.ociManifest, manifests: [] },
+      mediaTypes.ociIndex,
+      /not the one it was sent with/,
+    ],
+    [{ manifests: {} }, mediaTypes.ociIndex, /without manifests/],
+    [{ manifests: [null] }, mediaTypes.ociIndex, /digest/],
+    [{ manifests: [{ ...entry, digest: 'sha256:abc' }] }, mediaTypes.ociIndex, /digest/],
+    [{ manifests: [{ ...entry, digest: `md5:${'a'.repeat(32)}` }] }, mediaTypes.ociIndex, /digest/],
+    [{ manifests: [{ ...entry, size: -1 }] }, mediaTypes.ociIndex, /size/],
+    [{ manifests: [{ ...entry, size: '2' }] }, mediaTypes.ociIndex, /size/],
+    [{ manifests: [{ ...entry, size: 1.5 }] }, mediaTypes.ociIndex, /size/],
+    [{ layers: [] }, mediaTypes.ociManifest, /digest/],
+    [{ fsLayers: [] }, mediaTypes.schema1, /without architecture/],
+    [{ manifests: [] }, 'text/html', /no image/],
+    [{ mediaType: 'text/html' }, undefined, /no image/],
+    [{}, undefined, /neither/],
+    [{ manifests: null, config: null }, 'text/plain', /neither/],
+  ] as const;
+  for (const [document, contentType, message] of cases) {
+    t.throws(
+      () => read(document, contentType),
+      { name: 'InvalidDocument', message },
+      JSON.stringify(document),
+    );
+  }
+});
+
+t.test('what real builders write is read', async (t) => {
+  const built = multiArch(['linux/amd64', 'linux/arm/v7'], { attestations: true });
+  const document = readManifest(built.bytes, built.mediaType);
+  t.match(document, {
+    kind: 'index',
+    children: [
+      { platform: { os: 'linux', architecture: 'amd64' }, attestation: false },
+      { platform: { architecture: 'arm', variant: 'v7' }, attestation: false },
+      { attestation: true },
+      { attestation: true },
+    ],
+  });
+  t.match(readManifest(image('linux/amd64').bytes, undefined), { imageConfig: true, claimsArtifact: false });
+  t.match(readManifest(schema1('s390x').bytes, mediaTypes.schema1), { architecture: 's390x' });
+  t.match(readManifest(index([], 'oci', { artifactType: 'x/y' }).bytes, undefined), { artifactType: 'x/y' });
+});
+
+t.test('a manifest that claims to be something else', async (t) => {
+  const config = { ...entry, mediaType: mediaTypes.ociConfig };
+  t.match(read({ config, artifactType: 'x/y' }, mediaTypes.ociManifest), {
+    imageConfig: true,
+    claimsArtifact: true,
+  });
+  t.match(read({ config, subject: entry }, mediaTypes.ociManifest), { claimsArtifact: true });
+  t.match(read({ config, artifactType: '' }, mediaTypes.ociManifest), { claimsArtifact: false });
+  t.match(read({ config: { ...entry, mediaType: mediaTypes.dockerConfig } }, mediaTypes.dockerManifest), {
+    imageConfig: true,
+  });
+  t.match(read({ config: { ...entry, mediaType: mediaTypes.helmConfig } }, mediaTypes.ociManifest), {
+    imageConfig: false,
+  });
+});
+
+t.test('platforms', async (t) => {
+  t.same(readPlatform({ os: 'windows', architecture: 'amd64', variant: '', 'os.version': '10.0.1' }), {
+    os: 'windows',
+    architecture: 'amd64',
+    osVersion: '10.0.1',
+  });
+  t.same(readPlatform({ architecture: 'arm', variant: 'v6' }), {
+    os: '',
+    architecture: 'arm',
+    variant: 'v6',
+  });
+  for (const value of [
+    undefined,
+    null,
+    [],
+    'linux/amd64',
+    {},
+    { os: 'linux' },
+    { architecture: 7 },
+    { architecture: 'a'.repeat(300) },
+  ]) {
+    t.equal(readPlatform(value), undefined, JSON.stringify(value));
+  }
+});

@@ -1,0 +1,209 @@
+/** What protects the other side, seen from outside: the gate, the breaker, Retry-After. */
+import t, { type Test } from 'tap';
+import type { RegistryClientOptions } from '../../../src/registry/client.ts';
+import {
+  credential,
+  endpointOf,
+  patience,
+  question,
+  testClient,
+  tracing,
+} from '../../support/registry/ask.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import { startTestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
+import { noTimers } from '../../support/fake-clock.ts';
+
+async function setUp(
+  t: Test,
+  options: RegistryClientOptions = {},
+  registryOptions: TestRegistryOptions = {},
+) {
+  const registry = await startTestRegistry(registryOptions);
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const clock = {
+    time: 0,
+    now: () => Date.parse('2026-11-21T08:00:00Z') + clock.time,
+    ...noTimers,
+    monotonic: () => clock.time,
+  };
+  const client = testClient({ clock, ...options });
+  t.teardown(async () => {
+    client.close();
+    await registry.close();
+  });
+  return { registry, client, clock };
+}
+
+t.test('no more than so many requests to one host at a time', async (t) => {
+  const { registry, client } = await setUp(t, { perHost: 2 });
+  registry.faults.add({ path: /manifests/, times: 2, fault: { kind: 'hold' } });
+  const held = [new AbortController(), new AbortController()];
+  const holding = Promise.allSettled(held.map(({ signal }) => client.ask(question([registry]), signal)));
+  await registry.waitFor(() => registry.requests.length === 2);
+  const third = client.ask(question([registry]), patience);
+  for (let n = 0; n < 50; n += 1) await new Promise(setImmediate);
+  t.equal(registry.requests.length, 2);
+  held[0]?.abort();
+  t.equal((await third).platforms.length, 1);
+  held[1]?.abort();
+  t.match(await holding, [{ reason: { code: 'timeout' } }, { reason: { code: 'timeout' } }]);
+});
+
+t.test('waiting in line ends when the asker gives up', async (t) => {
+  const { registry, client } = await setUp(t, { perHost: 1 });
+  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
+  const first = new AbortController();
+  const second = new AbortController();
+  const held = client.ask(question([registry]), first.signal);
+  await registry.waitFor(() => true);
+  const waiting = client.ask(question([registry]), second.signal);
+  second.abort();
+  await t.rejects(waiting, { code: 'timeout' });
+  t.equal(registry.requests.length, 1);
+  first.abort();
+  await t.rejects(held, { code: 'timeout' });
+  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+});
+
+t.test('a mirror that fails for one registry still serves the others', async (t) => {
+  const { registry, client, clock } = await setUp(t);
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']), 'docker.io');
+  const mirrorOf = (namespace: string) => endpointOf(registry, { namespace, namespaceParameter: true });
+  const [gone, docker] = [mirrorOf('gone.example'), mirrorOf('docker.io')];
+  const headers = { 'retry-after': '60' };
+  const fault = { kind: 'status', status: 503, headers } as const;
+  const remove = registry.faults.add({ path: /ns=gone.example/, fault });
+  await t.rejects(client.ask(question([gone]), patience), { message: /503/ });
+  await t.rejects(client.ask(question([gone]), patience), { message: /left alone for 60 s/ });
+  t.equal((await client.ask(question([docker]), patience)).platforms.length, 1, 'Retry-After is of one');
+  remove();
+  clock.time = 60_000;
+  await t.rejects(client.ask(question([gone]), patience), { code: 'not-found' });
+  registry.faults.add({ path: /ns=gone.example/, fault: { kind: 'status', status: 504 } });
+  for (let n = 0; n < 5; n += 1) await t.rejects(client.ask(question([gone]), patience), { message: /504/ });
+  await t.rejects(client.ask(question([gone]), patience), { message: /left alone/ });
+  t.equal((await client.ask(question([docker]), patience)).platforms.length, 1, 'failures are of one');
+  registry.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
+  for (let n = 0; n < 5; n += 1)
+    await t.rejects(client.ask(question([docker]), patience), { message: /closed/ });
+  const another = question([mirrorOf('quay.io')]);
+  await t.rejects(
+    client.ask(another, patience),
+    { message: /left alone/ },
+    'a mirror that is away is of all',
+  );
+});
+
+t.test('a registry that keeps failing is left alone, and tried again', async (t) => {
+  const { registry, client, clock } = await setUp(t);
+  const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 500 } });
+  for (let n = 0; n < 5; n += 1)
+    await t.rejects(client.ask(question([registry]), patience), { message: /500/ });
+  const { trace, lines } = tracing();
+  await t.rejects(client.ask(question([registry], { trace }), patience), {
+    code: 'unavailable',
+    temporary: true,
+    retryAfterMs: 5000,
+    where: registry.host,
+    message: /left alone for 5 s/,
+  });
+  t.same(lines, [], 'nothing was asked');
+  t.equal(registry.requests.length, 5);
+  remove();
+  clock.time = 5000;
+  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+});
+
+t.test(
+  'a registry that never answers is left alone as well; what one image lacks does not count',
+  async (t) => {
+    const { registry, client } = await setUp(t, { breaker: { threshold: 2 } });
+    for (let n = 0; n < 3; n += 1) {
+      await t.rejects(client.ask(question([registry], { reference: 'v2' }), patience), { code: 'not-found' });
+    }
+    registry.faults.add({ path: /manifests/, fault: { kind: 'garbage' } });
+    for (let n = 0; n < 2; n += 1)
+      await t.rejects(client.ask(question([registry]), patience), { message: /HTTP/ });
+    await t.rejects(client.ask(question([registry]), patience), { message: /left alone/ });
+  },
+);
+
+t.test('askers who give up do not open the breaker', async (t) => {
+  const { registry, client } = await setUp(t, { breaker: { threshold: 1 } });
+  registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
+  const controller = new AbortController();
+  const held = client.ask(question([registry]), controller.signal);
+  await registry.waitFor(() => true);
+  controller.abort();
+  await t.rejects(held, { code: 'timeout' });
+  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+});
+
+const waits = [
+  ['120', 120_000],
+  ['Sat, 21 Nov 2026 08:02:00 GMT', 120_000],
+  ['Thu, 01 Jan 1970 00:00:00 GMT', 1000],
+  ['Fri, 31 Dec 9999 23:59:59 GMT', 15 * 60_000],
+  ['99999999999', 15 * 60_000],
+] as const;
+
+for (const [value, ms] of waits) {
+  t.test(`429 with Retry-After: ${value}`, async (t) => {
+    const { registry, client, clock } = await setUp(t);
+    registry.faults.add({
+      path: /manifests/,
+      times: 1,
+      fault: { kind: 'status', status: 429, headers: { 'retry-after': value } },
+    });
+    const limited = { code: 'rate-limited', temporary: true, retryAfterMs: ms };
+    await t.rejects(client.ask(question([registry]), patience), limited);
+    await t.rejects(client.ask(question([registry]), patience), limited);
+    clock.time = ms - 1;
+    await t.rejects(client.ask(question([registry]), patience), { ...limited, retryAfterMs: 1 });
+    t.equal(registry.requests.length, 1);
+    clock.time = ms;
+    t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+  });
+}
+
+t.test('a limit of one credential is not a limit of another', async (t) => {
+  const users = { ann: 'password-a', bea: 'password-b' };
+  const { registry, client } = await setUp(t, {}, { auth: { kind: 'basic', users } });
+  const [ann, bea] = [credential('ann', 'password-a'), credential('bea', 'password-b')];
+  const ask = (credentials: (typeof ann)[]) => client.ask(question([registry], { credentials }), patience);
+  await ask([ann]);
+  registry.faults.add({
+    path: /manifests/,
+    times: 1,
+    fault: { kind: 'status', status: 429, headers: { 'retry-after': '60' } },
+  });
+  t.equal((await ask([ann, bea])).credential, bea);
+  registry.clearRequests();
+  t.equal((await ask([ann, bea])).credential, bea);
+  t.equal(registry.requests.length, 1, 'and the limited one is not tried before its time');
+  await t.rejects(ask([ann]), { code: 'rate-limited' });
+});
+
+t.test('503 with Retry-After holds for everyone', async (t) => {
+  const { registry, client } = await setUp(t);
+  registry.faults.add({
+    path: /manifests/,
+    times: 1,
+    fault: { kind: 'status', status: 503, headers: { 'retry-after': '60' } },
+  });
+  await t.rejects(client.ask(question([registry]), patience), { code: 'unavailable', retryAfterMs: 60_000 });
+  await t.rejects(client.ask(question([registry]), patience), { code: 'unavailable', retryAfterMs: 60_000 });
+  t.equal(registry.requests.length, 1);
+});
+
+t.test('the mirror is left alone, the origin answers', async (t) => {
+  const { registry: mirror, client } = await setUp(t, { breaker: { threshold: 1 } });
+  const { registry: origin } = await setUp(t);
+  mirror.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
+  for (let n = 0; n < 3; n += 1) {
+    const answer = await client.ask(question([mirror, origin]), patience);
+    t.equal(answer.endpoint.host, origin.host);
+  }
+  t.equal(mirror.requests.length, 1);
+});

@@ -1,0 +1,147 @@
+import t from 'tap';
+import {
+  any,
+  only,
+  onlyOs,
+  onlyStrict,
+  ordered,
+  selectFromIndex,
+  sortPlatforms,
+} from '../../../scripts/vectors/upstream/platform-match.ts';
+import type { PlatformMatcher } from '../../../scripts/vectors/upstream/platform-match.ts';
+import { acceptedPlatforms } from '../../../scripts/vectors/upstream/platform-compatible.ts';
+import { formatFullPlatform, parsePlatform } from '../../../scripts/vectors/upstream/platform-specifier.ts';
+import { formatPlatform } from '../../../src/images/platforms/platform.ts';
+
+const parse = (text: string) =>
+  text
+    .split(' ')
+    .filter(Boolean)
+    .map((one) => parsePlatform(one));
+
+t.test('what a CPU also runs, best first', (t) => {
+  const cases: [node: string, accepted: string][] = [
+    ['linux/amd64', 'linux/amd64 linux/386'],
+    ['linux/amd64/v1', 'linux/amd64 linux/386'],
+    ['linux/amd64/v3', 'linux/amd64/v3 linux/amd64/v2 linux/amd64/v1 linux/386'],
+    ['linux/amd64/odd', 'linux/amd64/odd linux/386'],
+    ['linux/386', 'linux/386'],
+    ['linux/arm', 'linux/arm/v7 linux/arm/v6 linux/arm/v5'],
+    ['linux/arm/v6', 'linux/arm/v6 linux/arm/v5'],
+    ['linux/arm/v5', 'linux/arm/v5'],
+    ['linux/arm/v4', 'linux/arm/v4'],
+    ['linux/arm64', 'linux/arm64/v8 linux/arm/v8 linux/arm/v7 linux/arm/v6 linux/arm/v5'],
+    [
+      'linux/arm64/v8.2',
+      'linux/arm64/v8.2 linux/arm64/v8.1 linux/arm64/v8 linux/arm/v8 linux/arm/v7 linux/arm/v6 linux/arm/v5',
+    ],
+    [
+      'linux/arm64/v9.1',
+      'linux/arm64/v9.1 linux/arm64/v9 linux/arm64/v8.6 linux/arm64/v8.5 linux/arm64/v8.4 linux/arm64/v8.3 linux/arm64/v8.2 linux/arm64/v8.1 linux/arm64/v8 linux/arm/v8 linux/arm/v7 linux/arm/v6 linux/arm/v5',
+    ],
+    ['linux/arm64/v10', 'linux/arm64/v10'],
+    ['linux/riscv64', 'linux/riscv64'],
+  ];
+  for (const [node, accepted] of cases) {
+    t.equal(acceptedPlatforms(parsePlatform(node)).map(formatPlatform).join(' '), accepted, node);
+  }
+  t.equal(
+    formatPlatform(acceptedPlatforms(parsePlatform('linux/arm64/v9.7'))[8] ?? parsePlatform('linux')),
+    'linux/arm64/v8.9',
+  );
+  t.end();
+});
+
+t.test('matching', (t) => {
+  const cases: [name: string, matcher: PlatformMatcher, yes: string, no: string][] = [
+    [
+      'only',
+      only(parsePlatform('linux/amd64')),
+      'linux/x86_64 linux/386',
+      'linux/amd64/v2 linux/arm64 windows/amd64',
+    ],
+    [
+      'strict',
+      onlyStrict(parsePlatform('linux/arm64')),
+      'linux/arm64/v8 linux/aarch64',
+      'linux/arm64/v9 linux/arm/v7',
+    ],
+    [
+      'os',
+      onlyOs(parsePlatform('linux(+a)/amd64')),
+      'linux/arm64 linux(+a)/386',
+      'linux(+a+b)/amd64 windows/amd64',
+    ],
+    [
+      'features',
+      ordered(parse('linux(+a+b)/amd64')),
+      'linux(+b)/amd64 linux/amd64',
+      'linux(+c)/amd64 linux(+b+c)/amd64',
+    ],
+    ['any', any(parse('linux/amd64 linux/arm64')), 'linux/amd64 linux/arm64', 'linux/386'],
+    [
+      'Windows 2022',
+      only(parsePlatform('windows(10.0.20348)/amd64')),
+      'windows/amd64 windows(10.0.20348.1)/amd64',
+      'windows(10.0.17763)/amd64 windows(10.0.26100)/amd64 windows(odd)/amd64',
+    ],
+    [
+      'of Windows',
+      onlyOs(parsePlatform('windows(10.0.17763)/amd64')),
+      'windows(10.0.17763)/arm64',
+      'windows(10.0.20348)/amd64',
+    ],
+    ['versions of others', onlyStrict(parsePlatform('linux(1)/amd64')), 'linux(2)/amd64', ''],
+  ];
+  for (const [name, matcher, yes, no] of cases) {
+    for (const one of parse(yes)) t.ok(matcher.matches(one), `${name}: ${formatFullPlatform(one)}`);
+    for (const one of parse(no)) t.notOk(matcher.matches(one), `${name}: ${formatFullPlatform(one)}`);
+  }
+  t.end();
+});
+
+t.test('order', (t) => {
+  const cases: [matcher: PlatformMatcher, given: string, sorted: string][] = [
+    [
+      only(parsePlatform('linux/arm64')),
+      'linux/arm/v6 linux/amd64 linux/arm/v7 linux/arm64',
+      'linux/arm64 linux/arm/v7 linux/arm/v6 linux/amd64',
+    ],
+    [
+      any(parse('linux/arm64 linux/amd64')),
+      'windows/arm linux/amd64 linux/arm64',
+      'linux/amd64 linux/arm64 windows/arm',
+    ],
+    [
+      any(parse('linux(+a)/arm64')),
+      'linux/arm64 linux(+b)/arm64 linux(+a)/arm64 linux/386',
+      'linux(+a)/arm64 linux/arm64 linux(+b)/arm64 linux/386',
+    ],
+    [
+      ordered(parse('linux(+a)/arm64')),
+      'linux/386 linux(+b)/arm64 linux/arm64 linux(+a)/arm64',
+      'linux(+a)/arm64 linux/arm64 linux(+b)/arm64 linux/386',
+    ],
+    [
+      onlyOs(parsePlatform('linux/arm64')),
+      'windows/arm64 linux/amd64 linux/arm64',
+      'linux/arm64 linux/amd64 windows/arm64',
+    ],
+  ];
+  for (const [matcher, given, sorted] of cases) {
+    t.equal(sortPlatforms(parse(given), matcher).map(formatFullPlatform).join(' '), sorted);
+  }
+  t.end();
+});
+
+t.test('entries of an index', (t) => {
+  const [amd64, arm64, arm7, x386] = parse('linux/amd64 linux/arm64 linux/arm/v7 linux/386');
+  t.same(
+    selectFromIndex([undefined, x386, arm64, amd64, undefined, amd64], only(parsePlatform('amd64'))),
+    [3, 5, 1, 0, 4],
+  );
+  t.same(selectFromIndex([arm7], only(parsePlatform('arm64'))), [0]);
+  t.same(selectFromIndex([arm7], onlyStrict(parsePlatform('arm64'))), []);
+  t.same(selectFromIndex([], only(parsePlatform('arm64'))), []);
+  t.end();
+});

@@ -1,0 +1,102 @@
+/** Clocks for tests: time passes only when the test says so. */
+import type { Clock } from '../../src/async/clock.ts';
+
+export interface FakeClock extends Clock {
+  /** Lets time pass. Timers that are due run in order, each at its own time. */
+  advance(ms: number): Promise<void>;
+  /** Lets time pass as for a suspended process: all at once, then the timers that are due. */
+  jump(ms: number): Promise<void>;
+  /** Sets the wall clock alone. */
+  setWall(ms: number): void;
+  /** Timers and sleeps that have not ended yet. */
+  readonly pending: number;
+}
+
+interface Entry {
+  readonly at: number;
+  readonly run: () => void;
+}
+
+/** Wall clock and monotonic clock start apart, so that one taken for the other is found. */
+const wallStart = Date.parse('2026-11-01T00:00:00Z');
+const monotonicStart = 5_000_000;
+
+/** A fake clock that starts on 2026-11-01. `random` is 0.5 unless given. */
+export function createFakeClock(random = (): number => 0.5): FakeClock {
+  let monotonic = monotonicStart;
+  let wallOffset = wallStart - monotonicStart;
+  const entries = new Set<Entry>();
+
+  function timer(ms: number, run: () => void): () => void {
+    const entry = { at: monotonic + ms, run };
+    entries.add(entry);
+    return () => entries.delete(entry);
+  }
+
+  async function runDue(): Promise<void> {
+    await settle();
+    const [first] = [...entries].filter((entry) => entry.at <= monotonic).sort((a, b) => a.at - b.at);
+    if (first === undefined) return;
+    entries.delete(first);
+    first.run();
+    await runDue();
+  }
+
+  return {
+    now: () => monotonic + wallOffset,
+    monotonic: () => monotonic,
+    random,
+    timer,
+    sleep: (ms, signal) =>
+      new Promise((resolve, reject) => {
+        const onAbort = (): void => {
+          cancel();
+          reject(signal.reason as Error);
+        };
+        const cancel = timer(ms, () => {
+          signal.removeEventListener('abort', onAbort);
+          resolve();
+        });
+        if (signal.aborted) onAbort();
+        else signal.addEventListener('abort', onAbort, { once: true });
+      }),
+    advance: async (ms) => {
+      const end = monotonic + ms;
+      for (;;) {
+        await settle();
+        const next = Math.min(...[...entries].map((entry) => entry.at));
+        if (next > end) break;
+        monotonic = Math.max(monotonic, next);
+        await runDue();
+      }
+      monotonic = end;
+      await settle();
+    },
+    jump: async (ms) => {
+      monotonic += ms;
+      await runDue();
+    },
+    setWall: (ms) => {
+      wallOffset = ms - monotonic;
+    },
+    get pending() {
+      return entries.size;
+    },
+  };
+}
+
+/** The rest of a clock that only shows a time. */
+export const noTimers: Pick<Clock, 'random' | 'sleep' | 'timer'> = {
+  random: () => 0.5,
+  sleep: () => Promise.reject(new Error('this clock has no timers: use createFakeClock')),
+  timer: () => {
+    throw new Error('this clock has no timers: use createFakeClock');
+  },
+};
+
+/** Lets everything run that needs no time. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(() => setImmediate(resolve));
+  });
+}
