@@ -2,14 +2,14 @@
 import { clean, type CleanReport } from '../src/controller/clean/clean.ts';
 import { namespacesOfLease } from '../src/controller/clean/namespace.ts';
 import { cleanOtherProgram, otherPrograms } from '../src/controller/clean/other-programs.ts';
-import { createLimiter } from '../src/async/rate-limiter.ts';
+import { createRateLimiter } from '../src/async/rate-limiter.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { wait } from '../src/async/wait.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
 import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
-import { beginOneShot, outputOf } from './program/cli-context.ts';
+import { openCliContext, outputOf } from './program/cli-context.ts';
 import { stoppedCode } from './program/signals.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { nothing, table } from './program/table.ts';
@@ -48,7 +48,7 @@ async function run(invocation: Invocation): Promise<number> {
     throw new UsageError('clean', `takes no arguments, not ${positionals.join(', ')}`);
   const output = outputOf('clean', invocation, outputs);
   const other = otherProgramOf(invocation);
-  const { configuration } = await beginOneShot(invocation);
+  const { configuration } = await openCliContext(invocation);
   const kubernetes = await openKubernetes(configuration, invocation, 'own kubeconfig');
   if (!kubernetes) throw new UsageError('clean', 'name the cluster by --kubeconfig');
   const { client, access } = kubernetes;
@@ -59,7 +59,7 @@ async function run(invocation: Invocation): Promise<number> {
   try {
     const options = {
       client,
-      limiter: createLimiter({ perSecond, burst, clock: systemClock }),
+      limiter: createRateLimiter({ perSecond, burst, clock: systemClock }),
       namespace,
       configuration,
       dryRun: flags.has('dry-run'),

@@ -20,11 +20,11 @@ import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObject, readNamedObjects } from './explain/named-objects.ts';
 import { policiesAround } from './explain/policies.ts';
 import { resultOf } from './explain/result.ts';
-import { createSurroundings } from './explain/context.ts';
+import { createPodContext } from './explain/context.ts';
 import { openInspector } from './wiring/inspector.ts';
 import { openKubernetes, withOwnNamespace, type Kubernetes } from './wiring/kubernetes.ts';
 import { openMemory } from './wiring/memory.ts';
-import { beginOneShot, outputOf, untilStopped, type OneShot } from './program/cli-context.ts';
+import { openCliContext, outputOf, untilStopped, type CliContext } from './program/cli-context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
@@ -67,7 +67,7 @@ async function run(invocation: Invocation): Promise<number> {
   const output = outputOf('explain', invocation, ['table', 'json', 'yaml']);
   const named = invocation.positionals.map(parseNamedObject);
   const inFiles = await readObjects(invocation, named.length > 0);
-  const shot = await beginOneShot(invocation);
+  const shot = await openCliContext(invocation);
   const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
   /** What was opened, closed in the reverse order. */
   const opened: (() => unknown)[] = [];
@@ -120,7 +120,7 @@ async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promis
 /** A cluster that was named has to be there; the person's usual one only helps. */
 async function connect(
   invocation: Invocation,
-  { configuration }: OneShot,
+  { configuration }: CliContext,
   warn: (message: string) => void,
 ): Promise<Kubernetes | undefined> {
   try {
@@ -148,7 +148,7 @@ interface World {
 
 async function openExplainer(
   invocation: Invocation,
-  shot: OneShot,
+  shot: CliContext,
   { kubernetes, input, warn }: World,
   opened: (() => unknown)[],
 ): Promise<ReturnType<typeof createExplainer>> {
@@ -160,7 +160,7 @@ async function openExplainer(
     if (!ofArchwright.test(path)) warn(`${path} may not be read, so the answer is without it`);
   };
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
-  const surroundings = createSurroundings({ input, cluster, warn });
+  const surroundings = createPodContext({ input, cluster, warn });
   const clock = systemClock;
   const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
   const policies = await policiesAround({

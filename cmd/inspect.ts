@@ -12,7 +12,7 @@ import { describeResults } from './inspect/results.ts';
 import { describeAttempts, describeSources, tracing, type NamedSource } from './inspect/trace.ts';
 import { openInspection } from './wiring/inspection.ts';
 import { openMemory } from './wiring/memory.ts';
-import { beginOneShot, outputOf, untilStopped } from './program/cli-context.ts';
+import { openCliContext, outputOf, untilStopped } from './program/cli-context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
@@ -56,7 +56,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { positionals: images, flags, io, stop } = invocation;
   if (images.length === 0) throw new UsageError('inspect', 'name at least one image');
   const output = outputOf('inspect', invocation, ['table', 'json']);
-  const { configuration, dockerConfigs, log, metrics } = await beginOneShot(invocation);
+  const { configuration, dockerConfigs, log, metrics } = await openCliContext(invocation);
   const secretFiles = flags.get('pull-secret') ?? [];
   const pullSecrets = await readPullSecrets(secretFiles, io.stdin);
   const serviceAccount = serviceAccountIn(flags.get('service-account')?.at(-1));

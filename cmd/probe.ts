@@ -3,11 +3,11 @@ import { KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Pod } from '../src/kube/api/objects.ts';
 import { wait } from '../src/async/wait.ts';
-import { names } from '../src/names/keys.ts';
+import { keys } from '../src/names/keys.ts';
 import { formatDuration, parseDuration } from '../src/names/duration.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import { openKubernetes } from './wiring/kubernetes.ts';
-import { beginOneShot } from './program/cli-context.ts';
+import { openCliContext } from './program/cli-context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
@@ -37,7 +37,7 @@ async function run(invocation: Invocation): Promise<number> {
   const timeoutMs = parseDuration(timeout);
   if (timeoutMs === undefined)
     throw new UsageError('probe', `--timeout must be a duration such as 30s, not ${timeout}`);
-  const { configuration } = await beginOneShot(invocation);
+  const { configuration } = await openCliContext(invocation);
   const kubernetes = await openKubernetes(configuration, invocation, 'own kubeconfig');
   if (!kubernetes) throw new UsageError('probe', 'name the cluster by --kubeconfig');
   try {
@@ -100,7 +100,7 @@ async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Prom
       signal,
       query: { dryRun: 'All' },
     });
-    const decision = pod.metadata?.annotations?.[names.decision];
+    const decision = pod.metadata?.annotations?.[keys.decision];
     if (decision !== untouched) return { isCalled: true, what: `it decided ${decision ?? 'to add nothing'}` };
     return {
       isCalled: false,
@@ -132,7 +132,7 @@ function podOf(image: string): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { generateName: 'archwright-probe-', annotations: { [names.decision]: untouched } },
+    metadata: { generateName: 'archwright-probe-', annotations: { [keys.decision]: untouched } },
     spec: {
       automountServiceAccountToken: false,
       restartPolicy: 'Never',

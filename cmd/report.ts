@@ -13,11 +13,11 @@ import { systemClock } from '../src/async/clock.ts';
 import { bindCounters } from '../src/webhook/metrics.ts';
 import { brokenImagesAround } from './explain/broken-images.ts';
 import { sortObjects } from './explain/input.ts';
-import { createSurroundings } from './explain/context.ts';
+import { createPodContext } from './explain/context.ts';
 import { openInspector } from './wiring/inspector.ts';
 import { openKubernetes, withOwnNamespace, type Kubernetes } from './wiring/kubernetes.ts';
 import { openMemory } from './wiring/memory.ts';
-import { beginOneShot, outputOf, untilStopped, type OneShot } from './program/cli-context.ts';
+import { openCliContext, outputOf, untilStopped, type CliContext } from './program/cli-context.ts';
 import { listNodes, listPods, type ReportedPod } from './report/pods.ts';
 import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.ts';
 import { judge, judgeImages } from './report/verdict.ts';
@@ -66,7 +66,7 @@ async function run(invocation: Invocation): Promise<number> {
     );
   if (invocation.positionals.length > 0)
     throw new UsageError('report', 'takes no names; choose namespaces by --namespace');
-  const shot = await beginOneShot(invocation);
+  const shot = await openCliContext(invocation);
   /** What was opened, closed in the reverse order. */
   const opened: (() => unknown)[] = [];
   try {
@@ -99,7 +99,7 @@ function byOf(given: string | undefined): By {
 }
 
 /** Without a cluster there is nothing to report about. */
-async function connect(invocation: Invocation, { configuration }: OneShot): Promise<Kubernetes> {
+async function connect(invocation: Invocation, { configuration }: CliContext): Promise<Kubernetes> {
   let found: Kubernetes | undefined;
   try {
     found = await openKubernetes(configuration, invocation, 'own kubeconfig');
@@ -112,7 +112,7 @@ async function connect(invocation: Invocation, { configuration }: OneShot): Prom
 
 async function judgedPods(
   invocation: Invocation,
-  shot: OneShot,
+  shot: CliContext,
   { kubernetes, architecture }: { readonly kubernetes: Kubernetes; readonly architecture: string },
   opened: (() => unknown)[],
 ): Promise<readonly JudgedPod[]> {
@@ -144,7 +144,7 @@ async function judgedPods(
 /** How the images of a pod are learned about: as by the webhook, with time. */
 async function openFacts(
   invocation: Invocation,
-  shot: OneShot,
+  shot: CliContext,
   kubernetes: Kubernetes,
   opened: (() => unknown)[],
 ): Promise<(pod: ReportedPod) => Promise<FactsByImage>> {
@@ -152,7 +152,7 @@ async function openFacts(
   const { inspector } = await openInspector('report', invocation, shot, kubernetes, opened);
   const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
   opened.push(() => memory.close());
-  const surroundings = createSurroundings({
+  const surroundings = createPodContext({
     input: sortObjects([], 'default'),
     cluster: clusterObjects({ client: kubernetes.client, log }),
     warn: (message) => invocation.io.err(`archwright: warning: ${message}\n`),

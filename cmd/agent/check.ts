@@ -6,7 +6,7 @@ import type { SourcePart } from '../../src/files/source-part.ts';
 import { printable } from '../../src/names/printable.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { openInspection } from '../wiring/inspection.ts';
-import { beginOneShot, outputOf } from '../program/cli-context.ts';
+import { openCliContext, outputOf } from '../program/cli-context.ts';
 import { createPlainLog } from '../program/plain-log.ts';
 import { exitCodes, type Invocation } from '../program/subcommand.ts';
 import { describeNode } from './node.ts';
@@ -20,7 +20,7 @@ export interface CheckedSource {
 /** Checks all of it and prints what was found. */
 export async function checkNode(invocation: Invocation): Promise<number> {
   const output = outputOf('agent', invocation, ['list', 'json']);
-  const { configuration } = await beginOneShot(invocation);
+  const { configuration } = await openCliContext(invocation);
   const { io } = invocation;
   const inspection = await openInspection({
     configuration: () => configuration,

@@ -8,7 +8,7 @@ import {
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import type { Surroundings } from './context.ts';
+import type { PodContext } from './context.ts';
 
 interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, unknown>>;
@@ -25,7 +25,7 @@ interface List {
  */
 export async function brokenImagesAround(
   { namespace, brokenImagesName }: Pick<Configuration, 'namespace' | 'brokenImagesName'>,
-  surroundings: Pick<Surroundings, 'read'>,
+  surroundings: Pick<PodContext, 'read'>,
   stop: AbortSignal,
 ): Promise<BrokenImages> {
   const path =

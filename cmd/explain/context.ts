@@ -9,7 +9,7 @@ import { whileWaiting } from '../../src/cluster/cache-by-name.ts';
 import type { ClusterObjects } from '../../src/cluster/objects.ts';
 import type { Input } from './input.ts';
 
-export interface Surroundings extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
+export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
   namespaceLabels(namespace: string, signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
   /** Any object or list of the cluster; `undefined` where there is none to be had. */
   read<T>(path: string, signal: AbortSignal, query?: Query): Promise<T | undefined>;
@@ -17,7 +17,7 @@ export interface Surroundings extends Pick<Cluster, 'secret' | 'serviceAccountPu
   nodeArchitecture(node: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
-export interface SurroundingsOptions {
+export interface PodContextOptions {
   readonly input: Pick<Input, 'secrets' | 'serviceAccounts' | 'namespaces'>;
   readonly cluster: ClusterObjects | undefined;
   /** Tells a person one line. */
@@ -29,7 +29,7 @@ export interface SurroundingsOptions {
 /** A GET by name takes milliseconds; a person waits, and the answer is good without the cluster too. */
 const defaultLimitMs = 3000;
 
-export function createSurroundings(options: SurroundingsOptions): Surroundings {
+export function createPodContext(options: PodContextOptions): PodContext {
   const { input, cluster, warn, limitMs = defaultLimitMs } = options;
   const told = new Set<string>();
   let isGone = cluster === undefined;

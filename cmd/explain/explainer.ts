@@ -15,7 +15,7 @@ import type { PullableNodes, PullabilityByImage } from '../../src/cluster/pullab
 import { systemClock } from '../../src/async/clock.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
 import type { Subject } from './input.ts';
-import type { Surroundings } from './context.ts';
+import type { PodContext } from './context.ts';
 
 export interface Explanation {
   readonly subject: Subject;
@@ -35,7 +35,7 @@ export interface ExplainerOptions {
   /** Absent where there are no agents to ask. */
   readonly pullableNodes?: PullableNodes | undefined;
   readonly policies: Policies;
-  readonly surroundings: Surroundings;
+  readonly surroundings: PodContext;
   /** How long may be waited for the images of one object, milliseconds. */
   readonly budgetMs: number;
   readonly stop: AbortSignal;

@@ -10,12 +10,12 @@ import { createPolicies, type Policies } from '../../src/policy/effective/polici
 import type { ObjectSource } from '../../src/policy/resources/collection.ts';
 import { clusterConfigsPath, resourceVersion } from '../../src/policy/resources/placement.ts';
 import type { Input } from './input.ts';
-import type { Surroundings } from './context.ts';
+import type { PodContext } from './context.ts';
 
 export interface PoliciesAroundOptions {
   readonly configuration: Configuration;
   readonly input: Pick<Input, 'subjects' | 'clusterConfigs' | 'podConfigs'>;
-  readonly surroundings: Pick<Surroundings, 'read'>;
+  readonly surroundings: Pick<PodContext, 'read'>;
   readonly isClusterKnown: boolean;
   readonly stop: AbortSignal;
 }

@@ -11,7 +11,7 @@ import { createPlainLog } from './plain-log.ts';
 import { stopped, stoppedCode } from './signals.ts';
 import { UsageError, type Invocation } from './subcommand.ts';
 
-export interface OneShot {
+export interface CliContext {
   readonly configuration: Configuration;
   /**
    * Where a host root is named, docker configurations are the kubelet's below it; else this is a person's machine, and
@@ -27,7 +27,7 @@ export interface OneShot {
  * Reads the configuration.
  * @throws ConfigurationError
  */
-export async function beginOneShot({ sources, io }: Invocation): Promise<OneShot> {
+export async function openCliContext({ sources, io }: Invocation): Promise<CliContext> {
   const loaded = await loadConfiguration(sources);
   if (!loaded.configuration) throw new ConfigurationError(loaded.problems);
   const { configuration, origins } = loaded;

@@ -9,7 +9,7 @@ import type { KubeObject, Node, OwnerReference, Pod } from '../../src/kube/api/o
 import { createPageSize } from '../../src/kube/api/page-size.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/rules/images-of-pod.ts';
 import { operatingSystemOf } from '../../src/placement/rules/operating-system.ts';
-import { names } from '../../src/names/keys.ts';
+import { keys } from '../../src/names/keys.ts';
 import { requestsOfContainer, requestsOfPod, sum, noRequests, type Requests } from './requests.ts';
 
 export interface ReportedPod {
@@ -149,10 +149,10 @@ function onceAsked(use: ImageUse): ImageUse {
 
 /** A large cluster has tens of thousands: what is not looked at any more is let go. */
 function scheduling({ metadata, spec }: Pod): MadePod['pod'] {
-  const decision = metadata?.annotations?.[names.decision];
+  const decision = metadata?.annotations?.[keys.decision];
   const { nodeSelector, affinity, tolerations } = spec;
   return {
-    metadata: { ...(decision !== undefined && { annotations: { [names.decision]: decision } }) },
+    metadata: { ...(decision !== undefined && { annotations: { [keys.decision]: decision } }) },
     spec: {
       containers: [],
       ...(nodeSelector && { nodeSelector }),

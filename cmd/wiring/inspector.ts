@@ -4,7 +4,7 @@ import type { Inspector } from '../../src/images/facts/facts.ts';
 import { openFleet } from './fleet.ts';
 import { openInspection } from './inspection.ts';
 import type { Kubernetes } from './kubernetes.ts';
-import type { OneShot } from '../program/cli-context.ts';
+import type { CliContext } from '../program/cli-context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 
 /** How long agents are looked for. */
@@ -18,7 +18,7 @@ const discoveryMs = 5000;
 export async function openInspector(
   subcommand: string,
   { io, stop }: Pick<Invocation, 'io' | 'stop'>,
-  { configuration, dockerConfigs, log, metrics }: OneShot,
+  { configuration, dockerConfigs, log, metrics }: CliContext,
   kubernetes: Kubernetes | undefined,
   opened: (() => unknown)[],
 ): Promise<{ readonly inspector: Inspector; readonly fleet?: Fleet }> {

@@ -66,19 +66,19 @@ export function bindAgentMetrics(
   levels: () => { readonly images: number; readonly open: number },
 ): AgentMeters {
   const results = new Map(
-    ['ok', 'stale', ...factsErrorCodes].map((result) => [result, metrics.count(images, { result })]),
+    ['ok', 'stale', ...factsErrorCodes].map((result) => [result, metrics.counter(images, { result })]),
   );
-  const spread = metrics.spread(requestSeconds);
-  const open = metrics.level(openRequests);
-  const known = metrics.level(knownImages);
+  const spread = metrics.histogram(requestSeconds);
+  const open = metrics.gauge(openRequests);
+  const known = metrics.gauge(knownImages);
   metrics.beforeScrape(() => {
     const now = levels();
     open.set(now.open);
     known.set(now.images);
   });
-  metrics.count(requests, { method: 'POST', path: '/v1/facts', outcome: 'answered' });
+  metrics.counter(requests, { method: 'POST', path: '/v1/facts', outcome: 'answered' });
   return {
-    request: (method, path, outcome) => metrics.count(requests, { method, path, outcome }).inc(),
+    request: (method, path, outcome) => metrics.counter(requests, { method, path, outcome }).inc(),
     image: (facts) => results.get(facts.error?.code ?? (facts.stale ? 'stale' : 'ok'))?.inc(),
     took: (durationMs) => spread.observe(durationMs / 1000),
   };

@@ -46,8 +46,8 @@ const outcomes: Readonly<Partial<Record<PluginErrorCode, RunOutcome>>> = {
 
 /** Binds the metrics; without metrics nothing is counted. */
 export function bindPluginMetrics(metrics: Metrics | undefined): PluginMeter {
-  const counts = new Map(runOutcomes.map((outcome) => [outcome, metrics?.count(runs, { outcome })]));
-  const spread = metrics?.spread(runSeconds);
+  const counts = new Map(runOutcomes.map((outcome) => [outcome, metrics?.counter(runs, { outcome })]));
+  const spread = metrics?.histogram(runSeconds);
   return {
     ran(code, durationMs) {
       const outcome = code === undefined ? 'ok' : outcomes[code];

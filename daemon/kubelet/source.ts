@@ -19,7 +19,7 @@ import type { ServiceAccountName } from '../../src/credentials/service-account.t
 import { bindSourceMetrics } from '../../src/credentials/sources/metrics.ts';
 import { liveContent } from '../../src/files/live.ts';
 import type { WatchOptions } from '../../src/files/watch.ts';
-import { createGate } from '../../src/async/semaphore.ts';
+import { createHostSemaphore } from '../../src/async/semaphore.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { checkBinary } from './run/binary.ts';
@@ -72,7 +72,7 @@ export async function createCredentialProviderSource(
 ): Promise<LiveCredentialSource> {
   const { hostRoot, config: path, binDir, clock = systemClock } = options;
   const log = options.log?.child({ credentialSource: name });
-  const gate = createGate(runsPerPlugin);
+  const gate = createHostSemaphore(runsPerPlugin);
   const meter = bindSourceMetrics(options.metrics, name);
   const plugins = bindPluginMetrics(options.metrics);
   const stop = new AbortController();

@@ -1,7 +1,7 @@
 /** Holds an answer against what is expected of it. What was asked for is looked up in the patched object, not in the patch. */
 import { isDeepStrictEqual } from 'node:util';
 import type { NodeSelectorTerm, PodSpec } from '../../src/kube/api/objects.ts';
-import { names } from '../../src/names/keys.ts';
+import { keys } from '../../src/names/keys.ts';
 import type { Answer } from './admit.ts';
 import type { Example } from './examples.ts';
 import { expected as expectations, type Expected } from './expected.ts';
@@ -95,7 +95,7 @@ function placementChecks(expected: Expected, before: PodSpec, after: PodSpec): C
     [
       'scheduling gates',
       (after.schedulingGates ?? []).map(({ name }) => name),
-      expected.outcome === 'gated' ? [names.gate] : [],
+      expected.outcome === 'gated' ? [keys.gate] : [],
     ],
     ['tolerations of its own', startOf(after.tolerations, before.tolerations), before.tolerations ?? []],
     ['preferences of its own', startOf(preferences, preferredTerms(before)), preferredTerms(before)],
@@ -112,12 +112,12 @@ function preferredTerms(spec: PodSpec) {
 }
 
 function architecturesOf(term: NodeSelectorTerm): string[] | undefined {
-  const expressions = term.matchExpressions?.filter(({ key }) => key === names.architectureLabel) ?? [];
+  const expressions = term.matchExpressions?.filter(({ key }) => key === keys.architectureLabel) ?? [];
   return expressions.length === 0 ? undefined : expressions.flatMap(({ values }) => values ?? []).sort();
 }
 
 function toleratedArchitectures(spec: PodSpec): string[] {
-  const ours = spec.tolerations?.filter(({ key }) => key === names.architectureLabel) ?? [];
+  const ours = spec.tolerations?.filter(({ key }) => key === keys.architectureLabel) ?? [];
   return ours.map(({ value }) => value ?? '').sort();
 }
 

@@ -1,11 +1,11 @@
 /** The page `docs/use/placement.md`: the order of the decision in prose, and every rule from the list that decisions name. */
-import { names } from '../../src/names/keys.ts';
+import { keys } from '../../src/names/keys.ts';
 import { rules } from '../../src/placement/rules/rules.ts';
 import { code, table } from './markdown.ts';
 
 const introduction = `# Placement
 
-The decision for a pod, in order. Each step names its rules; \`archwright explain\`, the annotation ${code(names.decision)} and the
+The decision for a pod, in order. Each step names its rules; \`archwright explain\`, the annotation ${code(keys.decision)} and the
 webhook's log at \`debug\` show the rules that applied.
 
 1. **Skipped?** Pods that already have a node, and pods that are disabled or out of scope, stay as they are.
@@ -19,7 +19,7 @@ webhook's log at \`debug\` show the rules that applied.
    count. \`not-an-image\` never gates a pod.
 5. **No common architecture** follows \`onNoCommonArchitecture\` (default: the pod is refused). Before that, tags that were answered
    from memory are looked up once more, in case they were pushed again.
-6. **Preference**: the first of the pod's label ${code(names.preferred)}, its annotation ${code(names.preferredWeights)}
+6. **Preference**: the first of the pod's label ${code(keys.preferred)}, its annotation ${code(keys.preferredWeights)}
    (\`arm64=80,amd64=20\`), the [custom resources](../reference/custom-resources.md) by priority, and the configuration. A
    preference that the images cannot meet is ignored. With \`preferenceMode = "soft"\`, the default, it is a weight that the
    scheduler may overrule. With \`hard\` the nodeSelector pins the pod to the heaviest one.
@@ -52,18 +52,18 @@ can pull with the pod's own pull secrets stays.
 
 | on | key | value | effect |
 | --- | --- | --- | --- |
-| pod or namespace label, pod annotation | ${code(names.placement)} | \`disabled\` | skipped |
-| pod label | ${code(names.preferred)} | an architecture | preferred |
-| pod annotation | ${code(names.preferredWeights)} | \`arm64=80,amd64=20\` | preferred, weighted |
+| pod or namespace label, pod annotation | ${code(keys.placement)} | \`disabled\` | skipped |
+| pod label | ${code(keys.preferred)} | an architecture | preferred |
+| pod annotation | ${code(keys.preferredWeights)} | \`arm64=80,amd64=20\` | preferred, weighted |
 
 ## What archwright writes
 
 | on | what | when |
 | --- | --- | --- |
-| pod, DaemonSet template | node affinity on ${code(names.architectureLabel)}, tolerations, node labels | placement |
-| pod | node affinity on ${code(names.hostnameLabel)} | nodes that cannot pull, under \`requirePullableNodes\` |
-| pod, DaemonSet template | annotation ${code(names.decision)} | always: what was added, so that a later call replaces it |
-| pod | scheduling gate ${code(names.gate)} | unknown images, under \`onUnknownImage = "gate"\` |
+| pod, DaemonSet template | node affinity on ${code(keys.architectureLabel)}, tolerations, node labels | placement |
+| pod | node affinity on ${code(keys.hostnameLabel)} | nodes that cannot pull, under \`requirePullableNodes\` |
+| pod, DaemonSet template | annotation ${code(keys.decision)} | always: what was added, so that a later call replaces it |
+| pod | scheduling gate ${code(keys.gate)} | unknown images, under \`onUnknownImage = "gate"\` |
 
 Nothing else is changed, and nothing that a person wrote is changed or removed. The annotation is omitted if the pod's annotations
 would exceed the API server's limit of 256 KiB.

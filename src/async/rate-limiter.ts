@@ -2,7 +2,7 @@
 import type { Clock } from './clock.ts';
 import { untilAborted, wait } from './wait.ts';
 
-export interface Limiter {
+export interface RateLimiter {
   /**
    * Resolves when the caller may go on, first come, first served.
    * @throws the signal's reason when it aborts first
@@ -12,7 +12,7 @@ export interface Limiter {
   pause(ms: number): void;
 }
 
-export interface LimiterOptions {
+export interface RateLimiterOptions {
   readonly perSecond: number;
   readonly burst: number;
   readonly clock: Clock;
@@ -24,7 +24,7 @@ export interface LimiterOptions {
  * Makes a full bucket.
  * @throws RangeError for a rate that is not positive or a burst below 1: nobody could ever go on
  */
-export function createLimiter(options: LimiterOptions): Limiter {
+export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const { perSecond, burst, clock, sleep = wait } = options;
   if (!(perSecond > 0) || !(burst >= 1)) {
     throw new RangeError(`a limiter of ${perSecond} per second with a burst of ${burst} lets nobody pass`);

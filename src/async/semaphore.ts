@@ -10,7 +10,7 @@
  */
 export const defaultPerHost = 16;
 
-export interface Gate {
+export interface HostSemaphore {
   /**
    * Waits for a place at a host.
    * @param lane what the request is for; the host itself, or a registry behind it
@@ -31,7 +31,7 @@ interface Host {
   readonly waiting: Set<Waiter>;
 }
 
-export function createGate(perHost = defaultPerHost): Gate {
+export function createHostSemaphore(perHost = defaultPerHost): HostSemaphore {
   const hosts = new Map<string, Host>();
   const perLane = Math.max(1, Math.ceil(perHost / 2));
 

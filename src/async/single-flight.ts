@@ -4,7 +4,7 @@
  */
 import type { Clock } from './clock.ts';
 
-export interface Flights<Result> {
+export interface SingleFlight<Result> {
   /** Joins the flight of this key, or starts one. Rejects as `run` rejects. */
   join(key: string, run: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
   has(key: string): boolean;
@@ -22,7 +22,10 @@ interface Flight<Result> {
  * Makes an empty set of flights.
  * @param limitMs how long a flight may take before its signal aborts
  */
-export function createFlights<Result>(limitMs: number, startTimer: Clock['timer']): Flights<Result> {
+export function createSingleFlight<Result>(
+  limitMs: number,
+  startTimer: Clock['timer'],
+): SingleFlight<Result> {
   const flights = new Map<string, Flight<Result>>();
   let closed: Error | undefined;
 

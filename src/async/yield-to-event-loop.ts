@@ -8,7 +8,7 @@ const sliceMs = 10;
  * @returns a function that gives the others their turn where this work had its slice
  * @throws the signal's reason, so that work nobody wants any more ends
  */
-export function createTurns(signal: AbortSignal): () => Promise<void> | undefined {
+export function createYielder(signal: AbortSignal): () => Promise<void> | undefined {
   let since = performance.now();
   return () => {
     if (performance.now() - since < sliceMs) return undefined;

@@ -3,9 +3,9 @@
  * one of them stops waiting, so that the next finds its answer. What does not exist is remembered too; a failure is not.
  */
 import type { Clock } from '../async/clock.ts';
-import type { Count } from '../telemetry/metrics.ts';
+import type { Counter } from '../telemetry/metrics.ts';
 
-export interface ByName<T> {
+export interface CacheByName<T> {
   /** @throws whatever `load` throws, or the signal's reason when the asker stops waiting */
   get(namespace: string, name: string, signal: AbortSignal): Promise<T | undefined>;
 }
@@ -18,7 +18,7 @@ export interface ByNameOptions<T> {
   /** What all kept values together may have; the oldest leave first. */
   readonly maxBytes?: number;
   readonly clock: Clock;
-  readonly counts?: { readonly found: Count; readonly missing: Count; readonly failed: Count };
+  readonly counts?: { readonly found: Counter; readonly missing: Counter; readonly failed: Counter };
 }
 
 /** The API server answers a GET by name within milliseconds; whoever waited for it has given up long before. */
@@ -38,7 +38,7 @@ interface Kept<T> {
 }
 
 /** Makes an empty store in front of `load`. */
-export function keepByName<T>(options: ByNameOptions<T>): ByName<T> {
+export function createCacheByName<T>(options: ByNameOptions<T>): CacheByName<T> {
   const { clock, counts, sizeOf = () => 0, maxBytes = defaultMaxBytes } = options;
   const kept = new Map<string, Kept<T>>();
   let bytes = 0;

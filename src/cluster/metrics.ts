@@ -1,5 +1,5 @@
 /** Metrics of what is read of a cluster for a pod. */
-import type { Count, MetricSpec } from '../telemetry/metrics.ts';
+import type { Counter, MetricSpec } from '../telemetry/metrics.ts';
 
 export const pullSecretReads: MetricSpec = {
   name: 'archwright_pull_secret_reads_total',
@@ -12,7 +12,7 @@ export const clusterMetrics: readonly MetricSpec[] = [pullSecretReads];
 
 /** What a search for the facts of a pod's images counts; whoever asks brings the counters. */
 export interface FactsCounters {
-  readonly waitsAnswered: Count;
-  readonly waitsExpired: Count;
-  readonly inquiryFailures: Count;
+  readonly waitsAnswered: Counter;
+  readonly waitsExpired: Counter;
+  readonly inquiryFailures: Counter;
 }

@@ -6,7 +6,7 @@ import type { CredentialSource } from '../credentials/credential.ts';
 import { createPullSecretSource, pullSecretPart } from '../credentials/sources/pull-secrets.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { keepByName } from './cache-by-name.ts';
+import { createCacheByName } from './cache-by-name.ts';
 import type { Cluster } from './cluster.ts';
 import { pullSecretReads } from './metrics.ts';
 
@@ -53,11 +53,11 @@ export function createPullSecrets(options: PullSecretsOptions): PullSecrets {
     return { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) };
   }
   const counts = {
-    found: metrics.count(pullSecretReads, { outcome: 'found' }),
-    missing: metrics.count(pullSecretReads, { outcome: 'missing' }),
-    failed: metrics.count(pullSecretReads, { outcome: 'failed' }),
+    found: metrics.counter(pullSecretReads, { outcome: 'found' }),
+    missing: metrics.counter(pullSecretReads, { outcome: 'missing' }),
+    failed: metrics.counter(pullSecretReads, { outcome: 'failed' }),
   };
-  const secrets = keepByName({
+  const secrets = createCacheByName({
     load: async (namespace, name, signal) => {
       const secret = await cluster.secret(namespace, name, signal);
       return secret && pullSecretPart(secret);
@@ -67,7 +67,7 @@ export function createPullSecrets(options: PullSecretsOptions): PullSecrets {
     clock,
     counts,
   });
-  const accounts = keepByName({
+  const accounts = createCacheByName({
     load: async (namespace, name, signal) =>
       (await cluster.serviceAccountPullSecrets(namespace, name, signal)).slice(0, maxSecrets),
     keepMs,

@@ -25,7 +25,7 @@ import type { KubeClient } from '../kube/api/client.ts';
 import { KubeError } from '../kube/api/errors.ts';
 import { createEventRecorder, type EventRecorder } from '../kube/events/events.ts';
 import { fencedClient } from '../kube/api/fenced.ts';
-import { createLimiter } from '../async/rate-limiter.ts';
+import { createRateLimiter } from '../async/rate-limiter.ts';
 import { wait } from '../async/wait.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
 import { createPolicies, type Policies } from '../policy/effective/policies.ts';
@@ -116,7 +116,7 @@ const endMs = 5000;
 export async function runController(options: ControllerOptions): Promise<'stopped' | 'cleaned'> {
   const { client, configuration, memory, clock, log, metrics, sleep, random } = options;
   const { leaseName, leaseDuration, leaseRenewDeadline, leaseRetryPeriod, ...settings } = configuration();
-  const limiter = createLimiter({
+  const limiter = createRateLimiter({
     perSecond: settings.kubeRequestsPerSecond,
     burst: settings.kubeRequestsBurst,
     clock,
@@ -144,7 +144,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
     clock,
     log,
   });
-  const isLeading = metrics.level(leadingLevel);
+  const isLeading = metrics.gauge(leadingLevel);
   const specOfFailures = featureFailures(Object.keys(options.features));
 
   async function lead(signal: AbortSignal, holds: () => boolean, isOurs: () => boolean): Promise<void> {
@@ -186,7 +186,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
     };
     try {
       const running = Object.entries(options.features).map(([name, feature]) => {
-        const failures = metrics.count(specOfFailures, { feature: name });
+        const failures = metrics.counter(specOfFailures, { feature: name });
         return supervise({ name, feature, leading, failures, sleep, random });
       });
       await aborted(signal);

@@ -20,8 +20,12 @@ import type { ImageFacts, ImageQuestion, Inspector, InspectOptions } from '../im
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { createAnswerTime, defaultAnswerTimeLimits, type AnswerTimeLimits } from './lookup/response-time.ts';
-import { createAsking, type AskingContext } from './lookup/lookup.ts';
+import {
+  createResponseTime,
+  defaultResponseTimeLimits,
+  type ResponseTimeLimits,
+} from './lookup/response-time.ts';
+import { createFleetLookup, type FleetLookupContext } from './lookup/lookup.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import { failedFacts } from './lookup/failed-facts.ts';
 import { createGroups, type Members } from './groups/groups.ts';
@@ -29,7 +33,7 @@ import { knownFacts } from './shared-facts.ts';
 import { bindFleetMetrics } from './metrics.ts';
 import { createPullability } from './groups/pullability.ts';
 import { rank } from './groups/rendezvous.ts';
-import { createRest } from './lookup/agent-health.ts';
+import { createAgentHealth } from './lookup/agent-health.ts';
 import { createSurvey } from './groups/survey.ts';
 
 /** An agent as discovery found it. */
@@ -91,7 +95,7 @@ export interface FleetOptions {
   readonly metrics: Metrics;
   /** Limit for one question, milliseconds; the asker's signal may end it sooner. */
   readonly questionTimeoutMs?: number;
-  readonly answerTime?: AnswerTimeLimits;
+  readonly answerTime?: ResponseTimeLimits;
   /** How long an agent's credential fingerprint is taken as true, milliseconds. */
   readonly groupRefreshMs?: number;
 }
@@ -105,7 +109,7 @@ const askElsewhere: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 
 /** Makes a fleet; it asks the agents for their credential groups until it is closed. */
 export function createFleet(options: FleetOptions): Fleet {
   const { discovery, connection, clock, log } = options;
-  const rest = createRest(clock);
+  const rest = createAgentHealth(clock);
   const groups = createGroups({
     discovery,
     connection,
@@ -124,9 +128,9 @@ export function createFleet(options: FleetOptions): Fleet {
       repositories: pullability.size,
     };
   });
-  const context: AskingContext = {
+  const context: FleetLookupContext = {
     connection,
-    answerTime: createAnswerTime(options.answerTime ?? defaultAnswerTimeLimits),
+    answerTime: createResponseTime(options.answerTime ?? defaultResponseTimeLimits),
     rest,
     meters,
     clock,
@@ -144,7 +148,7 @@ export function createFleet(options: FleetOptions): Fleet {
       const message = 'no agents are known; check that they run and how they are found';
       return failedFacts(question.image, { code: 'unavailable', message }, clock);
     }
-    const asking = createAsking(context, question, signal);
+    const asking = createFleetLookup(context, question, signal);
     // The owner's group comes first, because the owner does; so webhooks agree even before they know the groups.
     const ranked = rank(question.reference.repository, agents);
     let refused: ImageFacts | undefined;

@@ -113,20 +113,22 @@ export function bindFleetMetrics(
   },
 ): FleetMeters {
   const questionCounts = {
-    answered: metrics.count(questions, { outcome: 'answered' }),
-    unanswered: metrics.count(questions, { outcome: 'unanswered' }),
+    answered: metrics.counter(questions, { outcome: 'answered' }),
+    unanswered: metrics.counter(questions, { outcome: 'unanswered' }),
   };
   const attemptCounts = new Map(
-    attemptOutcomes.map((outcome) => [outcome, metrics.count(attempts, { outcome })]),
+    attemptOutcomes.map((outcome) => [outcome, metrics.counter(attempts, { outcome })]),
   );
-  const hedgeCount = metrics.count(hedges);
-  const passedOnCount = metrics.count(passedOn);
-  const answerSpread = metrics.spread(answerSeconds);
-  const readyLevel = metrics.level(agents, { state: 'ready' });
-  const restingLevel = metrics.level(agents, { state: 'resting' });
-  const groupLevel = metrics.level(groups);
-  const rememberedLevel = metrics.level(remembered);
-  const surveyedCounts = new Map(verdicts.map((outcome) => [outcome, metrics.count(surveyed, { outcome })]));
+  const hedgeCount = metrics.counter(hedges);
+  const passedOnCount = metrics.counter(passedOn);
+  const answerSpread = metrics.histogram(answerSeconds);
+  const readyLevel = metrics.gauge(agents, { state: 'ready' });
+  const restingLevel = metrics.gauge(agents, { state: 'resting' });
+  const groupLevel = metrics.gauge(groups);
+  const rememberedLevel = metrics.gauge(remembered);
+  const surveyedCounts = new Map(
+    verdicts.map((outcome) => [outcome, metrics.counter(surveyed, { outcome })]),
+  );
   metrics.beforeScrape(() => {
     const now = levels();
     readyLevel.set(now.ready);

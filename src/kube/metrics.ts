@@ -1,5 +1,5 @@
 /** Metrics of the way to the API server: requests, and whether the watches live. */
-import type { Count, Metrics, MetricSpec } from '../telemetry/metrics.ts';
+import type { Counter, Metrics, MetricSpec } from '../telemetry/metrics.ts';
 import { KubeError } from './api/errors.ts';
 
 /** What this program watches; the metrics name nothing else. */
@@ -58,11 +58,11 @@ export type RequestCounter = (verb: Verb, status: number | undefined) => void;
 /** Makes the counter of a client; without metrics it counts nothing. */
 export function requestCounter(metrics: Metrics | undefined): RequestCounter {
   if (metrics === undefined) return () => undefined;
-  const bound = new Map<string, Count>();
+  const bound = new Map<string, Counter>();
   return (verb, status) => {
     const code = classOf(status);
     const key = `${verb} ${code}`;
-    const count = bound.get(key) ?? metrics.count(requests, { verb, code });
+    const count = bound.get(key) ?? metrics.counter(requests, { verb, code });
     bound.set(key, count);
     count.inc();
   };
@@ -98,7 +98,7 @@ export function watchMetrics(
   const entry = { resource, state };
   all.add(entry);
   return {
-    restarted: (error) => metrics.count(watchRestarts, { resource, reason: reasonOf(error) }).inc(),
+    restarted: (error) => metrics.counter(watchRestarts, { resource, reason: reasonOf(error) }).inc(),
     stop: () => {
       all.delete(entry);
     },
@@ -112,7 +112,7 @@ function countAll(metrics: Metrics): Set<{ readonly resource: string; readonly s
     for (const resource of resources) {
       for (const state of watchStates) {
         const count = [...all].filter((each) => each.resource === resource && each.state() === state).length;
-        metrics.level(watches, { resource, state }).set(count);
+        metrics.gauge(watches, { resource, state }).set(count);
       }
     }
   });
@@ -130,5 +130,5 @@ export type EventOutcome = 'written' | 'counted' | 'limited' | 'dropped' | 'fail
 
 /** Makes the counter of an event recorder; without metrics it counts nothing. */
 export function eventCounter(metrics: Metrics | undefined): (outcome: EventOutcome) => void {
-  return (outcome) => metrics?.count(events, { outcome }).inc();
+  return (outcome) => metrics?.counter(events, { outcome }).inc();
 }

@@ -2,7 +2,7 @@
  * Architecture names and the node labels that carry them. A name comes from registries, labels and annotations, so it
  * is written into a pod only where it is a valid label value; anything else would have the pod refused.
  */
-import { names } from './keys.ts';
+import { keys } from './keys.ts';
 
 /** `k8s.io/apimachinery` validation: at most 63 characters, alphanumeric at both ends. */
 const labelValue = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/u;
@@ -31,7 +31,7 @@ export function isLabelValue(value: unknown): value is string {
 }
 
 export function isArchitectureKey(key: string): boolean {
-  return key === names.architectureLabel || key === names.betaArchitectureLabel;
+  return key === keys.architectureLabel || key === keys.betaArchitectureLabel;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Keys of labels, annotations and gates: archwright's own (`arch.example/…`) and those of Kubernetes that it uses. */
 
-export const names = {
+export const keys = {
   gate: 'arch.example/scheduling-gate',
   /** On a pod or namespace; the value `disabled` skips the pod. */
   placement: 'arch.example/placement',

@@ -10,7 +10,7 @@ const minBeginning = 3;
  * @param candidates what could have been meant
  * @returns undefined where nothing is near enough to be a likely mistake
  */
-export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+export function suggestionFor(word: string, candidates: Iterable<string>): string | undefined {
   const known = [...candidates];
   // Farther than a third of the word, it is more likely another word than a mistake in this one.
   const whole = closest(word, known, Math.max(1, Math.floor(word.length / 3)), (row) => row.at(-1) ?? 0);
@@ -38,7 +38,7 @@ function closest(
 
 /** `; did you mean x?`, or nothing; made to be appended to a message. */
 export function didYouMean(word: string, candidates: Iterable<string>): string {
-  const found = nearest(word, candidates);
+  const found = suggestionFor(word, candidates);
   return found === undefined ? '' : `; did you mean ${found}?`;
 }
 

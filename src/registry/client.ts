@@ -15,14 +15,14 @@ import type { MatchedCredential } from '../credentials/credential.ts';
 import { systemClock, type Clock } from '../async/clock.ts';
 import { askEndpoint } from './lookup-at-endpoint.ts';
 import { createAuthenticator } from './auth/authenticate.ts';
-import { createBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
+import { createCircuitBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
 import { isDigest } from './manifests/digest.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { createExchanger } from './net/exchange.ts';
-import { createGate } from '../async/semaphore.ts';
+import { createHostSemaphore } from '../async/semaphore.ts';
 import { isUnreachable, rankOf, registryError } from './outcome.ts';
 import type { Environment } from '../http/proxy.ts';
-import { RegistryError, type ManifestQuestion, type RegistryClient } from './lookup.ts';
+import { RegistryError, type ManifestLookup, type RegistryClient } from './lookup.ts';
 import type { AddressPolicy, Resolve } from '../http/reach.ts';
 import { createTransport, type TransportLimits } from '../http/transport.ts';
 import { createTrust } from '../http/trust.ts';
@@ -66,8 +66,8 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   });
   const exchanger = createExchanger({
     transport,
-    gate: createGate(options.perHost),
-    breaker: createBreaker(clock, options.breaker),
+    gate: createHostSemaphore(options.perHost),
+    breaker: createCircuitBreaker(clock, options.breaker),
     clock,
   });
   const authenticator = createAuthenticator({ exchanger, clock, policy: options.addressPolicy ?? {} });
@@ -123,7 +123,7 @@ export function eligible<E extends Pick<Endpoint, 'pull' | 'resolve'>>(
 }
 
 /** Each credential once; one anonymous round where there is none. */
-function credentialsOf({ credentials }: ManifestQuestion): (MatchedCredential | undefined)[] {
+function credentialsOf({ credentials }: ManifestLookup): (MatchedCredential | undefined)[] {
   if (credentials.length === 0) return [undefined];
   return [...new Map(credentials.map((credential) => [credential.id, credential])).values()];
 }
@@ -137,7 +137,7 @@ function offeredTo(
   return endpoint.acceptsCredentials ? credential : undefined;
 }
 
-function outOfTime(error: unknown, { repository }: ManifestQuestion, { host }: Endpoint): RegistryError {
+function outOfTime(error: unknown, { repository }: ManifestLookup, { host }: Endpoint): RegistryError {
   return new RegistryError(
     'timeout',
     host,
@@ -162,7 +162,7 @@ function createFailures() {
       const rank = rankOf(error, last);
       if (!worst || rank >= worst.rank) worst = { error, rank };
     },
-    worst: ({ repository, reference }: ManifestQuestion): RegistryError =>
+    worst: ({ repository, reference }: ManifestLookup): RegistryError =>
       worst?.error ??
       new RegistryError('not-found', '', `no endpoint may be asked for ${repository} by ${reference}`),
   };

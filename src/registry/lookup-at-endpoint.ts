@@ -12,7 +12,7 @@ import { maxManifestBytes, readManifest, type Descriptor } from './manifests/man
 import { acceptManifests } from './manifests/media-types.ts';
 import { statusError, type Circumstances } from './outcome.ts';
 import { contentOf, type ContentReader } from './manifests/platforms-of-index.ts';
-import { RegistryError, type ManifestAnswer, type ManifestQuestion } from './lookup.ts';
+import { RegistryError, type ManifestResult, type ManifestLookup } from './lookup.ts';
 import { objectUrl } from './net/request-url.ts';
 import { TransportError } from '../http/transport-error.ts';
 
@@ -20,7 +20,7 @@ import { TransportError } from '../http/transport-error.ts';
 const headUnknown: ReadonlySet<number> = new Set([405, 501]);
 
 export interface EndpointVisit {
-  readonly question: ManifestQuestion;
+  readonly question: ManifestLookup;
   readonly endpoint: Endpoint;
   /** What may be sent to this endpoint. */
   readonly credential: MatchedCredential | undefined;
@@ -34,7 +34,7 @@ export async function askEndpoint(
   visit: EndpointVisit,
   parts: { readonly authenticator: Authenticator; readonly clock: Clock },
   signal: AbortSignal,
-): Promise<ManifestAnswer> {
+): Promise<ManifestResult> {
   const { question, endpoint, credential } = visit;
   const { repository, reference, knownDigest } = question;
   const about: Circumstances = { host: endpoint.host, repository, credential };
@@ -105,7 +105,7 @@ export async function askEndpoint(
   };
 
   const answered = (
-    part: Pick<ManifestAnswer, 'unchanged' | 'digest' | 'mediaType' | 'kind' | 'platforms'>,
+    part: Pick<ManifestResult, 'unchanged' | 'digest' | 'mediaType' | 'kind' | 'platforms'>,
   ) => ({
     ...part,
     endpoint,

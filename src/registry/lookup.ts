@@ -13,7 +13,7 @@ export interface WrittenPlatform {
   readonly osVersion?: string;
 }
 
-export interface ManifestQuestion {
+export interface ManifestLookup {
   /** Path of the repository without its domain, such as `library/nginx`. */
   readonly repository: string;
   /** A tag or a digest. */
@@ -42,7 +42,7 @@ export interface Attempt {
   readonly durationMs: number;
 }
 
-export interface ManifestAnswer {
+export interface ManifestResult {
   /** True when `knownDigest` still holds; then `platforms` is empty. */
   readonly unchanged: boolean;
   readonly digest: string;
@@ -102,7 +102,7 @@ export interface RegistryClient {
    * Answers a question, or throws a RegistryError. When `signal` aborts, sockets of this question are closed and a
    * RegistryError `timeout` is thrown.
    */
-  ask(question: ManifestQuestion, signal: AbortSignal): Promise<ManifestAnswer>;
+  ask(question: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
   /** Closes idle connections and forgets tokens. */
   close(): void;
 }

@@ -141,7 +141,7 @@ function createServer(
     ? createTlsServer(options, limits, files, http, handler)
     : createHttpServer(http, handler);
   server.maxConnections = limits.maxConnections;
-  const dropped = options.metrics?.count(droppedConnections);
+  const dropped = options.metrics?.counter(droppedConnections);
   server.on('drop', () => dropped?.inc());
   server.timeout = limits.stalledMs;
   return server;
@@ -174,7 +174,7 @@ function createTlsServer(
     partial = partialContext(files);
   });
 
-  const failures = options.metrics?.count(handshakeFailures);
+  const failures = options.metrics?.counter(handshakeFailures);
   server.on('tlsClientError', (error: Error, socket) => {
     failures?.inc();
     options.log.debug({ reason: error.message, peer: socket.remoteAddress }, 'TLS handshake failed');

@@ -55,9 +55,9 @@ const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
  */
 export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> {
   const { dir, log, metrics, use } = options;
-  const expiry = metrics?.level(certificateExpiry, { use });
-  const loaded = metrics?.count(certificateReloads, { use, outcome: 'loaded' });
-  const failed = metrics?.count(certificateReloads, { use, outcome: 'failed' });
+  const expiry = metrics?.gauge(certificateExpiry, { use });
+  const loaded = metrics?.counter(certificateReloads, { use, outcome: 'loaded' });
+  const failed = metrics?.counter(certificateReloads, { use, outcome: 'failed' });
   const listeners = new Set<() => void>();
   let current: TlsMaterial | undefined;
 

@@ -4,7 +4,7 @@
  * not in it is counted as `other`, so no pod, image or server can grow the number of series, and each series exists
  * from the start with 0. Children are bound once; counting is one addition.
  */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import * as prom from 'prom-client';
 
 export interface MetricSpec {
   /** Prometheus name with unit: `_total`, `_seconds`, `_bytes`. */
@@ -18,13 +18,13 @@ export interface MetricSpec {
   buckets?: readonly number[];
 }
 
-export interface Count {
+export interface Counter {
   inc(by?: number): void;
 }
-export interface Level {
+export interface Gauge {
   set(value: number): void;
 }
-export interface Spread {
+export interface Histogram {
   observe(value: number): void;
 }
 
@@ -32,9 +32,9 @@ type LabelValues = Readonly<Record<string, string>>;
 
 export interface Metrics {
   /** The child of a counter with these label values. Call it once, keep what it returns. */
-  count(spec: MetricSpec, labels?: LabelValues): Count;
-  level(spec: MetricSpec, labels?: LabelValues): Level;
-  spread(spec: MetricSpec, labels?: LabelValues): Spread;
+  counter(spec: MetricSpec, labels?: LabelValues): Counter;
+  gauge(spec: MetricSpec, labels?: LabelValues): Gauge;
+  histogram(spec: MetricSpec, labels?: LabelValues): Histogram;
   /**
    * Runs before each scrape, to set levels from what is true then.
    * @returns ends that
@@ -49,11 +49,14 @@ const other = 'other';
 
 /** Makes an empty set of metrics. Each part of the program gets the same one. */
 export function createMetrics(): Metrics {
-  const registry = new Registry();
-  const known = new Map<string, { readonly spec: string; readonly made: Counter | Gauge | Histogram }>();
+  const registry = new prom.Registry();
+  const known = new Map<
+    string,
+    { readonly spec: string; readonly made: prom.Counter | prom.Gauge | prom.Histogram }
+  >();
   const updates = new Set<() => void>();
 
-  function metric(spec: MetricSpec): Counter | Gauge | Histogram {
+  function metric(spec: MetricSpec): prom.Counter | prom.Gauge | prom.Histogram {
     const identity = JSON.stringify(spec);
     const existing = known.get(spec.name);
     if (existing && existing.spec !== identity) throw new TypeError(`${spec.name} is described in two ways`);
@@ -61,24 +64,24 @@ export function createMetrics(): Metrics {
     const made = make(spec, registry);
     known.set(spec.name, { spec: identity, made });
     for (const labels of combinations(spec)) made.labels(labels);
-    if (!(made instanceof Histogram)) for (const labels of combinations(spec)) initialize(made, labels);
+    if (!(made instanceof prom.Histogram)) for (const labels of combinations(spec)) initialize(made, labels);
     return made;
   }
 
   return {
-    count: (spec, labels = {}) => {
+    counter: (spec, labels = {}) => {
       const made = metric(spec);
-      if (!(made instanceof Counter)) throw new TypeError(`${spec.name} is no counter`);
+      if (!(made instanceof prom.Counter)) throw new TypeError(`${spec.name} is no counter`);
       return made.labels(bounded(spec, labels));
     },
-    level: (spec, labels = {}) => {
+    gauge: (spec, labels = {}) => {
       const made = metric(spec);
-      if (!(made instanceof Gauge)) throw new TypeError(`${spec.name} is no gauge`);
+      if (!(made instanceof prom.Gauge)) throw new TypeError(`${spec.name} is no gauge`);
       return made.labels(bounded(spec, labels));
     },
-    spread: (spec, labels = {}) => {
+    histogram: (spec, labels = {}) => {
       const made = metric(spec);
-      if (!(made instanceof Histogram)) throw new TypeError(`${spec.name} is no histogram`);
+      if (!(made instanceof prom.Histogram)) throw new TypeError(`${spec.name} is no histogram`);
       return made.labels(bounded(spec, labels));
     },
     beforeScrape: (update) => {
@@ -93,20 +96,20 @@ export function createMetrics(): Metrics {
   };
 }
 
-function make(spec: MetricSpec, registry: Registry): Counter | Gauge | Histogram {
+function make(spec: MetricSpec, registry: prom.Registry): prom.Counter | prom.Gauge | prom.Histogram {
   const base = {
     name: spec.name,
     help: spec.help,
     labelNames: Object.keys(spec.labels ?? {}),
     registers: [registry],
   };
-  if (spec.type === 'counter') return new Counter(base);
-  if (spec.type === 'gauge') return new Gauge(base);
-  return new Histogram({ ...base, ...(spec.buckets && { buckets: [...spec.buckets] }) });
+  if (spec.type === 'counter') return new prom.Counter(base);
+  if (spec.type === 'gauge') return new prom.Gauge(base);
+  return new prom.Histogram({ ...base, ...(spec.buckets && { buckets: [...spec.buckets] }) });
 }
 
-function initialize(made: Counter | Gauge, labels: LabelValues): void {
-  if (made instanceof Counter) made.labels(labels).inc(0);
+function initialize(made: prom.Counter | prom.Gauge, labels: LabelValues): void {
+  if (made instanceof prom.Counter) made.labels(labels).inc(0);
   else made.labels(labels).set(0);
 }
 

@@ -2,7 +2,7 @@
  * Metrics of work that ends before the program does, such as a leader's: what such work shows by gauges is true of this process
  * only as long as the work goes on, and what it asked to run before each scrape must not be kept for ever.
  */
-import type { Level, Metrics } from './metrics.ts';
+import type { Gauge, Metrics } from './metrics.ts';
 
 export interface PassingMetrics extends Metrics {
   /** Every gauge shows 0 from here on, or NaN where it did already; nothing runs before scrapes. Counters stay. */
@@ -14,10 +14,10 @@ export function passingMetrics(metrics: Metrics): PassingMetrics {
   const ends: (() => void)[] = [];
   let ended = false;
   return {
-    count: (spec, labels) => metrics.count(spec, labels),
-    spread: (spec, labels) => metrics.spread(spec, labels),
-    level: (spec, labels) => {
-      const { level, end } = passing(metrics.level(spec, labels), () => ended);
+    counter: (spec, labels) => metrics.counter(spec, labels),
+    histogram: (spec, labels) => metrics.histogram(spec, labels),
+    gauge: (spec, labels) => {
+      const { level, end } = passing(metrics.gauge(spec, labels), () => ended);
       ends.push(end);
       return level;
     },
@@ -36,7 +36,7 @@ export function passingMetrics(metrics: Metrics): PassingMetrics {
   };
 }
 
-function passing(inner: Level, hasEnded: () => boolean): { readonly level: Level; readonly end: () => void } {
+function passing(inner: Gauge, hasEnded: () => boolean): { readonly level: Gauge; readonly end: () => void } {
   let last = 0;
   return {
     level: {

@@ -65,12 +65,12 @@ export function addProcessMetrics(
   build: { readonly version: string; readonly commit: string },
 ): void {
   const info = buildInfo(build.version, build.commit);
-  metrics.level(info, { ...build, node: process.versions.node }).set(1);
-  metrics.level(startTime).set(Math.floor(performance.timeOrigin / 1000));
-  const cpu = metrics.count(cpuSeconds);
-  const resident = metrics.level(residentBytes);
-  const heap = metrics.level(heapBytes);
-  const delay = metrics.level(eventLoopDelay);
+  metrics.gauge(info, { ...build, node: process.versions.node }).set(1);
+  metrics.gauge(startTime).set(Math.floor(performance.timeOrigin / 1000));
+  const cpu = metrics.counter(cpuSeconds);
+  const resident = metrics.gauge(residentBytes);
+  const heap = metrics.gauge(heapBytes);
+  const delay = metrics.gauge(eventLoopDelay);
   const sampled = monitorEventLoopDelay({ resolution: delayResolutionMs });
   sampled.enable();
   let counted = 0;

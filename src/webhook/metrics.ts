@@ -2,7 +2,7 @@
 import { outcomes, skipReasons } from '../placement/decision.ts';
 import type { FactsCounters } from '../cluster/metrics.ts';
 import { factsErrorCodes } from '../images/facts/facts.ts';
-import type { Count, Metrics, MetricSpec, Spread } from '../telemetry/metrics.ts';
+import type { Counter, Metrics, MetricSpec, Histogram } from '../telemetry/metrics.ts';
 
 export const admissionKinds = [
   'Pod',
@@ -111,11 +111,11 @@ export interface AdmissionCounters extends FactsCounters {
   admitted(kind: AdmissionKind, outcome: AdmissionOutcome): void;
   skipped(reason: string): void;
   unknown(code: string): void;
-  readonly seconds: Spread;
-  readonly faults: Count;
-  readonly warnings: Count;
-  readonly nodesExcluded: Count;
-  readonly nodesKept: Count;
+  readonly seconds: Histogram;
+  readonly faults: Counter;
+  readonly warnings: Counter;
+  readonly nodesExcluded: Counter;
+  readonly nodesKept: Counter;
   refused(reason: BadRequestReason): void;
 }
 
@@ -124,28 +124,28 @@ export function bindCounters(metrics: Metrics): AdmissionCounters {
   const admitted = new Map(
     admissionKinds.map((kind) => [
       kind,
-      bind(admissionOutcomes, (outcome) => metrics.count(admissions, { kind, outcome })),
+      bind(admissionOutcomes, (outcome) => metrics.counter(admissions, { kind, outcome })),
     ]),
   );
-  const skipped = bind(skipReasons, (reason) => metrics.count(skippedPods, { reason }));
-  const unknown = bind(unknownCodes, (code) => metrics.count(unknownImages, { code }));
-  const refused = bind(badRequestReasons, (reason) => metrics.count(badRequests, { reason }));
+  const skipped = bind(skipReasons, (reason) => metrics.counter(skippedPods, { reason }));
+  const unknown = bind(unknownCodes, (code) => metrics.counter(unknownImages, { code }));
+  const refused = bind(badRequestReasons, (reason) => metrics.counter(badRequests, { reason }));
   return {
     admitted: (kind, outcome) => admitted.get(kind)?.get(outcome)?.inc(),
     skipped: (reason) => skipped.get(reason)?.inc(),
     unknown: (code) => unknown.get(code)?.inc(),
-    seconds: metrics.spread(admissionSeconds),
-    faults: metrics.count(admissionFaults),
-    warnings: metrics.count(admissionWarnings),
-    waitsAnswered: metrics.count(inlineWaits, { outcome: 'answered' }),
-    waitsExpired: metrics.count(inlineWaits, { outcome: 'expired' }),
-    inquiryFailures: metrics.count(inquiryFailures),
-    nodesExcluded: metrics.count(unpullableNodes, { outcome: 'excluded' }),
-    nodesKept: metrics.count(unpullableNodes, { outcome: 'kept' }),
+    seconds: metrics.histogram(admissionSeconds),
+    faults: metrics.counter(admissionFaults),
+    warnings: metrics.counter(admissionWarnings),
+    waitsAnswered: metrics.counter(inlineWaits, { outcome: 'answered' }),
+    waitsExpired: metrics.counter(inlineWaits, { outcome: 'expired' }),
+    inquiryFailures: metrics.counter(inquiryFailures),
+    nodesExcluded: metrics.counter(unpullableNodes, { outcome: 'excluded' }),
+    nodesKept: metrics.counter(unpullableNodes, { outcome: 'kept' }),
     refused: (reason) => refused.get(reason)?.inc(),
   };
 }
 
-function bind(values: readonly string[], child: (value: string) => Count): ReadonlyMap<string, Count> {
+function bind(values: readonly string[], child: (value: string) => Counter): ReadonlyMap<string, Counter> {
   return new Map(values.map((value) => [value, child(value)]));
 }

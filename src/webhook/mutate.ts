@@ -27,7 +27,7 @@ import type { FactsByImage, FactsOfPod, FactsWanted } from '../cluster/facts-of-
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { placingOf, type Placing } from './placing.ts';
 import type { PullableNodes } from '../cluster/pullable-nodes.ts';
-import { podOf, ShapeError } from './validate-pod.ts';
+import { podOf, InvalidObject } from './validate-pod.ts';
 import { hasController, isBeingDeleted, kindOf, templateUnchanged } from './workloads.ts';
 
 /** Answers a request; waits only for images that memory does not know, `budgetMs` at most. Never throws. */
@@ -219,7 +219,7 @@ export function createMutate(options: MutateOptions): Mutate {
   function fault(request: AdmissionRequest, error: unknown): AdmissionResponse {
     counters.faults.inc();
     counters.admitted(kindOf(request), 'fault');
-    const text = error instanceof ShapeError ? `${faultWarning}: ${error.message}` : faultWarning;
+    const text = error instanceof InvalidObject ? `${faultWarning}: ${error.message}` : faultWarning;
     log.error(
       { err: error, uid: request.uid, kind: kindOf(request) },
       'admission failed, the object was let through',

@@ -2,7 +2,7 @@
 import type { Pod, PodTemplate } from '../kube/api/objects.ts';
 
 /** An object of an admission that cannot be understood. */
-export class ShapeError extends Error {
+export class InvalidObject extends Error {
   readonly code = 'not-understood';
   readonly temporary = false;
   /** Path of the field at fault, such as `spec.containers`. */
@@ -32,12 +32,12 @@ export function podOf(object: unknown): Pod {
  * @throws ShapeError
  */
 export function templateOf(value: unknown, where: string): PodTemplate {
-  if (!isObject(value)) throw new ShapeError(where, 'an object');
+  if (!isObject(value)) throw new InvalidObject(where, 'an object');
   const { metadata, spec } = value;
   if (metadata !== undefined && metadata !== null && !isObject(metadata)) {
-    throw new ShapeError(`${where}.metadata`, 'an object');
+    throw new InvalidObject(`${where}.metadata`, 'an object');
   }
-  if (!isObject(spec)) throw new ShapeError(`${where}.spec`, 'an object');
+  if (!isObject(spec)) throw new InvalidObject(`${where}.spec`, 'an object');
   checkContainers(spec['containers'], `${where}.spec.containers`);
   checkContainers(spec['initContainers'] ?? [], `${where}.spec.initContainers`);
   checkObjects(spec['volumes'] ?? [], `${where}.spec.volumes`);
@@ -49,13 +49,13 @@ function checkContainers(value: unknown, where: string): void {
   for (const container of checkObjects(value, where)) {
     const { image } = container;
     if (image !== undefined && image !== null && typeof image !== 'string') {
-      throw new ShapeError(`${where}[].image`, 'a text');
+      throw new InvalidObject(`${where}[].image`, 'a text');
     }
   }
 }
 
 function checkObjects(value: unknown, where: string): readonly JsonObject[] {
-  if (!Array.isArray(value)) throw new ShapeError(where, 'a list');
-  for (const entry of value) if (!isObject(entry)) throw new ShapeError(where, 'a list of objects');
+  if (!Array.isArray(value)) throw new InvalidObject(where, 'a list');
+  for (const entry of value) if (!isObject(entry)) throw new InvalidObject(where, 'a list of objects');
   return value as readonly JsonObject[];
 }

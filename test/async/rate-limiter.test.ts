@@ -1,13 +1,13 @@
 import { systemClock } from '../../src/async/clock.ts';
 import t from 'tap';
-import { createLimiter } from '../../src/async/rate-limiter.ts';
+import { createRateLimiter } from '../../src/async/rate-limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 const live = new AbortController().signal;
 
 void t.test('a burst at once, then so many each second, first come, first served', async (t) => {
   const time = createFakeClock();
-  const limiter = createLimiter({ perSecond: 10, burst: 3, clock: time, sleep: time.sleep });
+  const limiter = createRateLimiter({ perSecond: 10, burst: 3, clock: time, sleep: time.sleep });
   const passed: number[] = [];
   for (let i = 0; i < 2000; i++) void limiter.take(live).then(() => passed.push(i));
   await time.advance(0);
@@ -22,7 +22,7 @@ void t.test('a burst at once, then so many each second, first come, first served
     passed,
     Array.from(passed, (_, index) => index),
   );
-  const idle = createLimiter({ perSecond: 10, burst: 3, clock: time, sleep: time.sleep });
+  const idle = createRateLimiter({ perSecond: 10, burst: 3, clock: time, sleep: time.sleep });
   await time.advance(3_600_000);
   let count = 0;
   for (let i = 0; i < 5; i++) void idle.take(live).then(() => count++);
@@ -32,7 +32,7 @@ void t.test('a burst at once, then so many each second, first come, first served
 
 void t.test('whoever gives up leaves the queue and takes nothing', async (t) => {
   const time = createFakeClock();
-  const limiter = createLimiter({ perSecond: 1, burst: 1, clock: time, sleep: time.sleep });
+  const limiter = createRateLimiter({ perSecond: 1, burst: 1, clock: time, sleep: time.sleep });
   await limiter.take(live);
   const passed: string[] = [];
   const aborts = { a: new AbortController(), b: new AbortController() };
@@ -56,7 +56,7 @@ void t.test('whoever gives up leaves the queue and takes nothing', async (t) => 
 
 void t.test('a pause holds everybody; the longest stands', async (t) => {
   const time = createFakeClock();
-  const limiter = createLimiter({ perSecond: 100, burst: 10, clock: time, sleep: time.sleep });
+  const limiter = createRateLimiter({ perSecond: 100, burst: 10, clock: time, sleep: time.sleep });
   limiter.pause(5000);
   limiter.pause(1000);
   let passed = 0;
@@ -75,10 +75,10 @@ void t.test('a limiter that lets nobody pass is refused; real time works', async
     [Number.NaN, 1],
     [1, 0],
   ] as const) {
-    t.throws(() => createLimiter({ perSecond, burst, clock }), RangeError);
+    t.throws(() => createRateLimiter({ perSecond, burst, clock }), RangeError);
   }
   const started = performance.now();
-  const real = createLimiter({
+  const real = createRateLimiter({
     perSecond: 1000,
     burst: 1,
     clock: systemClock,

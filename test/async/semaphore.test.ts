@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createGate } from '../../src/async/semaphore.ts';
+import { createHostSemaphore } from '../../src/async/semaphore.ts';
 
 const patience = new AbortController().signal;
 
@@ -7,7 +7,7 @@ const patience = new AbortController().signal;
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 t.test('so many at a time, the others in order', async (t) => {
-  const gate = createGate(2);
+  const gate = createHostSemaphore(2);
   const order: number[] = [];
   const leaves: (() => void)[] = [];
   for (let n = 0; n < 5; n += 1) {
@@ -29,13 +29,13 @@ t.test('so many at a time, the others in order', async (t) => {
 });
 
 t.test('hosts do not wait for each other', async (t) => {
-  const gate = createGate(1);
+  const gate = createHostSemaphore(1);
   await gate.enter('one', patience);
   t.type(await gate.enter('two', patience), 'function');
 });
 
 t.test('who gives up leaves the line', async (t) => {
-  const gate = createGate(1);
+  const gate = createHostSemaphore(1);
   const leave = await gate.enter('host', patience);
   const controller = new AbortController();
   const impatient = gate.enter('host', controller.signal);
@@ -51,7 +51,7 @@ t.test('who gives up leaves the line', async (t) => {
 });
 
 t.test('a registry behind a mirror gets at most half of its places', async (t) => {
-  const gate = createGate(4);
+  const gate = createHostSemaphore(4);
   const slow = await Promise.all([
     gate.enter('mirror', patience, 'mirror for slow'),
     gate.enter('mirror', patience, 'mirror for slow'),
@@ -77,11 +77,11 @@ t.test('a registry behind a mirror gets at most half of its places', async (t) =
 });
 
 t.test('the host itself may use all places', async (t) => {
-  const gate = createGate(4);
+  const gate = createHostSemaphore(4);
   const leaves = await Promise.all([1, 2, 3, 4].map(() => gate.enter('host', patience)));
   t.equal(leaves.length, 4);
   t.type(
-    await createGate(1).enter('mirror', patience, 'mirror for one'),
+    await createHostSemaphore(1).enter('mirror', patience, 'mirror for one'),
     'function',
     'a lane has one place at least',
   );

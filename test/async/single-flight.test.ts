@@ -1,9 +1,9 @@
 import t from 'tap';
-import { createFlights, FlightTimeout, unlessAborted } from '../../src/async/single-flight.ts';
+import { createSingleFlight, FlightTimeout, unlessAborted } from '../../src/async/single-flight.ts';
 import { fakeTime, settled } from '../images/support.ts';
 
 t.test('who asks for the same key shares one flight; other keys fly by themselves', async (t) => {
-  const flights = createFlights<string>(1000, fakeTime().startTimer);
+  const flights = createSingleFlight<string>(1000, fakeTime().startTimer);
   const started: string[] = [];
   const gate = Promise.withResolvers<void>();
   const run = (name: string) => async (): Promise<string> => {
@@ -26,7 +26,7 @@ t.test('who asks for the same key shares one flight; other keys fly by themselve
 });
 
 t.test('a failed flight fails all who wait, and no one later', async (t) => {
-  const flights = createFlights<string>(1000, fakeTime().startTimer);
+  const flights = createSingleFlight<string>(1000, fakeTime().startTimer);
   const fail = async (): Promise<string> => {
     await settled();
     throw new Error('lost');
@@ -41,7 +41,7 @@ t.test('a failed flight fails all who wait, and no one later', async (t) => {
 
 t.test('a flight that starts with a throw leaves nothing behind', async (t) => {
   const time = fakeTime();
-  const flights = createFlights<string>(1000, time.startTimer);
+  const flights = createSingleFlight<string>(1000, time.startTimer);
   await t.rejects(
     flights.join('a', () => {
       throw new Error('at once');
@@ -54,7 +54,7 @@ t.test('a flight that starts with a throw leaves nothing behind', async (t) => {
 
 t.test('the limit aborts the signal, once', async (t) => {
   const time = fakeTime();
-  const flights = createFlights<unknown>(15_000, time.startTimer);
+  const flights = createSingleFlight<unknown>(15_000, time.startTimer);
   const result = flights.join('a', (signal) => unlessAborted(new Promise(() => {}), signal));
   time.pass(14_999);
   await settled();
@@ -67,13 +67,13 @@ t.test('the limit aborts the signal, once', async (t) => {
 
 t.test('a flight that ended has no timer', async (t) => {
   const time = fakeTime();
-  const flights = createFlights<string>(1000, time.startTimer);
+  const flights = createSingleFlight<string>(1000, time.startTimer);
   await flights.join('a', async () => 'done');
   t.equal(time.timers, 0);
 });
 
 t.test('close ends flights, and those that start later', async (t) => {
-  const flights = createFlights<unknown>(1000, fakeTime().startTimer);
+  const flights = createSingleFlight<unknown>(1000, fakeTime().startTimer);
   const never = (signal: AbortSignal): Promise<unknown> => unlessAborted(new Promise(() => {}), signal);
   const early = t.rejects(flights.join('a', never), { message: 'ending' });
   await flights.close(new Error('ending'));

@@ -1,9 +1,9 @@
 import t from 'tap';
-import { createTurns } from '../../src/async/yield-to-event-loop.ts';
+import { createYielder } from '../../src/async/yield-to-event-loop.ts';
 
 t.test('work of half a second holds nobody up for long', async (t) => {
   const ending = new AbortController();
-  const turn = createTurns(ending.signal);
+  const turn = createYielder(ending.signal);
   let others = 0;
   const ticking = setInterval(() => void others++, 1);
   const end = performance.now() + 500;
@@ -14,7 +14,7 @@ t.test('work of half a second holds nobody up for long', async (t) => {
 
 t.test('work that nobody wants any more ends', async (t) => {
   const ending = new AbortController();
-  const turn = createTurns(ending.signal);
+  const turn = createYielder(ending.signal);
   ending.abort();
   await t.rejects(
     async () => {

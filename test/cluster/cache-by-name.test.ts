@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../../src/async/clock.ts';
-import { keepByName, whileWaiting } from '../../src/cluster/cache-by-name.ts';
+import { createCacheByName, whileWaiting } from '../../src/cluster/cache-by-name.ts';
 import { noTimers } from '../support/fake-clock.ts';
 
 const signal = new AbortController().signal;
@@ -14,7 +14,7 @@ function manualClock(): Clock & { ms: number } {
 test('one request serves concurrent askers, and is kept for a while', async (t) => {
   const clock = manualClock();
   const loads: string[] = [];
-  const kept = keepByName({
+  const kept = createCacheByName({
     load: (namespace, name) => {
       loads.push(`${namespace}/${name}`);
       return Promise.resolve(`${namespace}/${name} ${loads.length}`);
@@ -35,7 +35,7 @@ test('one request serves concurrent askers, and is kept for a while', async (t) 
 
 test('what does not exist is remembered, a failure is not', async (t) => {
   let loads = 0;
-  const missing = keepByName({
+  const missing = createCacheByName({
     load: () => Promise.resolve(void (loads += 1)),
     keepMs: 1000,
     clock: manualClock(),
@@ -45,7 +45,7 @@ test('what does not exist is remembered, a failure is not', async (t) => {
   t.equal(loads, 1);
 
   let failures = 0;
-  const failing = keepByName({
+  const failing = createCacheByName({
     load: () => {
       failures += 1;
       return Promise.reject(new Error('away'));
@@ -61,7 +61,7 @@ test('what does not exist is remembered, a failure is not', async (t) => {
 test('an asker that stops waiting leaves the request to the next', async (t) => {
   let answer: ((value: string) => void) | undefined;
   let loads = 0;
-  const kept = keepByName({
+  const kept = createCacheByName({
     load: () => {
       loads += 1;
       return new Promise<string>((resolve) => (answer = resolve));
@@ -81,7 +81,11 @@ test('an asker that stops waiting leaves the request to the next', async (t) => 
 
 test('it is bounded: the oldest goes first', async (t) => {
   let loads = 0;
-  const kept = keepByName({ load: () => Promise.resolve((loads += 1)), keepMs: 1000, clock: manualClock() });
+  const kept = createCacheByName({
+    load: () => Promise.resolve((loads += 1)),
+    keepMs: 1000,
+    clock: manualClock(),
+  });
   for (let index = 0; index <= 1000; index += 1) await kept.get('a', `x${index}`, signal);
   await kept.get('a', 'x1000', signal);
   t.equal(loads, 1001, 'the newest is there');
@@ -102,7 +106,7 @@ test('waiting ends with the signal, whichever is first', async (t) => {
 
 test('what is kept is bounded by bytes, the oldest leave first', async (t) => {
   const loads: string[] = [];
-  const kept = keepByName({
+  const kept = createCacheByName({
     load: (_, name) => {
       loads.push(name);
       return Promise.resolve(name === 'none' ? undefined : Number(name));

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { didYouMean, nearest } from '../../src/names/suggestion.ts';
+import { didYouMean, suggestionFor } from '../../src/names/suggestion.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 
 t.test('nearest setting', async (t) => {
@@ -18,18 +18,18 @@ t.test('nearest setting', async (t) => {
     ['x', undefined],
     ['', undefined],
   ];
-  for (const [word, expected] of cases) t.equal(nearest(word, Object.keys(settings)), expected, word);
+  for (const [word, expected] of cases) t.equal(suggestionFor(word, Object.keys(settings)), expected, word);
 });
 
 t.test('a swap of neighbors is one mistake, not two', async (t) => {
-  t.equal(nearest('abdc', ['abxx', 'abcd']), 'abcd');
-  t.equal(nearest('ba', ['ab']), 'ab');
-  t.equal(nearest('badc', ['abcd']), undefined, 'two swaps are two');
+  t.equal(suggestionFor('abdc', ['abxx', 'abcd']), 'abcd');
+  t.equal(suggestionFor('ba', ['ab']), 'ab');
+  t.equal(suggestionFor('badc', ['abcd']), undefined, 'two swaps are two');
 });
 
 t.test('the nearer one wins, whichever comes first', async (t) => {
-  t.equal(nearest('proxis', ['proxied', 'proxies']), 'proxies');
-  t.equal(nearest('proxis', ['proxies', 'proxied']), 'proxies');
+  t.equal(suggestionFor('proxis', ['proxied', 'proxies']), 'proxies');
+  t.equal(suggestionFor('proxis', ['proxies', 'proxied']), 'proxies');
 });
 
 t.test('as the end of a message', async (t) => {

@@ -14,7 +14,7 @@ test('a probe names every check', (t) => {
 
 test('the health server', async (t) => {
   const metrics = createMetrics();
-  metrics.count({ name: 'things_total', type: 'counter', help: 'Things.' }).inc(3);
+  metrics.counter({ name: 'things_total', type: 'counter', help: 'Things.' }).inc(3);
   let ready = false;
   const server = await startHealth({
     listen: '127.0.0.1:0',

@@ -12,9 +12,9 @@ const seconds: MetricSpec = { name: 'test_seconds', type: 'histogram', help: 'Ti
 
 t.test('every series exists from the start', async (t) => {
   const metrics = createMetrics();
-  metrics.count(requests, { method: 'GET', outcome: 'ok' });
-  metrics.level(level, { use: 'a' });
-  metrics.spread(seconds);
+  metrics.counter(requests, { method: 'GET', outcome: 'ok' });
+  metrics.gauge(level, { use: 'a' });
+  metrics.histogram(seconds);
   const page = await metrics.render();
   for (const line of [
     '# HELP test_requests_total Requests.',
@@ -32,11 +32,11 @@ t.test('every series exists from the start', async (t) => {
 
 t.test('counts, sets and observes', async (t) => {
   const metrics = createMetrics();
-  const ok = metrics.count(requests, { method: 'GET', outcome: 'ok' });
+  const ok = metrics.counter(requests, { method: 'GET', outcome: 'ok' });
   ok.inc();
   ok.inc(2);
-  metrics.level(level, { use: 'a' }).set(7);
-  metrics.spread(seconds).observe(0.5);
+  metrics.gauge(level, { use: 'a' }).set(7);
+  metrics.histogram(seconds).observe(0.5);
   const page = await metrics.render();
   t.match(page, 'test_requests_total{method="GET",outcome="ok"} 3');
   t.match(page, 'test_level{use="a"} 7');
@@ -46,16 +46,16 @@ t.test('counts, sets and observes', async (t) => {
 
 t.test('asking for a metric again does not set it back', async (t) => {
   const metrics = createMetrics();
-  metrics.count(requests, { method: 'GET', outcome: 'ok' }).inc();
-  metrics.count({ ...requests }, { method: 'GET', outcome: 'ok' }).inc();
+  metrics.counter(requests, { method: 'GET', outcome: 'ok' }).inc();
+  metrics.counter({ ...requests }, { method: 'GET', outcome: 'ok' }).inc();
   t.match(await metrics.render(), 'test_requests_total{method="GET",outcome="ok"} 2');
 });
 
 t.test('what is not in the list of a label is counted as other', async (t) => {
   const metrics = createMetrics();
   for (let index = 0; index < 100; index++)
-    metrics.count(requests, { method: `M${index}`, outcome: 'ok' }).inc();
-  metrics.count(requests, { method: 'GET' }).inc();
+    metrics.counter(requests, { method: `M${index}`, outcome: 'ok' }).inc();
+  metrics.counter(requests, { method: 'GET' }).inc();
   const page = await metrics.render();
   t.match(page, 'test_requests_total{method="other",outcome="ok"} 100');
   t.match(page, 'test_requests_total{method="GET",outcome="other"} 1');
@@ -64,7 +64,7 @@ t.test('what is not in the list of a label is counted as other', async (t) => {
 
 t.test('levels are brought up to date before each scrape', async (t) => {
   const metrics = createMetrics();
-  const child = metrics.level(level, { use: 'a' });
+  const child = metrics.gauge(level, { use: 'a' });
   let now = 1;
   metrics.beforeScrape(() => child.set(now));
   t.match(await metrics.render(), 'test_level{use="a"} 1');
@@ -74,8 +74,8 @@ t.test('levels are brought up to date before each scrape', async (t) => {
 
 t.test('a metric used as what it is not, or described twice, is a fault', async (t) => {
   const metrics = createMetrics();
-  t.throws(() => metrics.level(requests), /test_requests_total is no gauge/);
-  t.throws(() => metrics.spread(requests), /is no histogram/);
-  t.throws(() => metrics.count(level), /test_level is no counter/);
-  t.throws(() => metrics.count({ ...requests, help: 'Something else.' }), /described in two ways/);
+  t.throws(() => metrics.gauge(requests), /test_requests_total is no gauge/);
+  t.throws(() => metrics.histogram(requests), /is no histogram/);
+  t.throws(() => metrics.counter(level), /test_level is no counter/);
+  t.throws(() => metrics.counter({ ...requests, help: 'Something else.' }), /described in two ways/);
 });

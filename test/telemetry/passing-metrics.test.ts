@@ -10,11 +10,11 @@ const spread: MetricSpec = { name: 'took', type: 'histogram', help: 'Took.', buc
 t.test('gauges end with the work, counters stay', async (t) => {
   const metrics = createMetrics();
   const passing = passingMetrics(metrics);
-  const level = passing.level(gauge, { state: 'a' });
-  passing.level(gauge, { state: 'b' }).set(2);
-  passing.level(expiry).set(Number.NaN);
-  passing.count(counter).inc();
-  passing.spread(spread).observe(1);
+  const level = passing.gauge(gauge, { state: 'a' });
+  passing.gauge(gauge, { state: 'b' }).set(2);
+  passing.gauge(expiry).set(Number.NaN);
+  passing.counter(counter).inc();
+  passing.histogram(spread).observe(1);
   let scrapes = 0;
   passing.beforeScrape(() => level.set(++scrapes));
   t.match(await passing.render(), 'pods{state="a"} 1\npods{state="b"} 2\n');
@@ -30,9 +30,9 @@ t.test('gauges end with the work, counters stay', async (t) => {
 t.test('what comes late changes nothing that the next shows', async (t) => {
   const metrics = createMetrics();
   const first = passingMetrics(metrics);
-  const late = first.level(gauge, { state: 'a' });
+  const late = first.gauge(gauge, { state: 'a' });
   first.end();
-  passingMetrics(metrics).level(gauge, { state: 'a' }).set(5);
+  passingMetrics(metrics).gauge(gauge, { state: 'a' }).set(5);
   late.set(1);
   first.beforeScrape(() => t.fail('it has ended'));
   first.end();

@@ -1,5 +1,5 @@
 /** One question to one plugin: its program is checked, run with its request, and its response decoded. */
-import type { Gate } from '../../../src/async/semaphore.ts';
+import type { HostSemaphore } from '../../../src/async/semaphore.ts';
 import { checkBinary, type BinaryPlace } from './binary.ts';
 import { environmentObject, mergeEnvironment } from './environment.ts';
 import { PluginError, type PluginErrorCode } from './plugin-error.ts';
@@ -14,7 +14,7 @@ export interface ExecuteOptions extends BinaryPlace {
   /** What all plugins have before their configured variables; asked before each run. */
   readonly environment: () => Promise<readonly string[]>;
   /** Keeps plugins from running too often at the same time. */
-  readonly gate: Gate;
+  readonly gate: HostSemaphore;
   readonly limits?: RunLimits | undefined;
   readonly meter?: PluginMeter | undefined;
   /** Kills what runs. */

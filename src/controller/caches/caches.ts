@@ -157,7 +157,7 @@ export function startCaches(options: CachesOptions): Caches {
   const all = Object.entries(reflectors) as [WatchName, Reflector<unknown>][];
   const levels = all.map(([watch, reflector]) => ({
     reflector,
-    objects: metrics.level(cachedObjects, { watch }),
+    objects: metrics.gauge(cachedObjects, { watch }),
   }));
   const stopShowing = metrics.beforeScrape(() => {
     for (const { reflector, objects } of levels) objects.set(reflector.size);

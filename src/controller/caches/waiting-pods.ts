@@ -3,7 +3,7 @@
  * decision and its patch look at: ten thousand pods that wait are ten thousand objects with all their environment.
  */
 import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import { recordedOutcome } from '../../placement/record/record.ts';
 import type { WaitingPod } from './caches.ts';
 import { keptAnnotations } from './annotations.ts';
@@ -35,12 +35,12 @@ export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | u
 
 /** Whether a pod with this JSON may be kept: it names our gate, or holds a record, a text of its own in JSON, that says `pending`. */
 export function mayBeWaiting(text: string): boolean {
-  return text.includes(names.gate) || text.includes(String.raw`\"pending\"`);
+  return text.includes(keys.gate) || text.includes(String.raw`\"pending\"`);
 }
 
 /** Whether the scheduler leaves a pod alone because of us. */
 export function carriesGate({ spec }: Pick<Pod, 'spec'>): boolean {
-  return spec.schedulingGates?.some(({ name }) => name === names.gate) ?? false;
+  return spec.schedulingGates?.some(({ name }) => name === keys.gate) ?? false;
 }
 
 function trimSpec(spec: PodSpec): PodSpec {

@@ -18,7 +18,7 @@ import { createPasses } from '../reconcile/passes.ts';
 import { readWebhooksFile, webhookNamesOf, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 import { leafSpecs, type LeafSpec } from './leaves.ts';
 import { countIssues, showExpiry } from './observe.ts';
-import { createPass } from './reconcile.ts';
+import { createCertificateReconciler } from './reconcile.ts';
 import { timesOf, type Times } from './plan.ts';
 import { createSecrets } from './secrets.ts';
 
@@ -56,7 +56,7 @@ async function run(leading: Leading, options: CertificatesOptions, namespace: st
     onFailure: (problem) => log.warn({ problem }, 'certificates cannot be kept; trying again'),
   });
   const expiry = showExpiry(leading);
-  const pass = createPass({
+  const pass = createCertificateReconciler({
     secrets: createSecrets(client, namespace, signal),
     caSecret: configuration.caSecret,
     specs: leafSpecsNow(leading),

@@ -6,27 +6,27 @@
 import { backdateMs, type Validity } from './issue.ts';
 import type { Certificate } from './pem.ts';
 
-export interface Moment {
+export interface AgreedTime {
   /** The API server's time, milliseconds since 1970. */
   readonly now: number;
   readonly earliest: number;
   readonly latest: number;
 }
 
-export function momentOf(serverNow: number, ownNow: number): Moment {
+export function agreedTimeOf(serverNow: number, ownNow: number): AgreedTime {
   return { now: serverNow, earliest: Math.min(serverNow, ownNow), latest: Math.max(serverNow, ownNow) };
 }
 
-export function hasExpired({ to }: Certificate, { earliest }: Moment): boolean {
+export function hasExpired({ to }: Certificate, { earliest }: AgreedTime): boolean {
   return earliest >= to;
 }
 
-export function isNotYetValid({ from }: Certificate, { latest }: Moment): boolean {
+export function isNotYetValid({ from }: Certificate, { latest }: AgreedTime): boolean {
   return latest < from;
 }
 
 /** Whether it ends later than one that is issued now would: its life was set shorter, or it comes out of the future. */
-function isTooLong({ to }: Certificate, { latest }: Moment, lifeMs: number): boolean {
+function isTooLong({ to }: Certificate, { latest }: AgreedTime, lifeMs: number): boolean {
   return to > latest + lifeMs + backdateMs;
 }
 
@@ -46,12 +46,17 @@ export function dueAt({ from, to }: Pick<Certificate, 'from' | 'to'>): number {
  * @param issuable what a new one would have
  * @param lifeMs of a new one
  */
-export function isDue(certificate: Certificate, moment: Moment, issuable: Validity, lifeMs: number): boolean {
+export function isDue(
+  certificate: Certificate,
+  moment: AgreedTime,
+  issuable: Validity,
+  lifeMs: number,
+): boolean {
   if (isTooLong(certificate, moment, lifeMs)) return true;
   return moment.now >= dueAt(certificate) && issuable.to - certificate.to > lifeMs * gain;
 }
 
 /** The validity of what is issued now: valid by both clocks. */
-export function validity({ now, earliest }: Moment, lifeMs: number, authority?: Certificate): Validity {
+export function validity({ now, earliest }: AgreedTime, lifeMs: number, authority?: Certificate): Validity {
   return { from: earliest - backdateMs, to: Math.min(now + lifeMs, authority?.to ?? Infinity) };
 }

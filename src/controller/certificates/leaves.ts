@@ -4,7 +4,7 @@ import { agentServerName } from '../../fleet/agents/connection.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { trusted, type Authorities, type SecretTexts } from './authorities.ts';
 import { usageIds, type Subject } from './issue.ts';
-import { hasExpired, isDue, isNotYetValid, validity, type Moment } from './clock-agreement.ts';
+import { hasExpired, isDue, isNotYetValid, validity, type AgreedTime } from './clock-agreement.ts';
 import { isIssuedBy, readCertificates, readPrivateKey, type Certificate } from './pem.ts';
 
 export const leafNames = ['webhook', 'agent', 'webhook-client', 'controller-client'] as const;
@@ -100,7 +100,7 @@ export function faultOf(
   subject: Subject | undefined,
   authorities: Authorities,
   signer: Certificate,
-  moment: Moment,
+  moment: AgreedTime,
   lifeMs: number,
 ): IssueReason | undefined {
   const { certificate } = leaf;

@@ -2,12 +2,12 @@
 import type { Leading } from '../controller.ts';
 import { certificateExpiresIn, certificateNames, certificatesIssued } from './metrics.ts';
 import type { Found } from './plan.ts';
-import type { PassOptions } from './reconcile.ts';
+import type { ReconcileOptions } from './reconcile.ts';
 
 /** Shows when each certificate expires, until `end`; what is not there, or not known any more, is NaN. */
 export function showExpiry({ metrics, serverNow }: Pick<Leading, 'metrics' | 'serverNow'>) {
   const levels = certificateNames.map(
-    (name) => [name, metrics.level(certificateExpiresIn, { certificate: name })] as const,
+    (name) => [name, metrics.gauge(certificateExpiresIn, { certificate: name })] as const,
   );
   let found: Found | undefined;
   let ended = false;
@@ -37,6 +37,6 @@ export function showExpiry({ metrics, serverNow }: Pick<Leading, 'metrics' | 'se
 }
 
 /** Counts certificates that were issued. */
-export function countIssues({ metrics }: Pick<Leading, 'metrics'>): PassOptions['issued'] {
-  return (certificate, reason) => metrics.count(certificatesIssued, { certificate, reason }).inc();
+export function countIssues({ metrics }: Pick<Leading, 'metrics'>): ReconcileOptions['issued'] {
+  return (certificate, reason) => metrics.counter(certificatesIssued, { certificate, reason }).inc();
 }

@@ -17,7 +17,7 @@
  * new one at once.
  */
 import { trusted, type Authorities, type Remains } from './authorities.ts';
-import { dueAt, hasExpired, isDue, isNotYetValid, validity, type Moment } from './clock-agreement.ts';
+import { dueAt, hasExpired, isDue, isNotYetValid, validity, type AgreedTime } from './clock-agreement.ts';
 import { distinct, isIssuedBy, sameCertificates, type Certificate } from './pem.ts';
 import { faultOf, type IssueReason, type Leaf, type LeafName, type LeafSpec } from './leaves.ts';
 
@@ -75,7 +75,7 @@ const maxPrevious = 4;
 /** What to do about the authorities. */
 export function planAuthorities(
   found: Found,
-  moment: Moment,
+  moment: AgreedTime,
   times: Times,
   watched: Watched,
 ): AuthorityChange | undefined {
@@ -99,7 +99,7 @@ export function planAuthorities(
 
 function reasonForNew(
   authorities: Authorities | Remains,
-  moment: Moment,
+  moment: AgreedTime,
   times: Times,
 ): IssueReason | undefined {
   if (authorities.newest === undefined) return authorities.empty ? 'missing' : 'unreadable';
@@ -112,13 +112,13 @@ function reasonForNew(
 }
 
 /** An authority too near its end to sign with, or to wait for. */
-function isSpent(certificate: Certificate, moment: Moment, times: Times): boolean {
+function isSpent(certificate: Certificate, moment: AgreedTime, times: Times): boolean {
   return isNotYetValid(certificate, moment) || moment.earliest >= certificate.to - times.settleMs;
 }
 
 function keptBeside(
   { authorities, leaves }: Found,
-  moment: Moment,
+  moment: AgreedTime,
   times: Times,
 ): Pick<Authorities, 'previous' | 'previousSigner' | 'phase'> {
   const { newest } = authorities;
@@ -144,7 +144,7 @@ function keptBeside(
  * Where the Secret of the CA is lost, what it signed is still in use: its certificate stands in the Secrets beside what it
  * signed. Whoever can write those Secrets and delete that one could as well write that one.
  */
-function adopted(leaves: readonly Leaf[], moment: Moment): Certificate[] {
+function adopted(leaves: readonly Leaf[], moment: AgreedTime): Certificate[] {
   return leaves.flatMap(({ certificate, keyFits, bundle = [] }) =>
     certificate === undefined || !keyFits || hasExpired(certificate, moment)
       ? []
@@ -163,7 +163,7 @@ export function planLeaf(
   leaf: Leaf,
   { subject }: Pick<LeafSpec, 'subject'>,
   authorities: Authorities,
-  moment: Moment,
+  moment: AgreedTime,
   times: Times,
 ): LeafWork | undefined {
   const { newest, phase, previousSigner } = authorities;
@@ -187,7 +187,7 @@ export function planLeaf(
 }
 
 /** Half of the time between the moment when it is due and its end. */
-function isUrgent(certificate: Certificate, moment: Moment): boolean {
+function isUrgent(certificate: Certificate, moment: AgreedTime): boolean {
   return moment.now >= (dueAt(certificate) + certificate.to) / 2;
 }
 
@@ -216,7 +216,7 @@ function existing(leaves: Found['leaves']): readonly Leaf[] {
 }
 
 /** When the next certificate is due, milliseconds since 1970; what has been due without effect is not waited for. */
-export function nextDue({ authorities, leaves }: Found, { now }: Moment): number {
+export function nextDue({ authorities, leaves }: Found, { now }: AgreedTime): number {
   const certificates = [
     authorities.newest?.certificate,
     ...[...leaves.values()].map(({ certificate }) => certificate),

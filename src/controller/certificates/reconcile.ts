@@ -7,7 +7,7 @@ import { webhookConfigurationPath } from '../own-objects.ts';
 import { readAuthorities, trusted, writeAuthorities, type Authorities } from './authorities.ts';
 import { issueAuthority, issueLeaf } from './issue.ts';
 import { readLeaf, type IssueReason, type Leaf, type LeafName, type LeafSpec } from './leaves.ts';
-import { momentOf, validity, type Moment } from './clock-agreement.ts';
+import { agreedTimeOf, validity, type AgreedTime } from './clock-agreement.ts';
 import { writeCertificates } from './pem.ts';
 import {
   isAnnounced,
@@ -22,7 +22,7 @@ import {
 } from './plan.ts';
 import type { FoundSecret, Secrets } from './secrets.ts';
 
-export interface PassOptions {
+export interface ReconcileOptions {
   readonly secrets: Secrets;
   readonly caSecret: string;
   /** The leaves wanted now. */
@@ -35,7 +35,7 @@ export interface PassOptions {
   readonly issued: (certificate: LeafName | 'ca', reason: IssueReason) => void;
 }
 
-export interface PassResult {
+export interface ReconcileResult {
   readonly found: Found;
   /** Whether anything had to be written. */
   readonly wrote: boolean;
@@ -48,7 +48,7 @@ interface Read {
   readonly ca: FoundSecret | undefined;
   readonly leafSecrets: ReadonlyMap<LeafName, FoundSecret | undefined>;
   readonly specs: readonly LeafSpec[];
-  readonly moment: Moment;
+  readonly moment: AgreedTime;
 }
 
 /** A new authority touches every Secret and is done in five rounds; more means that somebody else writes too. */
@@ -60,13 +60,13 @@ const looksPerSettling = 4;
  * Makes the pass. What it remembers from one to the next is only for how long it has seen what the plan waits for.
  * @returns a function that rejects with KubeError where it could not end
  */
-export function createPass(options: PassOptions): () => Promise<PassResult> {
+export function createCertificateReconciler(options: ReconcileOptions): () => Promise<ReconcileResult> {
   const { secrets, caSecret, times, leading } = options;
   const { signal, clock, log } = leading;
   const announced = createWatch(() => clock.monotonic());
   const replaced = createWatch(() => clock.monotonic());
 
-  const momentNow = (): Moment => momentOf(leading.serverNow(), clock.now());
+  const momentNow = (): AgreedTime => agreedTimeOf(leading.serverNow(), clock.now());
 
   async function read(): Promise<Read> {
     const specs = await options.specs();

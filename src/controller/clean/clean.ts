@@ -17,12 +17,12 @@
  */
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
-import type { Limiter } from '../../async/rate-limiter.ts';
+import type { RateLimiter } from '../../async/rate-limiter.ts';
 import type { Clock } from '../../async/clock.ts';
 import { createCleaning, type Cleaning, type StepReport } from './steps.ts';
 import { removeFinalizers } from './finalizers.ts';
 import { removeGates } from './gates.ts';
-import { takeLease, type Hold } from './lease.ts';
+import { takeLease, type CleanLease } from './lease.ts';
 import { removeOwnObjects } from './own-objects.ts';
 import { restartPods } from './restart-pods.ts';
 import { cleanTaints } from './taints.ts';
@@ -31,7 +31,7 @@ import { removeWebhooks, webhooksStep } from './webhooks.ts';
 export interface CleanOptions {
   readonly client: KubeClient;
   /** For everything that changes something. */
-  readonly limiter: Limiter;
+  readonly limiter: RateLimiter;
   /** Namespace that archwright runs or ran in. */
   readonly namespace: string;
   readonly configuration: Configuration;
@@ -92,7 +92,7 @@ export async function clean(options: CleanOptions): Promise<CleanReport> {
 async function closeTheDoor(
   cleaning: Cleaning,
   { configuration, clock, sleep, dryRun }: CleanOptions,
-  hold: Hold | undefined,
+  hold: CleanLease | undefined,
 ): Promise<void> {
   const { signal } = cleaning;
   const began = clock.monotonic();

@@ -1,7 +1,7 @@
 /** Takes a scheduling gate, ours where no other is named, off every pod. Gates of others stay, and so does all that was decided for the pod. */
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject, Pod } from '../../kube/api/objects.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { Cleaning } from './steps.ts';
 
 /**
@@ -10,7 +10,7 @@ import type { Cleaning } from './steps.ts';
  * @returns how many, without those that could not be removed
  * @throws KubeError where pods cannot be listed
  */
-export async function removeGates(cleaning: Cleaning, gate: string = names.gate): Promise<number> {
+export async function removeGates(cleaning: Cleaning, gate: string = keys.gate): Promise<number> {
   let removed = 0;
   // A pod with a node has no gates: the API server refuses to bind one that has.
   const waiting = cleaning.list<Pod>('/api/v1/pods', { fieldSelector: 'spec.nodeName=' });

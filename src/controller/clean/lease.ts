@@ -24,7 +24,7 @@ export class LeaseLost extends Error {
   }
 }
 
-export interface Hold {
+export interface CleanLease {
   /** Aborts with LeaseLost. */
   readonly signal: AbortSignal;
   /**
@@ -50,7 +50,7 @@ const endTimeoutMs = 5000;
  * @returns `undefined` in a dry run, and where there is no namespace to hold one in
  * @throws KubeError where it cannot be had
  */
-export async function takeLease(cleaning: Cleaning, name: string): Promise<Hold | undefined> {
+export async function takeLease(cleaning: Cleaning, name: string): Promise<CleanLease | undefined> {
   const { namespace, client } = cleaning;
   const where = `Lease ${namespace}/${name}`;
   const collection = leasesPath(namespace);
@@ -94,7 +94,7 @@ function keep(
     readonly held: KubeObject;
     readonly deposedMs: number;
   },
-): Hold {
+): CleanLease {
   const { path, where, identity } = lease;
   const ended = new AbortController();
   const lost = new AbortController();

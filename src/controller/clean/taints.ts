@@ -1,6 +1,6 @@
 /** Takes our taints off the nodes. */
 import { fencedClient } from '../../kube/api/fenced.ts';
-import type { Limiter } from '../../async/rate-limiter.ts';
+import type { RateLimiter } from '../../async/rate-limiter.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { removeTaints } from '../taints/remove.ts';
 import { reasonOf, type Cleaning } from './steps.ts';
@@ -9,7 +9,7 @@ import { reasonOf, type Cleaning } from './steps.ts';
 export async function cleanTaints(
   cleaning: Cleaning,
   { taintKey }: Pick<Configuration, 'taintKey'>,
-  limiter: Limiter,
+  limiter: RateLimiter,
 ): Promise<void> {
   const { signal, dryRun, sleep } = cleaning;
   const { failed } = await removeTaints({

@@ -6,11 +6,11 @@
 import { isArchitecture } from '../../names/architecture.ts';
 import { createWorkQueue } from '../../kube/queue.ts';
 import { KubeError } from '../../kube/api/errors.ts';
-import { createLimiter } from '../../async/rate-limiter.ts';
+import { createRateLimiter } from '../../async/rate-limiter.ts';
 import type { ObjectReference } from '../../kube/events/events.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Feature, Leading } from '../controller.ts';
-import { createLeftAlone } from '../scope/skipped-pods.ts';
+import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
 import { isDaemon } from '../scope/daemon-set.ts';
 import { createNodeAwaited } from './node-awaited.ts';
@@ -37,12 +37,12 @@ export const watchExecFormatErrors: Feature = async (leading) => {
     return;
   }
   const notes = createNotes({ client, namespace, name: brokenImagesName });
-  const limiter = createLimiter({ ...logReads, clock });
-  const level = metrics.level(brokenImages);
+  const limiter = createRateLimiter({ ...logReads, clock });
+  const level = metrics.gauge(brokenImages);
   /** When a container's log was read, by pod and container. */
   const looked = new Map<string, number>();
   const awaited = createNodeAwaited();
-  const leftAlone = createLeftAlone(leading);
+  const leftAlone = createSkippedPods(leading);
   let isRefused = false;
 
   function isFresh(key: string): boolean {
@@ -151,7 +151,7 @@ async function note(
   const until = serverNow() + configuration().brokenImageTime;
   const noted = await notes.add({ digest, architecture, image, namespace: pod.namespace, until }, signal);
   const { brokenImagesName } = configuration();
-  metrics.count(execFormatErrors, { architecture }).inc();
+  metrics.counter(execFormatErrors, { architecture }).inc();
   const text = {
     type: 'Warning',
     reason: 'ExecFormatError',

@@ -6,7 +6,7 @@ import { recordedImages } from '../../placement/record/record.ts';
 import { printable } from '../../names/printable.ts';
 import { describeUnknown } from '../../placement/rules/unknown.ts';
 
-export interface Telling {
+export interface GateEvents {
   /** The images share no architecture: the pod stays pending. */
   noCommonArchitecture(pod: Pod, message: string): void;
   /** The images of a waiting pod have changed so that nothing is left of what was required before. */
@@ -20,7 +20,7 @@ export interface Telling {
 const maxListBytes = 200;
 const maxWhyBytes = 700;
 
-export function createTelling(events: EventRecorder): Telling {
+export function createGateEvents(events: EventRecorder): GateEvents {
   function warn({ metadata = {} }: Pod, reason: string, message: string): void {
     const { namespace, name = '', uid, resourceVersion } = metadata;
     const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid, resourceVersion };

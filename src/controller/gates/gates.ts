@@ -22,7 +22,7 @@ import { createWorkQueue } from '../../kube/queue.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 import type { Feature, Leading } from '../controller.ts';
-import { createAsking, signatureOf } from './lookups.ts';
+import { createGateLookups, signatureOf } from './lookups.ts';
 import { decideWaiting, inputOf, skippedOf, wantedOf, type WaitingInput } from './decide-waiting.ts';
 import { bindGateMetrics } from './gauges.ts';
 import type { WaitingReason } from './metrics.ts';
@@ -31,7 +31,7 @@ import { createOpening, type Opened } from './remove-gate.ts';
 import { policiesKnown } from './policies-known.ts';
 import { createPullability } from './pullability.ts';
 import { mostMs, nextLookMs } from './schedule.ts';
-import { createTelling, describeRecorded } from './events.ts';
+import { createGateEvents, describeRecorded } from './events.ts';
 import { createWaitingPods, type Waiting } from './waiting.ts';
 
 export interface GatesOptions {
@@ -59,7 +59,7 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
   const { caches, client, clock, log, signal, policies, factsOfPod } = leading;
   const startTimer = options.startTimer ?? systemClock.timer;
   const waiting = createWaitingPods({ clock, serverNow: leading.serverNow });
-  const telling = createTelling(leading.events);
+  const telling = createGateEvents(leading.events);
   const meters = bindGateMetrics(leading.metrics, waiting);
   const counts = createNodeCounts(caches.nodes);
   const nodes = createPullability(leading);
@@ -78,7 +78,7 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     startTimer,
     ...(options.random && { random: options.random }),
   });
-  const asking = createAsking({
+  const asking = createGateLookups({
     factsOfPod,
     answered: (key, facts, images) => {
       const known = waiting.get(key);

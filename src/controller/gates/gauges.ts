@@ -20,18 +20,18 @@ export interface GateMeters {
 }
 
 export function bindGateMetrics(metrics: Metrics, waiting: WaitingPods): GateMeters {
-  const seconds = metrics.spread(gatedSeconds);
+  const seconds = metrics.histogram(gatedSeconds);
   const outcomes = new Map(
-    gateOutcomes.map((outcome) => [outcome, metrics.count(gateDecisions, { outcome })] as const),
+    gateOutcomes.map((outcome) => [outcome, metrics.counter(gateDecisions, { outcome })] as const),
   );
   const failures = new Map(
-    gateFailureReasons.map((reason) => [reason, metrics.count(gateFailures, { reason })] as const),
+    gateFailureReasons.map((reason) => [reason, metrics.counter(gateFailures, { reason })] as const),
   );
   let current: WaitingPods | undefined = waiting;
   const levels = Object.keys(ageBuckets).flatMap((age) =>
     waitingReasons.map((reason) => ({
       key: `${age} ${reason}`,
-      level: metrics.level(gatedPods, { age, reason }),
+      level: metrics.gauge(gatedPods, { age, reason }),
     })),
   );
 

@@ -6,7 +6,7 @@ import type { Clock } from '../../async/clock.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../cluster/facts-of-pod.ts';
 import type { Log } from '../../telemetry/log.ts';
 
-export interface Asking {
+export interface GateLookups {
   /**
    * @returns the facts, where they are known; else `undefined`: the key hears by `answered`, or by `turn` when a question
    * can be asked for it
@@ -19,7 +19,7 @@ export interface Asking {
   stop(): void;
 }
 
-export interface AskingOptions {
+export interface GateLookupsOptions {
   readonly factsOfPod: FactsOfPod;
   /** `images`: the signature of what was asked for, which need not be what the pod wants by now. */
   readonly answered: (key: string, facts: FactsByImage, images: string) => void;
@@ -47,7 +47,7 @@ export function signatureOf({ uses, namespace, pullSecrets, serviceAccount }: Fa
 }
 
 /** Makes an asker without questions. */
-export function createAsking(options: AskingOptions): Asking {
+export function createGateLookups(options: GateLookupsOptions): GateLookups {
   const { factsOfPod, answered, turn, log, startTimer, maxOpen = defaultMaxOpen } = options;
   /** By question, the keys that wait for its answer. */
   const open = new Map<string, { readonly images: string; readonly keys: Set<string> }>();

@@ -42,8 +42,8 @@ export const leadingMetrics = (features: readonly string[]): readonly MetricSpec
 /** Counters for the search for facts. */
 export function bindFactsCounters(metrics: Metrics): FactsCounters {
   return {
-    waitsAnswered: metrics.count(factsWaits, { outcome: 'answered' }),
-    waitsExpired: metrics.count(factsWaits, { outcome: 'expired' }),
-    inquiryFailures: metrics.count(inquiryFailures),
+    waitsAnswered: metrics.counter(factsWaits, { outcome: 'answered' }),
+    waitsExpired: metrics.counter(factsWaits, { outcome: 'expired' }),
+    inquiryFailures: metrics.counter(inquiryFailures),
   };
 }

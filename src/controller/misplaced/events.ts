@@ -3,19 +3,19 @@ import type { ObjectReference } from '../../kube/events/events.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Leading } from '../controller.ts';
-import type { LackingImage } from './missing-architectures.ts';
+import type { ImageWithoutArchitecture } from './missing-architectures.ts';
 
 export interface Found {
   readonly pod: RunningPod;
   /** Of the node. */
   readonly architecture: string;
-  readonly images: readonly LackingImage[];
+  readonly images: readonly ImageWithoutArchitecture[];
 }
 
 export type Told =
   'evicted' | 'told' | 'held' | 'again' | 'no-node' | 'no-architecture' | 'last-try' | 'unplaced';
 
-export interface Telling {
+export interface MisplacedEvents {
   /**
    * Records events; what was told of the same subject before is not told again, other than evictions.
    * @param top the workload, where it is known
@@ -26,7 +26,7 @@ export interface Telling {
 
 const maxRemembered = 5000;
 
-export function createTelling({ events, log }: Pick<Leading, 'events' | 'log'>): Telling {
+export function createMisplacedEvents({ events, log }: Pick<Leading, 'events' | 'log'>): MisplacedEvents {
   const before = new Set<string>();
   return {
     tell: (told, found, top, why) => {
@@ -82,7 +82,7 @@ function messageOf(told: Told, { pod, architecture, images }: Found, why = ''): 
   return `${begin}. ${ends[told]}`;
 }
 
-function describe({ image, architectures }: LackingImage): string {
+function describe({ image, architectures }: ImageWithoutArchitecture): string {
   return `${printable(image, maxImageBytes)} has ${printable(architectures.join(', ') || 'no platform for its OS', 100)}`;
 }
 

@@ -4,7 +4,7 @@ import type { Leading } from '../controller.ts';
 import { mayMove, onTheMove } from './max-unavailable.ts';
 import type { Workload } from './workload.ts';
 
-export interface Moves {
+export interface Evictions {
   /** Pods of an owner that are there and going. */
   going(ownerUid: string): number;
   /** Whether another pod of the workload may be moved now. */
@@ -31,7 +31,7 @@ interface Evicted {
   readonly isSure: boolean;
 }
 
-export function createMoves({ caches, clock, serverNow, configuration }: Leading): Moves {
+export function createEvictions({ caches, clock, serverNow, configuration }: Leading): Evictions {
   const startedAt = clock.monotonic();
   /** By uid of the pod. */
   let evicted = new Map<string, Evicted>();

@@ -1,5 +1,5 @@
 /** Metrics of misplaced pods. */
-import type { Count, Level, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import type { Counter, Gauge, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
 export const misplacedPods: MetricSpec = {
   name: 'archwright_misplaced_pods',
@@ -33,14 +33,14 @@ export const misplacedPodsMoved: MetricSpec = {
 export const misplacedMetrics: readonly MetricSpec[] = [misplacedPods, misplacedPodsMoved];
 
 export interface MisplacedCounts {
-  readonly pods: Level;
-  readonly moved: Readonly<Record<MoveOutcome, Count>>;
+  readonly pods: Gauge;
+  readonly moved: Readonly<Record<MoveOutcome, Counter>>;
 }
 
 export function misplacedCounts(metrics: Metrics): MisplacedCounts {
-  const count = (outcome: MoveOutcome): Count => metrics.count(misplacedPodsMoved, { outcome });
+  const count = (outcome: MoveOutcome): Counter => metrics.counter(misplacedPodsMoved, { outcome });
   return {
-    pods: metrics.level(misplacedPods),
+    pods: metrics.gauge(misplacedPods),
     moved: {
       evicted: count('evicted'),
       told: count('told'),

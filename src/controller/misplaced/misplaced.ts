@@ -20,12 +20,18 @@ import { isArchitecture } from '../../names/architecture.ts';
 import type { ImageUse } from '../../placement/rules/images-of-pod.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Feature, Leading } from '../controller.ts';
-import { createLeftAlone } from '../scope/skipped-pods.ts';
+import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { isDaemon } from '../scope/daemon-set.ts';
 import { createPasses } from '../reconcile/passes.ts';
-import { alsoLack, lackingImages, useOf, usesOf, type LackingImage } from './missing-architectures.ts';
+import {
+  alsoLack,
+  imagesWithoutArchitecture,
+  useOf,
+  usesOf,
+  type ImageWithoutArchitecture,
+} from './missing-architectures.ts';
 import { misplacedCounts } from './metrics.ts';
-import { createMover } from './reconcile.ts';
+import { createMisplacedReconciler } from './reconcile.ts';
 import { createSuspects, isSuspect, type Suspects } from './suspects.ts';
 import type { Found } from './events.ts';
 
@@ -87,12 +93,12 @@ export function createPass(
 ): () => Promise<boolean> {
   const { signal, caches, configuration, metrics, log } = leading;
   const counts = misplacedCounts(metrics);
-  const mover = createMover(leading, suspects, counts, {
+  const mover = createMisplacedReconciler(leading, suspects, counts, {
     sleep,
     notes,
     leftAlone: ({ uid }) => void known.delete(uid),
   });
-  const leftAlone = createLeftAlone(leading);
+  const leftAlone = createSkippedPods(leading);
   /** Pods found misplaced, by uid. */
   let known = new Set<string>();
 
@@ -100,8 +106,8 @@ export function createPass(
     const architecture = caches.nodes.get('', pod.node)?.architecture;
     if (architecture === undefined || !isArchitecture(architecture)) return undefined;
     const facts = await factsOf(pod, usesOf(pod));
-    const images = lackingImages(pod, architecture, facts);
-    const sure: LackingImage[] = [];
+    const images = imagesWithoutArchitecture(pod, architecture, facts);
+    const sure: ImageWithoutArchitecture[] = [];
     for (const image of images) {
       const pulled = image.pulled.length === 0 ? facts : await factsOf(pod, image.pulled.map(useOf));
       if (alsoLack(image, pod.os, architecture, pulled)) sure.push(image);

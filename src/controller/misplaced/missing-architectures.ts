@@ -9,7 +9,7 @@ import { pullPolicyOf, type ImageUse } from '../../placement/rules/images-of-pod
 import { verdictsOf } from '../../placement/rules/required.ts';
 import type { RunningContainer, RunningPod } from '../caches/caches.ts';
 
-export interface LackingImage {
+export interface ImageWithoutArchitecture {
   readonly image: string;
   /** Of the facts; the image as it is written where they have none. */
   readonly digest: string;
@@ -30,12 +30,12 @@ export function usesOf({ images }: RunningPod): readonly ImageUse[] {
 }
 
 /** The images of a pod that lack an architecture; empty where that is not sure. */
-export function lackingImages(
+export function imagesWithoutArchitecture(
   pod: RunningPod,
   architecture: string,
   facts: FactsByImage,
-): readonly LackingImage[] {
-  const found = new Map<string, LackingImage>();
+): readonly ImageWithoutArchitecture[] {
+  const found = new Map<string, ImageWithoutArchitecture>();
   for (const { image, usedBy, architectures, facts: known } of verdictsOf(usesOf(pod), pod.os, (each) =>
     facts.get(each),
   )) {
@@ -52,7 +52,7 @@ export function lackingImages(
 
 /** Whether facts of what was pulled say the same. */
 export function alsoLack(
-  { pulled }: LackingImage,
+  { pulled }: ImageWithoutArchitecture,
   os: string,
   architecture: string,
   facts: FactsByImage,

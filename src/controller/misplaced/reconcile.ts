@@ -10,21 +10,21 @@ import { createCauses, type Cause } from './causes.ts';
 import { daemonVerdict } from './daemon.ts';
 import { evict } from './evict.ts';
 import { lossesLeft } from './job.ts';
-import { alsoLack, lackingImages } from './missing-architectures.ts';
+import { alsoLack, imagesWithoutArchitecture } from './missing-architectures.ts';
 import type { MisplacedCounts } from './metrics.ts';
 import type { Misplaced, PassOptions } from './misplaced.ts';
-import { createMoves } from './evictions.ts';
+import { createEvictions } from './evictions.ts';
 import { replacementOf } from './replacement.ts';
 import { isSuspect, type Suspects } from './suspects.ts';
-import { createTelling } from './events.ts';
+import { createMisplacedEvents } from './events.ts';
 import { workloadOf, type Workload } from './workload.ts';
 
-export interface Mover {
+export interface MisplacedReconciler {
   /** @throws KubeError where nothing can be done about any pod now */
   move(misplaced: Misplaced): Promise<void>;
 }
 
-export interface MoverOptions extends Required<Pick<PassOptions, 'sleep' | 'notes'>> {
+export interface MisplacedReconcilerOptions extends Required<Pick<PassOptions, 'sleep' | 'notes'>> {
   /** Hears of a pod that constrains its architecture itself: where it is is its own choice. */
   readonly leftAlone: (pod: RunningPod) => void;
 }
@@ -41,16 +41,16 @@ const marginMs = 15_000;
 /** An API server that refuses so many in a row refuses all. */
 const maxFailed = 5;
 
-export function createMover(
+export function createMisplacedReconciler(
   leading: Leading,
   suspects: Suspects,
   counts: MisplacedCounts,
-  { sleep, notes, leftAlone }: MoverOptions,
-): Mover {
+  { sleep, notes, leftAlone }: MisplacedReconcilerOptions,
+): MisplacedReconciler {
   const { signal, client, caches, configuration, policies, serverNow, step, log } = leading;
   const causes = createCauses({ client, ...notes });
-  const moves = createMoves(leading);
-  const telling = createTelling(leading);
+  const moves = createEvictions(leading);
+  const telling = createMisplacedEvents(leading);
   let failed = 0;
 
   /** The pod as it is now, where it still is what it seemed to be. */
@@ -61,7 +61,7 @@ export function createMover(
       const trimmed = trimRunningPod(now, (value) => value);
       if (trimmed === undefined || trimmed.uid !== pod.uid || trimmed.node !== pod.node) return undefined;
       if (!isSuspect(trimmed)) return undefined;
-      const still = lackingImages(trimmed, architecture, facts);
+      const still = imagesWithoutArchitecture(trimmed, architecture, facts);
       const isStill = still.some(
         (each) =>
           images.some(({ image, pulled }) => image === each.image && same(pulled, each.pulled)) ||

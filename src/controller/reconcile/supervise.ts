@@ -4,7 +4,7 @@
  */
 import { wait } from '../../async/wait.ts';
 import type { Reflector } from '../../kube/watch/reflector.ts';
-import type { Count } from '../../telemetry/metrics.ts';
+import type { Counter } from '../../telemetry/metrics.ts';
 import { passingMetrics } from '../../telemetry/passing-metrics.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Feature, Leading } from '../controller.ts';
@@ -13,7 +13,7 @@ export interface Supervision {
   readonly name: string;
   readonly feature: Feature;
   readonly leading: Leading;
-  readonly failures: Count;
+  readonly failures: Counter;
   /** Waits; injected by tests. */
   readonly sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
   readonly random?: (() => number) | undefined;

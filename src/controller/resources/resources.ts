@@ -11,7 +11,7 @@ import type { Clock } from '../../async/clock.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { createWorkQueue } from '../../kube/queue.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import {
   clusterConfigKind,
   clusterConfigsPath,
@@ -23,7 +23,7 @@ import { fieldManager } from '../own-objects.ts';
 import { statusFor, type Finding, type ResourceStatus } from './conditions.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
 import { clusterFindings, podFindings } from './validation.ts';
-import { createTurns } from '../../async/yield-to-event-loop.ts';
+import { createYielder } from '../../async/yield-to-event-loop.ts';
 
 interface Resource extends KubeObject {
   readonly status?: ResourceStatus;
@@ -70,7 +70,7 @@ export function customResources(options: ResourcesOptions = {}): Feature {
       const objects = [...caches.podConfigs.values()].filter(
         ({ metadata }) => metadata?.namespace === namespace,
       );
-      const turn = createTurns(signal);
+      const turn = createYielder(signal);
       const findings = await podFindings(objects, configuration().schedulableArchitectures, { turn });
       for (const object of objects) {
         await turn();
@@ -157,7 +157,7 @@ function countGated({ caches }: Leading): number {
   let count = 0;
   for (const { pod } of caches.waitingPods.values()) {
     if (pod.metadata?.deletionTimestamp !== undefined) continue;
-    if (pod.spec.schedulingGates?.some(({ name }) => name === names.gate)) count++;
+    if (pod.spec.schedulingGates?.some(({ name }) => name === keys.gate)) count++;
   }
   return count;
 }

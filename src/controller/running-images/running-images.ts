@@ -34,17 +34,17 @@ interface PlatformLabels {
 /** Works while this replica leads. */
 export const countRunningImages: Feature = async (leading) => {
   const { signal, metrics, caches, memory, log } = leading;
-  const levels = new Map<string, ReturnType<typeof metrics.level>>();
+  const levels = new Map<string, ReturnType<typeof metrics.gauge>>();
   for (const os of systems)
     for (const architecture of architectures)
       for (const variant of variants) {
         const labels = { os, architecture, variant };
-        levels.set(keyOf(labels), metrics.level(runningImages, labels));
+        levels.set(keyOf(labels), metrics.gauge(runningImages, labels));
       }
   const pods = new Map(
-    architectures.map((name) => [name as string, metrics.level(runningPods, { architecture: name })]),
+    architectures.map((name) => [name as string, metrics.gauge(runningPods, { architecture: name })]),
   );
-  const unknown = metrics.level(runningImagesUnknown);
+  const unknown = metrics.gauge(runningImagesUnknown);
   const parse = createReferenceCache();
 
   // Pods without their nodes would count as of another architecture.

@@ -5,14 +5,14 @@
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Leading } from '../controller.ts';
-import { createSight } from './webhook-selectors.ts';
+import { createWebhookScope } from './webhook-selectors.ts';
 
 /** @returns a function that looks at what is in force now; that one tells of each pod */
-export function createLeftAlone(
+export function createSkippedPods(
   leading: Pick<Leading, 'caches' | 'policies' | 'configuration' | 'clock' | 'log'>,
 ): () => Promise<(pod: RunningPod) => boolean> {
   const { caches, policies } = leading;
-  const sight = createSight(leading);
+  const sight = createWebhookScope(leading);
   return async () => {
     const sees = await sight();
     return (pod) => {

@@ -8,7 +8,7 @@ import type { Leading } from '../controller.ts';
 import { isObject, readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 
 /** Whether the webhook is called when a pod like this is created. */
-export type Sees = (
+export type InScope = (
   pod: Pick<RunningPod, 'namespace' | 'labels'>,
   namespaceLabels: Readonly<Record<string, string>>,
 ) => boolean;
@@ -16,18 +16,18 @@ export type Sees = (
 /** The file is the chart's, and seldom changes. */
 const keepMs = 10_000;
 
-const everything: Sees = () => true;
+const everything: InScope = () => true;
 
 /**
  * Makes the look at the file of the webhooks (`webhooksFile`).
  * @returns what is seen now; everything where no file is named, or none could be read yet
  */
-export function createSight({
+export function createWebhookScope({
   configuration,
   clock,
   log,
-}: Pick<Leading, 'configuration' | 'clock' | 'log'>): () => Promise<Sees> {
-  let last: { readonly at: number; readonly sees: Sees } | undefined;
+}: Pick<Leading, 'configuration' | 'clock' | 'log'>): () => Promise<InScope> {
+  let last: { readonly at: number; readonly sees: InScope } | undefined;
   let told = '';
   return async () => {
     const { webhooksFile } = configuration();
@@ -48,7 +48,7 @@ export function createSight({
 }
 
 /** What these webhooks are called for. Match conditions, which are CEL, are not looked at. */
-export function seenBy(webhooks: readonly Webhook[]): Sees {
+export function seenBy(webhooks: readonly Webhook[]): InScope {
   const selectors = webhooks.filter(isForNewPods).map(({ namespaceSelector, objectSelector }) => ({
     namespaces: selectorOf(namespaceSelector),
     objects: selectorOf(objectSelector),

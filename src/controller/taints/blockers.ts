@@ -18,7 +18,7 @@ import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
 import { isOrdinary, type ArchitecturePlan } from './plan.ts';
 import { tolerates, takesPods, letsIn } from '../scope/node-room.ts';
 
-export interface HoldingDaemonSet {
+export interface BlockingDaemonSet {
   readonly namespace: string;
   readonly owner: OwnerReference;
 }
@@ -27,19 +27,19 @@ export interface HoldingDaemonSet {
  * The DaemonSets that hold the taint of an architecture back.
  * @throws KubeError
  */
-export async function holdingDaemonSets(
+export async function blockingDaemonSets(
   plan: ArchitecturePlan,
   pods: Iterable<RunningPod>,
   { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
-): Promise<readonly HoldingDaemonSet[]> {
+): Promise<readonly BlockingDaemonSet[]> {
   const waiting = new Set(plan.waiting.map(({ name }) => name));
-  const found = new Map<string, HoldingDaemonSet>();
+  const found = new Map<string, BlockingDaemonSet>();
   for (const pod of pods) {
     if (!isDaemon(pod) || !waiting.has(pod.node) || !pod.ready || pod.deleting) continue;
     if (tolerates(pod.tolerations, plan.taint)) continue;
     found.set(pod.owner.uid, { namespace: pod.namespace, owner: pod.owner });
   }
-  const holding: HoldingDaemonSet[] = [];
+  const holding: BlockingDaemonSet[] = [];
   for (const each of found.values()) {
     const template = await daemonTemplateOf(each, { client, signal });
     if (template === 'gone') continue;

@@ -6,9 +6,9 @@ import { printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Leading } from '../controller.ts';
 import { daemonSetApiVersion } from '../scope/daemon-set.ts';
-import type { HoldingDaemonSet } from './blockers.ts';
+import type { BlockingDaemonSet } from './blockers.ts';
 
-export type Hold =
+export type Blocker =
   | {
       readonly reason: 'pods';
       readonly taint: Taint;
@@ -17,12 +17,12 @@ export type Hold =
       /** Whether nodes have the taint already, so that nothing waits for the pod. */
       readonly established: boolean;
     }
-  | { readonly reason: 'daemonsets'; readonly taint: Taint; readonly daemonSet: HoldingDaemonSet }
+  | { readonly reason: 'daemonsets'; readonly taint: Taint; readonly daemonSet: BlockingDaemonSet }
   | { readonly reason: 'no-other-node'; readonly taint: Taint; readonly pod: RunningPod };
 
-export interface Telling {
+export interface TaintEvents {
   /** Takes all there are now. */
-  tell(holds: readonly Hold[]): void;
+  tell(holds: readonly Blocker[]): void;
 }
 
 /** The API server forgets events after an hour. */
@@ -30,7 +30,7 @@ const againMs = 30 * 60_000;
 /** Beyond that the first ones say enough. */
 const maxTold = 50;
 
-export function createTelling({ events, clock, log }: Leading): Telling {
+export function createTaintEvents({ events, clock, log }: Leading): TaintEvents {
   let told = new Map<string, number>();
   return {
     tell: (holds) => {
@@ -59,7 +59,7 @@ export function createTelling({ events, clock, log }: Leading): Telling {
   };
 }
 
-function objectOf(hold: Hold): ObjectReference {
+function objectOf(hold: Blocker): ObjectReference {
   if (hold.reason === 'daemonsets') {
     const { namespace, owner } = hold.daemonSet;
     return { apiVersion: owner.apiVersion, kind: owner.kind, namespace, name: owner.name, uid: owner.uid };
@@ -68,7 +68,7 @@ function objectOf(hold: Hold): ObjectReference {
   return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
 }
 
-function messageOf(hold: Hold): string {
+function messageOf(hold: Blocker): string {
   const { key, value = '', effect } = hold.taint;
   const begin = `The nodes of ${value} do not get their taint ${key}=${value}:${effect}`;
   if (hold.reason === 'daemonsets') {

@@ -1,5 +1,5 @@
 /** Metrics of the taints. */
-import type { Level, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import type { Gauge, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
 export const taintNodes: MetricSpec = {
   name: 'archwright_taint_nodes',
@@ -29,20 +29,20 @@ export const taintHolds: MetricSpec = {
 export const taintMetrics: readonly MetricSpec[] = [taintNodes, taintPodsWaiting, taintHolds];
 
 export interface TaintLevels {
-  readonly tainted: Level;
-  readonly waiting: Level;
-  readonly podsWaiting: Level;
-  readonly holds: Readonly<Record<HoldReason, Level>>;
+  readonly tainted: Gauge;
+  readonly waiting: Gauge;
+  readonly podsWaiting: Gauge;
+  readonly holds: Readonly<Record<HoldReason, Gauge>>;
   /** Of a replica that leads no more: two must not both show the same nodes. */
   clear(): void;
 }
 
 export function taintLevels(metrics: Metrics): TaintLevels {
-  const hold = (reason: HoldReason): Level => metrics.level(taintHolds, { reason });
+  const hold = (reason: HoldReason): Gauge => metrics.gauge(taintHolds, { reason });
   const levels = {
-    tainted: metrics.level(taintNodes, { state: 'tainted' }),
-    waiting: metrics.level(taintNodes, { state: 'waiting' }),
-    podsWaiting: metrics.level(taintPodsWaiting),
+    tainted: metrics.gauge(taintNodes, { state: 'tainted' }),
+    waiting: metrics.gauge(taintNodes, { state: 'waiting' }),
+    podsWaiting: metrics.gauge(taintPodsWaiting),
     holds: { pods: hold('pods'), daemonsets: hold('daemonsets'), 'no-other-node': hold('no-other-node') },
   };
   return {

@@ -5,9 +5,9 @@ import { KubeError } from '../../kube/api/errors.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/caches.ts';
 import type { Leading } from '../controller.ts';
-import { createLeftAlone } from '../scope/skipped-pods.ts';
+import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { changeNode } from './change-node.ts';
-import { holdingDaemonSets, strandedPods } from './blockers.ts';
+import { blockingDaemonSets, strandedPods } from './blockers.ts';
 import { holdReasons, taintLevels } from './metrics.ts';
 import {
   isOrdinary,
@@ -20,7 +20,7 @@ import {
 } from './plan.ts';
 import { tolerates } from '../scope/node-room.ts';
 import { createRefusals } from './refusals.ts';
-import { createTelling, type Hold } from './events.ts';
+import { createTaintEvents, type Blocker } from './events.ts';
 import { toleratePods, type PodToTolerate } from './tolerate-pods.ts';
 
 const nodeWorkers = 4;
@@ -30,22 +30,22 @@ const scans = 5;
 const maxRefused = 20;
 
 /** Does what can be done now. Each throws KubeError where the rest has to be tried again. */
-export interface Keeper {
+export interface TaintReconciler {
   /** What needs no look at pods: taints that are not wanted any more, and nodes of architectures that are done. */
   nodesRound(): Promise<void>;
   /** Tolerations of pods, and after them the first taints of an architecture. */
   podsRound(): Promise<void>;
 }
 
-type Refused = Extract<Hold, { reason: 'pods' }>;
+type Refused = Extract<Blocker, { reason: 'pods' }>;
 
 /** Makes the worker of one leader. */
-export function createKeeper(leading: Leading): Keeper {
+export function createTaintReconciler(leading: Leading): TaintReconciler {
   const { signal, client, caches, configuration, log, step } = leading;
   const levels = taintLevels(leading.metrics);
-  const telling = createTelling(leading);
+  const telling = createTaintEvents(leading);
   const refusals = createRefusals(leading.clock);
-  const leftAlone = createLeftAlone(leading);
+  const leftAlone = createSkippedPods(leading);
   let isLeftAlone: (pod: RunningPod) => boolean = () => true;
   /** By architecture. */
   let podsWaiting = new Map<string, number>();
@@ -65,7 +65,7 @@ export function createKeeper(leading: Leading): Keeper {
     const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
     if (plan.architectures.length > 0) isLeftAlone = await leftAlone();
     showPodsWaiting([...podsWaiting].filter(([architecture]) => chosen.has(architecture)));
-    const holds: Hold[] = [];
+    const holds: Blocker[] = [];
     const allRefused: Refused[] = [];
     for (const each of plan.architectures) {
       const refused = await tolerateAll(each);
@@ -190,10 +190,10 @@ export function createKeeper(leading: Leading): Keeper {
     return found;
   }
 
-  async function holdsOf(plan: ArchitecturePlan, all: NodesPlan): Promise<readonly Hold[]> {
+  async function holdsOf(plan: ArchitecturePlan, all: NodesPlan): Promise<readonly Blocker[]> {
     const pods = caches.runningPods;
     const { taint: wanted } = plan;
-    const sets = await holdingDaemonSets(plan, pods.values(), { client, signal });
+    const sets = await blockingDaemonSets(plan, pods.values(), { client, signal });
     const tainted = new Set(all.architectures.flatMap(({ nodes }) => [...nodes.keys()]));
     const others = [...caches.nodes.values()].filter(({ name }) => !tainted.has(name));
     const asker = { client, signal };

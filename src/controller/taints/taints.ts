@@ -18,7 +18,7 @@
  */
 import type { Feature } from '../controller.ts';
 import { createPasses, type Passes } from '../reconcile/passes.ts';
-import { createKeeper } from './reconcile.ts';
+import { createTaintReconciler } from './reconcile.ts';
 import { taintLevels } from './metrics.ts';
 import { nodeMatters } from './plan.ts';
 
@@ -35,7 +35,7 @@ const roundMs = 10_000;
 export function taints(options: TaintsOptions = {}): Feature {
   return async (leading) => {
     const { signal, clock, caches, log } = leading;
-    const keeper = createKeeper(leading);
+    const keeper = createTaintReconciler(leading);
     const passes = (): Passes =>
       createPasses({
         ...options,

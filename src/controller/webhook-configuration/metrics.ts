@@ -31,7 +31,7 @@ export interface StateView {
 }
 
 export function showState({ metrics, log }: Pick<Leading, 'metrics' | 'log'>, name: string): StateView {
-  const levels = states.map((state) => [state, metrics.level(webhookConfigurationState, { state })] as const);
+  const levels = states.map((state) => [state, metrics.gauge(webhookConfigurationState, { state })] as const);
   let told = '';
   return {
     say: (state, details = {}) => {

@@ -6,13 +6,13 @@ import { placeOf, type Endpoints } from './endpoints.ts';
 import { probeWebhook, type ProbeTarget } from './probe.ts';
 import type { Webhook } from './webhooks-file.ts';
 
-export interface PresenceOptions {
+export interface WebhookAvailabilityOptions {
   readonly endpoints: Endpoints;
   readonly clock: Clock;
   readonly probe?: typeof probeWebhook;
 }
 
-export interface Presences {
+export interface WebhookAvailability {
   /**
    * Looks at each webhook's place.
    * @returns what was seen, for one pass; questions to webhooks are asked when somebody wants the answer
@@ -30,7 +30,11 @@ export interface Looked {
 /** A webhook has two or three replicas; of very many some are enough. */
 const maxAsked = 8;
 
-export function createPresences({ endpoints, clock, probe = probeWebhook }: PresenceOptions): Presences {
+export function createWebhookAvailability({
+  endpoints,
+  clock,
+  probe = probeWebhook,
+}: WebhookAvailabilityOptions): WebhookAvailability {
   /** Place → since when nobody is there, monotonic. */
   const absentSince = new Map<string, number>();
 

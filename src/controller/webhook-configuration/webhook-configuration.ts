@@ -23,7 +23,7 @@ import type { WebhookConfiguration } from './ca-bundle.ts';
 import { decideWebhooks } from './decide.ts';
 import { createEndpoints, type Endpoints } from './endpoints.ts';
 import { showState, type ConfigurationState } from './metrics.ts';
-import { createPresences, type Presences } from './webhook-availability.ts';
+import { createWebhookAvailability, type WebhookAvailability } from './webhook-availability.ts';
 import { readWebhooksFile, type Webhook } from './webhooks-file.ts';
 import { createWriter, type Writer } from './write.ts';
 
@@ -51,7 +51,7 @@ interface Parts {
   readonly secretPath: string;
   readonly file: LiveContent<readonly Webhook[]>;
   readonly endpoints: Endpoints;
-  readonly presences: Presences;
+  readonly presences: WebhookAvailability;
   readonly writer: Writer;
   readonly say: (state: ConfigurationState, details?: object) => void;
 }
@@ -114,7 +114,7 @@ async function run(
     secretPath: secretPath(namespace, webhookTlsSecret),
     file,
     endpoints,
-    presences: createPresences({ endpoints, clock }),
+    presences: createWebhookAvailability({ endpoints, clock }),
     writer: createWriter({ client, name, signal, log, step: leading.step }),
     say: state.say,
   };

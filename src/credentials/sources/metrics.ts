@@ -37,8 +37,8 @@ export interface SourceMeter {
 
 /** Binds the metrics of one source; without metrics nothing is counted. */
 export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSourceName): SourceMeter {
-  const failed = metrics?.count(failedReadings, { source });
-  const now = metrics?.level(broken, { source });
+  const failed = metrics?.counter(failedReadings, { source });
+  const now = metrics?.gauge(broken, { source });
   return {
     read(understood) {
       if (!understood) failed?.inc();

@@ -4,7 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import type { ImageQuestion } from '../../images/facts/facts.ts';
-import { createAsking, type AskingContext } from '../lookup/lookup.ts';
+import { createFleetLookup, type FleetLookupContext } from '../lookup/lookup.ts';
 import { concurrently } from '../../async/concurrently.ts';
 import type { Members } from './groups.ts';
 import { keyOf, verdictOf, type Pullability } from './pullability.ts';
@@ -20,7 +20,7 @@ export interface Survey {
 }
 
 export interface SurveyOptions {
-  readonly context: AskingContext;
+  readonly context: FleetLookupContext;
   readonly pullability: Pullability;
 }
 
@@ -39,7 +39,7 @@ export function createSurvey({ context, pullability }: SurveyOptions): Survey {
 
   async function askGroup(question: ImageQuestion, { fingerprint, agents }: Members): Promise<void> {
     const ranked = rank(question.reference.repository, agents);
-    const facts = await createAsking(context, question, stopping.signal).group(ranked);
+    const facts = await createFleetLookup(context, question, stopping.signal).group(ranked);
     if (stopping.signal.aborted) return;
     const verdict = facts && verdictOf(facts);
     if (verdict === undefined) pullability.silent(question, fingerprint);

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../async/clock.ts';
 
-export interface Rest {
+export interface AgentHealth {
   /** The agent could not be reached, lost the connection or had no time. */
   failed(url: string): void;
   /** The agent did not answer in time, or another agent that was asked later answered first. */
@@ -28,7 +28,7 @@ interface Record {
 }
 
 /** Makes an empty record of failures. */
-export function createRest(clock: Clock): Rest {
+export function createAgentHealth(clock: Clock): AgentHealth {
   const records = new Map<string, Record>();
 
   function record(url: string): Record {

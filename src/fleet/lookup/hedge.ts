@@ -25,7 +25,7 @@ const decided = new Error('another agent answered, or the question was given up'
 /**
  * @returns the first answer, or `undefined` where no agent gave one or `signal` aborted
  */
-export function firstAnswer<T>(turn: InTurn<T>): Promise<T | undefined> {
+export function hedge<T>(turn: InTurn<T>): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<T | undefined>();
   const stop = new AbortController();
   const agents = turn.agents[Symbol.iterator]() as Iterator<AgentAddress, undefined>;

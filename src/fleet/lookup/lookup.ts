@@ -7,19 +7,19 @@ import type { ImageFacts, ImageQuestion } from '../../images/facts/facts.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError, type AgentErrorCode } from '../agents/agent-error.ts';
-import type { AnswerTime } from './response-time.ts';
+import type { ResponseTime } from './response-time.ts';
 import { askAgent } from '../agents/request-facts.ts';
 import type { AgentConnection } from '../agents/connection.ts';
 import { failedFacts } from './failed-facts.ts';
-import { firstAnswer } from './hedge.ts';
+import { hedge } from './hedge.ts';
 import type { AgentAddress } from '../fleet.ts';
 import type { FleetMeters } from '../metrics.ts';
-import type { Rest } from './agent-health.ts';
+import type { AgentHealth } from './agent-health.ts';
 
-export interface AskingContext {
+export interface FleetLookupContext {
   readonly connection: AgentConnection;
-  readonly answerTime: AnswerTime;
-  readonly rest: Rest;
+  readonly answerTime: ResponseTime;
+  readonly rest: AgentHealth;
   readonly meters: FleetMeters;
   readonly clock: Clock;
   readonly log: Log;
@@ -28,7 +28,7 @@ export interface AskingContext {
   readonly onAnswer: (question: ImageQuestion, agent: AgentAddress, facts: ImageFacts) => void;
 }
 
-export interface Asking {
+export interface FleetLookup {
   /** Whether the time is up, or the asker gone. */
   over(): boolean;
   /** The answer of one credential group, if one of its agents gives one. */
@@ -50,7 +50,11 @@ const maxShown = 5;
 const needsRest: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'lost', 'refused', 'overloaded']);
 
 /** Starts the time of a question. */
-export function createAsking(context: AskingContext, question: ImageQuestion, signal: AbortSignal): Asking {
+export function createFleetLookup(
+  context: FleetLookupContext,
+  question: ImageQuestion,
+  signal: AbortSignal,
+): FleetLookup {
   const { answerTime, clock, log, meters, rest, timeoutMs } = context;
   const deadline = clock.monotonic() + timeoutMs;
   const timeUp = AbortSignal.timeout(timeoutMs);
@@ -125,7 +129,7 @@ export function createAsking(context: AskingContext, question: ImageQuestion, si
   return {
     over: () => ended.aborted,
     group: (agents) =>
-      firstAnswer({
+      hedge({
         agents: awake(agents),
         ask,
         hedgeAfterMs: answerTime.hedgeAfterMs(),

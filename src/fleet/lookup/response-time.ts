@@ -2,21 +2,21 @@
  * How long an answer usually takes: a running estimate of the 95th percentile, from which the moment follows when
  * a second agent is asked beside the first.
  */
-export interface AnswerTime {
+export interface ResponseTime {
   /** Tells how long an answer took, in milliseconds. */
   observe(durationMs: number): void;
   /** After how many milliseconds without an answer the next agent is asked too. */
   hedgeAfterMs(): number;
 }
 
-export interface AnswerTimeLimits {
+export interface ResponseTimeLimits {
   /** Never sooner: a cold image costs its agent a few round trips to a registry, and a second agent would repeat them. */
   readonly floorMs: number;
   /** Never later: a dead agent must leave the next one time to answer. */
   readonly capMs: number;
 }
 
-export const defaultAnswerTimeLimits: AnswerTimeLimits = { floorMs: 300, capMs: 3000 };
+export const defaultResponseTimeLimits: ResponseTimeLimits = { floorMs: 300, capMs: 3000 };
 
 const quantile = 0.95;
 /** How far one answer moves the estimate; a change of the usual time is followed within some dozens of answers. */
@@ -26,7 +26,7 @@ const step = 0.2;
  * Makes an estimate. It follows the quantile by stochastic approximation (Robbins and Monro): an answer slower than the estimate raises
  * it by 0.95 steps, a faster one lowers it by 0.05, so that it rests where one in twenty is slower.
  */
-export function createAnswerTime(limits: AnswerTimeLimits = defaultAnswerTimeLimits): AnswerTime {
+export function createResponseTime(limits: ResponseTimeLimits = defaultResponseTimeLimits): ResponseTime {
   const within = (value: number) => Math.min(limits.capMs, Math.max(limits.floorMs, value));
   let estimate = within(1000);
   return {

@@ -13,7 +13,7 @@ import type { Log } from '../../telemetry/log.ts';
 import type { Entry } from './entry.ts';
 import type { Failures } from './failures.ts';
 import type { FactsErrorCode, ImageFacts, ImageQuestion, Inspector } from '../facts/facts.ts';
-import { createFlights, FlightTimeout, unlessAborted } from '../../async/single-flight.ts';
+import { createSingleFlight, FlightTimeout, unlessAborted } from '../../async/single-flight.ts';
 import { confirmedAt, type FreshnessSettings } from './freshness.ts';
 import { scopedKey, scopeOf, sharedScope, withAccount, type Scope } from './key.ts';
 import type { FactsMetrics } from './metrics.ts';
@@ -80,7 +80,7 @@ interface Flown {
 
 export function createInspections(parts: InspectionsParts): Inspections {
   const { inspector, store, failures, viewer, freshness, clock, log, metrics } = parts;
-  const flights = createFlights<Flown>(parts.inspectTimeoutMs, parts.startTimer);
+  const flights = createSingleFlight<Flown>(parts.inspectTimeoutMs, parts.startTimer);
   let closed = false;
   let perAccountSeen = false;
 

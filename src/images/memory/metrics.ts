@@ -1,5 +1,5 @@
 /** What memory counts. The words here are the ones of `docs/reference/metrics.md`. */
-import type { Count, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import type { Counter, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 import { factsErrorCodes, type FactsErrorCode } from '../facts/facts.ts';
 
 /** What a look into memory gave. */
@@ -51,10 +51,10 @@ export const factsMetricSpecs = {
 export interface FactsMetrics {
   readonly recall: (result: RecallResult) => void;
   readonly failure: (code: FactsErrorCode) => void;
-  readonly asked: Count;
-  readonly revalidated: Count;
-  readonly joined: Count;
-  readonly evicted: Count;
+  readonly asked: Counter;
+  readonly revalidated: Counter;
+  readonly joined: Counter;
+  readonly evicted: Counter;
   /** Shows how much there is, at each scrape. */
   watch(
     memory: { readonly size: number; readonly bytes: number },
@@ -65,18 +65,20 @@ export interface FactsMetrics {
 /** Binds the metrics of memory. */
 export function createFactsMetrics(metrics: Metrics): FactsMetrics {
   const specs = factsMetricSpecs;
-  const recalls = new Map(recallResults.map((result) => [result, metrics.count(specs.recalls, { result })]));
-  const failures = new Map(factsErrorCodes.map((code) => [code, metrics.count(specs.failures, { code })]));
-  const inFlight = metrics.level(specs.inFlight);
-  const entries = metrics.level(specs.entries);
-  const bytes = metrics.level(specs.bytes);
+  const recalls = new Map(
+    recallResults.map((result) => [result, metrics.counter(specs.recalls, { result })]),
+  );
+  const failures = new Map(factsErrorCodes.map((code) => [code, metrics.counter(specs.failures, { code })]));
+  const inFlight = metrics.gauge(specs.inFlight);
+  const entries = metrics.gauge(specs.entries);
+  const bytes = metrics.gauge(specs.bytes);
   return {
     recall: (result) => recalls.get(result)?.inc(),
     failure: (code) => failures.get(code)?.inc(),
-    asked: metrics.count(specs.inspections, { cause: 'asked' }),
-    revalidated: metrics.count(specs.inspections, { cause: 'revalidation' }),
-    joined: metrics.count(specs.inspections, { cause: 'joined' }),
-    evicted: metrics.count(specs.evictions),
+    asked: metrics.counter(specs.inspections, { cause: 'asked' }),
+    revalidated: metrics.counter(specs.inspections, { cause: 'revalidation' }),
+    joined: metrics.counter(specs.inspections, { cause: 'joined' }),
+    evicted: metrics.counter(specs.evictions),
     watch: (memory, inspections) => {
       metrics.beforeScrape(() => {
         inFlight.set(inspections.size);

@@ -11,7 +11,7 @@ import {
   type MatchedCredential,
 } from '../../credentials/credential.ts';
 import type { EndpointSource } from '../../registry/endpoints/endpoint.ts';
-import { RegistryError, type ManifestAnswer, type RegistryClient } from '../../registry/lookup.ts';
+import { RegistryError, type ManifestResult, type RegistryClient } from '../../registry/lookup.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type { FactsError, ImageFacts, ImageQuestion, Inspector, InspectOptions } from '../facts/facts.ts';
 import { defaultFreshness, freshUntil, type FreshnessSettings } from '../memory/freshness.ts';
@@ -116,7 +116,7 @@ export function createInspector(options: InspectorOptions): Inspector {
 
 /** What the answer says of the image itself, whoever asked. */
 function whatItIs(
-  answer: ManifestAnswer,
+  answer: ManifestResult,
   known: ImageFacts | undefined,
 ): Pick<ImageFacts, 'digest' | 'mediaType' | 'platforms' | 'error'> {
   if (answer.unchanged) {

@@ -5,7 +5,7 @@
  */
 import type { KubeClient } from './client.ts';
 import { KubeError } from './errors.ts';
-import type { Limiter } from '../../async/rate-limiter.ts';
+import type { RateLimiter } from '../../async/rate-limiter.ts';
 
 export interface FencedOptions {
   readonly client: KubeClient;
@@ -16,7 +16,7 @@ export interface FencedOptions {
    * while runs other things before the timer that aborts `leading`.
    */
   readonly holds?: () => boolean;
-  readonly limiter: Limiter;
+  readonly limiter: RateLimiter;
 }
 
 /** A server that asks for more is asked again after this anyhow. */

@@ -15,7 +15,7 @@ import { scrub } from '../../telemetry/scrub.ts';
 import type { KubeClient } from '../api/client.ts';
 import { KubeError } from '../api/errors.ts';
 import { createCorrelation, createRecent } from './correlation.ts';
-import { createLimiter } from '../../async/rate-limiter.ts';
+import { createRateLimiter } from '../../async/rate-limiter.ts';
 import { eventCounter } from '../metrics.ts';
 import { wait } from '../../async/wait.ts';
 
@@ -97,7 +97,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   const correlation = createCorrelation();
   const written = createRecent<Written>(remembered);
   const waiting = new Map<string, Waiting>();
-  const limiter = createLimiter({ ...rate, clock, sleep });
+  const limiter = createRateLimiter({ ...rate, clock, sleep });
   const count = eventCounter(options.metrics);
   let giveUp = new AbortController();
   const lanes = new Set<Promise<void>>();

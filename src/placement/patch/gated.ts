@@ -15,7 +15,7 @@
 import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
 import { additionsOf } from './additions.ts';
 import { own } from '../../names/architecture.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { Added, Operation, PlacementDecision } from '../decision.ts';
 import { gatedTerms } from './gated-terms.ts';
 import type { GatedTerms, NodesOf } from './gated-terms.ts';
@@ -100,7 +100,7 @@ function unpinnedWhereTaken(
   decision: PlacementDecision,
   before: Added | undefined,
 ): PlacementDecision {
-  const pinned = own(pod.spec.nodeSelector, names.architectureLabel);
+  const pinned = own(pod.spec.nodeSelector, keys.architectureLabel);
   if (decision.preferenceMode === 'soft' || pinned === undefined) return decision;
   const isSame = before?.pinned === pinned && decision.preferred[0]?.architecture === pinned;
   return isSame ? decision : { ...decision, preferred: [] };
@@ -108,10 +108,10 @@ function unpinnedWhereTaken(
 
 function nodeSelectorOperations(pod: Pod, { pinned }: Added): Operation[] {
   const { nodeSelector } = pod.spec;
-  if (pinned === undefined || own(nodeSelector, names.architectureLabel) !== undefined) return [];
+  if (pinned === undefined || own(nodeSelector, keys.architectureLabel) !== undefined) return [];
   if (!nodeSelector)
-    return [{ op: 'add', path: `${specPath}/nodeSelector`, value: { [names.architectureLabel]: pinned } }];
-  return [{ op: 'add', path: `${specPath}/nodeSelector/${escaped(names.architectureLabel)}`, value: pinned }];
+    return [{ op: 'add', path: `${specPath}/nodeSelector`, value: { [keys.architectureLabel]: pinned } }];
+  return [{ op: 'add', path: `${specPath}/nodeSelector/${escaped(keys.architectureLabel)}`, value: pinned }];
 }
 
 function affinity(pod: Pod, parts: OwnParts, wanted: Added, terms: GatedTerms | undefined): Operation[] {

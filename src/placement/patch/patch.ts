@@ -8,7 +8,7 @@
 import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { addsNothing, additionsOf, nothingAdded } from './additions.ts';
 import { own } from '../../names/architecture.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { Added, Operation, PlacementDecision } from '../decision.ts';
 import { ownPartsOf, samePreferred, sameToleration } from '../record/own-parts.ts';
 import type { OwnParts, Split } from '../record/own-parts.ts';
@@ -80,15 +80,15 @@ function nodeSelectorOperations(
   spec: string,
 ): Operation[] {
   const present = pod.spec.nodeSelector;
-  const value = own(present, names.architectureLabel);
-  const theirs = own(parts.nodeSelector, names.architectureLabel);
+  const value = own(present, keys.architectureLabel);
+  const theirs = own(parts.nodeSelector, keys.architectureLabel);
   const wanted = added.pinned ?? theirs;
   if (wanted === value) return [];
   if (wanted === undefined)
     return [{ op: 'replace', path: `${spec}/nodeSelector`, value: parts.nodeSelector }];
   if (!present)
-    return [{ op: 'add', path: `${spec}/nodeSelector`, value: { [names.architectureLabel]: wanted } }];
-  return [{ op: 'add', path: `${spec}/nodeSelector/${escaped(names.architectureLabel)}`, value: wanted }];
+    return [{ op: 'add', path: `${spec}/nodeSelector`, value: { [keys.architectureLabel]: wanted } }];
+  return [{ op: 'add', path: `${spec}/nodeSelector/${escaped(keys.architectureLabel)}`, value: wanted }];
 }
 
 function tolerationOperations(
@@ -108,11 +108,11 @@ function tolerationOperations(
 export function gateOperations(pod: Pod | PodTemplate, wanted: boolean, spec: string): Operation[] {
   const path = `${spec}/schedulingGates`;
   const present = pod.spec.schedulingGates;
-  if (!present) return wanted ? [{ op: 'add', path, value: [{ name: names.gate }] }] : [];
-  const indexes = present.flatMap((gate, index) => (gate.name === names.gate ? [index] : []));
+  if (!present) return wanted ? [{ op: 'add', path, value: [{ name: keys.gate }] }] : [];
+  const indexes = present.flatMap((gate, index) => (gate.name === keys.gate ? [index] : []));
   // From the end, so that the other indexes still hold.
   if (!wanted) return indexes.toReversed().map((index) => ({ op: 'remove', path: `${path}/${index}` }));
-  return indexes.length > 0 ? [] : [{ op: 'add', path: `${path}/-`, value: { name: names.gate } }];
+  return indexes.length > 0 ? [] : [{ op: 'add', path: `${path}/-`, value: { name: keys.gate } }];
 }
 
 export function annotationOperations(
@@ -123,15 +123,15 @@ export function annotationOperations(
 ): Operation[] {
   const annotations = pod.metadata?.annotations;
   const path = `${basePath}/metadata/annotations`;
-  const key = `${path}/${escaped(names.decision)}`;
-  const present = own(annotations, names.decision);
+  const key = `${path}/${escaped(keys.decision)}`;
+  const present = own(annotations, keys.decision);
   if (addsNothing(added) && !decision.gate) return withoutRecord(pod, decision, basePath);
   const value = recordThatFits(pod, decision, added);
   if (value === undefined) return withoutRecord(pod, decision, basePath);
   if (present === value) return [];
   if (annotations) return [{ op: 'add', path: key, value }];
-  if (pod.metadata) return [{ op: 'add', path, value: { [names.decision]: value } }];
-  return [{ op: 'add', path: `${basePath}/metadata`, value: { annotations: { [names.decision]: value } } }];
+  if (pod.metadata) return [{ op: 'add', path, value: { [keys.decision]: value } }];
+  return [{ op: 'add', path: `${basePath}/metadata`, value: { annotations: { [keys.decision]: value } } }];
 }
 
 /** A record that says what is no longer true goes; one that is not believed to be ours is not ours to remove. */
@@ -140,8 +140,8 @@ export function withoutRecord(
   { replaces }: PlacementDecision,
   basePath: string,
 ): Operation[] {
-  if (replaces === undefined || own(metadata?.annotations, names.decision) === undefined) return [];
-  return [{ op: 'remove', path: `${basePath}/metadata/annotations/${escaped(names.decision)}` }];
+  if (replaces === undefined || own(metadata?.annotations, keys.decision) === undefined) return [];
+  return [{ op: 'remove', path: `${basePath}/metadata/annotations/${escaped(keys.decision)}` }];
 }
 
 /** A reference token of a JSON pointer (RFC 6901, section 3). */

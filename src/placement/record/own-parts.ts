@@ -9,7 +9,7 @@ import type {
   Toleration,
 } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { Recorded } from '../decision.ts';
 import { sameTerm, withoutAdded } from '../patch/terms.ts';
 
@@ -60,8 +60,8 @@ function withoutPin(
   nodeSelector: Readonly<Record<string, string>>,
   pinned: string | undefined,
 ): Readonly<Record<string, string>> {
-  if (pinned === undefined || own(nodeSelector, names.architectureLabel) !== pinned) return nodeSelector;
-  const { [names.architectureLabel]: _, ...rest } = nodeSelector;
+  if (pinned === undefined || own(nodeSelector, keys.architectureLabel) !== pinned) return nodeSelector;
+  const { [keys.architectureLabel]: _, ...rest } = nodeSelector;
   return rest;
 }
 

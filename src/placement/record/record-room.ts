@@ -4,7 +4,7 @@
  * without what is only for people, then it is left out.
  */
 import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { Added, PlacementDecision } from '../decision.ts';
 import { recordText } from './record.ts';
 
@@ -24,7 +24,7 @@ export function recordThatFits(
 ): string | undefined {
   // In a file of a person, a number may stand where the API server takes texts only.
   const others = Object.entries(metadata?.annotations ?? {}).filter(
-    ([key, value]) => key !== names.decision && typeof value === 'string',
+    ([key, value]) => key !== keys.decision && typeof value === 'string',
   );
   const whole = recordText(decision, added);
   if (fits(others, whole)) return whole;
@@ -33,7 +33,7 @@ export function recordThatFits(
 }
 
 function fits(others: readonly (readonly [string, string])[], record: string): boolean {
-  const texts = [names.decision, record, ...others.flat()];
+  const texts = [keys.decision, record, ...others.flat()];
   const units = texts.reduce((sum, text) => sum + text.length, 0);
   if (units * bytesPerUnit <= maxAnnotationsBytes) return true;
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) <= maxAnnotationsBytes;

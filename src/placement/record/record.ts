@@ -11,7 +11,7 @@ import type {
 } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import { byName, isArchitecture, isLabelValue, maxArchitectures, own } from '../../names/architecture.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import { outcomes } from '../decision.ts';
 import type {
   Added,
@@ -142,7 +142,7 @@ export function recordedImages(pod: Pick<Pod, 'metadata'>): readonly (readonly [
 }
 
 function contentIn({ metadata }: Pick<Pod, 'metadata'>): Readonly<Record<string, unknown>> | undefined {
-  const text = own(metadata?.annotations, names.decision);
+  const text = own(metadata?.annotations, keys.decision);
   if (typeof text !== 'string' || text.length > maxReadLength) return undefined;
   try {
     const content: unknown = JSON.parse(text);
@@ -205,7 +205,7 @@ function expressions(list: readonly Pair[]): readonly NodeSelectorRequirement[] 
 function isOurs(pair: Pair, policy: Policy): boolean {
   const [key, values] = pair;
   if (isMatched(pair, policy)) return true;
-  if (key === names.architectureLabel) {
+  if (key === keys.architectureLabel) {
     return (
       values.length > 0 &&
       values.every((value, index) => isArchitecture(value) && (values[index - 1] ?? '') < value)

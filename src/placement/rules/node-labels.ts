@@ -6,7 +6,7 @@
 import type { NodeSelectorRequirement } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import { byName, isLabelValue, noArchitecture, own } from '../../names/architecture.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { PlacementDecision } from '../decision.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -45,7 +45,7 @@ export function labelExpressions(labels: Labels): readonly NodeSelectorRequireme
 
 /** Leaves nodes out by their names; a node without the label is not left out. */
 export function hostnameNotIn(hostnames: readonly string[]): readonly NodeSelectorRequirement[] {
-  return hostnames.length === 0 ? [] : [{ key: names.hostnameLabel, operator: 'NotIn', values: hostnames }];
+  return hostnames.length === 0 ? [] : [{ key: keys.hostnameLabel, operator: 'NotIn', values: hostnames }];
 }
 
 /**
@@ -74,5 +74,5 @@ export function expressionGroups(
 }
 
 export function architectureIn(architectures: readonly string[]): NodeSelectorRequirement {
-  return { key: names.architectureLabel, operator: 'In', values: architectures };
+  return { key: keys.architectureLabel, operator: 'In', values: architectures };
 }

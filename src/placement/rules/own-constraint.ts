@@ -11,7 +11,7 @@ import {
   maxArchitectures,
   own,
 } from '../../names/architecture.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { ImageVerdict } from '../decision.ts';
 import type { Draft } from './draft.ts';
 import type { OwnParts } from '../record/own-parts.ts';
@@ -45,8 +45,8 @@ export function ownConstraintOf(parts: OwnParts): OwnConstraint | undefined {
 }
 
 function selected({ nodeSelector }: OwnParts): readonly string[] | undefined {
-  const stable = own(nodeSelector, names.architectureLabel);
-  const beta = own(nodeSelector, names.betaArchitectureLabel);
+  const stable = own(nodeSelector, keys.architectureLabel);
+  const beta = own(nodeSelector, keys.betaArchitectureLabel);
   const value = stable ?? beta;
   if (value === undefined) return undefined;
   const contradicts = stable !== undefined && beta !== undefined && stable !== beta;

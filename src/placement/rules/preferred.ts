@@ -15,7 +15,7 @@ import {
   maxArchitectures,
   own,
 } from '../../names/architecture.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { PlacementInput, Reason } from '../decision.ts';
 import type { OwnParts } from '../record/own-parts.ts';
 import { reason } from './rules.ts';
@@ -116,7 +116,7 @@ function applied(
 
 function wishesOf({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy'>): readonly Wish[] {
   const { name, label } = labelOf(pod.metadata?.labels, policy.preferredLabels);
-  const annotation = own(pod.metadata?.annotations, names.preferredWeights);
+  const annotation = own(pod.metadata?.annotations, keys.preferredWeights);
   if (!label && !annotation && policy.preference === undefined) return noWishes;
   const wishes: Wish[] = [];
   if (label) {
@@ -124,7 +124,7 @@ function wishesOf({ pod, policy }: Pick<PlacementInput, 'pod' | 'policy'>): read
     wishes.push({ rule: 'preferred-label', origin: `label ${name}`, asked: true, weights });
   }
   if (annotation) {
-    const origin = `annotation ${names.preferredWeights}`;
+    const origin = `annotation ${keys.preferredWeights}`;
     wishes.push({ rule: 'preferred-weights', origin, asked: true, weights: parseWeights(annotation) });
   }
   if (policy.preference) wishes.push(policyWish(policy.preference));
@@ -137,9 +137,9 @@ function labelOf(
   labels: Readonly<Record<string, string>> | undefined,
   others: readonly string[] | undefined,
 ): { readonly name: string; readonly label: string | undefined } {
-  const label = own(labels, names.preferred);
-  if (label || others === undefined) return { name: names.preferred, label };
-  const name = others.find((other) => own(labels, other)) ?? names.preferred;
+  const label = own(labels, keys.preferred);
+  if (label || others === undefined) return { name: keys.preferred, label };
+  const name = others.find((other) => own(labels, other)) ?? keys.preferred;
   return { name, label: own(labels, name) };
 }
 

@@ -9,7 +9,7 @@
  * - from a template: a DaemonSet's lives for years, and every change of it restarts all of its pods.
  */
 import { byName, isLabelValue, own } from '../../names/architecture.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { ImageVerdict, NodeGroup, PlacementInput, Pullability, Reason } from '../decision.ts';
 import type { Draft } from './draft.ts';
 import type { OwnParts } from '../record/own-parts.ts';
@@ -87,12 +87,12 @@ function leftOut(why: string, restricted: readonly Restricted[]): ExcludedNodes 
 
 /** Whether a person chose single nodes: by nodeSelector, or in every required term. */
 function namesNode({ nodeSelector, terms }: OwnParts): boolean {
-  if (own(nodeSelector, names.hostnameLabel) !== undefined) return true;
+  if (own(nodeSelector, keys.hostnameLabel) !== undefined) return true;
   return (
     terms?.some(
       (term) =>
         pinsNode(term) ||
-        term.matchExpressions?.some(({ key, operator }) => key === names.hostnameLabel && operator === 'In'),
+        term.matchExpressions?.some(({ key, operator }) => key === keys.hostnameLabel && operator === 'In'),
     ) ?? false
   );
 }

@@ -4,7 +4,7 @@
  */
 import type { ObjectMeta, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
-import { names } from '../../names/keys.ts';
+import { keys } from '../../names/keys.ts';
 import type { PlacementInput, SkipReason } from '../decision.ts';
 import { imagesOf } from './images-of-pod.ts';
 import type { ImageUse } from './images-of-pod.ts';
@@ -38,14 +38,14 @@ export function skipReasonOf(input: SkipInput, uses?: readonly ImageUse[]): Skip
 export function optOutOf({ pod, namespace, namespaceLabels, policy }: SkipInput): SkipReason | undefined {
   if (policy.excludedNamespaces.includes(namespace)) return 'excluded-namespace';
   if (disabled(pod.metadata)) return 'disabled-by-pod';
-  return own(namespaceLabels, names.placement) === 'disabled' ? 'disabled-by-namespace' : undefined;
+  return own(namespaceLabels, keys.placement) === 'disabled' ? 'disabled-by-namespace' : undefined;
 }
 
 /** The label is what match conditions read; the annotation is accepted too, since people try both. */
 function disabled(metadata: ObjectMeta | undefined): boolean {
   return (
-    own(metadata?.labels, names.placement) === 'disabled' ||
-    own(metadata?.annotations, names.placement) === 'disabled'
+    own(metadata?.labels, keys.placement) === 'disabled' ||
+    own(metadata?.annotations, keys.placement) === 'disabled'
   );
 }
 

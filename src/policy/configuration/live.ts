@@ -38,11 +38,11 @@ export interface LiveConfiguration {
 export async function liveConfiguration(options: LiveConfigurationOptions): Promise<LiveConfiguration> {
   const { file, log, metrics, clock = systemClock } = options;
   const counts = {
-    loaded: metrics.count(reloads, { outcome: 'loaded' }),
-    failed: metrics.count(reloads, { outcome: 'failed' }),
+    loaded: metrics.counter(reloads, { outcome: 'loaded' }),
+    failed: metrics.counter(reloads, { outcome: 'failed' }),
   };
-  const successful = metrics.level(lastReloadSuccessful);
-  const success = metrics.level(lastReloadSuccess);
+  const successful = metrics.gauge(lastReloadSuccessful);
+  const success = metrics.gauge(lastReloadSuccess);
   const listeners: ((configuration: Configuration) => void)[] = [];
 
   async function read(): Promise<Configuration> {

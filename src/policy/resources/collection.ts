@@ -99,8 +99,8 @@ function put<T>(
 }
 
 function countBeforeScrape(metrics: Metrics, kind: string, placements: () => Iterable<unknown>): void {
-  const used = metrics.level(customResources, { kind, state: 'used' });
-  const invalid = metrics.level(customResources, { kind, state: 'invalid' });
+  const used = metrics.gauge(customResources, { kind, state: 'used' });
+  const invalid = metrics.gauge(customResources, { kind, state: 'invalid' });
   metrics.beforeScrape(() => {
     const all = [...placements()];
     const usable = all.filter((each) => each !== undefined).length;

@@ -20,7 +20,13 @@ import { followRedirects, type FinalAnswer } from '../net/redirect.ts';
 import { askToken, basic, maxTokenBytes, type TokenExchange } from './token.ts';
 import { createTokenCache, type TokenKey } from './token-cache.ts';
 import type { HttpAnswer } from '../../http/transport.ts';
-import { createWishes, sameScopes, wishOf, type BearerWish, type Wish } from './challenge-cache.ts';
+import {
+  createChallengeCache,
+  sameScopes,
+  authSchemeOf,
+  type BearerScheme,
+  type AuthScheme,
+} from './challenge-cache.ts';
 
 /** One request of a question. */
 export interface Ask {
@@ -63,7 +69,7 @@ export function createAuthenticator(parts: {
 }): Authenticator {
   const { exchanger, clock, policy } = parts;
   const tokens = createTokenCache(clock);
-  const wishes = createWishes();
+  const wishes = createChallengeCache();
 
   function send(ask: Ask, offer: Offer, signal: AbortSignal): Promise<FinalAnswer> {
     const { endpoint } = ask;
@@ -86,7 +92,7 @@ export function createAuthenticator(parts: {
     );
   }
 
-  async function fulfil(ask: Ask, wish: Wish, signal: AbortSignal): Promise<Offer> {
+  async function fulfil(ask: Ask, wish: AuthScheme, signal: AbortSignal): Promise<Offer> {
     const usable = usableCredential(ask.credential);
     if (wish.scheme === 'basic') {
       // containerd refuses Basic without both; an empty half is no credential.
@@ -117,7 +123,7 @@ export function createAuthenticator(parts: {
 
   function sendToken(
     ask: Ask,
-    wish: BearerWish,
+    wish: BearerScheme,
     exchange: TokenExchange,
     credentialUsed: boolean,
     signal: AbortSignal,
@@ -155,7 +161,7 @@ export function createAuthenticator(parts: {
       const answer = await send(ask, first, signal);
       if (answer.status !== 401 || answer.moved) return { ...answer, credentialUsed: first.credentialUsed };
       if (first.token) tokens.forget(first.token.key, first.token.token);
-      const wish = wishOf(ask, answer.headers['www-authenticate'] ?? [], answer.remoteAddress);
+      const wish = authSchemeOf(ask, answer.headers['www-authenticate'] ?? [], answer.remoteAddress);
       if (!wish) return { ...answer, credentialUsed: first.credentialUsed };
       wishes.learn(ask, wish);
       if (!worthAnother(first, wish)) return { ...answer, credentialUsed: first.credentialUsed };
@@ -173,7 +179,7 @@ export function createAuthenticator(parts: {
 }
 
 /** The same offer a second time would be the same answer; a remembered token may have been revoked. */
-function worthAnother(first: Offer, wish: Wish): boolean {
+function worthAnother(first: Offer, wish: AuthScheme): boolean {
   if (first.header === undefined) return true;
   if (wish.scheme === 'basic') return first.token !== undefined;
   if (!first.token || first.token.remembered) return true;
@@ -199,7 +205,7 @@ function isSameServer({ url }: Ask, realm: URL): boolean {
   return realm.host === url.host && realm.protocol === url.protocol;
 }
 
-function headersKey(ask: Ask, { realm }: BearerWish): string {
+function headersKey(ask: Ask, { realm }: BearerScheme): string {
   const headers = headersForTokens(ask.endpoint, isSameServer(ask, realm));
   return Object.keys(headers).length === 0 ? '' : headersId(headers);
 }

@@ -17,7 +17,7 @@ export interface Asked {
   readonly repository: string;
 }
 
-export interface BearerWish {
+export interface BearerScheme {
   readonly scheme: 'bearer';
   readonly realm: URL;
   readonly service: string;
@@ -25,18 +25,18 @@ export interface BearerWish {
   /** Where the endpoint was reached, which bounds how near its realm may be. */
   readonly registryIp?: string;
 }
-export type Wish = { readonly scheme: 'basic' } | BearerWish;
+export type AuthScheme = { readonly scheme: 'basic' } | BearerScheme;
 
-export interface Wishes {
-  recall(asked: Asked): Wish | undefined;
-  learn(asked: Asked, wish: Wish): void;
+export interface ChallengeCache {
+  recall(asked: Asked): AuthScheme | undefined;
+  learn(asked: Asked, wish: AuthScheme): void;
   clear(): void;
 }
 
-export function createWishes(): Wishes {
-  const wishes = new Map<string, Wish>();
+export function createChallengeCache(): ChallengeCache {
+  const wishes = new Map<string, AuthScheme>();
 
-  function remember(key: string, wish: Wish): void {
+  function remember(key: string, wish: AuthScheme): void {
     wishes.delete(key);
     wishes.set(key, wish);
     const oldest = wishes.keys().next();
@@ -69,11 +69,11 @@ export function createWishes(): Wishes {
  * @param registryIp where the answer came from; undefined through a proxy
  * @throws InvalidChallenge where it is Bearer with a realm that is none, or that may not be asked
  */
-export function wishOf(
+export function authSchemeOf(
   asked: Asked,
   lines: readonly string[],
   registryIp: string | undefined,
-): Wish | undefined {
+): AuthScheme | undefined {
   const challenge = parseChallenges(lines).find(({ scheme }) => scheme !== 'digest');
   if (!challenge) return undefined;
   if (challenge.scheme === 'basic') return { scheme: 'basic' };

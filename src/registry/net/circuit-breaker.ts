@@ -20,7 +20,7 @@ const defaultMaxPauseMs = 2 * 60_000;
 /** Hosts remembered; image references choose hosts, so there could be any number. */
 const maxHosts = 1000;
 
-export interface Breaker {
+export interface CircuitBreaker {
   /**
    * Asks whether a host may be asked.
    * @returns 0 where it may; otherwise the milliseconds until it may be tried again
@@ -42,7 +42,7 @@ interface State {
   trial: boolean;
 }
 
-export function createBreaker(clock: Clock, options: BreakerOptions = {}): Breaker {
+export function createCircuitBreaker(clock: Clock, options: BreakerOptions = {}): CircuitBreaker {
   const threshold = options.threshold ?? defaultThreshold;
   const firstPauseMs = options.firstPauseMs ?? defaultFirstPauseMs;
   const maxPauseMs = options.maxPauseMs ?? defaultMaxPauseMs;

@@ -3,8 +3,8 @@
  * and the trace for `inspect --verbose`.
  */
 import type { Clock } from '../../async/clock.ts';
-import { type Breaker } from './circuit-breaker.ts';
-import type { Gate } from '../../async/semaphore.ts';
+import { type CircuitBreaker } from './circuit-breaker.ts';
+import type { HostSemaphore } from '../../async/semaphore.ts';
 import { LeftAlone } from '../outcome.ts';
 import type { Attempt } from '../lookup.ts';
 import { shownUrl } from './request-url.ts';
@@ -50,8 +50,8 @@ const neutral: ReadonlySet<TransportFailure> = new Set<TransportFailure>([
 
 export function createExchanger(parts: {
   readonly transport: Transport;
-  readonly gate: Gate;
-  readonly breaker: Breaker;
+  readonly gate: HostSemaphore;
+  readonly breaker: CircuitBreaker;
   readonly clock: Clock;
 }): Exchanger {
   const { transport, gate, breaker, clock } = parts;
@@ -125,7 +125,7 @@ export function createExchanger(parts: {
   };
 }
 
-async function enter(gate: Gate, { host, lane }: Parties, signal: AbortSignal): Promise<() => void> {
+async function enter(gate: HostSemaphore, { host, lane }: Parties, signal: AbortSignal): Promise<() => void> {
   try {
     return await gate.enter(host, signal, lane);
   } catch (error) {

@@ -3,7 +3,10 @@ import type { Test } from 'tap';
 import { certificates } from '../../../src/controller/certificates/certificates.ts';
 import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
 import { leafSpecs, readLeaf, type LeafName } from '../../../src/controller/certificates/leaves.ts';
-import { createPass, type PassResult } from '../../../src/controller/certificates/reconcile.ts';
+import {
+  createCertificateReconciler,
+  type ReconcileResult,
+} from '../../../src/controller/certificates/reconcile.ts';
 import type { Times } from '../../../src/controller/certificates/plan.ts';
 import { createSecrets } from '../../../src/controller/certificates/secrets.ts';
 import type { Leading } from '../../../src/controller/controller.ts';
@@ -51,7 +54,7 @@ export interface World {
   put(name: LeafName | 'ca', texts: Readonly<Record<string, string>>): void;
   remove(name: LeafName | 'ca'): void;
   /** A new leader, which remembers nothing. */
-  leader(options?: LeaderOptions): () => Promise<PassResult>;
+  leader(options?: LeaderOptions): () => Promise<ReconcileResult>;
   leading(options?: LeaderOptions & { readonly configuration?: Partial<Configuration> }): Leading;
   issued(): readonly string[];
 }
@@ -130,7 +133,7 @@ export async function createWorld(t: Test): Promise<World> {
     remove: (name) => store.remove(path(name)),
     leader: (options = {}) => {
       const leads = leading(options);
-      return createPass({
+      return createCertificateReconciler({
         secrets: createSecrets(client, namespace, leads.signal),
         caSecret: secretNames.ca,
         specs: () => Promise.resolve(leafSpecs(leads.configuration(), webhookNames)),

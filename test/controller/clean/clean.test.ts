@@ -1,6 +1,6 @@
 import t from 'tap';
 import { isCleanHolder } from '../../../src/controller/clean/lease-identity.ts';
-import { names } from '../../../src/names/keys.ts';
+import { keys } from '../../../src/names/keys.ts';
 import {
   done,
   gated,
@@ -409,6 +409,6 @@ t.test('what another one puts in the place of ours before it is deleted stays', 
 });
 
 t.test('the name of our gate', (t) => {
-  t.equal(names.gate, 'arch.example/scheduling-gate');
+  t.equal(keys.gate, 'arch.example/scheduling-gate');
   t.end();
 });

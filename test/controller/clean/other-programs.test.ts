@@ -1,6 +1,6 @@
 import t from 'tap';
 import { cleanOtherProgram, otherPrograms } from '../../../src/controller/clean/other-programs.ts';
-import { createLimiter } from '../../../src/async/rate-limiter.ts';
+import { createRateLimiter } from '../../../src/async/rate-limiter.ts';
 import { wait } from '../../../src/async/wait.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { systemClock } from '../../../src/async/clock.ts';
@@ -28,7 +28,7 @@ function clean({ client, lines }: World, program: string, dryRun = false) {
   return cleanOtherProgram(
     {
       client,
-      limiter: createLimiter({ perSecond: 1000, burst: 1000, clock: systemClock }),
+      limiter: createRateLimiter({ perSecond: 1000, burst: 1000, clock: systemClock }),
       namespace: 'archwright',
       configuration: defaultConfiguration(),
       dryRun,

@@ -4,7 +4,7 @@ import { clean, type CleanOptions, type CleanReport } from '../../../src/control
 import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
-import { names } from '../../../src/names/keys.ts';
+import { keys } from '../../../src/names/keys.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
@@ -112,7 +112,7 @@ export const podPath = (name: string, namespace = 'shop'): string =>
 
 /** A pod that waits behind gates. */
 export function gated(...others: string[]): object {
-  return { spec: { containers: [], schedulingGates: [...others, names.gate].map((name) => ({ name })) } };
+  return { spec: { containers: [], schedulingGates: [...others, keys.gate].map((name) => ({ name })) } };
 }
 
 export function gatesOf(store: KubeStore, name: string): string[] | undefined {

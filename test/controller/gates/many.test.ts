@@ -1,7 +1,7 @@
 /** Ten thousand pods at once: bounded questions, bounded work, one patch for each pod. */
 import t from 'tap';
 import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
-import { createAsking } from '../../../src/controller/gates/lookups.ts';
+import { createGateLookups } from '../../../src/controller/gates/lookups.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { facts } from '../../support/placement-input.ts';
@@ -64,7 +64,7 @@ function asking(maxOpen: number) {
   const answered: string[] = [];
   const turns: string[] = [];
   const time = createFakeClock();
-  const it = createAsking({
+  const it = createGateLookups({
     factsOfPod: (what) => new Promise((resolve) => asked.push({ wanted: what, resolve })),
     answered: (key, found) => void answered.push(`${key}: ${[...found.keys()].join()}`),
     turn: (key) => void turns.push(key),

@@ -156,7 +156,7 @@ t.test('what a run showed ends with it', async (t) => {
     runs += 1;
     const number = runs;
     t.match(await render(), /^shown 0$|^$/m, 'nothing of the run before');
-    metrics.level(gauge).set(number);
+    metrics.gauge(gauge).set(number);
     metrics.beforeScrape(() => void scrapes.push(number));
     t.match(await render(), new RegExp(`^shown ${number}$`, 'm'));
     if (number === 2) return end.abort();

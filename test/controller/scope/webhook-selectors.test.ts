@@ -2,7 +2,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { createSight, seenBy, type Sees } from '../../../src/controller/scope/webhook-selectors.ts';
+import { createWebhookScope, seenBy, type InScope } from '../../../src/controller/scope/webhook-selectors.ts';
 import type { Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
@@ -114,9 +114,9 @@ void t.test('the file: looked at again after a while; a broken one changes nothi
   const log = createLog({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
   const clock = { ...noTimers, now: () => now, monotonic: () => now };
   const configuration = { ...defaultConfiguration(), webhooksFile };
-  const sight = createSight({ configuration: () => configuration, clock, log });
+  const sight = createWebhookScope({ configuration: () => configuration, clock, log });
   const isSeen = async (): Promise<boolean> => {
-    const sees: Sees = await sight();
+    const sees: InScope = await sight();
     return sees(shop, {});
   };
   t.equal(await isSeen(), true, 'no file yet: as without one');
@@ -140,6 +140,6 @@ void t.test('the file: looked at again after a while; a broken one changes nothi
   t.equal(await isSeen(), true);
   t.equal(lines.length, 3);
 
-  const without = createSight({ configuration: () => defaultConfiguration(), clock, log });
+  const without = createWebhookScope({ configuration: () => defaultConfiguration(), clock, log });
   t.equal((await without())(shop, {}), true);
 });

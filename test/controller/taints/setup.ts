@@ -1,7 +1,7 @@
 /** A cluster of nodes and pods for tests of taints, in an API server with a store. */
 import type { Test } from 'tap';
 import type { Leading } from '../../../src/controller/controller.ts';
-import { createKeeper, type Keeper } from '../../../src/controller/taints/reconcile.ts';
+import { createTaintReconciler, type TaintReconciler } from '../../../src/controller/taints/reconcile.ts';
 import type { Node, Pod, Taint } from '../../../src/kube/api/objects.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { policyFor } from '../../../src/policy/effective/effective.ts';
@@ -30,7 +30,7 @@ export const tolerationOf = (architecture: string, name = key): object => ({
 const notReady = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' };
 
 export interface World extends TestLeading {
-  readonly keeper: Keeper;
+  readonly keeper: TaintReconciler;
   readonly leading: Leading;
   /** Puts another configuration in force. */
   configure(changes: Partial<Configuration>): void;
@@ -143,7 +143,7 @@ export async function startWorld(
   return {
     ...test,
     leading,
-    keeper: createKeeper(leading),
+    keeper: createTaintReconciler(leading),
     configure: (changes) => {
       configuration = { ...configuration, ...changes };
     },

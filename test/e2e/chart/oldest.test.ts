@@ -5,7 +5,7 @@
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { names } from '../../../src/names/keys.ts';
+import { keys } from '../../../src/names/keys.ts';
 import { clusterConfig } from '../../policy/resources/objects.ts';
 import { oldestKubernetes } from '../build.ts';
 import {
@@ -49,10 +49,10 @@ void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
       []
     ).flatMap(
       ({ matchExpressions = [] }) =>
-        matchExpressions.find(({ key }) => key === names.architectureLabel)?.values ?? [],
+        matchExpressions.find(({ key }) => key === keys.architectureLabel)?.values ?? [],
     );
   const isGated = (pod: Pod | undefined): boolean =>
-    pod?.spec.schedulingGates?.some(({ name }) => name === names.gate) ?? false;
+    pod?.spec.schedulingGates?.some(({ name }) => name === keys.gate) ?? false;
 
   await t.test('a pod is placed when it is created', async (t) => {
     const pod = await create('placed', both);

@@ -1,7 +1,7 @@
 /** Values that the chart does not know: refused by every command of both Helms, with the nearest one that it does. */
 import t from 'tap';
 import { chartSections } from '../../../scripts/docs/chart/chart.ts';
-import { nearest } from '../../../src/names/suggestion.ts';
+import { suggestionFor } from '../../../src/names/suggestion.ts';
 import { chart, helms, kubeVersion, render, runHelm } from './helm.ts';
 
 /** Lines of the message, without what Helm writes around them. */
@@ -81,7 +81,7 @@ t.test('the nearest is the one that the program would name', async (t) => {
     let at = values;
     for (const step of steps.slice(0, -1)) at = (at[step] ??= {}) as Record<string, unknown>;
     at[wrong] = 1;
-    const meant = nearest(wrong, siblings(path).toSorted());
+    const meant = suggestionFor(wrong, siblings(path).toSorted());
     t.type(meant, 'string', key);
     wanted.push(`${path}${wrong} is no value of this chart; did you mean ${path}${meant ?? ''}?`);
   }

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { names } from '../../../src/names/keys.ts';
+import { keys } from '../../../src/names/keys.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
 import {
   configureWebhook,
@@ -104,7 +104,7 @@ void t.test('in force, told in the status, and gone after the last gate', async 
   t.notMatch(JSON.stringify(await admitted('left-out', image, () => true)), /arch\.example/, 'the selector');
 
   const isGated = (pod: Pod | undefined): boolean =>
-    pod?.spec.schedulingGates?.some(({ name }) => name === names.gate) ?? false;
+    pod?.spec.schedulingGates?.some(({ name }) => name === keys.gate) ?? false;
   const missing = images.push('other', ['amd64']).replace('/other', '/missing');
   await admitted('shop', missing, isGated);
   const gated = await cluster.client.create<Pod>(podsPath, podOf('gated', missing), { signal: patience() });

@@ -1,12 +1,12 @@
 import t from 'tap';
-import { createRest } from '../../../src/fleet/lookup/agent-health.ts';
+import { createAgentHealth } from '../../../src/fleet/lookup/agent-health.ts';
 import { manualClock } from '../support.ts';
 
 const url = 'https://a:1';
 
 t.test('an agent that fails rests one second, then twice as long each time, thirty at most', (t) => {
   const clock = manualClock();
-  const rest = createRest(clock);
+  const rest = createAgentHealth(clock);
   t.equal(rest.remainingMs(url), 0);
   const rests: number[] = [];
   for (let count = 0; count < 8; count += 1) {
@@ -22,7 +22,7 @@ t.test('an agent that fails rests one second, then twice as long each time, thir
 
 t.test('questions that fail together count once', (t) => {
   const clock = manualClock();
-  const rest = createRest(clock);
+  const rest = createAgentHealth(clock);
   for (let count = 0; count < 50; count += 1) rest.failed(url);
   t.equal(rest.remainingMs(url), 1000);
   clock.advance(400);
@@ -33,7 +33,7 @@ t.test('questions that fail together count once', (t) => {
 
 t.test('an answer ends it all', (t) => {
   const clock = manualClock();
-  const rest = createRest(clock);
+  const rest = createAgentHealth(clock);
   rest.failed(url);
   clock.advance(1000);
   rest.failed(url);
@@ -46,7 +46,7 @@ t.test('an answer ends it all', (t) => {
 
 t.test('slow three times in a row is a failure', (t) => {
   const clock = manualClock();
-  const rest = createRest(clock);
+  const rest = createAgentHealth(clock);
   rest.slow(url);
   rest.slow(url);
   t.equal(rest.remainingMs(url), 0);
@@ -63,7 +63,7 @@ t.test('slow three times in a row is a failure', (t) => {
 });
 
 t.test('agents that are gone are forgotten', (t) => {
-  const rest = createRest(manualClock());
+  const rest = createAgentHealth(manualClock());
   rest.failed(url);
   rest.failed('https://b:1');
   rest.keep(new Set(['https://b:1']));

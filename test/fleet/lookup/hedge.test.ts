@@ -1,5 +1,5 @@
 import t from 'tap';
-import { firstAnswer } from '../../../src/fleet/lookup/hedge.ts';
+import { hedge } from '../../../src/fleet/lookup/hedge.ts';
 import type { AgentAddress } from '../../../src/fleet/fleet.ts';
 import { until } from '../support.ts';
 
@@ -34,7 +34,7 @@ function desk() {
 
 t.test('the first agent answers, and nobody else is asked', async (t) => {
   const { calls, ask } = desk();
-  const answer = firstAnswer({ agents: [a, b], ask, hedgeAfterMs: 10_000, signal: never });
+  const answer = hedge({ agents: [a, b], ask, hedgeAfterMs: 10_000, signal: never });
   calls[0]?.answer('yes');
   t.equal(await answer, 'yes');
   t.strictSame(
@@ -45,7 +45,7 @@ t.test('the first agent answers, and nobody else is asked', async (t) => {
 
 t.test('one that fails is followed by the next at once', async (t) => {
   const { calls, ask, asked } = desk();
-  const answer = firstAnswer({
+  const answer = hedge({
     agents: [a, b],
     ask,
     hedgeAfterMs: 10_000,
@@ -65,7 +65,7 @@ t.test(
     const { calls, ask, asked } = desk();
     const hedged: AgentAddress[] = [];
     const overtaken: AgentAddress[] = [];
-    const answer = firstAnswer({
+    const answer = hedge({
       agents: [a, b, c],
       ask,
       hedgeAfterMs: 5,
@@ -85,7 +85,7 @@ t.test(
 
 t.test('the slow one may still win', async (t) => {
   const { calls, ask, asked } = desk();
-  const answer = firstAnswer({
+  const answer = hedge({
     agents: [a, b],
     ask,
     hedgeAfterMs: 5,
@@ -99,7 +99,7 @@ t.test('the slow one may still win', async (t) => {
 
 t.test('when the last fails while another is still asked, that one is waited for', async (t) => {
   const { calls, ask, asked } = desk();
-  const answer = firstAnswer({ agents: [a, b], ask, hedgeAfterMs: 5, signal: never });
+  const answer = hedge({ agents: [a, b], ask, hedgeAfterMs: 5, signal: never });
   await asked(2);
   calls[1]?.fail();
   await new Promise((resolve) => setImmediate(resolve));
@@ -108,14 +108,14 @@ t.test('when the last fails while another is still asked, that one is waited for
 });
 
 t.test('nobody answers', async (t) => {
-  const failing = firstAnswer({
+  const failing = hedge({
     agents: [a, b, c],
     ask: () => Promise.reject(new Error('no')),
     hedgeAfterMs: 10_000,
     signal: never,
   });
   t.equal(await failing, undefined);
-  const empty = firstAnswer({
+  const empty = hedge({
     agents: [],
     ask: () => Promise.resolve('yes'),
     hedgeAfterMs: 1,
@@ -127,7 +127,7 @@ t.test('nobody answers', async (t) => {
 t.test('ends when its signal aborts, and tells those it asked', async (t) => {
   const { calls, ask } = desk();
   const stop = new AbortController();
-  const answer = firstAnswer({ agents: [a, b], ask, hedgeAfterMs: 10_000, signal: stop.signal });
+  const answer = hedge({ agents: [a, b], ask, hedgeAfterMs: 10_000, signal: stop.signal });
   stop.abort();
   t.equal(await answer, undefined);
   t.ok(calls[0]?.signal.aborted);
@@ -135,7 +135,7 @@ t.test('ends when its signal aborts, and tells those it asked', async (t) => {
   await new Promise((resolve) => setImmediate(resolve));
   t.equal(calls.length, 1, 'nobody is asked after that');
 
-  const late = await firstAnswer({
+  const late = await hedge({
     agents: [a],
     ask: () => Promise.resolve('yes'),
     hedgeAfterMs: 1,

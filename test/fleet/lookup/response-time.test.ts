@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createAnswerTime, defaultAnswerTimeLimits } from '../../../src/fleet/lookup/response-time.ts';
+import { createResponseTime, defaultResponseTimeLimits } from '../../../src/fleet/lookup/response-time.ts';
 
 /** A generator of numbers from 0 up to 1 that is the same in every run. */
 function seeded(): () => number {
@@ -11,17 +11,17 @@ function seeded(): () => number {
 }
 
 t.test('stays between its limits', (t) => {
-  const time = createAnswerTime();
-  t.ok(time.hedgeAfterMs() >= defaultAnswerTimeLimits.floorMs);
+  const time = createResponseTime();
+  t.ok(time.hedgeAfterMs() >= defaultResponseTimeLimits.floorMs);
   for (let count = 0; count < 1000; count += 1) time.observe(1);
-  t.equal(time.hedgeAfterMs(), defaultAnswerTimeLimits.floorMs);
+  t.equal(time.hedgeAfterMs(), defaultResponseTimeLimits.floorMs);
   for (let count = 0; count < 1000; count += 1) time.observe(60_000);
-  t.equal(time.hedgeAfterMs(), defaultAnswerTimeLimits.capMs);
+  t.equal(time.hedgeAfterMs(), defaultResponseTimeLimits.capMs);
   t.end();
 });
 
 t.test('rests where about one answer in twenty is slower', (t) => {
-  const time = createAnswerTime({ floorMs: 1, capMs: 100_000 });
+  const time = createResponseTime({ floorMs: 1, capMs: 100_000 });
   const random = seeded();
   let slower = 0;
   const rounds = 20_000;
@@ -35,7 +35,7 @@ t.test('rests where about one answer in twenty is slower', (t) => {
 });
 
 t.test('one slow answer does not change much', (t) => {
-  const time = createAnswerTime({ floorMs: 100, capMs: 10_000 });
+  const time = createResponseTime({ floorMs: 100, capMs: 10_000 });
   for (let count = 0; count < 500; count += 1) time.observe(200);
   const before = time.hedgeAfterMs();
   time.observe(9000);
@@ -44,6 +44,6 @@ t.test('one slow answer does not change much', (t) => {
 });
 
 t.test('starts within narrow limits too', (t) => {
-  t.equal(createAnswerTime({ floorMs: 5, capMs: 20 }).hedgeAfterMs(), 20);
+  t.equal(createResponseTime({ floorMs: 5, capMs: 20 }).hedgeAfterMs(), 20);
   t.end();
 });

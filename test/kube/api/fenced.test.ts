@@ -2,7 +2,7 @@ import t, { type Test } from 'tap';
 import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { fencedClient, type FencedOptions } from '../../../src/kube/api/fenced.ts';
-import { createLimiter, type Limiter } from '../../../src/async/rate-limiter.ts';
+import { createRateLimiter, type RateLimiter } from '../../../src/async/rate-limiter.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 
@@ -14,7 +14,7 @@ interface Setup {
   readonly fenced: KubeClient;
   readonly leading: AbortController;
   readonly time: FakeClock;
-  readonly limiter: Limiter;
+  readonly limiter: RateLimiter;
 }
 
 async function start(t: Test, options: Partial<FencedOptions> = {}): Promise<Setup> {
@@ -22,7 +22,7 @@ async function start(t: Test, options: Partial<FencedOptions> = {}): Promise<Set
   const client = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs: 5_000 });
   const leading = new AbortController();
   const time = createFakeClock();
-  const limiter = createLimiter({ perSecond: 1, burst: 3, clock: time, sleep: time.sleep });
+  const limiter = createRateLimiter({ perSecond: 1, burst: 3, clock: time, sleep: time.sleep });
   t.teardown(async () => {
     client.close();
     await store.close();

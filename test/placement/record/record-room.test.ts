@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import type { PlacementDecision } from '../../../src/placement/decision.ts';
-import { names } from '../../../src/names/keys.ts';
+import { keys } from '../../../src/names/keys.ts';
 import { patchGatedPod } from '../../../src/placement/patch/gated.ts';
 import { inputOf, place, podOf } from '../../support/placement-input.ts';
 import type { Known } from '../../support/placement-input.ts';
@@ -29,7 +29,7 @@ function placed(pod: Pod, facts: Known = known): { pod: Pod; decision: Placement
 }
 
 function record({ metadata }: Pod): string | undefined {
-  return metadata?.annotations?.[names.decision];
+  return metadata?.annotations?.[keys.decision];
 }
 
 const affinity = {
@@ -43,7 +43,7 @@ const affinity = {
 };
 
 const whole = record(placed(podOf(['app'])).pod) ?? '';
-const wholeBytes = names.decision.length + whole.length;
+const wholeBytes = keys.decision.length + whole.length;
 
 test('the record is whole where there is room for it', (t) => {
   t.match(whole, /"images":\[\["app","amd64,arm64"\]\]/u);
@@ -84,7 +84,7 @@ test('without any room the pod is placed without a record', (t) => {
 test('behind the gate nothing is added that could not be told from the pod’s own later', (t) => {
   const { pod, decision } = placed(podWithRoom(40, ['app', 'unknown']));
   t.equal(decision.outcome, 'gated');
-  t.strictSame(pod.spec.schedulingGates, [{ name: names.gate }]);
+  t.strictSame(pod.spec.schedulingGates, [{ name: keys.gate }]);
   t.equal(record(pod), undefined);
   t.equal(pod.spec.affinity, undefined);
   const later = place(inputOf(pod, { ...known, unknown: 'arm64' })).decision;
@@ -100,7 +100,7 @@ test('a record that has no room any more goes, with what it told of', (t) => {
   const grown = { ...pod, metadata: { annotations: { ...pod.metadata?.annotations, ...full } } };
   const again = placed(grown).pod;
   t.equal(record(again), undefined);
-  t.strictSame(again.spec.schedulingGates, [{ name: names.gate }]);
+  t.strictSame(again.spec.schedulingGates, [{ name: keys.gate }]);
   t.notOk(again.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution);
   t.end();
 });
@@ -116,7 +116,7 @@ test('a waiting pod can be placed without a record', (t) => {
     paths(false),
     paths(true).map((each) => (each === `add ${annotation}` ? `remove ${annotation}` : each)),
   );
-  const unrecorded = podOf(['app'], { schedulingGates: [{ name: names.gate }] }, { annotations: {} });
+  const unrecorded = podOf(['app'], { schedulingGates: [{ name: keys.gate }] }, { annotations: {} });
   const plain = place(inputOf(unrecorded, known, {}, { waiting: true })).decision;
   t.notOk(
     patchGatedPod(unrecorded, plain, { withRecord: false }).some(({ path }) => path.includes('annotations')),

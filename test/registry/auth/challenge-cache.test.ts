@@ -1,11 +1,11 @@
 import t from 'tap';
 import { originEndpoint } from '../../../src/registry/endpoints/default-endpoints.ts';
 import {
-  createWishes,
+  createChallengeCache,
   sameScopes,
-  wishOf,
+  authSchemeOf,
   type Asked,
-  type Wish,
+  type AuthScheme,
 } from '../../../src/registry/auth/challenge-cache.ts';
 
 const endpoint = originEndpoint('registry.corp', { ca: [], client: [], skipVerify: false });
@@ -17,7 +17,7 @@ const asked = (repository: string, base = endpoint.base): Asked => ({
 const bearer = (scope: string) => `Bearer realm="https://auth.corp/token",service="s"${scope}`;
 
 t.test('the best challenge that can be answered', async (t) => {
-  const wish = (...lines: string[]) => wishOf(asked('app'), lines, '203.0.113.7');
+  const wish = (...lines: string[]) => authSchemeOf(asked('app'), lines, '203.0.113.7');
   t.equal(wish(), undefined);
   t.equal(wish('Digest realm="x"', 'Negotiate'), undefined);
   t.same(wish('Basic realm="x"', 'Digest realm="x"'), { scheme: 'basic' });
@@ -34,12 +34,12 @@ t.test('the best challenge that can be answered', async (t) => {
   t.match(wish(bearer(',scope=""')), { scopes: ['repository:app:pull'] });
   t.throws(() => wish('Bearer service="s"'), { name: 'InvalidChallenge' });
   t.throws(() => wish('Bearer realm="https://10.0.0.1/token"'), { name: 'InvalidChallenge' });
-  t.notOk('registryIp' in (wishOf(asked('app'), [bearer('')], undefined) ?? {}));
+  t.notOk('registryIp' in (authSchemeOf(asked('app'), [bearer('')], undefined) ?? {}));
 });
 
 t.test('what one repository taught serves the others of its endpoint, with their own scope', async (t) => {
-  const wishes = createWishes();
-  const learned = wishOf(asked('app'), [bearer('')], undefined) as Wish;
+  const wishes = createChallengeCache();
+  const learned = authSchemeOf(asked('app'), [bearer('')], undefined) as AuthScheme;
   wishes.learn(asked('app'), learned);
   t.same(wishes.recall(asked('app')), learned);
   t.same(wishes.recall(asked('other')), { ...learned, scopes: ['repository:other:pull'] });
@@ -52,17 +52,21 @@ t.test('what one repository taught serves the others of its endpoint, with their
 });
 
 t.test('an unusual scope belongs to one repository, until it is usual again', async (t) => {
-  const wishes = createWishes();
-  const unusual = wishOf(asked('app'), [bearer(',scope="repository:project:pull"')], undefined) as Wish;
+  const wishes = createChallengeCache();
+  const unusual = authSchemeOf(
+    asked('app'),
+    [bearer(',scope="repository:project:pull"')],
+    undefined,
+  ) as AuthScheme;
   wishes.learn(asked('app'), unusual);
   t.same(wishes.recall(asked('app')), unusual);
   t.match(wishes.recall(asked('other')), { scopes: ['repository:other:pull'] });
-  wishes.learn(asked('app'), wishOf(asked('app'), [bearer('')], undefined) as Wish);
+  wishes.learn(asked('app'), authSchemeOf(asked('app'), [bearer('')], undefined) as AuthScheme);
   t.match(wishes.recall(asked('app')), { scopes: ['repository:app:pull'] });
 });
 
 t.test('bounded: the oldest is forgotten', async (t) => {
-  const wishes = createWishes();
+  const wishes = createChallengeCache();
   wishes.learn(asked('app'), { scheme: 'basic' });
   for (let n = 0; n < 1000; n += 1) wishes.learn(asked('app', `https://host-${n}/v2`), { scheme: 'basic' });
   t.equal(wishes.recall(asked('app')), undefined);

@@ -1,10 +1,10 @@
 import t from 'tap';
-import { createBreaker } from '../../../src/registry/net/circuit-breaker.ts';
+import { createCircuitBreaker } from '../../../src/registry/net/circuit-breaker.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
 function setUp() {
   const clock = { time: 1000, ...noTimers, now: () => 0, monotonic: () => clock.time };
-  const breaker = createBreaker(clock, { threshold: 3, firstPauseMs: 100, maxPauseMs: 300 });
+  const breaker = createCircuitBreaker(clock, { threshold: 3, firstPauseMs: 100, maxPauseMs: 300 });
   const fail = (times: number) => {
     for (let n = 0; n < times; n += 1) breaker.failed('host');
   };
@@ -88,7 +88,7 @@ t.test('a pause that the host asked for', async (t) => {
 
 t.test('by default five failures and five seconds', async (t) => {
   const clock = { ...noTimers, now: () => 0, monotonic: () => 0 };
-  const breaker = createBreaker(clock);
+  const breaker = createCircuitBreaker(clock);
   for (let n = 0; n < 4; n += 1) breaker.failed('host');
   t.equal(breaker.wait('host'), 0);
   breaker.failed('host');

@@ -2,7 +2,7 @@
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
 import { createRegistryClient, type RegistryClientOptions } from '../../../src/registry/client.ts';
 import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
-import type { Attempt, ManifestQuestion, RegistryClient } from '../../../src/registry/lookup.ts';
+import type { Attempt, ManifestLookup, RegistryClient } from '../../../src/registry/lookup.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import type { TestRegistry } from './server.ts';
 
@@ -43,8 +43,8 @@ export function credential(
 /** A question for `library/app:v1` at these registries or endpoints, in this order. */
 export function question(
   where: readonly (TestRegistry | Endpoint)[],
-  changes: Partial<ManifestQuestion> = {},
-): ManifestQuestion {
+  changes: Partial<ManifestLookup> = {},
+): ManifestLookup {
   return {
     repository: 'library/app',
     reference: 'v1',

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { createExecute } from '../../../../daemon/kubelet/run/execute.ts';
-import { createGate } from '../../../../src/async/semaphore.ts';
+import { createHostSemaphore } from '../../../../src/async/semaphore.ts';
 import { answering, execV1, nodeDir, until, writePlugin } from '../support.ts';
 
 const config = { name: 'p', matchImages: ['r.example'], apiVersion: execV1 };
@@ -22,7 +22,7 @@ t.test('so many run at a time, and who is not waited for never starts', async (t
   const execute = createExecute(config, {
     hostRoot: '/',
     binDir,
-    gate: createGate(2),
+    gate: createHostSemaphore(2),
     stop: new AbortController().signal,
     environment: () => Promise.resolve([]),
   });
@@ -48,7 +48,7 @@ t.test('the plugin reads the request of its version', async (t) => {
     {
       hostRoot: '/',
       binDir,
-      gate: createGate(),
+      gate: createHostSemaphore(),
       stop: stop.signal,
       environment: () => Promise.resolve(['PATH=/bin:/usr/bin']),
     },
