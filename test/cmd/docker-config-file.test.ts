@@ -5,7 +5,7 @@ import { loadConfiguration } from '../../src/policy/configuration/configuration.
 import { createLog } from '../../src/telemetry/log.ts';
 
 const login = JSON.stringify({
-  auths: { 'ghcr.io': { auth: Buffer.from('robot:secret').toString('base64') } },
+  auths: { 'ghcr.io': { auth: Buffer.from('robot:password-of-robot').toString('base64') } },
 });
 
 t.test('dockerConfigFile is read beside those of the node, and not below hostRoot', async (t) => {

@@ -1,0 +1,31 @@
+/**
+ * Every unit test: a process for each room, which is a folder beside this file. `--test-arg=ROOM` chooses rooms.
+ */
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+
+/** A room that takes longer than this hangs. */
+const timeout = 600_000;
+
+const chosen = process.argv.slice(2);
+const rooms = readdirSync(new URL('.', import.meta.url), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && entry.name !== 'e2e')
+  .map(({ name }) => name)
+  .filter((name) => chosen.length === 0 || chosen.includes(name));
+
+t.setTimeout(0);
+t.jobs = Number(process.env['TAP_JOBS'] ?? 1);
+const runner = fileURLToPath(new URL('support/room.ts', import.meta.url));
+for (const room of rooms) {
+  void t.spawn(
+    process.execPath,
+    [...process.execArgv, runner, room],
+    {
+      env: { ...process.env, TAP_TIMEOUT: String(timeout / 1000) },
+      timeout,
+      buffered: t.jobs > 1,
+    },
+    room,
+  );
+}

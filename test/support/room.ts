@@ -1,0 +1,17 @@
+/**
+ * Runs all tests of one room in one process: `node test/support/room.ts placement`. Starting a process and loading
+ * modules costs more than most test files do. Files run one after the other, in the order of their paths.
+ */
+import { once } from 'node:events';
+import { globSync } from 'node:fs';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import t from 'tap';
+
+const [room = ''] = process.argv.slice(2);
+const cwd = fileURLToPath(new URL('..', import.meta.url));
+
+for (const file of globSync(`${room}/**/*.test.ts`, { cwd }).sort()) {
+  t.comment(`test/${file}`);
+  await import(pathToFileURL(`${cwd}${file}`).href);
+  if (!t.idle) await once(t, 'idle');
+}
