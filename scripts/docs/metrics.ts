@@ -33,11 +33,11 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
 
 const introduction = `# Metrics
 
-Served at \`/metrics\` on \`metricsListen\`, in the Prometheus text format. Every value that a label can have is listed here
-and there from the start with 0; anything else would be counted as \`other\`.
+Served at \`/metrics\` on \`metricsListen\`, in the Prometheus text format. Every label value is listed here and present from the start
+with 0; any other value is counted as \`other\`.
 
-In the cluster: port 8080 of webhook and controller, 9444 of agents. The chart has monitors for the Prometheus operator, alerts with
-[a page each](../operate/runbooks), a dashboard for Grafana, and annotations for who scrapes by those: all of them off, see
+The chart uses port 8080 for webhook and controller and 9444 for agents. It also has monitors for the Prometheus operator, alerts with
+[runbooks](../operate/runbooks/README.md), a Grafana dashboard, and scrape annotations, all off by default: see
 [monitoring](../../charts/archwright/README.md#monitoring).
 `;
 

@@ -25,8 +25,8 @@ export const settingGroups: readonly { readonly title: string; readonly settings
 
 const introduction = `# Settings
 
-Every setting can be written in a TOML file, in the environment, and as a flag. A flag wins over the environment, the
-environment over the file, and each of them over the default. The file is named by \`--config\` or \`ARCHWRIGHT_CONFIG\`.
+Set a value in a TOML file, in the environment, or by a flag. A flag wins over the environment, the environment over the file, and the
+file over the default. \`--config\` or \`ARCHWRIGHT_CONFIG\` names the file.
 
 \`\`\`toml
 schedulableArchitectures = ["amd64", "arm64"]
@@ -38,19 +38,21 @@ proxies = ["docker.io=docker-proxy.example.com"]
 ARCHWRIGHT_SCHEDULABLE_ARCHITECTURES=amd64,arm64 archwright webhook --preferred-architecture arm64
 \`\`\`
 
-In a variable or flag a list is separated by commas (a flag may also be repeated), a table of plain values is written
-\`name=value,name=value\`, and what is made of tables with fixed keys is an inline TOML value such as
-\`{ key = "arch", effect = "NoSchedule" }\`. A setting that is true or false has the flags \`--name\` and \`--no-name\`.
+| kind of value | in a variable or flag |
+| --- | --- |
+| list | separated by commas; a flag may be repeated |
+| boolean | \`true\` or \`false\`; the flags \`--name\` and \`--no-name\` |
+| table of plain values | \`name=value,name=value\` |
+| table with fixed keys | an inline TOML value such as \`{ key = "arch", effect = "NoSchedule" }\` |
+| duration | whole numbers with \`d\`, \`h\`, \`m\`, \`s\` and \`ms\`, largest first: \`7d\`, \`1h30m\`, \`500ms\` |
+| size | a whole number with \`Ki\`, \`Mi\`, \`Gi\`, or bytes without a unit |
 
-Durations are whole numbers with the units \`d\`, \`h\`, \`m\`, \`s\` and \`ms\`, largest first: \`7d\`, \`1h30m\`, \`500ms\`. Sizes are
-whole numbers with \`Ki\`, \`Mi\`, \`Gi\`, or without a unit for bytes.
+All errors are reported at once, with file, line and key; for an unknown key or variable the closest known one is suggested. A starting
+program then ends with exit code 2. \`archwright config check FILE\` checks a file; \`archwright config print\` shows every value and its
+source.
 
-What is wrong is reported all at once, with file, line and key; an unknown key or variable is an error that names the
-nearest known one. At start the program then ends with exit code 2. \`archwright config check FILE\` finds out beforehand,
-and \`archwright config print\` shows every value and where it comes from.
-
-A running program reads the file again when it changes. A broken file is logged, and the last good configuration stays in
-force. Settings marked *restart* take effect when the program starts again; a change to them is logged too.
+A running program reads a changed file again. If the file is broken, this is logged and the last good configuration stays in force.
+Settings marked *restart* only take effect at the next start; a change is logged.
 `;
 
 /** Makes the page. */
