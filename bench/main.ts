@@ -43,13 +43,14 @@ if (write) await writePage();
 async function writePage(): Promise<void> {
   const text = [
     '# Benchmarks',
-    '`npm run bench -- --write` measures all of this and writes this page, but for the notes. Each part can be measured ' +
-      'by itself with its own script. No test asserts on time.',
+    '`npm run bench -- --write` measures everything and writes this page, except for the notes. Each section has a script that ' +
+      'measures only that. No test asserts on time.',
     machineBefore,
     '## Budgets',
     budgets,
     `${notes.begin}${await keptNotes()}${notes.end}`,
-    ...sections.map(formatSection),
+    // The table of all budgets is above.
+    ...sections.map((section) => formatSection({ ...section, budgets: [] })),
   ].join('\n\n');
   const config = await resolveConfig(page);
   await writeFile(page, await format(text, { ...config, parser: 'markdown' }));

@@ -1,5 +1,6 @@
-/** What the pages name exists: metrics with their labels, settings with their defaults, subcommands with their flags, scripts, files. */
-import { existsSync, readFileSync } from 'node:fs';
+/** What the pages name exists: metrics with their labels, settings with their defaults, subcommands with their flags, scripts, files, tests. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import t from 'tap';
 import { vocabularyOf } from '../../cmd/completion/vocabulary.ts';
 import { subcommands } from '../../cmd/program/subcommands.ts';
@@ -113,6 +114,13 @@ function wrongPaths({ spans }: Page): string[] {
   return spans.filter((span) => folders.test(span) && !existsSync(span));
 }
 
+/** Tests are named without their folders, which may move. */
+const tests = new Set(globSync('test/**/*.test.ts').map((path) => basename(path)));
+
+function wrongTests({ spans }: Page): string[] {
+  return spans.filter((span) => /^[\w-]+\.test\.ts$/.test(span) && !tests.has(span));
+}
+
 const checks: Readonly<Record<string, (page: Page) => string[]>> = {
   'metrics and their labels': wrongMetrics,
   'settings, values and fields': wrongKeys,
@@ -120,6 +128,7 @@ const checks: Readonly<Record<string, (page: Page) => string[]>> = {
   'subcommands and flags': wrongCalls,
   'npm scripts': wrongScripts,
   'files and folders': wrongPaths,
+  tests: wrongTests,
 };
 
 for (const [what, wrongIn] of Object.entries(checks)) {
@@ -150,6 +159,7 @@ t.test('what does not exist is found', async (t) => {
     ['npm scripts', '`npm run demos`', ['demos']],
     ['files and folders', '`src/kube/`, `docs/use/gates.md`', []],
     ['files and folders', '`src/kubes/`', ['src/kubes/']],
+    ['tests', '`names.test.ts`, `manes.test.ts`', ['manes.test.ts']],
   ];
   for (const [check, text, found] of cases) t.same(checks[check]?.(pageOf('x.md', text)), found, text);
 });
