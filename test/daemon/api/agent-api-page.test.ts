@@ -9,7 +9,7 @@ import { factsErrorCodes } from '../../../src/images/facts/facts.ts';
 import { readFacts } from '../../../src/images/facts/wire.ts';
 import { startTestAgent } from '../support.ts';
 
-const page = await readFile(new URL('../../docs/reference/agent-api.md', import.meta.url), 'utf8');
+const page = await readFile(new URL('../../../docs/reference/agent-api.md', import.meta.url), 'utf8');
 
 function example(name: string): string {
   const text = new RegExp(`\`\`\`json ${name}\n(?<text>[^]*?)\n\`\`\``).exec(page)?.groups?.['text'];
