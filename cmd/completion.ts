@@ -3,7 +3,6 @@ import { bashScript, fishScript, kubectlScript, zshScript } from './completion/s
 import { vocabularyOf, type Vocabulary } from './completion/vocabulary.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
-import { subcommands } from './program/subcommands.ts';
 
 export const subcommand: Subcommand = {
   usage: 'bash|zsh|fish|kubectl',
@@ -23,7 +22,7 @@ const scripts: Readonly<Record<string, (vocabulary: Vocabulary) => string>> = {
   kubectl: kubectlScript,
 };
 
-async function run({ positionals, io }: Invocation): Promise<number> {
+async function run({ positionals, io, subcommands }: Invocation): Promise<number> {
   const [shell, ...more] = positionals;
   const known = Object.keys(scripts);
   if (shell === undefined || more.length > 0) {

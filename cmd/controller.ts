@@ -32,77 +32,73 @@ export type Hooks = Pick<ControllerOptions, 'step'>;
 export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promise<number> {
   const { configuration: live, log, metrics } = await startup(invocation);
   const { stop, io } = invocation;
-  /** What was opened, closed in the reverse order. */
-  const opened: (() => unknown)[] = [() => live.close()];
-  try {
-    const kubernetes = await openKubernetes(live.current(), invocation, 'none', metrics);
-    if (!kubernetes) throw new UsageError('controller', 'run it in a pod, or name a cluster by --kubeconfig');
-    const { client, access } = kubernetes;
-    opened.push(() => client.close());
-    const leaseClient = kubernetes.another();
-    opened.push(() => leaseClient.close());
-    const configuration = withOwnNamespace(() => live.current(), kubernetes);
-    const { namespace, agents, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } =
-      configuration();
-    if (namespace === undefined)
-      throw new UsageError('controller', 'name the namespace of archwright by --namespace');
-    if (agentTlsDir !== undefined && certificates === 'builtin') {
-      const kept = keepClientCertificate({
-        client,
-        namespace,
-        secretName: controllerClientTlsSecret,
-        dir: agentTlsDir,
-        log,
-      });
-      opened.push(() => kept.close());
-    }
-    const fleet = await openFleet({
-      subcommand: 'controller',
-      agents,
-      agentTlsDir,
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => live.close());
+  const kubernetes = await openKubernetes(live.current(), invocation, 'none', metrics);
+  if (!kubernetes) throw new UsageError('controller', 'run it in a pod, or name a cluster by --kubeconfig');
+  const { client, access } = kubernetes;
+  opened.defer(() => client.close());
+  const leaseClient = kubernetes.another();
+  opened.defer(() => leaseClient.close());
+  const configuration = withOwnNamespace(() => live.current(), kubernetes);
+  const { namespace, agents, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } =
+    configuration();
+  if (namespace === undefined)
+    throw new UsageError('controller', 'name the namespace of archwright by --namespace');
+  if (agentTlsDir !== undefined && certificates === 'builtin') {
+    const kept = keepClientCertificate({
       client,
-      log,
-      metrics,
-      mayWait: true,
-    });
-    if (fleet) opened.push(() => fleet.close());
-    const inspection = fleet
-      ? undefined
-      : await openInspection({ configuration, dockerConfigs: 'none', env: io.env, log, metrics });
-    if (inspection) opened.push(() => inspection.close());
-    const inspector = fleet?.fleet ?? inspection?.inspector;
-    if (!inspector) throw new TypeError('neither agents nor an inspector of its own');
-    const memory = await openMemory({ configuration, inspector, log, metrics });
-    opened.push(() => memory.close());
-    const health = await startHealth({
-      listen: metricsListen,
-      // A candidate is as ready as the leader: a rollout must not wait for leadership.
-      ready: { shutdown: () => (stop.aborted ? 'the controller is stopping' : undefined) },
-      metrics,
-      log,
-    });
-    opened.push(() => health.drain(0));
-    const identity = `${io.env['HOSTNAME'] ?? hostname()}_${randomBytes(4).toString('hex')}`;
-    log.info({ health: health.url, cluster: access.description, namespace, identity }, 'the controller runs');
-    await runController({
-      client,
-      leaseClient,
       namespace,
-      identity,
-      configuration,
-      features,
-      fleet: fleet?.fleet,
-      memory,
-      clock: systemClock,
+      secretName: controllerClientTlsSecret,
+      dir: agentTlsDir,
       log,
-      metrics,
-      stop,
-      ...hooks,
     });
-    // After a clean there is nothing to do, and ending would only make the kubelet start it again.
-    await stopped(stop);
-  } finally {
-    for (const close of opened.reverse()) await close();
+    opened.defer(() => kept.close());
   }
+  const fleet = await openFleet({
+    subcommand: 'controller',
+    agents,
+    agentTlsDir,
+    client,
+    log,
+    metrics,
+    mayWait: true,
+  });
+  if (fleet) opened.defer(() => fleet.close());
+  const inspection = fleet
+    ? undefined
+    : await openInspection({ configuration, dockerConfigs: 'none', env: io.env, log, metrics });
+  if (inspection) opened.defer(() => inspection.close());
+  const inspector = fleet?.fleet ?? inspection?.inspector;
+  if (!inspector) throw new TypeError('neither agents nor an inspector of its own');
+  const memory = await openMemory({ configuration, inspector, log, metrics });
+  opened.defer(() => memory.close());
+  const health = await startHealth({
+    listen: metricsListen,
+    // A candidate is as ready as the leader: a rollout must not wait for leadership.
+    ready: { shutdown: () => (stop.aborted ? 'the controller is stopping' : undefined) },
+    metrics,
+    log,
+  });
+  opened.defer(() => health.drain(0));
+  const identity = `${io.env['HOSTNAME'] ?? hostname()}_${randomBytes(4).toString('hex')}`;
+  log.info({ health: health.url, cluster: access.description, namespace, identity }, 'the controller runs');
+  await runController({
+    client,
+    leaseClient,
+    namespace,
+    identity,
+    configuration,
+    features,
+    fleet: fleet?.fleet,
+    memory,
+    clock: systemClock,
+    log,
+    metrics,
+    stop,
+    ...hooks,
+  });
+  // After a clean there is nothing to do, and ending would only make the kubelet start it again.
+  await stopped(stop);
   return exitCodes.success;
 }

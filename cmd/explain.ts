@@ -69,31 +69,26 @@ async function run(invocation: Invocation): Promise<number> {
   const inFiles = await readObjects(invocation, named.length > 0);
   const shot = await openCliContext(invocation);
   const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
-  /** What was opened, closed in the reverse order. */
-  const opened: (() => unknown)[] = [];
-  try {
-    const kubernetes = await connect(invocation, shot, warn);
-    if (kubernetes) opened.push(() => kubernetes.client.close());
-    const namespace = flags.get('namespace')?.at(-1) ?? kubernetes?.access.namespace ?? 'default';
-    if (named.length > 0 && !kubernetes)
-      throw new UsageError('explain', 'there is no cluster to read that from; name one by --kubeconfig');
-    const inCluster = kubernetes
-      ? await readNamedObjects(named, { client: kubernetes.client, namespace, stop })
-      : [];
-    const input = sortObjects([...inFiles, ...inCluster], namespace);
-    tellWhatIsLeftOut(input, warn);
-    if (input.subjects.length === 0 && input.unclear.length === 0) {
-      throw new UsageError('explain', 'there is no pod and no workload in what was given');
-    }
-    const explainer = await openExplainer(invocation, shot, { kubernetes, input, warn }, opened);
-    setMaxListeners(0, stop);
-    const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
-    io.out(write(explanations, output, flags.has('patch')));
-    const isAllRight = input.unclear.length === 0 && explanations.every(isAdmitted);
-    return isAllRight ? exitCodes.success : exitCodes.failure;
-  } finally {
-    for (const close of opened.reverse()) await close();
+  await using opened = new AsyncDisposableStack();
+  const kubernetes = await connect(invocation, shot, warn);
+  if (kubernetes) opened.defer(() => kubernetes.client.close());
+  const namespace = flags.get('namespace')?.at(-1) ?? kubernetes?.access.namespace ?? 'default';
+  if (named.length > 0 && !kubernetes)
+    throw new UsageError('explain', 'there is no cluster to read that from; name one by --kubeconfig');
+  const inCluster = kubernetes
+    ? await readNamedObjects(named, { client: kubernetes.client, namespace, stop })
+    : [];
+  const input = sortObjects([...inFiles, ...inCluster], namespace);
+  tellWhatIsLeftOut(input, warn);
+  if (input.subjects.length === 0 && input.unclear.length === 0) {
+    throw new UsageError('explain', 'there is no pod and no workload in what was given');
   }
+  const explainer = await openExplainer(invocation, shot, { kubernetes, input, warn }, opened);
+  setMaxListeners(0, stop);
+  const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
+  io.out(write(explanations, output, flags.has('patch')));
+  const isAllRight = input.unclear.length === 0 && explanations.every(isAdmitted);
+  return isAllRight ? exitCodes.success : exitCodes.failure;
 }
 
 async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promise<readonly FoundObject[]> {
@@ -150,12 +145,12 @@ async function openExplainer(
   invocation: Invocation,
   shot: CliContext,
   { kubernetes, input, warn }: World,
-  opened: (() => unknown)[],
+  opened: AsyncDisposableStack,
 ): Promise<ReturnType<typeof createExplainer>> {
   const { configuration, log, metrics } = shot;
   const { inspector, fleet } = await openInspector('explain', invocation, shot, kubernetes, opened);
   const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
-  opened.push(() => memory.close());
+  opened.defer(() => memory.close());
   const onForbidden = (path: string): void => {
     if (!ofArchwright.test(path)) warn(`${path} may not be read, so the answer is without it`);
   };

@@ -67,11 +67,10 @@ async function run(invocation: Invocation): Promise<number> {
   if (invocation.positionals.length > 0)
     throw new UsageError('report', 'takes no names; choose namespaces by --namespace');
   const shot = await openCliContext(invocation);
-  /** What was opened, closed in the reverse order. */
-  const opened: (() => unknown)[] = [];
+  await using opened = new AsyncDisposableStack();
   try {
     const kubernetes = await connect(invocation, shot);
-    opened.push(() => kubernetes.client.close());
+    opened.defer(() => kubernetes.client.close());
     const pods = await judgedPods(invocation, shot, { kubernetes, architecture }, opened);
     const report: Report = {
       architecture,
@@ -87,8 +86,6 @@ async function run(invocation: Invocation): Promise<number> {
     const hint = error.code === 'forbidden' ? '; choose what you may read by --namespace' : '';
     io.err(`archwright report: ${error.message}${hint}\n`);
     return exitCodes.failure;
-  } finally {
-    for (const close of opened.reverse()) await close();
   }
 }
 
@@ -114,7 +111,7 @@ async function judgedPods(
   invocation: Invocation,
   shot: CliContext,
   { kubernetes, architecture }: { readonly kubernetes: Kubernetes; readonly architecture: string },
-  opened: (() => unknown)[],
+  opened: AsyncDisposableStack,
 ): Promise<readonly JudgedPod[]> {
   const { flags, stop } = invocation;
   const { client } = kubernetes;
@@ -146,12 +143,12 @@ async function openFacts(
   invocation: Invocation,
   shot: CliContext,
   kubernetes: Kubernetes,
-  opened: (() => unknown)[],
+  opened: AsyncDisposableStack,
 ): Promise<(pod: ReportedPod) => Promise<FactsByImage>> {
   const { configuration, log, metrics } = shot;
   const { inspector } = await openInspector('report', invocation, shot, kubernetes, opened);
   const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
-  opened.push(() => memory.close());
+  opened.defer(() => memory.close());
   const surroundings = createPodContext({
     input: sortObjects([], 'default'),
     cluster: clusterObjects({ client: kubernetes.client, log }),

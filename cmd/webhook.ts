@@ -25,78 +25,74 @@ export const subcommand: Subcommand = {
 
 async function run(invocation: Invocation): Promise<number> {
   const { configuration: live, log, metrics } = await startup(invocation);
-  /** What was opened, closed in the reverse order. */
-  const opened: (() => unknown)[] = [() => live.close()];
-  try {
-    const configuration = live.current();
-    if (configuration.tlsDir === undefined) {
-      throw new UsageError('webhook', 'name the directory with tls.crt and tls.key by --tls-dir');
-    }
-    const kubernetes = await openKubernetes(configuration, invocation, 'none', metrics);
-    const cluster = kubernetes && connectCluster({ client: kubernetes.client, log, metrics });
-    if (cluster) opened.push(() => cluster.close());
-    const followed = followPolicies({ configuration: live, kubernetes, log, metrics });
-    opened.push(() => followed.close());
-    const broken = kubernetes && followBrokenImages({ configuration: live, kubernetes, log });
-    if (broken) opened.push(() => broken.close());
-    const agents = await openFleet({
-      subcommand: 'webhook',
-      agents: configuration.agents,
-      agentTlsDir: configuration.agentTlsDir,
-      client: kubernetes?.client,
-      log,
-      metrics,
-    });
-    if (agents) opened.push(() => agents.close());
-    const inspection = agents
-      ? undefined
-      : await openInspection({
-          configuration: () => live.current(),
-          dockerConfigs: 'none',
-          env: invocation.io.env,
-          log,
-          metrics,
-        });
-    if (inspection) opened.push(() => inspection.close());
-    const inspector = agents?.fleet ?? inspection?.inspector;
-    if (!inspector) throw new TypeError('neither agents nor an inspector of its own');
-    const memory = await openMemory({ configuration: () => live.current(), inspector, log, metrics });
-    opened.push(() => memory.close());
-
-    // Agents that are not found yet must not keep the webhook from answering.
-    const patience = AbortSignal.any([AbortSignal.timeout(configuration.warmUpTime), invocation.stop]);
-    await agents?.ready(patience).catch(() => undefined);
-    const webhook = await startWebhook({
-      listen: configuration.listen,
-      tlsDir: configuration.tlsDir,
-      inlineBudgetMs: () => live.current().inlineBudget,
-      pullSecretCacheMs: configuration.pullSecretCacheTime,
-      policies: followed.policies,
-      policiesReady: (signal) => followed.ready(signal),
-      memory,
-      fleet: agents?.fleet,
-      broken,
-      cluster,
-      warmUpMs: configuration.warmUpTime,
-      log,
-      metrics,
-    });
-    const health = await startHealth({
-      listen: configuration.metricsListen,
-      ready: webhook.checks,
-      metrics,
-      log,
-    });
-    opened.push(() => health.drain(0));
-    log.info(
-      { health: health.url, cluster: kubernetes?.access.description ?? 'none' },
-      'the webhook serves health and metrics',
-    );
-    await stopped(invocation.stop);
-    // Without a cluster there is no Service that would have to notice first.
-    await webhook.stop({ graceMs: live.current().drainTime, ...(!kubernetes && { noticeMs: 0 }) });
-  } finally {
-    for (const close of opened.reverse()) await close();
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => live.close());
+  const configuration = live.current();
+  if (configuration.tlsDir === undefined) {
+    throw new UsageError('webhook', 'name the directory with tls.crt and tls.key by --tls-dir');
   }
+  const kubernetes = await openKubernetes(configuration, invocation, 'none', metrics);
+  const cluster = kubernetes && connectCluster({ client: kubernetes.client, log, metrics });
+  if (cluster) opened.defer(() => cluster.close());
+  const followed = followPolicies({ configuration: live, kubernetes, log, metrics });
+  opened.defer(() => followed.close());
+  const broken = kubernetes && followBrokenImages({ configuration: live, kubernetes, log });
+  if (broken) opened.defer(() => broken.close());
+  const agents = await openFleet({
+    subcommand: 'webhook',
+    agents: configuration.agents,
+    agentTlsDir: configuration.agentTlsDir,
+    client: kubernetes?.client,
+    log,
+    metrics,
+  });
+  if (agents) opened.defer(() => agents.close());
+  const inspection = agents
+    ? undefined
+    : await openInspection({
+        configuration: () => live.current(),
+        dockerConfigs: 'none',
+        env: invocation.io.env,
+        log,
+        metrics,
+      });
+  if (inspection) opened.defer(() => inspection.close());
+  const inspector = agents?.fleet ?? inspection?.inspector;
+  if (!inspector) throw new TypeError('neither agents nor an inspector of its own');
+  const memory = await openMemory({ configuration: () => live.current(), inspector, log, metrics });
+  opened.defer(() => memory.close());
+
+  // Agents that are not found yet must not keep the webhook from answering.
+  const patience = AbortSignal.any([AbortSignal.timeout(configuration.warmUpTime), invocation.stop]);
+  await agents?.ready(patience).catch(() => undefined);
+  const webhook = await startWebhook({
+    listen: configuration.listen,
+    tlsDir: configuration.tlsDir,
+    inlineBudgetMs: () => live.current().inlineBudget,
+    pullSecretCacheMs: configuration.pullSecretCacheTime,
+    policies: followed.policies,
+    policiesReady: (signal) => followed.ready(signal),
+    memory,
+    fleet: agents?.fleet,
+    broken,
+    cluster,
+    warmUpMs: configuration.warmUpTime,
+    log,
+    metrics,
+  });
+  const health = await startHealth({
+    listen: configuration.metricsListen,
+    ready: webhook.checks,
+    metrics,
+    log,
+  });
+  opened.defer(() => health.drain(0));
+  log.info(
+    { health: health.url, cluster: kubernetes?.access.description ?? 'none' },
+    'the webhook serves health and metrics',
+  );
+  await stopped(invocation.stop);
+  // Without a cluster there is no Service that would have to notice first.
+  await webhook.stop({ graceMs: live.current().drainTime, ...(!kubernetes && { noticeMs: 0 }) });
   return exitCodes.success;
 }

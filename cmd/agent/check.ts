@@ -9,13 +9,7 @@ import { openInspection } from '../wiring/inspection.ts';
 import { openCliContext, outputOf } from '../program/cli-context.ts';
 import { createPlainLog } from '../program/plain-log.ts';
 import { exitCodes, type Invocation } from '../program/subcommand.ts';
-import { describeNode } from './node.ts';
-
-/** A source with all of its parts. */
-export interface CheckedSource {
-  readonly source: string;
-  readonly parts: readonly SourcePart[];
-}
+import { describeNode, type CheckedSource } from './node.ts';
 
 /** Checks all of it and prints what was found. */
 export async function checkNode(invocation: Invocation): Promise<number> {

@@ -8,9 +8,14 @@ import { describeProxies, type Environment } from '../../src/http/proxy.ts';
 import { describeTrust } from '../../src/http/trust.ts';
 import { ServingError } from '../../src/serving/error.ts';
 import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
-import type { CheckedSource } from './check.ts';
 
-/** Looks at each of them. */
+/** A source with all of its parts. */
+export interface CheckedSource {
+  readonly source: string;
+  readonly parts: readonly SourcePart[];
+}
+
+/** Describes each of them. */
 export async function describeNode(
   configuration: Configuration,
   environment: Environment,

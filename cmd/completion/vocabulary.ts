@@ -2,7 +2,7 @@
 import { flagName } from '../../src/policy/settings/setting.ts';
 import { settingsOf } from '../program/flags.ts';
 import type { Subcommand } from '../program/subcommand.ts';
-import type { Entry } from '../program/subcommands.ts';
+import type { Entry } from '../program/subcommand.ts';
 
 export interface Word {
   /** With its dashes, where it is a flag. */

@@ -3,7 +3,7 @@ import { formatToml } from '../../src/policy/configuration/toml.ts';
 import { flagName, written, type Setting } from '../../src/policy/settings/setting.ts';
 import { settingsOf } from './flags.ts';
 import type { OwnFlag, Subcommand } from './subcommand.ts';
-import type { Entry } from './subcommands.ts';
+import type { Entry } from './subcommand.ts';
 
 /** Widest line; terminals are seldom narrower. */
 const width = 100;

@@ -5,7 +5,8 @@ import { scrub } from '../../src/telemetry/scrub.ts';
 import { parseFlags } from './flags.ts';
 import { programHelp, subcommandHelp } from './help.ts';
 import { exitCodes, UsageError, type Streams } from './subcommand.ts';
-import { subcommands, type Entry } from './subcommands.ts';
+import { subcommands } from './subcommands.ts';
+import type { Entry } from './subcommand.ts';
 import { programVersion } from './version.ts';
 
 export interface MainOptions {
@@ -72,6 +73,7 @@ async function run(args: readonly string[], options: MainOptions): Promise<numbe
     sources: { file, env: io.env, flags: flags.settings, part },
     io,
     stop,
+    subcommands: known,
   });
 }
 

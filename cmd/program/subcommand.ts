@@ -26,6 +26,8 @@ export interface Invocation {
   readonly io: Streams;
   /** Aborts when the program was told to stop. */
   readonly stop: AbortSignal;
+  /** Every subcommand, for `completion`. */
+  readonly subcommands: Readonly<Record<string, Entry>>;
 }
 
 /** The outside of the process, so that tests can stand in for it. */
@@ -53,6 +55,13 @@ export interface Subcommand {
    * @throws UsageError, ConfigurationError: told without a stack, exit code 2
    */
   run(invocation: Invocation): Promise<number>;
+}
+
+/** A subcommand in the list of `subcommands.ts`. */
+export interface Entry {
+  /** One line for `archwright --help`. */
+  readonly summary: string;
+  readonly load: () => Promise<{ readonly subcommand: Subcommand }>;
 }
 
 /** Exit codes. Subcommands may give 1 a more exact meaning, such as "some not found". */

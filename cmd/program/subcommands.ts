@@ -1,11 +1,5 @@
 /** Every subcommand, in the order of `archwright --help`. A file is loaded when its subcommand is called. */
-import type { Subcommand } from './subcommand.ts';
-
-export interface Entry {
-  /** One line for `archwright --help`. */
-  readonly summary: string;
-  load(): Promise<{ readonly subcommand: Subcommand }>;
-}
+import type { Entry } from './subcommand.ts';
 
 export const subcommands: Readonly<Record<string, Entry>> = {
   webhook: {

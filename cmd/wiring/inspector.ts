@@ -1,4 +1,4 @@
-/** Whom the subcommands that answer a person about a cluster ask for images: agents where they are named, else registries. */
+/** Where `explain` and `report` look up images: at agents if `--agents` is set, otherwise at registries. */
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { Inspector } from '../../src/images/facts/facts.ts';
 import { openFleet } from './fleet.ts';
@@ -7,20 +7,20 @@ import type { Kubernetes } from './kubernetes.ts';
 import type { CliContext } from '../program/cli-context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 
-/** How long agents are looked for. */
+/** Limit for the discovery of agents. */
 const discoveryMs = 5000;
 
 /**
- * Opens them.
- * @param opened takes what is to be closed in the end, in the reverse order
- * @returns the fleet too, where there are agents
+ * Opens the inspector.
+ * @param opened closes what this opens
+ * @returns the fleet too, if there are agents
  */
 export async function openInspector(
   subcommand: string,
   { io, stop }: Pick<Invocation, 'io' | 'stop'>,
   { configuration, dockerConfigs, log, metrics }: CliContext,
   kubernetes: Kubernetes | undefined,
-  opened: (() => unknown)[],
+  opened: AsyncDisposableStack,
 ): Promise<{ readonly inspector: Inspector; readonly fleet?: Fleet }> {
   const agents = await openFleet({
     subcommand,
@@ -31,11 +31,11 @@ export async function openInspector(
     metrics,
   });
   if (agents) {
-    opened.push(() => agents.close());
+    opened.defer(() => agents.close());
     const patience = AbortSignal.any([stop, AbortSignal.timeout(discoveryMs)]);
     await agents.ready(patience).catch(() => undefined);
     const { fleet } = agents;
-    // A refusal is passed on to other groups, so they have to be known.
+    // A refusal goes on to the other credential groups, so discovery must find them first.
     await fleet.grouped(patience);
     return { inspector: fleet, fleet };
   }
@@ -45,6 +45,6 @@ export async function openInspector(
     env: io.env,
     log,
   });
-  opened.push(() => inspection.close());
+  opened.defer(() => inspection.close());
   return { inspector: inspection.inspector };
 }

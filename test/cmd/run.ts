@@ -1,7 +1,7 @@
 /** Runs the program inside the test, with streams that can be looked at. */
 import { Readable } from 'node:stream';
 import { main } from '../../cmd/program/main.ts';
-import type { Entry } from '../../cmd/program/subcommands.ts';
+import type { Entry } from '../../cmd/program/subcommand.ts';
 
 export interface Result {
   readonly code: number;

@@ -18,6 +18,7 @@ t.test('log, metrics and configuration belong together', async (t) => {
       err: (text) => written.push(text),
     },
     stop: new AbortController().signal,
+    subcommands: {},
   });
   t.teardown(() => configuration.close());
   t.match(await metrics.render(), /^archwright_build_info\{version="\d/m);
