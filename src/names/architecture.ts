@@ -1,33 +1,26 @@
 /**
- * Architecture names and the node labels that carry them. A name comes from registries, labels and annotations, so it
- * is written into a pod only where it is a valid label value; anything else would have the pod refused.
+ * Architecture names and the node labels that carry them. A name comes from registries, labels and annotations. Only a
+ * valid label value may be written into a pod: the API server refuses a pod with any other.
  */
 import { keys } from './keys.ts';
+import { isNonEmptyLabelValue } from './labels.ts';
 
-/** `k8s.io/apimachinery` validation: at most 63 characters, alphanumeric at both ends. */
-const labelValue = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/u;
-
-/** Go has 13 ports to Linux. More names than this are a joke, and 16 of them still fit a small annotation. */
+/** Go has 13 ports to Linux. 16 names still fit a small annotation. */
 export const maxArchitectures = 16;
 
-/** The value that no node carries; required where a pod shall pend because its images share no architecture. */
+/** No node carries this value. A pod that must stay pending, because its images share no architecture, requires it. */
 export const noArchitecture = 'no-common-architecture';
 
-/** Whether a node's label could say this architecture. `unknown` is what attestations carry. */
+/** Whether a node label can have this architecture as its value. Attestations have `unknown`, which no node has. */
 export function isArchitecture(name: string): boolean {
-  return labelValue.test(name) && name !== 'unknown';
+  return isNonEmptyLabelValue(name) && !(name.length === 7 && name.toLowerCase() === 'unknown');
 }
 
 const bytecode: ReadonlySet<string> = new Set(['wasm', 'wasm32', 'wasm64']);
 
-/** WebAssembly, by the names that images have for it: a runtime class brings what runs it, on whatever processor. */
+/** Whether a name is one of WebAssembly. A runtime class provides its runtime, on any processor. */
 export function isBytecode(name: string): boolean {
   return bytecode.has(name);
-}
-
-/** Whether a text is a valid value of a label; an empty one is. */
-export function isLabelValue(value: unknown): value is string {
-  return typeof value === 'string' && (value === '' || labelValue.test(value));
 }
 
 export function isArchitectureKey(key: string): boolean {

@@ -1,18 +1,24 @@
-/** Syntax of label keys and values, by kubernetes `apimachinery/pkg/util/validation`. */
+/** Syntax of label keys and values (kubernetes `apimachinery/pkg/util/validation`). */
 
-const value = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+/** A label value that is not empty, or the name part of a key. */
+const name = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const domain = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const maxDomainLength = 253;
 
-/** Whether a text may stand as a label's value and is not empty. Architecture names must be such texts. */
-export function isLabelValue(text: string): boolean {
-  return value.test(text);
+/** Whether a value is a valid label value. An empty text is one. */
+export function isLabelValue(value: unknown): value is string {
+  return typeof value === 'string' && (value === '' || name.test(value));
 }
 
-/** Whether a text may stand as a label's or a taint's key: a name, or a DNS domain, a slash and a name. */
+/** Whether a text is a valid label value and not empty. */
+export function isNonEmptyLabelValue(text: string): boolean {
+  return name.test(text);
+}
+
+/** Whether a text is a valid key of a label or a taint: a name, or a DNS domain, a slash and a name. */
 export function isLabelKey(text: string): boolean {
   const slash = text.indexOf('/');
-  if (slash < 0) return value.test(text);
+  if (slash < 0) return name.test(text);
   const prefix = text.slice(0, slash);
-  return prefix.length <= maxDomainLength && domain.test(prefix) && value.test(text.slice(slash + 1));
+  return prefix.length <= maxDomainLength && domain.test(prefix) && name.test(text.slice(slash + 1));
 }

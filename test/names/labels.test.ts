@@ -1,30 +1,50 @@
 import t from 'tap';
-import { isLabelKey, isLabelValue } from '../../src/names/labels.ts';
+import { isArchitecture } from '../../src/names/architecture.ts';
+import { isLabelKey, isLabelValue, isNonEmptyLabelValue } from '../../src/names/labels.ts';
+
+const valid = ['arm64', '386', 'a', '1', 'X', 'A.b_c-d', 'x'.repeat(63)];
+const invalid = [
+  ' ',
+  'a b',
+  '-a',
+  'a-',
+  '.a',
+  'a_',
+  'a/b',
+  'a,b',
+  'ä',
+  'a\n',
+  'a\u0000',
+  'x'.repeat(64),
+  '__proto__',
+];
 
 t.test('label values', async (t) => {
-  for (const text of ['arm64', 'a', '1', 'A.b_c-d', 'x'.repeat(63)]) t.equal(isLabelValue(text), true, text);
-  for (const text of ['', ' ', 'a b', '-a', 'a-', '.a', 'a/b', 'ä', 'a\n', 'x'.repeat(64), '__proto__']) {
-    t.equal(isLabelValue(text), false, JSON.stringify(text));
+  for (const text of valid) {
+    t.equal(isLabelValue(text), true, text);
+    t.equal(isNonEmptyLabelValue(text), true, text);
   }
+  for (const text of invalid) {
+    t.equal(isLabelValue(text), false, JSON.stringify(text));
+    t.equal(isNonEmptyLabelValue(text), false, JSON.stringify(text));
+  }
+  t.equal(isLabelValue(''), true, 'a label may have no value');
+  t.equal(isNonEmptyLabelValue(''), false);
+  for (const value of [undefined, null, 1, ['a']]) t.equal(isLabelValue(value), false);
+});
+
+t.test('an architecture is a label value that a node can have', async (t) => {
+  for (const text of valid) t.equal(isArchitecture(text), true, text);
+  for (const text of [...invalid, '', 'unknown', 'Unknown'])
+    t.equal(isArchitecture(text), false, JSON.stringify(text));
 });
 
 t.test('label keys', async (t) => {
   for (const text of ['arch', 'kubernetes.io/arch', 'a.b-c.d/E_f', `${'x'.repeat(253)}/a`, 'a/b']) {
     t.equal(isLabelKey(text), true, text);
   }
-  for (const text of [
-    '',
-    '/a',
-    'a/',
-    'a/b/c',
-    'A.io/b',
-    '.io/b',
-    'a..b/c',
-    '-a/b',
-    'a b',
-    `${'x'.repeat(254)}/a`,
-    `a/${'x'.repeat(64)}`,
-  ]) {
+  const bad = ['', '/a', 'a/', 'a/b/c', 'A.io/b', '.io/b', 'a..b/c', '-a/b', 'a b'];
+  for (const text of [...bad, `${'x'.repeat(254)}/a`, `a/${'x'.repeat(64)}`]) {
     t.equal(isLabelKey(text), false, JSON.stringify(text));
   }
 });

@@ -5,7 +5,9 @@
  */
 import { credentialSourceNames } from '../../credentials/credential.ts';
 import { factsErrorCodes, type FactsError, type FactsSource, type ImageFacts } from './facts.ts';
-import { isArchitectureLabel, type Platform } from '../platforms/platform.ts';
+import { isArchitecture } from '../../names/architecture.ts';
+import { isNonEmptyLabelValue } from '../../names/labels.ts';
+import type { Platform } from '../platforms/platform.ts';
 import { isDigest } from '../references/digest.ts';
 
 /** Real indexes list fewer than 30 platforms. */
@@ -21,7 +23,6 @@ const maxMessageLength = 1024;
 const maxDateLength = 40;
 
 const sources: readonly FactsSource[] = ['registry', 'memory', 'override'];
-const labelValue = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 const printable = /^[\x21-\x7e]*$/;
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
 
@@ -73,9 +74,9 @@ function readPlatforms(value: unknown): Platform[] {
   return value.map((item: unknown) => {
     const { os, architecture, variant } = object(item, 'platforms');
     return {
-      os: text(os, 'platforms.os', 63, labelValue),
+      os: labelValue(os, 'platforms.os'),
       architecture: architectureName(architecture),
-      ...(variant !== undefined && { variant: text(variant, 'platforms.variant', 63, labelValue) }),
+      ...(variant !== undefined && { variant: labelValue(variant, 'platforms.variant') }),
     };
   });
 }
@@ -103,10 +104,16 @@ function text(value: unknown, where: string, maxLength: number, pattern?: RegExp
   return value;
 }
 
+function labelValue(value: unknown, where: string): string {
+  const given = text(value, where, 63);
+  if (!isNonEmptyLabelValue(given)) throw new InvalidFacts(where, 'has characters that cannot be there');
+  return given;
+}
+
 function architectureName(value: unknown): string {
   const where = 'platforms.architecture';
   const name = text(value, where, 63);
-  if (!isArchitectureLabel(name)) throw new InvalidFacts(where, 'is no architecture');
+  if (!isArchitecture(name)) throw new InvalidFacts(where, 'is no architecture');
   return name;
 }
 

@@ -2,10 +2,12 @@
  * Platforms: what one image manifest runs on, `os/architecture[/variant]`, normalized as containerd does, so that
  * spellings of the same thing (`aarch64`, `arm64/v8`) compare equal.
  *
- * What a registry writes is not trusted: `platformsOf` keeps only what can be a platform, and `architecturesFor` gives the
- * values of the node label `kubernetes.io/arch` that may be written into a pod. `platform-specifier.ts` reads and writes platforms
- * as one text, `platform-match.ts` says which of them a node takes and in which order, as containerd does.
+ * Registry content is untrusted: `platformsOf` keeps only valid platforms. `placement/rules/required.ts` derives the
+ * architectures from them. `platform-specifier.ts` parses and formats platforms. `platform-match.ts` orders them as
+ * containerd does on a node.
  */
+import { isArchitecture } from '../../names/architecture.ts';
+import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { WrittenPlatform } from '../../registry/lookup.ts';
 
 export interface Platform {
@@ -101,17 +103,6 @@ export function formatPlatform(platform: Platform): string {
   return [platform.os, platform.architecture, platform.variant ?? ''].filter((part) => part !== '').join('/');
 }
 
-/** A label value of Kubernetes that is not empty: at most 63 characters, letters and digits at both ends. */
-const labelValue = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
-
-/**
- * Whether an architecture may be written into a pod. A registry can write anything there: a text that is no label value would
- * make the API server refuse the pod, and `unknown` (attestations) would keep it from being scheduled for ever.
- */
-export function isArchitectureLabel(text: string): boolean {
-  return labelValue.test(text) && text.toLowerCase() !== 'unknown';
-}
-
 /**
  * The platforms of an image: normalized, each once, in the order in which they were written. Left out are attestations
  * (`unknown/unknown`), entries without an architecture, and names that no system has (not a label value).
@@ -125,31 +116,11 @@ export function platformsOf(written: readonly WrittenPlatform[]): Platform[] {
       architecture: entry.architecture,
       ...(entry.variant === undefined ? {} : { variant: entry.variant }),
     });
-    if (!isArchitectureLabel(os) || !isArchitectureLabel(architecture)) continue;
-    if (variant !== undefined && !labelValue.test(variant)) continue;
+    if (!isArchitecture(os) || !isArchitecture(architecture)) continue;
+    if (variant !== undefined && !isNonEmptyLabelValue(variant)) continue;
     const platform = { os, architecture, ...(variant === undefined ? {} : { variant }) };
     const key = formatPlatform(platform);
     if (!platforms.has(key)) platforms.set(key, platform);
   }
   return [...platforms.values()];
-}
-
-/**
- * The values of the node label `kubernetes.io/arch` on which these platforms can run, sorted, each once.
- *
- * Variants are ignored: the label is the GOARCH of the kubelet, which carries none (kubernetes
- * `pkg/kubelet/kubelet_node_status.go`), and no other label says what a CPU can do. An arm64/v9 image thus counts as arm64, and amd64/v3
- * as amd64: requiring more would keep it from every node, also from those that can run it. Nor does arm64 stand for arm, or amd64
- * for 386: whether a node runs them depends on its CPU and on how its containerd pulls.
- * @param os the pod's operating system, `linux` where the pod names none
- */
-export function architecturesFor(platforms: readonly Platform[], os: string = defaultOs): string[] {
-  const wanted = normalizeOs(os);
-  const architectures = new Set<string>();
-  for (const platform of platforms) {
-    if (normalizeOs(platform.os) !== wanted) continue;
-    const { architecture } = normalizeArchitecture(platform.architecture, platform.variant);
-    if (isArchitectureLabel(architecture)) architectures.add(architecture);
-  }
-  return [...architectures].sort();
 }

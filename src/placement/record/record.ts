@@ -10,7 +10,8 @@ import type {
   Toleration,
 } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import { byName, isArchitecture, isLabelValue, maxArchitectures, own } from '../../names/architecture.ts';
+import { byName, isArchitecture, maxArchitectures, own } from '../../names/architecture.ts';
+import { isLabelValue, isNonEmptyLabelValue } from '../../names/labels.ts';
 import { keys } from '../../names/keys.ts';
 import { outcomes } from '../decision.ts';
 import type {
@@ -220,7 +221,7 @@ function couldHaveExcluded(hostnames: readonly string[], policy: Policy): boolea
   if (hostnames.length === 0) return true;
   return (
     policy.requirePullableNodes &&
-    hostnames.every((name, index) => name !== '' && isLabelValue(name) && (hostnames[index - 1] ?? '') < name)
+    hostnames.every((name, index) => isNonEmptyLabelValue(name) && (hostnames[index - 1] ?? '') < name)
   );
 }
 

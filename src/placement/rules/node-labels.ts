@@ -5,7 +5,8 @@
  */
 import type { NodeSelectorRequirement } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import { byName, isLabelValue, noArchitecture, own } from '../../names/architecture.ts';
+import { byName, noArchitecture, own } from '../../names/architecture.ts';
+import { isLabelValue } from '../../names/labels.ts';
 import { keys } from '../../names/keys.ts';
 import type { PlacementDecision } from '../decision.ts';
 

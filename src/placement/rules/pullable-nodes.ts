@@ -8,7 +8,8 @@
  * - behind the gate: its images are not known yet, and what is added to a gated pod cannot be taken back;
  * - from a template: a DaemonSet's lives for years, and every change of it restarts all of its pods.
  */
-import { byName, isLabelValue, own } from '../../names/architecture.ts';
+import { byName, own } from '../../names/architecture.ts';
+import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { keys } from '../../names/keys.ts';
 import type { ImageVerdict, NodeGroup, PlacementInput, Pullability, Reason } from '../decision.ts';
 import type { Draft } from './draft.ts';
@@ -109,7 +110,7 @@ function canRun({ architectures }: NodeGroup, wanted: readonly string[] | undefi
 /** What is no label value stands on no node, and would have the pod refused. */
 function hostnamesOf(groups: readonly NodeGroup[]): readonly string[] {
   const found = new Set(groups.flatMap(({ hostnames }) => hostnames));
-  return [...found].filter((name) => name !== '' && isLabelValue(name)).sort(byName);
+  return [...found].filter(isNonEmptyLabelValue).sort(byName);
 }
 
 function describeAll(restricted: readonly Restricted[]): string {

@@ -60,8 +60,12 @@ function architecturesOf({ platforms, source }: ImageFacts, podOs: string): read
 
 /**
  * The architectures of an image for one operating system.
- * @returns sorted, each once; `undefined` where no platform counts at all (an artifact constrains nothing), and where all that
- * is left is bytecode: no node has the label of such an architecture
+ *
+ * Variants are ignored. The node label is the GOARCH of the kubelet (kubernetes `pkg/kubelet/kubelet_node_status.go`), and no
+ * other label states the variant of a CPU: requiring arm64/v9 or amd64/v3 would exclude every node. arm64 does not imply
+ * arm, and amd64 does not imply 386, because that depends on the CPU and on how containerd pulls on the node.
+ * @returns sorted, unique; `undefined` if the image constrains nothing: it has no valid platform (an artifact), or only
+ * bytecode, which no node label names
  */
 function architecturesAmong(platforms: ImageFacts['platforms'], os: string): readonly string[] | undefined {
   const found: string[] = [];

@@ -38,7 +38,7 @@ export function readSelector(value: unknown, path: string, problems: string[]): 
     for (const [key, wanted] of Object.entries(matchLabels)) {
       const place = `${path}.matchLabels[${key.slice(0, 64)}]`;
       checkKey(key, place, problems);
-      if (isValue(wanted)) requirements.push({ key, operator: 'In', values: [wanted] });
+      if (isLabelValue(wanted)) requirements.push({ key, operator: 'In', values: [wanted] });
       else problems.push(`${place} must be a label value`);
     }
   } else problems.push(`${path}.matchLabels must be an object`);
@@ -68,7 +68,7 @@ function readExpression(value: unknown, path: string, problems: string[]): Selec
   }
   checkKey(key, `${path}.key`, problems);
   const takesValues = operator === 'In' || operator === 'NotIn';
-  if (!Array.isArray(values) || !values.every(isValue)) {
+  if (!Array.isArray(values) || !values.every(isLabelValue)) {
     problems.push(`${path}.values must be a list of label values`);
     return undefined;
   }
@@ -79,11 +79,6 @@ function readExpression(value: unknown, path: string, problems: string[]): Selec
 
 function checkKey(key: string, path: string, problems: string[]): void {
   if (!isLabelKey(key)) problems.push(`${path} is no valid label key`);
-}
-
-/** A label may be there without a value. */
-function isValue(value: unknown): value is string {
-  return typeof value === 'string' && (value === '' || isLabelValue(value));
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,7 +1,7 @@
 /** Kinds of values about architectures and nodes: names, weights, taints, tolerations, required labels, overrides. */
 import type { Toleration } from '../../kube/api/objects.ts';
 import { choice, integer, listOf, refuse, shown, tableOf, text } from './plain.ts';
-import { isLabelKey, isLabelValue } from '../../names/labels.ts';
+import { isLabelKey, isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { ArchitectureRules, TolerationTemplate } from '../effective/policy.ts';
 import { oneOrMore, record } from './records.ts';
 
@@ -47,7 +47,8 @@ export const architecturesOfNodes: ReadonlySet<string> = new Set([
 
 /** An architecture name is written into pods as the value of a label, so it must be able to stand there, and on nodes. */
 export function checkArchitecture(name: string): string | undefined {
-  if (!isLabelValue(name)) return `${shown(name)} cannot be an architecture: it is no valid label value`;
+  if (!isNonEmptyLabelValue(name))
+    return `${shown(name)} cannot be an architecture: it is no valid label value`;
   const lower = name.toLowerCase();
   const label = namesElsewhere.get(lower) ?? (architecturesOfNodes.has(lower) ? lower : name);
   return label === name ? undefined : `${shown(name)} is no architecture of a node; write ${label}`;
@@ -58,7 +59,7 @@ function checkKey(key: string): string | undefined {
 }
 
 function checkValue(value: string): string | undefined {
-  return isLabelValue(value) ? undefined : `${shown(value)} is no valid label value`;
+  return isNonEmptyLabelValue(value) ? undefined : `${shown(value)} is no valid label value`;
 }
 
 export const architecture = text('architecture', checkArchitecture);
