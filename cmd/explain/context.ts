@@ -5,7 +5,7 @@
  */
 import type { Query } from '../../src/kube/api/client.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
-import { whileWaiting } from '../../src/cluster/cache-by-name.ts';
+import { unlessAborted } from '../../src/async/wait.ts';
 import type { ClusterObjects } from '../../src/cluster/objects.ts';
 import type { Input } from './input.ts';
 
@@ -42,7 +42,7 @@ export function createPodContext(options: PodContextOptions): PodContext {
     const signal = AbortSignal.any([asker, AbortSignal.timeout(limitMs)]);
     try {
       // What proves who we are may be a program that hangs, and it does not know the signal.
-      return await whileWaiting(question(cluster, signal), signal);
+      return await unlessAborted(question(cluster, signal), signal);
     } catch (error) {
       asker.throwIfAborted();
       if (!isGone) warn(`the cluster gives no answer and is left out: ${messageOf(error)}`);

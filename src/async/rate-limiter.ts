@@ -1,6 +1,6 @@
 /** A token bucket: so many requests each second, and a burst of so many at once. */
 import type { Clock } from './clock.ts';
-import { untilAborted, wait } from './wait.ts';
+import { unlessAborted, wait } from './wait.ts';
 
 export interface RateLimiter {
   /**
@@ -51,7 +51,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     const turn = Promise.withResolvers<void>();
     last = turn.promise;
     try {
-      await untilAborted(before, signal);
+      await unlessAborted(before, signal);
       for (let ms = tryTake(); ms > 0; ms = tryTake()) await sleep(Math.ceil(ms), signal);
     } finally {
       // Whoever gives up leaves the queue without letting the next one overtake.

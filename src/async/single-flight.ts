@@ -1,92 +1,120 @@
 /**
- * Single flight: work that many wait for is done once. A flight has a time limit of its own; who waits may leave earlier
- * without ending it, so that the next one finds its result.
+ * Single flight: callers that need the same work at the same time share one run. A run may have a time limit of its own;
+ * a caller that stops waiting does not fail the others.
  */
 import type { Clock } from './clock.ts';
+import { unlessAborted } from './wait.ts';
 
-export interface SingleFlight<Result> {
-  /** Joins the flight of this key, or starts one. Rejects as `run` rejects. */
-  join(key: string, run: (signal: AbortSignal) => Promise<Result>): Promise<Result>;
-  has(key: string): boolean;
-  /** Aborts every flight with this reason and waits for their end. Later ones are aborted from their start. */
-  close(reason: Error): Promise<void>;
-  readonly size: number;
+export interface SingleFlightOptions {
+  /** Aborts a run that takes longer. Default: no limit. */
+  readonly limit?: { readonly ms: number; readonly clock: Clock };
+  /**
+   * Aborts the signal of a run when its last caller stops waiting. Until the run ends, new callers join it; if it
+   * fails, they start another. Default: it goes on, and the next caller finds its result.
+   */
+  readonly abortAbandoned?: boolean;
 }
 
-interface Flight<Result> {
+interface Run<Result> {
   readonly result: Promise<Result>;
   readonly controller: AbortController;
+  callers: number;
+  abandoned: boolean;
 }
 
-/**
- * Makes an empty set of flights.
- * @param limitMs how long a flight may take before its signal aborts
- */
-export function createSingleFlight<Result>(
-  limitMs: number,
-  startTimer: Clock['timer'],
-): SingleFlight<Result> {
-  const flights = new Map<string, Flight<Result>>();
-  let closed: Error | undefined;
+export class SingleFlight<Result> {
+  readonly #runs = new Map<string, Run<Result>>();
+  readonly #options: SingleFlightOptions;
+  #closed: Error | undefined;
 
-  function start(key: string, run: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    const controller = new AbortController();
-    if (closed) controller.abort(closed);
-    const stopTimer = startTimer(limitMs, () => {
-      controller.abort(new FlightTimeout(limitMs));
-    });
-    const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    flights.set(key, { result: promise, controller });
-    void (async () => {
-      try {
-        resolve(await run(controller.signal));
-      } catch (error) {
-        reject(error);
-      } finally {
-        stopTimer();
-        flights.delete(key);
-      }
-    })();
-    return promise;
+  constructor(options: SingleFlightOptions = {}) {
+    this.#options = options;
   }
 
-  return {
-    join: (key, run) => flights.get(key)?.result ?? start(key, run),
-    has: (key) => flights.has(key),
-    close: async (reason) => {
-      closed = reason;
-      const flying = [...flights.values()];
-      for (const { controller } of flying) controller.abort(reason);
-      await Promise.allSettled(flying.map(({ result }) => result));
-    },
-    get size() {
-      return flights.size;
-    },
-  };
+  /**
+   * Joins the run of this key, or starts it.
+   * @param work its signal aborts at the time limit (`RunTimeout`), on `close`, and with `abortAbandoned`
+   * @param signal ends the waiting of this caller only
+   * @throws what `work` throws, or the signal's reason
+   */
+  async run(
+    key: string,
+    work: (signal: AbortSignal) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result> {
+    signal?.throwIfAborted();
+    const run = this.#runs.get(key) ?? this.#start(key, work);
+    const { abandoned } = run;
+    try {
+      return await this.#wait(run, signal);
+    } catch (error) {
+      // The run failed because its earlier callers left.
+      if (abandoned && signal?.aborted !== true) return this.run(key, work, signal);
+      throw error;
+    }
+  }
+
+  has(key: string): boolean {
+    return this.#runs.has(key);
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  /** Aborts every run with this reason and waits for their end. The signals of later runs are aborted from the start. */
+  async close(reason: Error): Promise<void> {
+    this.#closed = reason;
+    const runs = [...this.#runs.values()];
+    for (const { controller } of runs) controller.abort(reason);
+    await Promise.allSettled(runs.map(({ result }) => result));
+  }
+
+  #start(key: string, work: (signal: AbortSignal) => Promise<Result>): Run<Result> {
+    const controller = new AbortController();
+    if (this.#closed) controller.abort(this.#closed);
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    const run = { result: promise, controller, callers: 0, abandoned: false };
+    this.#runs.set(key, run);
+    this.#perform(key, controller, work).then(resolve, reject);
+    return run;
+  }
+
+  async #wait(run: Run<Result>, signal: AbortSignal | undefined): Promise<Result> {
+    run.callers += 1;
+    try {
+      return await (signal === undefined ? run.result : unlessAborted(run.result, signal));
+    } finally {
+      run.callers -= 1;
+      if (run.callers === 0 && this.#options.abortAbandoned === true) {
+        run.abandoned = true;
+        run.controller.abort();
+      }
+    }
+  }
+
+  async #perform(
+    key: string,
+    controller: AbortController,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const { limit } = this.#options;
+    const stopTimer = limit?.clock.timer(limit.ms, () => controller.abort(new RunTimeout(limit.ms)));
+    try {
+      return await work(controller.signal);
+    } finally {
+      stopTimer?.();
+      this.#runs.delete(key);
+    }
+  }
 }
 
-/** Why a flight's signal aborted. */
-export class FlightTimeout extends Error {
+/** The reason of the signal of a run that reached its time limit. */
+export class RunTimeout extends Error {
   readonly code = 'timeout';
   readonly temporary = true;
   constructor(limitMs: number) {
     super(`not answered within ${limitMs / 1000} s`);
-    this.name = 'FlightTimeout';
+    this.name = 'RunTimeout';
   }
-}
-
-/**
- * Waits for a result until a signal aborts; then rejects with the signal's reason, whatever becomes of the result.
- */
-export function unlessAborted<Result>(result: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      reject(signal.reason as Error);
-    };
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    void result.then(resolve, reject).finally(() => {
-      signal.removeEventListener('abort', abort);
-    });
-  });
 }

@@ -20,24 +20,15 @@ export function wait(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Waits for a promise.
- * @throws the signal's reason when it aborts first
+ * The outcome of a promise, unless the signal aborts first. The promise itself goes on.
+ * @throws what the promise rejects with, or the signal's reason
  */
-export function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.reject(signal.reason as Error);
+export function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(
-      () => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      },
-      (error: Error) => {
-        signal.removeEventListener('abort', onAbort);
-        reject(error);
-      },
-    );
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 }
 

@@ -6,7 +6,7 @@ import type { CredentialSource } from '../credentials/credential.ts';
 import { createPullSecretSource, pullSecretPart } from '../credentials/sources/pull-secrets.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { createCacheByName } from './cache-by-name.ts';
+import { createObjectCache } from './object-cache.ts';
 import type { Cluster } from './cluster.ts';
 import { pullSecretReads } from './metrics.ts';
 
@@ -57,7 +57,7 @@ export function createPullSecrets(options: PullSecretsOptions): PullSecrets {
     missing: metrics.counter(pullSecretReads, { outcome: 'missing' }),
     failed: metrics.counter(pullSecretReads, { outcome: 'failed' }),
   };
-  const secrets = createCacheByName({
+  const secrets = createObjectCache({
     load: async (namespace, name, signal) => {
       const secret = await cluster.secret(namespace, name, signal);
       return secret && pullSecretPart(secret);
@@ -67,7 +67,7 @@ export function createPullSecrets(options: PullSecretsOptions): PullSecrets {
     clock,
     counts,
   });
-  const accounts = createCacheByName({
+  const accounts = createObjectCache({
     load: async (namespace, name, signal) =>
       (await cluster.serviceAccountPullSecrets(namespace, name, signal)).slice(0, maxSecrets),
     keepMs,

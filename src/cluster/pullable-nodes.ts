@@ -13,7 +13,7 @@ import { createReferenceCache } from '../images/references/reference-cache.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { ImageUse } from '../placement/rules/images-of-pod.ts';
 import type { Log } from '../telemetry/log.ts';
-import { whileWaiting } from './cache-by-name.ts';
+import { unlessAborted } from '../async/wait.ts';
 import type { FactsByImage, FactsWanted } from './facts-of-pod.ts';
 import type { PullSecrets } from './pull-secrets.ts';
 
@@ -112,7 +112,7 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
   async function settled(question: ImageQuestion, signal: AbortSignal): Promise<PullableGroups> {
     const groups = fleet.pullable(question);
     if (groups.asking === undefined) return groups;
-    await whileWaiting(groups.asking, signal).catch(() => undefined);
+    await unlessAborted(groups.asking, signal).catch(() => undefined);
     return fleet.pullable(question);
   }
 

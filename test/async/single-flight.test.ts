@@ -1,95 +1,117 @@
 import t from 'tap';
-import { createSingleFlight, FlightTimeout, unlessAborted } from '../../src/async/single-flight.ts';
-import { fakeTime, settled } from '../images/support.ts';
+import { RunTimeout, SingleFlight } from '../../src/async/single-flight.ts';
+import { unlessAborted } from '../../src/async/wait.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 
-t.test('who asks for the same key shares one flight; other keys fly by themselves', async (t) => {
-  const flights = createSingleFlight<string>(1000, fakeTime().startTimer);
+const never = (signal: AbortSignal): Promise<never> => unlessAborted(new Promise(() => {}), signal);
+
+t.test('callers of one key share one run; another key and a later call start their own', async (t) => {
+  const flights = new SingleFlight<string>();
   const started: string[] = [];
-  const gate = Promise.withResolvers<void>();
+  const { promise, resolve } = Promise.withResolvers<void>();
   const run = (name: string) => async (): Promise<string> => {
     started.push(name);
-    await gate.promise;
+    await promise;
     return name;
   };
   const results = [
-    flights.join('a', run('first')),
-    flights.join('a', run('second')),
-    flights.join('b', run('third')),
+    flights.run('a', run('first')),
+    flights.run('a', run('second')),
+    flights.run('b', run('third')),
   ];
   t.equal(flights.size, 2);
   t.ok(flights.has('a'));
-  gate.resolve();
+  resolve();
   t.same(await Promise.all(results), ['first', 'first', 'third']);
   t.same(started, ['first', 'third']);
   t.equal(flights.size, 0);
-  t.equal(await flights.join('a', run('fourth')), 'fourth', 'the next one flies again');
+  t.equal(await flights.run('a', run('fourth')), 'fourth');
 });
 
-t.test('a failed flight fails all who wait, and no one later', async (t) => {
-  const flights = createSingleFlight<string>(1000, fakeTime().startTimer);
-  const fail = async (): Promise<string> => {
-    await settled();
-    throw new Error('lost');
-  };
-  const results = await Promise.allSettled([flights.join('a', fail), flights.join('a', fail)]);
-  t.same(
-    results.map(({ status }) => status),
-    ['rejected', 'rejected'],
-  );
-  t.equal(flights.has('a'), false);
-});
+for (const [how, work] of [
+  ['rejects', () => Promise.reject(new Error('lost'))],
+  [
+    'throws at once',
+    () => {
+      throw new Error('lost');
+    },
+  ],
+] as const) {
+  t.test(`a run that ${how} fails all its callers and none later`, async (t) => {
+    const clock = createFakeClock();
+    const flights = new SingleFlight<string>({ limit: { ms: 1000, clock } });
+    t.match(await Promise.allSettled([flights.run('a', work), flights.run('a', work)]), [
+      { reason: { message: 'lost' } },
+      { reason: { message: 'lost' } },
+    ]);
+    t.equal(flights.has('a'), false);
+    t.equal(clock.pending, 0);
+    t.equal(await flights.run('a', () => Promise.resolve('done')), 'done');
+    t.equal(clock.pending, 0);
+  });
+}
 
-t.test('a flight that starts with a throw leaves nothing behind', async (t) => {
-  const time = fakeTime();
-  const flights = createSingleFlight<string>(1000, time.startTimer);
-  await t.rejects(
-    flights.join('a', () => {
-      throw new Error('at once');
-    }),
-    { message: 'at once' },
-  );
-  t.equal(flights.size, 0);
-  t.equal(time.timers, 0);
-});
-
-t.test('the limit aborts the signal, once', async (t) => {
-  const time = fakeTime();
-  const flights = createSingleFlight<unknown>(15_000, time.startTimer);
-  const result = flights.join('a', (signal) => unlessAborted(new Promise(() => {}), signal));
-  time.pass(14_999);
-  await settled();
+t.test('the time limit aborts the signal', async (t) => {
+  const clock = createFakeClock();
+  const flights = new SingleFlight<unknown>({ limit: { ms: 15_000, clock } });
+  const result = flights.run('a', never);
+  const rejected = t.rejects(result, { name: 'RunTimeout', message: 'not answered within 15 s' });
+  await clock.advance(14_999);
   t.equal(flights.size, 1);
-  time.pass(1);
-  await t.rejects(result, { name: 'FlightTimeout', code: 'timeout', message: 'not answered within 15 s' });
+  await clock.advance(1);
+  await rejected;
   t.equal(flights.size, 0);
-  t.ok(new FlightTimeout(1).temporary);
+  t.match(new RunTimeout(1), { code: 'timeout', temporary: true });
 });
 
-t.test('a flight that ended has no timer', async (t) => {
-  const time = fakeTime();
-  const flights = createSingleFlight<string>(1000, time.startTimer);
-  await flights.join('a', async () => 'done');
-  t.equal(time.timers, 0);
-});
-
-t.test('close ends flights, and those that start later', async (t) => {
-  const flights = createSingleFlight<unknown>(1000, fakeTime().startTimer);
-  const never = (signal: AbortSignal): Promise<unknown> => unlessAborted(new Promise(() => {}), signal);
-  const early = t.rejects(flights.join('a', never), { message: 'ending' });
+t.test('close aborts runs, later ones too', async (t) => {
+  const flights = new SingleFlight<unknown>();
+  const early = t.rejects(flights.run('a', never), { message: 'ending' });
   await flights.close(new Error('ending'));
   await early;
-  await t.rejects(flights.join('b', never), { message: 'ending' });
+  await t.rejects(flights.run('b', never), { message: 'ending' });
   t.equal(flights.size, 0);
 });
 
-t.test('unlessAborted', async (t) => {
-  const reason = new Error('no time');
-  const controller = new AbortController();
-  t.equal(await unlessAborted(Promise.resolve(1), controller.signal), 1);
-  await t.rejects(unlessAborted(Promise.reject(new Error('own')), controller.signal), { message: 'own' });
-  const waiting = t.rejects(unlessAborted(new Promise(() => {}), controller.signal), reason);
-  controller.abort(reason);
-  await waiting;
-  await t.rejects(unlessAborted(Promise.resolve(1), controller.signal), reason, 'aborted before');
-  await t.rejects(unlessAborted(Promise.reject(new Error('own')), controller.signal), reason, 'both');
+t.test('a caller that leaves does not disturb the others', async (t) => {
+  for (const abortAbandoned of [false, true]) {
+    const flights = new SingleFlight<string>({ abortAbandoned });
+    const { promise, resolve } = Promise.withResolvers<string>();
+    let signalOfRun: AbortSignal | undefined;
+    const [first, second] = [new AbortController(), new AbortController()];
+    const work = (signal: AbortSignal): Promise<string> => {
+      signalOfRun = signal;
+      return promise;
+    };
+    const another = (): Promise<string> => Promise.reject(new Error('a second run'));
+    const one = flights.run('a', work, first.signal);
+    const two = flights.run('a', another, second.signal);
+    first.abort(new Error('first'));
+    await t.rejects(one, { message: 'first' });
+    t.equal(signalOfRun?.aborted, false);
+    second.abort(new Error('second'));
+    await t.rejects(two, { message: 'second' });
+    t.equal(signalOfRun?.aborted, abortAbandoned);
+    const three = flights.run('a', another);
+    resolve('done');
+    t.equal(await three, 'done', 'it can be joined until it ends');
+    await t.rejects(flights.run('b', work, AbortSignal.abort(new Error('before'))), { message: 'before' });
+    t.equal(flights.size, 0);
+  }
+});
+
+t.test('a caller that joins an abandoned run starts another if that one fails', async (t) => {
+  const flights = new SingleFlight<string>({ abortAbandoned: true });
+  const { promise, reject } = Promise.withResolvers<string>();
+  const gone = new AbortController();
+  const abandoned = flights.run('a', () => promise, gone.signal);
+  gone.abort(new Error('gone'));
+  await t.rejects(abandoned, { message: 'gone' });
+  const joined = flights.run('a', () => Promise.resolve('another'));
+  const impatient = new AbortController();
+  const left = flights.run('a', () => Promise.resolve('another'), impatient.signal);
+  impatient.abort(new Error('left'));
+  await t.rejects(left, { message: 'left' });
+  reject(new Error('aborted'));
+  t.equal(await joined, 'another');
 });

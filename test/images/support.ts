@@ -1,4 +1,4 @@
-/** What the tests of image facts share: a clock and timers that stand still, questions, facts, and an inspector that is told its answers. */
+/** What the tests of image facts share: a clock, questions, facts, and an inspector that is told its answers. */
 import { createHash } from 'node:crypto';
 import { pino } from 'pino';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
@@ -16,56 +16,18 @@ import {
 } from '../../src/images/memory/memory.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import type { Clock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
-import { noTimers } from '../support/fake-clock.ts';
+import { createFakeClock, type FakeClock } from '../support/fake-clock.ts';
 
 export const minute = 60_000;
 export const hour = 60 * minute;
 export const day = 24 * hour;
 
-export interface FakeTime {
-  readonly clock: Clock;
-  readonly startTimer: Clock['timer'];
-  /** Lets time pass: both clocks advance, timers that are due run. */
-  pass(ms: number): void;
-  /** Sets the wall clock alone, as an administrator or NTP does. */
-  jump(ms: number): void;
-  readonly timers: number;
-}
-
-export function fakeTime(start = Date.parse('2026-11-21T12:00:00Z')): FakeTime {
-  let monotonic = 5_000;
-  let offset = start - monotonic;
-  const timers = new Set<{ readonly at: number; readonly action: () => void }>();
-  const startTimer = (ms: number, action: () => void): (() => void) => {
-    const timer = { at: monotonic + ms, action };
-    timers.add(timer);
-    return () => void timers.delete(timer);
-  };
-  const clock = {
-    ...noTimers,
-    now: () => monotonic + offset,
-    monotonic: () => monotonic,
-    timer: startTimer,
-  };
-  return {
-    clock,
-    startTimer,
-    pass: (ms) => {
-      monotonic += ms;
-      for (const timer of [...timers].sort((a, b) => a.at - b.at)) {
-        if (timer.at > monotonic || !timers.delete(timer)) continue;
-        timer.action();
-      }
-    },
-    jump: (ms) => {
-      offset += ms;
-    },
-    get timers() {
-      return timers.size;
-    },
-  };
+/** A clock that starts when the `facts` below are confirmed. No jitter. */
+export function clockOfFacts(): FakeClock {
+  const clock = createFakeClock(() => 0);
+  clock.setWall(Date.parse('2026-11-21T12:00:00Z'));
+  return clock;
 }
 
 /** A credential of a pull secret, by its identity. */
@@ -187,23 +149,21 @@ export function recordedLog(): {
 export interface Bench {
   readonly memory: FactsMemory;
   readonly inspector: HandInspector;
-  readonly time: FakeTime;
+  readonly time: FakeClock;
   readonly lines: { readonly msg: string }[];
   /** Asks and lets the inspector answer at once. */
   readonly teach: (asked: ImageQuestion, answer: ImageFacts) => Promise<ImageFacts>;
 }
 
-/** A memory on fake time with an inspector answered by hand. No jitter unless asked for. */
+/** A memory on a fake clock with an inspector answered by hand. */
 export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
   const inspector = handInspector();
-  const time = fakeTime();
+  const time = clockOfFacts();
   const { log, lines } = recordedLog();
   const memory = createFactsMemory({
     inspector,
     log,
-    clock: time.clock,
-    startTimer: time.startTimer,
-    random: () => 0,
+    clock: time,
     ...options,
   });
   return {

@@ -4,11 +4,11 @@
  * means "no credentials from this provider", never an error.
  */
 import { matches, parsePattern } from '../../../src/credentials/keyring/match.ts';
-import { unlessAborted } from '../../../src/async/single-flight.ts';
+import { SingleFlight } from '../../../src/async/single-flight.ts';
+import { unlessAborted } from '../../../src/async/wait.ts';
 import type { Clock } from '../../../src/async/clock.ts';
 import { cacheKey, globalKey, registryOf, type ServiceAccountIdentity } from './cache-key.ts';
 import { createCredentialCache, type Auth, type CredentialCache } from './cache.ts';
-import { createFlights } from './flights.ts';
 import { createPauses, type Failure } from './back-off.ts';
 import { PluginError } from '../run/plugin-error.ts';
 import type { ProviderConfig, TokenAttributes } from '../config/provider-config.ts';
@@ -79,7 +79,7 @@ export function createProvider(options: ProviderOptions): Provider {
   const { config, execute, clock, tokens } = options;
   const patterns = config.matchImages.map(parsePattern).filter((pattern) => pattern !== undefined);
   const cache = createCredentialCache({ clock });
-  const flights = createFlights<ProviderResponse>();
+  const flights = new SingleFlight<ProviderResponse>({ abortAbandoned: true });
   const pauses = createPauses(clock);
 
   function isFor(image: string): boolean {
@@ -103,7 +103,7 @@ export function createProvider(options: ProviderOptions): Provider {
     const cached = cache.get(image, grant?.cacheKey);
     if (cached !== undefined) return { auth: cached, serviceAccount };
     try {
-      const response = await runOrAgain(image, grant, signal);
+      const response = await run(image, grant, signal);
       const echoed =
         tokenAttributes && grant && echoedToken(tokenAttributes, image, grant.token, response.auth);
       if (echoed !== undefined) return { auth: nothing, reason: echoed };
@@ -136,48 +136,41 @@ export function createProvider(options: ProviderOptions): Provider {
     return outcome;
   }
 
-  /** A run that its own callers gave up before it began says nothing to somebody who joined it just then. */
-  async function runOrAgain(
-    image: string,
-    grant: Grant | undefined,
-    signal?: AbortSignal,
-  ): Promise<ProviderResponse> {
-    try {
-      return await run(image, grant, signal);
-    } catch (error) {
-      if (!(error instanceof PluginError && error.code === 'stopped')) throw error;
-      return run(image, grant, signal);
-    }
-  }
-
   async function run(
     image: string,
     grant: Grant | undefined,
     signal?: AbortSignal,
   ): Promise<ProviderResponse> {
     const key = grant?.flightKey.toString('latin1') ?? image;
+    return flights.run(key, (abandoned) => runPlugin(key, image, grant, abandoned), signal);
+  }
+
+  async function runPlugin(
+    key: string,
+    image: string,
+    grant: Grant | undefined,
+    abandoned: AbortSignal,
+  ): Promise<ProviderResponse> {
     const paused = pauses.current(key);
     if (paused !== undefined) throw paused;
-    return flights.join(key, signal, async (abandoned) => {
-      try {
-        const response = await execute(requestFor(image, grant), abandoned);
-        if (!isCacheKeyType(response.cacheKeyType)) {
-          throw new PluginError(
-            'bad-response',
-            config.name,
-            'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global',
-          );
-        }
-        pauses.succeeded(key);
-        return response;
-      } catch (error) {
-        if (error instanceof PluginError && error.code !== 'stopped') {
-          pauses.failed(key, { image, error });
-          options.onFailure?.({ image, error });
-        }
-        throw error;
+    try {
+      const response = await execute(requestFor(image, grant), abandoned);
+      if (!isCacheKeyType(response.cacheKeyType)) {
+        throw new PluginError(
+          'bad-response',
+          config.name,
+          'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global',
+        );
       }
-    });
+      pauses.succeeded(key);
+      return response;
+    } catch (error) {
+      if (error instanceof PluginError && error.code !== 'stopped') {
+        pauses.failed(key, { image, error });
+        options.onFailure?.({ image, error });
+      }
+      throw error;
+    }
   }
 
   function keep(image: string, grant: Grant | undefined, response: ProviderResponse): void {

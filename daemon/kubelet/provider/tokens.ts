@@ -9,8 +9,8 @@ import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import type { ServiceAccount } from '../../../src/kube/api/objects.ts';
 import { systemClock, type Clock } from '../../../src/async/clock.ts';
+import { LoadingCache, type Loaded } from '../../../src/async/loading-cache.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
-import { createKept } from './kept.ts';
 import type { ServiceAccountTokens } from './service-account.ts';
 
 export interface ServiceAccountTokensOptions {
@@ -45,14 +45,11 @@ const timeoutMs = 5000;
 /** Makes the source of tokens; it asks nothing before it is asked. All it throws is KubeError. */
 export function createServiceAccountTokens(options: ServiceAccountTokensOptions): ServiceAccountTokens {
   const { client, clock = systemClock } = options;
-  const accounts = createKept<Account>(clock, maxAccounts);
-  const tokens = createKept<Secret>(clock, maxTokens);
+  const accounts = new LoadingCache<Account>({ clock, maxEntries: maxAccounts });
+  const tokens = new LoadingCache<Secret>({ clock, maxEntries: maxTokens });
 
-  async function token(
-    path: string,
-    uid: string,
-    audience: string,
-  ): Promise<{ value: Secret; forMs: number }> {
+  async function token(path: string, uid: string, audience: string): Promise<Loaded<Secret>> {
+    const askedAt = clock.monotonic();
     const request = {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
@@ -69,12 +66,13 @@ export function createServiceAccountTokens(options: ServiceAccountTokensOptions)
       const where = `POST ${path}/token`;
       throw new KubeError('bad-answer', where, `${where}: the API server answered without a usable token`);
     }
-    return { value: secret(text), forMs: lifeOf(answer) * 1000 * usedShare };
+    return { value: secret(text), expiresAt: askedAt + lifeOf(answer) * 1000 * usedShare };
   }
 
   return {
     serviceAccount: (namespace, name) =>
       accounts.get(`${namespace}/${name}`, async () => {
+        const expiresAt = clock.monotonic() + accountKeptMs;
         const path = pathOf(namespace, name);
         const signal = AbortSignal.timeout(timeoutMs);
         const { metadata } = (await client.get<ServiceAccount | null>(path, { signal })) ?? {};
@@ -82,10 +80,7 @@ export function createServiceAccountTokens(options: ServiceAccountTokensOptions)
           const where = `GET ${path}`;
           throw new KubeError('bad-answer', where, `${where}: the API server answered without a uid`);
         }
-        return {
-          value: { uid: metadata.uid, annotations: texts(metadata.annotations) },
-          forMs: accountKeptMs,
-        };
+        return { value: { uid: metadata.uid, annotations: texts(metadata.annotations) }, expiresAt };
       }),
     tokenFor: async ({ namespace, serviceAccountName: name }, uid, audience) => {
       try {
@@ -95,7 +90,7 @@ export function createServiceAccountTokens(options: ServiceAccountTokensOptions)
       } catch (error) {
         // The account that was kept is gone; the next one who asks gets to know its successor.
         if (error instanceof KubeError && error.code !== 'forbidden' && !error.temporary) {
-          accounts.forget(`${namespace}/${name}`);
+          accounts.delete(`${namespace}/${name}`);
         }
         throw error;
       }

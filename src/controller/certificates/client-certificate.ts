@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { KubeObject, Secret } from '../../kube/api/objects.ts';
 import { startReflector } from '../../kube/watch/reflector.ts';
-import { untilAborted } from '../../async/wait.ts';
+import { unlessAborted } from '../../async/wait.ts';
 import { loadTlsMaterial } from '../../serving/tls-files.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { secretsPath } from '../own-objects.ts';
@@ -84,7 +84,7 @@ export function keepClientCertificate(options: KeepClientCertificateOptions): Ke
   watch.onChange(look);
 
   return {
-    ready: (signal) => untilAborted(first.promise, signal),
+    ready: (signal) => unlessAborted(first.promise, signal),
     close: async () => {
       closed = true;
       clearTimeout(again);

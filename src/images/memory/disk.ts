@@ -36,7 +36,7 @@ export interface FactsFileOptions {
   readonly log: Log;
   /** The most that is read or written; the least recently used facts are left out. */
   readonly maxBytes?: number;
-  readonly startTimer?: Clock['timer'];
+  readonly clock?: Clock;
 }
 
 const header = JSON.stringify({ format: 'archwright image facts', version: 1 });
@@ -59,7 +59,7 @@ const fileMode = 0o600;
 
 /** Makes the state file's keeper; nothing is read or written yet. */
 export function createFactsFile(options: FactsFileOptions): FactsFile {
-  const { path, log, maxBytes = defaultMaxBytes, startTimer = systemClock.timer } = options;
+  const { path, log, maxBytes = defaultMaxBytes, clock = systemClock } = options;
   let source: () => Iterable<ImageFacts> = () => [];
   let dirty = false;
   let loading = false;
@@ -71,7 +71,7 @@ export function createFactsFile(options: FactsFileOptions): FactsFile {
 
   function schedule(): void {
     if (stopTimer || writing || closed) return;
-    stopTimer = startTimer(delayMs, () => {
+    stopTimer = clock.timer(delayMs, () => {
       stopTimer = undefined;
       void write();
     });

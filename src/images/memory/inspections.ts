@@ -13,7 +13,8 @@ import type { Log } from '../../telemetry/log.ts';
 import type { Entry } from './entry.ts';
 import type { Failures } from './failures.ts';
 import type { FactsErrorCode, ImageFacts, ImageQuestion, Inspector } from '../facts/facts.ts';
-import { createSingleFlight, FlightTimeout, unlessAborted } from '../../async/single-flight.ts';
+import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
+import { unlessAborted } from '../../async/wait.ts';
 import { confirmedAt, type FreshnessSettings } from './freshness.ts';
 import { scopedKey, scopeOf, sharedScope, withAccount, type Scope } from './key.ts';
 import type { FactsMetrics } from './metrics.ts';
@@ -64,7 +65,6 @@ export interface InspectionsParts {
   readonly freshness: FreshnessSettings;
   readonly inspectTimeoutMs: number;
   readonly clock: Clock;
-  readonly startTimer: Clock['timer'];
   readonly log: Log;
   readonly metrics: FactsMetrics;
   /** Told when shared facts were added, changed or taken away. */
@@ -80,7 +80,9 @@ interface Flown {
 
 export function createInspections(parts: InspectionsParts): Inspections {
   const { inspector, store, failures, viewer, freshness, clock, log, metrics } = parts;
-  const flights = createSingleFlight<Flown>(parts.inspectTimeoutMs, parts.startTimer);
+  const flights = new SingleFlight<Flown>({
+    limit: { ms: parts.inspectTimeoutMs, clock },
+  });
   let closed = false;
   let perAccountSeen = false;
 
@@ -91,7 +93,7 @@ export function createInspections(parts: InspectionsParts): Inspections {
     known: Entry | undefined,
     trace: ((attempt: Attempt) => void) | undefined,
   ): Promise<Flown> {
-    return flights.join(flightKey, async (signal) => {
+    return flights.run(flightKey, async (signal) => {
       const answer = await inspect(question, known, trace, signal);
       const facts = closed ? answer : settle(question, key, known, answer);
       const perAccount = isPerAccount(answer) || isPerAccount(facts);
@@ -116,7 +118,7 @@ export function createInspections(parts: InspectionsParts): Inspections {
         signal,
       );
     } catch (error) {
-      if (error instanceof FlightTimeout) return failed(question, 'timeout', error.message);
+      if (error instanceof RunTimeout) return failed(question, 'timeout', error.message);
       if (closed) return failed(question, 'unavailable', 'the program is ending');
       // An inspector answers with an error and does not throw one: this is a fault of ours.
       log.error({ err: error, image: question.image }, 'inspecting an image failed unexpectedly');

@@ -16,7 +16,7 @@ import { createAnswers } from './answers.ts';
 import type { ImageFacts, ImageQuestion, Inspector } from '../facts/facts.ts';
 import { createFailures, type Failure } from './failures.ts';
 import type { FactsFile } from './disk.ts';
-import { unlessAborted } from '../../async/single-flight.ts';
+import { unlessAborted } from '../../async/wait.ts';
 import { defaultFreshness, type FreshnessSettings } from './freshness.ts';
 import { createInspections } from './inspections.ts';
 import { sharedScope } from './key.ts';
@@ -71,9 +71,6 @@ export interface FactsMemoryOptions {
   readonly file?: FactsFile;
   readonly metrics?: FactsMetrics;
   readonly clock?: Clock;
-  readonly startTimer?: Clock['timer'];
-  /** A number from 0 up to 1, for the jitter of back-offs. */
-  readonly random?: () => number;
 }
 
 const mebibyte = 1_048_576;
@@ -92,7 +89,7 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
   const store = createFactsStore(maxBytes * (1 - failuresShare), () => {
     metrics.evicted.inc();
   });
-  const failures = createFailures(maxBytes * failuresShare, options.random ?? Math.random);
+  const failures = createFailures(maxBytes * failuresShare, clock.random);
   const viewer = createViewer(clock, freshness);
   const inspections = createInspections({
     inspector,
@@ -102,7 +99,6 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
     freshness,
     inspectTimeoutMs: options.inspectTimeoutMs ?? defaultInspectTimeoutMs,
     clock,
-    startTimer: options.startTimer ?? systemClock.timer,
     log,
     metrics,
     onChange: () => file?.changed(),

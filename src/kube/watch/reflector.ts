@@ -10,7 +10,7 @@ import type { KubeClient } from '../api/client.ts';
 import { listAndWatch } from './list-watch.ts';
 import { watchMetrics } from '../metrics.ts';
 import type { KubeObject } from '../api/objects.ts';
-import { untilAborted, wait } from '../../async/wait.ts';
+import { unlessAborted, wait } from '../../async/wait.ts';
 
 /** One object that is new, changed or gone. */
 export interface Change<T> {
@@ -188,7 +188,7 @@ export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
   return {
     get: (namespace, name) => objects.get(`${namespace}/${name}`),
     values: () => objects.values(),
-    ready: (signal) => untilAborted(first.promise, signal),
+    ready: (signal) => unlessAborted(first.promise, signal),
     onChange: (listener) => {
       listeners.push(listener);
     },

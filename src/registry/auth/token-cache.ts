@@ -4,6 +4,7 @@
  * secret, is never used for another. Concurrent askers of one key share one exchange.
  */
 import type { Clock } from '../../async/clock.ts';
+import { SingleFlight } from '../../async/single-flight.ts';
 import type { BearerToken } from './token-response.ts';
 import type { Secret } from '../../telemetry/secret.ts';
 
@@ -45,15 +46,9 @@ interface Kept {
   readonly refreshAt: number;
 }
 
-interface Flight {
-  readonly promise: Promise<BearerToken>;
-  readonly controller: AbortController;
-  askers: number;
-}
-
 export function createTokenCache(clock: Clock): TokenCache {
   const tokens = new Map<string, Kept>();
-  const flights = new Map<string, Flight>();
+  const flights = new SingleFlight<Secret>({ abortAbandoned: true });
 
   function keep(id: string, answer: BearerToken): void {
     tokens.delete(id);
@@ -65,39 +60,22 @@ export function createTokenCache(clock: Clock): TokenCache {
     if (tokens.size > maxTokens && !oldest.done) tokens.delete(oldest.value);
   }
 
-  function takeOff(id: string, fetch: (signal: AbortSignal) => Promise<BearerToken>): Flight {
-    const controller = new AbortController();
-    const promise = fetch(controller.signal);
-    const flight: Flight = { promise, controller, askers: 0 };
-    flights.set(id, flight);
-    promise
-      .then(
-        (answer) => keep(id, answer),
-        () => undefined,
-      )
-      .finally(() => {
-        if (flights.get(id) === flight) flights.delete(id);
-      });
-    return flight;
-  }
-
   return {
     get: async (key, signal, fetch) => {
       signal.throwIfAborted();
       const id = idOf(key);
       const kept = tokens.get(id);
       if (kept && clock.monotonic() < kept.refreshAt) return { token: kept.token, remembered: true };
-      const flight = flights.get(id) ?? takeOff(id, fetch);
-      flight.askers += 1;
-      try {
-        return { token: (await orAbort(flight.promise, signal)).token, remembered: false };
-      } finally {
-        flight.askers -= 1;
-        if (flight.askers === 0) {
-          flight.controller.abort();
-          if (flights.get(id) === flight) flights.delete(id);
-        }
-      }
+      const token = await flights.run(
+        id,
+        async (stop) => {
+          const answer = await fetch(stop);
+          keep(id, answer);
+          return answer.token;
+        },
+        signal,
+      );
+      return { token, remembered: false };
     },
     forget: (key, token) => {
       const id = idOf(key);
@@ -112,12 +90,4 @@ export function createTokenCache(clock: Clock): TokenCache {
 
 function idOf({ registry, realm, service, scopes, credential, headers }: TokenKey): string {
   return JSON.stringify([registry, realm, service, scopes, credential, headers]);
-}
-
-function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }

@@ -122,7 +122,7 @@ t.test('accounts share one question where the answer does not depend on them', a
 t.test('who joined does not get older shared facts for a refusal that was another account’s', async (t) => {
   const { memory, inspector, teach, time } = bench();
   await teach(none, facts(image));
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(a);
   await inspector.last().answer(refusedTo('unauthorized'));
   t.equal(memory.recall(a), undefined);
@@ -153,7 +153,7 @@ t.test('who joined does not get older facts of another account while the registr
 t.test('facts of an account are confirmed for that account, without pull secrets', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(a, byAccount);
-  time.pass(hour);
+  await time.advance(hour);
   t.match(memory.recall(ofAccount('a', { credentials: ['x'] })), { stale: false });
   t.match(inspector.last().question, { serviceAccount: { name: 'a' }, pullCredentials: [] });
   await inspector.last().answer(refusedTo('unauthorized'));
@@ -164,7 +164,7 @@ t.test('facts of an account are confirmed for that account, without pull secrets
 t.test('facts of an account that are gone are forgotten', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(a, byAccount);
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(a);
   await inspector.last().answer(refusedTo('not-found'));
   t.equal(memory.lastKnown(a), undefined);
@@ -174,7 +174,7 @@ t.test('facts of an account that are gone are forgotten', async (t) => {
 t.test('shared facts are confirmed without an account', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(a, facts(image));
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(a);
   t.equal(inspector.last().question.serviceAccount, undefined);
 });
@@ -201,7 +201,7 @@ t.test('once answers depend on accounts, a time-out of one holds up no other', a
   await teach(ofAccount('z'), refusedTo('unauthorized'));
   const answer = memory.ask(a, { signal });
   await settled();
-  time.pass(15_000);
+  await time.advance(15_000);
   t.match(await answer, { error: { code: 'timeout' } });
   t.match(memory.recall(a), { error: { code: 'timeout' } });
   t.equal(memory.recall(b), undefined);

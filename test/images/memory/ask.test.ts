@@ -52,7 +52,7 @@ t.test('a request has a time limit of its own, also where the inspector ignores 
   const { memory, inspector, time } = bench({ inspectTimeoutMs: 3000 });
   const answer = memory.ask(nginx, { signal: patience() });
   await settled();
-  time.pass(3000);
+  await time.advance(3000);
   t.match(await answer, { platforms: [], error: { code: 'timeout', message: 'not answered within 3 s' } });
   t.ok(inspector.last().options.signal.aborted);
   t.match(memory.recall(nginx), { error: { code: 'timeout' } });
@@ -103,16 +103,16 @@ t.test('an agent’s own memory: the age of its facts is theirs, not ours', asyn
   const { memory, inspector, time, teach } = bench();
   const old = { source: 'memory', freshUntil: '2026-11-21T12:05:00.000Z' } as const;
   await teach(nginx, facts('nginx:1.25', old));
-  time.pass(5 * 60_000 - 1);
+  await time.advance(5 * 60_000 - 1);
   memory.recall(nginx);
   t.equal(inspector.asked.length, 1);
-  time.pass(1);
+  await time.advance(1);
   memory.recall(nginx);
   t.equal(inspector.asked.length, 2, 'due when the agent’s are');
   await inspector.last().answer(facts('nginx:1.25', old));
   t.ok(memory.recall(nginx));
   t.equal(inspector.asked.length, 2, 'the agent knows no better yet: not asked again at once');
-  time.pass(1000);
+  await time.advance(1000);
   memory.recall(nginx);
   t.equal(inspector.asked.length, 3);
 });
@@ -123,7 +123,7 @@ t.test('an agent that answers stale facts is as good as one that fails', async (
   t.match(await teach(nginx, stale), { stale: true });
   t.match(memory.recall(nginx), { stale: true, digest: digestOf('nginx:1.25') });
   t.equal(inspector.asked.length, 1);
-  time.pass(1000);
+  await time.advance(1000);
   t.equal(memory.recall(nginx), undefined);
 });
 
@@ -133,7 +133,7 @@ t.test('older facts never replace newer ones', async (t) => {
   const older = { digest: digestOf('older'), source: 'memory', freshUntil: '2026-11-21T12:14:59Z' } as const;
   memory.learn(facts('nginx:1.25', older));
   t.equal(memory.recall(nginx)?.digest, digestOf('nginx:1.25'));
-  time.pass(60_000);
+  await time.advance(60_000);
   memory.learn(facts('nginx:1.25', { ...older, freshUntil: '2026-11-21T12:15:01Z' }));
   t.equal(memory.recall(nginx)?.digest, digestOf('older'));
 });
@@ -176,7 +176,7 @@ t.test('at most so many revalidations at a time; questions that somebody waits f
   const { memory, inspector, time } = bench();
   const images = Array.from({ length: 200 }, (_, index) => question(`app-${index}`));
   for (const { image } of images) memory.learn(facts(image, { source: 'memory' }));
-  time.pass(hour);
+  await time.advance(hour);
   for (const one of images) memory.recall(one);
   t.equal(inspector.asked.length, 64);
   void memory.ask(question('new'), { signal: patience() });
@@ -210,9 +210,9 @@ t.test('close answers who waits, remembers nothing of it, and asks nobody any mo
   t.match(await waiting, { error: { code: 'unavailable', message: 'the program is ending' } });
   t.ok(inspector.last().options.signal.aborted);
   t.equal(memory.recall(question('redis')), undefined);
-  time.pass(day);
+  await time.advance(day);
   t.ok(memory.recall(nginx));
   t.equal(inspector.asked.length, 2);
   t.match(await memory.ask(question('redis'), { signal: patience() }), { error: { code: 'unavailable' } });
-  t.equal(time.timers, 0);
+  t.equal(time.pending, 0);
 });

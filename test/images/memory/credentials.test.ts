@@ -58,7 +58,7 @@ t.test('a failure holds for exactly the presented credentials', async (t) => {
 t.test('a remembered failure says when to ask again', async (t) => {
   const { memory, time, teach } = bench();
   await teach(none, failure(image, 'rate-limited', 20_000));
-  time.pass(5000);
+  await time.advance(5000);
   t.match(memory.recall(none), {
     image,
     source: 'memory',
@@ -92,7 +92,7 @@ t.test('questions with different credentials do not share a flight', async (t) =
 t.test('facts of a secret are confirmed with that secret alone', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(withX, bySecret);
-  time.pass(hour);
+  await time.advance(hour);
   t.match(memory.recall(withXY), { stale: false });
   t.same(
     inspector.last().question.pullCredentials.map(({ id }) => id),
@@ -107,7 +107,7 @@ t.test('facts of a secret are confirmed with that secret alone', async (t) => {
 t.test('shared facts are confirmed without the pod’s secret', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(none, facts(image));
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(withX);
   t.same(inspector.last().question.pullCredentials, []);
 });
@@ -156,7 +156,7 @@ t.test('an image that became private is asked for with the pod’s secret', asyn
 t.test('while a registry refuses shared facts, a secret asks for itself', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(none, facts(image));
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(none);
   await inspector.last().answer(failure(image, 'unauthorized'));
   t.match(memory.recall(none), { stale: true });
@@ -169,7 +169,7 @@ t.test('while a registry refuses shared facts, a secret asks for itself', async 
 t.test('an image that is gone for a secret is not gone for all', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(none, facts(image));
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(none);
   await inspector.last().answer(failure(image, 'unauthorized'));
   t.match(await teach(withX, failure(image, 'not-found')), { platforms: [], error: { code: 'not-found' } });
@@ -182,12 +182,12 @@ t.test('an image that is gone for a secret is not gone for all', async (t) => {
 t.test('of all that a pod may see, the newest is the last known', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(withX, bySecret);
-  time.pass(hour);
+  await time.advance(hour);
   memory.learn(
     facts(image, { digest: digestOf('public'), source: 'memory', freshUntil: '2026-11-21T13:15:00Z' }),
   );
   t.equal(memory.lastKnown(withX)?.digest, digestOf('public'));
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(withX);
   await inspector.last().answer(failure(image, 'forbidden'));
   await teach(question(image, { pullPolicy: 'Always', credentials: ['x'] }), {

@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import type { FakeClock } from '../../support/fake-clock.ts';
 import { createFactsFile } from '../../../src/images/memory/disk.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import {
@@ -17,7 +18,7 @@ import {
   day,
   digestOf,
   facts,
-  fakeTime,
+  clockOfFacts,
   hour,
   minute,
   question,
@@ -33,18 +34,18 @@ const [a, b, c] = [
 
 interface Keeper {
   readonly path: string;
-  readonly time: ReturnType<typeof fakeTime>;
+  readonly time: FakeClock;
   readonly lines: { readonly msg: string }[];
   readonly file: ReturnType<typeof createFactsFile>;
 }
 
 function keeper(path: string, maxBytes?: number): Keeper {
-  const time = fakeTime();
+  const time = clockOfFacts();
   const { log, lines } = recordedLog();
   const file = createFactsFile({
     path,
     log,
-    startTimer: time.startTimer,
+    clock: time,
     ...(maxBytes !== undefined && { maxBytes }),
   });
   return { path, time, lines, file };
@@ -154,13 +155,13 @@ t.test('writing waits for half a minute, and is done once for all changes', asyn
     return [a];
   });
   for (let index = 0; index < 100; index += 1) file.changed();
-  t.equal(time.timers, 1);
-  time.pass(29_999);
+  t.equal(time.pending, 1);
+  await time.advance(29_999);
   t.equal(reads, 0);
-  time.pass(1);
+  await time.advance(1);
   await until(() => existsSync(path));
   t.equal(reads, 1);
-  t.equal(time.timers, 0, 'nothing changed since');
+  t.equal(time.pending, 0, 'nothing changed since');
   await file.close();
   t.equal(reads, 1, 'so there is nothing left to write');
 });
@@ -169,17 +170,17 @@ t.test('a large file is written less often', async (t) => {
   const { file, path, time } = keeper(join(t.testdir(), 'facts'));
   file.keep(() => Array.from({ length: 20_000 }, () => a));
   file.changed();
-  time.pass(30_000);
+  await time.advance(30_000);
   await until(() => existsSync(path));
   await until(() => {
     file.changed();
-    return time.timers === 1;
+    return time.pending === 1;
   });
   const { size } = statSync(path);
-  time.pass(size / 100 - 1000);
-  t.equal(time.timers, 1, 'not yet');
-  time.pass(1000);
-  t.equal(time.timers, 0);
+  await time.advance(size / 100 - 1000);
+  t.equal(time.pending, 1, 'not yet');
+  await time.advance(1000);
+  t.equal(time.pending, 0);
   await file.close();
 });
 
@@ -188,14 +189,14 @@ t.test('a change while it is written is written afterwards', async (t) => {
   let all = [a];
   file.keep(() => all);
   file.changed();
-  time.pass(30_000);
+  await time.advance(30_000);
   all = [a, b];
   file.changed();
-  await until(() => time.timers === 1);
+  await until(() => time.pending === 1);
   t.same((await load(path)).images, [a.image]);
   await file.close();
   t.same((await load(path)).images, [b.image, a.image]);
-  t.equal(time.timers, 0);
+  t.equal(time.pending, 0);
 });
 
 t.test('a disk that cannot be written: one line, and another try later', async (t) => {
@@ -204,17 +205,17 @@ t.test('a disk that cannot be written: one line, and another try later', async (
   const { file, time, lines } = keeper(path);
   file.keep(() => [a]);
   file.changed();
-  time.pass(30_000);
-  await until(() => time.timers === 1);
+  await time.advance(30_000);
+  await until(() => time.pending === 1);
   t.match(lines, [{ msg: 'the state file cannot be written; going on from memory' }]);
-  time.pass(299_999);
+  await time.advance(299_999);
   await settled();
   t.equal(lines.length, 1);
-  time.pass(1);
-  await until(() => time.timers === 1);
+  await time.advance(1);
+  await until(() => time.pending === 1);
   t.equal(lines.length, 1, 'said once');
   mkdirSync(join(dir, 'state'));
-  time.pass(300_000);
+  await time.advance(300_000);
   await until(() => existsSync(path));
   await file.close();
   t.match(lines[1], { msg: 'the state file can be written again' });
@@ -261,25 +262,25 @@ t.test('memory survives a restart: only what is shared, and no fresher than it w
   t.notMatch(readFileSync(path, 'utf8'), /corp\.example|password|pull-secret/);
 
   const after = bench({ file: keeper(path).file });
-  after.time.pass(5 * minute);
+  await after.time.advance(5 * minute);
   t.equal(await keeper(path).file.load((one) => after.memory.learn(one)), 2);
   t.match(after.memory.recall(question('nginx')), { freshUntil: '2026-11-21T12:15:00.000Z', stale: false });
-  after.time.pass(10 * minute);
+  await after.time.advance(10 * minute);
   t.match(after.memory.recall(question('nginx')), { stale: false });
   t.equal(after.inspector.asked.length, 1, 'due a quarter of an hour after it was confirmed');
   t.match(after.memory.recall(question(`redis@${digestOf('r')}`)), { stale: false });
 
   const muchLater = bench();
-  muchLater.time.jump(8 * day);
+  muchLater.time.setWall(muchLater.time.now() + 8 * day);
   await keeper(path).file.load((one) => muchLater.memory.learn(one));
   t.equal(muchLater.memory.recall(question('nginx')), undefined);
   t.ok(muchLater.memory.lastKnown(question('nginx')));
 
   const clockSetBack = bench();
-  clockSetBack.time.jump(-20 * day);
+  clockSetBack.time.setWall(clockSetBack.time.now() - 20 * day);
   await keeper(path).file.load((one) => clockSetBack.memory.learn(one));
   t.ok(clockSetBack.memory.recall(question('nginx')));
-  clockSetBack.time.pass(hour);
+  await clockSetBack.time.advance(hour);
   clockSetBack.memory.recall(question('nginx'));
   t.equal(clockSetBack.inspector.asked.length, 1, 'not trusted for longer than if it were confirmed now');
 });
@@ -290,9 +291,9 @@ t.test('restoring is no change to write', async (t) => {
   const { file, time } = keeper(path);
   const { memory, teach } = bench({ file });
   await file.load((one) => memory.learn(one));
-  t.equal(time.timers, 0);
+  t.equal(time.pending, 0);
   await teach(question('new'), facts('new'));
-  t.equal(time.timers, 1);
+  t.equal(time.pending, 1);
   rmSync(path);
   await memory.close();
   t.equal((await load(path)).images.length, 2);

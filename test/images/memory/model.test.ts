@@ -188,8 +188,8 @@ function failureFor(asked: ImageQuestion, code: FactsErrorCode, perAccount: bool
 }
 
 const pass = fc.constantFrom(1, 1000, 5000, 30_000, 15 * minute, 8 * day).map((ms) =>
-  command(`pass ${ms}`, ({ time, open, inspector }) => {
-    time.pass(ms);
+  command(`pass ${ms}`, async ({ time, open, inspector }) => {
+    await time.advance(ms);
     for (const index of open) if (inspector.asked[index]?.options.signal.aborted) open.delete(index);
   }),
 );
@@ -203,7 +203,7 @@ const learn = fc
           source: 'memory',
           mediaType: learnedBy(bySecret ? 'stranger' : ''),
           credentialSource: bySecret ? 'pull-secret' : 'docker-config',
-          freshUntil: new Date(time.clock.now() + (minutes - 30) * minute).toISOString(),
+          freshUntil: new Date(time.now() + (minutes - 30) * minute).toISOString(),
         }),
       );
     }),
@@ -217,7 +217,7 @@ t.test('memory keeps its promises whatever happens', async () => {
       await fc.asyncModelRun(() => ({ model: {}, real: world }), all);
       await world.memory.close();
       await Promise.all(world.waiting);
-      if (world.time.timers > 0) throw new Error('timers are left');
+      if (world.time.pending > 0) throw new Error('timers are left');
     }),
     { numRuns: 400 },
   );

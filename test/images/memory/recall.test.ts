@@ -9,7 +9,7 @@ import {
   digestOf,
   facts,
   failure,
-  fakeTime,
+  clockOfFacts,
   hour,
   minute,
   question,
@@ -47,10 +47,10 @@ t.test('what was learned is recalled, for every spelling of the image', async (t
 t.test('a tag that is due answers and is confirmed behind the answer', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(nginx, facts('nginx:1.25'));
-  time.pass(15 * minute - 1);
+  await time.advance(15 * minute - 1);
   memory.recall(nginx);
   t.equal(inspector.asked.length, 1, 'still fresh');
-  time.pass(1);
+  await time.advance(1);
   const due = memory.recall(nginx);
   t.match(due, { stale: false, source: 'memory', digest: digestOf('nginx:1.25') });
   memory.recall(nginx);
@@ -69,7 +69,7 @@ t.test('a tag that is due answers and is confirmed behind the answer', async (t)
 t.test('a revalidation that finds another digest replaces the platforms', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(nginx, facts('nginx:1.25'));
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(nginx);
   const platforms = [{ os: 'linux', architecture: 's390x' }];
   await inspector.last().answer(facts('nginx:1.25', { digest: digestOf('new'), platforms }));
@@ -80,20 +80,20 @@ t.test('a revalidation that finds another digest replaces the platforms', async 
 t.test('a revalidation that fails leaves facts, marked stale, and backs off', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(nginx, facts('nginx:1.25'));
-  time.pass(hour);
+  await time.advance(hour);
   t.equal(memory.recall(nginx)?.stale, false);
   await inspector.last().answer(failure('nginx:1.25', 'unavailable'));
   t.match(memory.recall(nginx), { stale: true, digest: digestOf('nginx:1.25') });
   t.equal(memory.recall(nginx)?.error, undefined);
   t.equal(inspector.asked.length, 2);
-  time.pass(1000);
+  await time.advance(1000);
   memory.recall(nginx);
   t.equal(inspector.asked.length, 3, 'tried again after the pause');
   await inspector.last().answer(failure('nginx:1.25', 'unavailable'));
-  time.pass(1999);
+  await time.advance(1999);
   memory.recall(nginx);
   t.equal(inspector.asked.length, 3, 'the pause has doubled');
-  time.pass(1);
+  await time.advance(1);
   memory.recall(nginx);
   await inspector.last().answer(facts('nginx:1.25'));
   t.equal(memory.recall(nginx)?.stale, false);
@@ -103,13 +103,13 @@ for (const code of ['unauthorized', 'forbidden', 'rate-limited', 'timeout', 'too
   t.test(`expired facts answer while asking fails with ${code}`, async (t) => {
     const { memory, inspector, time, teach } = bench();
     await teach(nginx, facts('nginx:1.25'));
-    time.pass(8 * day);
+    await time.advance(8 * day);
     t.equal(memory.recall(nginx), undefined, 'somebody must be asked');
     t.match(memory.lastKnown(nginx), { stale: true, digest: digestOf('nginx:1.25') });
     const stale = { stale: true, digest: digestOf('nginx:1.25'), error: undefined };
     t.match(await teach(nginx, failure('nginx:1.25', code)), stale);
     t.match(memory.recall(nginx), stale);
-    time.pass(hour);
+    await time.advance(hour);
     t.equal(memory.recall(nginx), undefined, 'until it may be asked again');
     await teach(nginx, facts('nginx:1.25'));
     t.equal(memory.recall(nginx)?.stale, false);
@@ -120,13 +120,13 @@ for (const code of ['unauthorized', 'forbidden', 'rate-limited', 'timeout', 'too
 t.test('an image that is gone ends its facts', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(nginx, facts('nginx:1.25'));
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(nginx);
   await inspector.last().answer(failure('nginx:1.25', 'not-found'));
   t.match(memory.recall(nginx), { platforms: [], error: { code: 'not-found' } });
   t.equal(memory.lastKnown(nginx), undefined);
   t.equal(memory.size, 0);
-  time.pass(30_000);
+  await time.advance(30_000);
   t.equal(memory.recall(nginx), undefined);
 });
 
@@ -142,9 +142,9 @@ t.test('pull policy Always is asked each time, or after its own cache time', asy
 
   const cached = bench({ freshness: { ...defaultFreshness, pullAlwaysCacheTimeMs: minute } });
   await cached.teach(always, facts('nginx:1.25'));
-  cached.time.pass(minute - 1);
+  await cached.time.advance(minute - 1);
   t.ok(cached.memory.recall(always));
-  cached.time.pass(1);
+  await cached.time.advance(1);
   t.equal(cached.memory.recall(always), undefined);
   t.ok(cached.memory.recall(question('nginx:1.25', { pullPolicy: 'Never' })));
 });
@@ -155,7 +155,7 @@ t.test('pull policy Always falls back on old facts while asking fails', async (t
   t.match(await teach(always, failure('nginx:1.25', 'unavailable')), { stale: true, platforms: [{}, {}] });
   t.match(memory.recall(always), { stale: true });
   t.match(memory.recall(nginx), { stale: false }, 'they are fresh enough for others');
-  time.pass(1000);
+  await time.advance(1000);
   t.equal(memory.recall(always), undefined);
 });
 
@@ -163,7 +163,7 @@ t.test('a digest is asked for once, for every pull policy', async (t) => {
   const digest = digestOf('content');
   const { memory, inspector, time, teach } = bench();
   await teach(question(`nginx@${digest}`), facts(`nginx@${digest}`));
-  time.pass(300 * day);
+  await time.advance(300 * day);
   for (const image of [`nginx@${digest}`, `nginx:1.25@${digest}`, `docker.io/library/nginx@${digest}`]) {
     t.match(memory.recall(question(image, { pullPolicy: 'Always' })), { image, digest, stale: false });
   }
@@ -177,7 +177,7 @@ t.test('the digest that a tag stands for is known too, in the same repository', 
   t.match(memory.recall(byDigest), { image: byDigest.image, freshUntil: '2027-11-21T12:00:00.000Z' });
   t.equal(memory.recall(question(`ghcr.io/nginx@${digestOf('nginx:1.25')}`)), undefined);
   t.equal(memory.recall(question(`nginxinc/nginx@${digestOf('nginx:1.25')}`)), undefined);
-  time.pass(30 * day);
+  await time.advance(30 * day);
   t.ok(memory.recall(byDigest), 'also when the tag has expired');
   await teach(nginx, facts('nginx:1.25', { digest: digestOf('moved') }));
   t.equal(memory.recall(byDigest), undefined, 'forgotten when the tag stands for another');
@@ -189,7 +189,7 @@ t.test('an artifact is knowledge, not a failure', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(nginx, facts('nginx:1.25', { platforms: [], error }));
   t.match(memory.recall(nginx), { platforms: [], error, digest: digestOf('nginx:1.25') });
-  time.pass(15 * minute);
+  await time.advance(15 * minute);
   t.match(memory.recall(nginx), { error });
   t.match(inspector.last().options.known, { error });
   t.equal([...memory.shared()].length, 1);
@@ -201,8 +201,8 @@ t.test('an artifact is knowledge, not a failure', async (t) => {
 });
 
 t.test('overrides come before everything', async (t) => {
-  const time = fakeTime();
-  const overrides = compileOverrides([{ match: 'nginx', architectures: ['arm64'] }], time.clock);
+  const time = clockOfFacts();
+  const overrides = compileOverrides([{ match: 'nginx', architectures: ['arm64'] }], time);
   const { memory, inspector } = bench({ overrides });
   t.match(memory.recall(always), { source: 'override', image: 'nginx:1.25', error: undefined });
   t.match(memory.lastKnown(nginx), { source: 'override', stale: false });
@@ -216,12 +216,12 @@ t.test('the wall clock may jump: only dates change', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(nginx, facts('nginx:1.25'));
   for (const jump of [-400 * day, 800 * day]) {
-    time.jump(jump);
+    time.setWall(time.now() + jump);
     t.equal(memory.recall(nginx)?.stale, false);
     t.equal(inspector.asked.length, 1);
   }
-  time.pass(minute);
-  t.equal(memory.recall(nginx)?.freshUntil, new Date(time.clock.now() + 14 * minute).toISOString());
+  await time.advance(minute);
+  t.equal(memory.recall(nginx)?.freshUntil, new Date(time.now() + 14 * minute).toISOString());
 });
 
 t.test('an answer with another digest than asked for is not kept', async (t) => {
@@ -233,7 +233,7 @@ t.test('an answer with another digest than asked for is not kept', async (t) => 
 });
 
 t.test('an override that is added counts at once, also for an image whose answer is ready', async (t) => {
-  const time = fakeTime();
+  const time = clockOfFacts();
   let current = noOverrides;
   const overrides: Overrides = {
     find: (image, reference) => current.find(image, reference),
@@ -245,7 +245,7 @@ t.test('an override that is added counts at once, also for an image whose answer
   memory.learn(facts('nginx:1.25'));
   t.match(memory.recall(nginx), { source: 'memory' });
   t.match(memory.recall(nginx), { source: 'memory' });
-  current = compileOverrides([{ match: 'nginx', architectures: ['arm64'] }], time.clock);
+  current = compileOverrides([{ match: 'nginx', architectures: ['arm64'] }], time);
   t.match(memory.recall(nginx), { source: 'override' });
   current = noOverrides;
   t.match(memory.recall(nginx), { source: 'memory' });
@@ -269,7 +269,7 @@ t.test('every look is counted by what it gave', async (t) => {
   await teach(nginx, facts('nginx:1.25'));
   memory.recall(nginx);
   memory.recall(nginx);
-  time.pass(hour);
+  await time.advance(hour);
   memory.recall(nginx);
   await inspector.last().answer(failure('nginx:1.25', 'timeout'));
   memory.recall(nginx);

@@ -20,12 +20,12 @@ import {
   type TestRegistry,
   type TestRegistryOptions,
 } from '../../support/registry/server.ts';
-import { digestOf, fakeTime, hour, recordedLog } from '../support.ts';
+import { digestOf, clockOfFacts, hour, recordedLog } from '../support.ts';
 
 interface Node {
   readonly registry: TestRegistry;
   readonly inspector: Inspector;
-  readonly time: ReturnType<typeof fakeTime>;
+  readonly time: ReturnType<typeof clockOfFacts>;
   /** What this node's sources hold; changed by the test. */
   own: readonly MatchedCredential[];
   endpoints: readonly Endpoint[];
@@ -45,7 +45,7 @@ async function start(
     client.close();
     await registry.close();
   });
-  const time = fakeTime();
+  const time = clockOfFacts();
   const node: Node = {
     registry,
     time,
@@ -56,7 +56,7 @@ async function start(
       endpoints: { endpoints: async () => node.endpoints, fingerprint: () => '' },
       credentials: { lookup: async () => node.own },
       mayAskAnonymously: () => true,
-      clock: time.clock,
+      clock: time,
       ...options,
     }),
     asked: (text, more) => ({
@@ -165,7 +165,7 @@ t.test('known facts are confirmed by one HEAD', async (t) => {
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
   const known = await node.inspect('corp.example/team/app:v1');
   node.registry.clearRequests();
-  node.time.pass(hour);
+  await node.time.advance(hour);
   t.strictSame(
     await node.inspect('corp.example/team/app:v1', {}, { ...known, source: 'memory', stale: true }),
     {
@@ -299,7 +299,7 @@ t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async 
   const memory = createFactsMemory({
     inspector: node.inspector,
     log: recordedLog().log,
-    clock: node.time.clock,
+    clock: node.time,
   });
   t.teardown(() => memory.close());
   const asked = node.asked('corp.example/team/app:v1');
@@ -310,7 +310,7 @@ t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async 
   for (let count = 0; count < 50; count += 1) t.ok(memory.recall(asked));
   t.same(node.registry.counts(), { 'GET manifests': 1 });
   node.registry.clearRequests();
-  node.time.pass(hour);
+  await node.time.advance(hour);
   for (let count = 0; count < 50; count += 1) t.ok(memory.recall(asked));
   await node.registry.waitFor(({ method }) => method === 'HEAD');
   t.match(await memory.ask({ ...asked, pullPolicy: 'Always' }, { signal: patience }), { source: 'registry' });

@@ -1,9 +1,9 @@
 import t from 'tap';
 import { compileOverrides, noOverrides } from '../../../src/images/sources/overrides.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
-import { digestOf, fakeTime } from '../support.ts';
+import { digestOf, clockOfFacts } from '../support.ts';
 
-const { clock } = fakeTime();
+const clock = clockOfFacts();
 const digest = digestOf('content');
 
 t.test('which images a pattern matches', async (t) => {

@@ -117,19 +117,28 @@ t.test('a fault of ours is not taken for one of the plugin', async (t) => {
   t.equal(made.lastFailure(), undefined);
 });
 
-t.test('a run that was given up before it began is begun again for whoever joined it', async (t) => {
+t.test('a caller that joins a run whose callers have left gets a run of its own', async (t) => {
   let runs = 0;
+  const turn = Promise.withResolvers<void>();
   const { made } = provider(
     {},
     {
-      execute: () => {
+      execute: async (_, abandoned) => {
         runs += 1;
-        if (runs === 1) return Promise.reject(new PluginError('stopped', 'p', 'nobody waits'));
-        return Promise.resolve({ cacheKeyType: 'Image', auth });
+        await turn.promise;
+        if (abandoned.aborted) throw new PluginError('stopped', 'p', 'nobody waits');
+        return { cacheKeyType: 'Image', auth };
       },
     },
   );
-  t.equal((await made.provide('r.example/a')).auth.size, 1);
+  const gone = new AbortController();
+  const left = made.provide('r.example/a', undefined, gone.signal);
+  gone.abort(new Error('left'));
+  await t.rejects(left, { message: 'left' });
+  const joined = made.provide('r.example/a');
+  turn.resolve();
+  t.equal((await joined).auth.size, 1);
+  t.equal(runs, 2);
   const stopped = provider({}, { execute: () => Promise.reject(new PluginError('stopped', 'p', 'the end')) });
   t.match(await stopped.made.provide('r.example/a'), { reason: 'the end' });
   t.equal(stopped.made.lastFailure(), undefined);

@@ -1,0 +1,95 @@
+import t from 'tap';
+import { LoadingCache, type Loaded } from '../../src/async/loading-cache.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+function setUp(options: { readonly maxEntries?: number; readonly maxBytes?: number } = {}) {
+  const clock = createFakeClock();
+  const { maxEntries = 10, maxBytes } = options;
+  const cache = new LoadingCache<number>({
+    clock,
+    maxEntries,
+    ...(maxBytes !== undefined && { size: { bytesOf: (value: number) => value, maxBytes } }),
+  });
+  let loads = 0;
+  const loaded = (value: number): Loaded<number> => ({ value, expiresAt: clock.monotonic() + 100 });
+  return {
+    clock,
+    cache,
+    loaded,
+    /** The cached value, or the number of this load. */
+    get: (key: string) => cache.get(key, () => Promise.resolve(loaded((loads += 1)))),
+    /** Caches a value of so many bytes. */
+    put: (bytes: number) => cache.get(String(bytes), () => Promise.resolve(loaded(bytes))),
+    /** Whether a value is cached; loads nothing. */
+    has: async (key: string) => {
+      const absent = new Error('absent');
+      return await cache
+        .get(key, () => Promise.reject(absent))
+        .then(
+          () => true,
+          () => false,
+        );
+    },
+  };
+}
+
+t.test('a value is cached until it expires', async (t) => {
+  const { clock, get } = setUp();
+  t.equal(await get('a'), 1);
+  await clock.advance(99);
+  t.equal(await get('a'), 1);
+  await clock.advance(1);
+  t.equal(await get('a'), 2);
+});
+
+t.test('callers at the same time share one load', async (t) => {
+  const { get } = setUp();
+  t.same(await Promise.all(['a', 'a', 'b'].map(get)), [1, 1, 2]);
+});
+
+t.test('a failed load is not cached, a deleted value is loaded again', async (t) => {
+  const { cache, get } = setUp();
+  const fail = () => Promise.reject(new Error('no'));
+  await Promise.all([t.rejects(cache.get('a', fail)), t.rejects(cache.get('a', fail))]);
+  t.equal(cache.size, 0);
+  t.equal(await get('a'), 1);
+  cache.delete('a');
+  t.equal(await get('a'), 2);
+});
+
+t.test('a load that ends late does not touch the value that replaced it', async (t) => {
+  const { cache, loaded, get, has } = setUp({ maxBytes: 10 });
+  for (const end of ['fails', 'succeeds']) {
+    const { promise, resolve, reject } = Promise.withResolvers<Loaded<number>>();
+    const late = cache.get('a', () => promise);
+    cache.delete('a');
+    const value = await get('a');
+    if (end === 'fails') {
+      reject(new Error('late'));
+      await t.rejects(late, { message: 'late' });
+    } else {
+      resolve(loaded(10));
+      t.equal(await late, 10);
+    }
+    t.equal(await get('a'), value);
+    t.ok(await has('a'));
+    cache.delete('a');
+  }
+});
+
+t.test('the oldest entries leave first', async (t) => {
+  const { cache, get, has } = setUp({ maxEntries: 2 });
+  for (const key of ['a', 'b', 'c']) await get(key);
+  t.equal(cache.size, 2);
+  t.same([await has('c'), await has('b'), await has('a')], [true, true, false]);
+});
+
+t.test('the values together are bounded by bytes', async (t) => {
+  const { put, has } = setUp({ maxBytes: 100 });
+  for (const bytes of [40, 60, 0]) await put(bytes);
+  t.same([await has('40'), await has('60'), await has('0')], [true, true, true]);
+  await put(1);
+  t.same([await has('40'), await has('60'), await has('0')], [false, true, true]);
+  t.equal(await put(101), 101, 'a value that is too large is returned');
+  t.equal(await has('101'), false);
+});
