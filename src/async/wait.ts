@@ -53,3 +53,11 @@ export async function limited<T>(
     done.abort();
   }
 }
+
+/** Resolves when the signal aborts; never rejects. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

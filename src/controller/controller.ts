@@ -16,63 +16,30 @@
  * how all of it leaves the cluster.
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
-import { createFactsOfPod, type FactsOfPod } from '../cluster/facts-of-pod.ts';
+import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/objects.ts';
-import { createPullSecrets, type PullSecrets } from '../cluster/pull-secrets.ts';
+import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FactsMemory } from '../images/memory/memory.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { KubeError } from '../kube/api/errors.ts';
-import { createEventRecorder, type EventRecorder } from '../kube/events/events.ts';
+import { createEventRecorder } from '../kube/events/events.ts';
 import { fencedClient } from '../kube/api/fenced.ts';
 import { createRateLimiter } from '../async/rate-limiter.ts';
-import { wait } from '../async/wait.ts';
+import { aborted, wait } from '../async/wait.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
-import { createPolicies, type Policies } from '../policy/effective/policies.ts';
+import { createPolicies } from '../policy/effective/policies.ts';
 import { collectResources } from '../policy/resources/collection.ts';
 import { overlaid } from '../policy/resources/overlay.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { passingMetrics } from '../telemetry/passing-metrics.ts';
-import { startCaches, type Caches } from './caches/caches.ts';
+import { startCaches } from './caches/caches.ts';
 import { runCandidacy } from './leadership/candidacy.ts';
 import { bindFactsCounters, featureFailures, leadingLevel } from './leadership/metrics.ts';
+import type { Feature, Leading } from './leadership/leading.ts';
 import { supervise } from './reconcile/supervise.ts';
-
-/** What a feature gets while this replica leads. */
-export interface Leading {
-  /** Aborts when leadership is lost or the program ends. */
-  readonly signal: AbortSignal;
-  /** Writes are limited, and refused once `signal` has aborted. */
-  readonly client: KubeClient;
-  readonly events: EventRecorder;
-  readonly caches: Caches;
-  readonly fleet: Fleet | undefined;
-  /** What is known of images; shared by all features. */
-  readonly memory: FactsMemory;
-  /** Facts of the images of one pod, with its pull secrets; waits as long as it is told. */
-  readonly factsOfPod: FactsOfPod;
-  /** What `factsOfPod` reads them by; the same Secrets are read once for all. */
-  readonly pullSecrets: PullSecrets;
-  /** The effective policy of each pod, as the webhook has it. */
-  readonly policies: Policies;
-  /** The configuration in force, with what `ClusterPodPlacementConfig/cluster` says besides placement; ask for each use. */
-  readonly configuration: () => Configuration;
-  readonly clock: Clock;
-  /** The API server's wall clock, milliseconds: what timestamps of objects are compared with. */
-  readonly serverNow: () => number;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  /**
-   * Called between the steps of an operation, with the step's name (`gates/patched`, `taints/pods-done`, …). Does nothing but
-   * in tests, which stop the process there.
-   */
-  readonly step: (name: string) => Promise<void> | void;
-}
-
-/** Works until `leading.signal` aborts, then ends what it is in the middle of and resolves. Only a defect rejects. */
-export type Feature = (leading: Leading) => Promise<void>;
 
 export interface ControllerOptions {
   readonly client: KubeClient;
@@ -235,13 +202,6 @@ function writingWhile(mayWrite: () => boolean, client: KubeClient): KubeClient {
     create: (path, object, call) => unless(`POST ${path}`, () => client.create(path, object, call)),
     patch: (path, patch, call) => unless(`PATCH ${path}`, () => client.patch(path, patch, call)),
   };
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
 
 /** A feature that does not end cannot write any more; it must not keep the Lease from being released. */

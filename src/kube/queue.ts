@@ -1,162 +1,156 @@
 /**
- * A work queue of keys: each key is worked on by one worker at a time, a key added while it is worked on is worked on once
- * more, and a key whose work failed comes back after a pause that grows (client-go util/workqueue). One key has one time
- * only: an earlier time replaces a later one, so work that wants to look again later says so each time.
+ * A work queue of keys, as client-go's `util/workqueue`. One worker at a time works on a key. A key that is added while it is
+ * worked on is worked on once more. A key that failed comes back after a back-off. A key has one time at most: an earlier
+ * time replaces a later one.
  */
-import { systemClock, type Clock } from '../async/clock.ts';
+import { backOffMs, type BackOff } from '../async/back-off.ts';
+import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import { KubeError } from './api/errors.ts';
 
-export interface WorkQueue {
-  /** Adds a key now, or after a while; an earlier time wins over a later one. */
-  add(key: string, afterMs?: number): void;
-  /** Forgets how often the key failed. */
-  forget(key: string): void;
-  /** Keys that are queued, worked on or waiting for their time. */
-  readonly size: number;
-  /** Resolves when nothing is queued (timers of later keys do not count) and nothing is worked on; for tests. */
-  idle(): Promise<void>;
-  /** Stops taking keys, aborts what is worked on and resolves when it has ended. */
-  stop(): Promise<void>;
-}
+/** `requeueAfterMs`: work on the key again after this time, even if nothing happens until then. */
+export type WorkResult = { readonly requeueAfterMs?: number } | undefined;
 
 export interface WorkQueueOptions {
-  /** Does what the key asks for. What it throws is logged and the key comes back; a success forgets earlier failures. */
-  readonly work: (key: string, signal: AbortSignal) => Promise<void>;
-  /** Keys worked on at the same time. */
+  /** An error is logged, and the key comes back after the back-off. A success resets the back-off. */
+  readonly work: (key: string, signal: AbortSignal) => Promise<WorkResult>;
+  /** Number of keys that are worked on at the same time. */
   readonly workers: number;
+  readonly clock: Clock;
   readonly log: Log;
-  /** The pause doubles with each failure of the key, between these. By default client-go's shape: 250 ms to 60 s. */
-  readonly backoff?: { readonly firstMs: number; readonly mostMs: number };
-  readonly clock?: Clock;
-  readonly startTimer?: Clock['timer'];
-  readonly random?: () => number;
+  /** Default: client-go's shape, 250 ms to 60 s. */
+  readonly backOff?: BackOff | undefined;
 }
 
 interface Later {
   readonly at: number;
   readonly cancel: () => void;
+  readonly isBackOff: boolean;
 }
 
-/** A failure that passes by itself is worth a line for people only when it goes on. */
+const defaultBackOff: BackOff = { firstMs: 250, mostMs: 60_000 };
+/** A temporary failure is a warning only when it repeats. */
 const quietFailures = 3;
 
-/** Makes a queue that works at once on what is added. */
-export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
-  const { work, workers, log } = options;
-  const { firstMs, mostMs } = options.backoff ?? { firstMs: 250, mostMs: 60_000 };
-  const clock = options.clock ?? systemClock;
-  const startTimer = options.startTimer ?? clock.timer;
-  const random = options.random ?? Math.random;
-  const stopping = new AbortController();
+export class WorkQueue {
+  readonly #options: WorkQueueOptions;
+  readonly #backOff: BackOff;
+  readonly #stopping = new AbortController();
   /** In the order of their arrival. */
-  const ready = new Set<string>();
-  const working = new Set<string>();
+  readonly #ready = new Set<string>();
+  readonly #working = new Set<string>();
   /** Added while they were worked on. */
-  const again = new Set<string>();
-  const later = new Map<string, Later>();
-  const failures = new Map<string, number>();
-  let waiting: (() => void)[] = [];
+  readonly #again = new Set<string>();
+  readonly #later = new Map<string, Later>();
+  /** Failures in a row. */
+  readonly #failures = new Map<string, number>();
+  readonly #whenIdle: (() => void)[] = [];
+  #isStarted = false;
 
-  function add(key: string, afterMs = 0): void {
-    if (stopping.signal.aborted || ready.has(key) || again.has(key)) return;
-    if (afterMs > 0) addLater(key, afterMs);
-    else {
-      dropLater(key);
-      if (working.has(key)) again.add(key);
-      else ready.add(key);
-      next();
-    }
+  constructor(options: WorkQueueOptions) {
+    this.#options = options;
+    this.#backOff = options.backOff ?? defaultBackOff;
   }
 
-  function addLater(key: string, ms: number): void {
+  /** Starts the workers. Keys that were added before are worked on now. */
+  start(): void {
+    this.#isStarted = true;
+    this.#next();
+  }
+
+  /**
+   * Adds a key now, or after a while. A back-off is not cut short: the event may be a result of the very work that fails,
+   * and would make its retries a busy loop.
+   */
+  add(key: string, afterMs = 0): void {
+    if (this.#stopping.signal.aborted || this.#ready.has(key) || this.#again.has(key)) return;
+    if (this.#later.get(key)?.isBackOff) return;
+    if (afterMs > 0) return this.#addLater(key, afterMs, false);
+    this.#dropLater(key);
+    if (this.#working.has(key)) this.#again.add(key);
+    else this.#ready.add(key);
+    this.#next();
+  }
+
+  /** Number of keys that are queued, worked on, or waiting for their time. */
+  get size(): number {
+    return new Set([...this.#ready, ...this.#working, ...this.#later.keys()]).size;
+  }
+
+  /** Resolves when no key is queued or worked on. Keys that wait for their time do not count. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#whenIdle.push(resolve);
+      this.#next();
+    });
+  }
+
+  /** Takes no more keys, aborts the work under way, and resolves when that has ended. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('stopped'));
+    for (const { cancel } of this.#later.values()) cancel();
+    for (const keys of [this.#later, this.#ready, this.#again, this.#failures]) keys.clear();
+    await this.idle();
+  }
+
+  #addLater(key: string, ms: number, isBackOff: boolean): void {
+    const { clock } = this.#options;
     const at = clock.monotonic() + ms;
-    const known = later.get(key);
+    const known = this.#later.get(key);
     if (known !== undefined && known.at <= at) return;
     known?.cancel();
-    const cancel = startTimer(ms, () => {
-      later.delete(key);
-      add(key);
+    const cancel = clock.timer(ms, () => {
+      this.#later.delete(key);
+      this.add(key);
     });
-    later.set(key, { at, cancel });
+    this.#later.set(key, { at, cancel, isBackOff });
   }
 
-  function dropLater(key: string): void {
-    later.get(key)?.cancel();
-    later.delete(key);
-  }
-
-  function next(): void {
-    while (working.size < workers && !stopping.signal.aborted) {
-      const [key] = ready;
+  #next(): void {
+    while (this.#isStarted && this.#working.size < this.#options.workers) {
+      const [key] = this.#ready;
       if (key === undefined) break;
-      ready.delete(key);
-      working.add(key);
-      void run(key);
+      this.#ready.delete(key);
+      this.#working.add(key);
+      void this.#run(key);
     }
-    if (ready.size > 0 || working.size > 0) return;
-    for (const resolve of waiting) resolve();
-    waiting = [];
+    if (this.#ready.size > 0 || this.#working.size > 0) return;
+    for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
-  async function run(key: string): Promise<void> {
-    let failed: unknown;
-    let isDone = false;
+  async #run(key: string): Promise<void> {
+    const { signal } = this.#stopping;
     try {
-      await work(key, stopping.signal);
-      isDone = true;
+      const result = await this.#options.work(key, signal);
+      this.#working.delete(key);
+      this.#failures.delete(key);
+      if (this.#again.delete(key)) this.add(key);
+      else if (result?.requeueAfterMs !== undefined) this.add(key, Math.max(1, result.requeueAfterMs));
     } catch (error) {
-      failed = error;
+      this.#working.delete(key);
+      this.#again.delete(key);
+      if (!signal.aborted) this.#failed(key, error);
     }
-    working.delete(key);
-    if (isDone) failures.delete(key);
-    else if (!stopping.signal.aborted) comeBack(key, failed);
-    if (again.delete(key)) add(key);
-    next();
+    this.#next();
   }
 
-  function comeBack(key: string, error: unknown): void {
-    const count = failures.get(key) ?? 0;
-    failures.set(key, count + 1);
-    const delay = Math.min(mostMs, firstMs * 2 ** Math.min(count, 30)) * (0.5 + random() / 2);
-    const asked = error instanceof KubeError ? Math.min(error.retryAfterMs ?? 0, mostMs) : 0;
-    const passes = error instanceof KubeError && (error.temporary || error.code === 'conflict');
-    const fields = {
-      key,
-      failures: count + 1,
-      error: error instanceof Error ? error.message : String(error),
-    };
-    if (passes && count < quietFailures) log.debug(fields, 'work failed; trying again');
-    // Not each of hundreds of failures of one key is news.
-    else if (Number.isInteger(Math.log2(count + 1))) log.warn(fields, 'work failed; trying again');
-    addLater(key, Math.max(delay, asked));
+  #failed(key: string, error: unknown): void {
+    const { clock, log } = this.#options;
+    const failures = (this.#failures.get(key) ?? 0) + 1;
+    this.#failures.set(key, failures);
+    const isKube = error instanceof KubeError;
+    const wantedMs = isKube ? Math.min(error.retryAfterMs ?? 0, this.#backOff.mostMs) : 0;
+    const fields = { key, failures, error: error instanceof Error ? error.message : String(error) };
+    const isTemporary = isKube && (error.temporary || error.code === 'conflict');
+    if (isTemporary && failures <= quietFailures) log.debug(fields, 'failed; trying again');
+    // Failures 1, 2, 4, 8 and so on: one key can fail hundreds of times.
+    else if (Number.isInteger(Math.log2(failures))) log.warn(fields, 'failed; trying again');
+    this.#dropLater(key);
+    this.#addLater(key, Math.max(backOffMs(this.#backOff, failures, clock.random), wantedMs), true);
   }
 
-  return {
-    add,
-    forget: (key) => {
-      failures.delete(key);
-    },
-    get size() {
-      const keys = new Set([...ready, ...working, ...later.keys()]);
-      return keys.size;
-    },
-    idle: () =>
-      new Promise((resolve) => {
-        waiting.push(resolve);
-        next();
-      }),
-    stop: async () => {
-      stopping.abort(new Error('stopped'));
-      for (const { cancel } of later.values()) cancel();
-      later.clear();
-      ready.clear();
-      again.clear();
-      failures.clear();
-      await new Promise<void>((resolve) => {
-        waiting.push(resolve);
-        next();
-      });
-    },
-  };
+  #dropLater(key: string): void {
+    this.#later.get(key)?.cancel();
+    this.#later.delete(key);
+  }
 }

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap';
-import { runController, type Feature, type Leading } from '../../src/controller/controller.ts';
+import { runController } from '../../src/controller/controller.ts';
+import type { Feature, Leading } from '../../src/controller/leadership/leading.ts';
 import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';

@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import type { FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { startCaches } from '../../src/controller/caches/caches.ts';
-import type { Leading } from '../../src/controller/controller.ts';
+import type { Leading } from '../../src/controller/leadership/leading.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { createFactsMemory } from '../../src/images/memory/memory.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';

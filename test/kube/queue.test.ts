@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { KubeError } from '../../src/kube/api/errors.ts';
-import { createWorkQueue, type WorkQueue, type WorkQueueOptions } from '../../src/kube/queue.ts';
+import { WorkQueue, type WorkQueueOptions, type WorkResult } from '../../src/kube/queue.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createFakeClock, type FakeClock } from '../support/fake-clock.ts';
 
@@ -11,33 +11,32 @@ interface Setup {
   readonly began: string[];
   readonly lines: string[];
   /** Ends the oldest work on a key. */
-  readonly end: (key: string, error?: Error) => Promise<void>;
+  readonly end: (key: string, result?: Error | WorkResult) => Promise<void>;
   readonly now: () => number;
 }
 
-function start(t: Test, options: Partial<WorkQueueOptions> = {}): Setup {
-  const time = createFakeClock();
+function start(t: Test, options: Partial<WorkQueueOptions> = {}, random = (): number => 1): Setup {
+  const time = createFakeClock(random);
   const began: string[] = [];
   const lines: string[] = [];
-  const running = new Map<string, PromiseWithResolvers<void>>();
-  const queue = createWorkQueue({
+  const running = new Map<string, PromiseWithResolvers<WorkResult>>();
+  const queue = new WorkQueue({
     work: (key) => {
       t.notOk(running.has(key), 'one worker for one key');
       began.push(key);
-      const ending = Promise.withResolvers<void>();
+      const ending = Promise.withResolvers<WorkResult>();
       running.set(key, ending);
       return ending.promise;
     },
     workers: 2,
     log: createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } }),
     clock: time,
-    startTimer: time.timer,
-    random: () => 1,
-    backoff: { firstMs: 100, mostMs: 1000 },
+    backOff: { firstMs: 100, mostMs: 1000 },
     ...options,
   });
+  queue.start();
   t.teardown(() => {
-    for (const each of running.values()) each.resolve();
+    for (const each of running.values()) each.resolve(undefined);
     return queue.stop();
   });
   const origin = time.monotonic();
@@ -47,11 +46,11 @@ function start(t: Test, options: Partial<WorkQueueOptions> = {}): Setup {
     began,
     lines,
     now: () => time.monotonic() - origin,
-    end: async (key, error) => {
+    end: async (key, result) => {
       const ending = running.get(key);
       running.delete(key);
-      if (error) ending?.reject(error);
-      else ending?.resolve();
+      if (result instanceof Error) ending?.reject(result);
+      else ending?.resolve(result);
       await time.advance(0);
     },
   };
@@ -121,16 +120,59 @@ void t.test('failures: the pause grows to its limit, a success begins anew', asy
   await end('a', new Error('no'));
   await time.advance(100);
   t.equal(began.length, 9);
+});
+
+void t.test('an event does not cut a back-off short', async (t) => {
+  const { queue, time, began, end } = start(t);
+  queue.add('a');
+  queue.add('a');
   await end('a', new Error('no'));
-  queue.forget('a');
-  await time.advance(200);
-  await end('a', new Error('no'));
-  await time.advance(100);
-  t.equal(began.length, 11, 'forgotten failures');
+  queue.add('a');
+  queue.add('a', 10);
+  await time.advance(99);
+  t.equal(began.length, 1);
+  await time.advance(1);
+  t.equal(began.length, 2);
+  t.equal(time.pending, 0);
+});
+
+void t.test('work says when to look again; an event is earlier', async (t) => {
+  const { queue, time, began, end } = start(t);
+  queue.add('a');
+  await end('a', { requeueAfterMs: 500 });
+  await time.advance(499);
+  t.equal(began.length, 1);
+  await time.advance(1);
+  t.equal(began.length, 2);
+  queue.add('a');
+  await end('a', { requeueAfterMs: 500 });
+  t.equal(began.length, 3);
+  await end('a', { requeueAfterMs: Number.POSITIVE_INFINITY });
+  await time.advance(3_600_000);
+  t.equal(began.length, 3);
+  queue.add('a');
+  await end('a', { requeueAfterMs: 0 });
+  await time.advance(1);
+  t.equal(began.length, 5);
+});
+
+void t.test('keys that are added before the start wait for it', (t) => {
+  const began: string[] = [];
+  const queue = new WorkQueue({
+    work: (key) => Promise.resolve(void began.push(key)),
+    workers: 1,
+    clock: createFakeClock(),
+    log: createLog({ level: 'silent' }),
+  });
+  queue.add('a');
+  t.same(began, []);
+  queue.start();
+  t.same(began, ['a']);
+  t.end();
 });
 
 void t.test('what the server asks for is waited for, within limits; jitter is subtracted', async (t) => {
-  const { queue, time, began, end } = start(t, { random: () => 0 });
+  const { queue, time, began, end } = start(t, {}, () => 0);
   const busy = (seconds: number): KubeError =>
     new KubeError('too-many-requests', 'PATCH /x', 'busy', { retryAfterMs: seconds * 1000 });
   queue.add('a');
@@ -202,6 +244,7 @@ void t.test('10,000 keys at once', async (t) => {
     work: async () => {
       await Promise.resolve();
       count++;
+      return undefined;
     },
     workers: 16,
   });

@@ -12,7 +12,7 @@
  * damaged or replaced by hand is put right by the watch on it.
  */
 import { watchNamed } from '../../kube/watch/named-watch.ts';
-import type { Feature, Leading } from '../controller.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
 import { secretsPath } from '../own-objects.ts';
 import { createPasses } from '../reconcile/passes.ts';
 import { readWebhooksFile, webhookNamesOf, type Webhook } from '../webhook-configuration/webhooks-file.ts';

@@ -1,5 +1,5 @@
 /** What people see of the certificates: expiry and issues as metrics. */
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { certificateExpiresIn, certificateNames, certificatesIssued } from './metrics.ts';
 import type { Found } from './plan.ts';
 import type { ReconcileOptions } from './reconcile.ts';

@@ -1,7 +1,7 @@
 /** One pass: reads everything, does what the plan says, and reads again until nothing is left to do. */
 import { KubeError } from '../../kube/api/errors.ts';
 import { reveal } from '../../telemetry/secret.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { readCaBundles } from '../webhook-configuration/ca-bundle.ts';
 import { webhookConfigurationPath } from '../own-objects.ts';
 import { readAuthorities, trusted, writeAuthorities, type Authorities } from './authorities.ts';

@@ -4,12 +4,12 @@
  * Decisions from then on avoid the architecture until the note expires; the pod's owner reads why in an event.
  */
 import { isArchitecture } from '../../names/architecture.ts';
-import { createWorkQueue } from '../../kube/queue.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import { createRateLimiter } from '../../async/rate-limiter.ts';
 import type { ObjectReference } from '../../kube/events/events.ts';
 import type { RunningPod } from '../caches/caches.ts';
-import type { Feature, Leading } from '../controller.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
+import { createReconciler } from '../reconcile/reconciler.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
 import { isDaemon } from '../scope/daemon-set.ts';
@@ -26,6 +26,8 @@ const logTimeoutMs = 5000;
 const forgetAfterMs = 10 * 60_000;
 const maxRemembered = 5000;
 const pruneEveryMs = 60 * 60_000;
+/** No pod has this key. */
+const pruneKey = 'prune';
 
 /** Works while this replica leads. */
 export const watchExecFormatErrors: Feature = async (leading) => {
@@ -73,7 +75,7 @@ export const watchExecFormatErrors: Feature = async (leading) => {
     if (node === undefined) {
       const key = `${pod.namespace}/${pod.name}`;
       const againMs = awaited.next(key);
-      if (againMs !== undefined) queue.add(key, againMs);
+      if (againMs !== undefined) reconciler.add(key, againMs);
       return;
     }
     const { architecture } = node;
@@ -91,16 +93,20 @@ export const watchExecFormatErrors: Feature = async (leading) => {
     }
   }
 
-  const queue = createWorkQueue({
+  const reconciler = createReconciler({
+    leading,
     workers: 2,
-    clock,
-    log,
-    work: async (key) => {
+    reconcile: async (key) => {
+      if (key === pruneKey) {
+        await count();
+        return { requeueAfterMs: pruneEveryMs };
+      }
       const [inNamespace = '', name = ''] = key.split('/');
       const pod = caches.runningPods.get(inNamespace, name);
       const isWatched = pod !== undefined && leading.configuration().execFormatErrorMonitor;
       if (isWatched) await lookAt(pod);
       if (!isWatched || caches.nodes.get('', pod.node)) awaited.forget(key);
+      return undefined;
     },
   });
   // Without the nodes nothing is known of a pod's architecture, and nobody would look again until the pod changes.
@@ -108,13 +114,12 @@ export const watchExecFormatErrors: Feature = async (leading) => {
   caches.runningPods.onEach(({ namespace: inNamespace, name, object }) => {
     const key = `${inNamespace}/${name}`;
     awaited.forget(key);
-    if (object && suspectsOf(object).length > 0) queue.add(key);
+    if (object && suspectsOf(object).length > 0) reconciler.add(key);
   });
   for (const pod of caches.runningPods.values()) {
-    if (suspectsOf(pod).length > 0) queue.add(`${pod.namespace}/${pod.name}`);
+    if (suspectsOf(pod).length > 0) reconciler.add(`${pod.namespace}/${pod.name}`);
   }
-  await untilEnd(leading, count);
-  await queue.stop();
+  await reconciler.run([pruneKey]);
   // The next leader counts; two replicas must not both show the same notes.
   level.set(0);
 };
@@ -178,27 +183,4 @@ function subjectsOf({ namespace, name, uid, owner }: RunningPod): readonly Objec
   if (owner === undefined) return [pod];
   const { apiVersion, kind, name: ownerName, uid: ownerUid } = owner;
   return [pod, { apiVersion, kind, namespace, name: ownerName, uid: ownerUid }];
-}
-
-/** Does something now and then until leadership ends; what fails is done again the next time. */
-async function untilEnd({ signal, log }: Leading, work: () => Promise<void>): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const round = (): void => {
-      work().catch((error: unknown) => {
-        if (signal.aborted) return;
-        log.warn(
-          { error: error instanceof Error ? error.message : String(error) },
-          'broken images could not be pruned',
-        );
-      });
-    };
-    const timer = setInterval(round, pruneEveryMs);
-    const end = (): void => {
-      clearInterval(timer);
-      resolve();
-    };
-    if (signal.aborted) return end();
-    signal.addEventListener('abort', end, { once: true });
-    round();
-  });
 }

@@ -12,16 +12,14 @@
  * leader that comes or goes at any moment leaves nothing half done. Pods without our gate that the webhook made pending are
  * told about (`telling.ts`).
  */
-import type { Clock } from '../../async/clock.ts';
-import { systemClock } from '../../async/clock.ts';
 import { toConfirm } from '../../cluster/confirm-refusal.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
-import { createWorkQueue } from '../../kube/queue.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
-import type { Feature, Leading } from '../controller.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
+import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { createGateLookups, signatureOf } from './lookups.ts';
 import { decideWaiting, inputOf, skippedOf, wantedOf, type WaitingInput } from './decide-waiting.ts';
 import { bindGateMetrics } from './gauges.ts';
@@ -35,9 +33,6 @@ import { createGateEvents, describeRecorded } from './events.ts';
 import { createWaitingPods, type Waiting } from './waiting.ts';
 
 export interface GatesOptions {
-  /** Timers and chance; injected by tests. */
-  readonly startTimer?: Clock['timer'];
-  readonly random?: () => number;
   readonly maxOpenQuestions?: number;
 }
 
@@ -56,8 +51,7 @@ export const openGates: Feature = (leading) => runGates(leading);
 
 /** The same, with what tests inject. */
 export async function runGates(leading: Leading, options: GatesOptions = {}): Promise<void> {
-  const { caches, client, clock, log, signal, policies, factsOfPod } = leading;
-  const startTimer = options.startTimer ?? systemClock.timer;
+  const { caches, client, clock, log, policies, factsOfPod } = leading;
   const waiting = createWaitingPods({ clock, serverNow: leading.serverNow });
   const telling = createGateEvents(leading.events);
   const meters = bindGateMetrics(leading.metrics, waiting);
@@ -69,14 +63,11 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     onConflict: () => meters.failed('conflict'),
     step: leading.step,
   });
-  const queue = createWorkQueue({
-    work,
+  const queue = createReconciler({
+    leading,
+    reconcile: work,
     workers: leading.configuration().gateWorkers,
-    log,
-    backoff: { firstMs: 250, mostMs },
-    clock,
-    startTimer,
-    ...(options.random && { random: options.random }),
+    backOff: { firstMs: 250, mostMs },
   });
   const asking = createGateLookups({
     factsOfPod,
@@ -88,7 +79,7 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     },
     turn: (key) => queue.add(key),
     log,
-    startTimer,
+    startTimer: clock.timer,
     ...(options.maxOpenQuestions !== undefined && { maxOpen: options.maxOpenQuestions }),
   });
 
@@ -97,16 +88,17 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     return caches.waitingPods.get(namespace, name)?.pod;
   }
 
-  async function work(key: string, stopping: AbortSignal): Promise<void> {
+  async function work(key: string, stopping: AbortSignal): Promise<ReconcileResult> {
     const pod = podOf(key);
     if (pod === undefined) {
       waiting.forget(key);
-      return;
+      return undefined;
     }
     const known = waiting.of(key, pod);
-    if (pod.metadata?.deletionTimestamp !== undefined) return;
+    if (pod.metadata?.deletionTimestamp !== undefined) return undefined;
     if (!carriesGate(pod)) tellPending(pod, known);
     else if (!known.opened) await lookAt(key, pod, known, stopping);
+    return undefined;
   }
 
   /** Its images shared no architecture when it was created; the webhook can record no events. */
@@ -241,7 +233,7 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     queue.add(key, Math.max(1, ms));
   }
 
-  await policiesKnown(leading, startTimer);
+  await policiesKnown(leading, clock.timer);
   caches.waitingPods.onEach(({ namespace, name, object }) => {
     const key = `${namespace}/${name}`;
     if (object === undefined) waiting.forget(key);
@@ -252,16 +244,11 @@ export async function runGates(leading: Leading, options: GatesOptions = {}): Pr
     for (const { pod } of caches.waitingPods.values())
       if (pod.metadata?.namespace === name) queue.add(`${name}/${pod.metadata.name}`);
   });
-  for (const { pod } of caches.waitingPods.values())
-    queue.add(`${pod.metadata?.namespace}/${pod.metadata?.name}`);
-
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+  await queue.run(
+    [...caches.waitingPods.values()].map(({ pod }) => `${pod.metadata?.namespace}/${pod.metadata?.name}`),
+  );
   asking.stop();
   meters.close();
-  await queue.stop();
 }
 
 /**

@@ -4,7 +4,7 @@
  * pods, and a pod that was decided without them would have lost its gate by a policy that is not its own.
  */
 import type { Clock } from '../../async/clock.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 
 /** What cannot be listed, such as for want of a right, must not hold pods. */
 const patienceMs = 10_000;

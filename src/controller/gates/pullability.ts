@@ -1,7 +1,7 @@
 /** Which nodes can pull the images of a pod that is about to be let go, where policy wants to know. */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import { createPullableNodes } from '../../cluster/pullable-nodes.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { wantedOf, type WaitingInput } from './decide-waiting.ts';
 
 export interface Pullability {

@@ -2,7 +2,7 @@
 import type { ObjectReference } from '../../kube/events/events.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/caches.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 import type { ImageWithoutArchitecture } from './missing-architectures.ts';
 
 export interface Found {

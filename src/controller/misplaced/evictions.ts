@@ -1,6 +1,6 @@
 /** The moves of one leader: how many of a workload are under way, and when the next eviction may be asked for. */
 import type { RunningPod } from '../caches/caches.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { mayMove, onTheMove } from './max-unavailable.ts';
 import type { Workload } from './workload.ts';
 

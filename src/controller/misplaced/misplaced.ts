@@ -19,7 +19,7 @@ import { wait } from '../../async/wait.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import type { ImageUse } from '../../placement/rules/images-of-pod.ts';
 import type { RunningPod } from '../caches/caches.ts';
-import type { Feature, Leading } from '../controller.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { isDaemon } from '../scope/daemon-set.ts';
 import { createPasses } from '../reconcile/passes.ts';

@@ -4,7 +4,7 @@ import type { Pod } from '../../kube/api/objects.ts';
 import { trimRunningPod } from '../caches/running-pods.ts';
 import { hasChosenNode } from '../scope/chosen-nodes.ts';
 import type { RunningPod } from '../caches/caches.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
 import { createCauses, type Cause } from './causes.ts';
 import { daemonVerdict } from './daemon.ts';

@@ -7,7 +7,7 @@ import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { Counter } from '../../telemetry/metrics.ts';
 import { passingMetrics } from '../../telemetry/passing-metrics.ts';
 import type { Caches } from '../caches/caches.ts';
-import type { Feature, Leading } from '../controller.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
 
 export interface Supervision {
   readonly name: string;

@@ -7,10 +7,8 @@
  * webhooks stop gating when they see it being deleted (`policies.ts`), the gates that are there are opened as always, and
  * then the finalizer goes. Without a controller it stays; `archwright clean` takes it off.
  */
-import type { Clock } from '../../async/clock.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { createWorkQueue } from '../../kube/queue.ts';
 import { keys } from '../../names/keys.ts';
 import {
   clusterConfigKind,
@@ -18,8 +16,9 @@ import {
   podConfigKind,
   resourceVersion,
 } from '../../policy/resources/placement.ts';
-import type { Feature, Leading } from '../controller.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
 import { fieldManager } from '../own-objects.ts';
+import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { statusFor, type Finding, type ResourceStatus } from './conditions.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
 import { clusterFindings, podFindings } from './validation.ts';
@@ -41,32 +40,29 @@ const countGatesMs = 1000;
 /** A watch brings a deletion to the webhooks within milliseconds; what they admitted until then is in our cache by now. */
 const webhooksHearMs = 3000;
 
-export interface ResourcesOptions {
-  /** Runs something later; injected by tests. */
-  readonly startTimer?: Clock['timer'];
-}
-
 /** Makes the feature. */
-export function customResources(options: ResourcesOptions = {}): Feature {
+export function customResources(): Feature {
   return async (leading) => {
     const { signal, caches, configuration, log } = leading;
     let told = configuration();
 
-    async function work(key: string): Promise<void> {
-      if (key === clusterKey) await workOnCluster();
-      else if (key === configurationKey) lookAtConfiguration();
-      else await workOnNamespace(key.slice(key.indexOf('/') + 1));
+    async function reconcile(key: string): Promise<ReconcileResult> {
+      if (key === clusterKey) return await reconcileCluster();
+      if (key === configurationKey) return lookAtConfiguration();
+      return await reconcileNamespace(key.slice(key.indexOf('/') + 1));
     }
 
-    async function workOnCluster(): Promise<void> {
+    async function reconcileCluster(): Promise<ReconcileResult> {
       log.level = configuration().logLevel;
+      const pauses: number[] = [];
       for (const object of caches.clusterConfigs.values()) {
         const again = await keepClusterConfig(leading, object);
-        if (again !== undefined) queue.add(clusterKey, again);
+        if (again !== undefined) pauses.push(again);
       }
+      return pauses.length === 0 ? undefined : { requeueAfterMs: Math.min(...pauses) };
     }
 
-    async function workOnNamespace(namespace: string): Promise<void> {
+    async function reconcileNamespace(namespace: string): Promise<ReconcileResult> {
       const objects = [...caches.podConfigs.values()].filter(
         ({ metadata }) => metadata?.namespace === namespace,
       );
@@ -78,40 +74,29 @@ export function customResources(options: ResourcesOptions = {}): Feature {
         const path = `/apis/${resourceVersion}/namespaces/${encodeURIComponent(namespace)}/podplacementconfigs/${encodeURIComponent(name)}`;
         await writeStatus(leading, { object, kind: podConfigKind, path, findings: findings.get(name) ?? [] });
       }
+      return undefined;
     }
 
-    function lookAtConfiguration(): void {
+    function lookAtConfiguration(): ReconcileResult {
       if (configuration() !== told) {
         told = configuration();
-        addAll();
+        for (const key of allKeys()) reconciler.add(key);
       }
-      queue.add(configurationKey, lookAtConfigurationMs);
+      return { requeueAfterMs: lookAtConfigurationMs };
     }
 
-    function addAll(): void {
-      queue.add(clusterKey);
-      for (const { metadata } of caches.podConfigs.values())
-        queue.add(namespaceKey(metadata?.namespace ?? ''));
+    function allKeys(): readonly string[] {
+      const namespaces = [...caches.podConfigs.values()].map(({ metadata }) => metadata?.namespace ?? '');
+      return [clusterKey, ...namespaces.map(namespaceKey)];
     }
 
-    const queue = createWorkQueue({
-      work,
-      workers: 2,
-      log,
-      ...(options.startTimer && { startTimer: options.startTimer }),
+    const reconciler = createReconciler({ leading, reconcile, workers: 2 });
+    caches.clusterConfigs.onEach(() => reconciler.add(clusterKey));
+    caches.podConfigs.onEach(({ namespace }) => reconciler.add(namespaceKey(namespace)));
+    await caches.ready(signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
     });
-    caches.clusterConfigs.onEach(() => queue.add(clusterKey));
-    caches.podConfigs.onEach(({ namespace }) => queue.add(namespaceKey(namespace)));
-    try {
-      await caches.ready(signal).catch((error: unknown) => {
-        if (!signal.aborted) throw error;
-      });
-      addAll();
-      queue.add(configurationKey, lookAtConfigurationMs);
-      await ended(signal);
-    } finally {
-      await queue.stop();
-    }
+    await reconciler.run([...allKeys(), configurationKey]);
   };
 }
 
@@ -190,11 +175,4 @@ async function unlessGone(writing: Promise<unknown>): Promise<void> {
   } catch (error) {
     if (!(error instanceof KubeError) || error.code !== 'not-found') throw error;
   }
-}
-
-function ended(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { createReferenceCache } from '../../images/references/reference-cache.ts';
 import { InvalidReference } from '../../images/references/reference.ts';
-import type { Feature, Leading } from '../controller.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
 import {
   architectures,
   runningImages,

@@ -4,7 +4,7 @@
  */
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import type { RunningPod } from '../caches/caches.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { createWebhookScope } from './webhook-selectors.ts';
 
 /** @returns a function that looks at what is in force now; that one tells of each pod */

@@ -4,7 +4,7 @@
  */
 import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
 import type { RunningPod } from '../caches/caches.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { isObject, readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 
 /** Whether the webhook is called when a pod like this is created. */

@@ -4,7 +4,7 @@ import { concurrently } from '../../async/concurrently.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/caches.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { changeNode } from './change-node.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';

@@ -16,7 +16,7 @@
  * Nothing is remembered but in the cluster itself: each round compares what is there with what is wanted (`plan.ts`), so
  * a leader that ends anywhere is continued by the next one.
  */
-import type { Feature } from '../controller.ts';
+import type { Feature } from '../leadership/leading.ts';
 import { createPasses, type Passes } from '../reconcile/passes.ts';
 import { createTaintReconciler } from './reconcile.ts';
 import { taintLevels } from './metrics.ts';

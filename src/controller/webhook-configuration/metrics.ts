@@ -1,6 +1,6 @@
 /** Metrics of the webhook configuration. */
 import type { MetricSpec } from '../../telemetry/metrics.ts';
-import type { Leading } from '../controller.ts';
+import type { Leading } from '../leadership/leading.ts';
 
 /** What holds, and what the log says of it. */
 const sentences = {

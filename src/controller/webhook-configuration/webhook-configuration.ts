@@ -16,7 +16,7 @@ import type { KubeClient } from '../../kube/api/client.ts';
 import type { Secret } from '../../kube/api/objects.ts';
 import { watchNamed } from '../../kube/watch/named-watch.ts';
 import { readCertificates, type Certificate } from '../certificates/pem.ts';
-import type { Feature, Leading } from '../controller.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
 import { secretPath, secretsPath, webhookConfigurationPath } from '../own-objects.ts';
 import { createPasses, type PassOutcome } from '../reconcile/passes.ts';
 import type { WebhookConfiguration } from './ca-bundle.ts';

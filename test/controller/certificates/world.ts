@@ -9,7 +9,7 @@ import {
 } from '../../../src/controller/certificates/reconcile.ts';
 import type { Times } from '../../../src/controller/certificates/plan.ts';
 import { createSecrets } from '../../../src/controller/certificates/secrets.ts';
-import type { Leading } from '../../../src/controller/controller.ts';
+import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';

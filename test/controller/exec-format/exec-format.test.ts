@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { watchBrokenImages } from '../../../src/cluster/broken-images.ts';
 import { watchExecFormatErrors } from '../../../src/controller/exec-format/exec-format.ts';
-import type { Leading } from '../../../src/controller/controller.ts';
+import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../src/policy/resources/overlay.ts';

@@ -2,7 +2,7 @@
 import type { Test } from 'tap';
 import { runGates } from '../../../src/controller/gates/gates.ts';
 import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
-import type { Leading } from '../../../src/controller/controller.ts';
+import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
@@ -133,8 +133,6 @@ export async function startGates(
     },
   });
   const ended = runGates(leading, {
-    startTimer: time.timer,
-    random: () => 0.5,
     ...(options.maxOpenQuestions !== undefined && { maxOpenQuestions: options.maxOpenQuestions }),
   });
   t.teardown(() => {

@@ -1,6 +1,6 @@
 /** A leader that has just begun: pods are there before all that their policy depends on, and some have waited long. */
 import t from 'tap';
-import type { Leading } from '../../../src/controller/controller.ts';
+import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { policyFor } from '../../../src/policy/effective/effective.ts';
 import { archIn, gated, startGates, termsOf, theirs } from './support.ts';
 

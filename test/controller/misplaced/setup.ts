@@ -1,6 +1,6 @@
 /** Misplaced pods of a workload, in an API server with a store, and a leader that makes a pass when the test says so. */
 import type { Test } from 'tap';
-import type { Leading } from '../../../src/controller/controller.ts';
+import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { createPass } from '../../../src/controller/misplaced/misplaced.ts';
 import { createSuspects } from '../../../src/controller/misplaced/suspects.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';

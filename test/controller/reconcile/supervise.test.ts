@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { Change, Reflector } from '../../../src/kube/watch/reflector.ts';
 import type { Caches } from '../../../src/controller/caches/caches.ts';
-import type { Feature, Leading } from '../../../src/controller/controller.ts';
+import type { Feature, Leading } from '../../../src/controller/leadership/leading.ts';
 import { supervise } from '../../../src/controller/reconcile/supervise.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';

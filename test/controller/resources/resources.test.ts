@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { customResources } from '../../../src/controller/resources/resources.ts';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
+import { systemClock } from '../../../src/async/clock.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../src/policy/resources/overlay.ts';
@@ -36,7 +37,7 @@ function timers() {
 
 async function run(t: Test, test: TestLeading) {
   const clock = timers();
-  const running = customResources({ startTimer: clock.start })(test.leading);
+  const running = customResources()({ ...test.leading, clock: { ...systemClock, timer: clock.start } });
   t.teardown(async () => {
     test.depose();
     await running;
@@ -307,8 +308,9 @@ void t.test('a changed configuration is judged again', async (t) => {
   const test = await startLeading(t);
   let configuration = test.leading.configuration();
   const clock = timers();
-  const running = customResources({ startTimer: clock.start })({
+  const running = customResources()({
     ...test.leading,
+    clock: { ...systemClock, timer: clock.start },
     configuration: () => configuration,
   });
   t.teardown(async () => {

@@ -1,6 +1,6 @@
 /** A cluster of nodes and pods for tests of taints, in an API server with a store. */
 import type { Test } from 'tap';
-import type { Leading } from '../../../src/controller/controller.ts';
+import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { createTaintReconciler, type TaintReconciler } from '../../../src/controller/taints/reconcile.ts';
 import type { Node, Pod, Taint } from '../../../src/kube/api/objects.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';

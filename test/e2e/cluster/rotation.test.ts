@@ -9,7 +9,7 @@ import t from 'tap';
 import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
 import { certificates } from '../../../src/controller/certificates/certificates.ts';
 import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
-import type { Leading } from '../../../src/controller/controller.ts';
+import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';

@@ -1,0 +1,26 @@
+/** Exponential back-off: the pause doubles with each failure in a row. */
+import type { Clock } from './clock.ts';
+
+export interface BackOff {
+  /** Pause after the first failure, milliseconds. */
+  readonly firstMs: number;
+  /** The longest pause, milliseconds. */
+  readonly mostMs: number;
+}
+
+/** Keeps the power finite: 2^30 times the shortest pause is longer than any limit. */
+const maxDoublings = 30;
+
+/**
+ * The pause after a failure, milliseconds.
+ * @param failures in a row, this one included: 1 or more
+ * @param random a clock's, for jitter: the pause is between half of its length and all of it. Default: no jitter.
+ */
+export function backOffMs(
+  { firstMs, mostMs }: BackOff,
+  failures: number,
+  random: Clock['random'] = () => 1,
+): number {
+  const doublings = Math.min(Math.max(failures - 1, 0), maxDoublings);
+  return Math.min(mostMs, firstMs * 2 ** doublings) * (0.5 + random() / 2);
+}

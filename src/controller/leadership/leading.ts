@@ -1,0 +1,47 @@
+/** What every feature of the controller works with while this replica leads. */
+import type { Clock } from '../../async/clock.ts';
+import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
+import type { PullSecrets } from '../../cluster/pull-secrets.ts';
+import type { Fleet } from '../../fleet/fleet.ts';
+import type { FactsMemory } from '../../images/memory/memory.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
+import type { EventRecorder } from '../../kube/events/events.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
+import type { Policies } from '../../policy/effective/policies.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import type { Caches } from '../caches/caches.ts';
+
+/** What a feature gets while this replica leads. */
+export interface Leading {
+  /** Aborts when leadership is lost or the program ends. */
+  readonly signal: AbortSignal;
+  /** Writes are limited, and refused once `signal` has aborted. */
+  readonly client: KubeClient;
+  readonly events: EventRecorder;
+  readonly caches: Caches;
+  readonly fleet: Fleet | undefined;
+  /** What is known of images; shared by all features. */
+  readonly memory: FactsMemory;
+  /** Facts of the images of one pod, with its pull secrets; waits as long as it is told. */
+  readonly factsOfPod: FactsOfPod;
+  /** What `factsOfPod` reads them by; the same Secrets are read once for all. */
+  readonly pullSecrets: PullSecrets;
+  /** The effective policy of each pod, as the webhook has it. */
+  readonly policies: Policies;
+  /** The configuration in force, with what `ClusterPodPlacementConfig/cluster` says besides placement; ask for each use. */
+  readonly configuration: () => Configuration;
+  readonly clock: Clock;
+  /** The API server's wall clock, milliseconds: what timestamps of objects are compared with. */
+  readonly serverNow: () => number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /**
+   * Called between the steps of an operation, with the step's name (`gates/patched`, `taints/pods-done`, …). Does nothing but
+   * in tests, which stop the process there.
+   */
+  readonly step: (name: string) => Promise<void> | void;
+}
+
+/** Works until `leading.signal` aborts, then ends what it is in the middle of and resolves. Only a defect rejects. */
+export type Feature = (leading: Leading) => Promise<void>;

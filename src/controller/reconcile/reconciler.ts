@@ -1,0 +1,70 @@
+/**
+ * The contract of everything that the leader does: `reconcile(key)` compares what is there with what should be there, does
+ * the difference, and may say when to look again. It keeps no other state, so a new leader goes on from any point.
+ *
+ * - A key is a pod, a namespace, or a constant for work that looks at everything at once.
+ * - An event adds a key. Several events of a key are one reconcile; an event during a reconcile leads to another one.
+ * - An error leads to a retry after a back-off (`WorkQueue`): longer if the API server asked for it, quiet at first if the
+ *   error is temporary or a conflict.
+ *
+ * A feature makes its reconciler, adds keys from the listeners of its caches, and ends with `await reconciler.run(keys)`.
+ *
+ * How to convert `createPasses`:
+ * - `run(pass)` → `reconcile: pass`, `workers: 1`, `run(['all'])`; `kick` → `() => reconciler.add('all')`.
+ * - `{ wrote, nextMs }` → `{ requeueAfterMs: nextMs }`, or `resyncMs` if it is always the same time. If the pass wrote:
+ *   `await pauseAfterWrite(signal)` first (`write-pause.ts`).
+ * - `onFailure` → nothing: the queue logs. A feature with a state of its own sets it in a `catch` and throws again.
+ * - `sleep` and `random` → `leading.clock`.
+ */
+import type { BackOff } from '../../async/back-off.ts';
+import { aborted } from '../../async/wait.ts';
+import { WorkQueue, type WorkResult } from '../../kube/queue.ts';
+import type { Leading } from '../leadership/leading.ts';
+
+export type ReconcileResult = WorkResult;
+
+export interface ReconcilerOptions {
+  readonly leading: Pick<Leading, 'signal' | 'clock' | 'log'>;
+  /**
+   * Must be safe to repeat. Its signal aborts when leadership is lost.
+   * @throws KubeError and any other error: tried again after the back-off
+   */
+  readonly reconcile: (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
+  /** Number of keys that are reconciled at the same time. Default: 1. */
+  readonly workers?: number;
+  /** `requeueAfterMs` of a reconcile that returns none. Default: a key waits for its next event. */
+  readonly resyncMs?: number;
+  /** Default: 250 ms to 60 s. */
+  readonly backOff?: BackOff;
+}
+
+export interface Reconciler {
+  /** Adds a key now, or after a while; before `run`, it waits for that. */
+  add(key: string, afterMs?: number): void;
+  /** Adds these keys, reconciles until leadership is lost, and resolves when the reconciles under way have ended. */
+  run(keys: Iterable<string>): Promise<void>;
+}
+
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  const { leading, reconcile, workers = 1, resyncMs, backOff } = options;
+  const { signal, clock, log } = leading;
+  const queue = new WorkQueue({
+    work: async (key, stopping) => {
+      const result = await reconcile(key, stopping);
+      return result ?? (resyncMs === undefined ? undefined : { requeueAfterMs: resyncMs });
+    },
+    workers,
+    clock,
+    log,
+    backOff,
+  });
+  return {
+    add: (key, afterMs) => queue.add(key, afterMs),
+    run: async (keys) => {
+      for (const key of keys) queue.add(key);
+      queue.start();
+      await aborted(signal);
+      await queue.stop();
+    },
+  };
+}
