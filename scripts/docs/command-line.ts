@@ -12,15 +12,24 @@ archwright SUBCOMMAND [FLAGS]
 archwright --version
 \`\`\`
 
-Three kinds of flags:
-
-- \`--config FILE\` names the configuration in TOML, \`-h\` and \`--help\` print a help text. Every subcommand has them, except that
-  \`completion\` has no configuration.
-- Settings. Each [setting](settings.md) that a subcommand uses is also a flag of it, such as \`--preferred-architecture\` for
-  \`preferredArchitecture\`. This page only names the groups; the help text of a subcommand lists every one.
-- Flags of one subcommand, in the tables below. If such a flag has the name of a setting, the setting is read from the environment
-  and the file only.
+- \`--config FILE\` names the configuration in TOML; \`-h\` and \`--help\` print a help text with all flags. Every subcommand has
+  them, except that \`completion\` has no configuration.
+- Each [setting](settings.md) that a subcommand uses is also a flag, such as \`--preferred-architecture\` for
+  \`preferredArchitecture\`. This page only names the groups.
+- The tables list the flags that are not settings. If such a flag has the name of a setting, that setting can only come from the
+  environment and the file.
 `;
+
+/** Subcommands with a page of their own, which says more than their help text. */
+const guides: Readonly<Record<string, string>> = {
+  webhook: '[architecture](../internals/architecture.md#webhook)',
+  agent: '[architecture](../internals/architecture.md#agent), [`--check`](../operate/agent-check.md)',
+  controller: '[controller](../operate/controller.md)',
+  inspect: '[inspect](../use/inspect.md)',
+  explain: '[explain](../use/explain.md)',
+  report: '[report](../use/report.md)',
+  clean: '[leaving](../operate/leaving.md)',
+};
 
 /** Makes the page. */
 export async function commandLinePage(): Promise<string> {
@@ -36,10 +45,11 @@ export async function commandLinePage(): Promise<string> {
 
 function section(name: string, subcommand: Subcommand): string {
   const flags = Object.entries(subcommand.flags).map(([flag, described]) => [titleOf(flag, described), described.help]);
+  const guide = guides[name];
   return [
     `## archwright ${name}\n`,
     `\`\`\`text\narchwright ${name} ${subcommand.usage}\n\`\`\`\n`,
-    `${subcommand.description}\n`,
+    `${guide === undefined ? subcommand.description : `Guide: ${guide}.`}\n`,
     ...(flags.length === 0 ? [] : [`${table(['Flag', 'Meaning'], flags)}\n`]),
     `${settingsLine(subcommand)}\n`,
   ].join('\n');

@@ -59,7 +59,7 @@ Settings marked *restart* only take effect at the next start; a change is logged
 export function settingsPage(): string {
   return [
     introduction,
-    ...settingGroups.map(({ title, settings }) => `## ${title}\n\n${Object.entries(settings).map(entry).join('\n')}`),
+    ...settingGroups.map(group),
     '## Other variables\n',
     table(
       ['Variable', 'Meaning'],
@@ -70,13 +70,25 @@ export function settingsPage(): string {
   ].join('\n');
 }
 
-function entry([key, setting]: [string, Setting<unknown>]): string {
+function group({ title, settings }: (typeof settingGroups)[number]): string {
+  const users = Object.values(settings).map(({ parts }) => parts.join(', '));
+  const usual = users.toSorted((a, b) => timesIn(users, b) - timesIn(users, a))[0] ?? '';
+  const entries = Object.entries(settings).map(([key, setting]) => entry(key, setting, usual));
+  return [`## ${title}\n`, `Used by ${usual}, unless stated otherwise.\n`, ...entries].join('\n');
+}
+
+function timesIn(list: readonly string[], text: string): number {
+  return list.filter((each) => each === text).length;
+}
+
+function entry(key: string, setting: Setting<unknown>, usual: string): string {
   const preset = written(setting, setting.default);
   const flags = [flagName(key), ...(setting.shortFlag === undefined ? [] : [setting.shortFlag])];
+  const users = setting.parts.join(', ');
   const facts = [
     setting.kind.name,
-    preset === undefined ? 'not set by default' : `default ${code(formatToml(preset))}`,
-    `used by ${setting.parts.join(', ')}`,
+    preset === undefined ? 'no default' : `default ${code(formatToml(preset))}`,
+    ...(users === usual ? [] : [`used by ${users}`]),
     ...(setting.restart ? ['*restart*'] : []),
   ];
   return [

@@ -7,7 +7,7 @@ export interface Alert {
   readonly for: string;
   readonly severity: 'critical' | 'warning' | 'info';
   readonly summary: string;
-  /** What is wrong, and what pods feel of it. */
+  /** What is wrong, and the effect on pods. */
   readonly meaning: string;
   /** What to look at and do, in this order; Markdown. */
   readonly steps: readonly string[];
@@ -22,16 +22,13 @@ export const alerts: readonly Alert[] = [
     expr: 'absent(archwright_admissions_total)',
     for: '5m',
     severity: 'critical',
-    summary: 'No webhook of archwright is scraped.',
-    meaning:
-      'No webhook runs, or Prometheus does not reach it. Under `failurePolicy: Ignore` pods are created without a placement and may land on a ' +
-      'node that cannot run them; the controller moves those later. Under `Fail` no pod can be created.',
+    summary: 'Prometheus scrapes no archwright webhook.',
+    meaning: 'No webhook runs, or Prometheus cannot reach it. Under `failurePolicy: Ignore` pods are created without a placement and may land on a node that cannot run them; the controller evicts those later. Under `Fail` no pod can be created.',
     steps: [
-      '`kubectl -n archwright get pods -l app.kubernetes.io/component=webhook`: are they there and ready?',
-      'Pods that stay in `ContainerCreating` wait for the Secrets with their certificates, which the controller makes: `kubectl -n archwright describe pod …`, then ' +
-        logs('controller'),
-      'Pods that are ready and not scraped: does a NetworkPolicy (`networkPolicy.metricsFrom`) or the monitor’s labels (`monitoring.labels`) leave Prometheus out?',
-      'To let pods be created meanwhile under `Fail`: `helm upgrade … --reuse-values --set failurePolicy=Ignore`.',
+      '`kubectl -n archwright get pods -l app.kubernetes.io/component=webhook`: do they exist, and are they ready?',
+      'Pods in `ContainerCreating` wait for the controller to issue their certificates: `kubectl -n archwright describe pod …`, then ' + logs('controller'),
+      'Ready but not scraped: check NetworkPolicies (`networkPolicy.metricsFrom`) and the labels of the monitor (`monitoring.labels`).',
+      'To allow pod creation under `Fail` meanwhile: `helm upgrade … --reuse-values --set failurePolicy=Ignore`.',
     ],
   },
   {
@@ -40,12 +37,11 @@ export const alerts: readonly Alert[] = [
     for: '10m',
     severity: 'critical',
     summary: 'The webhook configuration is not in force.',
-    meaning: 'The API server does not call the webhook, or not as configured, so pods are created without a placement.',
+    meaning: 'The API server does not call the webhook, or with an outdated configuration. Pods are created without a placement.',
     steps: [
-      'Which state holds instead: `archwright_webhook_configuration == 1`. `waiting`: the webhook has not answered yet, see [ArchwrightWebhookDown](ArchwrightWebhookDown.md). `missing`: somebody deleted the ' +
-        'MutatingWebhookConfiguration; `helm upgrade` brings it back. `no-authority`: the Secret with the CA is not there.',
+      'The state is `archwright_webhook_configuration == 1`. `waiting`: the webhook does not answer, see [ArchwrightWebhookDown](ArchwrightWebhookDown.md). `missing`: the MutatingWebhookConfiguration was deleted; `helm upgrade` restores it. `no-authority`: the Secret with the CA is missing. All states: [certificates](../certificates.md#the-webhook-configuration).',
       logs('controller'),
-      '`kubectl get mutatingwebhookconfiguration archwright -o yaml`, then `archwright probe`, which asks the API server itself.',
+      '`kubectl get mutatingwebhookconfiguration archwright -o yaml`, then `archwright probe`, which asks through the API server.',
     ],
   },
   {
@@ -53,14 +49,12 @@ export const alerts: readonly Alert[] = [
     expr: 'max(archwright_controller_leading) == 0 or absent(archwright_controller_leading)',
     for: '5m',
     severity: 'critical',
-    summary: 'No controller of archwright leads.',
-    meaning:
-      'Nobody opens gates, renews certificates or keeps the webhook configuration. The webhook stops gating when it sees that nobody leads; ' +
-      'pods that are gated already wait.',
+    summary: 'No archwright controller leads.',
+    meaning: 'Gates are not removed, certificates not renewed, and the webhook configuration is not maintained. The webhook stops gating; pods that are gated already wait.',
     steps: [
       '`kubectl -n archwright get pods -l app.kubernetes.io/component=controller`, and the Lease: `kubectl -n archwright get lease -o yaml`',
       logs('controller'),
-      'Pods that must not wait: `archwright clean --dry-run` shows them; `kubectl patch` by a member of `protection.exemptGroups` takes a gate away.',
+      'Pods that must not wait: `archwright clean --dry-run` lists them. A member of `protection.exemptGroups` can remove a gate by `kubectl patch`.',
     ],
   },
   {
@@ -68,30 +62,33 @@ export const alerts: readonly Alert[] = [
     expr: 'max(archwright_fleet_agents{state="ready"}) == 0',
     for: '10m',
     severity: 'critical',
-    summary: 'No agent of archwright can be asked.',
-    meaning: 'Images that are not in memory stay unknown: their pods wait behind the gate until `maxGateDuration`, then the fallback applies.',
+    summary: 'No archwright agent is ready.',
+    meaning: 'Images that are not in memory stay unknown. Their pods are gated until `maxGateDuration`, then the fallback applies.',
     steps: [
       '`kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide`',
-      'Agents that are ready and not reached: do the webhook’s nodes reach the agents’ port (`agent.port`, 9443) on every node? A cloud’s security group is the usual reason.',
-      `${logs('webhook')}: it says why each agent is left alone, such as a certificate that is not trusted.`,
+      'Ready but unreachable: can the nodes of the webhook reach the agents’ port (`agent.port`, 9443) on every node? Often a cloud security group blocks it.',
+      `${logs('webhook')}: it says why each agent is not used, for example an untrusted certificate.`,
     ],
   },
   {
-    name: 'ArchwrightAgentsResting',
+    name: 'ArchwrightAgentsUnhealthy',
     expr: 'max(archwright_fleet_agents{state="resting"}) / (max(archwright_fleet_agents{state="ready"}) + max(archwright_fleet_agents{state="resting"})) > 0.2',
     for: '15m',
     severity: 'warning',
     summary: 'More than a fifth of the agents do not answer.',
-    meaning: 'Others answer for them, unless only their nodes have the credentials for an image.',
-    steps: [`${logs('webhook')} names them.`, '`kubectl -n archwright describe pod` of one of them; then its node: is it healthy, is its clock right?'],
+    meaning: 'Other agents answer for them, unless only their nodes have the credentials for an image.',
+    steps: [
+      `${logs('webhook')} names them.`,
+      '`kubectl -n archwright describe pod` for one of them; then check its node: is it healthy, is its clock right?',
+    ],
   },
   {
     name: 'ArchwrightAdmissionFaults',
     expr: 'sum(increase(archwright_admission_faults_total[15m])) > 0',
     for: '0m',
     severity: 'warning',
-    summary: 'Objects were let through because the webhook could not understand them.',
-    meaning: 'Their pods have no placement. The fault is in archwright or in an object that no API server should have sent.',
+    summary: 'Objects were admitted unchanged because the webhook failed on them.',
+    meaning: 'Their pods have no placement. This is a defect in archwright, or an object that no API server should send.',
     steps: [`${logs('webhook')}: the line \`admission failed, the object was let through\` has the error.`, 'Report it with that line.'],
   },
   {
@@ -99,11 +96,11 @@ export const alerts: readonly Alert[] = [
     expr: 'histogram_quantile(0.99, sum by (le) (rate(archwright_admission_duration_seconds_bucket[5m]))) > 0.5',
     for: '15m',
     severity: 'warning',
-    summary: 'One of a hundred admissions takes longer than half a second.',
-    meaning: 'The creation of pods is slower than it should be. An admission waits `inlineBudget` for an unknown image at most, so more is want of CPU.',
+    summary: 'One in a hundred admissions takes longer than half a second.',
+    meaning: 'Pod creation is slow. An admission waits at most `inlineBudget` for an unknown image, so more than that means a lack of CPU.',
     steps: [
-      'CPU of the webhook and its limits; `nodejs_eventloop_lag_p99_seconds` says whether the process itself is late.',
-      'More replicas (`webhook.replicas`, `webhook.autoscaling.enabled`), or a larger CPU request.',
+      'Compare the CPU of the webhook with its limit; `nodejs_eventloop_lag_p99_seconds` shows whether the process itself is late.',
+      'Add replicas (`webhook.replicas`, `webhook.autoscaling.enabled`), or raise the CPU request.',
     ],
   },
   {
@@ -111,12 +108,12 @@ export const alerts: readonly Alert[] = [
     expr: 'sum by (reason) (archwright_gated_pods{age="older"}) > 0',
     for: '10m',
     severity: 'warning',
-    summary: 'Pods wait behind the gate for longer than five minutes ({{ $labels.reason }}).',
-    meaning: 'The controller should have applied the fallback by then.',
+    summary: 'Pods have been gated for longer than five minutes ({{ $labels.reason }}).',
+    meaning: 'The controller should have applied the fallback by now.',
     steps: [
       '`kubectl get pods -A --field-selector=status.phase=Pending -o json | jq -r \'.items[] | select(.spec.schedulingGates) | .metadata.namespace + "/" + .metadata.name\'`',
-      '`kubectl describe pod …` shows the events of archwright; `archwright explain pod/NAME` asks again.',
-      '`archwright_gate_failures_total` says why gates are not opened: `refused` is a missing right or another admission webhook.',
+      '`kubectl describe pod …` shows archwright’s events; `archwright explain pod/NAME` asks again.',
+      '`archwright_gate_failures_total` says why gates are not removed: `refused` is a missing right or another admission webhook.',
     ],
   },
   {
@@ -125,11 +122,11 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'Images cannot be inspected: {{ $labels.code }}.',
-    meaning: 'No credential that archwright finds opens their registry. Either the nodes cannot pull them too, or archwright does not see what the nodes use.',
+    meaning: 'No credential that archwright finds is accepted by their registry. Either the nodes cannot pull them, or archwright does not see what the nodes use.',
     steps: [
       `${logs('agent')} names the images.`,
-      '`kubectl -n archwright exec AGENT-POD -- archwright inspect --verbose IMAGE` says which sources were tried and what each gave.',
-      '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` says which files of the node are seen; see `kubeletConfig` and `agent.hostPaths`.',
+      '`kubectl -n archwright exec AGENT-POD -- archwright inspect --verbose IMAGE` shows the tried sources and their results.',
+      '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` shows which files of the node are found; see `kubeletConfig` and `agent.hostPaths`.',
     ],
   },
   {
@@ -137,11 +134,11 @@ export const alerts: readonly Alert[] = [
     expr: 'sum(increase(archwright_facts_failures_total{code="rate-limited"}[15m])) > 10',
     for: '15m',
     severity: 'warning',
-    summary: 'A registry limits how often it may be asked.',
-    meaning: 'Images that are not in memory stay unknown until it answers again; known ones go on serving.',
+    summary: 'A registry limits requests.',
+    meaning: 'Images that are not in memory stay unknown until it answers again; known ones are not affected.',
     steps: [
-      'Credentials for that registry (`registryCredentials`) raise its limit; a mirror (`proxies`) takes the requests away from it.',
-      '`agent.stateHostPath` keeps what agents know across restarts of their pods.',
+      'Credentials for that registry (`registryCredentials`) raise its limit; a mirror (`proxies`) takes over the requests.',
+      '`agent.stateHostPath` keeps the image facts of agents across restarts.',
     ],
   },
   {
@@ -149,7 +146,7 @@ export const alerts: readonly Alert[] = [
     expr: 'max by (source) (archwright_source_broken) == 1',
     for: '15m',
     severity: 'warning',
-    summary: 'Something of the source {{ $labels.source }} cannot be used.',
+    summary: 'Part of the source {{ $labels.source }} cannot be used.',
     meaning: 'A file of a node or a mounted Secret is malformed; its last good content may still be in force.',
     steps: ['`kubectl -n archwright exec AGENT-POD -- archwright agent --check` names the file and what is wrong.', logs('agent')],
   },
@@ -158,11 +155,11 @@ export const alerts: readonly Alert[] = [
     expr: 'min(archwright_config_last_reload_successful) == 0',
     for: '5m',
     severity: 'warning',
-    summary: 'The configuration as it is now cannot be used.',
+    summary: 'The current configuration file cannot be used.',
     meaning: 'The last good one stays in force; a pod that starts now ends with exit code 2.',
     steps: [
-      '`kubectl -n archwright get configmap archwright -o jsonpath=\'{.data.archwright\\.toml}\' | archwright config check -`, which names line and key.',
-      'Correct the values and `helm upgrade`, or `helm rollback`.',
+      '`kubectl -n archwright get configmap archwright -o jsonpath=\'{.data.archwright\\.toml}\' | archwright config check -` shows line and key.',
+      'Correct the values and run `helm upgrade`, or `helm rollback`.',
     ],
   },
   {
@@ -171,12 +168,12 @@ export const alerts: readonly Alert[] = [
     for: '1h',
     severity: 'critical',
     summary: 'A certificate in use ({{ $labels.use }}) expires within a week.',
-    meaning: 'After that the API server does not call the webhook, or the webhook cannot ask agents. Certificates are replaced after two thirds of their life.',
+    meaning: 'After that the API server cannot call the webhook, or the webhook cannot ask agents. Certificates are normally replaced after two thirds of their life.',
     steps: [
-      'Where `certificateTime` is shorter than three weeks, this alert says nothing: change it.',
-      `Built-in certificates: ${logs('controller')}, and does a controller lead ([ArchwrightNoLeader](ArchwrightNoLeader.md))?`,
-      'cert-manager: `kubectl -n archwright get certificates`. Otherwise: who writes the Secrets?',
-      'A Secret that is new and a certificate in use that is old: `archwright_tls_reloads_total{outcome="failed"}`; restart the pods.',
+      'If `certificateTime` is shorter than three weeks, this alert is meaningless: change it.',
+      `Built-in certificates: ${logs('controller')}; does a controller lead ([ArchwrightNoLeader](ArchwrightNoLeader.md))?`,
+      'cert-manager: `kubectl -n archwright get certificates`. Otherwise check your own issuer.',
+      'The Secret is new but the certificate in use is old: check `archwright_tls_reloads_total{outcome="failed"}` and restart the pods.',
     ],
   },
   {
@@ -185,10 +182,10 @@ export const alerts: readonly Alert[] = [
     for: '0m',
     severity: 'warning',
     summary: 'Containers ended with an exec format error on {{ $labels.architecture }}.',
-    meaning: 'An image claims an architecture that its binary is not for. It is avoided there from now on, for `brokenImageTime`.',
+    meaning: 'An image names an architecture that its binary is not for. New pods of the namespace avoid it there for `brokenImageTime`.',
     steps: [
       '`kubectl get events -A --field-selector=reason=ExecFormatError` and the ConfigMap `archwright-broken-images` name the image.',
-      'Tell its author. Until it is repaired: `imageOverrides` says which architectures it really has.',
+      'Tell its author. Until it is fixed, set its real architectures in `imageOverrides`.',
     ],
   },
   {
@@ -197,12 +194,10 @@ export const alerts: readonly Alert[] = [
     for: '30m',
     severity: 'warning',
     summary: '{{ $value }} pods are on nodes that cannot run their images, and stay there.',
-    meaning:
-      'They are not ready, and what archwright does about such pods does not help them: a budget holds them, no other node takes them, their ' +
-      'workload was moved before, a DaemonSet makes them anew, or `misplacedPods` is `event`.',
+    meaning: 'They are not ready, and archwright cannot help: a PodDisruptionBudget blocks the eviction, no other node accepts them, their workload was evicted before, a DaemonSet recreates them, or `misplacedPods` is `event`.',
     steps: [
-      '`kubectl get events -A | grep MisplacedPod` names each pod with its images and why it stays; the way out of each is in [misplaced pods](../misplaced-pods.md#events).',
-      '`sum by (outcome) (increase(archwright_misplaced_pods_total[1h]))` says which reasons there are: `held`, `no-node`, `no-architecture`, `again`, `last-try`, `unplaced`, `told`, `failed`.',
+      '`kubectl get events -A | grep MisplacedPod` names each pod with its images and the reason; see [misplaced pods](../misplaced-pods.md#events) for the way out.',
+      '`sum by (outcome) (increase(archwright_misplaced_pods_total[1h]))` shows the reasons: `held`, `no-node`, `no-architecture`, `again`, `last-try`, `unplaced`, `told`, `failed`.',
       `${logs('controller')} has the same.`,
     ],
   },
@@ -212,9 +207,9 @@ export const alerts: readonly Alert[] = [
     for: '30m',
     severity: 'info',
     summary: 'Nodes wait for their taint: {{ $labels.reason }}.',
-    meaning: 'They would keep pods away that have to run there, so they are left without their taint.',
+    meaning: 'The taint would keep away pods that must run there, so it is held back.',
     steps: [
-      '`kubectl get events -A --field-selector=reason=TaintHeldBack` names pods and DaemonSets; `reason` is one of [those with a way out each](../taints.md#when-a-taint-does-not-come).',
+      '`kubectl get events -A --field-selector=reason=TaintHeldBack` names pods and DaemonSets; each `reason` has [a way out](../taints.md#when-a-taint-does-not-come).',
       `${logs('controller')} has the same.`,
     ],
   },
@@ -223,8 +218,8 @@ export const alerts: readonly Alert[] = [
     expr: 'sum by (feature) (increase(archwright_controller_feature_failures_total[15m])) > 0',
     for: '0m',
     severity: 'warning',
-    summary: 'The part {{ $labels.feature }} of the controller ended by a defect and was started again.',
-    meaning: 'It works on, or fails again and again.',
+    summary: 'The feature {{ $labels.feature }} of the controller failed and was restarted.',
+    meaning: 'A defect. It may continue, or fail again and again.',
     steps: [`${logs('controller')} has the error; report it.`],
   },
   {
@@ -233,7 +228,7 @@ export const alerts: readonly Alert[] = [
     for: '15m',
     severity: 'warning',
     summary: 'The API server refuses requests ({{ $labels.verb }}).',
-    meaning: 'A right is missing, or an admission webhook or policy of somebody else refuses a change.',
+    meaning: 'A right is missing, or another admission webhook or policy refuses a change.',
     steps: [
       `${logs('controller')} and ${logs('webhook')} name the object.`,
       'Under `rbac.pullSecrets: none` or `namespaces`, reads of pull secrets are refused on purpose: silence `verb="get"`.',
@@ -267,7 +262,7 @@ export function runbookPage({ name, expr, for: time, severity, summary, meaning,
   const list = steps.map((step, index) => `${index + 1}. ${step}`).join('\n');
   return (
     `# ${name}\n\n${withLabels(summary)}\n\n` +
-    `\`\`\`promql\n${expr}\n\`\`\`\n\nfor ${time}, ${severity}\n\n## What it means\n\n${meaning}\n\n## What to do\n\n` +
-    `${list}\n\nThe commands take the release \`archwright\` in the namespace \`archwright\`.\n`
+    `\`\`\`promql\n${expr}\n\`\`\`\n\n${severity}, for ${time}\n\n## What it means\n\n${meaning}\n\n## What to do\n\n` +
+    `${list}\n\nRelease and namespace: \`archwright\`.\n`
   );
 }
