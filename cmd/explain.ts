@@ -49,7 +49,9 @@ export const subcommand: Subcommand = {
       help: 'Namespace of named objects, and of those in files that name none. Default: that of the kubeconfig context.',
     },
     output: { value: 'table|json|yaml', short: 'o', help: 'How to write. Default: table.' },
-    patch: { help: 'Adds the JSON patch that the webhook would answer with.' },
+    patch: {
+      help: 'Adds the JSON patch of the webhook, and the result: the scheduling fields, or with json and yaml the whole object.',
+    },
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };

@@ -3,6 +3,7 @@ import type { ImageVerdict, PlacementDecision } from '../../src/placement/decisi
 import { listed, printable } from '../../src/names/printable.ts';
 import { nothing, table } from '../program/table.ts';
 import type { Explanation } from './explainer.ts';
+import { schedulingOf } from './patched.ts';
 
 const maxCellBytes = 256;
 const maxMessageBytes = 2048;
@@ -16,7 +17,7 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     const text = `not understood: ${message(outcome.error)}; the webhook would let it through without a placement`;
     return `${title}${indent}${text}\n`;
   }
-  const { decision, patch, warnings } = outcome;
+  const { decision, patch, patched, basePath, warnings } = outcome;
   return [
     title,
     table(summaryOf(decision, patch.length), indent),
@@ -34,9 +35,9 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
       ),
     ),
     paragraph(warnings.map((warning) => `${indent}warning: ${message(warning)}\n`).join('')),
-    withPatch
-      ? paragraph(`${indent}patch: ${JSON.stringify(patch, undefined, 2).replaceAll('\n', `\n${indent}`)}\n`)
-      : '',
+    ...(withPatch
+      ? [paragraph(json('patch', patch)), paragraph(json('after', schedulingOf(patched, basePath)))]
+      : []),
   ].join('');
 }
 
@@ -82,7 +83,11 @@ function errorOf({ image, facts }: ImageVerdict): readonly string[] {
   return facts?.error ? [`${cell(image)}: ${facts.error.code}: ${message(facts.error.message)}`] : [];
 }
 
-/** With an empty line before it, where there is something to say. */
+function json(title: string, value: unknown): string {
+  return `${indent}${title}: ${JSON.stringify(value, undefined, 2).replaceAll('\n', `\n${indent}`)}\n`;
+}
+
+/** With an empty line before it, if there is text. */
 function paragraph(text: string): string {
   return text === '' ? '' : `\n${text}`;
 }

@@ -14,7 +14,9 @@ import { placingOf, type Placing } from '../../src/webhook/placing.ts';
 import type { PullableNodes, PullabilityByImage } from '../../src/cluster/pullable-nodes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
+import type { JsonObject } from '../../src/webhook/validate-pod.ts';
 import type { Subject } from './input.ts';
+import { patchedObject } from './patched.ts';
 import type { PodContext } from './context.ts';
 
 export interface Explanation {
@@ -24,6 +26,10 @@ export interface Explanation {
     | {
         readonly decision: PlacementDecision;
         readonly patch: readonly Operation[];
+        /** The object with the patch applied. */
+        readonly patched: JsonObject;
+        /** JSON pointer to the pod in the object; empty for a pod. */
+        readonly basePath: string;
         /** The decision's, and those of a pod that runs already. */
         readonly warnings: readonly string[];
       }
@@ -70,7 +76,8 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
     const decision = asked ? decideBy(await asked) : first;
     const patch = patchPod(pod, decision, { basePath });
     const warnings = [...decision.warnings, ...(await warningsOfRunning(placing, namespace))];
-    return { decision, patch, warnings };
+    const patched = patchedObject(subject.request.object, patch);
+    return { decision, patch, patched, basePath, warnings };
   }
 
   async function nodesOf(

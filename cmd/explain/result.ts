@@ -5,14 +5,14 @@ import { isAdmitted, type Explanation } from './explainer.ts';
 
 /**
  * An explanation as plain data; documented in `docs/use/explain.md`.
- * @param withPatch whether the JSON patch belongs to it
+ * @param withPatch adds the JSON patch and the patched object
  */
 export function resultOf(explanation: Explanation, withPatch: boolean): Readonly<Record<string, unknown>> {
   const { subject, outcome } = explanation;
   const { kind, namespace, name, place } = subject;
   const head = { kind, namespace, name, place, admitted: isAdmitted(explanation) };
   if ('error' in outcome) return { ...head, error: outcome.error };
-  const { decision, patch, warnings } = outcome;
+  const { decision, patch, patched, warnings } = outcome;
   return {
     ...head,
     ...decisionResult(decision),
@@ -23,7 +23,7 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
       meaning: describeRule(rule) ?? '',
     })),
     warnings,
-    ...(withPatch && { patch }),
+    ...(withPatch && { patch, patched }),
   };
 }
 

@@ -50,8 +50,10 @@ t.test('a pod: architectures, where they were learned, rules, patch', async (t) 
       },
     },
   });
+  t.same(explained?.patched, patched);
   const without = await explain(t, text);
   t.notOk('patch' in (without.results[0] ?? {}), 'only with --patch');
+  t.notOk('patched' in (without.results[0] ?? {}), 'only with --patch');
 });
 
 t.test('outcomes and exit codes', async (t) => {
@@ -166,6 +168,7 @@ t.test('a table for people', async (t) => {
   t.match(out, `\n  ${host}/gone:1: not-found: `);
   t.match(out, /\n {2}unknown-image-allow +/);
   t.match(out, /\n {2}patch: \[\n/);
+  t.match(out, /\n {2}after: \{\n {4}"affinity": \{\n/);
   t.match(out, `\nPod default/never (${file}:3)\n  decision  denied\n  because `);
 });
 

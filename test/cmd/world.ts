@@ -96,6 +96,7 @@ export interface Explained {
   readonly rules: readonly { readonly rule: string; readonly message: string; readonly meaning: string }[];
   readonly warnings: readonly string[];
   readonly patch?: Operation[];
+  readonly patched?: object;
 }
 
 export interface Child {
