@@ -2,7 +2,7 @@
 import { serviceAccountOf } from '../../src/credentials/service-account.ts';
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
-import { imagesOf } from '../../src/placement/rules/images-of-pod.ts';
+import { imagesOf } from '../../src/placement/pod/images.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
 import { skipReasonOf } from '../../src/placement/rules/skip.ts';

@@ -7,8 +7,8 @@ import type { KubeClient, Query } from '../../src/kube/api/client.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import type { KubeObject, Node, OwnerReference, Pod } from '../../src/kube/api/objects.ts';
 import { createPageSize } from '../../src/kube/api/page-size.ts';
-import { imagesOf, type ImageUse } from '../../src/placement/rules/images-of-pod.ts';
-import { operatingSystemOf } from '../../src/placement/rules/operating-system.ts';
+import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
+import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import { keys } from '../../src/names/keys.ts';
 import { requestsOfContainer, requestsOfPod, sum, noRequests, type Requests } from './requests.ts';
 

@@ -4,11 +4,11 @@
  */
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
-import type { ImageUse } from '../../src/placement/rules/images-of-pod.ts';
+import type { ImageUse } from '../../src/placement/pod/images.ts';
 import { describeImages } from '../../src/placement/rules/no-common.ts';
 import { ownConstraintOf } from '../../src/placement/rules/own-constraint.ts';
-import { ownPartsOf } from '../../src/placement/record/own-parts.ts';
-import { recordedIn } from '../../src/placement/record/record.ts';
+import { ownFieldsOf } from '../../src/placement/record/own-fields.ts';
+import { recordedIn } from '../../src/placement/record/read.ts';
 import { verdictsOf } from '../../src/placement/rules/required.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
@@ -116,7 +116,7 @@ function joined(images: readonly JudgedImage[]): string {
  */
 function chosenBy({ metadata, spec }: MadePod['pod']): readonly string[] | undefined {
   const pod = { ...(metadata && { metadata }), spec };
-  return ownConstraintOf(ownPartsOf(spec, recordedIn({ pod, policy: believing, waiting: true })))
+  return ownConstraintOf(ownFieldsOf(spec, recordedIn({ pod, policy: believing, waiting: true })))
     ?.architectures;
 }
 

@@ -9,7 +9,7 @@ import { parseReference } from '../../src/images/references/reference.ts';
 import type { AdmissionRequest, Pod, PodTemplate } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
-import { imagesOf } from '../../src/placement/rules/images-of-pod.ts';
+import { imagesOf } from '../../src/placement/pod/images.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { skipReasonOf } from '../../src/placement/rules/skip.ts';
 import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';

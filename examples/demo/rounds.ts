@@ -3,7 +3,7 @@
  * the pull policy is `Always`, or before a pod is refused.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { imagesOf } from '../../src/placement/rules/images-of-pod.ts';
+import { imagesOf } from '../../src/placement/pod/images.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import type { Answer, ApiServer } from './admit.ts';
 import { problemsOf } from './check.ts';

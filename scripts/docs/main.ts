@@ -50,7 +50,7 @@ export async function run(root: URL, mode: 'write' | 'check'): Promise<string[]>
     const found = await readFile(file, 'utf8').catch(() => undefined);
     if (found === expected) continue;
     if (mode === 'write') {
-      await mkdir(new URL('./', file), { recursive: true });
+      await mkdir(new URL('.//', file), { recursive: true });
       await writeFile(file, expected);
     }
     lines.push(mode === 'write' ? `${path} written` : `${path}: ${firstDifference(found, expected)}`);

@@ -4,7 +4,7 @@
  * believes itself. So these images are asked about once more, as for a pod that pulls always: a HEAD each, and only here.
  */
 import { createGenerations } from '../images/memory/generations.ts';
-import type { ImageUse } from '../placement/rules/images-of-pod.ts';
+import type { ImageUse } from '../placement/pod/images.ts';
 import type { Clock } from '../async/clock.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from './facts-of-pod.ts';
 

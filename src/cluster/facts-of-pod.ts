@@ -11,7 +11,7 @@ import type { FactsMemory } from '../images/memory/memory.ts';
 import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
 import { createReferenceCache } from '../images/references/reference-cache.ts';
 import { InvalidReference } from '../images/references/reference.ts';
-import type { ImageUse } from '../placement/rules/images-of-pod.ts';
+import type { ImageUse } from '../placement/pod/images.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { FactsCounters } from './metrics.ts';

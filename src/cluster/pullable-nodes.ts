@@ -11,7 +11,7 @@ import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';
 import type { ImageQuestion } from '../images/facts/facts.ts';
 import { createReferenceCache } from '../images/references/reference-cache.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
-import type { ImageUse } from '../placement/rules/images-of-pod.ts';
+import type { ImageUse } from '../placement/pod/images.ts';
 import type { Log } from '../telemetry/log.ts';
 import { unlessAborted } from '../async/wait.ts';
 import type { FactsByImage, FactsWanted } from './facts-of-pod.ts';

@@ -20,24 +20,24 @@ import type {
 import type { Policy } from '../policy/effective/policy.ts';
 import { isBytecode, maxArchitectures } from '../names/architecture.ts';
 import type { Draft } from './rules/draft.ts';
-import { imagesOf } from './rules/images-of-pod.ts';
+import { imagesOf } from './pod/images.ts';
 import { noCommonArchitecture } from './rules/no-common.ts';
 import { labelsByArchitecture, matchedNodeLabels } from './rules/node-labels.ts';
 import { keepOwnConstraint, ownConstraintOf } from './rules/own-constraint.ts';
-import { operatingSystemOf } from './rules/operating-system.ts';
-import { ownPartsOf } from './record/own-parts.ts';
-import type { OwnParts } from './record/own-parts.ts';
+import { operatingSystemOf } from './pod/operating-system.ts';
+import { ownFieldsOf } from './record/own-fields.ts';
+import type { OwnFields } from './record/own-fields.ts';
 import { preferredOf } from './rules/preferred.ts';
 import { excludedNodesOf } from './rules/pullable-nodes.ts';
-import { imagesKeyOf, recordedIn } from './record/record.ts';
+import { imagesKeyOf, recordedIn } from './record/read.ts';
 import { commonArchitectures, verdictsOf, withinAllowed } from './rules/required.ts';
 import { describeRule, reason, skipRule } from './rules/rules.ts';
 import { skipReasonOf } from './rules/skip.ts';
-import { constrainsItself, isEmptyTerm, permits } from './patch/terms.ts';
+import { constrainsItself, isEmptyTerm, permits } from './pod/terms.ts';
 import { boundedWarnings, printable } from '../names/printable.ts';
 import { tolerationsFor, tolerationsForAny } from './rules/tolerations.ts';
 import { recordedBound, unknownImage } from './rules/unknown.ts';
-import { lookAtTemplate } from './workload.ts';
+import { lookAtTemplate } from './rules/workload-template.ts';
 
 /**
  * Decides where a pod may run. Pure: the same input gives the same decision.
@@ -54,7 +54,7 @@ export function decide(input: PlacementInput): PlacementDecision {
   const common = withinAllowed(shared, policy);
   if (input.template === 'workload') return lookAtTemplate(policy, os, images, common);
   const recorded = recordedIn(input);
-  const parts = ownPartsOf(pod.spec, recorded);
+  const parts = ownFieldsOf(pod.spec, recorded);
   const draft = draftOf(input, { os, images, shared, common, recorded, parts });
   return completed(input, { os, images, recorded, parts }, draft);
 }
@@ -75,7 +75,7 @@ interface Found {
   /** The same within what custom resources allow. */
   readonly common: readonly string[] | undefined;
   readonly recorded: Recorded | undefined;
-  readonly parts: OwnParts;
+  readonly parts: OwnFields;
 }
 
 function draftOf(input: PlacementInput, { os, images, shared, common, recorded, parts }: Found): Draft {
@@ -163,7 +163,7 @@ function completed(
 function addedTolerations(
   policy: Policy,
   { gate, tolerated, required, outcome }: Draft,
-  parts: OwnParts,
+  parts: OwnFields,
 ): PlacementDecision['tolerations'] {
   if (gate === true) return [];
   const architectures = tolerated ?? required;
@@ -177,7 +177,7 @@ function addedTolerations(
 function detailReasons(
   { policy }: PlacementInput,
   images: readonly ImageVerdict[],
-  parts: OwnParts,
+  parts: OwnFields,
   recorded: Recorded | undefined,
 ): readonly Reason[] {
   const reasons: Reason[] = [];
@@ -225,7 +225,7 @@ function allowedReasons({ allowed }: Policy, { outcome }: Draft): readonly Reaso
 }
 
 /** Ours is ANDed beside a `NotIn` of the pod; where nothing is left of both, the pod stays pending and says so. */
-function excludedByPod({ terms }: OwnParts, required: readonly string[] | undefined): readonly string[] {
+function excludedByPod({ terms }: OwnFields, required: readonly string[] | undefined): readonly string[] {
   if (terms === undefined || terms.length === 0 || !required?.length) return [];
   if (terms.some((term) => required.some((architecture) => permits(term, architecture)))) return [];
   return [

@@ -4,9 +4,9 @@
  */
 import type { ImageFacts } from '../images/facts/facts.ts';
 import type { Container, Pod } from '../kube/api/objects.ts';
-import { imagesOfContainers } from './rules/images-of-pod.ts';
-import type { ImageUse } from './rules/images-of-pod.ts';
-import { operatingSystemOf } from './rules/operating-system.ts';
+import { imagesOfContainers } from './pod/images.ts';
+import type { ImageUse } from './pod/images.ts';
+import { operatingSystemOf } from './pod/operating-system.ts';
 import { verdictsOf } from './rules/required.ts';
 import { boundedWarnings, maxImageBytes, printable } from '../names/printable.ts';
 

@@ -13,7 +13,7 @@ import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../credentials/service-account.ts';
 import { decide } from '../placement/decide.ts';
 import type { Operation, PlacementDecision, PlacementInput } from '../placement/decision.ts';
-import { imagesOf } from '../placement/rules/images-of-pod.ts';
+import { imagesOf } from '../placement/pod/images.ts';
 import { patchPod } from '../placement/patch/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
 import { optOutOf, skipReasonOf } from '../placement/rules/skip.ts';

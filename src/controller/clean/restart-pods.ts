@@ -6,7 +6,7 @@
  */
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
-import { recordedIn } from '../../placement/record/record.ts';
+import { recordedIn } from '../../placement/record/read.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { policyFor } from '../../policy/effective/effective.ts';
 import type { Policy } from '../../policy/effective/policy.ts';

@@ -9,7 +9,7 @@ import { serviceAccountOf } from '../../credentials/service-account.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
-import { imagesOf } from '../../placement/rules/images-of-pod.ts';
+import { imagesOf } from '../../placement/pod/images.ts';
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import type { Policies } from '../../policy/effective/policies.ts';
 import type { Caches } from '../caches/caches.ts';

@@ -2,7 +2,7 @@
 import type { EventRecorder } from '../../kube/events/events.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
-import { recordedImages } from '../../placement/record/record.ts';
+import { recordedImages } from '../../placement/record/read.ts';
 import { printable } from '../../names/printable.ts';
 import { describeUnknown } from '../../placement/rules/unknown.ts';
 

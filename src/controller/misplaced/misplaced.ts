@@ -17,7 +17,7 @@ import { concurrently } from '../../async/concurrently.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import { wait } from '../../async/wait.ts';
 import { isArchitecture } from '../../names/architecture.ts';
-import type { ImageUse } from '../../placement/rules/images-of-pod.ts';
+import type { ImageUse } from '../../placement/pod/images.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';

@@ -4,9 +4,9 @@ import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { expressionGroups } from '../../placement/rules/node-labels.ts';
-import { ownPartsOf, type OwnParts } from '../../placement/record/own-parts.ts';
-import { recordedIn } from '../../placement/record/record.ts';
-import { isEmptyTerm } from '../../placement/patch/terms.ts';
+import { ownFieldsOf, type OwnFields } from '../../placement/record/own-fields.ts';
+import { recordedIn } from '../../placement/record/read.ts';
+import { isEmptyTerm } from '../../placement/pod/terms.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { CachedNode } from '../caches/caches.ts';
 import { selectorOf } from '../scope/chosen-nodes.ts';
@@ -63,13 +63,13 @@ export function replacementOf(input: ReplacementInput): Replacement {
       nodes.add(node.name);
   }
   if (nodes.size === 0) return { not: 'no-node' };
-  const parts = ownPartsOf(spec, recordedIn({ pod, policy }));
+  const parts = ownFieldsOf(spec, recordedIn({ pod, policy }));
   return { to: required, nodes, selectors: selectorsOf(parts, decision) };
 }
 
 /** What its own part and policy choose among nodes; an expression that no label selector can say lets every node through. */
 function selectorsOf(
-  { nodeSelector, terms }: OwnParts,
+  { nodeSelector, terms }: OwnFields,
   decision: PlacementDecision,
 ): readonly string[] | undefined {
   const chosen = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);

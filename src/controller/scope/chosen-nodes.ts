@@ -4,7 +4,7 @@
  */
 import type { KubeClient, Query } from '../../kube/api/client.ts';
 import type { Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
-import { isEmptyTerm } from '../../placement/patch/terms.ts';
+import { isEmptyTerm } from '../../placement/pod/terms.ts';
 
 /** How a pod chooses among nodes. */
 export interface NodeChoice {

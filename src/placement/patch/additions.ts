@@ -4,15 +4,15 @@
  */
 import type { Added, PlacementDecision } from '../decision.ts';
 import { expressionGroups, hostnameNotIn, labelExpressions } from '../rules/node-labels.ts';
-import type { OwnParts } from '../record/own-parts.ts';
-import { preferredTerm } from '../record/record.ts';
-import { constrainsItself, lookalikesAmong } from './terms.ts';
+import type { OwnFields } from '../record/own-fields.ts';
+import { preferredTerm } from '../record/read.ts';
+import { constrainsItself, lookalikesAmong } from '../pod/terms.ts';
 
 /**
  * What the patch adds.
  * @param parts the pod's own part of its scheduling fields
  */
-export function additionsOf(decision: PlacementDecision, parts: OwnParts): Added {
+export function additionsOf(decision: PlacementDecision, parts: OwnFields): Added {
   const pinned = pinOf(decision, parts);
   const { excludedNodes } = decision;
   const others = hostnameNotIn(excludedNodes);
@@ -67,7 +67,7 @@ function withEach<Item>(
  * architecture as an alternative. There the terms without a constraint are narrowed instead. (A pod with an architecture in
  * its own nodeSelector gets no preference in the first place.)
  */
-function pinOf(decision: PlacementDecision, parts: OwnParts): string | undefined {
+function pinOf(decision: PlacementDecision, parts: OwnFields): string | undefined {
   const preferred = decision.preferred[0];
   if (decision.preferenceMode !== 'hard' || preferred === undefined) return undefined;
   return parts.terms?.some(constrainsItself) ? undefined : preferred.architecture;

@@ -9,9 +9,9 @@ import type {
   PreferredSchedulingTerm,
 } from '../../kube/api/objects.ts';
 import type { Added, Operation } from '../decision.ts';
-import type { OwnParts } from '../record/own-parts.ts';
+import type { OwnFields } from '../record/own-fields.ts';
 import type { ListChange } from './patch.ts';
-import { copiesFor, extendTerms, sameList, sameTerm } from './terms.ts';
+import { copiesFor, extendTerms, sameList, sameTerm } from '../pod/terms.ts';
 
 export const requiredKey = 'requiredDuringSchedulingIgnoredDuringExecution';
 export const preferredKey = 'preferredDuringSchedulingIgnoredDuringExecution';
@@ -25,7 +25,7 @@ export const preferredKey = 'preferredDuringSchedulingIgnoredDuringExecution';
  */
 export function affinityOperations(
   spec: PodSpec,
-  parts: OwnParts,
+  parts: OwnFields,
   added: Added,
   preferred: ListChange<PreferredSchedulingTerm>,
   path: string,
@@ -49,7 +49,7 @@ export function affinityOperations(
 
 function requiredOperations(
   nodeAffinity: NodeAffinity,
-  parts: OwnParts,
+  parts: OwnFields,
   terms: readonly NodeSelectorTerm[] | undefined,
   added: Added,
   path: string,

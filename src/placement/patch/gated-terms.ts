@@ -14,8 +14,8 @@
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
 import type { Added, PlacementDecision } from '../decision.ts';
-import { constrainsItself, isEmptyTerm, ownPartsOfTerms, permits, sameExpression } from './terms.ts';
-import type { OwnPart } from './terms.ts';
+import { constrainsItself, isEmptyTerm, ownTermsOf, permits, sameExpression } from '../pod/terms.ts';
+import type { OwnTerm } from '../pod/terms.ts';
 
 type Expressions = readonly NodeSelectorRequirement[];
 
@@ -58,7 +58,7 @@ export function gatedTerms(
   const lists = old.terms.length > 0 || old.match.length === 0 ? old.terms : [old.match];
   const groups = added.terms;
   const rank = ranking(groups, decision, nodesOf);
-  const parts = lists.length === 0 ? [] : ownPartsOfTerms(present, old);
+  const parts = lists.length === 0 ? [] : ownTermsOf(present, old);
   let choices = present.map((term, index) => {
     if (isEmptyTerm(term) || groups.length + old.terms.length === 0) return undefined;
     return choiceFor(term, parts[index], groups, rank);
@@ -90,7 +90,7 @@ export function gatedTerms(
 /** @returns `undefined` for a term that is given what holds for every architecture */
 function choiceFor(
   term: NodeSelectorTerm,
-  part: OwnPart | undefined,
+  part: OwnTerm | undefined,
   groups: readonly Expressions[],
   rank: readonly number[],
 ): Choice | undefined {

@@ -20,11 +20,11 @@ import type { Added, Operation, PlacementDecision } from '../decision.ts';
 import { gatedTerms } from './gated-terms.ts';
 import type { GatedTerms, NodesOf } from './gated-terms.ts';
 import { hostnameNotIn } from '../rules/node-labels.ts';
-import { ownPartsOf, sameToleration } from '../record/own-parts.ts';
-import type { OwnParts } from '../record/own-parts.ts';
+import { ownFieldsOf, sameToleration } from '../record/own-fields.ts';
+import type { OwnFields } from '../record/own-fields.ts';
 import { affinityOperations, preferredKey, preferredOperations, requiredKey } from './affinity.ts';
 import { annotationOperations, escaped, gateOperations, preferredChange, withoutRecord } from './patch.ts';
-import { lookalikesAmong, sameExpression, sameList } from './terms.ts';
+import { lookalikesAmong, sameExpression, sameList } from '../pod/terms.ts';
 
 type Expressions = readonly NodeSelectorRequirement[];
 
@@ -51,7 +51,7 @@ export function patchGatedPod(
 ): Operation[] {
   if (decision.outcome === 'skipped' || decision.outcome === 'denied') return ungatedPod(pod);
   const before = withoutExclusions(decision.replaces?.added, decision.excludedNodes);
-  const parts = ownPartsOf(pod.spec, decision.replaces);
+  const parts = ownFieldsOf(pod.spec, decision.replaces);
   const wanted = additionsOf(unpinnedWhereTaken(pod, decision, before), parts);
   const required = pod.spec.affinity?.nodeAffinity?.[requiredKey];
   const present = required && (required.nodeSelectorTerms ?? []);
@@ -114,7 +114,7 @@ function nodeSelectorOperations(pod: Pod, { pinned }: Added): Operation[] {
   return [{ op: 'add', path: `${specPath}/nodeSelector/${escaped(keys.architectureLabel)}`, value: pinned }];
 }
 
-function affinity(pod: Pod, parts: OwnParts, wanted: Added, terms: GatedTerms | undefined): Operation[] {
+function affinity(pod: Pod, parts: OwnFields, wanted: Added, terms: GatedTerms | undefined): Operation[] {
   const preferred = preferredChange(parts, wanted);
   const nodeAffinity = pod.spec.affinity?.nodeAffinity;
   if (terms === undefined || !nodeAffinity)
@@ -130,12 +130,12 @@ function affinity(pod: Pod, parts: OwnParts, wanted: Added, terms: GatedTerms | 
   return [...appended, ...preferredOperations(nodeAffinity, preferred, `${affinityPath}/${preferredKey}`)];
 }
 
-function missingTolerations(parts: OwnParts, wanted: Added): Added['tolerations'] {
+function missingTolerations(parts: OwnFields, wanted: Added): Added['tolerations'] {
   const { ours } = parts.tolerations;
   return wanted.tolerations.filter((toleration) => !ours.some((other) => sameToleration(other, toleration)));
 }
 
-function tolerationOperations(pod: Pod, parts: OwnParts, wanted: Added): Operation[] {
+function tolerationOperations(pod: Pod, parts: OwnFields, wanted: Added): Operation[] {
   const missing = missingTolerations(parts, wanted);
   const path = `${specPath}/tolerations`;
   if (missing.length === 0) return [];
@@ -145,7 +145,7 @@ function tolerationOperations(pod: Pod, parts: OwnParts, wanted: Added): Operati
 
 /** What was added by now, by this call and those before, so that the next call takes all of it for ours. */
 function recordedAdditions(
-  parts: OwnParts,
+  parts: OwnFields,
   wanted: Added,
   before: Added | undefined,
   terms: GatedTerms | undefined,

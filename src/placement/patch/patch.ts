@@ -10,10 +10,10 @@ import { addsNothing, additionsOf, nothingAdded } from './additions.ts';
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, Operation, PlacementDecision } from '../decision.ts';
-import { ownPartsOf, samePreferred, sameToleration } from '../record/own-parts.ts';
-import type { OwnParts, Split } from '../record/own-parts.ts';
+import { ownFieldsOf, samePreferred, sameToleration } from '../record/own-fields.ts';
+import type { OwnFields, Split } from '../record/own-fields.ts';
 import { affinityOperations } from './affinity.ts';
-import { recordThatFits } from '../record/record-room.ts';
+import { recordThatFits } from '../record/write.ts';
 
 /**
  * Writes a decision as JSON patch.
@@ -30,7 +30,7 @@ export function patchPod(
   const spec = `${basePath}/spec`;
   // A pod that is left alone must not be held either: nobody else would open our gate.
   if (decision.outcome === 'skipped') return gateOperations(pod, false, spec);
-  const parts = ownPartsOf(pod.spec, decision.replaces);
+  const parts = ownFieldsOf(pod.spec, decision.replaces);
   const added = additionsWithRoom(pod, decision, additionsOf(decision, parts));
   return [
     ...nodeSelectorOperations(pod, parts, added, spec),
@@ -69,13 +69,13 @@ function changeOf<Item>(
   };
 }
 
-export function preferredChange(parts: OwnParts, added: Added): ListChange<Added['preferred'][number]> {
+export function preferredChange(parts: OwnFields, added: Added): ListChange<Added['preferred'][number]> {
   return changeOf(parts.preferred, added.preferred, samePreferred);
 }
 
 function nodeSelectorOperations(
   pod: Pod | PodTemplate,
-  parts: OwnParts,
+  parts: OwnFields,
   added: Added,
   spec: string,
 ): Operation[] {
@@ -93,7 +93,7 @@ function nodeSelectorOperations(
 
 function tolerationOperations(
   pod: Pod | PodTemplate,
-  parts: OwnParts,
+  parts: OwnFields,
   added: Added,
   spec: string,
 ): Operation[] {

@@ -14,10 +14,10 @@ import {
 import { keys } from '../../names/keys.ts';
 import type { ImageVerdict } from '../decision.ts';
 import type { Draft } from './draft.ts';
-import type { OwnParts } from '../record/own-parts.ts';
+import type { OwnFields } from '../record/own-fields.ts';
 import { describeImages } from './no-common.ts';
 import { reason } from './rules.ts';
-import { constrainsItself, isEmptyTerm, permits, pinsNode } from '../patch/terms.ts';
+import { constrainsItself, isEmptyTerm, permits, pinsNode } from '../pod/terms.ts';
 import { printable } from '../../names/printable.ts';
 
 export interface OwnConstraint {
@@ -26,7 +26,7 @@ export interface OwnConstraint {
 }
 
 /** The pod's own constraint, or `undefined` where some node selector term of it is free of one. */
-export function ownConstraintOf(parts: OwnParts): OwnConstraint | undefined {
+export function ownConstraintOf(parts: OwnFields): OwnConstraint | undefined {
   const bySelector = selected(parts);
   if (bySelector !== undefined) return { architectures: bySelector };
   if (parts.terms === undefined) return undefined;
@@ -44,7 +44,7 @@ export function ownConstraintOf(parts: OwnParts): OwnConstraint | undefined {
   return { architectures: anyNode ? undefined : [...found].sort(byName).slice(0, maxArchitectures) };
 }
 
-function selected({ nodeSelector }: OwnParts): readonly string[] | undefined {
+function selected({ nodeSelector }: OwnFields): readonly string[] | undefined {
   const stable = own(nodeSelector, keys.architectureLabel);
   const beta = own(nodeSelector, keys.betaArchitectureLabel);
   const value = stable ?? beta;

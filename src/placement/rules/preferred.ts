@@ -17,10 +17,10 @@ import {
 } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { PlacementInput, Reason } from '../decision.ts';
-import type { OwnParts } from '../record/own-parts.ts';
+import type { OwnFields } from '../record/own-fields.ts';
 import { reason } from './rules.ts';
 import type { Rule } from './rules.ts';
-import { permits } from '../patch/terms.ts';
+import { permits } from '../pod/terms.ts';
 import { printable } from '../../names/printable.ts';
 
 export interface WeightedArchitecture {
@@ -58,7 +58,7 @@ const noWishes: readonly Wish[] = [];
  */
 export function preferredOf(
   input: Pick<PlacementInput, 'pod' | 'policy' | 'template'>,
-  parts: OwnParts,
+  parts: OwnFields,
   required: readonly string[] | undefined,
   known: boolean,
 ): PreferenceResult {
@@ -174,13 +174,13 @@ function isWeight(weight: number): boolean {
   return Number.isInteger(weight) && weight >= 1 && weight <= 100;
 }
 
-function prefersItself(parts: OwnParts): boolean {
+function prefersItself(parts: OwnFields): boolean {
   return parts.preferred.own.some(({ preference }) =>
     preference?.matchExpressions?.some(({ key }) => isArchitectureKey(key)),
   );
 }
 
-function permittedByPod({ terms }: OwnParts, architecture: string): boolean {
+function permittedByPod({ terms }: OwnFields, architecture: string): boolean {
   return terms === undefined || terms.some((term) => permits(term, architecture));
 }
 

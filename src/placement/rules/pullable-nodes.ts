@@ -13,9 +13,9 @@ import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { keys } from '../../names/keys.ts';
 import type { ImageVerdict, NodeGroup, PlacementInput, Pullability, Reason } from '../decision.ts';
 import type { Draft } from './draft.ts';
-import type { OwnParts } from '../record/own-parts.ts';
+import type { OwnFields } from '../record/own-fields.ts';
 import { reason } from './rules.ts';
-import { pinsNode } from '../patch/terms.ts';
+import { pinsNode } from '../pod/terms.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 
 /** The scheduler compares each node with each value; this is also the bound of what a record is believed to hold. */
@@ -45,7 +45,7 @@ interface Restricted extends Pullability {
  */
 export function excludedNodesOf(
   input: PlacementInput,
-  parts: OwnParts,
+  parts: OwnFields,
   images: readonly ImageVerdict[],
   draft: Pick<Draft, 'outcome' | 'required' | 'tolerated'>,
 ): ExcludedNodes {
@@ -87,7 +87,7 @@ function leftOut(why: string, restricted: readonly Restricted[]): ExcludedNodes 
 }
 
 /** Whether a person chose single nodes: by nodeSelector, or in every required term. */
-function namesNode({ nodeSelector, terms }: OwnParts): boolean {
+function namesNode({ nodeSelector, terms }: OwnFields): boolean {
   if (own(nodeSelector, keys.hostnameLabel) !== undefined) return true;
   return (
     terms?.some(

@@ -6,7 +6,7 @@
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { byName, isArchitecture, isBytecode, maxArchitectures } from '../../names/architecture.ts';
 import type { ImageVerdict } from '../decision.ts';
-import type { ImageUse } from './images-of-pod.ts';
+import type { ImageUse } from '../pod/images.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 
 /**

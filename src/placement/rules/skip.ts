@@ -6,8 +6,8 @@ import type { ObjectMeta, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { PlacementInput, SkipReason } from '../decision.ts';
-import { imagesOf } from './images-of-pod.ts';
-import type { ImageUse } from './images-of-pod.ts';
+import { imagesOf } from '../pod/images.ts';
+import type { ImageUse } from '../pod/images.ts';
 
 /** Set by the kubelet on the API's copy of a static pod (kubernetes pkg/kubelet/types/constants.go). */
 const mirrorAnnotation = 'kubernetes.io/config.mirror';

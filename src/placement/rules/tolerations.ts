@@ -5,7 +5,7 @@
 import type { Toleration } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import { isArchitecture, own } from '../../names/architecture.ts';
-import { sameToleration } from '../record/own-parts.ts';
+import { sameToleration } from '../record/own-fields.ts';
 
 /**
  * The tolerations to add.

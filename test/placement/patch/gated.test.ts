@@ -9,7 +9,7 @@ import type {
 import { decide } from '../../../src/placement/decide.ts';
 import type { Operation, PlacementDecision } from '../../../src/placement/decision.ts';
 import { patchGatedPod, ungatedPod, type GatedPatchOptions } from '../../../src/placement/patch/gated.ts';
-import { recordedIn } from '../../../src/placement/record/record.ts';
+import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
 import { applied, inputOf, place, podOf, type Known } from '../../support/placement-input.ts';

@@ -5,7 +5,7 @@
  */
 import type { NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
-import { isEmptyTerm } from '../patch/terms.ts';
+import { isEmptyTerm } from './terms.ts';
 
 const osLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os'] as const;
 

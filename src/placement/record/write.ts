@@ -6,7 +6,7 @@
 import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, PlacementDecision } from '../decision.ts';
-import { recordText } from './record.ts';
+import { recordText } from './read.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
 

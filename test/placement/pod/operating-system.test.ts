@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { NodeSelectorTerm, PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
-import { operatingSystemOf } from '../../../src/placement/rules/operating-system.ts';
+import { operatingSystemOf } from '../../../src/placement/pod/operating-system.ts';
 import { runningPodWarnings } from '../../../src/placement/running-pod.ts';
 import { facts, factsFrom, inputOf, podOf } from '../../support/placement-input.ts';
 

@@ -87,8 +87,8 @@ function extend(term: NodeSelectorTerm, expressions: Expressions): NodeSelectorT
 export function withoutAdded(terms: Terms, added: Added): Terms {
   if (terms === undefined || (added.terms.length === 0 && added.match.length === 0)) return terms;
   const kept: NodeSelectorTerm[] = [];
-  const parts = ownPartsOfTerms(terms, added);
-  let previous: OwnPart | undefined;
+  const parts = ownTermsOf(terms, added);
+  let previous: OwnTerm | undefined;
   for (const [index, term] of terms.entries()) {
     const found = parts[index];
     if (found === undefined) {
@@ -106,22 +106,22 @@ export function withoutAdded(terms: Terms, added: Added): Terms {
   return kept.length === 0 && terms.length > 0 ? undefined : kept;
 }
 
-export interface OwnPart {
+export interface OwnTerm {
   readonly base: NodeSelectorTerm;
   /** Which of the copies of the pod's term this is. */
   readonly copy: number;
 }
 
 /** What is the pod's own in each of its terms; `undefined` for a term that does not hold what was added. */
-export function ownPartsOfTerms(
+export function ownTermsOf(
   terms: readonly NodeSelectorTerm[],
   added: Pick<Added, 'terms' | 'match' | 'lookalikes'>,
-): readonly (OwnPart | undefined)[] {
+): readonly (OwnTerm | undefined)[] {
   const lookalikes = [...added.lookalikes];
   return terms.map((term) => takeLookalike(term, added, lookalikes) ?? ownPartOf(term, added));
 }
 
-function ownPartOf(term: NodeSelectorTerm, added: Pick<Added, 'terms' | 'match'>): OwnPart | undefined {
+function ownPartOf(term: NodeSelectorTerm, added: Pick<Added, 'terms' | 'match'>): OwnTerm | undefined {
   for (const [copy, expressions] of added.terms.entries()) {
     const base = without(term, expressions);
     if (base && !constrainsItself(base)) return { base, copy };
@@ -135,7 +135,7 @@ function takeLookalike(
   term: NodeSelectorTerm,
   { match }: Pick<Added, 'match'>,
   lookalikes: string[],
-): OwnPart | undefined {
+): OwnTerm | undefined {
   if (lookalikes.length === 0) return undefined;
   const base = match.length === 0 ? term : without(term, match);
   const index = base ? lookalikes.indexOf(keyOf(base)) : -1;

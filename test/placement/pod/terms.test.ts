@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { constrainsItself, permits } from '../../../src/placement/patch/terms.ts';
+import { constrainsItself, permits } from '../../../src/placement/pod/terms.ts';
 import { inputOf, place, podOf } from '../../support/placement-input.ts';
 
 const arch = 'kubernetes.io/arch';

@@ -3,11 +3,11 @@
  * each pod to its node and asks no scheduler for a choice. The template of any other workload stays as it is: its pods
  * are placed when they are created. The person who applies it hears at once where its images share no architecture.
  */
-import type { ImageVerdict, PlacementDecision } from './decision.ts';
-import type { Policy } from '../policy/effective/policy.ts';
-import { explainNoCommon } from './rules/no-common.ts';
-import { reason } from './rules/rules.ts';
-import { boundedWarnings } from '../names/printable.ts';
+import type { ImageVerdict, PlacementDecision } from '../decision.ts';
+import type { Policy } from '../../policy/effective/policy.ts';
+import { explainNoCommon } from './no-common.ts';
+import { reason } from './rules.ts';
+import { boundedWarnings } from '../../names/printable.ts';
 
 /**
  * The decision for the template of a Deployment, StatefulSet, ReplicaSet, Job or CronJob: nothing is added.

@@ -11,7 +11,7 @@ import type {
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { Recorded } from '../decision.ts';
-import { sameTerm, withoutAdded } from '../patch/terms.ts';
+import { sameTerm, withoutAdded } from '../pod/terms.ts';
 
 export interface Split<Item> {
   readonly own: readonly Item[];
@@ -19,7 +19,7 @@ export interface Split<Item> {
   readonly ours: readonly Item[];
 }
 
-export interface OwnParts {
+export interface OwnFields {
   readonly nodeSelector: Readonly<Record<string, string>>;
   /** Required terms; `undefined`: the pod has no required node affinity of its own. */
   readonly terms: readonly NodeSelectorTerm[] | undefined;
@@ -32,7 +32,7 @@ export interface OwnParts {
  * @param spec as it stands
  * @param recorded what an earlier call added, where it is known
  */
-export function ownPartsOf(spec: PodSpec, recorded: Recorded | undefined): OwnParts {
+export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnFields {
   const affinity = spec.affinity?.nodeAffinity;
   const required = affinity?.requiredDuringSchedulingIgnoredDuringExecution;
   const terms = required ? (required.nodeSelectorTerms ?? []) : undefined;

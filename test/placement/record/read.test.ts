@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { imagesKeyOf, recordedIn } from '../../../src/placement/record/record.ts';
+import { imagesKeyOf, recordedIn } from '../../../src/placement/record/read.ts';
 import { inputOf, place, podOf } from '../../support/placement-input.ts';
 
 const key = 'arch.example/decision';

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
-import { imagesOf, pullPolicyOf } from '../../../src/placement/rules/images-of-pod.ts';
+import { imagesOf, pullPolicyOf } from '../../../src/placement/pod/images.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import { inputOf, podOf } from '../../support/placement-input.ts';
 
