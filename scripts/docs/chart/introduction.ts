@@ -1,25 +1,24 @@
 /** The prose of the chart's README. */
 export const chartIntroduction = `# Chart archwright
 
-For Helm 3 and 4, Kubernetes 1.30 and later. Nothing else has to be installed first. Every object is tried with the API servers of
-1.30 and 1.36; those of cert-manager, the Prometheus operator and the vertical pod autoscaler with the definitions of their versions
-1.21, 0.85 and 1.8.
+For Helm 3 and 4, Kubernetes 1.30 and later. No other dependencies. Every object is tested with the API servers of 1.30 and 1.36; those
+of cert-manager, the Prometheus operator and the vertical pod autoscaler with the definitions of their versions 1.21, 0.85 and 1.8.
 
 \`\`\`sh
 helm install archwright charts/archwright --namespace archwright --create-namespace
 \`\`\`
 
-Nodes pull \`ghcr.io/archwright/archwright\` unless \`image.registry\` and \`image.repository\` name another: a mirror, or an image that you
-built ([README](../../README.md#five-minutes-with-a-cluster)).
+Nodes pull \`ghcr.io/archwright/archwright\`, unless \`image.registry\` and \`image.repository\` name a mirror or your own image
+([README](../../README.md#five-minutes-with-a-cluster)).
 
-The agent reads files of its node, so where namespaces are held to a Pod Security level, allow that:
+The agent reads files of its node. If your cluster enforces Pod Security levels, allow that:
 
 \`\`\`sh
 kubectl label namespace archwright pod-security.kubernetes.io/enforce=privileged
 \`\`\`
 
 \`\`\`yaml
-# values.yaml: where the kubelet of the nodes has its credential provider plugins, and a preference
+# values.yaml: the kubelet's credential provider plugins, a preference, and a registry login
 kubeletConfig:
   config: /etc/eks/image-credential-provider/config.json
   binDir: /etc/eks/image-credential-provider
@@ -30,13 +29,12 @@ registryCredentials:
     existingSecret: ghcr-login # with a key ghcr.io.toml: user = "…", secret = "…"
 \`\`\`
 
-## What is installed, and when it begins to work
+## What is installed
 
-Everything is applied at once, in any order. The controller makes the certificates; webhook and agents start when the Secrets
-with them are there. The MutatingWebhookConfiguration comes without webhooks: the controller writes them when the webhook
-answers, so that nothing is sent to a webhook that is not there, and an upgrade by Helm or a sync by Argo CD or Flux never changes
-them. Rendering is the same each time: nothing is looked up, generated or random. A second release in the same cluster is refused
-([docs/operate/upgrade.md](../../docs/operate/upgrade.md#once-per-cluster)).
+Everything is applied at once, in any order. The controller issues the certificates; webhook and agents start when their Secrets exist. The
+MutatingWebhookConfiguration has no webhooks at first. The controller adds them when the webhook answers, so a missing webhook is never
+called, and Helm, Argo CD and Flux never change them. Rendering is deterministic: nothing is looked up, generated or random. A second release in the
+same cluster is [refused](../../docs/operate/upgrade.md#once-per-cluster).
 
 | part | runs as | Pod Security |
 | --- | --- | --- |
@@ -44,36 +42,41 @@ them. Rendering is the same each time: nothing is looked up, generated or random
 | controller, 2 replicas, one leads | the same | \`restricted\` |
 | agent, one on each node | root, read-only root, no capabilities | \`privileged\`: see below |
 
-What the agent needs beyond \`restricted\`, and why:
+What the agent needs beyond \`restricted\`:
 
-* \`hostNetwork\`: registries and metadata services answer the node, which may be different from what a pod gets. Off: \`agent.hostNetwork: false\`.
-* \`hostPath\`, read-only: the configuration of containerd and the kubelet. None: \`agent.hostPaths: []\`.
-* user 0, since those files are root's. It has no capability, so it reads what root may read and changes nothing.
-* \`SYS_CHROOT\`, only where \`kubeletConfig\` names plugins, which are run in the root of their node.
-* \`SYS_PTRACE\` and \`hostPID\`, only with \`agent.readKubeletEnvironment\`.
+| need | why |
+| --- | --- |
+| \`hostNetwork\` | registries and metadata services may answer a pod differently from the node. Off: \`agent.hostNetwork: false\` |
+| \`hostPath\`, read-only | the configuration of containerd and the kubelet. None: \`agent.hostPaths: []\` |
+| user 0 | these files are root's. Without capabilities, it reads what root may read and changes nothing |
+| \`SYS_CHROOT\` | only if \`kubeletConfig\` names plugins, which run in the root of their node |
+| \`SYS_PTRACE\` and \`hostPID\` | only with \`agent.readKubeletEnvironment\` |
 
 ### Nodes
 
-All pods of the chart go to Linux nodes of \`image.architectures\` only; that is ANDed with whatever affinity the values have. Nodes of
-another architecture, and Windows, have no agent: agents elsewhere answer for the images of their pods. They tolerate taints with the key
-\`kubernetes.io/arch\` and \`taintKey\`; agents tolerate every taint.
+All pods of the chart run on Linux nodes of \`image.architectures\`; this is ANDed with any affinity in the values. Other nodes have no agent:
+agents elsewhere answer for the images of their pods. The pods tolerate taints with the key \`kubernetes.io/arch\` and \`taintKey\`; agents tolerate
+every taint.
 
-\`npm run image\` makes the image for amd64 and arm64. The Dockerfile makes it for whatever Docker's \`node\` has, s390x and ppc64le too, without
-emulation: \`docker buildx build --platform linux/amd64,linux/s390x …\`, and \`image.architectures: [amd64, s390x]\`.
+\`npm run image\` builds the image for amd64 and arm64. The Dockerfile builds it for every architecture of Docker's \`node\`, such as s390x and ppc64le,
+without emulation: \`docker buildx build --platform linux/amd64,linux/s390x …\`, and \`image.architectures: [amd64, s390x]\`.
 
 ### OpenShift and SELinux
 
 [\`examples/helm/openshift.yaml\`](../../examples/helm/openshift.yaml) lets OpenShift choose users and gives agents the SCC \`privileged\`. It follows
-OpenShift's documentation and has not been tried there. On any nodes that enforce SELinux agents read files of their node under
-\`agent.securityContext: {seLinuxOptions: {type: spc_t}}\`.
+OpenShift's documentation and was not tested there. On nodes that enforce SELinux, agents need
+\`agent.securityContext: {seLinuxOptions: {type: spc_t}}\` to read files of their node.
 
 ### Host paths
 
-Not set, \`agent.hostPaths\` is: all of \`/\` where \`kubeletConfig.config\` or \`configDir\` is set, because plugins run in the root of the
-node with its programs and libraries; else the directories of \`containerdConfigPathCandidates\` (\`/etc/containerd\` where that is not
-set, nothing where it is empty), those of \`dockerConfigPathCandidates\` where it is set, and \`/etc/ssl/certs\`. A directory that a node lacks is
-made there, empty, by its container runtime, so name those of your distribution (docs/install/distributions.md); \`/var/lib/kubelet\` is not
-among them by itself, because it holds the Secrets of pods. Where certificates are elsewhere, such as in \`/etc/pki\`, add
+Default of \`agent.hostPaths\`:
+
+- with \`kubeletConfig.config\` or \`configDir\`: all of \`/\`, because plugins run in the root of the node with its programs and libraries;
+- otherwise the directories of \`containerdConfigPathCandidates\` (\`/etc/containerd\` if it is not set, none if it is empty), those of
+  \`dockerConfigPathCandidates\` if it is set, and \`/etc/ssl/certs\`.
+
+The container runtime creates a missing directory, empty, on the node, so name those of your [distribution](../../docs/install/distributions.md).
+\`/var/lib/kubelet\` is not a default, because it holds the Secrets of pods. If certificates are elsewhere, such as in \`/etc/pki\`, add
 \`agent.extraHostPaths\`.
 
 ## Rights
@@ -85,46 +88,47 @@ among them by itself, because it holds the Secrets of pods. Where certificates a
 | agent | nothing; tokens of service accounts under \`serviceAccountTokens\` | nothing |
 | clean | pods, nodes, the MutatingWebhookConfiguration; only while the release is uninstalled | Secrets, Lease, ConfigMap |
 
-\`rbac.pullSecrets: namespaces\` with \`rbac.pullSecretNamespaces\` limits which Secrets can be read; \`none\` takes the right away.
+\`rbac.pullSecrets: namespaces\` with \`rbac.pullSecretNamespaces\` limits which Secrets can be read; \`none\` removes the right. The purpose of each right
+is in [security](../../docs/internals/security.md#rights-of-the-webhook).
 
 ## Network
 
-The NetworkPolicies let anybody reach the webhook's port, since an API server is no pod that could be selected, and \`networkPolicy.metricsFrom\`
-the ports of metrics. Agents in the network of their node are no matter of NetworkPolicies. Where all traffic out is forbidden
-unless allowed, give in \`networkPolicy.egress\` what webhook and controller need, and the same to the pods of Jobs:
+The NetworkPolicies allow all traffic to the webhook's port, because they cannot select an API server, and \`networkPolicy.metricsFrom\` to
+the metrics ports. NetworkPolicies do not apply to agents in the network of their node. If your cluster denies egress by default, allow
+what webhook and controller need in \`networkPolicy.egress\`, and the same for the pods of Jobs:
 
 | from | to |
 | --- | --- |
 | webhook, controller, Jobs | the API server; DNS |
 | webhook, controller | agents: \`agent.port\` (9443) of every node |
 | controller | the Service of the webhook |
-| agents; the webhook where there are none | registries, mirrors, proxies |
+| agents; the webhook if there are none | registries, mirrors, proxies |
 
-From outside: the API server to the webhook's port (8443), which firewalls of hosted control planes have to let through.
+Firewalls of hosted control planes must allow the API server to reach the webhook's port (8443).
 
-## Upgrading
+## Upgrade
 
-\`helm upgrade\`, in any order with everything else, and \`helm rollback\`: [docs/operate/upgrade.md](../../docs/operate/upgrade.md).
+\`helm upgrade\` and \`helm rollback\` need no order: see [upgrade](../../docs/operate/upgrade.md).
 
-## Leaving
+## Removal
 
-\`helm uninstall archwright --namespace archwright\` first runs \`archwright clean\`, which takes away gates and taints. If it cannot run,
-\`helm uninstall --no-hooks\` leaves them, and gated pods can be freed by \`archwright clean\` from anywhere with a kubeconfig.
-Custom resources go too, unless \`crds.keep\` is set.
+\`helm uninstall archwright --namespace archwright\` first runs \`archwright clean\`, which removes gates and taints. If the Job cannot run,
+\`helm uninstall --no-hooks\` leaves them, and \`archwright clean\` with a kubeconfig removes them from outside. Custom resources are deleted too, unless
+\`crds.keep\` is set.
 
 ## Argo CD and Flux
 
-Both use the chart as it is. The hooks are Helm's: Argo CD runs the check after a sync, and \`archwright clean\` before the
-application is deleted from its version 3.3 on; with an older one run it yourself before.
+Both can use the chart as it is. Argo CD runs Helm's hooks: the check after a sync, and since version 3.3 \`archwright clean\` before the application is
+deleted. With an older version, run it yourself first.
 
-## What is refused
+## Validation
 
-A value that the chart does not know, by \`helm install\`, \`upgrade\`, \`template\` and \`lint\` alike, with the nearest that it does:
+\`helm install\`, \`upgrade\`, \`template\` and \`lint\` refuse unknown values with a suggestion, and values of a wrong type:
 
 \`\`\`text
 webhook.replica is no value of this chart; did you mean webhook.replicas?
 \`\`\`
 
-and by the schema a value of the wrong kind. \`global\` may hold what other charts have there, and \`enabled\` is let through for
-charts that have this one as a dependency under a condition. \`archwright config check\` looks at the rendered archwright.toml as a whole.
+\`global\` may hold what other charts have there, and \`enabled\` is accepted for charts that depend on this one under a condition.
+\`archwright config check\` checks the rendered archwright.toml as a whole.
 `;
