@@ -9,6 +9,7 @@ import { systemClock, type Clock } from '../src/async/clock.ts';
 import { openKubernetes } from './wiring/kubernetes.ts';
 import { openCliContext } from './program/cli-context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { paths } from '../src/kube/api/paths.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
@@ -94,7 +95,7 @@ export async function probe(options: ProbeOptions): Promise<ProbeAnswer> {
 }
 
 async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Promise<ProbeAnswer> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+  const path = paths.pods(namespace);
   try {
     const pod = await client.create<Pod>(path, podOf(image), {
       signal,

@@ -9,6 +9,7 @@ import type { KubeObject } from '../../src/kube/api/objects.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { PodContext } from './context.ts';
+import { paths } from '../../src/kube/api/paths.ts';
 
 interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, unknown>>;
@@ -28,12 +29,8 @@ export async function brokenImagesAround(
   surroundings: Pick<PodContext, 'read'>,
   stop: AbortSignal,
 ): Promise<BrokenImages> {
-  const path =
-    namespace === undefined
-      ? '/api/v1/configmaps'
-      : `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`;
   const query = { fieldSelector: `metadata.name=${brokenImagesName}` };
-  const found = await surroundings.read<List>(path, stop, query);
+  const found = await surroundings.read<List>(paths.configMaps(namespace), stop, query);
   const notes = (found?.items ?? []).flatMap(({ data }) => parseBroken(data));
   return notes.length === 0 ? noBrokenImages : brokenImagesOf(notes, () => systemClock.now());
 }

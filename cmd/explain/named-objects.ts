@@ -3,6 +3,7 @@
  * now, so a pod's node, which it got since, is taken away; what archwright added to it is recognized by its annotation.
  */
 import type { KubeClient } from '../../src/kube/api/client.ts';
+import { namespacedPath } from '../../src/kube/api/paths.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { didYouMean } from '../../src/names/suggestion.ts';
 import { isObject } from '../../src/webhook/validate-pod.ts';
@@ -74,8 +75,7 @@ export async function readNamedObjects(
   return await Promise.all(
     named.map(async ({ resource, name }) => {
       const { apiVersion, kind, plural } = resource;
-      const root = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
-      const path = `${root}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
+      const path = namespacedPath(apiVersion, plural)(namespace, name);
       try {
         const object = await client.get<object>(path, { signal });
         const value = asIfNew({ ...object, apiVersion, kind });

@@ -4,13 +4,14 @@
  */
 import { isCleanHolder } from '../../src/controller/clean/lease-identity.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
-import { leasesPath, recordOf } from '../../src/kube/election/lease-record.ts';
+import { recordOf } from '../../src/kube/election/lease-record.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
 import type { ObjectSource } from '../../src/policy/resources/collection.ts';
-import { clusterConfigsPath, resourceVersion } from '../../src/policy/resources/placement.ts';
+import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
 import type { Input } from './input.ts';
 import type { PodContext } from './context.ts';
+import { paths } from '../../src/kube/api/paths.ts';
 
 export interface PoliciesAroundOptions {
   readonly configuration: Configuration;
@@ -31,13 +32,10 @@ const clockDifferenceMs = 60_000;
 export async function policiesAround(options: PoliciesAroundOptions): Promise<Policies> {
   const { configuration, input, surroundings, stop } = options;
   const namespaces = [...new Set(input.subjects.map(({ namespace }) => namespace))];
-  const paths = namespaces.map(
-    (name) => `/apis/${resourceVersion}/namespaces/${encodeURIComponent(name)}/podplacementconfigs`,
-  );
   const [cluster, leads, ...pods] = await Promise.all([
-    surroundings.read<List>(clusterConfigsPath, stop),
+    surroundings.read<List>(clusterConfigsPath(), stop),
     controllerLeads(options),
-    ...paths.map((path) => surroundings.read<List>(path, stop)),
+    ...namespaces.map((name) => surroundings.read<List>(podConfigsPath(name), stop)),
   ]);
   return createPolicies({
     configuration: () => configuration,
@@ -51,7 +49,7 @@ export async function policiesAround(options: PoliciesAroundOptions): Promise<Po
 async function controllerLeads(options: PoliciesAroundOptions): Promise<boolean> {
   const { configuration, surroundings, isClusterKnown, stop } = options;
   const { leaseName, namespace, onUnknownImage } = configuration;
-  const path = namespace === undefined ? '/apis/coordination.k8s.io/v1/leases' : leasesPath(namespace);
+  const path = paths.leases(namespace);
   const query = { fieldSelector: `metadata.name=${leaseName}` };
   const leases = isClusterKnown ? await surroundings.read<List>(path, stop, query) : undefined;
   if (leases === undefined) return onUnknownImage === 'gate';

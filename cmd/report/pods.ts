@@ -11,6 +11,7 @@ import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import { keys } from '../../src/names/keys.ts';
 import { requestsOfContainer, requestsOfPod, sum, noRequests, type Requests } from './requests.ts';
+import { paths } from '../../src/kube/api/paths.ts';
 
 export interface ReportedPod {
   readonly namespace: string;
@@ -52,13 +53,10 @@ export async function listPods(
   namespaces: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly ReportedPod[]> {
-  const paths =
-    namespaces.length === 0
-      ? ['/api/v1/pods']
-      : namespaces.map((name) => `/api/v1/namespaces/${encodeURIComponent(name)}/pods`);
+  const collections = namespaces.length === 0 ? [paths.pods()] : namespaces.map((name) => paths.pods(name));
   const found: ReportedPod[] = [];
   const alike = new Map<string, MadePod>();
-  for (const path of paths) {
+  for (const path of collections) {
     for await (const pod of listed<Pod>(client, path, { fieldSelector: notEnded }, signal)) {
       if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) found.push(reduced(pod, alike));
     }
@@ -77,7 +75,7 @@ export async function listNodes(
 ): Promise<ReadonlyMap<string, string> | undefined> {
   const found = new Map<string, string>();
   try {
-    for await (const node of listed<Node>(client, '/api/v1/nodes', {}, signal)) {
+    for await (const node of listed<Node>(client, paths.nodes(), {}, signal)) {
       const architecture = architectureOf(node);
       if (architecture !== undefined) found.set(node.metadata?.name ?? '', architecture);
     }

@@ -47,7 +47,7 @@ export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies
   const client = forOptionalKind({ client: kubernetes.client, sleep: wait, log });
   const reflect = (path: string): Reflector<KubeObject> =>
     startReflector({ client, path, trim, log, metrics, isAbsent: () => client.isAbsent(path) });
-  const [clusterConfigs, podConfigs] = [reflect(clusterConfigsPath), reflect(podConfigsPath)];
+  const [clusterConfigs, podConfigs] = [reflect(clusterConfigsPath()), reflect(podConfigsPath())];
   const leader =
     namespace === undefined
       ? undefined

@@ -12,6 +12,7 @@ import { systemClock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { UsageError } from '../program/subcommand.ts';
+import { paths } from '../../src/kube/api/paths.ts';
 
 export interface OpenFleetOptions {
   readonly subcommand: string;
@@ -84,7 +85,7 @@ function discover(options: OpenFleetOptions): { readonly discovery: Discovery; r
   }
   const slices = startReflector<EndpointSlice>({
     client: options.client,
-    path: `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices`,
+    path: paths.endpointSlices(namespace),
     labelSelector: `kubernetes.io/service-name=${service}`,
     trim: (slice) => slice,
     log,

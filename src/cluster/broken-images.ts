@@ -10,6 +10,7 @@ import type { KubeObject } from '../kube/api/objects.ts';
 import { startReflector } from '../kube/watch/reflector.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
+import { paths } from '../kube/api/paths.ts';
 
 export interface WatchedBrokenImages extends BrokenImages {
   close(): void;
@@ -36,7 +37,7 @@ export function watchBrokenImages(options: BrokenImagesOptions): WatchedBrokenIm
   let current = noBrokenImages;
   const reflector = startReflector<ConfigMap>({
     client,
-    path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`,
+    path: paths.configMaps(namespace),
     fieldSelector: `metadata.name=${name}`,
     trim: (object) => object,
     log,

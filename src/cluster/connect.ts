@@ -6,6 +6,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { Cluster } from './cluster.ts';
 import type { Node } from '../kube/api/objects.ts';
 import { architectureOf, clusterObjects } from './objects.ts';
+import { paths } from '../kube/api/paths.ts';
 
 const noLabels: Readonly<Record<string, string>> = {};
 
@@ -33,14 +34,14 @@ export function connectCluster(options: {
   const counted = options.metrics && { metrics: options.metrics };
   const namespaces = startReflector({
     client,
-    path: '/api/v1/namespaces',
+    path: paths.namespaces(),
     trim: (object) => object.metadata?.labels ?? noLabels,
     log,
     ...counted,
   });
   const nodes = startReflector({
     client,
-    path: '/api/v1/nodes',
+    path: paths.nodes(),
     trim: trimNode,
     log,
     ...counted,

@@ -1,4 +1,5 @@
 /** What is read of a cluster by name, one GET for each question. */
+import { paths } from '../kube/api/paths.ts';
 import { KubeError } from '../kube/api/errors.ts';
 import type { KubeClient, Query } from '../kube/api/client.ts';
 import type { KubeObject, Node, Secret, ServiceAccount } from '../kube/api/objects.ts';
@@ -43,17 +44,17 @@ export function clusterObjects(options: ClusterObjectsOptions): ClusterObjects {
 
   return {
     read,
-    secret: (namespace, name, signal) => read<Secret>(namespacedPath(namespace, 'secrets', name), signal),
+    secret: (namespace, name, signal) => read<Secret>(paths.secrets(namespace, name), signal),
     serviceAccountPullSecrets: async (namespace, name, signal) => {
-      const account = await read<ServiceAccount>(namespacedPath(namespace, 'serviceaccounts', name), signal);
+      const account = await read<ServiceAccount>(paths.serviceAccounts(namespace, name), signal);
       return (account?.imagePullSecrets ?? []).flatMap((reference) => reference.name || []);
     },
     namespaceLabels: async (name, signal) => {
-      const namespace = await read<KubeObject>(clusterPath('namespaces', name), signal);
+      const namespace = await read<KubeObject>(paths.namespaces(name), signal);
       return namespace && (namespace.metadata?.labels ?? {});
     },
     nodeArchitecture: async (name, signal) => {
-      const node = await read<Node>(clusterPath('nodes', name), signal);
+      const node = await read<Node>(paths.nodes(name), signal);
       return node && architectureOf(node);
     },
   };
@@ -65,12 +66,4 @@ export function clusterObjects(options: ClusterObjectsOptions): ClusterObjects {
  */
 export function architectureOf(node: Node): string | undefined {
   return node.status?.nodeInfo?.architecture || node.metadata?.labels?.[architectureLabel];
-}
-
-function clusterPath(resource: string, name: string): string {
-  return `/api/v1/${resource}/${encodeURIComponent(name)}`;
-}
-
-function namespacedPath(namespace: string, resource: string, name: string): string {
-  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(name)}`;
 }

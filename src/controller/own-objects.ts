@@ -2,6 +2,7 @@
  * What the controller creates in the cluster besides its Lease and events, so that leaving can remove it. The chart knows
  * nothing of these objects: they carry no label or annotation of Helm's, so Helm never takes them for its own.
  */
+import { paths } from '../kube/api/paths.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
 
 export interface OwnObject {
@@ -17,21 +18,6 @@ export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controlle
 
 /** Field manager of everything that the controller applies. */
 export const fieldManager = 'archwright-controller';
-
-/** API path of the Secrets of a namespace. */
-export function secretsPath(namespace: string): string {
-  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`;
-}
-
-/** API path of a Secret. */
-export function secretPath(namespace: string, name: string): string {
-  return `${secretsPath(namespace)}/${encodeURIComponent(name)}`;
-}
-
-/** API path of a MutatingWebhookConfiguration. */
-export function webhookConfigurationPath(name: string): string {
-  return `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${encodeURIComponent(name)}`;
-}
 
 /**
  * The Secrets of the built-in certificates; none where others make them.
@@ -58,5 +44,5 @@ export function ownSecrets(
     // Last: while it is there, what a run that was interrupted has left can still be told from others' work.
     configuration.caSecret,
   ];
-  return names.map((name) => ({ kind: 'Secret', namespace, name, path: secretPath(namespace, name) }));
+  return names.map((name) => ({ kind: 'Secret', namespace, name, path: paths.secrets(namespace, name) }));
 }

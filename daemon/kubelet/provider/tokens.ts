@@ -12,6 +12,7 @@ import { systemClock, type Clock } from '../../../src/async/clock.ts';
 import { LoadingCache, type Loaded } from '../../../src/async/loading-cache.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import type { ServiceAccountTokens } from './service-account.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 
 export interface ServiceAccountTokensOptions {
   readonly client: Pick<KubeClient, 'get' | 'create'>;
@@ -114,5 +115,5 @@ function texts(annotations: Readonly<Record<string, unknown>> = {}): Record<stri
 }
 
 function pathOf(namespace: string, name: string): string {
-  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/serviceaccounts/${encodeURIComponent(name)}`;
+  return paths.serviceAccounts(namespace, name);
 }

@@ -23,6 +23,8 @@ import { createSharing } from './sharing.ts';
 import { mayBeWaiting, trimWaitingPod } from './waiting-pods.ts';
 import type { NodeChoice } from '../scope/chosen-nodes.ts';
 import { cachedObjects, type WatchName } from '../metrics.ts';
+import { clusterConfigsPath, podConfigsPath } from '../../policy/resources/placement.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 /** A pod without a node. */
 export interface WaitingPod {
@@ -121,8 +123,6 @@ export interface CachesOptions {
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-const resourcesPath = '/apis/arch.example/v1alpha1';
-
 /** Starts all watches at once. Where the custom resources are not installed, their caches are empty, and ready. */
 export function startCaches(options: CachesOptions): Caches {
   const { client, log, metrics } = options;
@@ -130,29 +130,28 @@ export function startCaches(options: CachesOptions): Caches {
   const share = createSharing();
   const optional = forOptionalKind({ client, sleep, log });
   const common = { client, log, metrics, ...(options.sleep && { sleep: options.sleep }) };
-  const custom = (kind: string) => {
-    const path = `${resourcesPath}/${kind}`;
+  const custom = (path: string) => {
     const isAbsent = (): boolean => optional.isAbsent(path);
     return { ...common, client: optional, path, isAbsent, trim: (object: KubeObject) => object };
   };
   const reflectors = {
     waitingPods: startReflector({
       ...common,
-      path: '/api/v1/pods',
+      path: paths.pods(),
       fieldSelector: 'spec.nodeName=',
       mayKeep: mayBeWaiting,
       trim: (object) => trimWaitingPod(object, share),
     }),
     runningPods: startReflector({
       ...common,
-      path: '/api/v1/pods',
+      path: paths.pods(),
       fieldSelector: 'spec.nodeName!=',
       trim: (object) => trimRunningPod(object, share),
     }),
-    nodes: startReflector({ ...common, path: '/api/v1/nodes', trim: (object) => trimNode(object, share) }),
-    namespaces: startReflector({ ...common, path: '/api/v1/namespaces', trim: trimNamespace }),
-    clusterConfigs: startReflector(custom('clusterpodplacementconfigs')),
-    podConfigs: startReflector(custom('podplacementconfigs')),
+    nodes: startReflector({ ...common, path: paths.nodes(), trim: (object) => trimNode(object, share) }),
+    namespaces: startReflector({ ...common, path: paths.namespaces(), trim: trimNamespace }),
+    clusterConfigs: startReflector(custom(clusterConfigsPath())),
+    podConfigs: startReflector(custom(podConfigsPath())),
   };
   const all = Object.entries(reflectors) as [WatchName, Reflector<unknown>][];
   const levels = all.map(([watch, reflector]) => ({

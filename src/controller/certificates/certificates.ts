@@ -13,7 +13,6 @@
  */
 import { watchNamed } from '../../kube/watch/named-watch.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { secretsPath } from '../own-objects.ts';
 import { createPasses } from '../reconcile/passes.ts';
 import { readWebhooksFile, webhookNamesOf, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 import { leafSpecs, type LeafSpec } from './leaves.ts';
@@ -21,6 +20,7 @@ import { countIssues, showExpiry } from './observe.ts';
 import { createCertificateReconciler } from './reconcile.ts';
 import { timesOf, type Times } from './plan.ts';
 import { createSecrets } from './secrets.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface CertificatesOptions {
   /** Instead of those that follow from the settings; for tests, which have no time. */
@@ -67,7 +67,7 @@ async function run(leading: Leading, options: CertificatesOptions, namespace: st
   });
   const names = [configuration.caSecret, ...leafSpecs(configuration, []).map(({ secretName }) => secretName)];
   // Keys of Secrets are not kept in memory.
-  const path = secretsPath(namespace);
+  const path = paths.secrets(namespace);
   const watches = names.map((name) => watchNamed({ client, path, name, onChange: passes.kick, log, sleep }));
 
   await passes.run(async () => {

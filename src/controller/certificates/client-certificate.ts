@@ -13,7 +13,7 @@ import { startReflector } from '../../kube/watch/reflector.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import { loadTlsMaterial } from '../../serving/tls-files.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { secretsPath } from '../own-objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface KeepClientCertificateOptions {
   readonly client: KubeClient;
@@ -54,7 +54,7 @@ export function keepClientCertificate(options: KeepClientCertificateOptions): Ke
 
   const watch = startReflector<Files>({
     client,
-    path: secretsPath(namespace),
+    path: paths.secrets(namespace),
     fieldSelector: `metadata.name=${secretName}`,
     trim: filesIn,
     log,

@@ -3,7 +3,6 @@ import { KubeError } from '../../kube/api/errors.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { readCaBundles } from '../webhook-configuration/ca-bundle.ts';
-import { webhookConfigurationPath } from '../own-objects.ts';
 import { readAuthorities, trusted, writeAuthorities, type Authorities } from './authorities.ts';
 import { issueAuthority, issueLeaf } from './issue.ts';
 import { readLeaf, type IssueReason, type Leaf, type LeafName, type LeafSpec } from './leaves.ts';
@@ -21,6 +20,7 @@ import {
   type Times,
 } from './plan.ts';
 import type { FoundSecret, Secrets } from './secrets.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface ReconcileOptions {
   readonly secrets: Secrets;
@@ -86,7 +86,7 @@ export function createCertificateReconciler(options: ReconcileOptions): () => Pr
     const name = options.webhookConfiguration;
     if (name === undefined) return [];
     try {
-      return readCaBundles(await leading.client.get(webhookConfigurationPath(name), { signal }));
+      return readCaBundles(await leading.client.get(paths.mutatingWebhookConfigurations(name), { signal }));
     } catch (error) {
       if (error instanceof KubeError && error.code === 'not-found') return [];
       if (error instanceof KubeError && error.code !== 'forbidden') throw error;

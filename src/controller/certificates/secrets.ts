@@ -6,8 +6,9 @@
 import type { KubeClient } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
-import { fieldManager, ownLabels, secretPath } from '../own-objects.ts';
+import { fieldManager, ownLabels } from '../own-objects.ts';
 import type { SecretTexts } from './authorities.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface FoundSecret {
   readonly resourceVersion: string;
@@ -48,7 +49,7 @@ export interface Secrets {
 const versionOfNone = '1';
 
 export function createSecrets(client: KubeClient, namespace: string, signal: AbortSignal): Secrets {
-  const path = (name: string): string => secretPath(namespace, name);
+  const path = (name: string): string => paths.secrets(namespace, name);
 
   function apply(
     name: string,

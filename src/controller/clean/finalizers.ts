@@ -1,19 +1,19 @@
 /** Takes our finalizers off the custom resources, so that they can be deleted when no controller is there any more. */
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject, ObjectMeta } from '../../kube/api/objects.ts';
+import { clusterConfigsPath } from '../../policy/resources/placement.ts';
 import type { Cleaning } from './steps.ts';
 
 interface Finalized extends KubeObject {
   readonly metadata?: ObjectMeta & { readonly finalizers?: readonly string[] };
 }
 
-const collection = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs';
 const ours = 'arch.example/';
 
 /** @throws KubeError where custom resources cannot be read */
 export async function removeFinalizers(cleaning: Cleaning): Promise<void> {
   try {
-    for await (const object of cleaning.list<Finalized>(collection)) {
+    for await (const object of cleaning.list<Finalized>(clusterConfigsPath())) {
       if (finalizersOf(object).some(isOurs)) await release(cleaning, object.metadata?.name ?? '');
     }
   } catch (error) {
@@ -23,7 +23,7 @@ export async function removeFinalizers(cleaning: Cleaning): Promise<void> {
 }
 
 async function release(cleaning: Cleaning, name: string): Promise<void> {
-  const path = `${collection}/${encodeURIComponent(name)}`;
+  const path = clusterConfigsPath(name);
   const what = `finalizer of ClusterPodPlacementConfig ${name}`;
   await cleaning.change('custom resources', what, async (client, signal) => {
     const object = await client.get<Finalized>(path, { signal });

@@ -3,6 +3,7 @@ import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject, Pod } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
 import type { Cleaning } from './steps.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 /**
  * Removes the gates that are there now.
@@ -13,7 +14,7 @@ import type { Cleaning } from './steps.ts';
 export async function removeGates(cleaning: Cleaning, gate: string = keys.gate): Promise<number> {
   let removed = 0;
   // A pod with a node has no gates: the API server refuses to bind one that has.
-  const waiting = cleaning.list<Pod>('/api/v1/pods', { fieldSelector: 'spec.nodeName=' });
+  const waiting = cleaning.list<Pod>(paths.pods(), { fieldSelector: 'spec.nodeName=' });
   await cleaning.each(waiting, async (pod) => {
     if (gateIndex(pod, gate) < 0) return;
     if (await removeGate(cleaning, pod, gate)) removed += 1;
@@ -54,5 +55,5 @@ function gateIndex({ spec }: Pod, gate: string): number {
 /** API path of a pod. */
 export function podPath({ metadata }: KubeObject): string {
   const { namespace = '', name = '' } = metadata ?? {};
-  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+  return paths.pods(namespace, name);
 }

@@ -6,11 +6,12 @@
 import { randomBytes } from 'node:crypto';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
-import { leasesPath, microTime, recordOf } from '../../kube/election/lease-record.ts';
+import { microTime, recordOf } from '../../kube/election/lease-record.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { limited } from '../../async/wait.ts';
 import type { Cleaning } from './steps.ts';
 import { cleanHolder } from './lease-identity.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 /** Somebody else took the Lease: another `archwright clean`, or a controller after a long pause. */
 export class LeaseLost extends Error {
@@ -53,8 +54,7 @@ const endTimeoutMs = 5000;
 export async function takeLease(cleaning: Cleaning, name: string): Promise<CleanLease | undefined> {
   const { namespace, client } = cleaning;
   const where = `Lease ${namespace}/${name}`;
-  const collection = leasesPath(namespace);
-  const path = `${collection}/${encodeURIComponent(name)}`;
+  const path = paths.leases(namespace, name);
   const identity = cleanHolder + randomBytes(4).toString('hex');
   const found = await cleaning.read<KubeObject>(path);
   const leader = leaderOf(found, client.serverNow());
@@ -71,7 +71,9 @@ export async function takeLease(cleaning: Cleaning, name: string): Promise<Clean
           { type: 'merge', body: taken(before, identity, client.serverNow()) },
           { signal },
         )
-      : client.create<KubeObject>(collection, created(name, identity, client.serverNow()), { signal }));
+      : client.create<KubeObject>(paths.leases(namespace), created(name, identity, client.serverNow()), {
+          signal,
+        }));
   });
   // There is nobody to agree with: either the namespace is gone, or the report says what is wrong.
   if (!held) return undefined;

@@ -2,6 +2,7 @@
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 /** More installations than anybody has. */
 const limit = 10;
@@ -17,10 +18,10 @@ export async function namespacesOfLease(
   signal: AbortSignal,
 ): Promise<readonly string[] | undefined> {
   try {
-    const { items = [] } = await client.get<{ readonly items?: readonly KubeObject[] }>(
-      '/apis/coordination.k8s.io/v1/leases',
-      { signal, query: { fieldSelector: `metadata.name=${leaseName}`, limit } },
-    );
+    const { items = [] } = await client.get<{ readonly items?: readonly KubeObject[] }>(paths.leases(), {
+      signal,
+      query: { fieldSelector: `metadata.name=${leaseName}`, limit },
+    });
     return items.flatMap(({ metadata }) => metadata?.namespace ?? []);
   } catch (error) {
     if (error instanceof KubeError && error.code === 'forbidden') return undefined;

@@ -6,6 +6,7 @@ import type { Node } from '../../kube/api/objects.ts';
 import { createCleaning, type Cleaning } from './steps.ts';
 import type { CleanOptions, CleanReport } from './clean.ts';
 import { removeGates } from './gates.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 interface Leftovers {
   readonly gate?: string;
@@ -37,12 +38,12 @@ export async function cleanOtherProgram(
 
 /** Every taint with the key: it names an architecture whatever its value and effect are. */
 async function removeTaintsOf(cleaning: Cleaning, key: string): Promise<void> {
-  await cleaning.each(cleaning.list<Node>('/api/v1/nodes', {}), async (listed) => {
+  await cleaning.each(cleaning.list<Node>(paths.nodes(), {}), async (listed) => {
     const name = listed.metadata?.name ?? '';
     if (positionsOf(listed, key).length === 0) return;
     let node: Node | undefined = listed;
     await cleaning.change('taints', `taint of node ${name}`, async (client, signal) => {
-      const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
+      const path = paths.nodes(name);
       node ??= await client.get<Node>(path, { signal });
       const positions = positionsOf(node, key);
       const version = node.metadata?.resourceVersion;

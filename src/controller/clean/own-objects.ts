@@ -5,6 +5,7 @@ import type { Configuration } from '../../policy/configuration/configuration.ts'
 import { ownLabels, ownSecrets, type OwnObject } from '../own-objects.ts';
 import { webhooksStep } from './webhooks.ts';
 import { reasonOf, type Cleaning } from './steps.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 const step = 'own objects';
 
@@ -25,7 +26,7 @@ export async function removeOwnObjects(cleaning: Cleaning, configuration: Config
 }
 
 function configMap(namespace: string, name: string): OwnObject {
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps/${encodeURIComponent(name)}`;
+  const path = paths.configMaps(namespace, name);
   return { kind: 'ConfigMap', namespace, name, path };
 }
 

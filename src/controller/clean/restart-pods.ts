@@ -13,6 +13,7 @@ import type { Policy } from '../../policy/effective/policy.ts';
 import type { Act, Cleaning } from './steps.ts';
 import { podPath } from './gates.ts';
 import { controllerOf, isReady, podsOnce, readinessOf, type Restarted } from './rollout-complete.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 const step = 'restarted pods';
 
@@ -122,7 +123,7 @@ async function groupsOf(cleaning: Cleaning, configuration: Configuration): Promi
   const policy = policyFor(configuration);
   const groups = new Map<string, Omit<Group, 'workload'> & Pick<Restarted, 'namespace' | 'owner'>>();
   const readyBy = new Map<string, number>();
-  for await (const pod of podsOnce(cleaning, '/api/v1/pods', { fieldSelector: 'spec.nodeName!=' })) {
+  for await (const pod of podsOnce(cleaning, paths.pods(), { fieldSelector: 'spec.nodeName!=' })) {
     const owner = controllerOf(pod);
     if (owner && isReady(pod)) readyBy.set(owner.uid, (readyBy.get(owner.uid) ?? 0) + 1);
     if (hasEnded(pod) || !carriesOurs(pod, policy, configuration.taintKey)) continue;

@@ -6,6 +6,7 @@ import type { Query } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject, OwnerReference, Pod } from '../../kube/api/objects.ts';
 import type { Cleaning } from './steps.ts';
+import { namespacedPath, paths } from '../../kube/api/paths.ts';
 
 export interface Restarted {
   readonly namespace: string;
@@ -52,7 +53,7 @@ async function bySelf(cleaning: Cleaning, { namespace, owner }: Restarted): Prom
 
 async function byPods(cleaning: Cleaning, { namespace, owner, readyAtFirst }: Restarted): Promise<Readiness> {
   let ready = 0;
-  for await (const pod of podsOnce(cleaning, `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`))
+  for await (const pod of podsOnce(cleaning, paths.pods(namespace)))
     if (controllerOf(pod)?.uid === owner.uid && isReady(pod)) ready += 1;
   return { ready, wanted: readyAtFirst, isCostly: true };
 }
@@ -73,9 +74,7 @@ export async function* podsOnce(cleaning: Cleaning, path: string, query?: Query)
 
 function pathOf(namespace: string, { apiVersion, kind, name }: OwnerReference): string | undefined {
   const collection = collections[`${apiVersion}/${kind}`];
-  if (collection === undefined) return undefined;
-  const api = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
-  return `${api}/namespaces/${encodeURIComponent(namespace)}/${collection}/${encodeURIComponent(name)}`;
+  return collection && namespacedPath(apiVersion, collection)(namespace, name);
 }
 
 export function controllerOf({ metadata }: KubeObject): OwnerReference | undefined {

@@ -7,12 +7,11 @@ import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import type { Cleaning } from './steps.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly { readonly name: string }[];
 }
-
-const collection = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 
 /** Names of webhooks are domain names; all of ours are below this one. */
 const ourDomain = '.arch.example';
@@ -28,7 +27,7 @@ export async function removeWebhooks(
     if (await exists(cleaning, named)) await remove(cleaning, named);
     return;
   }
-  for await (const found of cleaning.list<WebhookConfiguration>(collection)) {
+  for await (const found of cleaning.list<WebhookConfiguration>(paths.mutatingWebhookConfigurations())) {
     const name = found.metadata?.name ?? '';
     const { ours, others } = sorted(found);
     if (ours.length === 0) continue;
@@ -40,7 +39,7 @@ export async function removeWebhooks(
 /** Whoever may delete it by name need not have the right to read it. */
 async function exists(cleaning: Cleaning, name: string): Promise<boolean> {
   try {
-    return (await cleaning.read(pathOf(name))) !== undefined;
+    return (await cleaning.read(paths.mutatingWebhookConfigurations(name))) !== undefined;
   } catch (error) {
     if (error instanceof KubeError && error.code === 'forbidden') return true;
     throw error;
@@ -49,19 +48,21 @@ async function exists(cleaning: Cleaning, name: string): Promise<boolean> {
 
 async function remove(cleaning: Cleaning, name: string): Promise<void> {
   await cleaning.change(webhooksStep, `MutatingWebhookConfiguration ${name}`, (client, signal) =>
-    client.delete(pathOf(name), { signal }),
+    client.delete(paths.mutatingWebhookConfigurations(name), { signal }),
   );
 }
 
 /** The whole object, where it has no webhooks of others by then. */
 async function takeOut(cleaning: Cleaning, name: string, what: string): Promise<void> {
   await cleaning.change(webhooksStep, what, async (client, signal) => {
-    const found = await client.get<WebhookConfiguration>(pathOf(name), { signal });
+    const found = await client.get<WebhookConfiguration>(paths.mutatingWebhookConfigurations(name), {
+      signal,
+    });
     const { uid = '', resourceVersion = '' } = found.metadata ?? {};
     const { ours, others } = sorted(found);
     if (ours.length === 0) return;
     if (others === 0) {
-      await client.delete(pathOf(name), { signal, uid, resourceVersion });
+      await client.delete(paths.mutatingWebhookConfigurations(name), { signal, uid, resourceVersion });
       return;
     }
     const body = [
@@ -69,7 +70,7 @@ async function takeOut(cleaning: Cleaning, name: string, what: string): Promise<
       // From the last to the first, so that the places of the others hold.
       ...ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` })),
     ];
-    await client.patch(pathOf(name), { type: 'json', body }, { signal });
+    await client.patch(paths.mutatingWebhookConfigurations(name), { type: 'json', body }, { signal });
   });
 }
 
@@ -80,8 +81,4 @@ function sorted({ webhooks = [] }: WebhookConfiguration): {
 } {
   const ours = webhooks.flatMap(({ name }, index) => (name.endsWith(ourDomain) ? [index] : [])).reverse();
   return { ours, others: webhooks.length - ours.length };
-}
-
-function pathOf(name: string): string {
-  return `${collection}/${encodeURIComponent(name)}`;
 }

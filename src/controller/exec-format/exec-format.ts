@@ -16,6 +16,7 @@ import { isDaemon } from '../scope/daemon-set.ts';
 import { createNodeAwaited } from './node-awaited.ts';
 import { createNotes, type Notes } from './notes.ts';
 import { saysExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 /** A kubelet reads logs from its disk; a cluster full of crashing pods must not make it a hot path. */
 const logReads = { perSecond: 1, burst: 10 };
@@ -131,7 +132,7 @@ async function logOf(
   { container, previous }: Suspect,
   refused: (error: string) => void,
 ): Promise<string | undefined> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(pod.namespace)}/pods/${encodeURIComponent(pod.name)}/log`;
+  const path = `${paths.pods(pod.namespace, pod.name)}/log`;
   const query = { container, limitBytes: maxLogBytes, ...(previous && { previous }) };
   try {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(logTimeoutMs)]);

@@ -15,6 +15,7 @@ import type { KubeClient } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { ownLabels } from '../own-objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 /** `known` since before; `full`: it is not noted, because there are too many notes, or too many namespaces in this one. */
 export type Noted = 'news' | 'known' | 'full';
@@ -52,8 +53,7 @@ export function createNotes(options: {
   readonly name: string;
 }): Notes {
   const { client, namespace, name } = options;
-  const collection = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`;
-  const path = `${collection}/${encodeURIComponent(name)}`;
+  const path = paths.configMaps(namespace, name);
 
   async function read(signal: AbortSignal): Promise<ConfigMap | undefined> {
     try {
@@ -77,7 +77,7 @@ export function createNotes(options: {
     }
     const labels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels };
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, labels }, data };
-    await client.create(collection, object, { signal });
+    await client.create(paths.configMaps(namespace), object, { signal });
   }
 
   /** Begins anew where somebody was faster. */

@@ -3,6 +3,7 @@
  * the API server refuses the placement itself, the gate goes without it: a pod that may run anywhere is told about, a pod
  * that is stuck is a loss.
  */
+import { paths } from '../../kube/api/paths.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { Pod } from '../../kube/api/objects.ts';
@@ -131,6 +132,5 @@ function isCode(error: unknown, code: KubeError['code']): error is KubeError {
 }
 
 function pathOf({ metadata = {} }: Pod): string {
-  const [namespace, name] = [metadata.namespace ?? '', metadata.name ?? ''].map(encodeURIComponent);
-  return `/api/v1/namespaces/${namespace}/pods/${name}`;
+  return paths.pods(metadata.namespace ?? '', metadata.name ?? '');
 }

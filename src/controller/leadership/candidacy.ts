@@ -7,10 +7,11 @@
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import { runLeaderElection, type LeaderElectionOptions } from '../../kube/election/lease.ts';
-import { leasesPath, recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-record.ts';
+import { recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-record.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { wait } from '../../async/wait.ts';
 import { isCleanHolder } from '../clean/lease-identity.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 /**
  * Takes part until `stop` aborts or the cluster was cleaned.
@@ -52,7 +53,7 @@ function noticing(
   { client, namespace }: LeaderElectionOptions,
   found: (record: LeaseRecord) => void,
 ): KubeClient {
-  const leases = `${leasesPath(namespace)}/`;
+  const leases = `${paths.leases(namespace)}/`;
   return {
     ...client,
     get: async <T>(path: string, call: Parameters<KubeClient['get']>[1]): Promise<T> => {
@@ -69,7 +70,7 @@ async function standAside(
   options: LeaderElectionOptions,
 ): Promise<'cleaned' | 'given up' | 'stopped' | { readonly abandoned: LeaseRecord }> {
   const { client, stop, clock, sleep = wait } = options;
-  const path = `${leasesPath(options.namespace)}/${encodeURIComponent(options.name)}`;
+  const path = paths.leases(options.namespace, options.name);
   let seen: { readonly record: LeaseRecord; readonly at: number } | undefined;
   while (!stop.aborted) {
     try {

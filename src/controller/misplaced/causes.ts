@@ -13,6 +13,7 @@ import type { KubeClient } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { ownLabels } from '../own-objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface Cause {
   /** Of the workload. */
@@ -57,8 +58,7 @@ export function createCauses(options: {
   readonly name: string;
 }): Causes {
   const { client, namespace, name } = options;
-  const collection = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`;
-  const path = `${collection}/${encodeURIComponent(name)}`;
+  const path = paths.configMaps(namespace, name);
   let known: Map<string, number> | undefined;
 
   async function read(signal: AbortSignal): Promise<Map<string, number>> {
@@ -92,7 +92,7 @@ export function createCauses(options: {
       const metadata = { name, namespace, labels: ownLabels };
       const set = Object.fromEntries(Object.entries(data).filter(([, value]) => value !== null));
       await client.create(
-        collection,
+        paths.configMaps(namespace),
         { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: set },
         { signal },
       );

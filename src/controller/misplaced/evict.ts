@@ -2,6 +2,7 @@
 import type { KubeClient } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 /**
  * `evicted`: the pod goes. `held`: not now, for the reason given: a PodDisruptionBudget, or too many requests. `changed`: it
@@ -24,7 +25,7 @@ export async function evict(
   { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
 ): Promise<Eviction> {
   const { namespace = '', name = '', uid, resourceVersion } = pod.metadata ?? {};
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/eviction`;
+  const path = `${paths.pods(namespace, name)}/eviction`;
   const eviction = {
     apiVersion: 'policy/v1',
     kind: 'Eviction',

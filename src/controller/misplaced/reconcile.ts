@@ -18,6 +18,7 @@ import { replacementOf } from './replacement.ts';
 import { isSuspect, type Suspects } from './suspects.ts';
 import { createMisplacedEvents } from './events.ts';
 import { workloadOf, type Workload } from './workload.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface MisplacedReconciler {
   /** @throws KubeError where nothing can be done about any pod now */
@@ -55,7 +56,7 @@ export function createMisplacedReconciler(
 
   /** The pod as it is now, where it still is what it seemed to be. */
   async function read({ pod, architecture, images, facts }: Misplaced): Promise<Pod | undefined> {
-    const path = `/api/v1/namespaces/${encodeURIComponent(pod.namespace)}/pods/${encodeURIComponent(pod.name)}`;
+    const path = paths.pods(pod.namespace, pod.name);
     try {
       const now = await client.get<Pod>(path, { signal });
       const trimmed = trimRunningPod(now, (value) => value);

@@ -1,5 +1,6 @@
 /** The workload of a pod: its owner, and the owner's owner where that is what a person knows. */
 import type { KubeClient } from '../../kube/api/client.ts';
+import { namespacedPath } from '../../kube/api/paths.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { ObjectReference } from '../../kube/events/events.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
@@ -44,8 +45,7 @@ export async function workloadOf(
   const itself = referenceOf(namespace, owner);
   const resource = resources[`${owner.apiVersion} ${owner.kind}`];
   if (resource === undefined) return { top: itself, wanted: undefined };
-  const base = owner.apiVersion === 'v1' ? '/api/v1' : `/apis/${owner.apiVersion}`;
-  const path = `${base}/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(owner.name)}`;
+  const path = namespacedPath(owner.apiVersion, resource)(namespace, owner.name);
   let found: Owning;
   try {
     found = await options.client.get<Owning>(path, { signal: options.signal });

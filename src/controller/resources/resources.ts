@@ -13,6 +13,7 @@ import { keys } from '../../names/keys.ts';
 import {
   clusterConfigKind,
   clusterConfigsPath,
+  podConfigsPath,
   podConfigKind,
   resourceVersion,
 } from '../../policy/resources/placement.ts';
@@ -71,7 +72,7 @@ export function customResources(): Feature {
       for (const object of objects) {
         await turn();
         const { name = '' } = object.metadata ?? {};
-        const path = `/apis/${resourceVersion}/namespaces/${encodeURIComponent(namespace)}/podplacementconfigs/${encodeURIComponent(name)}`;
+        const path = podConfigsPath(namespace, name);
         await writeStatus(leading, { object, kind: podConfigKind, path, findings: findings.get(name) ?? [] });
       }
       return undefined;
@@ -108,7 +109,7 @@ function namespaceKey(namespace: string): string {
 async function keepClusterConfig(leading: Leading, object: Resource): Promise<number | undefined> {
   const { client, signal, serverNow, step, log } = leading;
   const { metadata = {} } = object;
-  const path = `${clusterConfigsPath}/${encodeURIComponent(metadata.name ?? '')}`;
+  const path = clusterConfigsPath(metadata.name ?? '');
   const { deletionTimestamp } = metadata;
   let gated: number | undefined;
   if (deletionTimestamp !== undefined) {

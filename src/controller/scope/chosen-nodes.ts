@@ -4,6 +4,7 @@
  */
 import type { KubeClient, Query } from '../../kube/api/client.ts';
 import type { Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 import { isEmptyTerm } from '../../placement/pod/terms.ts';
 
 /** How a pod chooses among nodes. */
@@ -59,7 +60,7 @@ export async function hasChosenNode(
     let token = '';
     do {
       const query: Query = { limit: pageSize, labelSelector, ...(token !== '' && { continue: token }) };
-      const page = await client.get<Page>('/api/v1/nodes', { signal, query });
+      const page = await client.get<Page>(paths.nodes(), { signal, query });
       if (page.items?.some(({ metadata }) => nodes.has(metadata?.name ?? ''))) return true;
       token = page.metadata?.continue ?? '';
     } while (token !== '');

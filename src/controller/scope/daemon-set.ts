@@ -5,6 +5,7 @@
 import type { KubeClient } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 /** Those that the webhook places; of this kind in other API groups (OpenKruise) we know nothing. */
 export const daemonSetApiVersion = 'apps/v1';
@@ -30,7 +31,7 @@ export async function daemonTemplateOf(
   { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
 ): Promise<PodTemplate | 'gone' | 'unknown'> {
   if (owner.apiVersion !== daemonSetApiVersion) return 'unknown';
-  const path = `/apis/${daemonSetApiVersion}/namespaces/${encodeURIComponent(namespace)}/daemonsets/${encodeURIComponent(owner.name)}`;
+  const path = paths.daemonSets(namespace, owner.name);
   try {
     const { metadata, spec } = await client.get<DaemonSet>(path, { signal });
     return metadata?.uid === owner.uid ? (spec?.template ?? 'unknown') : 'gone';

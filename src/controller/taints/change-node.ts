@@ -3,6 +3,7 @@ import type { KubeClient } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
 import { taintPatch } from './own-taint.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface ChangeNodeOptions {
   readonly client: KubeClient;
@@ -25,7 +26,7 @@ export async function changeNode(
   wanted: (node: Node) => Taint | undefined,
   { client, signal, keys }: ChangeNodeOptions,
 ): Promise<boolean> {
-  const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
+  const path = paths.nodes(name);
   for (let left = tries; ; left -= 1) {
     try {
       const node = await client.get<Node>(path, { signal });

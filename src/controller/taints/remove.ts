@@ -7,6 +7,7 @@ import { createPageSize } from '../../kube/api/page-size.ts';
 import { wait } from '../../async/wait.ts';
 import { changeNode } from './change-node.ts';
 import { taintPatch } from './own-taint.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface RemoveTaintsOptions {
   readonly client: KubeClient;
@@ -70,7 +71,7 @@ async function nodesWithTaints(options: RemoveTaintsOptions): Promise<readonly s
     const from = token === '' ? {} : { continue: token };
     const page = await persistently(options, () =>
       pageSize.read((limit, maxBytes) =>
-        client.get<Page>('/api/v1/nodes', { signal, query: { limit, ...from }, maxBytes }),
+        client.get<Page>(paths.nodes(), { signal, query: { limit, ...from }, maxBytes }),
       ),
     );
     for (const node of page.items ?? []) {

@@ -13,6 +13,7 @@ import type { Pod, Taint, Toleration } from '../../kube/api/objects.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import { tolerationOf } from './plan.ts';
 import { tolerates } from '../scope/node-room.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface PodToTolerate {
   readonly pod: RunningPod;
@@ -61,7 +62,7 @@ export async function toleratePods(
 }
 
 async function tolerate({ pod, taint }: PodToTolerate, { client, signal }: TolerateOptions): Promise<void> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(pod.namespace)}/pods/${encodeURIComponent(pod.name)}`;
+  const path = paths.pods(pod.namespace, pod.name);
   let { resourceVersion, tolerations } = pod;
   for (let left = tries; ; left -= 1) {
     if (tolerates(tolerations, taint)) return;

@@ -9,6 +9,7 @@ import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { ProbeTarget } from './probe.ts';
 import type { ClientConfig, ServiceReference } from './webhooks-file.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface Endpoints {
   /**
@@ -51,7 +52,7 @@ export function createEndpoints({ client, log, onChange, sleep }: EndpointsOptio
     if (watch === undefined) {
       watch = startReflector<EndpointSlice>({
         client,
-        path: `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices`,
+        path: paths.endpointSlices(namespace),
         labelSelector: `kubernetes.io/service-name=${name}`,
         trim: (slice) => slice,
         log,
@@ -68,7 +69,7 @@ export function createEndpoints({ client, log, onChange, sleep }: EndpointsOptio
     { namespace, name, port }: ServiceReference,
     signal: AbortSignal,
   ): Promise<string | undefined> {
-    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/services/${encodeURIComponent(name)}`;
+    const path = paths.services(namespace, name);
     try {
       const { spec } = await client.get<Service>(path, { signal });
       const found = spec?.ports?.find((each) => each.port === (port ?? 443));

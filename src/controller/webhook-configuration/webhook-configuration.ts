@@ -17,7 +17,6 @@ import type { Secret } from '../../kube/api/objects.ts';
 import { watchNamed } from '../../kube/watch/named-watch.ts';
 import { readCertificates, type Certificate } from '../certificates/pem.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { secretPath, secretsPath, webhookConfigurationPath } from '../own-objects.ts';
 import { createPasses, type PassOutcome } from '../reconcile/passes.ts';
 import type { WebhookConfiguration } from './ca-bundle.ts';
 import { decideWebhooks } from './decide.ts';
@@ -26,6 +25,7 @@ import { showState, type ConfigurationState } from './metrics.ts';
 import { createWebhookAvailability, type WebhookAvailability } from './webhook-availability.ts';
 import { readWebhooksFile, type Webhook } from './webhooks-file.ts';
 import { createWriter, type Writer } from './write.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface WebhookConfigurationOptions {
   /** Waits; injected by tests. */
@@ -104,14 +104,14 @@ async function run(
   const watches = [
     watchNamed({
       ...common,
-      path: '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations',
+      path: paths.mutatingWebhookConfigurations(),
       name,
     }),
-    watchNamed({ ...common, path: secretsPath(namespace), name: webhookTlsSecret }),
+    watchNamed({ ...common, path: paths.secrets(namespace), name: webhookTlsSecret }),
   ];
   const parts: Parts = {
     name,
-    secretPath: secretPath(namespace, webhookTlsSecret),
+    secretPath: paths.secrets(namespace, webhookTlsSecret),
     file,
     endpoints,
     presences: createWebhookAvailability({ endpoints, clock }),
@@ -130,7 +130,11 @@ async function pass(leading: Leading, parts: Parts): Promise<PassOutcome> {
   const { signal, client, serverNow } = leading;
   const { file, say } = parts;
   const nothing = { wrote: false, nextMs: pauses.calm };
-  const found = await find<WebhookConfiguration>(client, webhookConfigurationPath(parts.name), signal);
+  const found = await find<WebhookConfiguration>(
+    client,
+    paths.mutatingWebhookConfigurations(parts.name),
+    signal,
+  );
   if (found === undefined) {
     say('missing');
     return nothing;

@@ -4,10 +4,11 @@
  */
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { fieldManager, webhookConfigurationPath } from '../own-objects.ts';
+import { fieldManager } from '../own-objects.ts';
 import type { WebhookConfiguration } from './ca-bundle.ts';
 import { isSame } from './compare.ts';
 import type { Webhook } from './webhooks-file.ts';
+import { paths } from '../../kube/api/paths.ts';
 
 export interface Writer {
   /**
@@ -27,7 +28,7 @@ export interface WriterOptions {
 }
 
 export function createWriter({ client, name, signal, log, step }: WriterOptions): Writer {
-  const path = webhookConfigurationPath(name);
+  const path = paths.mutatingWebhookConfigurations(name);
   /**
    * What the server made of what we meant, where the two differ. Some clusters change every webhook configuration as it is
    * written; to insist would be to write for ever.

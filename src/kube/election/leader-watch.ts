@@ -7,9 +7,10 @@ import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { KubeClient } from '../api/client.ts';
-import { leasesPath, recordOf, sameRecord, type LeaseRecord } from './lease-record.ts';
+import { recordOf, sameRecord, type LeaseRecord } from './lease-record.ts';
 import { startReflector, usualIdleMs } from '../watch/reflector.ts';
 import { wait } from '../../async/wait.ts';
+import { paths } from '../api/paths.ts';
 
 export interface Leadership {
   /** Whether somebody leads, as far as can be seen: the Lease has a holder and was renewed within its duration. */
@@ -45,7 +46,7 @@ export function watchLeader(options: WatchLeaderOptions): Leadership {
 
   const reflector = startReflector<LeaseRecord>({
     client,
-    path: leasesPath(options.namespace),
+    path: paths.leases(options.namespace),
     fieldSelector: `metadata.name=${options.name}`,
     trim: recordOf,
     log,

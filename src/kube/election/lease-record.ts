@@ -8,6 +8,7 @@ import type { Clock } from '../../async/clock.ts';
 import type { KubeClient } from '../api/client.ts';
 import { KubeError } from '../api/errors.ts';
 import type { KubeObject } from '../api/objects.ts';
+import { paths } from '../api/paths.ts';
 
 export interface LeaseRecord {
   /** Empty where nobody holds it. */
@@ -40,11 +41,6 @@ export function recordOf(lease: KubeObject): LeaseRecord {
     renewTime: text('renewTime'),
     transitions: number('leaseTransitions', 0),
   };
-}
-
-/** Path of the Leases of a namespace. */
-export function leasesPath(namespace: string): string {
-  return `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
 }
 
 /** Whether two looks at a Lease saw the same: labels and versions do not count as a renewal. */
@@ -89,8 +85,7 @@ interface Observed {
 /** Makes a lock. Nothing is asked yet. */
 export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
   const { client, identity, clock } = options;
-  const leases = leasesPath(options.namespace);
-  const path = `${leases}/${encodeURIComponent(options.name)}`;
+  const path = paths.leases(options.namespace, options.name);
   let observed: Observed | undefined;
 
   function observe(lease: KubeObject): Observed {
@@ -121,7 +116,7 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
   async function create(signal: AbortSignal): Promise<boolean> {
     const metadata = { name: options.name, namespace: options.namespace };
     const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec: wanted(undefined) };
-    observe(await client.create<KubeObject>(leases, lease, { signal }));
+    observe(await client.create<KubeObject>(paths.leases(options.namespace), lease, { signal }));
     return true;
   }
 

@@ -18,6 +18,7 @@ import { createCorrelation, createRecent } from './correlation.ts';
 import { createRateLimiter } from '../../async/rate-limiter.ts';
 import { eventCounter } from '../metrics.ts';
 import { wait } from '../../async/wait.ts';
+import { paths } from '../api/paths.ts';
 
 /** What an event is about. */
 export interface ObjectReference {
@@ -192,7 +193,6 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   async function create(key: string, waiting: Waiting, name: string, signal: AbortSignal): Promise<void> {
     const { about, event, times, firstAt, lastAt } = waiting;
     const namespace = about.namespace ?? 'default';
-    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`;
     const { apiVersion, kind, uid, resourceVersion } = about;
     const body = {
       apiVersion: 'v1',
@@ -216,10 +216,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       lastTimestamp: timeText(lastAt),
       count: times,
     };
-    await client.create(path, body, { signal }).catch((error: unknown) => {
+    await client.create(paths.events(namespace), body, { signal }).catch((error: unknown) => {
       if (!(error instanceof KubeError) || error.code !== 'conflict') throw error;
     });
-    written.set(key, { path: `${path}/${name}`, count: times });
+    written.set(key, { path: paths.events(namespace, name), count: times });
     count('written');
   }
 

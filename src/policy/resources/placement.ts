@@ -9,6 +9,7 @@
  * the API server, and what gets past them (an older definition, an object written while there was none) is left out
  * whole. `architectures.ts` leaves out architectures that no node can have. `../policies.ts` puts it all together.
  */
+import { clusterPath, namespacedPath } from '../../kube/api/paths.ts';
 import type { Selector } from '../effective/label-selector.ts';
 import type { OnNoCommonArchitecture, OnUnknownImage } from '../effective/policy.ts';
 
@@ -20,9 +21,8 @@ export const podConfigKind = 'PodPlacementConfig';
 /** The only name that the cluster's can have. */
 export const clusterConfigName = 'cluster';
 
-/** Paths of the collections over all namespaces. */
-export const clusterConfigsPath = `/apis/${resourceVersion}/clusterpodplacementconfigs`;
-export const podConfigsPath = `/apis/${resourceVersion}/podplacementconfigs`;
+export const clusterConfigsPath = clusterPath(resourceVersion, 'clusterpodplacementconfigs');
+export const podConfigsPath = namespacedPath(resourceVersion, 'podplacementconfigs');
 
 export const logVerbosities = ['Normal', 'Debug', 'Trace', 'TraceAll'] as const;
 export type LogVerbosity = (typeof logVerbosities)[number];

@@ -10,13 +10,13 @@ import {
 import type { Times } from '../../../src/controller/certificates/plan.ts';
 import { createSecrets } from '../../../src/controller/certificates/secrets.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
-import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 
 export const minute = 60_000;
 export const hour = 60 * minute;
@@ -77,7 +77,7 @@ export async function createWorld(t: Test): Promise<World> {
   });
   const lines: string[] = [];
   const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
-  const path = (name: LeafName | 'ca'): string => secretPath(namespace, secretNames[name]);
+  const path = (name: LeafName | 'ca'): string => paths.secrets(namespace, secretNames[name]);
   const issued: string[] = [];
   const never = new AbortController().signal;
 
@@ -180,7 +180,10 @@ export function setWebhookBundle(world: World, name: string, ...caBundles: (stri
       ...(caBundle !== undefined && { caBundle: Buffer.from(caBundle).toString('base64') }),
     },
   }));
-  world.store.put(webhookConfigurationPath(name), { kind: 'MutatingWebhookConfiguration', webhooks });
+  world.store.put(paths.mutatingWebhookConfigurations(name), {
+    kind: 'MutatingWebhookConfiguration',
+    webhooks,
+  });
 }
 
 export { certificates };

@@ -11,7 +11,6 @@ import {
   issueLeaf,
   type Pair,
 } from '../../../src/controller/certificates/issue.ts';
-import { webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import {
   readCaBundles,
   type WebhookConfiguration,
@@ -21,9 +20,10 @@ import { wait } from '../../../src/async/wait.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { createWorld, namespace, type World } from '../certificates/world.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 
 const name = 'archwright';
-const path = webhookConfigurationPath(name);
+const path = paths.mutatingWebhookConfigurations(name);
 const slicesPath = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices/hook-1`;
 const subject = {
   commonName: 'archwright-webhook',

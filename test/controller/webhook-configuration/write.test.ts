@@ -3,12 +3,12 @@ import type { WebhookConfiguration } from '../../../src/controller/webhook-confi
 import { isSame } from '../../../src/controller/webhook-configuration/compare.ts';
 import { createWriter } from '../../../src/controller/webhook-configuration/write.ts';
 import { parseWebhooks, type Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
-import { webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import type { KubeClient, Patch } from '../../../src/kube/api/client.ts';
 import { createWorld } from '../certificates/world.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 
 const name = 'archwright';
-const path = webhookConfigurationPath(name);
+const path = paths.mutatingWebhookConfigurations(name);
 const webhooks = parseWebhooks(
   'webhooks: [{ name: a.arch.example, clientConfig: { service: { namespace: n, name: s } } }]',
   'f',

@@ -5,7 +5,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { secretPath } from '../../../src/controller/own-objects.ts';
 import type { Pod, Secret } from '../../../src/kube/api/objects.ts';
 import { createCa } from '../../support/certificates.ts';
 import { ownNamespace } from './archwright.ts';
@@ -14,6 +13,7 @@ import { certManagerNamespace, untilIssued } from './cert-manager/program.ts';
 import { answered, renewAll, trusted } from './cert-manager/settled.ts';
 import { patience } from './harness.ts';
 import { waitFor } from './watch.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 
 const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
 const encode = (text: string): string => Buffer.from(text).toString('base64');
@@ -85,7 +85,7 @@ void t.test('an issuer signs the authority of archwright', { skip }, async (t) =
   await untilIssued(cluster, certManagerNamespace, 'intermediate', 0);
   await untilIssued(cluster, 'default', 'stranger', 0);
   const { data: { 'tls.crt': cert, 'tls.key': key } = {} } = await client.get<Secret>(
-    secretPath(certManagerNamespace, 'intermediate'),
+    paths.secrets(certManagerNamespace, 'intermediate'),
     { signal: patience() },
   );
   await give('without-root', { 'tls.crt': cert, 'tls.key': key });
@@ -135,7 +135,7 @@ void t.test('an issuer signs the authority of archwright', { skip }, async (t) =
 
 /** @returns a directory with the certificate of somebody else, who trusts what we do */
 async function dirOfStranger({ cluster, issued }: Installed): Promise<string> {
-  const { data = {} } = await cluster.client.get<Secret>(secretPath('default', 'stranger'), {
+  const { data = {} } = await cluster.client.get<Secret>(paths.secrets('default', 'stranger'), {
     signal: patience(),
   });
   const { bundle } = await issued('archwright-webhook-client-tls');

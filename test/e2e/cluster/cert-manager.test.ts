@@ -5,7 +5,6 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import { isIssuedBy, sameCertificates } from '../../../src/controller/certificates/pem.ts';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
@@ -24,6 +23,7 @@ import { renew, untilIssued } from './cert-manager/program.ts';
 import { renewAll, shown, trusted } from './cert-manager/settled.ts';
 import { patience } from './harness.ts';
 import { waitFor } from './watch.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 
 const server = '1.3.6.1.5.5.7.3.1';
 const client = '1.3.6.1.5.5.7.3.2';
@@ -127,17 +127,20 @@ void t.test('archwright runs on what cert-manager issues', { skip }, async (t) =
 
 /** Deletes a Secret, and waits until cert-manager has written it again. */
 async function lose({ cluster }: Installed, secretName: string): Promise<void> {
-  const path = secretPath(ownNamespace, secretName);
+  const path = paths.secrets(ownNamespace, secretName);
   await cluster.client.delete(path, { signal: patience() });
   await waitFor<Secret>(cluster.client, path, (now) => now?.data?.['tls.crt'] !== undefined);
 }
 
 /** Waits until pods are refused, or not, while the webhook does not answer. */
 async function policy({ cluster }: Installed, wanted: string): Promise<void> {
-  await waitFor<WebhookConfiguration>(cluster.client, webhookConfigurationPath('archwright'), (now) =>
-    (now?.webhooks ?? []).some(
-      ({ name, failurePolicy }) => name === 'pods.arch.example' && failurePolicy === wanted,
-    ),
+  await waitFor<WebhookConfiguration>(
+    cluster.client,
+    paths.mutatingWebhookConfigurations('archwright'),
+    (now) =>
+      (now?.webhooks ?? []).some(
+        ({ name, failurePolicy }) => name === 'pods.arch.example' && failurePolicy === wanted,
+      ),
   );
 }
 

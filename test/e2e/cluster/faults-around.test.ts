@@ -1,12 +1,12 @@
 /** What archwright stands on goes away: all agents, the webhook, every controller. Pods run all the same. */
 import t from 'tap';
-import { webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { ownNamespace, startAgent, startWebhook, type Server } from './archwright.ts';
 import { isGated } from './faults/crowd.ts';
 import { startScene } from './faults/scene.ts';
 import { writeWebhooksFile } from './issued.ts';
 import { waitFor } from './watch.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 
 function port(url: string): number {
   return Number(new URL(url).port);
@@ -80,7 +80,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   const failurePolicy = async (wanted: string): Promise<void> => {
     await waitFor<WebhookConfiguration>(
       cluster.client,
-      webhookConfigurationPath('archwright'),
+      paths.mutatingWebhookConfigurations('archwright'),
       (now) => now?.webhooks?.[0]?.failurePolicy === wanted,
       60_000,
     );

@@ -7,7 +7,6 @@ import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import { readWebhooksFile } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
 import { createRandom } from '../kubelet/random.ts';
 import {
@@ -31,6 +30,7 @@ import { startImages } from './images.ts';
 import { mount, writeWebhooksFile } from './issued.ts';
 import { freePorts } from './ports.ts';
 import { watch } from './watch.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 
 const seed = Number(process.env['E2E_SEED'] ?? randomInt(2 ** 31));
 const name = 'archwright';
@@ -166,7 +166,11 @@ void t.test('a controller is killed at each step of issuing certificates, and at
     { op: 'remove', path: '/webhooks/0/namespaceSelector' },
     { op: 'add', path: '/webhooks/-', value: foreign },
   ];
-  await client.patch(webhookConfigurationPath(name), { type: 'json', body: edit }, { signal: patience() });
+  await client.patch(
+    paths.mutatingWebhookConfigurations(name),
+    { type: 'json', body: edit },
+    { signal: patience() },
+  );
   await victims.kill('webhook-configuration/applied', { settings: lives.first });
   t.same(
     namesIn(await sound('webhook-configuration/applied')).toSorted(),

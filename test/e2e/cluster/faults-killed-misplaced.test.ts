@@ -29,7 +29,7 @@ interface EventNow extends KubeObject {
 /** Nobody sees the pods of this namespace at admission, so that successors land where their predecessors were. */
 const unseen = 'aside';
 const replicas = { stubborn: 2, web: 3, kept: 2 };
-const clusterPath = `${clusterConfigsPath}/cluster`;
+const clusterPath = clusterConfigsPath('cluster');
 const settings: Settings = { 'misplaced-pods-share': '100', 'evictions-per-minute': '600' };
 
 /** Pods of an image for amd64 run on arm64, where they crash. */

@@ -10,7 +10,6 @@ import { readAuthorities } from '../../../src/controller/certificates/authoritie
 import { certificates } from '../../../src/controller/certificates/certificates.ts';
 import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
-import { secretPath, webhookConfigurationPath } from '../../../src/controller/own-objects.ts';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
 import { openConnection, type AgentConnection } from '../../../src/fleet/agents/connection.ts';
@@ -26,6 +25,7 @@ import { patience, startCluster, type Cluster } from './harness.ts';
 import { mount, writeWebhooksFile } from './issued.ts';
 import { freePorts } from './ports.ts';
 import { waitFor } from './watch.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 
 /** As short as a Secret that arrives late, and a server that looks at its files, allow. */
 const times = { certificateMs: 24_000, caMs: 45_000, settleMs: 4000 };
@@ -116,7 +116,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   const ending = new AbortController();
   const led = lead(cluster, webhooksFile, ending.signal, lines);
 
-  const configured = webhookConfigurationPath(name);
+  const configured = paths.mutatingWebhookConfigurations(name);
   const tls = {
     webhook: await mount(t, cluster, 'archwright-webhook-tls', lagMs),
   } as Partial<TlsDirs> as TlsDirs;
@@ -183,7 +183,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   const until = performance.now() + 180_000;
   for (;;) {
     const texts = async (secret: string): Promise<Record<string, string>> => {
-      const { data = {} } = await client.get<Secret>(secretPath(ownNamespace, secret), {
+      const { data = {} } = await client.get<Secret>(paths.secrets(ownNamespace, secret), {
         signal: patience(),
       });
       return Object.fromEntries(

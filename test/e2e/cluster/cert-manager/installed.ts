@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { openConnection, type AgentConnection } from '../../../../src/fleet/agents/connection.ts';
 import type { Secret } from '../../../../src/kube/api/objects.ts';
-import { secretPath } from '../../../../src/controller/own-objects.ts';
 import { readCertificates, type Certificate } from '../../../../src/controller/certificates/pem.ts';
 import { ServingError } from '../../../../src/serving/error.ts';
 import { createLog } from '../../../../src/telemetry/log.ts';
@@ -32,6 +31,7 @@ import { freePorts } from '../ports.ts';
 import { watch } from '../watch.ts';
 import { startCertManager } from './program.ts';
 import { renderChart } from './rendered.ts';
+import { paths } from '../../../../src/kube/api/paths.ts';
 
 /** Secrets of the four, and the Certificates that cert-manager makes them from. */
 export const leaves = {
@@ -165,7 +165,7 @@ export async function install(t: Test, options: { readonly settings?: Settings }
       await client.delete(`${slices}/${sliceName}`, { signal: patience() });
     },
     issued: async (secretName) => {
-      const { data = {} } = await client.get<Secret>(secretPath(ownNamespace, secretName), {
+      const { data = {} } = await client.get<Secret>(paths.secrets(ownNamespace, secretName), {
         signal: patience(),
       });
       const certificatesIn = (key: string): readonly Certificate[] => {

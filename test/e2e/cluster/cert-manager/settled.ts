@@ -1,7 +1,6 @@
 /** What follows when cert-manager has issued certificates: who shows them, and who trusts them. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:tls';
-import { webhookConfigurationPath } from '../../../../src/controller/own-objects.ts';
 import { sameCertificates } from '../../../../src/controller/certificates/pem.ts';
 import {
   readCaBundles,
@@ -11,6 +10,7 @@ import { ownNamespace } from '../archwright.ts';
 import { waitFor } from '../watch.ts';
 import { clientSecrets, leaves, type Installed } from './installed.ts';
 import { renew } from './program.ts';
+import { paths } from '../../../../src/kube/api/paths.ts';
 
 /** Has the four issued anew, one after the other. */
 export async function renewAll({ cluster }: Installed): Promise<void> {
@@ -20,7 +20,7 @@ export async function renewAll({ cluster }: Installed): Promise<void> {
 /** Waits until `caBundle` holds what the Secret of the webhook says and nothing else, and the webhook shows its certificate. */
 export async function trusted(installed: Installed): Promise<void> {
   const { bundle } = await installed.issued('archwright-webhook-tls');
-  const path = webhookConfigurationPath('archwright');
+  const path = paths.mutatingWebhookConfigurations('archwright');
   await waitFor<WebhookConfiguration>(installed.cluster.client, path, (now) => {
     const bundles = now === undefined ? [] : readCaBundles(now);
     return bundles.length > 0 && bundles.every((each) => sameCertificates(each, bundle));

@@ -20,7 +20,6 @@ import {
   sameCertificates,
   type Certificate,
 } from '../../../../src/controller/certificates/pem.ts';
-import { secretPath, webhookConfigurationPath } from '../../../../src/controller/own-objects.ts';
 import {
   readCaBundle,
   type WebhookConfiguration,
@@ -33,6 +32,7 @@ import type { Secret } from '../../../../src/kube/api/objects.ts';
 import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
 import { ownNamespace } from '../archwright.ts';
 import { patience } from '../harness.ts';
+import { paths } from '../../../../src/kube/api/paths.ts';
 
 export interface Issued {
   readonly authorities: Authorities | Remains;
@@ -50,7 +50,7 @@ export async function readIssued(client: KubeClient, webhookConfiguration: strin
     });
   }
   async function texts(name: string): Promise<Record<string, string> | undefined> {
-    const secret = await find<Secret>(secretPath(ownNamespace, name));
+    const secret = await find<Secret>(paths.secrets(ownNamespace, name));
     if (secret === undefined) return undefined;
     return Object.fromEntries(
       Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
@@ -60,7 +60,7 @@ export async function readIssued(client: KubeClient, webhookConfiguration: strin
   const leaves = new Map<LeafName, Leaf>();
   for (const { name, secretName } of leafSpecs(configuration, []))
     leaves.set(name, readLeaf(await texts(secretName)));
-  const found = await find<WebhookConfiguration>(webhookConfigurationPath(webhookConfiguration));
+  const found = await find<WebhookConfiguration>(paths.mutatingWebhookConfigurations(webhookConfiguration));
   return {
     leaves,
     webhooks: found?.webhooks ?? [],

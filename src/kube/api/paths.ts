@@ -1,0 +1,49 @@
+/** API paths of every kind that archwright reads or writes. */
+
+/** Without a name: the collection; without a namespace: that of all namespaces. */
+export type NamespacedPath = (namespace?: string, name?: string) => string;
+export type ClusterPath = (name?: string) => string;
+
+/**
+ * The paths of a kind that stands in namespaces.
+ * @param apiVersion as in objects: `v1`, `apps/v1`
+ * @param resource plural, lower case
+ */
+export function namespacedPath(apiVersion: string, resource: string): NamespacedPath {
+  return (namespace, name) => {
+    const place = namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
+    return `${rootOf(apiVersion)}${place}/${resource}${nameIn(name)}`;
+  };
+}
+
+/** The paths of a kind that belongs to no namespace. */
+export function clusterPath(apiVersion: string, resource: string): ClusterPath {
+  return (name) => `${rootOf(apiVersion)}/${resource}${nameIn(name)}`;
+}
+
+function rootOf(apiVersion: string): string {
+  return apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
+}
+
+function nameIn(name: string | undefined): string {
+  return name === undefined ? '' : `/${encodeURIComponent(name)}`;
+}
+
+/** Kinds of Kubernetes itself. */
+export const paths = {
+  configMaps: namespacedPath('v1', 'configmaps'),
+  daemonSets: namespacedPath('apps/v1', 'daemonsets'),
+  endpointSlices: namespacedPath('discovery.k8s.io/v1', 'endpointslices'),
+  events: namespacedPath('v1', 'events'),
+  leases: namespacedPath('coordination.k8s.io/v1', 'leases'),
+  mutatingWebhookConfigurations: clusterPath(
+    'admissionregistration.k8s.io/v1',
+    'mutatingwebhookconfigurations',
+  ),
+  namespaces: clusterPath('v1', 'namespaces'),
+  nodes: clusterPath('v1', 'nodes'),
+  pods: namespacedPath('v1', 'pods'),
+  secrets: namespacedPath('v1', 'secrets'),
+  serviceAccounts: namespacedPath('v1', 'serviceaccounts'),
+  services: namespacedPath('v1', 'services'),
+} as const;
