@@ -1,4 +1,4 @@
-/** The page `docs/use/placement.md`: the order of the decision in prose, and every rule from the list that decisions name. */
+/** The page `docs/use/placement.md`: the order of the decision in prose, and every rule. */
 import { keys } from '../../src/names/keys.ts';
 import { rules } from '../../src/placement/rules/rules.ts';
 import { code, table } from './markdown.ts';
