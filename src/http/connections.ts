@@ -1,31 +1,32 @@
 /**
- * Kept-alive connections. Requests share a pool of connections only where trust, client certificate, reach and proxy are
- * the same, so that no request ever travels on a connection that it could not have opened itself.
+ * Pools of kept-alive connections. Requests share a pool only if trust, client certificate, reach and proxy are equal, so
+ * that no request travels on a connection that it could not have opened itself.
  */
 import { createHash } from 'node:crypto';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { isIP } from 'node:net';
-import type { ConnectionOptions } from 'node:tls';
+import { BoundedMap } from '../async/bounded-map.ts';
 import { reveal } from '../telemetry/secret.ts';
-import type { TlsSettings } from './tls-settings.ts';
+import { retirePool } from './pool.ts';
 import type { Proxy } from './proxy.ts';
 import { checkedLookup, type Reach, type Resolve } from './reach.ts';
-import { createSecureContexts, trustId, type SecureContexts } from './secure-contexts.ts';
+import { createSecureContexts, trustId } from './secure-contexts.ts';
+import type { TlsSettings } from './tls-settings.ts';
 import type { Roots } from './trust.ts';
-import { openTunnel } from './tunnel.ts';
+import { openTunnel, type TunnelOptions } from './tunnel.ts';
 
-/** More than the TLS settings of a node's hosts.toml files; the ones that are not in use go first. */
+/** More than the TLS settings in a node's hosts.toml files. */
 const maxPools = 64;
 
-/** Idle connections: enough for the questions that follow each other, few enough for an agent's memory. */
+/** Enough for requests that follow each other, few enough for an agent's memory. */
 const maxIdlePerHost = 4;
 
 export interface ConnectionNeeds {
   readonly secure: boolean;
   readonly tls: TlsSettings;
   readonly reach: Reach;
-  readonly proxy?: Proxy;
+  readonly proxy: Proxy | undefined;
   readonly roots: Roots;
   /** Idle connections are closed after this. */
   readonly idleMs: number;
@@ -33,41 +34,40 @@ export interface ConnectionNeeds {
 }
 
 export interface Connections {
-  agentFor(needs: ConnectionNeeds): HttpAgent;
+  /** @throws TransportError if a configured certificate or key cannot be used */
+  poolFor(needs: ConnectionNeeds): HttpAgent;
   /** Closes every connection, idle or not. */
   close(): void;
 }
 
-/** @param resolve how names are resolved; by the system where it is left out */
+/** @param resolve resolves names; default: the system's resolver */
 export function createConnections(resolve?: Resolve): Connections {
-  const pools = new Map<string, HttpAgent>();
+  const pools = new BoundedMap<string, HttpAgent>(maxPools, retirePool);
   const contexts = createSecureContexts();
 
-  function trim(): void {
-    for (const [id, agent] of pools) {
-      if (pools.size < maxPools) return;
-      if (Object.keys(agent.sockets).length > 0) continue;
-      agent.destroy();
-      pools.delete(id);
-    }
+  function createPool({ secure, tls, reach, proxy, roots, idleMs, dialMs }: ConnectionNeeds): HttpAgent {
+    const lookup = checkedLookup(reach, resolve);
+    const keep = { keepAlive: true, maxFreeSockets: maxIdlePerHost, timeout: idleMs };
+    if (!secure) return new HttpAgent({ ...keep, ...(proxy ? {} : { lookup }) });
+    const targetTls = {
+      secureContext: contexts.contextFor({ roots, tls }),
+      rejectUnauthorized: !tls.skipVerify,
+    };
+    if (!proxy) return new HttpsAgent({ ...keep, ...targetTls, lookup });
+    // The proxy is no endpoint: it sees none of the endpoint's certificates.
+    const proxyTls = { secureContext: contexts.contextFor({ roots, tls: { ca: [], client: [] } }) };
+    return tunnelPool(new HttpsAgent(keep), { proxy, proxyTls, targetTls }, dialMs);
   }
 
   return {
-    agentFor: (needs) => {
+    poolFor: (needs) => {
       const id = poolId(needs);
-      const existing = pools.get(id);
-      if (existing) {
-        pools.delete(id);
-        pools.set(id, existing);
-        return existing;
-      }
-      trim();
-      const made = makeAgent(needs, contexts, resolve);
-      pools.set(id, made);
-      return made;
+      const pool = pools.get(id) ?? createPool(needs);
+      pools.set(id, pool);
+      return pool;
     },
     close: () => {
-      for (const agent of pools.values()) agent.destroy();
+      for (const pool of pools.values()) pool.destroy();
       pools.clear();
     },
   };
@@ -80,41 +80,21 @@ function poolId({ secure, tls, reach, proxy, roots }: ConnectionNeeds): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64');
 }
 
-function makeAgent(
-  needs: ConnectionNeeds,
-  contexts: SecureContexts,
-  resolve: Resolve | undefined,
-): HttpAgent {
-  const { roots, proxy } = needs;
-  const lookup = checkedLookup(needs.reach, resolve);
-  const keep = { keepAlive: true, maxFreeSockets: maxIdlePerHost, timeout: needs.idleMs };
-  if (!needs.secure) return new HttpAgent({ ...keep, ...(proxy ? {} : { lookup }) });
-  const tls = { secureContext: contexts.contextFor(needs), rejectUnauthorized: !needs.tls.skipVerify };
-  if (!proxy) return new HttpsAgent({ ...keep, ...tls, lookup });
-  // The proxy is no endpoint: it sees none of the endpoint's certificates.
-  const proxyTls = { secureContext: contexts.contextFor({ roots, tls: { ca: [], client: [] } }) };
-  return tunnelAgent(new HttpsAgent(keep), { proxy, proxyTls, dialMs: needs.dialMs, tls });
-}
-
-interface TunnelSettings {
-  readonly proxy: Proxy;
-  readonly dialMs: number;
-  readonly proxyTls: ConnectionOptions;
-  readonly tls: ConnectionOptions;
-}
-
-/** A tunnel that is being opened ends with the dial limit, or when its asker gives up. */
-function tunnelAgent(agent: HttpsAgent, { proxy, dialMs, proxyTls, tls }: TunnelSettings): HttpsAgent {
-  agent.createConnection = (options, created) => {
+/** A tunnel that is being opened ends with the dial limit, or when the caller gives up. */
+function tunnelPool(
+  pool: HttpsAgent,
+  settings: Pick<TunnelOptions, 'proxy' | 'proxyTls' | 'targetTls'>,
+  dialMs: number,
+): HttpsAgent {
+  pool.createConnection = (options, created) => {
     const host = options.host ?? '';
     const abort = (options as { abort?: AbortSignal }).abort;
     const limit = AbortSignal.timeout(dialMs);
     openTunnel({
-      proxy,
+      ...settings,
       host,
       port: Number(options.port),
-      proxyTls,
-      targetTls: { ...tls, servername: isIP(host) === 0 ? host : '', host },
+      targetTls: { ...settings.targetTls, servername: isIP(host) === 0 ? host : '', host },
       signal: abort ? AbortSignal.any([limit, abort]) : limit,
     }).then(
       (socket) => created?.(null, socket),
@@ -122,5 +102,5 @@ function tunnelAgent(agent: HttpsAgent, { proxy, dialMs, proxyTls, tls }: Tunnel
     );
     return undefined;
   };
-  return agent;
+  return pool;
 }

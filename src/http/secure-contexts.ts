@@ -1,15 +1,16 @@
 /**
  * TLS contexts: the roots, an endpoint's CA and client certificates, parsed once and shared. Parsing some hundred
- * certificates costs milliseconds and the result megabytes, so connections of equal trust use the same one.
+ * certificates takes milliseconds and megabytes, so connections with equal trust share one context.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import { BoundedMap } from '../async/bounded-map.ts';
 import { reveal } from '../telemetry/secret.ts';
 import type { TlsSettings } from './tls-settings.ts';
 import { TransportError } from './transport-error.ts';
 import { certificatesIn, type Roots } from './trust.ts';
 
-/** More than the TLS settings of a node's hosts.toml files. */
+/** More than the TLS settings in a node's hosts.toml files. */
 const maxContexts = 32;
 
 export interface TrustSettings {
@@ -18,26 +19,23 @@ export interface TrustSettings {
 }
 
 export interface SecureContexts {
-  /** @throws TransportError where a configured certificate or key cannot be used */
+  /** @throws TransportError if a configured certificate or key cannot be used */
   contextFor(settings: TrustSettings): SecureContext;
 }
 
 export function createSecureContexts(): SecureContexts {
-  const contexts = new Map<string, SecureContext>();
+  const contexts = new BoundedMap<string, SecureContext>(maxContexts);
   return {
     contextFor: (settings) => {
       const id = trustId(settings);
       const context = contexts.get(id) ?? make(settings);
-      contexts.delete(id);
       contexts.set(id, context);
-      const oldest = contexts.keys().next();
-      if (contexts.size > maxContexts && !oldest.done) contexts.delete(oldest.value);
       return context;
     },
   };
 }
 
-/** Equal for settings that trust and show the same; reveals nothing. */
+/** Equal for equal settings; reveals nothing. */
 export function trustId({ roots, tls }: TrustSettings): string {
   const client = tls.client.map(({ certificate, key }) => [certificate, reveal(key)]);
   return createHash('sha256')
@@ -51,7 +49,7 @@ function make({ roots, tls }: TrustSettings): SecureContext {
       ca: [...roots.certificates, ...tls.ca.flatMap(usableCertificates)],
       cert: tls.client.map(({ certificate }) => certificate),
       key: tls.client.map(({ key }) => reveal(key)),
-      // As the node does (Go, crypto/x509): what is configured is trusted, and need not be a root.
+      // As in Go (crypto/x509): a configured authority need not be a root.
       allowPartialTrustChain: true,
     });
   } catch (error) {
@@ -59,7 +57,7 @@ function make({ roots, tls }: TrustSettings): SecureContext {
   }
 }
 
-/** OpenSSL leaves out what it cannot read, and the connection then fails for a reason that leads nowhere. */
+/** OpenSSL skips what it cannot read, and connections then fail with an error that does not name the cause. */
 function usableCertificates(pem: string): string[] {
   const found = certificatesIn(pem);
   if (found.length === 0) throw new Error('no PEM certificate');

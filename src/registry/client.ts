@@ -24,7 +24,7 @@ import { isUnreachable, rankOf, registryError } from './outcome.ts';
 import type { Environment } from '../http/proxy.ts';
 import { RegistryError, type ManifestLookup, type RegistryClient } from './lookup.ts';
 import type { AddressPolicy, Resolve } from '../http/reach.ts';
-import { createTransport, type TransportLimits } from '../http/transport.ts';
+import { createHttpClient, type HttpClientLimits } from '../http/client.ts';
 import { createTrust } from '../http/trust.ts';
 
 export interface RegistryClientOptions {
@@ -38,7 +38,7 @@ export interface RegistryClientOptions {
   /** Told once of each CA file that was named and cannot be used. */
   readonly onProblem?: (file: string, message: string) => void;
   readonly addressPolicy?: AddressPolicy;
-  readonly limits?: Partial<TransportLimits>;
+  readonly limits?: Partial<HttpClientLimits>;
   /** Requests to one host at a time. */
   readonly perHost?: number;
   readonly breaker?: BreakerOptions;
@@ -57,7 +57,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
     ...(options.caFiles === undefined ? {} : { extraFiles: options.caFiles }),
     ...(options.onProblem === undefined ? {} : { onProblem: options.onProblem }),
   });
-  const transport = createTransport({
+  const http = createHttpClient({
     environment,
     clock,
     trust,
@@ -65,7 +65,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
     ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
   });
   const exchanger = createExchanger({
-    transport,
+    client: http,
     gate: createHostSemaphore(options.perHost),
     breaker: createCircuitBreaker(clock, options.breaker),
     clock,
@@ -108,7 +108,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
     },
     close: () => {
       authenticator.clear();
-      transport.close();
+      http.close();
     },
   };
 }

@@ -125,7 +125,8 @@ function transportFailed(error: TransportError, { host, repository }: Circumstan
   const where = error.where === '' ? host : error.where;
   // The proxy or the storage that failed says nothing of the registry it was asked for.
   const wanted = where === host ? repository : `${host}/${repository}`;
-  const message = `${where}: ${error.message} (for ${wanted})`;
+  const hint = error.failure === 'client-certificate' ? '; give the node one as `client` in hosts.toml' : '';
+  const message = `${where}: ${error.message}${hint} (for ${wanted})`;
   return new RegistryError(transportCode(error), where, message, { cause: error });
 }
 

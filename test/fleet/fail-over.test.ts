@@ -121,7 +121,7 @@ t.test('time', async (t) => {
       image,
       error: {
         code: 'timeout',
-        message: /^no agent answered in time: .*lost within the answer; 127\.0\.0\.1:\d+: no answer yet$/,
+        message: /^no agent answered in time: .*lost within the response; 127\.0\.0\.1:\d+: no answer yet$/,
       },
     });
   });

@@ -1,12 +1,12 @@
 /** A registry that answers garbage, too much, too slowly, in circles: a typed error, and the socket is closed. */
 import t, { type Test } from 'tap';
-import type { TransportLimits } from '../../src/http/transport.ts';
+import type { HttpClientLimits } from '../../src/http/client.ts';
 import { patience, question, testClient } from '../support/registry/ask.ts';
 import { document, image, index, mediaTypes, multiArch } from '../support/registry/content.ts';
 import type { Fault } from '../support/registry/faults.ts';
 import { startTestRegistry, type TestRegistry } from '../support/registry/server.ts';
 
-async function setUp(t: Test, content = multiArch(['linux/amd64']), limits: Partial<TransportLimits> = {}) {
+async function setUp(t: Test, content = multiArch(['linux/amd64']), limits: Partial<HttpClientLimits> = {}) {
   const registry = await startTestRegistry();
   registry.push('library/app', 'v1', content);
   const client = testClient({ limits, breaker: { threshold: 1000 } });
@@ -91,11 +91,11 @@ for (const [name, fault, code, message] of faults) {
 const slow: readonly (readonly [
   name: string,
   fault: Fault,
-  limits: Partial<TransportLimits>,
+  limits: Partial<HttpClientLimits>,
   message: RegExp,
 ])[] = [
-  ['no answer', { kind: 'hold' }, { headerMs: 100 }, /waiting for an answer took longer than 100 ms/],
-  ['slow headers', { kind: 'drip-headers', everyMs: 5 }, { headerMs: 100 }, /waiting for an answer/],
+  ['no answer', { kind: 'hold' }, { headerMs: 100 }, /waiting for a response took longer than 100 ms/],
+  ['slow headers', { kind: 'drip-headers', everyMs: 5 }, { headerMs: 100 }, /waiting for a response/],
   ['slow body', { kind: 'drip', everyMs: 5 }, { totalMs: 300 }, /the whole exchange took longer than 300 ms/],
   ['silence inside the body', { kind: 'drip', everyMs: 60_000 }, { idleMs: 100 }, /silence .* 100 ms/],
 ];

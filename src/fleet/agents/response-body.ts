@@ -1,5 +1,7 @@
-/** Reading what an agent answers, with limits: an agent is one of ours, but its node may not be any more. */
-import type { IncomingMessage } from 'node:http';
+/** Responses of agents, read under limits: an agent is part of this program, but its node may be compromised. */
+import { readBody, readLines } from '../../http/body.ts';
+import type { OpenResponse } from '../../http/exchange.ts';
+import { messageWithCause, TransportError } from '../../http/transport-error.ts';
 import { AgentError, type AgentErrorCode } from './agent-error.ts';
 
 /** One set of image facts has some hundred bytes; this is room for an index with every platform there is. */
@@ -8,57 +10,60 @@ const maxLineBytes = 64 * 1024;
 const maxErrorBytes = 8 * 1024;
 
 /**
- * The JSON of an answer with status 200.
- * @throws AgentError for every other status, and for a body that is too large, cut off or no JSON
+ * The JSON of a response with status 200.
+ * @throws AgentError for every other status, and for a body that is too large, cut off or not JSON
  */
-export async function bodyOf(
-  answer: IncomingMessage,
-  url: string,
-  maxBytes: number,
-  signal: AbortSignal,
-): Promise<unknown> {
-  await checkStatus(answer, url, signal);
-  const body = await readAll(answer, url, maxBytes, signal);
+export async function readJson(response: OpenResponse, url: string, maxBytes: number): Promise<unknown> {
+  await checkStatus(response, url);
+  const body = await read(response, url, maxBytes);
   try {
-    return JSON.parse(body.toString('utf8')) as unknown;
+    return JSON.parse(body) as unknown;
   } catch (cause) {
     throw new AgentError('bad-answer', url, 'the agent answered with something that is not JSON', { cause });
   }
 }
 
 /**
- * The lines of an answer with status 200, without empty ones.
- * @throws AgentError as `bodyOf`; what came before it has been yielded
+ * The lines of a response with status 200, without empty ones.
+ * @throws AgentError as `readJson`; lines before the error have been yielded
  */
-export async function* linesOf(
-  answer: IncomingMessage,
+export async function* jsonLines(
+  response: OpenResponse,
   url: string,
   maxBytes: number,
-  signal: AbortSignal,
 ): AsyncIterable<string> {
-  await checkStatus(answer, url, signal);
-  let total = 0;
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const chunk of chunksOf(answer, url, signal)) {
-    total += chunk.length;
-    if (total > maxBytes) throw tooLarge(url, maxBytes);
-    const data = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    let start = 0;
-    for (let end = data.indexOf(10); end >= 0; end = data.indexOf(10, start)) {
-      if (end > start) yield data.toString('utf8', start, end);
-      start = end + 1;
-    }
-    rest = data.subarray(start);
-    if (rest.length > maxLineBytes) throw tooLarge(url, maxLineBytes);
+  await checkStatus(response, url);
+  try {
+    yield* readLines(response, { maxLineBytes, maxBytes });
+  } catch (cause) {
+    throw agentError(cause, url);
   }
-  if (rest.length > 0) throw new AgentError('lost', url, 'the answer ended within a line');
 }
 
-async function checkStatus(answer: IncomingMessage, url: string, signal: AbortSignal): Promise<void> {
-  const status = answer.statusCode ?? 0;
+/** Maps a failed exchange. */
+export function agentError(cause: unknown, url: string): unknown {
+  if (!(cause instanceof TransportError)) return cause;
+  const { failure, phase, where } = cause;
+  const make = (code: AgentErrorCode, message: string): AgentError =>
+    new AgentError(code, url, message, { cause });
+  if (failure === 'too-large' || failure === 'encoded') return make('bad-answer', cause.message);
+  if (failure === 'aborted') {
+    return phase === 'body'
+      ? make('timeout', 'the response was not complete in time')
+      : make('timeout', `no response from ${where} in time`);
+  }
+  if (phase === 'body') return make('lost', 'the connection was lost within the response');
+  const reason = messageWithCause(cause).slice(0, 300);
+  return phase === 'header'
+    ? make('lost', `the connection to ${where} was lost: ${reason}`)
+    : make('unreachable', `${where} cannot be reached: ${reason}`);
+}
+
+async function checkStatus(response: OpenResponse, url: string): Promise<void> {
+  const { status } = response;
   if (status === 200) return;
-  const body = await readAll(answer, url, maxErrorBytes, signal);
-  throw new AgentError(codeOf(status), url, `the agent answered ${status}${messageOf(body)}`);
+  const message = messageIn(await read(response, url, maxErrorBytes));
+  throw new AgentError(codeOf(status), url, `the agent answered ${status}${message}`);
 }
 
 function codeOf(status: number): AgentErrorCode {
@@ -67,10 +72,10 @@ function codeOf(status: number): AgentErrorCode {
   return status >= 400 ? 'rejected' : 'bad-answer';
 }
 
-/** What the agent says of its own error, for people. */
-function messageOf(body: Buffer): string {
+/** The agent's own description of its error. */
+function messageIn(body: string): string {
   try {
-    const parsed = JSON.parse(body.toString('utf8')) as { error?: { message?: unknown } } | null;
+    const parsed = JSON.parse(body) as { error?: { message?: unknown } } | null;
     const message = parsed?.error?.message;
     return typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
   } catch {
@@ -78,33 +83,10 @@ function messageOf(body: Buffer): string {
   }
 }
 
-async function readAll(
-  answer: IncomingMessage,
-  url: string,
-  maxBytes: number,
-  signal: AbortSignal,
-): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let total = 0;
-  for await (const chunk of chunksOf(answer, url, signal)) {
-    total += chunk.length;
-    if (total > maxBytes) throw tooLarge(url, maxBytes);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-/** The body as it comes; leaving the loop early closes the connection. */
-async function* chunksOf(answer: IncomingMessage, url: string, signal: AbortSignal): AsyncIterable<Buffer> {
+async function read(response: OpenResponse, url: string, maxBytes: number): Promise<string> {
   try {
-    for await (const chunk of answer as AsyncIterable<Buffer>) yield chunk;
+    return (await readBody(response, maxBytes)).toString('utf8');
   } catch (cause) {
-    if (signal.aborted)
-      throw new AgentError('timeout', url, 'the answer was not complete in time', { cause });
-    throw new AgentError('lost', url, 'the connection was lost within the answer', { cause });
+    throw agentError(cause, url);
   }
-}
-
-function tooLarge(url: string, maxBytes: number): AgentError {
-  return new AgentError('bad-answer', url, `the answer has more than ${maxBytes} bytes`);
 }

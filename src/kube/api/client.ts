@@ -3,11 +3,13 @@
  * kinds; paths are API paths such as `/api/v1/nodes`. Lists come in pages, watches as lines; `reflector.ts` makes a
  * cache of both. Nothing is read without a byte limit and a time limit.
  */
-import type { IncomingMessage } from 'node:http';
 import { systemClock, type Clock } from '../../async/clock.ts';
+import { readBeginning, readLines } from '../../http/body.ts';
+import type { OpenResponse } from '../../http/exchange.ts';
+import { TransportError } from '../../http/transport-error.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { KubeAccess } from './access.ts';
-import { connectionError, readAll, splitLines } from './response.ts';
+import { connectionError, readText } from './response.ts';
 import { errorOfAnswer, KubeError } from './errors.ts';
 import { requestCounter, type Verb } from '../metrics.ts';
 import { createServerClock } from './server-clock.ts';
@@ -43,10 +45,7 @@ export interface KubeClient {
    * An answer that is plain text, such as the end of a container's log. What is longer than `maxBytes` is cut off.
    * @throws KubeError
    */
-  text(
-    path: string,
-    options: { readonly signal: AbortSignal; readonly query?: Query; readonly maxBytes: number },
-  ): Promise<string>;
+  text(path: string, options: TextOptions): Promise<string>;
   /**
    * The lines of an answer that stays open, for watches. Ends when the server ends it.
    * @throws KubeError, also `timeout` when nothing comes for `idleMs`
@@ -62,6 +61,12 @@ export interface GetOptions {
   readonly query?: Query;
   /** 64 MiB where it is absent. */
   readonly maxBytes?: number;
+}
+
+export interface TextOptions {
+  readonly signal: AbortSignal;
+  readonly query?: Query;
+  readonly maxBytes: number;
 }
 
 export interface LinesOptions {
@@ -119,6 +124,8 @@ const maxAnswer = 64 * 1024 * 1024;
 const maxCreated = 4 * 1024 * 1024;
 /** An error's `Status` is short; what is longer is no message for people. */
 const maxErrorBody = 64 * 1024;
+/** A line of a watch: two objects of etcd's limit and the event around them. */
+const maxLineBytes = 4 * 1024 * 1024;
 /** The API server answers GETs by name in milliseconds; a page of a large list takes seconds. */
 const defaultTimeoutMs = 30_000;
 
@@ -132,14 +139,14 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   const count = requestCounter(options.metrics);
   const { host } = transport;
 
-  async function open(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
+  async function open(call: Call, signal: AbortSignal): Promise<OpenResponse> {
     const sentAt = clock.monotonic();
     const verb = verbOf(call);
     try {
-      const answer = await transport.open(call, signal);
-      serverClock.answered(answer.headers.date, sentAt);
-      count(verb, answer.statusCode);
-      return answer;
+      const response = await transport.open(call, signal);
+      serverClock.answered(response.headers['date']?.[0], sentAt);
+      count(verb, response.status);
+      return response;
     } catch (error) {
       count(verb, undefined);
       throw error;
@@ -148,78 +155,53 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 
   async function send<T>(call: Call, asker: AbortSignal, maxBytes: number): Promise<T> {
     const where = `${call.method} ${call.path}`;
-    const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
-    const answer = await open(call, signal);
-    const status = answer.statusCode ?? 0;
+    const response = await open(call, AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]));
+    const { status } = response;
     // 201: created, also by an apply; 202: a deletion that goes on.
     const isSuccess =
       status === 200 ||
       (status === 201 && (call.method === 'POST' || call.method === 'PATCH')) ||
       (status === 202 && call.method === 'DELETE');
-    const body = await readAll(answer, isSuccess ? maxBytes : maxErrorBody, where, host, signal);
-    if (!isSuccess) throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
+    if (!isSuccess) throw await statusError(response, where);
+    const body = await readText(response, maxBytes, where);
     try {
       return JSON.parse(body) as T;
     } catch (cause) {
-      throw new KubeError('bad-answer', where, `${where}: ${host} answered with something that is not JSON`, {
-        cause,
-      });
+      const message = `${where}: ${host} answered with something that is not JSON`;
+      throw new KubeError('bad-answer', where, message, { cause });
     }
   }
 
-  async function text(
-    path: string,
-    {
-      signal: asker,
-      query,
-      maxBytes,
-    }: { readonly signal: AbortSignal; readonly query?: Query; readonly maxBytes: number },
-  ): Promise<string> {
+  async function text(path: string, { signal: asker, query, maxBytes }: TextOptions): Promise<string> {
     const where = `GET ${path}`;
     const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
-    const answer = await open({ method: 'GET', path, query }, signal);
-    const status = answer.statusCode ?? 0;
-    if (status !== 200) {
-      const body = await readAll(answer, maxErrorBody, where, host, signal);
-      throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
-    }
-    const chunks: Buffer[] = [];
-    let length = 0;
+    const response = await open({ method: 'GET', path, query }, signal);
+    if (response.status !== 200) throw await statusError(response, where);
     try {
-      for await (const chunk of answer as AsyncIterable<Buffer>) {
-        chunks.push(chunk);
-        length += chunk.length;
-        if (length >= maxBytes) break;
-      }
+      return (await readBeginning(response, maxBytes)).toString('utf8');
     } catch (cause) {
-      throw connectionError(cause, where, host, signal);
-    } finally {
-      answer.destroy();
+      throw connectionError(cause, where);
     }
-    return Buffer.concat(chunks).subarray(0, maxBytes).toString('utf8');
   }
 
-  async function* lines(path: string, call: LinesOptions): AsyncIterable<string> {
+  async function* lines(
+    path: string,
+    { signal, query, idleMs, onOpen }: LinesOptions,
+  ): AsyncIterable<string> {
     const where = `GET ${path}`;
-    const answer = await open({ method: 'GET', path, query: call.query }, call.signal);
+    const response = await open({ method: 'GET', path, query, idleMs }, signal);
     try {
-      const status = answer.statusCode ?? 0;
-      if (status !== 200) {
-        const signal = AbortSignal.any([call.signal, AbortSignal.timeout(timeoutMs)]);
-        // What is too slow is cut off, or the read would wait for the rest.
-        signal.addEventListener('abort', () => answer.destroy(signal.reason as Error), { once: true });
-        const body = await readAll(answer, maxErrorBody, where, host, signal);
-        throw errorOfAnswer(status, body, where, answer.headers['retry-after']);
+      if (response.status !== 200) {
+        const slow = new TransportError('total-timeout', host, `no complete response in ${timeoutMs} ms`);
+        const timer = setTimeout(() => response.close(slow), timeoutMs);
+        throw await statusError(response, where).finally(() => clearTimeout(timer));
       }
-      call.onOpen?.();
-      answer.setTimeout(call.idleMs, () => {
-        answer.destroy(new KubeError('timeout', where, `${where}: nothing came for ${call.idleMs} ms`));
-      });
-      yield* splitLines(answer, where);
+      onOpen?.();
+      yield* readLines(response, { maxLineBytes });
     } catch (cause) {
-      throw connectionError(cause, where, host, call.signal);
+      throw connectionError(cause, where);
     } finally {
-      answer.destroy();
+      response.close();
     }
   }
 
@@ -257,6 +239,12 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     serverNow: () => serverClock.now(),
     close: () => transport.close(),
   };
+}
+
+/** Reads the body of a failed response. @returns the error to throw */
+async function statusError(response: OpenResponse, where: string): Promise<KubeError> {
+  const body = await readText(response, maxErrorBody, where);
+  return errorOfAnswer(response.status, body, where, response.headers['retry-after']?.[0]);
 }
 
 const writeVerbs = { POST: 'create', PATCH: 'patch', DELETE: 'delete' } as const;

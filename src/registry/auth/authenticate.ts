@@ -19,7 +19,7 @@ import { endpointReach, targetReach, type AddressPolicy } from '../../http/reach
 import { followRedirects, type FinalAnswer } from '../net/redirect.ts';
 import { askToken, basic, maxTokenBytes, type TokenExchange } from './token.ts';
 import { createTokenCache, type TokenKey } from './token-cache.ts';
-import type { HttpAnswer } from '../../http/transport.ts';
+import type { HttpResponse } from '../../http/client.ts';
 import {
   createChallengeCache,
   sameScopes,
@@ -127,7 +127,7 @@ export function createAuthenticator(parts: {
     exchange: TokenExchange,
     credentialUsed: boolean,
     signal: AbortSignal,
-  ): Promise<HttpAnswer> {
+  ): Promise<HttpResponse> {
     const { endpoint } = ask;
     const same = isSameServer(ask, exchange.url);
     const { authorization, ...headers } = exchange.headers;

@@ -10,7 +10,7 @@ import type { Attempt } from '../lookup.ts';
 import { shownUrl } from './request-url.ts';
 import { retryAfter } from '../../http/retry-after.ts';
 import { TransportError, transportError, type TransportFailure } from '../../http/transport-error.ts';
-import type { HttpAnswer, HttpRequest, Transport } from '../../http/transport.ts';
+import type { HttpResponse, HttpRequest, HttpClient } from '../../http/client.ts';
 
 /** What an exchange is made for. */
 export interface Reason {
@@ -26,7 +26,7 @@ export interface Reason {
 
 export interface Exchanger {
   /** @throws TransportError, LeftAlone */
-  send(request: HttpRequest, reason: Reason, signal: AbortSignal): Promise<HttpAnswer>;
+  send(request: HttpRequest, reason: Reason, signal: AbortSignal): Promise<HttpResponse>;
 }
 
 /** Who may have to be left alone, as the breaker knows them. */
@@ -49,12 +49,12 @@ const neutral: ReadonlySet<TransportFailure> = new Set<TransportFailure>([
 ]);
 
 export function createExchanger(parts: {
-  readonly transport: Transport;
+  readonly client: HttpClient;
   readonly gate: HostSemaphore;
   readonly breaker: CircuitBreaker;
   readonly clock: Clock;
 }): Exchanger {
-  const { transport, gate, breaker, clock } = parts;
+  const { client, gate, breaker, clock } = parts;
 
   function askLeave({ host, lane, personal }: Parties): void {
     const pause = breaker.wait(host);
@@ -71,7 +71,7 @@ export function createExchanger(parts: {
     throw new LeftAlone(host, limited, true);
   }
 
-  function judge(answer: HttpAnswer, { host, lane, personal }: Parties): void {
+  function judge(answer: HttpResponse, { host, lane, personal }: Parties): void {
     const pause = retryAfter(answer.headers['retry-after']?.[0], clock.now());
     if (answer.status === 429) {
       breaker.succeeded(host);
@@ -105,7 +105,7 @@ export function createExchanger(parts: {
         });
       try {
         askLeave(parties);
-        const answer = await transport.send(request, signal);
+        const answer = await client.send(request, signal);
         judge(answer, parties);
         trace({ status: answer.status });
         return answer;

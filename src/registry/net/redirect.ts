@@ -4,7 +4,7 @@
  * client certificates) stays with the host it was meant for, also when the chain comes back to it.
  */
 import { targetReach, type AddressPolicy } from '../../http/reach.ts';
-import type { HttpAnswer, HttpRequest } from '../../http/transport.ts';
+import type { HttpResponse, HttpRequest } from '../../http/client.ts';
 import { TransportError } from '../../http/transport-error.ts';
 
 /** containerd follows ten; real registries need one or two. */
@@ -17,7 +17,7 @@ export interface RedirectableRequest extends HttpRequest {
   readonly ownHeaders: Readonly<Record<string, string>>;
 }
 
-export interface FinalAnswer extends HttpAnswer {
+export interface FinalAnswer extends HttpResponse {
   readonly url: URL;
   /** Whether another host answered than the one that was asked. */
   readonly moved: boolean;
@@ -31,7 +31,7 @@ export interface FinalAnswer extends HttpAnswer {
 export async function followRedirects(
   request: RedirectableRequest,
   policy: AddressPolicy,
-  send: (step: HttpRequest) => Promise<HttpAnswer>,
+  send: (step: HttpRequest) => Promise<HttpResponse>,
 ): Promise<FinalAnswer> {
   const { ownHeaders, ...plain } = request;
   let step: HttpRequest = { ...plain, headers: { ...plain.headers, ...ownHeaders } };

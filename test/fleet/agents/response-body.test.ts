@@ -71,13 +71,13 @@ t.test('what an agent may not send', async (t) => {
         more();
       },
     });
-    await fails(t, connection.json(agent.url, '/v1/facts', call), 'bad-answer', /more than 10000 bytes/);
+    await fails(t, connection.json(agent.url, '/v1/facts', call), 'bad-answer', /larger than 10000 bytes/);
   });
   await t.test('too much of an error', async (t) => {
     const agent = await startScripted(t, pki, {
       facts: (_, response) => void response.writeHead(500).end('x'.repeat(100_000)),
     });
-    await fails(t, connection.json(agent.url, '/v1/facts', call), 'bad-answer', /more than 8192 bytes/);
+    await fails(t, connection.json(agent.url, '/v1/facts', call), 'bad-answer', /larger than 8192 bytes/);
   });
   await t.test('less than it announced', async (t) => {
     const agent = await startScripted(t, pki, {
@@ -86,7 +86,7 @@ t.test('what an agent may not send', async (t) => {
         response.write('{"results":', () => response.destroy());
       },
     });
-    await fails(t, connection.json(agent.url, '/v1/facts', call), 'lost', /within the answer/);
+    await fails(t, connection.json(agent.url, '/v1/facts', call), 'lost', /within the response/);
   });
   await t.test('nothing at all', async (t) => {
     const agent = await startScripted(t, pki, { facts: (_, response) => void response.destroy() });

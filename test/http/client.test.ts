@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
-import { createTransport, type HttpRequest } from '../../src/http/transport.ts';
+import { createHttpClient, type HttpRequest } from '../../src/http/client.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { credential, endpointOf, patience, question, testClient } from '../support/registry/ask.ts';
@@ -127,7 +127,7 @@ t.test('what HTTP does not allow in a header is no crash', async (t) => {
 });
 
 t.test('dialing has its limit, and a name without address its error', async (t) => {
-  const transport = createTransport({
+  const transport = createHttpClient({
     environment: {},
     clock: systemClock,
     limits: { dialMs: 100 },

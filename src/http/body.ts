@@ -1,0 +1,95 @@
+/** Reading the body of a response, always under a limit in bytes. */
+import type { OpenResponse } from './exchange.ts';
+import { TransportError } from './transport-error.ts';
+
+/**
+ * The whole body.
+ * @throws TransportError `too-large` for more than `maxBytes`, `encoded` for a compressed body
+ */
+export async function readBody(response: OpenResponse, maxBytes: number): Promise<Buffer> {
+  refuseEncoded(response);
+  if (response.hasBody && Number(response.headers['content-length']?.[0] ?? 0) > maxBytes) {
+    throw closed(response, tooLarge(response, maxBytes));
+  }
+  const chunks: Buffer[] = [];
+  for await (const chunk of bounded(response, maxBytes)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** The beginning of the body. More than `maxBytes` is not read, and the connection is then closed. */
+export async function readBeginning(response: OpenResponse, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response.chunks()) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > maxBytes) break;
+  }
+  return Buffer.concat(chunks).subarray(0, maxBytes);
+}
+
+export interface LineLimits {
+  readonly maxLineBytes: number;
+  /** Of all lines together; absent for a response that stays open. */
+  readonly maxBytes?: number;
+}
+
+/**
+ * The lines of a body as they come, without empty ones.
+ * @throws TransportError `too-large`, `encoded`, and `closed` if the body ends inside a line
+ */
+export async function* readLines(response: OpenResponse, limits: LineLimits): AsyncIterable<string> {
+  refuseEncoded(response);
+  let parts: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of bounded(response, limits.maxBytes ?? Infinity)) {
+    let start = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
+      parts.push(chunk.subarray(start, end));
+      const line = Buffer.concat(parts).toString('utf8');
+      parts = [];
+      length = 0;
+      start = end + 1;
+      if (line !== '') yield line;
+    }
+    if (start === chunk.length) continue;
+    length += chunk.length - start;
+    if (length > limits.maxLineBytes) throw tooLarge(response, limits.maxLineBytes, 'a line of the response');
+    parts.push(chunk.subarray(start));
+  }
+  if (length > 0) {
+    throw new TransportError('closed', response.where, 'the response ended inside a line', undefined, 'body');
+  }
+}
+
+async function* bounded(response: OpenResponse, maxBytes: number): AsyncIterable<Buffer> {
+  let size = 0;
+  for await (const chunk of response.chunks()) {
+    size += chunk.length;
+    if (size > maxBytes) throw tooLarge(response, maxBytes);
+    yield chunk;
+  }
+}
+
+/** A compressed body may grow to a thousand times the bytes that were counted. */
+function refuseEncoded(response: OpenResponse): void {
+  const encoding = response.headers['content-encoding']?.[0] ?? 'identity';
+  if (encoding.toLowerCase() === 'identity') return;
+  const message = 'the response is compressed although the request did not accept that';
+  throw closed(response, new TransportError('encoded', response.where, message, undefined, 'body'));
+}
+
+function tooLarge({ where }: OpenResponse, maxBytes: number, what = 'the response'): TransportError {
+  return new TransportError(
+    'too-large',
+    where,
+    `${what} is larger than ${maxBytes} bytes`,
+    undefined,
+    'body',
+  );
+}
+
+function closed(response: OpenResponse, error: TransportError): TransportError {
+  response.close(error);
+  return error;
+}

@@ -1,0 +1,108 @@
+/**
+ * An HTTP client for servers that this program does not control: each request carries its own TLS settings and reach
+ * (`reach.ts`), proxies come from the environment, and the whole body is read under the request's limit in bytes.
+ */
+import type { Clock } from '../async/clock.ts';
+import { readBeginning, readBody } from './body.ts';
+import { createConnections } from './connections.ts';
+import { openExchange, type ExchangeRequest, type OpenResponse } from './exchange.ts';
+import { proxyFor, ProxyError, type Environment, type Proxy } from './proxy.ts';
+import { checkTarget, type Reach, type Resolve } from './reach.ts';
+import type { TlsSettings } from './tls-settings.ts';
+import { TransportError } from './transport-error.ts';
+import { createTrust, type Trust } from './trust.ts';
+
+/** The body of a failed response is read only to keep the connection, as far as containerd reads it. */
+const maxErrorBodyBytes = 64 * 1024;
+
+/** Milliseconds, as in `PhaseLimits`. An endpoint's own `dialTimeoutMs` replaces `dialMs`. */
+export interface HttpClientLimits {
+  readonly dialMs: number;
+  readonly tlsMs: number;
+  readonly headerMs: number;
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+/** Shorter than containerd's 30 s, 10 s, 30 s and 30 s: a pod waits for the response, and other endpoints follow. */
+export const defaultHttpLimits: HttpClientLimits = {
+  dialMs: 5000,
+  tlsMs: 5000,
+  headerMs: 15_000,
+  idleMs: 10_000,
+  totalMs: 30_000,
+};
+
+export interface HttpRequest extends Pick<ExchangeRequest, 'url' | 'headers' | 'body'> {
+  /** A POST asks for a token, so that all of these may be repeated. */
+  readonly method: 'GET' | 'HEAD' | 'POST';
+  /** Limit for the body of a successful response. */
+  readonly maxBytes: number;
+  readonly tls: TlsSettings;
+  readonly reach: Reach;
+  readonly dialTimeoutMs?: number | undefined;
+}
+
+export interface HttpResponse extends Pick<OpenResponse, 'status' | 'headers' | 'remoteAddress'> {
+  /** Empty unless the status is 2xx. */
+  readonly body: Buffer;
+}
+
+export interface HttpClientOptions {
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly trust?: Trust;
+  readonly limits?: Partial<HttpClientLimits> | undefined;
+  /** Resolves names. Default: the system's resolver. */
+  readonly resolve?: Resolve | undefined;
+}
+
+export interface HttpClient {
+  /** @throws TransportError */
+  send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>;
+  close(): void;
+}
+
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const defaults = { ...defaultHttpLimits, ...options.limits };
+  const trust = options.trust ?? createTrust(options);
+  const connections = createConnections(options.resolve);
+
+  return {
+    send: async (request, signal) => {
+      const { method, url, headers, body, tls, reach } = request;
+      const proxy = findProxy(url, options.environment);
+      checkTarget(url, reach);
+      const limits = { ...defaults, dialMs: request.dialTimeoutMs ?? defaults.dialMs };
+      const { idleMs, dialMs } = limits;
+      const secure = url.protocol === 'https:';
+      const roots = await trust.roots();
+      const pool = connections.poolFor({ secure, tls, reach, proxy, roots, idleMs, dialMs });
+      const exchange = { method, url, headers, body, pool, proxy, limits, repeatable: true };
+      const response = await openExchange(exchange, signal);
+      const { status, remoteAddress } = response;
+      return {
+        status,
+        headers: response.headers,
+        remoteAddress,
+        body: await bodyOf(response, request.maxBytes),
+      };
+    },
+    close: () => connections.close(),
+  };
+}
+
+function findProxy(url: URL, environment: Environment): Proxy | undefined {
+  try {
+    return proxyFor(url, environment);
+  } catch (error) {
+    if (error instanceof ProxyError) throw new TransportError('proxy', url.host, error.message, error);
+    throw error;
+  }
+}
+
+async function bodyOf(response: OpenResponse, maxBytes: number): Promise<Buffer> {
+  if (response.status >= 200 && response.status < 300) return await readBody(response, maxBytes);
+  await readBeginning(response, maxErrorBodyBytes);
+  return Buffer.alloc(0);
+}

@@ -1,0 +1,245 @@
+/**
+ * One HTTP exchange on a kept-alive connection, for every client in this program: API server, agents and registries. Each
+ * phase has its own time limit, and the socket is closed as soon as the caller gives up. Redirects are not followed.
+ * `body.ts` reads the response under a limit in bytes.
+ */
+import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { Socket } from 'node:net';
+import { reveal } from '../telemetry/secret.ts';
+import { closeIdle } from './pool.ts';
+import type { Proxy } from './proxy.ts';
+import {
+  TransportError,
+  transportError,
+  type ExchangePhase,
+  type TransportFailure,
+} from './transport-error.ts';
+
+/** Node's default, written down because a larger one would serve only hostile servers. */
+const maxHeaderBytes = 16 * 1024;
+
+/** A server may close an idle connection at the moment it is used again. Three such races in a row are a fault. */
+const maxRepeats = 2;
+
+/** Milliseconds for each phase. A phase without a limit ends with the signal or with `totalMs`. */
+export interface PhaseLimits {
+  /** Name resolution and connection; TLS too unless `tlsMs` is set. */
+  readonly dialMs: number;
+  readonly tlsMs?: number;
+  /** From the request sent to the header received. */
+  readonly headerMs?: number;
+  /** Silence inside a body, counted only while the caller waits for more. */
+  readonly idleMs?: number;
+  /** The whole exchange, including the body. */
+  readonly totalMs?: number;
+}
+
+export interface ExchangeRequest {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE';
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  /** Connections to use; they decide about TLS and addresses. */
+  readonly pool: Agent;
+  readonly limits: PhaseLimits;
+  /** Whether the request may be sent again if a kept-alive connection proves closed. True only if it changes nothing. */
+  readonly repeatable: boolean;
+  /** The proxy that `pool` leads to. */
+  readonly proxy?: Proxy | undefined;
+}
+
+/** A response whose body has not been read. The caller reads the body to its end, or calls `close`. */
+export interface OpenResponse {
+  /** Host and port of the request, for messages. */
+  readonly where: string;
+  readonly status: number;
+  /** One text for each header line: joined lines could not be told apart. */
+  readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
+  /** Address of the server; absent behind a proxy. */
+  readonly remoteAddress: string | undefined;
+  /** Whether a body follows: false for HEAD. */
+  readonly hasBody: boolean;
+  /**
+   * The body in pieces. Leaving the loop early closes the connection.
+   * @throws TransportError
+   */
+  chunks(): AsyncIterable<Buffer>;
+  /** Closes the connection, unless the body was read to its end. Reading then fails with `reason`. */
+  close(reason?: TransportError): void;
+}
+
+/**
+ * Sends a request and waits for the header of its response, whatever the status.
+ * @throws TransportError
+ */
+export async function openExchange(request: ExchangeRequest, signal: AbortSignal): Promise<OpenResponse> {
+  for (let repeats = 0; ; repeats += 1) {
+    const attempt = new Attempt(request, signal);
+    try {
+      return await attempt.open();
+    } catch (error) {
+      if (!attempt.wasStale || repeats === maxRepeats || signal.aborted) throw error;
+      closeIdle(request.pool, request.url);
+    }
+  }
+}
+
+/** One attempt on one connection, from the request to the end of the body. */
+class Attempt {
+  readonly #request: ExchangeRequest;
+  readonly #signal: AbortSignal;
+  readonly #where: string;
+  readonly #total: NodeJS.Timeout | undefined;
+  #phase: ExchangePhase = 'connect';
+  #phaseTimer: NodeJS.Timeout | undefined;
+  #sent: ClientRequest | undefined;
+  #message: IncomingMessage | undefined;
+  /** The first thing that went wrong. What sockets report after it is only its consequence. */
+  #failure: TransportError | undefined;
+  #reject: (error: TransportError) => void = () => undefined;
+
+  constructor(request: ExchangeRequest, signal: AbortSignal) {
+    this.#request = request;
+    this.#signal = signal;
+    this.#where = request.url.host;
+    this.#total = this.#startTimer('total-timeout', request.limits.totalMs, 'the whole exchange');
+  }
+
+  /** Whether the server had closed a kept-alive connection before it could see this request. */
+  get wasStale(): boolean {
+    const isClosed = this.#failure?.failure === 'closed' && this.#phase !== 'body';
+    return this.#request.repeatable && isClosed && this.#sent?.reusedSocket === true;
+  }
+
+  open(): Promise<OpenResponse> {
+    const { promise, resolve, reject } = Promise.withResolvers<OpenResponse>();
+    this.#reject = reject;
+    if (this.#signal.aborted) this.#abort();
+    else this.#start(resolve);
+    return promise;
+  }
+
+  #start(resolve: (response: OpenResponse) => void): void {
+    this.#signal.addEventListener('abort', this.#abort, { once: true });
+    try {
+      this.#sent = createRequest(this.#request, this.#signal);
+      this.#sent.on('error', (error) => this.#fail(error));
+      this.#sent.on('socket', (socket) => this.#watchConnection(socket));
+      this.#sent.on('response', (message) => resolve(this.#respond(message)));
+      this.#sent.end(this.#request.body);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** @param socket kept alive, or new; time in the pool's queue counts for no phase */
+  #watchConnection(socket: Socket): void {
+    if (!socket.connecting) return this.#waitForHeader();
+    this.#enter('dial-timeout', this.#request.limits.dialMs, 'connecting');
+    socket.once('connect', () => {
+      // A tunnel hands over its socket after TLS.
+      if (this.#request.url.protocol !== 'https:' || this.#request.proxy) return this.#waitForHeader();
+      if (this.#request.limits.tlsMs !== undefined) {
+        this.#enter('tls-timeout', this.#request.limits.tlsMs, 'the TLS handshake');
+      }
+      socket.once('secureConnect', () => this.#waitForHeader());
+    });
+  }
+
+  #waitForHeader(): void {
+    this.#phase = 'header';
+    this.#enter('header-timeout', this.#request.limits.headerMs, 'waiting for a response');
+  }
+
+  #respond(message: IncomingMessage): OpenResponse {
+    this.#phase = 'body';
+    this.#message = message;
+    clearTimeout(this.#phaseTimer);
+    return {
+      where: this.#where,
+      status: message.statusCode ?? 0,
+      headers: message.headersDistinct,
+      hasBody: this.#request.method !== 'HEAD',
+      remoteAddress: this.#request.proxy ? undefined : message.socket.remoteAddress,
+      chunks: () => this.#read(message),
+      close: (reason) => {
+        if (message.readableEnded) this.#stopTimers();
+        else this.#fail(reason ?? new TransportError('closed', this.#where, 'closed by the client'));
+      },
+    };
+  }
+
+  async *#read(message: IncomingMessage): AsyncGenerator<Buffer> {
+    const { idleMs } = this.#request.limits;
+    const wait = (): void => this.#enter('idle-timeout', idleMs, 'a silence inside the response');
+    try {
+      if (this.#failure) throw this.#failure;
+      wait();
+      for await (const chunk of message as AsyncIterable<Buffer>) {
+        clearTimeout(this.#phaseTimer);
+        yield chunk;
+        wait();
+      }
+    } catch (error) {
+      throw this.#fail(error);
+    } finally {
+      this.#stopTimers();
+    }
+  }
+
+  readonly #abort = (): void => {
+    this.#fail(new TransportError('aborted', this.#where, 'given up', this.#signal.reason, this.#phase));
+  };
+
+  /**
+   * Ends the exchange and destroys the socket.
+   * @returns what went wrong first
+   */
+  #fail(error: unknown): TransportError {
+    this.#failure ??= transportError(error, this.#where, this.#phase);
+    this.#stopTimers();
+    this.#sent?.destroy();
+    this.#message?.destroy(this.#failure);
+    this.#reject(this.#failure);
+    return this.#failure;
+  }
+
+  #enter(failure: TransportFailure, ms: number | undefined, what: string): void {
+    clearTimeout(this.#phaseTimer);
+    this.#phaseTimer = this.#startTimer(failure, ms, what);
+  }
+
+  #startTimer(failure: TransportFailure, ms: number | undefined, what: string): NodeJS.Timeout | undefined {
+    if (ms === undefined) return undefined;
+    const message = `${what} took longer than ${ms} ms`;
+    return setTimeout(
+      () => this.#fail(new TransportError(failure, this.#where, message, undefined, this.#phase)),
+      ms,
+    );
+  }
+
+  #stopTimers(): void {
+    clearTimeout(this.#phaseTimer);
+    clearTimeout(this.#total);
+    this.#signal.removeEventListener('abort', this.#abort);
+  }
+}
+
+function createRequest(request: ExchangeRequest, signal: AbortSignal): ClientRequest {
+  const { url, proxy, body } = request;
+  const headers: Record<string, string> = { ...request.headers, 'accept-encoding': 'identity' };
+  if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
+  // `abort` ends a tunnel that is being opened (`connections.ts`).
+  const options = {
+    agent: request.pool,
+    method: request.method,
+    maxHeaderSize: maxHeaderBytes,
+    abort: signal,
+  };
+  if (url.protocol === 'https:') return httpsRequest(url, { ...options, headers });
+  if (!proxy) return httpRequest(url, { ...options, headers });
+  // Plain HTTP goes to the proxy itself, with the whole URL in the request line.
+  if (proxy.authorization) headers['proxy-authorization'] = reveal(proxy.authorization);
+  return httpRequest(proxy.url, { ...options, path: url.href, headers: { host: url.host, ...headers } });
+}
