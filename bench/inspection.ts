@@ -3,8 +3,8 @@
  * how long it takes with the connection open. The time says what the client adds; a registry far away adds its own.
  * `npm run bench:inspection`.
  */
-import { createRegistrySource } from '../src/images/sources/registry-source.ts';
-import type { ImageFacts, ImageFactsSource } from '../src/images/facts/facts.ts';
+import { createInspector } from '../src/images/sources/inspector.ts';
+import type { ImageFacts, Inspector } from '../src/images/facts/facts.ts';
 import { parseReference } from '../src/images/references/reference.ts';
 import { createRegistryClient } from '../src/registry/client.ts';
 import { createDefaultEndpoints } from '../src/registry/endpoints/default-endpoints.ts';
@@ -31,7 +31,7 @@ const deadlineMs = 30_000;
 interface Case {
   readonly name: string;
   readonly registry: TestRegistry;
-  readonly inspector: ImageFactsSource;
+  readonly inspector: Inspector;
   readonly images: readonly string[];
   /** What is known already, and only has to be confirmed. */
   readonly known?: readonly ImageFacts[];
@@ -138,7 +138,7 @@ function section(measured: readonly Measured[], cold: Measured, revalidated: Mea
   };
 }
 
-function inspectorWith(registry: ReturnType<typeof createRegistryClient>, login: boolean): ImageFactsSource {
+function inspectorWith(registry: ReturnType<typeof createRegistryClient>, login: boolean): Inspector {
   const { username, password } = user;
   const credentials = login
     ? [
@@ -151,7 +151,7 @@ function inspectorWith(registry: ReturnType<typeof createRegistryClient>, login:
         },
       ]
     : [];
-  return createRegistrySource({
+  return createInspector({
     registry,
     endpoints: createDefaultEndpoints(),
     credentials: { lookup: () => Promise.resolve(credentials) },
@@ -194,11 +194,11 @@ async function measure({ name, registry, inspector, images, known }: Case): Prom
 }
 
 async function inspect(
-  inspector: ImageFactsSource,
+  inspector: Inspector,
   text: string,
   known: ImageFacts | undefined,
 ): Promise<ImageFacts> {
-  const facts = await inspector.lookup(
+  const facts = await inspector.inspect(
     { image: text, reference: parseReference(text), pullPolicy: 'IfNotPresent', pullCredentials: [] },
     { signal: AbortSignal.timeout(deadlineMs), ...(known && { known }) },
   );

@@ -1,4 +1,4 @@
-/** `archwright agent`: runs the node agent, or with `--check` says what it would find. */
+/** `archwright agent`: runs the node agent. With `--check`, prints what an agent would find on this node. */
 import { hostname } from 'node:os';
 import { startAgent } from '../daemon/agent.ts';
 import { checkNode } from './agent/check.ts';
@@ -13,20 +13,20 @@ import { programVersion } from './program/version.ts';
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Answers the webhook and the controller about images, with the credentials and the network of the node that it runs ' +
-    'on. It needs `--tls-dir`: a directory with `tls.crt` and `tls.key` for the name archwright-agent, and `ca.crt`. ' +
-    'Exit code of `--check`: 0 where all that was found was understood, 1 where something is left out, 2 for wrong usage.',
+    'Inspects images for the webhook and the controller, with the credentials and the network of its node. ' +
+    'Requires `--tls-dir`: a directory with `tls.crt` and `tls.key` for the name archwright-agent, and `ca.crt`. ' +
+    'Exit code of `--check`: 0 if everything could be used, 1 if something was left out, 2 for wrong usage.',
   settings: 'agent',
   flags: {
     check: {
       help:
-        'Prints each source that an agent with these settings would find on this node, whether it was understood, and ' +
-        'what the kubelet or containerd would do differently with it; then ends.',
+        'Prints each source that an agent with these settings would find on this node, whether it can be used, and ' +
+        'what the kubelet or containerd would do differently. Then exits.',
     },
     output: {
       value: 'list|json',
       short: 'o',
-      help: 'How to write what `--check` finds. Default: list.',
+      help: 'Output format of `--check`. Default: list.',
     },
   },
   run: async (invocation) => {

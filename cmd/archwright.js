@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Starts the program from a clone. Its source is TypeScript, which Node runs as it is from 22.18 on; under an older Node
- * the one that `npm ci` installed takes over.
+ * Starts the program from a clone. Node 22.18 and later run its TypeScript source directly. An older Node starts the Node
+ * that `npm ci` installed.
  */
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -38,6 +38,6 @@ function startWith(node) {
     process.stderr.write(`archwright: ${node} cannot be run: ${error.message}\n`);
     process.exit(1);
   });
-  // As a shell counts a process that a signal ended.
+  // The exit code that a shell reports for a signal.
   child.on('exit', (code, signal) => process.exit(code ?? 128 + (signal ? constants.signals[signal] : 0)));
 }

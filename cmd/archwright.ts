@@ -10,7 +10,7 @@ process.on('uncaughtException', (error) => {
   process.exit(exitCodes.failure);
 });
 
-// Whoever read our output has seen enough: `archwright config print | head -3`.
+// The reader closed the pipe: `archwright config print | head -3`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(exitCodes.success);
   throw error;
@@ -26,5 +26,5 @@ const code = await main(args, {
   stop: onStopSignal().signal,
 });
 
-// Written text may still be on its way into a pipe.
+// Flush pipes before the process exits.
 process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));

@@ -1,4 +1,4 @@
-/** `archwright clean`: takes what archwright put into a cluster out of it again. */
+/** `archwright clean`: removes everything that archwright added to a cluster. */
 import { clean, type CleanReport } from '../src/controller/clean/clean.ts';
 import { namespacesOfLease } from '../src/controller/clean/namespace.ts';
 import { cleanOtherProgram, otherPrograms } from '../src/controller/clean/other-programs.ts';
@@ -19,25 +19,25 @@ const outputs = ['table', 'json'] as const;
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Removes what archwright put into a cluster, and nothing else: the webhook configuration, the scheduling gate of every ' +
-    'pod, taints, finalizers, then what the controller created. It works in a pod or with a kubeconfig, with or without a ' +
-    'running controller, and may be run again at any time. Exit code: 0 where nothing is left, 1 where something could not ' +
-    'be removed, 2 for wrong usage.',
+    'Removes everything that archwright added to a cluster, and nothing else: the webhook configuration, the scheduling gate of ' +
+    'every pod, taints, finalizers, then the objects that the controller created. Runs in a pod or with a kubeconfig, with or ' +
+    'without a running controller, any number of times. Exit code: 0 if nothing is left, 1 if something could not be removed, ' +
+    '2 for wrong usage.',
   settings: 'clean',
   flags: {
-    'dry-run': { help: 'Only says what it would do.' },
+    'dry-run': { help: 'Shows what would change, and changes nothing.' },
     'restart-pods': {
       help:
-        'Evicts the pods that carry our tolerations afterwards, one of each workload at a time; PodDisruptionBudgets hold. ' +
-        'Pods of DaemonSets and Jobs and pods without an owner stay.',
+        "Then evicts the pods that carry archwright's tolerations, one of each workload at a time, within PodDisruptionBudgets. " +
+        'Pods of DaemonSets and Jobs, and pods without an owner, stay.',
     },
     program: {
       value: 'NAME',
       help:
-        'Removes what another program left behind instead, once it is stopped: the gates of `multiarch-tuning-operator`, the ' +
-        'taints of `archaware-controller`.',
+        'Removes what another program left behind instead: the gates of `multiarch-tuning-operator`, or the taints of ' +
+        '`archaware-controller`. Stop that program first.',
     },
-    output: { value: 'table|json', short: 'o', help: 'How to write what was done. Default: table.' },
+    output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
   },
   run,
 };
@@ -50,7 +50,7 @@ async function run(invocation: Invocation): Promise<number> {
   const other = otherProgramOf(invocation);
   const { configuration } = await openCliContext(invocation);
   const kubernetes = await openKubernetes(configuration, invocation, 'own kubeconfig');
-  if (!kubernetes) throw new UsageError('clean', 'name the cluster by --kubeconfig');
+  if (!kubernetes) throw new UsageError('clean', 'no cluster found; set --kubeconfig');
   const { client, access } = kubernetes;
   const namespace = configuration.namespace ?? (await findNamespace(kubernetes, configuration, stop));
   const { kubeRequestsPerSecond: perSecond, kubeRequestsBurst: burst } = configuration;
@@ -74,7 +74,7 @@ async function run(invocation: Invocation): Promise<number> {
     return report.complete ? exitCodes.success : exitCodes.failure;
   } catch (error) {
     if (!stop.aborted) throw error;
-    say('stopped; run it again to go on');
+    say('stopped; run it again to continue');
     return stoppedCode(stop);
   } finally {
     client.close();
@@ -89,11 +89,11 @@ function otherProgramOf({ flags }: Invocation): (typeof otherPrograms)[string] |
   if (program === undefined)
     throw new UsageError('clean', `--program must be ${known.join(' or ')}${didYouMean(name, known)}`);
   if (flags.has('restart-pods'))
-    throw new UsageError('clean', '--restart-pods is for pods of archwright; leave it out with --program');
+    throw new UsageError('clean', '--restart-pods cannot be combined with --program');
   return program;
 }
 
-/** In a pod it is the pod's; from outside the Lease says where it is. */
+/** archwright's namespace: in a pod the pod's own, otherwise the namespace of the Lease. */
 async function findNamespace(
   { client, access, podNamespace }: Kubernetes,
   { leaseName }: Configuration,
@@ -103,7 +103,10 @@ async function findNamespace(
   const [found, ...more] = (await namespacesOfLease(client, leaseName, signal)) ?? [];
   if (more.length === 0) return found ?? access.namespace;
   const list = [found, ...more].join(', ');
-  throw new UsageError('clean', `archwright runs in several namespaces (${list}): name one by --namespace`);
+  throw new UsageError(
+    'clean',
+    `archwright runs in several namespaces (${list}): select one with --namespace`,
+  );
 }
 
 function describe({ steps, dryRun, complete }: CleanReport): string {
@@ -122,6 +125,6 @@ function describe({ steps, dryRun, complete }: CleanReport): string {
     ...notes,
     ...(complete
       ? []
-      : ['\nCould not be removed:\n', ...failures, 'Mend that and run archwright clean again.\n']),
+      : ['\nCould not be removed:\n', ...failures, 'Fix the cause and run archwright clean again.\n']),
   ].join('');
 }

@@ -17,18 +17,18 @@ import { exitCodes, UsageError, type Invocation, type Subcommand } from './progr
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Does what cannot be done at admission: decides the pods that wait behind our scheduling gate, moves misplaced pods, ' +
-    'sets taints, issues certificates, keeps the webhook configuration true. It runs in a pod, or with `--kubeconfig` and `--namespace`. Of ' +
-    'several replicas one leads. With `--agents` it asks the node agents about images, without it asks registries itself.',
+    'Finishes what admission cannot decide: it decides gated pods, evicts misplaced pods, sets taints, issues certificates ' +
+    'and reconciles the webhook configuration. It runs in a pod, or with `--kubeconfig` and `--namespace`. One of several ' +
+    'replicas leads. With `--agents`, the node agents inspect images; without, the controller does so itself.',
   settings: 'controller',
   flags: {},
   run: (invocation) => runWith(invocation),
 };
 
-/** What a test puts between the steps of an operation; the program itself has none. */
+/** Lets a test stop the process between two steps of an operation. */
 export type Hooks = Pick<ControllerOptions, 'step'>;
 
-/** Runs it until it is told to stop. */
+/** Runs the controller until it is told to stop. */
 export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promise<number> {
   const { configuration: live, log, metrics } = await startup(invocation);
   const { stop, io } = invocation;
@@ -75,7 +75,7 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
   opened.defer(() => memory.close());
   const health = await startHealth({
     listen: metricsListen,
-    // A candidate is as ready as the leader: a rollout must not wait for leadership.
+    // A candidate is ready too: a rollout must not wait for leadership.
     ready: { shutdown: () => (stop.aborted ? 'the controller is stopping' : undefined) },
     metrics,
     log,
@@ -98,7 +98,7 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
     stop,
     ...hooks,
   });
-  // After a clean there is nothing to do, and ending would only make the kubelet start it again.
+  // After `archwright clean` the controller idles. If it exited, the kubelet would only restart it.
   await stopped(stop);
   return exitCodes.success;
 }

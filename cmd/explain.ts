@@ -1,6 +1,6 @@
 /**
- * `archwright explain`: what the webhook would do to the objects in files, and why. The steps are the webhook's own; only
- * where facts and surroundings come from differs: files and the cluster by name, registries or agents, without haste.
+ * `archwright explain`: what the webhook would do to objects, and why. It runs the webhook's own steps. Only the sources
+ * differ: files and the cluster, registries or agents, with more time.
  */
 import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
@@ -30,25 +30,24 @@ import { exitCodes, UsageError, type Invocation, type Subcommand } from './progr
 export const subcommand: Subcommand = {
   usage: '[FLAGS] [-f FILE…] [KIND/NAME…]',
   description:
-    'Says what would be decided for pods and workloads, in files (`-f`) or of the cluster (`pod/web-0`, `deploy/web`), as if ' +
-    'they were created now, and why: each rule by name, and for each image ' +
-    'its architectures, where they were learned and with which credential. Secrets, service accounts, namespaces and custom resources ' +
-    'in the same files count; more comes from the cluster of your kubeconfig, where there is one. Images are asked ' +
-    'for at registries, or at agents with `--agents`. Exit code: 0 where everything would be admitted, 1 where ' +
-    'something would be denied or cannot be understood, 2 for wrong usage.',
+    'Shows the decision for pods and workloads in files (`-f`) or in the cluster (`pod/web-0`, `deploy/web`), as if they were ' +
+    'created now: each rule by name, and for each image its architectures, their source and the credential. Secrets, service ' +
+    'accounts, namespaces and custom resources in the same files count; the rest comes from the cluster of your kubeconfig, if ' +
+    'there is one. Images are looked up at registries, or at agents with `--agents`. Exit code: 0 if everything would be ' +
+    'admitted, 1 if something would be denied or is invalid, 2 for wrong usage.',
   settings: 'explain',
   flags: {
     filename: {
       value: 'FILE',
       short: 'f',
-      help: 'YAML or JSON with objects; `-` is standard input. May be given several times.',
+      help: 'YAML or JSON with objects; `-` is standard input. Can be repeated.',
     },
     namespace: {
       value: 'NAME',
       short: 'n',
-      help: 'Namespace of named objects, and of those in files that name none. Default: that of the kubeconfig context.',
+      help: 'Namespace of named objects, and of objects in files without one. Default: the namespace of the kubeconfig context.',
     },
-    output: { value: 'table|json|yaml', short: 'o', help: 'How to write. Default: table.' },
+    output: { value: 'table|json|yaml', short: 'o', help: 'Output format. Default: table.' },
     patch: {
       help: 'Adds the JSON patch of the webhook, and the result: the scheduling fields, or with json and yaml the whole object.',
     },
@@ -56,12 +55,12 @@ export const subcommand: Subcommand = {
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
 
-/** Objects looked at together; a chart has some dozens, and their images share registries. */
+/** Objects explained at a time. A chart has some dozens, and their images share registries. */
 const concurrentObjects = 8;
-/** Pull secrets are read first, in the time that `by-name.ts` gives them; then each image has its own limit. */
+/** Time to read the pull secrets before the images are inspected. */
 const readingSecretsMs = 6000;
 const keepSecretsMs = 60_000;
-/** Its Lease and its notes, which people rarely may read. What else is left out may decide: the labels of a namespace, a custom resource. */
+/** archwright's Lease and records, which few people may read. Anything else that is unreadable gets a warning. */
 const ofArchwright = /\/(?:leases|configmaps)$/;
 
 async function run(invocation: Invocation): Promise<number> {
@@ -76,14 +75,14 @@ async function run(invocation: Invocation): Promise<number> {
   if (kubernetes) opened.defer(() => kubernetes.client.close());
   const namespace = flags.get('namespace')?.at(-1) ?? kubernetes?.access.namespace ?? 'default';
   if (named.length > 0 && !kubernetes)
-    throw new UsageError('explain', 'there is no cluster to read that from; name one by --kubeconfig');
+    throw new UsageError('explain', 'named objects require a cluster; set --kubeconfig');
   const inCluster = kubernetes
     ? await readNamedObjects(named, { client: kubernetes.client, namespace, stop })
     : [];
   const input = sortObjects([...inFiles, ...inCluster], namespace);
-  tellWhatIsLeftOut(input, warn);
+  warnOfSkipped(input, warn);
   if (input.subjects.length === 0 && input.unclear.length === 0) {
-    throw new UsageError('explain', 'there is no pod and no workload in what was given');
+    throw new UsageError('explain', 'the input contains no pod and no workload');
   }
   const explainer = await openExplainer(invocation, shot, { kubernetes, input, warn }, opened);
   setMaxListeners(0, stop);
@@ -98,7 +97,7 @@ async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promis
   if (files.length === 0 && !areNamed)
     throw new UsageError(
       'explain',
-      'name a file by -f, - for standard input, or an object of the cluster: pod/web-0',
+      'name a file (-f FILE, or -f - for standard input) or an object of the cluster (pod/web-0)',
     );
   const found: FoundObject[] = [];
   for (const file of files) {
@@ -114,7 +113,7 @@ async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promis
   return found;
 }
 
-/** A cluster that was named has to be there; the person's usual one only helps. */
+/** A cluster that was named explicitly must be reachable. The default one is optional. */
 async function connect(
   invocation: Invocation,
   { configuration }: CliContext,
@@ -127,14 +126,14 @@ async function connect(
     if (configuration.kubeconfig !== undefined || configuration.kubeContext !== undefined) {
       throw new UsageError('explain', message);
     }
-    warn(`the cluster of the kubeconfig is left out: ${message}`);
+    warn(`the cluster of the kubeconfig is ignored: ${message}`);
     return undefined;
   }
 }
 
-function tellWhatIsLeftOut({ skipped, unclear }: Input, warn: (message: string) => void): void {
-  for (const { kind, name, place } of skipped) warn(`${place}: ${kind} ${name} is skipped, it has no pods`);
-  for (const place of unclear) warn(`${place}: this is no Kubernetes object, it has no kind`);
+function warnOfSkipped({ skipped, unclear }: Input, warn: (message: string) => void): void {
+  for (const { kind, name, place } of skipped) warn(`${place}: skipped ${kind} ${name}: it has no pods`);
+  for (const place of unclear) warn(`${place}: not a Kubernetes object: it has no kind`);
 }
 
 interface World {
@@ -154,7 +153,7 @@ async function openExplainer(
   const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
   opened.defer(() => memory.close());
   const onForbidden = (path: string): void => {
-    if (!ofArchwright.test(path)) warn(`${path} may not be read, so the answer is without it`);
+    if (!ofArchwright.test(path)) warn(`no permission to read ${path}; the decision ignores it`);
   };
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const surroundings = createPodContext({ input, cluster, warn });
@@ -170,7 +169,7 @@ async function openExplainer(
   const inForce = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
   const broken = await brokenImagesAround(inForce, surroundings, invocation.stop);
   if (configuration.requirePullableNodes && !fleet)
-    warn('which nodes can pull is known to agents only; name them by --agents');
+    warn('only agents know which nodes can pull; set --agents');
   return createExplainer({
     factsOfPod: createFactsOfPod({
       memory,
@@ -180,7 +179,7 @@ async function openExplainer(
       clock,
       log,
     }),
-    // The names do for a person; the label that the webhook reads says something else on few clusters.
+    // Node names are good enough here. The hostname label differs on few clusters.
     pullableNodes: fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => node, log }),
     policies,
     surroundings,

@@ -1,6 +1,6 @@
 /**
- * `archwright inspect`: what an agent on this machine would say of images. It uses the agent's own parts, from the
- * sources of credentials to the results, so that what it prints is what a pod would get here.
+ * `archwright inspect`: what an agent on this machine would find out about images. It uses the agent's own code, from the
+ * credential sources to the results.
  */
 import { createFactsApi } from '../daemon/api/facts.ts';
 import type { FactsRequest } from '../daemon/api/facts-request.ts';
@@ -18,38 +18,37 @@ import { exitCodes, UsageError, type Invocation, type Subcommand } from './progr
 export const subcommand: Subcommand = {
   usage: '[FLAGS] IMAGE…',
   description:
-    'Says for each image which platforms it has, and where and with which credential that was learned. It looks for ' +
-    'credentials where an agent does: `--pull-secret`, `--creds-dir`, docker configurations (those of the node ' +
-    'below `--host-root` where that is given, else also your own docker login). Exit code: 0 where every image was ' +
-    'found, 1 where some were not, 2 for wrong usage.',
+    'Shows the platforms of each image, the endpoint that had it and the credential that was used. Credentials come from ' +
+    "the same sources as an agent's: `--pull-secret`, `--creds-dir`, docker configurations (with `--host-root` those of the " +
+    'node, otherwise your own docker login too). Exit code: 0 if every image was found, 1 if some were not, 2 for wrong usage.',
   settings: 'inspect',
   flags: {
     output: {
       value: 'table|json',
       short: 'o',
-      help: 'How to write; `json` as the API of the agent. Default: table.',
+      help: 'Output format; `json` is the format of the agent API. Default: table.',
     },
     'pull-secret': {
       value: 'FILE',
       help:
-        'Secrets that are presented first, as those of a pod: a manifest in YAML or JSON, or a docker `config.json` ' +
-        'or `.dockercfg`; `-` is standard input. May be given several times.',
+        'Pull secrets, tried first: a manifest in YAML or JSON, or a docker `config.json` or `.dockercfg`; `-` is standard ' +
+        'input. Can be repeated.',
     },
     'service-account': {
       value: 'NAMESPACE/NAME',
       help:
-        'Asks as for a pod of this service account; with `--service-account-tokens` credential provider plugins get a token ' +
-        'of it.',
+        'Inspects as for a pod of this service account. With `--service-account-tokens`, credential provider plugins get its ' +
+        'token.',
     },
     verbose: {
       short: 'v',
-      help: 'Tells each source of credentials, each request and its answer; with `json` on standard error.',
+      help: 'Shows each credential source, each request and its response; with `json` on standard error.',
     },
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
 
-/** Images asked for at the same time: more than a pod has, fewer than registries take for an attack. */
+/** Images inspected at a time: more than a pod has, few enough not to look like an attack. */
 const concurrentImages = 16;
 
 async function run(invocation: Invocation): Promise<number> {
@@ -95,7 +94,7 @@ async function run(invocation: Invocation): Promise<number> {
   }
 }
 
-/** Memory gives each image its own time limit; the request's is there for all of them, one batch after the other. */
+/** Each image has its own time limit. The deadline covers all batches. */
 function requestFor(
   images: readonly string[],
   pullSecrets: FactsRequest['pullSecrets'],
@@ -109,13 +108,13 @@ function requestFor(
   };
 }
 
-/** @throws UsageError where a cluster can have no such service account */
+/** @throws UsageError if no cluster can have such a service account */
 function serviceAccountIn(text: string | undefined): ServiceAccountName | undefined {
   if (text === undefined) return undefined;
   const slash = text.indexOf('/');
   const account = { namespace: text.slice(0, Math.max(0, slash)), name: text.slice(slash + 1) };
   if (isServiceAccountName(account)) return account;
-  throw new UsageError('inspect', `--service-account takes NAMESPACE/NAME, which ${text} is not`);
+  throw new UsageError('inspect', `--service-account must be NAMESPACE/NAME, not ${text}`);
 }
 
 function isFound({ error }: ImageFacts): boolean {

@@ -1,4 +1,4 @@
-/** `archwright probe`: asks the API server for a pod that is not kept, to see whether the webhook is called for it. */
+/** `archwright probe`: creates a pod in a dry run to see whether the API server calls the webhook. */
 import { KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Pod } from '../src/kube/api/objects.ts';
@@ -14,19 +14,19 @@ import { paths } from '../src/kube/api/paths.ts';
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Asks the API server to create a pod in a dry run, so that nothing is created, and sees from the answer whether the webhook ' +
-    'was called. Needs the right to create pods in that namespace. Exit code: 0 where it was called, 1 where it was not in ' +
-    'time, 2 for wrong usage.',
+    'Creates a pod in a server-side dry run and checks whether the API server called the webhook. Nothing is stored. Requires ' +
+    'the right to create pods in the namespace. Exit code: 0 if the webhook was called, 1 if it was not called in time, 2 for ' +
+    'wrong usage.',
   settings: 'probe',
   flags: {
     'pod-namespace': { value: 'NAMESPACE', help: 'Namespace of the pod. Default: default.' },
     image: { value: 'IMAGE', help: 'Image of the pod. Default: registry.k8s.io/pause:3.10.' },
-    timeout: { value: 'DURATION', help: 'How long to try. Default: 30s.' },
+    timeout: { value: 'DURATION', help: 'Time limit. Default: 30s.' },
   },
   run,
 };
 
-/** Between two tries; an API server takes a second to follow a changed webhook configuration. */
+/** Between two tries. An API server needs about a second to follow a changed webhook configuration. */
 const pauseMs = 2000;
 
 async function run(invocation: Invocation): Promise<number> {
@@ -40,7 +40,7 @@ async function run(invocation: Invocation): Promise<number> {
     throw new UsageError('probe', `--timeout must be a duration such as 30s, not ${timeout}`);
   const { configuration } = await openCliContext(invocation);
   const kubernetes = await openKubernetes(configuration, invocation, 'own kubeconfig');
-  if (!kubernetes) throw new UsageError('probe', 'name the cluster by --kubeconfig');
+  if (!kubernetes) throw new UsageError('probe', 'no cluster found; set --kubeconfig');
   try {
     const answer = await probe({
       client: kubernetes.client,
@@ -68,18 +68,18 @@ export interface ProbeOptions {
   readonly clock: Clock;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
-  /** Takes what keeps it from working, whenever that changes. */
+  /** Receives the reason for a failed try, whenever it changes. */
   readonly progress: (line: string) => void;
 }
 
 export interface ProbeAnswer {
   readonly isCalled: boolean;
-  /** What was seen, for people. */
+  /** The outcome, for people. */
   readonly what: string;
 }
 
 /**
- * Tries until the webhook is called or the time is over.
+ * Tries until the webhook is called or the time is up.
  * @throws the signal's reason when it aborts
  */
 export async function probe(options: ProbeOptions): Promise<ProbeAnswer> {
@@ -102,25 +102,26 @@ async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Prom
       query: { dryRun: 'All' },
     });
     const decision = pod.metadata?.annotations?.[keys.decision];
-    if (decision !== untouched) return { isCalled: true, what: `it decided ${decision ?? 'to add nothing'}` };
+    if (decision !== untouched)
+      return { isCalled: true, what: `its decision: ${decision ?? 'nothing to add'}` };
     return {
       isCalled: false,
-      what: 'the pod came back as it was sent; the webhook is not active, or not for this namespace',
+      what: 'the pod came back unchanged; the webhook is not in force, or not for this namespace',
     };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;
-    // A refusal is an answer too.
+    // A refusal by the webhook shows that it was called.
     if (/admission webhook "[^"]*\.arch\.example"/.test(error.message))
       return { isCalled: true, what: error.message };
     return { isCalled: false, what: error.message };
   }
 }
 
-/** No annotation that the webhook could write; it replaces or removes it, whatever it decides. */
+/** Not a decision of the webhook: the webhook always replaces or removes it. */
 const untouched = 'probe';
 
-/** A pod that Pod Security lets through at any level. */
+/** A pod that every Pod Security level admits. */
 function podOf(image: string): object {
   const securityContext = {
     allowPrivilegeEscalation: false,

@@ -1,6 +1,6 @@
 /**
- * `archwright report`: what of a cluster could run on an architecture, and what keeps the rest: pods as they are now, by
- * workload or by image. Each image is asked for once, with the pull secrets of the pods that use it.
+ * `archwright report`: which pods of a cluster could run on an architecture, and what blocks the rest, by workload or by
+ * image. Each image is looked up once, with the pull secrets of the pods that use it.
  */
 import { setMaxListeners } from 'node:events';
 import { createFactsOfPod, type FactsByImage } from '../src/cluster/facts-of-pod.ts';
@@ -28,30 +28,30 @@ import { exitCodes, UsageError, type Invocation, type Subcommand } from './progr
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Says what of a cluster could run on an architecture, and what keeps the rest: the pods that there are now, by workload or ' +
-    'by image, with the CPU and memory they request. It reads pods, nodes and their owners from the cluster of your ' +
-    'kubeconfig; images are asked for at registries, or at agents with `--agents`. It changes nothing. Exit code: 0 where ' +
-    'every image is known, 1 where some are not or the cluster gives no answer, 2 for wrong usage.',
+    'Shows which pods of a cluster could run on an architecture, and what blocks the rest: by workload or by image, with the ' +
+    'CPU and memory that they request. Reads pods, their owners and nodes from the cluster of your kubeconfig; images are looked up ' +
+    'at registries, or at agents with `--agents`. Changes nothing. Exit code: 0 if every image is known, 1 if some are unknown ' +
+    'or the cluster does not respond, 2 for wrong usage.',
   settings: 'explain',
   flags: {
-    architecture: { value: 'NAME', short: 'a', help: 'Architecture to report about. Default: arm64.' },
-    by: { value: 'workload|image', help: 'What the rows of a table or CSV are. Default: workload.' },
+    architecture: { value: 'NAME', short: 'a', help: 'Target architecture. Default: arm64.' },
+    by: { value: 'workload|image', help: 'Rows of a table or CSV. Default: workload.' },
     namespace: {
       value: 'NAME',
       short: 'n',
-      help: 'Only pods of this namespace. May be given several times. Default: all namespaces.',
+      help: 'Only pods of this namespace. Can be repeated. Default: all namespaces.',
     },
-    output: { value: 'table|csv|json', short: 'o', help: 'How to write. Default: table.' },
+    output: { value: 'table|csv|json', short: 'o', help: 'Output format. Default: table.' },
   },
   run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
 };
 
-/** Sets of images looked at together: they share registries, which bound their own requests. */
+/** Sets of images looked up at a time. The registry client limits the requests of each registry. */
 const concurrentSets = 16;
-/** Pull secrets are read first, in the time that `by-name.ts` gives them; then each image has its own limit. */
+/** Time to read the pull secrets before the images are inspected. */
 const readingSecretsMs = 6000;
 const keepSecretsMs = 600_000;
-/** A cluster that is busy answers a GET by name within this. */
+/** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
 
 async function run(invocation: Invocation): Promise<number> {
@@ -62,10 +62,10 @@ async function run(invocation: Invocation): Promise<number> {
   if (!isArchitecture(architecture))
     throw new UsageError(
       'report',
-      `--architecture takes a value of kubernetes.io/arch, which ${architecture} is not`,
+      `--architecture must be a value of kubernetes.io/arch, not ${architecture}`,
     );
   if (invocation.positionals.length > 0)
-    throw new UsageError('report', 'takes no names; choose namespaces by --namespace');
+    throw new UsageError('report', 'takes no arguments; select namespaces with --namespace');
   const shot = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
   try {
@@ -83,7 +83,7 @@ async function run(invocation: Invocation): Promise<number> {
     return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
   } catch (error) {
     if (!(error instanceof KubeError) || stop.aborted) throw error;
-    const hint = error.code === 'forbidden' ? '; choose what you may read by --namespace' : '';
+    const hint = error.code === 'forbidden' ? '; use --namespace to select namespaces that you may read' : '';
     io.err(`archwright report: ${error.message}${hint}\n`);
     return exitCodes.failure;
   }
@@ -95,7 +95,7 @@ function byOf(given: string | undefined): By {
   throw new UsageError('report', `--by must be workload or image, not ${given}`);
 }
 
-/** Without a cluster there is nothing to report about. */
+/** @throws UsageError without a cluster */
 async function connect(invocation: Invocation, { configuration }: CliContext): Promise<Kubernetes> {
   let found: Kubernetes | undefined;
   try {
@@ -103,7 +103,7 @@ async function connect(invocation: Invocation, { configuration }: CliContext): P
   } catch (error) {
     throw new UsageError('report', error instanceof Error ? error.message : String(error));
   }
-  if (found === undefined) throw new UsageError('report', 'there is no cluster; name one by --kubeconfig');
+  if (found === undefined) throw new UsageError('report', 'no cluster found; set --kubeconfig');
   return found;
 }
 
@@ -121,7 +121,9 @@ async function judgedPods(
     listNodes(client, stop),
   ]);
   if (nodes === undefined)
-    invocation.io.err('archwright: warning: nodes may not be read, so where pods run is not in the report\n');
+    invocation.io.err(
+      'archwright: warning: no permission to read nodes; the report does not show where pods run\n',
+    );
   const workloadOf = await workloadsOf(pods, client, stop);
   const factsOf = await openFacts(invocation, shot, kubernetes, opened);
   const sets = [...Map.groupBy(pods, ({ made }) => made).values()];
@@ -138,7 +140,7 @@ async function judgedPods(
   return judged.flat();
 }
 
-/** How the images of a pod are learned about: as by the webhook, with time. */
+/** Looks up the images of a pod as the webhook does, with more time. */
 async function openFacts(
   invocation: Invocation,
   shot: CliContext,

@@ -15,9 +15,9 @@ import { exitCodes, UsageError, type Invocation, type Subcommand } from './progr
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
-    'Answers admission reviews: decides for each pod from what is known of its images, and patches it. It needs ' +
-    '`--tls-dir`, a directory with `tls.crt` and `tls.key`. With `--agents` it asks the node agents about images, without ' +
-    'it asks registries itself. In a pod, or with `--kubeconfig`, it reads pull secrets, namespaces, nodes and custom resources of the cluster.',
+    'Answers admission reviews: decides each pod from the facts of its images, and patches it. Requires `--tls-dir`, a ' +
+    'directory with `tls.crt` and `tls.key`. With `--agents`, the node agents inspect images; without, the webhook does so ' +
+    'itself. In a pod, or with `--kubeconfig`, it reads pull secrets, namespaces, nodes and custom resources of the cluster.',
   settings: 'webhook',
   flags: {},
   run,
@@ -92,7 +92,7 @@ async function run(invocation: Invocation): Promise<number> {
     'the webhook serves health and metrics',
   );
   await stopped(invocation.stop);
-  // Without a cluster there is no Service that would have to notice first.
+  // Without a cluster no Service needs time to drop this endpoint.
   await webhook.stop({ graceMs: live.current().drainTime, ...(!kubernetes && { noticeMs: 0 }) });
   return exitCodes.success;
 }

@@ -1,6 +1,6 @@
 /**
- * `archwright agent --check`: what an agent with these settings would find on this node, source by source, and what the kubelet or
- * containerd would do differently with it. Files are read as the agent reads them; nothing is asked, and no plugin is run.
+ * `archwright agent --check`: what an agent with these settings would find on this node, source by source, and what the
+ * kubelet or containerd would do differently. It reads files as the agent does, but sends no request and runs no plugin.
  */
 import type { SourcePart } from '../../src/files/source-part.ts';
 import { printable } from '../../src/names/printable.ts';
@@ -11,7 +11,7 @@ import { createPlainLog } from '../program/plain-log.ts';
 import { exitCodes, type Invocation } from '../program/subcommand.ts';
 import { describeNode, type CheckedSource } from './node.ts';
 
-/** Checks all of it and prints what was found. */
+/** Checks all sources and prints them. */
 export async function checkNode(invocation: Invocation): Promise<number> {
   const output = outputOf('agent', invocation, ['list', 'json']);
   const { configuration } = await openCliContext(invocation);
@@ -20,7 +20,7 @@ export async function checkNode(invocation: Invocation): Promise<number> {
     configuration: () => configuration,
     dockerConfigs: 'node',
     env: io.env,
-    // What would be logged is what is printed.
+    // The problems are printed, so they need no log.
     log: createPlainLog(io, 'silent'),
   });
   try {
@@ -40,7 +40,7 @@ export async function checkNode(invocation: Invocation): Promise<number> {
   }
 }
 
-/** Sources that nobody looks for where no setting names them. */
+/** Sources that are off unless a setting names them. */
 const notConfigured: readonly CheckedSource[] = [
   { source: 'registry-toml', parts: [{ where: 'credsDir', state: 'absent', what: 'not set' }] },
   {

@@ -1,4 +1,4 @@
-/** What an agent uses of its node besides credentials and endpoints: the host root, trust, proxies, the state directory, its own TLS files. */
+/** What an agent uses of its node besides credentials: host root, endpoints, trust, proxies, state directory, TLS files. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import type { SourcePart } from '../../src/files/source-part.ts';
@@ -31,20 +31,20 @@ export async function describeNode(
   ];
 }
 
-/** Endpoints that only we know of. */
+/** Endpoints of archwright's own settings. */
 function describeOwnEndpoints({ proxies, insecureRegistries }: Configuration): SourcePart[] {
   const parts = [
     ...proxies.map(({ registry, endpoint }): SourcePart => ({
       where: 'proxies',
       state: 'used',
-      what: `${registry} is asked at ${withoutLogin(endpoint)} first`,
-      differs: ['containerd pulls from where its own configuration says'],
+      what: `${registry}: ${withoutLogin(endpoint)} is tried first`,
+      differs: ['containerd pulls from the endpoints of its own configuration'],
     })),
     ...insecureRegistries.map((registry): SourcePart => ({
       where: 'insecureRegistries',
       state: 'used',
-      what: `${registry} needs no trusted certificate`,
-      differs: ['containerd wants one, if its own configuration does not say otherwise'],
+      what: `${registry}: certificates are not verified`,
+      differs: ['containerd verifies certificates, unless its own configuration says otherwise'],
     })),
   ];
   if (parts.length > 0) return parts;
@@ -56,8 +56,8 @@ function withoutLogin(endpoint: string): string {
 }
 
 async function describeState(dir: string | undefined): Promise<SourcePart> {
-  if (dir !== undefined) return describeDirectory(dir, constants.R_OK | constants.W_OK, 'what is known');
-  return { where: 'stateDir', state: 'absent', what: 'not set, what is known does not survive a restart' };
+  if (dir !== undefined) return describeDirectory(dir, constants.R_OK | constants.W_OK, 'image facts');
+  return { where: 'stateDir', state: 'absent', what: 'not set; image facts do not survive a restart' };
 }
 
 async function describeDirectory(where: string, mode: number, what: string): Promise<SourcePart> {

@@ -1,4 +1,4 @@
-/** The notes on images that ended with an exec format error, as the webhook would find them in the cluster now. */
+/** The records of broken images (exec format errors) in the cluster. */
 import {
   brokenImagesOf,
   noBrokenImages,
@@ -20,9 +20,9 @@ interface List {
 }
 
 /**
- * Reads them, once.
- * @param configuration without a `namespace`, which a person's rarely has, they are looked for by name in all of them
- * @returns none where there is no cluster, or where it does not let them be read
+ * Reads the records, once.
+ * @param configuration without a `namespace`, all namespaces are searched for the ConfigMap's name
+ * @returns none without a cluster or without the permission
  */
 export async function brokenImagesAround(
   { namespace, brokenImagesName }: Pick<Configuration, 'namespace' | 'brokenImagesName'>,

@@ -1,7 +1,6 @@
 /**
- * What a pod's decision depends on besides the pod: pull secrets, service accounts, labels of its namespace. Files come
- * first, then the cluster, which is asked by name. A cluster that does not answer is left alone from then on, and
- * everything is decided without it.
+ * The context of a pod: pull secrets, service accounts, labels of its namespace. Files come first, then the cluster. After
+ * the first failed request the cluster is ignored, and decisions are made without it.
  */
 import type { Query } from '../../src/kube/api/client.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
@@ -11,49 +10,49 @@ import type { Input } from './input.ts';
 
 export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
   namespaceLabels(namespace: string, signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** Any object or list of the cluster; `undefined` where there is none to be had. */
+  /** Any object or list of the cluster; `undefined` if it cannot be read. */
   read<T>(path: string, signal: AbortSignal, query?: Query): Promise<T | undefined>;
-  /** Architecture of the node that a pod runs on already. */
+  /** Architecture of a running pod's node. */
   nodeArchitecture(node: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
 export interface PodContextOptions {
   readonly input: Pick<Input, 'secrets' | 'serviceAccounts' | 'namespaces'>;
   readonly cluster: ClusterObjects | undefined;
-  /** Tells a person one line. */
+  /** Prints one line for the user. */
   readonly warn: (message: string) => void;
-  /** Limit for one question to the cluster, milliseconds. */
+  /** Limit for one request to the cluster, milliseconds. */
   readonly limitMs?: number;
 }
 
-/** A GET by name takes milliseconds; a person waits, and the answer is good without the cluster too. */
+/** A GET by name takes milliseconds, and the result is useful without the cluster too. */
 const defaultLimitMs = 3000;
 
 export function createPodContext(options: PodContextOptions): PodContext {
   const { input, cluster, warn, limitMs = defaultLimitMs } = options;
-  const told = new Set<string>();
-  let isGone = cluster === undefined;
+  const warned = new Set<string>();
+  let isIgnored = cluster === undefined;
 
-  async function ask<T>(
-    question: (objects: ClusterObjects, signal: AbortSignal) => Promise<T | undefined>,
-    asker: AbortSignal,
+  async function query<T>(
+    read: (objects: ClusterObjects, signal: AbortSignal) => Promise<T | undefined>,
+    caller: AbortSignal,
   ): Promise<T | undefined> {
-    if (cluster === undefined || isGone) return undefined;
-    const signal = AbortSignal.any([asker, AbortSignal.timeout(limitMs)]);
+    if (cluster === undefined || isIgnored) return undefined;
+    const signal = AbortSignal.any([caller, AbortSignal.timeout(limitMs)]);
     try {
-      // What proves who we are may be a program that hangs, and it does not know the signal.
-      return await unlessAborted(question(cluster, signal), signal);
+      // A kubeconfig's exec plugin may hang, and it does not get the signal.
+      return await unlessAborted(read(cluster, signal), signal);
     } catch (error) {
-      asker.throwIfAborted();
-      if (!isGone) warn(`the cluster gives no answer and is left out: ${messageOf(error)}`);
-      isGone = true;
+      caller.throwIfAborted();
+      if (!isIgnored) warn(`the cluster does not respond and is ignored: ${messageOf(error)}`);
+      isIgnored = true;
       return undefined;
     }
   }
 
   function warnOnce(message: string): void {
-    if (told.has(message)) return;
-    told.add(message);
+    if (warned.has(message)) return;
+    warned.add(message);
     warn(message);
   }
 
@@ -61,28 +60,29 @@ export function createPodContext(options: PodContextOptions): PodContext {
     secret: async (namespace, name, signal) => {
       const secret =
         input.secrets.get(`${namespace}/${name}`) ??
-        (await ask((objects, limit) => objects.secret(namespace, name, limit), signal));
+        (await query((objects, limit) => objects.secret(namespace, name, limit), signal));
       if (secret === undefined) {
-        const where = isGone ? 'in the files, and no cluster is asked' : 'in the files or the cluster';
-        warnOnce(`there is no pull secret ${namespace}/${name} ${where}; images are asked without it`);
+        const where = isIgnored ? 'in the files (the cluster is ignored)' : 'in the files or in the cluster';
+        warnOnce(`pull secret ${namespace}/${name} is not ${where}; images are looked up without it`);
       }
       return secret;
     },
     serviceAccountPullSecrets: async (namespace, name, signal) =>
       input.serviceAccounts.get(`${namespace}/${name}`) ??
-      (await ask((objects, limit) => objects.serviceAccountPullSecrets(namespace, name, limit), signal)) ??
+      (await query((objects, limit) => objects.serviceAccountPullSecrets(namespace, name, limit), signal)) ??
       [],
-    read: (path, signal, query) => ask((objects, limit) => objects.read(path, limit, query), signal),
+    read: (path, signal, parameters) =>
+      query((objects, limit) => objects.read(path, limit, parameters), signal),
     namespaceLabels: async (namespace, signal) =>
       labelsInFiles(input, namespace) ??
-      (await ask((objects, limit) => objects.namespaceLabels(namespace, limit), signal)) ??
+      (await query((objects, limit) => objects.namespaceLabels(namespace, limit), signal)) ??
       {},
     nodeArchitecture: (node, signal) =>
-      ask((objects, limit) => objects.nodeArchitecture(node, limit), signal),
+      query((objects, limit) => objects.nodeArchitecture(node, limit), signal),
   };
 }
 
-/** With the label that the API server gives each namespace. */
+/** Adds the label that the API server sets on each namespace. */
 function labelsInFiles(
   { namespaces }: Pick<Input, 'namespaces'>,
   namespace: string,

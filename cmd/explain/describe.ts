@@ -1,4 +1,4 @@
-/** An explanation for people: a block for each object, with its images and the rules that took part. */
+/** An explanation as text: a block per object, with its images and the rules that applied. */
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
 import { listed, printable } from '../../src/names/printable.ts';
 import { nothing, table } from '../program/table.ts';
@@ -9,12 +9,12 @@ const maxCellBytes = 256;
 const maxMessageBytes = 2048;
 const indent = '  ';
 
-/** Describes an object's decision; ends with a line break. */
+/** Describes an object's decision. Ends with a line break. */
 export function describe({ subject, outcome }: Explanation, withPatch: boolean): string {
   const { kind, namespace, name, place } = subject;
   const title = `${kind} ${cell(`${namespace}/${name}`)} (${cell(place)})\n`;
   if ('error' in outcome) {
-    const text = `not understood: ${message(outcome.error)}; the webhook would let it through without a placement`;
+    const text = `invalid: ${message(outcome.error)}; the webhook would admit it unchanged`;
     return `${title}${indent}${text}\n`;
   }
   const { decision, patch, patched, basePath, warnings } = outcome;
@@ -49,14 +49,14 @@ function summaryOf(decision: PlacementDecision, operations: number): readonly (r
   ];
   if (decision.message !== undefined) rows.push(['because', message(decision.message)]);
   if (required !== undefined)
-    rows.push(['requires', required.join(', ') || 'an architecture that no node has']);
+    rows.push(['requires', required.join(', ') || 'none: the pod would stay pending']);
   if (excludedNodes.length > 0)
     rows.push(['excludes', cell(listed(excludedNodes, (name) => name, maxCellBytes - 32))]);
   if (preferred.length > 0) {
     const weighed = preferred.map(({ architecture, weight }) => `${architecture} (weight ${weight})`);
     rows.push(['prefers', `${weighed.join(', ')}, ${preferenceMode}`]);
   }
-  if (gate) rows.push(['gate', 'waits until its images are known']);
+  if (gate) rows.push(['gate', 'waits until the facts of its images are known']);
   return rows;
 }
 

@@ -1,4 +1,4 @@
-/** Explaining one object: the webhook's own steps, with time to wait for each image. */
+/** Explains one object: the webhook's own steps, with time to wait for each image. */
 import { serviceAccountOf } from '../../src/credentials/service-account.ts';
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
@@ -21,7 +21,7 @@ import type { PodContext } from './context.ts';
 
 export interface Explanation {
   readonly subject: Subject;
-  /** What was decided, or why the object cannot be understood. */
+  /** The decision, or why the object is invalid. */
   readonly outcome:
     | {
         readonly decision: PlacementDecision;
@@ -30,7 +30,7 @@ export interface Explanation {
         readonly patched: JsonObject;
         /** JSON pointer to the pod in the object; empty for a pod. */
         readonly basePath: string;
-        /** The decision's, and those of a pod that runs already. */
+        /** Warnings of the decision, and about the images of a running pod. */
         readonly warnings: readonly string[];
       }
     | { readonly error: string };
@@ -38,16 +38,16 @@ export interface Explanation {
 
 export interface ExplainerOptions {
   readonly factsOfPod: FactsOfPod;
-  /** Absent where there are no agents to ask. */
+  /** Absent without agents. */
   readonly pullableNodes?: PullableNodes | undefined;
   readonly policies: Policies;
   readonly surroundings: PodContext;
-  /** How long may be waited for the images of one object, milliseconds. */
+  /** Time limit for the images of one object, milliseconds. */
   readonly budgetMs: number;
   readonly stop: AbortSignal;
 }
 
-/** Makes a function that explains an object; it rejects only when `stop` aborts. */
+/** Creates a function that explains an object. It rejects only when `stop` aborts. */
 export function createExplainer(options: ExplainerOptions): (subject: Subject) => Promise<Explanation> {
   const { factsOfPod, pullableNodes, policies, surroundings, budgetMs, stop } = options;
   const confirm = createConfirm({ factsOfPod, clock: systemClock });
@@ -90,7 +90,7 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
     return pullableNodes?.({ ...wanted, facts });
   }
 
-  /** A pod with a node cannot be placed any more, but its images may be wrong for that node. */
+  /** A running pod cannot be placed any more, but its images may not run on its node. */
   async function warningsOfRunning(placing: Placing, namespace: string): Promise<readonly string[]> {
     const { kind, pod } = placing;
     if (kind !== 'Pod' || !pod.spec.nodeName) return [];
@@ -113,18 +113,18 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
       return { subject, outcome: await decided(subject) };
     } catch (error) {
       stop.throwIfAborted();
-      // Placement reads the fields it needs; what has another shape there ends in an error of any type.
+      // Placement reads fields without checking their types, so an invalid object can cause any error.
       return { subject, outcome: { error: error instanceof Error ? error.message : String(error) } };
     }
   };
 }
 
-/** A pod in a file has not been through admission: its service account's pull secrets are still to come. */
+/** A pod in a file has not passed admission, which would add the pull secrets of its service account. */
 function pullSecretsOf({ pod }: Placing): Placing['pullSecrets'] {
   return templatePullSecrets(pod);
 }
 
-/** Whether the API server would take the object as far as archwright is concerned. */
+/** Whether archwright would admit the object. */
 export function isAdmitted({ outcome }: Explanation): boolean {
   return 'decision' in outcome && outcome.decision.outcome !== 'denied';
 }

@@ -1,6 +1,6 @@
 /**
- * What stands in the files: pods and workloads to be explained, and the Secrets, service accounts, namespaces and custom
- * resources around them, which count as if the cluster had them.
+ * The objects in files: pods and workloads to explain, and the Secrets, service accounts, namespaces and custom resources
+ * that count as if they were in the cluster.
  */
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import type { AdmissionRequest, KubeObject, Secret, ServiceAccount } from '../../src/kube/api/objects.ts';
@@ -11,18 +11,18 @@ import { kindOf } from '../../src/webhook/workloads.ts';
 import type { FoundObject } from '../objects/documents.ts';
 import { isSecret, storedSecret } from '../objects/secret-object.ts';
 
-/** A pod or workload to be explained. */
+/** A pod or workload to explain. */
 export interface Subject {
   readonly kind: Exclude<AdmissionKind, 'other'>;
   readonly namespace: string;
   readonly name: string;
   /** `file:line` */
   readonly place: string;
-  /** The request that the API server would send when the object is created. */
+  /** The admission request for the object's creation. */
   readonly request: AdmissionRequest;
 }
 
-/** An object that is not explained. */
+/** An object without pods. */
 export interface Skipped {
   readonly kind: string;
   readonly name: string;
@@ -41,13 +41,13 @@ export interface Input {
   /** Each with its namespace. */
   readonly podConfigs: readonly KubeObject[];
   readonly skipped: readonly Skipped[];
-  /** Places of documents that are no Kubernetes objects. */
+  /** Places of documents that are not Kubernetes objects. */
   readonly unclear: readonly string[];
 }
 
 /**
- * Sorts objects.
- * @param namespace of objects that name none
+ * Sorts objects by what they are for.
+ * @param namespace default namespace
  */
 export function sortObjects(found: readonly FoundObject[], namespace: string): Input {
   const subjects: Subject[] = [];

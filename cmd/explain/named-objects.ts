@@ -1,6 +1,6 @@
 /**
- * Objects of the cluster, named as kubectl names them: `pod/web-0`, `deploy/web`. They are explained as if they were created
- * now, so a pod's node, which it got since, is taken away; what archwright added to it is recognized by its annotation.
+ * Objects of the cluster by kubectl's names: `pod/web-0`, `deploy/web`. They are explained as if they were created now,
+ * without a pod's node. The decision record shows what archwright added.
  */
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { namespacedPath } from '../../src/kube/api/paths.ts';
@@ -14,7 +14,7 @@ interface Resource {
   readonly apiVersion: string;
   readonly kind: string;
   readonly plural: string;
-  /** As kubectl lists them in `kubectl api-resources`. */
+  /** As in `kubectl api-resources`. */
   readonly shortNames: readonly string[];
 }
 
@@ -28,7 +28,7 @@ const resources: readonly Resource[] = [
   { apiVersion: 'batch/v1', kind: 'CronJob', plural: 'cronjobs', shortNames: ['cj'] },
 ];
 
-/** Words by which a kind can be called. */
+/** Names of a kind on the command line. */
 function wordsOf({ kind, plural, shortNames }: Resource): readonly string[] {
   return [kind.toLowerCase(), plural, ...shortNames];
 }
@@ -39,29 +39,29 @@ interface NamedObject {
 }
 
 /**
- * Reads `KIND/NAME`.
- * @throws UsageError where it is something else
+ * Parses `KIND/NAME`.
+ * @throws UsageError for anything else
  */
 export function parseNamedObject(text: string): NamedObject {
   const [word = '', name = '', ...more] = text.split('/');
   if (name === '' || more.length > 0) {
-    throw new UsageError('explain', `${text} is no object; write KIND/NAME such as pod/web-0, or -f FILE`);
+    throw new UsageError('explain', `${text} is not an object; use KIND/NAME such as pod/web-0, or -f FILE`);
   }
   const resource = resources.find((each) => wordsOf(each).includes(word.toLowerCase()));
   if (resource === undefined) {
     const known = resources.flatMap(wordsOf);
-    throw new UsageError('explain', `${text}: ${word} is no kind that has pods${didYouMean(word, known)}`);
+    throw new UsageError('explain', `${text}: ${word} is not a kind with pods${didYouMean(word, known)}`);
   }
   return { resource, name };
 }
 
-/** The API server answers a GET by name within milliseconds; a person waits for this one. */
+/** A GET by name takes milliseconds. */
 const limitMs = 10_000;
 
 /**
  * Gets the objects.
- * @param namespace of all of them
- * @throws UsageError where one does not exist or may not be read
+ * @param namespace namespace of all objects
+ * @throws UsageError if one does not exist or cannot be read
  */
 export async function readNamedObjects(
   named: readonly NamedObject[],
@@ -88,7 +88,7 @@ export async function readNamedObjects(
   );
 }
 
-/** A pod that runs has a node, and with one there would be nothing to decide. */
+/** Removes a running pod's node: with one there would be nothing to decide. */
 function asIfNew(object: Readonly<Record<string, unknown>>): object {
   const { status: _, ...rest } = object;
   const spec = rest['spec'];

@@ -1,6 +1,6 @@
 /**
- * The policies as they would be in the cluster now: custom resources from the files, then from the cluster where the files
- * have none of that name, and whether a controller leads.
+ * The policies that would apply now: custom resources from the files and from the cluster (files win), and whether a
+ * controller leads.
  */
 import { isCleanHolder } from '../../src/controller/clean/lease-identity.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
@@ -25,10 +25,10 @@ interface List {
   readonly items?: readonly KubeObject[];
 }
 
-/** Clocks of people's machines differ from the controller's. */
+/** Allowed difference between the local clock and the controller's. */
 const clockDifferenceMs = 60_000;
 
-/** Reads what is needed for the objects in hand, once. */
+/** Reads what the given objects need, once. */
 export async function policiesAround(options: PoliciesAroundOptions): Promise<Policies> {
   const { configuration, input, surroundings, stop } = options;
   const namespaces = [...new Set(input.subjects.map(({ namespace }) => namespace))];
@@ -45,7 +45,7 @@ export async function policiesAround(options: PoliciesAroundOptions): Promise<Po
   });
 }
 
-/** Where that cannot be seen, a person who asks for a gate is taken at their word. */
+/** If the Lease cannot be read, an explicit `onUnknownImage: gate` is honored. */
 async function controllerLeads(options: PoliciesAroundOptions): Promise<boolean> {
   const { configuration, surroundings, isClusterKnown, stop } = options;
   const { leaseName, namespace, onUnknownImage } = configuration;
@@ -59,7 +59,7 @@ async function controllerLeads(options: PoliciesAroundOptions): Promise<boolean>
   });
 }
 
-/** Later objects take the place of earlier ones of the same name. */
+/** Later objects replace earlier ones of the same name. */
 function sourceOf(objects: readonly KubeObject[]): ObjectSource {
   return { values: () => objects, onEach: () => undefined };
 }

@@ -1,10 +1,10 @@
-/** The form of an explanation for programs: `--output json` and `yaml`. */
+/** An explanation for programs: `--output json` and `yaml`. */
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
 import { describeRule } from '../../src/placement/rules/rules.ts';
 import { isAdmitted, type Explanation } from './explainer.ts';
 
 /**
- * An explanation as plain data; documented in `docs/use/explain.md`.
+ * An explanation as plain data, as documented in `docs/use/explain.md`.
  * @param withPatch adds the JSON patch and the patched object
  */
 export function resultOf(explanation: Explanation, withPatch: boolean): Readonly<Record<string, unknown>> {
@@ -44,7 +44,7 @@ function decisionResult(decision: PlacementDecision): Readonly<Record<string, un
   };
 }
 
-/** The facts are those of the agent's API and of `inspect`, without the image's name a second time. */
+/** Image facts as in the agent API and `inspect`, without the repeated image name. */
 function imageResult({ image, usedBy, architectures, unknown, facts }: ImageVerdict): object {
   if (facts === undefined) return { image, usedBy, ...(unknown !== undefined && { unknown }) };
   const { image: _asked, ...learned } = facts;

@@ -1,6 +1,6 @@
 /**
- * `--pull-secret FILE`: Secrets as in a manifest, or a docker configuration by itself. On a node a Secret that is broken
- * makes each pull of its pod fail; here it ends the program, because somebody is there to repair it.
+ * `--pull-secret FILE`: Secrets in a manifest, or a docker configuration. On a node, a broken Secret fails every pull of its
+ * pod. Here it ends the program.
  */
 import { basename } from 'node:path';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
@@ -15,13 +15,13 @@ import { UsageError } from '../program/subcommand.ts';
 const types = { config: 'kubernetes.io/dockerconfigjson', legacy: 'kubernetes.io/dockercfg' } as const;
 const keys = { config: '.dockerconfigjson', legacy: '.dockercfg' } as const;
 
-/** A repository that asks every credential to be read; whether one matches does not matter. */
+/** Any repository: the lookup makes the source read every credential. */
 const anyRepository = 'docker.io/library/scratch';
 
 /**
  * Reads pull secrets.
- * @param files in the order in which they are presented; `-` is standard input
- * @throws UsageError for a file that cannot be read, is malformed or holds no pull secret
+ * @param files in the order of precedence; `-` is standard input
+ * @throws UsageError for a file that is unreadable, malformed or without a pull secret
  */
 export async function readPullSecrets(
   files: readonly string[],
@@ -55,14 +55,14 @@ async function secretsIn(file: string, stdin: NodeJS.ReadableStream): Promise<re
   }
 }
 
-/** The text as it is: how a docker configuration is read in detail is for who reads it from a Secret. */
+/** Wraps a docker configuration in a Secret, unparsed. */
 function bareConfig({ file, text }: NamedText, content: Readonly<Record<string, unknown>>): Secret {
   const format = basename(file).endsWith('.dockercfg') || isLegacy(content) ? 'legacy' : 'config';
   const data = { [keys[format]]: Buffer.from(text).toString('base64') };
   return { kind: 'Secret', metadata: { name: file }, type: types[format], data };
 }
 
-/** A `.dockercfg` is the object that a `config.json` has under `auths`: each member is a login. */
+/** A `.dockercfg` equals the `auths` of a `config.json`: each member is a login. */
 function isLegacy(content: Readonly<Record<string, unknown>>): boolean {
   const entries = Object.values(content);
   return (

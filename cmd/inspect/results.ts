@@ -1,4 +1,4 @@
-/** What `inspect` prints of its results for people. */
+/** The results of `inspect` as text. */
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { formatPlatform } from '../../src/images/platforms/platform.ts';
 import { printable } from '../../src/names/printable.ts';
@@ -17,8 +17,8 @@ const maxMessageBytes = 1024;
 const maxCellBytes = 256;
 
 /**
- * A table of what was found, and below it what went wrong, image by image.
- * @param results in the order asked
+ * A table of the results, and below it the errors.
+ * @param results in the order of the arguments
  */
 export function describeResults(results: readonly ImageFacts[]): string {
   const header = ['IMAGE', 'KIND', 'DIGEST', 'SOURCE', 'CREDENTIAL', 'ENDPOINT', 'PLATFORMS'];

@@ -1,52 +1,52 @@
-/** `--verbose`: where credentials were looked for, and each request with what it was answered. Never a secret. */
+/** `--verbose`: the credential sources, and each request with its response. Never a secret. */
 import type { SourceProblem } from '../../src/credentials/credential.ts';
-import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
+import type { ImageFacts, Inspector } from '../../src/images/facts/facts.ts';
 import { printable } from '../../src/names/printable.ts';
 import type { Attempt } from '../../src/registry/lookup.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { table } from '../program/table.ts';
 
-/** A source of credentials for people. */
+/** A credential source as it is shown. */
 export interface NamedSource {
   readonly name: string;
   readonly place: string;
   readonly problems: readonly SourceProblem[];
 }
 
-/** An inspector that notes what it was asked and answered. */
-export interface TracingInspector extends ImageFactsSource {
-  /** The requests for an image, in the order in which they ended. */
+/** An inspector that records its requests. */
+export interface TracingInspector extends Inspector {
+  /** The requests for an image, in the order of completion. */
   attempts(image: string): readonly Attempt[];
 }
 
 const maxUrlBytes = 1024;
 const maxProblemBytes = 512;
 
-/** Notes the requests of an inspector by image. */
-export function tracing(inspector: ImageFactsSource): TracingInspector {
+/** Records the requests of an inspector by image. */
+export function tracing(inspector: Inspector): TracingInspector {
   const noted = new Map<string, Attempt[]>();
   return {
-    lookup: (question, options) => {
+    inspect: (question, options) => {
       const attempts = noted.get(question.image) ?? [];
       noted.set(question.image, attempts);
-      return inspector.lookup(question, { ...options, trace: (attempt) => attempts.push(attempt) });
+      return inspector.inspect(question, { ...options, trace: (attempt) => attempts.push(attempt) });
     },
     attempts: (image) => noted.get(image) ?? [],
   };
 }
 
-/** The sources in the order in which they are tried, each with what is wrong with it. */
+/** The sources in the order of precedence, with their problems. */
 export function describeSources(sources: readonly NamedSource[]): string {
   const lines = sources.flatMap(({ name, place, problems }) => [
     `  ${name}: ${place}\n`,
     ...problems.map(
-      ({ origin, message }) => `    left out: ${printable(withOrigin(origin, message), maxProblemBytes)}\n`,
+      ({ origin, message }) => `    ignored: ${printable(withOrigin(origin, message), maxProblemBytes)}\n`,
     ),
   ]);
-  return scrub(`Credentials are looked for in this order:\n${lines.join('')}`);
+  return scrub(`Credential sources, in order:\n${lines.join('')}`);
 }
 
-/** The requests that were made for each image. */
+/** The requests for each image. */
 export function describeAttempts(results: readonly ImageFacts[], trace: TracingInspector): string {
   const images = [...new Map(results.map((facts) => [facts.image, facts])).values()];
   return scrub(images.map((facts) => describeImage(facts, trace.attempts(facts.image))).join(''));
@@ -55,7 +55,7 @@ export function describeAttempts(results: readonly ImageFacts[], trace: TracingI
 function describeImage({ image, source }: ImageFacts, attempts: readonly Attempt[]): string {
   const title = `\n${printable(image, maxUrlBytes)}\n`;
   if (attempts.length > 0) return title + table(attempts.map(rowOf), '  ');
-  return `${title}  nothing was asked${source === 'override' ? ': imageOverrides has the answer' : ''}\n`;
+  return `${title}  no request${source === 'override' ? ': imageOverrides applies' : ''}\n`;
 }
 
 function rowOf({
@@ -76,12 +76,12 @@ function rowOf({
     purpose,
     printable(url, maxUrlBytes),
     printable(credential, maxUrlBytes),
-    printable(answer.join(' ') || 'no answer', maxProblemBytes),
+    printable(answer.join(' ') || 'no response', maxProblemBytes),
     `${Math.round(durationMs)} ms`,
   ];
 }
 
-/** Most messages begin with the file they are about. */
+/** Most messages already begin with the file. */
 function withOrigin(origin: string, message: string): string {
   return message.startsWith(origin) ? message : `${origin}: ${message}`;
 }

@@ -1,6 +1,6 @@
 /**
- * What the subcommands that answer a person once (`inspect`, `explain`) begin with: the configuration as it is now, a
- * log for people, and where this machine keeps its credentials.
+ * Start of the one-shot subcommands (`inspect`, `explain`, …): the configuration, a log for people, and where this machine
+ * keeps its credentials.
  */
 import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { ConfigurationError } from '../../src/policy/configuration/problem.ts';
@@ -14,12 +14,12 @@ import { UsageError, type Invocation } from './subcommand.ts';
 export interface CliContext {
   readonly configuration: Configuration;
   /**
-   * Where a host root is named, docker configurations are the kubelet's below it; else this is a person's machine, and
-   * their own docker login counts too.
+   * With `hostRoot`, the docker configurations are the kubelet's below it. Otherwise this is a person's machine, and their
+   * docker login counts too.
    */
   readonly dockerConfigs: DockerConfigs;
   readonly log: Log;
-  /** Counted into and shown to nobody. */
+  /** Never served. */
   readonly metrics: Metrics;
 }
 
@@ -41,7 +41,7 @@ export async function openCliContext({ sources, io }: Invocation): Promise<CliCo
 }
 
 /**
- * Does the work, but no longer than until the program is told to stop; what is under way then ends with the process.
+ * Does the work until the program is told to stop. Unfinished work then ends with the process.
  * @returns the exit code
  */
 export async function untilStopped(stop: AbortSignal, work: () => Promise<number>): Promise<number> {
@@ -50,7 +50,7 @@ export async function untilStopped(stop: AbortSignal, work: () => Promise<number
 
 /**
  * The value of `--output`.
- * @param known the first is what holds where the flag is not given
+ * @param known the first is the default
  * @throws UsageError
  */
 export function outputOf<Name extends string>(

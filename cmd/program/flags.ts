@@ -1,4 +1,4 @@
-/** Flags to values: those of the settings, those of the subcommand, `--config` and `--help`. */
+/** Parses flags: settings, the subcommand's own flags, `--config` and `--help`. */
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
 import { didYouMean } from '../../src/names/suggestion.ts';
 import { flagName, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
@@ -17,8 +17,8 @@ export interface ParsedFlags {
 }
 
 /**
- * The settings that a subcommand takes as flags, by TOML key. A flag of its own takes the place of a setting's with the
- * same name; that setting then comes from the file and the environment only.
+ * The settings that a subcommand takes as flags, by TOML key. If the subcommand has its own flag of the same name, the
+ * setting comes from the file and the environment only.
  */
 export function settingsOf({
   settings: part,
@@ -32,15 +32,15 @@ export function settingsOf({
   );
 }
 
-/** What a flag on the command line stands for. */
+/** The meaning of a flag. */
 type Target =
   | { readonly kind: 'setting'; readonly key: string; readonly setting: Setting<unknown> }
   | { readonly kind: 'own'; readonly name: string; readonly isSwitch: boolean }
   | { readonly kind: 'config' | 'help' };
 
 /**
- * Takes the arguments behind a subcommand's name apart.
- * @throws UsageError for a flag that is unknown, lacks its value or has one too many
+ * Parses the arguments after a subcommand's name.
+ * @throws UsageError for an unknown flag, a missing value or an unexpected value
  */
 export function parseFlags(name: string, subcommand: Subcommand, args: readonly string[]): ParsedFlags {
   const targets = targetsOf(subcommand);
@@ -85,7 +85,7 @@ export function parseFlags(name: string, subcommand: Subcommand, args: readonly 
   return { help, positionals, own, settings: given, ...(config !== undefined && { config }) };
 }
 
-/** A list may be given in several flags, each adding to it; of anything else the last one counts. */
+/** Repeated flags add to a list. For other kinds the last one counts. */
 function settingText(setting: Setting<unknown>, before: string | undefined, value: string): string {
   if (setting.kind.isSwitch) return value === '' ? 'true' : value;
   return setting.kind.isList && before !== undefined ? `${before},${value}` : value;
@@ -138,7 +138,7 @@ function valueOf(name: string, token: OptionToken, isSwitch: boolean): string {
     throw new UsageError(name, `${rawName} is a switch and takes no value`);
   }
   if (value === undefined) throw new UsageError(name, `${rawName} needs a value`);
-  // `--listen --tls-dir x` is a forgotten value; `-` alone is standard input.
+  // In `--listen --tls-dir x` the value is missing. `-` alone is standard input.
   if (!inlineValue && value.startsWith('-') && value !== '-') {
     throw new UsageError(name, `${rawName} needs a value; if it is ${value}, write ${rawName}=${value}`);
   }

@@ -5,7 +5,7 @@ import { settingsOf } from './flags.ts';
 import type { OwnFlag, Subcommand } from './subcommand.ts';
 import type { Entry } from './subcommand.ts';
 
-/** Widest line; terminals are seldom narrower. */
+/** Maximum line width. */
 const width = 100;
 const indent = 6;
 
@@ -19,7 +19,7 @@ export function programHelp(subcommands: Readonly<Record<string, Entry>>): strin
     '',
     ...Object.entries(subcommands).map(([name, { summary }]) => `  ${name.padEnd(widest)}  ${summary}`),
     '',
-    '`archwright SUBCOMMAND --help` tells more; `archwright --version` names the version.',
+    'See `archwright SUBCOMMAND --help` and `archwright --version`.',
     '',
   ].join('\n');
 }
@@ -39,7 +39,7 @@ export function subcommandHelp(name: string, subcommand: Subcommand): string {
     ...flagLines('-h, --help', 'Prints this text.'),
     ...(settings.length === 0
       ? []
-      : ['', 'Settings, which win over the environment and the file:', ...settings.flat()]),
+      : ['', 'Settings (flags override the environment and the file):', ...settings.flat()]),
     '',
   ].join('\n');
 }

@@ -1,4 +1,4 @@
-/** The program as a function: finds the subcommand, runs it, and turns what went wrong into one line and an exit code. */
+/** The program as a function: runs a subcommand, and turns an error into one line and an exit code. */
 import { didYouMean } from '../../src/names/suggestion.ts';
 import { ConfigurationError, describeProblem } from '../../src/policy/configuration/problem.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
@@ -11,15 +11,15 @@ import { programVersion } from './version.ts';
 
 export interface MainOptions {
   readonly io: Streams;
-  /** Aborts when the program is to stop. */
+  /** Aborts when the program is told to stop. */
   readonly stop: AbortSignal;
   readonly subcommands?: Readonly<Record<string, Entry>>;
 }
 
 /**
  * Runs the program.
- * @param args what stands behind the program's name
- * @returns the exit code; it never throws
+ * @param args the arguments after the program's name
+ * @returns the exit code; never throws
  */
 export async function main(args: readonly string[], options: MainOptions): Promise<number> {
   const { io } = options;
@@ -77,14 +77,14 @@ async function run(args: readonly string[], options: MainOptions): Promise<numbe
   });
 }
 
-/** A failure that nobody expected: one line, and where it came from for who looks for the fault; no secret. */
+/** An unexpected error as one line, or with its stack. Secrets are scrubbed. */
 export function describeFailure(error: unknown, withStack: boolean): string {
   const text = error instanceof Error ? error.message : String(error);
   const stack = error instanceof Error && withStack ? error.stack : undefined;
   return scrub(`archwright: ${stack ?? firstLine(text)}\n`);
 }
 
-/** Read without the configuration, which may be what failed. */
+/** Whether to print stacks. Does not read the configuration, because that may be what failed. */
 export function wantsStack(args: readonly string[], env: Streams['env']): boolean {
   const flag = args.findIndex((arg) => arg === '--log-level' || arg.startsWith('--log-level='));
   const given = args[flag]?.split('=')[1] ?? (flag < 0 ? env['ARCHWRIGHT_LOG_LEVEL'] : args[flag + 1]);

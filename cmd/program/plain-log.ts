@@ -1,11 +1,11 @@
-/** The log of subcommands that answer a person: on standard error one plain line for each event instead of JSON. */
+/** The log of one-shot subcommands: one plain line per event on standard error instead of JSON. */
 import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
 import type { Streams } from './subcommand.ts';
 
-/** Fields that every line has, and that say nothing to a person who waits for an answer. */
+/** Fields that are shown elsewhere in the line, or not at all. */
 const unsaid: ReadonlySet<string> = new Set(['level', 'time', 'msg']);
 
-/** Makes the log. Its lines are scrubbed of secrets like those of any other. */
+/** Creates the log. Secrets are scrubbed as in every log. */
 export function createPlainLog(io: Pick<Streams, 'err'>, level: LogLevel): Log {
   return createLog({ level, destination: { write: (line) => io.err(plainLine(line)) } });
 }
@@ -19,7 +19,7 @@ function plainLine(line: string): string {
   return `archwright: ${textOf(event['level'])}: ${message}\n`;
 }
 
-/** Errors come as objects with their message and stack. */
+/** pino writes errors as objects with message and stack. */
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'object' && value !== null && 'message' in value) return textOf(value.message);

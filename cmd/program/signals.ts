@@ -1,8 +1,8 @@
-/** Being told to stop: the first SIGTERM or SIGINT asks the program to end, a second one ends it. */
+/** Stop signals: the first SIGTERM or SIGINT asks the program to stop, a second one exits at once. */
 import { constants } from 'node:os';
 
 export interface StopSignal {
-  /** Aborts at the first signal; its reason is the signal's name. */
+  /** Aborts on the first signal. The reason is the signal's name. */
   readonly signal: AbortSignal;
   /** Stops listening. */
   close(): void;
@@ -10,7 +10,7 @@ export interface StopSignal {
 
 const names = ['SIGTERM', 'SIGINT'] as const;
 
-/** Starts to listen for signals of this process. */
+/** Listens for stop signals of this process. */
 export function onStopSignal(exit: (code: number) => void = (code) => process.exit(code)): StopSignal {
   const controller = new AbortController();
   const listener = (name: NodeJS.Signals): void => {
@@ -34,12 +34,12 @@ export function stopped(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The exit code of a program that ended because it was told to stop; `signal` has aborted. */
+/** The exit code after a stop signal. `signal` must have aborted. */
 export function stoppedCode({ reason }: AbortSignal): number {
   return signalCode(names.find((name) => name === reason) ?? 'SIGTERM');
 }
 
-/** As a shell counts a process that a signal ended. */
+/** The exit code that a shell reports for a signal. */
 function signalCode(name: NodeJS.Signals): number {
   return 128 + constants.signals[name];
 }

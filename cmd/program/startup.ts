@@ -1,4 +1,4 @@
-/** What the long-running subcommands begin with: configuration that stays current, a log that follows it, metrics. */
+/** Start of the long-running subcommands: live configuration, a log that follows its level, metrics. */
 import { liveConfiguration, type LiveConfiguration } from '../../src/policy/configuration/live.ts';
 import { keepMemoryPrivate } from '../../src/telemetry/dumps.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
@@ -15,7 +15,7 @@ export interface Startup {
 
 /**
  * Reads the configuration and sets up telemetry. Close `configuration` at the end.
- * @throws ConfigurationError where there is no configuration to start with
+ * @throws ConfigurationError if the first configuration is broken
  */
 export async function startup({ sources, io }: Invocation): Promise<Startup> {
   keepMemoryPrivate();

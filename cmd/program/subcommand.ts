@@ -1,25 +1,25 @@
 /**
- * What a subcommand is. Each has a file of its own that exports one `Subcommand`, and a line in `subcommands.ts`;
- * parsing, help, exit codes and the handling of errors are the same for all.
+ * The contract of a subcommand. Each has a file that exports one `Subcommand`, and a line in `subcommands.ts`. Parsing,
+ * help, exit codes and error handling are shared.
  */
 import type { ConfigurationSources } from '../../src/policy/configuration/configuration.ts';
 import type { Part } from '../../src/policy/settings/setting.ts';
 
-/** A flag of one subcommand that is no setting. */
+/** A subcommand's own flag, which is not a setting. */
 export interface OwnFlag {
   /** One sentence for `--help`. */
   readonly help: string;
-  /** What stands behind the flag, such as `FILE`; a flag without it is a switch. */
+  /** Placeholder of the value, such as `FILE`. A flag without one is a switch. */
   readonly value?: string;
   /** One letter. */
   readonly short?: string;
 }
 
-/** What the program was called with, checked and taken apart. */
+/** The parsed and checked command line. */
 export interface Invocation {
-  /** What is no flag. */
+  /** Arguments that are not flags. */
   readonly positionals: readonly string[];
-  /** Texts of own flags by name, in the order given. A switch that is on has one empty text. */
+  /** Values of own flags by name, in order. A switch that is on has one empty value. */
   readonly flags: ReadonlyMap<string, readonly string[]>;
   /** Where the configuration comes from. */
   readonly sources: ConfigurationSources;
@@ -30,29 +30,29 @@ export interface Invocation {
   readonly subcommands: Readonly<Record<string, Entry>>;
 }
 
-/** The outside of the process, so that tests can stand in for it. */
+/** Standard streams and environment; tests pass their own. */
 export interface Streams {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: NodeJS.ReadableStream;
-  /** Takes a text for standard output: the answer, and nothing else. */
+  /** Writes to standard output: the result and nothing else. */
   out(text: string): void;
-  /** Takes a text for standard error. */
+  /** Writes to standard error. */
   err(text: string): void;
 }
 
 export interface Subcommand {
-  /** What follows the name: `[FLAGS] IMAGE…`. */
+  /** Usage after the name: `[FLAGS] IMAGE…`. */
   readonly usage: string;
   /** A paragraph for `--help`. */
   readonly description: string;
-  /** The part whose settings can be given as flags; `all` for those of every part. */
+  /** The part whose settings are flags; `all` for every setting. */
   readonly settings: Part | 'all' | 'none';
   /** By name, without the two dashes. */
   readonly flags: Readonly<Record<string, OwnFlag>>;
   /**
-   * Does the work.
+   * Runs the subcommand.
    * @returns the exit code
-   * @throws UsageError, ConfigurationError: told without a stack, exit code 2
+   * @throws UsageError, ConfigurationError: printed without a stack, exit code 2
    */
   run(invocation: Invocation): Promise<number>;
 }
@@ -64,10 +64,10 @@ export interface Entry {
   readonly load: () => Promise<{ readonly subcommand: Subcommand }>;
 }
 
-/** Exit codes. Subcommands may give 1 a more exact meaning, such as "some not found". */
+/** Exit codes. A subcommand may define 1 more exactly, such as "some images were not found". */
 export const exitCodes = { success: 0, failure: 1, usage: 2 } as const;
 
-/** The program was called wrongly; the message says how to do it right. */
+/** Wrong usage. The message says what to change. */
 export class UsageError extends Error {
   readonly code = 'usage';
   readonly temporary = false;

@@ -1,4 +1,4 @@
-/** Every subcommand, in the order of `archwright --help`. A file is loaded when its subcommand is called. */
+/** Every subcommand, in the order of `archwright --help`. Each file is loaded on demand. */
 import type { Entry } from './subcommand.ts';
 
 export const subcommands: Readonly<Record<string, Entry>> = {
@@ -15,23 +15,23 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     load: () => import('../controller.ts'),
   },
   inspect: {
-    summary: 'says which platforms images have',
+    summary: 'shows which platforms images have',
     load: () => import('../inspect.ts'),
   },
   explain: {
-    summary: 'says what would be decided for pods, and why',
+    summary: 'shows the decision for pods, and why',
     load: () => import('../explain.ts'),
   },
   report: {
-    summary: 'says what of a cluster could run on an architecture, and what keeps the rest',
+    summary: 'shows which pods of a cluster could run on an architecture, and what blocks the rest',
     load: () => import('../report.ts'),
   },
   clean: {
-    summary: 'removes what archwright put into a cluster',
+    summary: 'removes everything that archwright added to a cluster',
     load: () => import('../clean.ts'),
   },
   probe: {
-    summary: 'says whether the API server calls the webhook',
+    summary: 'checks whether the API server calls the webhook',
     load: () => import('../probe.ts'),
   },
   config: {

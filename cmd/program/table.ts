@@ -1,12 +1,12 @@
-/** Tables for people: columns as wide as their widest cell, two spaces between them. */
+/** Plain-text tables: columns as wide as their widest cell, two spaces apart. */
 
-/** Stands where a cell has nothing to say. */
+/** An empty cell. */
 export const nothing = '-';
 
 /**
- * Sets a table.
- * @param rows cells by row, the header first; each row has as many as the header
- * @param indent put before each line
+ * Formats a table.
+ * @param rows cells by row, the header first; all rows have the same length
+ * @param indent prefix of each line
  */
 export function table(rows: readonly (readonly string[])[], indent = ''): string {
   const widths: number[] = [];

@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs';
 export interface Version {
   /** Such as `0.1.0`. */
   readonly version: string;
-  /** Of the source that it was built from; `source` where it runs unbuilt. */
+  /** Commit of the build; `source` if it runs from source. */
   readonly commit: string;
 }
 
-/** Reads the version once; `scripts/bundle.ts` replaces both variables by texts. */
+/** Read once. `scripts/bundle.ts` replaces both variables. */
 export const programVersion: Version = {
   version: process.env.ARCHWRIGHT_BUILT_VERSION ?? packageVersion(),
   commit: process.env.ARCHWRIGHT_BUILT_COMMIT ?? 'source',

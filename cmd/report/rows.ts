@@ -1,4 +1,4 @@
-/** What was judged pod by pod, added up: by workload, by image, and all of it. */
+/** Adds up the verdicts of pods: by workload, by image and in total. */
 import { noRequests, sum, type Requests } from './requests.ts';
 import type { ReportedPod } from './pods.ts';
 import type { Judged, JudgedImage, Verdict } from './verdict.ts';
@@ -10,7 +10,7 @@ export interface JudgedPod {
   readonly workload: ReportedWorkload;
   readonly judged: Judged;
   readonly images: readonly JudgedImage[];
-  /** Architecture of its node; `undefined`: it has none yet, or that of the node is not known. */
+  /** Architecture of its node, if the pod has a node and it is known. */
   readonly on: string | undefined;
 }
 
@@ -28,21 +28,21 @@ export interface ImageRow extends JudgedImage {
   readonly namespaces: number;
   readonly workloads: number;
   readonly pods: number;
-  /** Of the containers that run it. */
+  /** Requests of the containers that run it. */
   readonly requests: Requests;
 }
 
 export interface Total {
   readonly workloads: number;
   readonly pods: number;
-  /** Pods that are on a node of the architecture already. */
+  /** Pods that already run on the architecture. */
   readonly there: number;
   readonly requests: Requests;
 }
 
 /**
- * Rows by workload; one whose pods differ, as in the middle of a rollout, has several. What could move comes first, and of
- * that what asks for most CPU.
+ * Rows by workload, several if its pods differ (for example during a rollout). Workloads that could move come first, those
+ * with the highest CPU requests at the top.
  */
 export function workloadRows(pods: readonly JudgedPod[]): readonly WorkloadRow[] {
   const groups = Map.groupBy(pods, ({ workload, pod, judged }) =>
@@ -65,7 +65,7 @@ export function workloadRows(pods: readonly JudgedPod[]): readonly WorkloadRow[]
     .sort((a, b) => byWeight(a, b) || byText(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`));
 }
 
-/** Rows by image, as the pods write it; where what is known differs by who asks, the worse verdict counts. */
+/** Rows by image as written in the pods. If credentials lead to different verdicts, the worse one counts. */
 export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
   const uses = pods.flatMap((each) => each.images.map((image) => ({ image, each })));
   return [...Map.groupBy(uses, ({ image }) => image.image).values()]
@@ -84,7 +84,7 @@ export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
     .sort((a, b) => byWeight(a, b) || byText(a.image, b.image));
 }
 
-/** By verdict, and `all`. */
+/** Totals by verdict, and `all`. */
 export function totals(
   pods: readonly JudgedPod[],
   architecture: string,

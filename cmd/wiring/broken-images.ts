@@ -1,4 +1,4 @@
-/** The notes on broken images, where a part runs in a cluster and knows its own namespace. */
+/** Watches the records of broken images in archwright's namespace. */
 import { watchBrokenImages, type WatchedBrokenImages } from '../../src/cluster/broken-images.ts';
 import type { LiveConfiguration } from '../../src/policy/configuration/live.ts';
 import { systemClock } from '../../src/async/clock.ts';
@@ -6,8 +6,8 @@ import type { Log } from '../../src/telemetry/log.ts';
 import { withOwnNamespace, type Kubernetes } from './kubernetes.ts';
 
 /**
- * Starts to watch them.
- * @returns undefined where the namespace is not known
+ * Starts the watch.
+ * @returns undefined if the namespace is unknown
  */
 export function followBrokenImages(options: {
   readonly configuration: LiveConfiguration;

@@ -1,6 +1,6 @@
 /**
- * The policies of a part that runs in a cluster: configuration, custom resources, and whether a controller leads, all
- * kept up to date. The level of the log follows `ClusterPodPlacementConfig/cluster` from here on.
+ * Live policies in a cluster: configuration, custom resources, and whether a controller leads. The log level follows
+ * `ClusterPodPlacementConfig/cluster`.
  */
 import { watchLeader } from '../../src/kube/election/lease.ts';
 import { isCleanHolder } from '../../src/controller/clean/lease-identity.ts';
@@ -20,23 +20,23 @@ import { withOwnNamespace, type Kubernetes } from './kubernetes.ts';
 
 export interface ClusterPolicies {
   readonly policies: Policies;
-  /** Resolves when custom resources and leader are known for the first time. */
+  /** Resolves when custom resources and leader were read for the first time. */
   ready(signal: AbortSignal): Promise<unknown>;
   close(): void;
 }
 
 export interface ClusterPoliciesOptions {
   readonly configuration: LiveConfiguration;
-  /** Absent where there is no cluster: the configuration is all there is. The Lease is looked for in the own namespace. */
+  /** Absent without a cluster: then only the configuration counts. The Lease is in archwright's namespace. */
   readonly kubernetes: Omit<Kubernetes, 'another'> | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** Starts watching. */
+/** Starts the watches. */
 export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies {
   const { configuration: live, kubernetes, log, metrics } = options;
-  // Where nobody can be seen to lead, a person who asks for a gate is taken at their word.
+  // If the Lease cannot be read, an explicit `onUnknownImage: gate` is honored.
   const isGateWanted = (): boolean => live.current().onUnknownImage === 'gate';
   if (kubernetes === undefined) {
     const policies = createPolicies({ configuration: () => live.current(), controllerLeads: isGateWanted });
@@ -57,7 +57,7 @@ export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies
   const policies = createPolicies({
     ...sources,
     configuration,
-    // Whoever cleans the cluster holds the Lease too, and opens gates, but not for ever.
+    // `archwright clean` holds the Lease too, but removes gates only until it ends.
     controllerLeads: () => (leader ? leader.leads() && !isCleanHolder(leader.holder()) : isGateWanted()),
     metrics,
   });
@@ -73,7 +73,7 @@ export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies
   };
 }
 
-/** What a policy is made from. */
+/** Keeps the fields that a policy needs. */
 function trim(object: KubeObject & { readonly spec?: unknown }): KubeObject {
   const { name, namespace, creationTimestamp, deletionTimestamp } = object.metadata ?? {};
   const metadata = {

@@ -1,4 +1,4 @@
-/** The fleet as webhook and controller use it: how agents are found, from the setting `agents`, and how they are reached. */
+/** Opens the fleet of agents: discovery by the setting `agents`, and mutual TLS. */
 import { openConnection } from '../../src/fleet/agents/connection.ts';
 import { dnsDiscovery, parseDnsName } from '../../src/fleet/discovery/dns.ts';
 import { endpointSliceDiscovery } from '../../src/fleet/discovery/endpointslices.ts';
@@ -22,13 +22,13 @@ export interface OpenFleetOptions {
   readonly client: KubeClient | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Whether the certificate may come later; where it may not, a missing one is an error. */
+  /** Whether the certificate may appear later. Otherwise a missing certificate is an error. */
   readonly mayWait?: boolean;
 }
 
 export interface OpenFleet {
   readonly fleet: Fleet;
-  /** Resolves when agents were looked for once. */
+  /** Resolves after the first discovery. */
   ready(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
@@ -38,7 +38,7 @@ const portName = 'api';
 
 /**
  * Connects to the agents.
- * @returns undefined where no agents are configured
+ * @returns undefined if no agents are configured
  */
 export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | undefined> {
   const { agents, agentTlsDir, log, metrics } = options;
@@ -46,7 +46,7 @@ export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | 
   if (agentTlsDir === undefined) {
     throw new UsageError(
       options.subcommand,
-      'agents are asked by mutual TLS: name the directory with tls.crt, tls.key and ca.crt by --agent-tls-dir',
+      'agents require mutual TLS: set --agent-tls-dir to a directory with tls.crt, tls.key and ca.crt',
     );
   }
   const { discovery, stop } = discover(options);
@@ -65,7 +65,7 @@ export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | 
   };
 }
 
-/** A list of URLs, or one place to look: both at once would be two answers to one question. */
+/** Either a list of URLs or one discovery location. */
 function discover(options: OpenFleetOptions): { readonly discovery: Discovery; readonly stop: () => void } {
   const { agents, log, metrics, subcommand } = options;
   const nothing = (): void => undefined;
@@ -81,7 +81,7 @@ function discover(options: OpenFleetOptions): { readonly discovery: Discovery; r
   }
   const [, namespace = '', service = ''] = /^endpointslices:([^/]+)\/(.+)$/.exec(location) ?? [];
   if (options.client === undefined) {
-    throw new UsageError(subcommand, `${location} needs a cluster: run inside one, or name a --kubeconfig`);
+    throw new UsageError(subcommand, `${location} requires a cluster: run in a pod or set --kubeconfig`);
   }
   const slices = startReflector<EndpointSlice>({
     client: options.client,

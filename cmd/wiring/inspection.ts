@@ -1,7 +1,7 @@
 /**
- * How this machine learns about images: the node's credential sources and endpoints, the registry client and the
- * inspector over them. The agent, the webhook without agents, `inspect` and `explain` are wired the same way, from the
- * same settings; only where credentials are looked for differs.
+ * Image inspection on this machine: credential sources, endpoints, registry client and inspector. The agent, the webhook
+ * without agents, `inspect` and `explain` are wired the same way from the same settings. Only the places of credentials
+ * differ.
  */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -18,9 +18,9 @@ import { dockerLoginCandidates } from '../../src/credentials/docker/docker-login
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
 import { combineSources } from '../../src/credentials/sources/sources.ts';
-import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
+import type { Inspector } from '../../src/images/facts/facts.ts';
 import type { FreshnessSettings } from '../../src/images/memory/freshness.ts';
-import { createRegistrySource } from '../../src/images/sources/registry-source.ts';
+import { createInspector } from '../../src/images/sources/inspector.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
@@ -32,13 +32,13 @@ import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { openTokens } from './tokens.ts';
 
 /**
- * Where docker configurations are looked for: where the kubelet looks (`node`), there and in the login of whoever runs the
- * command line (`user`), or nowhere (`none`: a webhook has no node of its own).
+ * Where docker configurations are read: the kubelet's paths (`node`), those and the user's docker login (`user`), or nowhere
+ * (`none`: the webhook has no node).
  */
 export type DockerConfigs = 'node' | 'user' | 'none';
 
 export interface InspectionOptions {
-  /** The configuration now; asked again after each change. */
+  /** The live configuration. */
   readonly configuration: () => Configuration;
   readonly dockerConfigs: DockerConfigs;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -49,22 +49,22 @@ export interface InspectionOptions {
 /** A credential source and where it looks. */
 export interface OpenSource {
   readonly source: LiveCredentialSource;
-  /** Directory or files, for people. */
+  /** Directory or files, for messages. */
   readonly place: string;
 }
 
 export interface Inspection {
-  readonly inspector: ImageFactsSource;
-  /** In the order in which they are tried. */
+  readonly inspector: Inspector;
+  /** In the order of precedence. */
   readonly sources: readonly OpenSource[];
-  /** Sources that are left out, or parts of them. */
+  /** Sources, or parts of sources, that are ignored. */
   problems(): readonly SourceProblem[];
-  /** A hash over credential and endpoint sources; equal for equal content, reveals nothing. */
+  /** A hash over credential and endpoint sources: equal for equal content, reveals no secret. */
   fingerprint(): string;
   close(): Promise<void>;
 }
 
-/** Opens the sources and makes the inspector. Close it in the end. */
+/** Opens the sources and creates the inspector. Close it at the end. */
 export async function openInspection(options: InspectionOptions): Promise<Inspection> {
   const { configuration, log } = options;
   const first = configuration();
@@ -78,9 +78,9 @@ export async function openInspection(options: InspectionOptions): Promise<Inspec
     hostRoot: first.hostRoot,
     caFiles: first.caFiles,
     perHost: first.maxRequestsPerRegistry,
-    onProblem: (file, problem) => log.warn({ file, problem }, 'certificates are left out'),
+    onProblem: (file, problem) => log.warn({ file, problem }, 'CA file ignored'),
   });
-  const inspector = createRegistrySource({
+  const inspector = createInspector({
     registry,
     endpoints,
     credentials,
@@ -99,7 +99,7 @@ export async function openInspection(options: InspectionOptions): Promise<Inspec
   };
 }
 
-/** The times of the configuration in force, as the facts memory takes them. */
+/** The cache times of the live configuration. */
 export function liveFreshness(configuration: () => Configuration): FreshnessSettings {
   return {
     get ifNotPresentCacheTimeMs() {
@@ -114,7 +114,7 @@ export function liveFreshness(configuration: () => Configuration): FreshnessSett
   };
 }
 
-/** Follows `proxies` and `insecureRegistries`, which need no restart. */
+/** Follows changes of `proxies` and `insecureRegistries`. */
 function liveEndpoints(configuration: () => Configuration): EndpointSource {
   let made: { readonly from: Configuration; readonly source: EndpointSource } | undefined;
   function current(): EndpointSource {
@@ -133,7 +133,7 @@ function liveEndpoints(configuration: () => Configuration): EndpointSource {
   };
 }
 
-/** In the order in which they are tried. */
+/** Opens the sources in the order of precedence. */
 async function openSources({
   configuration,
   dockerConfigs,
@@ -160,7 +160,7 @@ async function openSources({
     );
   }
   if (dockerConfigs !== 'none') {
-    // A person's relative path starts where they are; the kubelet's is below the host root.
+    // A user's relative path is relative to the working directory, the kubelet's to the host root.
     const candidates = dockerConfigs === 'user' ? named?.map((path) => resolve(path)) : named;
     const places = (candidates ?? defaultDockerConfigPathCandidates).map((path) => join(root, path));
     open.push(
@@ -180,27 +180,27 @@ async function openSources({
     );
   }
   if (dockerConfigs !== 'none') {
-    open.push(...openPlugins({ configuration: configuration(), whose: dockerConfigs, env, log, metrics }));
+    open.push(...openPlugins({ configuration: configuration(), owner: dockerConfigs, env, log, metrics }));
   }
   return await Promise.all(open);
 }
 
 interface PluginsOptions extends Pick<InspectionOptions, 'env' | 'log' | 'metrics'> {
   readonly configuration: Configuration;
-  readonly whose: 'user' | 'node';
+  readonly owner: 'user' | 'node';
 }
 
-/** The kubelet's credential provider plugins, where they are configured. */
-function openPlugins({ configuration, whose, env, log, metrics }: PluginsOptions): Promise<OpenSource>[] {
+/** The kubelet's credential provider plugins, if configured. */
+function openPlugins({ configuration, owner, env, log, metrics }: PluginsOptions): Promise<OpenSource>[] {
   const { hostRoot, kubeletEnvironment: environment } = configuration;
   const named = configuration['kubeletConfig.config'] ?? configuration['kubeletConfig.configDir'];
   const namedBinDir = configuration['kubeletConfig.binDir'];
   if (named === undefined || namedBinDir === undefined) return [];
-  const place = (path: string): string => (whose === 'user' ? resolve(path) : path);
+  const place = (path: string): string => (owner === 'user' ? resolve(path) : path);
   const config = place(named);
   const binDir = place(namedBinDir);
   async function made(): Promise<OpenSource> {
-    const { close, ...tokens } = await openTokens(configuration, env, whose);
+    const { close, ...tokens } = await openTokens(configuration, env, owner);
     const options = { hostRoot, config, binDir, environment, log, metrics, ...tokens };
     const source = await createCredentialProviderSource(options);
     const closeBoth = (): Promise<void> => source.close().finally(close);
@@ -209,7 +209,7 @@ function openPlugins({ configuration, whose, env, log, metrics }: PluginsOptions
   return [made()];
 }
 
-/** The node's containerd; where there is no node, or where it is left out, there is none. */
+/** The node's containerd, unless there is no node or an empty list of paths disables it. */
 async function openContainerd({
   configuration,
   dockerConfigs,

@@ -1,4 +1,4 @@
-/** Access to a cluster, from the settings `kubeconfig` and `kubeContext` or from inside of one. */
+/** Access to a cluster: by the settings `kubeconfig` and `kubeContext`, or in a pod. */
 import { inClusterAccess, kubeconfigAccess, type KubeAccess } from '../../src/kube/api/access.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -9,16 +9,16 @@ import { programVersion } from '../program/version.ts';
 export interface Kubernetes {
   readonly access: KubeAccess;
   readonly client: KubeClient;
-  /** Makes another client with connections of its own, which nothing else that waits can stand before. */
+  /** Creates a client with its own connections, so that no other request delays it. */
   readonly another: () => KubeClient;
-  /** Namespace of the pod that this process runs in; `undefined` outside of a cluster. */
+  /** Namespace of this process's pod; `undefined` outside a cluster. */
   readonly podNamespace: string | undefined;
 }
 
 /**
- * Connects to a cluster where there is one.
- * @param fallBack where neither setting is set and this is no pod: whether the user's own kubeconfig counts
- * @param metrics where requests are counted
+ * Connects to the cluster, if there is one.
+ * @param fallBack whether the user's own kubeconfig is used if neither setting is set and this is not a pod
+ * @param metrics counts requests
  */
 export async function openKubernetes(
   { kubeconfig, kubeContext }: Pick<Configuration, 'kubeconfig' | 'kubeContext'>,
@@ -43,8 +43,8 @@ export async function openKubernetes(
 }
 
 /**
- * The configuration with the namespace that archwright runs in: where none is set, that of the pod's service account.
- * The same configuration gives the same object each time.
+ * The configuration with archwright's own namespace. Default: the namespace of the pod's service account. The same
+ * configuration gives the same object each time.
  */
 export function withOwnNamespace(
   configuration: () => Configuration,

@@ -1,7 +1,7 @@
-/** The facts memory as the programs use it: times, size and overrides from the configuration in force. */
+/** The image facts memory: times, size and overrides come from the live configuration. */
 import { join } from 'node:path';
 import { createFactsFile, type FactsFile } from '../../src/images/memory/disk.ts';
-import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
+import type { Inspector } from '../../src/images/facts/facts.ts';
 import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
 import { createFactsMetrics } from '../../src/images/memory/metrics.ts';
 import { compileOverrides, type Overrides } from '../../src/images/sources/overrides.ts';
@@ -13,8 +13,8 @@ import { liveFreshness } from './inspection.ts';
 
 export interface MemoryOptions {
   readonly configuration: () => Configuration;
-  readonly inspector: ImageFactsSource;
-  /** Directory of the state file; without one nothing is kept across restarts. */
+  readonly inspector: Inspector;
+  /** Directory of the state file. Without one, facts do not survive a restart. */
   readonly stateDir?: string | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -22,30 +22,30 @@ export interface MemoryOptions {
 
 const stateFile = 'image-facts.ndjson';
 
-/** Makes a memory and fills it from the state file, where there is one. Close it in the end. */
+/** Creates the memory and loads the state file, if there is one. Close it at the end. */
 export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
   const { configuration, inspector, stateDir, log, metrics } = options;
   const { cacheSize, inspectTimeout } = configuration();
   const file: FactsFile | undefined =
     stateDir === undefined ? undefined : createFactsFile({ path: join(stateDir, stateFile), log });
   const memory = createFactsMemory({
-    source: inspector,
+    inspector,
     log,
     freshness: liveFreshness(configuration),
     overrides: liveOverrides(configuration),
     maxBytes: cacheSize,
-    lookupTimeoutMs: inspectTimeout,
+    inspectTimeoutMs: inspectTimeout,
     metrics: createFactsMetrics(metrics),
     ...(file && { file }),
   });
   if (file) {
     const count = await file.load((facts) => memory.learn(facts));
-    log.info({ count }, 'image facts of an earlier run are in memory');
+    log.info({ count }, 'loaded image facts from the state file');
   }
   return memory;
 }
 
-/** `[[imageOverrides]]` of the configuration in force, compiled once for each configuration. */
+/** `[[imageOverrides]]` of the live configuration, compiled once per configuration. */
 export function liveOverrides(configuration: () => Configuration): Overrides {
   let compiled: { readonly from: Configuration; readonly overrides: Overrides } | undefined;
   function current(): Overrides {

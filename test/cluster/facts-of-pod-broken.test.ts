@@ -21,8 +21,8 @@ t.test(
     const metrics = createMetrics();
     const memory = createFactsMemory({
       log,
-      source: {
-        lookup: ({ image }) =>
+      inspector: {
+        inspect: ({ image }) =>
           Promise.resolve({
             image,
             digest,

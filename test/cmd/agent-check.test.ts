@@ -112,8 +112,8 @@ providers:
   t.ok(states('containerd').includes('used /etc/containerd/config.toml'), states('containerd').join());
   t.ok(states('containerd').includes('used /etc/containerd/certs.d/docker.io'), states('containerd').join());
   t.match(part('plugin plugin'), { state: 'used', what: 'for registry.corp' });
-  t.match(part('proxies'), { what: 'docker.io is asked at proxy.corp first', differs: [/containerd/] });
-  t.match(part('insecureRegistries'), { what: 'insecure.corp needs no trusted certificate' });
+  t.match(part('proxies'), { what: 'docker.io: proxy.corp is tried first', differs: [/containerd/] });
+  t.match(part('insecureRegistries'), { what: 'insecure.corp: certificates are not verified' });
   t.same(states('trust'), ['used /etc/ssl/certs/ca-certificates.crt']);
   t.match(part('HTTPS_PROXY'), { what: 'proxy.corp:3128, with a login', differs: [/systemctl/] });
   t.match(part('NO_PROXY'), { what: '.corp' });

@@ -201,7 +201,7 @@ t.test('inspect asks as a pod of an account, and tells why a plugin has nothing'
   t.equal(off.code, 1);
   t.match(
     off.out,
-    /left out: .*plugin plugin.*the agent may not ask for one.*\(serviceAccountTokens is off\)/,
+    /ignored: .*plugin plugin.*the agent may not ask for one.*\(serviceAccountTokens is off\)/,
   );
 
   const message = 'serviceaccounts "a" is forbidden: User "x" cannot create resource "serviceaccounts/token"';
@@ -218,7 +218,7 @@ t.test('without a cluster the plugin is left out, and the rest works', async (t)
   const without = flags.filter((_, index) => !flags.slice(index - 1, index + 1).includes('--kubeconfig'));
   t.match(
     (await run(['inspect', '-v', '--service-account-tokens', ...without, image])).out,
-    /this is no pod/,
+    /this is not a pod/,
   );
   const broken = join(files(t, { broken: 'no kubeconfig' }).broken);
   writeFileSync(broken, '{{{');
@@ -231,13 +231,13 @@ t.test('without a cluster the plugin is left out, and the rest works', async (t)
     broken,
     image,
   ]);
-  t.match(told.out, /the cluster cannot be asked: /);
+  t.match(told.out, /cannot connect to the cluster: /);
 });
 
 t.test('names that no service account has are wrong usage', async (t) => {
   for (const name of ['a', 'a/', '/a', 'a/b/c', 'A/b', 'a/b,c']) {
     const { code, err } = await run(['inspect', '--service-account', name, 'r.example/a']);
     t.equal(code, 2, name);
-    t.match(err, /--service-account takes NAMESPACE\/NAME/);
+    t.match(err, /--service-account must be NAMESPACE\/NAME/);
   }
 });

@@ -47,7 +47,7 @@ t.test('where it is cannot be told', async (t) => {
   for (const namespace of ['a', 'b']) store.put(leaseIn(namespace), { spec: {} });
   const several = await clean(['--dry-run']);
   t.equal(several.code, 2);
-  t.match(several.err, /several namespaces \(a, b\): name one by --namespace/);
+  t.match(several.err, /several namespaces \(a, b\): select one with --namespace/);
   t.equal((await clean(['--dry-run', '--namespace', 'a'])).code, 0);
   store.fault('GET /apis/coordination.k8s.io/v1/leases', { status: 403 });
   t.match((await clean(['--dry-run'])).err, /namespace shop, dry run/);
@@ -71,7 +71,7 @@ t.test('told to stop', async (t) => {
   store.fault(/^PATCH .*pods\/a$/, { before: () => stop.abort('SIGTERM') });
   const { code, err } = await clean([], stop.signal);
   t.equal(code, 143);
-  t.match(err, /stopped; run it again to go on/);
+  t.match(err, /stopped; run it again to continue/);
   t.match(store.get(leaseIn('shop')), { spec: { holderIdentity: '' } }, 'controllers need not wait');
 });
 

@@ -74,7 +74,7 @@ t.test('pull secrets and namespace labels come from the cluster, by GET', async 
     ['skip-disabled-by-namespace'],
   );
   const gone = await explain(t, kube.access.server, pod(app, { imagePullSecrets: [{ name: 'gone' }] }));
-  t.match(gone.err, /there is no pull secret shop\/gone in the files or the cluster/);
+  t.match(gone.err, /pull secret shop\/gone is not in the files or in the cluster/);
   t.equal(gone.explained?.images[0]?.unknown, 'unauthorized');
   t.ok(kube.requests.every(({ authorization }) => authorization === 'Bearer token-of-the-user'));
   t.ok(kube.requests.every(({ query }) => !query.has('watch')));
@@ -97,7 +97,7 @@ t.test("what decides and may not be read is told; what is archwright's own is no
   t.same(explained?.required, ['arm64']);
   t.same(
     err.trim().split('\n').sort(),
-    told.map((path) => `archwright: warning: ${path} may not be read, so the answer is without it`),
+    told.map((path) => `archwright: warning: no permission to read ${path}; the decision ignores it`).sort(),
   );
   for (const path of own)
     t.ok(
@@ -267,14 +267,14 @@ t.test('a cluster that gives no answer is left out, with one line', async (t) =>
     const { code, err, explained } = await explain(t, server, pods);
     t.equal(code, 0, what);
     t.equal(explained?.outcome, 'placed', what);
-    t.match(err, /^archwright: warning: the cluster gives no answer and is left out: .*\n$/, what);
+    t.match(err, /^archwright: warning: the cluster does not respond and is ignored: .*\n$/, what);
     t.match(err, reason, what);
   }
 });
 
 t.test('agents in place of registries', async (t) => {
   const { agent, pki } = await startTestAgent(t, {
-    inspector: { lookup: ({ image }) => Promise.resolve(factsOf(image)) },
+    inspector: { inspect: ({ image }) => Promise.resolve(factsOf(image)) },
   });
   const app = 'registry.invalid/app:1';
   const args = ['explain', '-f', '-', '-o', 'json', '--agents', agent.url, '--agent-tls-dir', pki.clientDir];

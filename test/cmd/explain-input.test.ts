@@ -50,7 +50,7 @@ t.test('secrets, service accounts and namespaces in the files', async (t) => {
   const { err } = await explain(t, pod(named));
   t.match(
     err,
-    /^archwright: warning: there is no pull secret default\/regcred in the files, and no cluster is asked/m,
+    /^archwright: warning: pull secret default\/regcred is not in the files \(the cluster is ignored\)/m,
   );
   t.equal(err.split('\n').length, 2, 'said once');
 
@@ -77,8 +77,8 @@ t.test('several files, standard input, and what is skipped', async (t) => {
     results.map(({ place }) => place),
     [`${a}:5`, `${b}:1`, 'standard input:1'],
   );
-  t.match(err, `${a}:1: Service front is skipped`);
-  t.match(err, `${b}:1: Deployment ancient is skipped`);
+  t.match(err, `${a}:1: skipped Service front`);
+  t.match(err, `${b}:1: skipped Deployment ancient`);
 });
 
 t.test('what cannot be understood', async (t) => {
@@ -103,12 +103,12 @@ t.test('what cannot be understood', async (t) => {
     t.equal(results[0]?.admitted, false, what);
     const { 'input.yaml': file } = files(t, { 'input.yaml': text });
     const { out } = await run(['explain', '-f', file]);
-    t.match(out, /not understood: .*the webhook would let it through without a placement/, what);
+    t.match(out, /invalid: .*the webhook would admit it unchanged/, what);
   }
   const { host } = await shop(t);
   const beside = await explain(t, `hello\n---\n${pod({ containers: containers(`${host}/web:1`) })}`);
   t.equal(beside.code, 1, 'a document that is no object');
-  t.match(beside.err, /input\.yaml:1: this is no Kubernetes object/);
+  t.match(beside.err, /input\.yaml:1: not a Kubernetes object/);
   t.equal(beside.results[0]?.outcome, 'placed', 'the others are explained');
 });
 
@@ -123,15 +123,15 @@ t.test('wrong usage', async (t) => {
     'service.yaml': 'apiVersion: v1\nkind: Service\nmetadata: { name: front }\n',
   });
   const cases: [args: readonly string[], message: RegExp][] = [
-    [[], /name a file by -f, - for standard input, or an object of the cluster/],
-    [[file], /is no object; write KIND\/NAME/],
+    [[], /name a file \(-f FILE, or -f - for standard input\) or an object of the cluster/],
+    [[file], /is not an object; use KIND\/NAME/],
     [['-f', bad], /bad\.yaml:[34]:\d+: /],
     [['-f', `${file}.gone`], /there is no such file/],
-    [['-f', service], /there is no pod and no workload/],
+    [['-f', service], /the input contains no pod and no workload/],
     [['-f', file, '-o', 'toml'], /--output must be table or json or yaml/],
     [['-f', file, '--kubeconfig', '/nonexistent/kubeconfig'], /\/nonexistent\/kubeconfig/],
     [['-f', file, '--context', 'nowhere'], /no context nowhere/],
-    [['-f', file, '--agents', 'https://127.0.0.1:1'], /agents are asked by mutual TLS/],
+    [['-f', file, '--agents', 'https://127.0.0.1:1'], /agentTlsDir/],
     [['-f'], /-f needs a value/],
   ];
   for (const [args, message] of cases) {

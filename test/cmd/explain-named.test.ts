@@ -105,11 +105,11 @@ t.test('what cannot be read is said in one line', async (t) => {
   const cases: [string, RegExp][] = [
     ['pod/gone', /pods "gone" not found/],
     ['pod/secret', /pods "secret" is forbidden/],
-    ['pod', /pod is no object; write KIND\/NAME/],
-    ['pod/', /is no object/],
-    ['pod/a/b', /is no object/],
-    ['pdo/web', /pdo is no kind that has pods/],
-    ['service/web', /service is no kind that has pods/],
+    ['pod', /pod is not an object; use KIND\/NAME/],
+    ['pod/', /is not an object/],
+    ['pod/a/b', /is not an object/],
+    ['pdo/web', /pdo is not a kind with pods/],
+    ['service/web', /service is not a kind with pods/],
   ];
   for (const [name, message] of cases) {
     const { code, out, err } = await run(['explain', name, '--kubeconfig', config]);

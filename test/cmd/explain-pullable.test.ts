@@ -23,7 +23,7 @@ async function explain(
         nodeName: `node-${index}`,
         fingerprint: () => `${index}-fingerprint-of-a-group`,
         inspector: {
-          lookup: ({ image }) =>
+          inspect: ({ image }) =>
             Promise.resolve(code === undefined ? factsOf(image) : failureOf(image, code)),
         },
       }),
@@ -83,5 +83,5 @@ t.test('nobody can pull; nobody asked; a workload', async (t) => {
 t.test('without agents a person is told who knows', async (t) => {
   const local = pod({ containers: [{ name: 'a', image: app, imagePullPolicy: 'Never' }] });
   const { err } = await explain(t, [], local, '--require-pullable-nodes');
-  t.match(err, /which nodes can pull is known to agents only; name them by --agents/);
+  t.match(err, /only agents know which nodes can pull; set --agents/);
 });

@@ -20,7 +20,7 @@ t.test('each request and its answer', async (t) => {
   const { code, out, err } = await run(['inspect', '--verbose', '--docker-config', config, image]);
   t.equal(code, 0);
   t.equal(err, '');
-  const told = out.slice(out.indexOf('Credentials are looked for'));
+  const told = out.slice(out.indexOf('Credential sources, in order'));
   t.match(told, `  docker-config: ${config}\n`);
   const rows = told
     .slice(told.indexOf(`\n${image}\n`))
@@ -90,8 +90,8 @@ t.test('sources with what is wrong with them', async (t) => {
     order.toSorted((a, b) => a - b),
     'in the order in which they are tried',
   );
-  t.match(out, /registry-toml: .*\n    left out: .*broken\.example\.toml/);
-  t.match(out, /docker-config: .*\n    left out: .*config\.json/);
+  t.match(out, /registry-toml: .*\n    ignored: .*broken\.example\.toml/);
+  t.match(out, /docker-config: .*\n    ignored: .*config\.json/);
   t.match(
     err,
     /^archwright: warn: credentials are left out: .*broken\.example\.toml/m,

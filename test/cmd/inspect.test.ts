@@ -127,7 +127,7 @@ t.test('an override is the source, and no registry is asked', async (t) => {
   t.equal(code, 0);
   t.match(out, /nowhere\.example\/team\/app:1 +- +- +override +- +- +linux\/arm64 windows\/arm64\n/);
   t.match(out, /any\.example\/data:1 +- +- +override +- +- +any\n/);
-  t.match(out, /nothing was asked: imageOverrides has the answer/);
+  t.match(out, /no request: imageOverrides applies/);
 });
 
 t.test('where credentials come from', async (t) => {

@@ -60,14 +60,17 @@ t.test(
   'a pod that comes back with a decision, or without what it was sent with, was seen by the webhook',
   async (t) => {
     const { answer, server } = await probed(t, [decided]);
-    t.match(answer, { isCalled: true, what: 'it decided {"v":1}' });
+    t.match(answer, { isCalled: true, what: 'its decision: {"v":1}' });
     const [request] = server.requests;
     t.equal(request?.query.get('dryRun'), 'All');
     t.match(JSON.parse(request?.body ?? ''), {
       metadata: { generateName: 'archwright-probe-', annotations: { 'arch.example/decision': 'probe' } },
       spec: { containers: [{ image: 'registry.example.com/x:1', securityContext: { runAsNonRoot: true } }] },
     });
-    t.match((await probed(t, [json({ metadata: {} }, 201)])).answer, { isCalled: true, what: /add nothing/ });
+    t.match((await probed(t, [json({ metadata: {} }, 201)])).answer, {
+      isCalled: true,
+      what: /nothing to add/,
+    });
   },
 );
 
@@ -89,10 +92,10 @@ t.test('it is tried again until the time is over; each reason is told once', asy
   const late = await probed(t, [asSent, asSent, status(500, 'connection refused'), decided]);
   t.equal(late.answer.isCalled, true);
   t.equal(late.waited, 6000);
-  t.match(late.lines, [/came back as it was sent/, /connection refused/]);
+  t.match(late.lines, [/came back unchanged/, /connection refused/]);
   t.equal(late.lines.length, 2);
   const never = await probed(t, [asSent]);
-  t.match(never.answer, { isCalled: false, what: /came back as it was sent/ });
+  t.match(never.answer, { isCalled: false, what: /came back unchanged/ });
   t.equal(never.waited, 8000);
   t.equal(never.server.requests.length, 5);
 });

@@ -342,7 +342,7 @@ t.test('agents are asked where they are named', async (t) => {
   const store = await cluster(t);
   putPod(store, 'app', ['registry.invalid/app:1']);
   const { agent, pki } = await startTestAgent(t, {
-    inspector: { lookup: ({ image: name }) => Promise.resolve(factsOf(name)) },
+    inspector: { inspect: ({ image: name }) => Promise.resolve(factsOf(name)) },
   });
   const { document } = await report(t, store, '--agents', agent.url, '--agent-tls-dir', pki.clientDir);
   t.match(document.workloads, [{ verdict: 'yes' }]);
@@ -396,19 +396,22 @@ t.test('what may not be read, and what is no question', async (t) => {
   putPod(store, 'web', [`${open.host}/both:1`]);
   const mend = store.fault('GET /api/v1/nodes', { status: 403 });
   const without = await report(t, store);
-  t.match(without.err, /nodes may not be read/);
+  t.match(without.err, /no permission to read nodes/);
   t.match(without.document.workloads, [{ name: 'web', on: {}, verdict: 'yes' }]);
   mend();
   store.fault('GET /api/v1/pods', { status: 403 });
   const refused = await report(t, store);
   t.equal(refused.code, 1);
   t.equal(refused.out, '');
-  t.match(refused.err, /^archwright report: .*403.*; choose what you may read by --namespace\n$/);
+  t.match(
+    refused.err,
+    /^archwright report: .*403.*; use --namespace to select namespaces that you may read\n$/,
+  );
   const cases: [args: string[], message: RegExp][] = [
-    [['web'], /takes no names/],
+    [['web'], /takes no arguments/],
     [['-o', 'yaml'], /--output must be table or csv or json/],
     [['--by', 'node'], /--by must be workload or image, not node/],
-    [['-a', 'arm 64'], /--architecture takes a value of kubernetes\.io\/arch/],
+    [['-a', 'arm 64'], /--architecture must be a value of kubernetes\.io\/arch/],
   ];
   for (const [args, message] of cases) {
     const result = await report(t, store, ...args);

@@ -65,7 +65,7 @@ export async function leadOver(
   const configuration = { ...defaultConfiguration(), namespace: 'archwright', ...options.configuration };
   const inspect = (image: string): ImageFacts | undefined => options.facts?.[image];
   const memory = createFactsMemory({
-    source: { lookup: () => Promise.reject(new Error('no inspector in this test')) },
+    inspector: { inspect: () => Promise.reject(new Error('no inspector in this test')) },
     log,
   });
   for (const facts of options.remembered ?? []) memory.learn(facts);

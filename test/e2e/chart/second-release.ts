@@ -4,11 +4,10 @@
  */
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { kubernetesPrograms } from '../programs/kubernetes.ts';
+import { findBuilt } from '../built.ts';
 import type { Cluster } from '../cluster/harness.ts';
 import { createKubectl } from '../helm/kubectl.ts';
-import { helms, type HelmName } from '../programs/helm.ts';
-import { chart, render, runHelm } from './helm.ts';
+import { chart, helms, render, runHelm, type HelmName } from './helm.ts';
 import { settled, steady } from './snapshot.ts';
 
 const elsewhere = 'default';
@@ -74,7 +73,7 @@ export async function refusesSecond(t: Test, cluster: Cluster): Promise<void> {
   }
 
   const kubectl = createKubectl(
-    kubernetesPrograms(['kubectl']).kubectl,
+    findBuilt(['kubectl']).kubectl,
     cluster.kubeconfig,
     join(cluster.directory, 'kubectl'),
   );

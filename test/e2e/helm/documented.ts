@@ -111,12 +111,12 @@ function commands(images: World['images']): readonly Command[] {
     {
       does: 'kubectl archwright probe',
       words: ['archwright', 'probe'],
-      answers: [/the webhook answers: it decided/],
+      answers: [/the webhook answers: its decision/],
     },
     {
       does: 'kubectl archwright probe of a namespace',
       words: ['archwright', 'probe', '--pod-namespace', 'default'],
-      answers: [/the webhook answers: it decided/],
+      answers: [/the webhook answers: its decision/],
     },
     {
       does: 'kubectl archwright clean --dry-run',

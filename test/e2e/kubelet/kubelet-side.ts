@@ -1,16 +1,13 @@
 /** The kubelet's side of a case: a pod is made, what becomes of its images is heard from events, and the pod is taken away. */
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KubeClient } from '../../../src/kube/api/client.ts';
-import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { patience } from '../cluster/harness.ts';
-import { watch } from '../cluster/watch.ts';
+import type { KubeApi } from './kube-api.ts';
 import { isOf, observed, referenceOf, type Observation } from './observation.ts';
 import { recordedRuns } from './recorder.ts';
 import type { Registries } from './registries.ts';
 import type { PodCase, Setup } from './setup.ts';
 
-interface EventObject extends KubeObject {
+interface EventObject {
   readonly reason?: string;
   readonly message?: string;
   readonly involvedObject?: { readonly name?: string; readonly fieldPath?: string };
@@ -32,12 +29,11 @@ const podTimeoutMs = 100_000;
 const endTimeoutMs = 30_000;
 const pollMs = 10;
 
-const inDefault = '/api/v1/namespaces/default';
-/** containerd has a folder here for each running sandbox. */
+/** Where containerd keeps a folder for each that runs. */
 const tasks = '/run/containerd/io.containerd.runtime.v2.task/k8s.io';
 
 export async function openKubeletSide(
-  client: KubeClient,
+  api: KubeApi,
   nodeName: string,
   registries: Registries,
 ): Promise<KubeletSide> {
@@ -47,8 +43,8 @@ export async function openKubeletSide(
   /** Repositories of pods that failed: the kubelet may still be about to run plugins for them. */
   const unsettled = new Set<string>();
 
-  const events = await watch<EventObject>(client, '/api/v1/events');
-  events.onChange(({ object: { reason = '', message = '', involvedObject } }) => {
+  const watch = await api.watch('/api/v1/events', (object) => {
+    const { reason = '', message = '', involvedObject } = object as EventObject;
     const container = /^spec\.containers\{(.+)\}$/.exec(involvedObject?.fieldPath ?? '')?.[1];
     const pod = involvedObject?.name ?? '';
     const known = fates.get(pod);
@@ -58,10 +54,6 @@ export async function openKubeletSide(
     waiting.get(pod)?.();
   });
 
-  async function create(resource: string, object: object): Promise<void> {
-    await client.create(`${inDefault}/${resource}`, object, { signal: patience() });
-  }
-
   async function fateOf(pod: PodCase): Promise<Map<string, { reason: string; message: string }>> {
     const known = new Map<string, { reason: string; message: string }>();
     fates.set(pod.name, known);
@@ -70,18 +62,19 @@ export async function openKubeletSide(
       if (known.size === pod.images.length) resolve();
     });
     const timer = setTimeout(resolve, podTimeoutMs);
-    await create('pods', manifestOf(pod, nodeName));
+    await api.call('POST', '/api/v1/namespaces/default/pods', manifestOf(pod, nodeName));
     await promise;
     clearTimeout(timer);
-    const query = { gracePeriodSeconds: 0 };
-    await client.delete(`${inDefault}/pods/${pod.name}`, { signal: patience(), query });
+    await api.call('DELETE', `/api/v1/namespaces/default/pods/${pod.name}?gracePeriodSeconds=0`);
     return known;
   }
 
   return {
     prepare: async ({ accounts = {} }) => {
       for (const [name, annotations] of Object.entries(accounts)) {
-        await create('serviceaccounts', { metadata: { name, annotations } });
+        await api.call('POST', '/api/v1/namespaces/default/serviceaccounts', {
+          metadata: { name, annotations },
+        });
       }
     },
     run: async (pod) => {
@@ -91,7 +84,8 @@ export async function openKubeletSide(
         unsettled.clear();
       }
       for (const [index, secret] of pod.secrets.entries()) {
-        if (secret.data !== undefined) await create('secrets', secretOf(pod, index));
+        if (secret.data !== undefined)
+          await api.call('POST', '/api/v1/namespaces/default/secrets', secretOf(pod, index));
       }
       const started = performance.timeOrigin + performance.now();
       const fate = await fateOf(pod);
@@ -119,7 +113,7 @@ export async function openKubeletSide(
       });
     },
     settle: ended,
-    close: () => events.close(),
+    close: () => watch.close(),
   };
 }
 

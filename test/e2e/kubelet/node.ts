@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { document, manifest, mediaTypes } from '../../support/registry/content.ts';
 import { tarOf } from './images.ts';
-import { ready, startProcess, type Running } from '../cluster/processes.ts';
+import { ready, start, type Running } from './processes.ts';
 import type { Programs } from './programs.ts';
 
 export interface NodeOptions {
@@ -37,20 +37,10 @@ export async function startContainerd({ programs, caFile }: NodeOptions): Promis
   mkdirSync('/etc/containerd', { recursive: true });
   writeFileSync('/etc/containerd/config.toml', containerdConfig);
   const env = {
-    PATH: [
-      dirname(programs['containerd-shim-runc-v2']),
-      dirname(programs.runc),
-      '/usr/sbin:/usr/bin:/sbin:/bin',
-    ].join(':'),
+    PATH: [programs.directory, dirname(programs.runc), '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(':'),
     SSL_CERT_FILE: caFile,
   };
-  const containerd = startProcess({
-    name: 'containerd',
-    program: programs.containerd,
-    args: [],
-    env,
-    logs: '/tmp',
-  });
+  const containerd = start('containerd', programs.containerd, [], { env });
   const ctr = (...args: string[]): string =>
     execFileSync(programs.ctr, ['-n', 'k8s.io', ...args], {
       encoding: 'utf8',
@@ -105,8 +95,7 @@ export function startKubelet(node: NodeOptions, options: KubeletOptions): Runnin
           `--image-credential-provider-bin-dir=${options.binDir}`,
         ]),
   ];
-  const { kubelet: program } = node.programs;
-  return startProcess({ name: 'kubelet', program, args, env: options.env, cwd: '/', logs: '/tmp' });
+  return start('kubelet', node.programs.kubelet, args, { env: options.env, cwd: '/' });
 }
 
 /** Whether the kubelet watches for pods: its own health endpoint answers. */

@@ -6,8 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createCa, type TestCa } from '../../support/certificates.ts';
-import { debianProgram } from '../programs/debian.ts';
-import { craneProgram, distributionProgram } from '../programs/helm.ts';
+import { part, type PartName } from '../parts.ts';
 import { createClients, htpasswd, type Clients } from './clients.ts';
 import { createLayout, type Layout } from './layouts.ts';
 import { inspect, written } from './program.ts';
@@ -83,20 +82,13 @@ const images: readonly Pushed[] = [
   { name: 'artifact', how: 'crane', platforms: [], make: (layout) => layout.finish(layout.artifact()) },
 ];
 
-/** Debian's registry 2.8, and version 3. */
-const programs = {
-  'docker-registry': () => debianProgram('docker-registry'),
-  distribution: distributionProgram,
-};
-type RegistryProgram = keyof typeof programs;
-
 interface World {
   readonly ca: TestCa;
   readonly directory: string;
   readonly config: string;
   readonly start: (
     name: string,
-    program: RegistryProgram,
+    program: PartName,
     auth: Auth,
     upstream?: string,
   ) => Promise<RunningRegistry>;
@@ -117,7 +109,7 @@ async function createWorld(t: Test): Promise<World> {
     config,
     start: async (name, program, auth, upstream) => {
       const registry = await startRegistry({
-        program: programs[program](),
+        program: part(program),
         directory: join(directory, name),
         tls,
         ca: ca.cert,
@@ -129,8 +121,8 @@ async function createWorld(t: Test): Promise<World> {
     },
     clients: (name, host) =>
       createClients({
-        skopeo: debianProgram('skopeo'),
-        crane: craneProgram(),
+        skopeo: part('skopeo'),
+        crane: part('crane'),
         directory: join(directory, `login-${name}`),
         caFile,
         logins: { [host]: user },
@@ -173,7 +165,7 @@ async function compare(t: Test, clients: Clients, prefix: string, args: readonly
   }
 }
 
-for (const program of Object.keys(programs) as RegistryProgram[]) {
+for (const program of ['docker-registry', 'distribution'] as const) {
   void t.test(`${program}: anonymous, and a pull-through mirror of it`, async (t) => {
     const world = await createWorld(t);
     const { host } = await world.start('open', program, { kind: 'none' });
@@ -235,7 +227,7 @@ for (const program of Object.keys(programs) as RegistryProgram[]) {
 async function throughMirror(
   t: Test,
   world: World,
-  program: RegistryProgram,
+  program: PartName,
   host: string,
   repository: string,
 ): Promise<void> {

@@ -1,34 +1,33 @@
 /**
- * The containerd versions that `e2e:node` compares: found in `KUBE_BIN_DIR`, on the PATH or in the cache, else unpacked from a Debian
- * package (not installed: apt gets lists and a cache of its own), else built.
+ * The containerd versions that are compared: found where they are (`KUBE_BIN_DIR`, the PATH, the cache), else unpacked
+ * from a Debian package (not installed: the suite has lists and a cache of its own), else built from the Go module.
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { cache, installed, onPath, run, say } from './cache.ts';
-import { built } from './helm.ts';
-import { kubernetesFolder } from './kubernetes.ts';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { built, cache, onPath, run, say } from '../parts.ts';
 
 interface Wanted {
-  /** Module and version to build if nothing else gives this minor version. */
+  /** Module and version to build where nothing else gives this minor version. */
   readonly module: string;
   readonly version: string;
-  /** Debian suite that has, or had, this minor version. */
+  /** Debian suite whose package has, or had, this minor version. */
   readonly suite?: string;
 }
 
 export const containerdVersions = {
-  '1.6': { module: 'github.com/containerd/containerd', version: 'v1.6.36', suite: 'bookworm' },
-  '1.7': { module: 'github.com/containerd/containerd', version: 'v1.7.24', suite: 'trixie' },
-  '2.1': { module: 'github.com/containerd/containerd/v2', version: 'v2.1.9', suite: 'sid' },
-  '2.4': { module: 'github.com/containerd/containerd/v2', version: 'v2.4.2' },
+  '1.6': { module: 'github.com/containerd/containerd/cmd/containerd', version: 'v1.6.36', suite: 'bookworm' },
+  '1.7': { module: 'github.com/containerd/containerd/cmd/containerd', version: 'v1.7.24', suite: 'trixie' },
+  '2.1': { module: 'github.com/containerd/containerd/v2/cmd/containerd', version: 'v2.1.9', suite: 'sid' },
+  '2.4': { module: 'github.com/containerd/containerd/v2/cmd/containerd', version: 'v2.4.2' },
 } as const satisfies Record<string, Wanted>;
 
 export type ContainerdVersion = keyof typeof containerdVersions;
 
 export interface ContainerdProgram {
   readonly minor: ContainerdVersion;
-  /** As the program prints it, such as `1.6.20~ds1`. */
+  /** As the program says it, such as `1.6.20~ds1`. */
   readonly version: string;
   readonly path: string;
 }
@@ -37,29 +36,34 @@ export interface ContainerdProgram {
 const versionTimeoutMs = 10_000;
 
 /**
- * A containerd of this minor version.
- * @throws Error if it can neither be found, unpacked nor built
+ * A containerd of this minor version, after making sure that it is there.
+ * @throws where it cannot be had; the message says what was tried
  */
 export function containerdProgram(minor: ContainerdVersion): ContainerdProgram {
-  const { module, version, suite }: Wanted = containerdVersions[minor];
+  const wanted: Wanted = containerdVersions[minor];
   mkdirSync(cache, { recursive: true });
-  const kept = readdirSync(cache).filter((name) => name.startsWith(`containerd-${minor}.`));
-  // The set of Kubernetes has the newest one already.
-  const paths = [
-    ...kept.map((name) => join(cache, name)),
-    ...installed('containerd'),
-    join(kubernetesFolder, 'containerd'),
-  ];
-  for (const path of paths.filter((each) => existsSync(each))) {
-    const found = programAt(path, minor);
-    if (found !== undefined) return found;
-  }
-  const unpacked = suite === undefined ? undefined : fromDebian(minor, suite);
+  const found = candidates(minor).map((path) => programAt(path, minor));
+  const first = found.find((program) => program !== undefined);
+  if (first) return first;
+  const unpacked = wanted.suite === undefined ? undefined : fromDebian(minor, wanted.suite);
   if (unpacked) return unpacked;
-  const path = built('containerd', { path: module, version }, `${module}/cmd/containerd`);
-  const program = programAt(path, minor);
-  if (!program) throw new Error(`${module}@${version} is not containerd ${minor}`);
+  const program = programAt(
+    built(`containerd-${wanted.version.slice(1)}`, { ...wanted, program: 'containerd' }),
+    minor,
+  );
+  if (!program) throw new Error(`${wanted.module}@${wanted.version} is no containerd ${minor}`);
   return program;
+}
+
+function candidates(minor: string): string[] {
+  const kept = readdirSync(cache)
+    .filter((name) => name.startsWith(`containerd-${minor}.`))
+    .map((name) => join(cache, name));
+  const kubeBin = process.env['KUBE_BIN_DIR'] ?? join(homedir(), '.cache', 'kube-bin', 'v1.36.3');
+  const directories = [kubeBin, ...(process.env['PATH'] ?? '').split(delimiter)];
+  return [...kept, ...directories.map((directory) => join(directory, 'containerd'))].filter((path) =>
+    existsSync(path),
+  );
 }
 
 /** `containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3` → `1.6.20~ds1` */
@@ -70,8 +74,8 @@ function programAt(path: string, minor: ContainerdVersion): ContainerdProgram | 
 }
 
 /**
- * The shim from the same Debian package. Shims of another release do not work with it.
- * @throws Error if the suite has another version now
+ * The shim of that containerd, from the same Debian package: shims of another time do not work with it.
+ * @throws where it cannot be had
  */
 export function containerdShim(minor: '1.6' | '1.7'): string {
   const { version } = containerdProgram(minor);
@@ -84,12 +88,12 @@ export function containerdShim(minor: '1.6' | '1.7'): string {
     return path;
   });
   if (found === undefined)
-    throw new Error(`the Debian suite ${suite} does not have the shim of containerd ${version}`);
+    throw new Error(`the shim of containerd ${version} is not in the Debian suite ${suite}`);
   chmodSync(path, 0o755);
   return path;
 }
 
-/** Undefined if the suite has another version now, or if this machine has no apt-get. */
+/** Undefined where the suite has another version by now, or where this machine has no apt-get. */
 function fromDebian(minor: ContainerdVersion, suite: string): ContainerdProgram | undefined {
   return inDebian(suite, (programs) => {
     const program = programAt(join(programs, 'containerd'), minor);
@@ -101,7 +105,7 @@ function fromDebian(minor: ContainerdVersion, suite: string): ContainerdProgram 
   });
 }
 
-/** Unpacks the package containerd of a suite, and calls `use` with the folder of its programs. */
+/** Unpacks the package containerd of a suite and hands the folder with its programs on. */
 function inDebian<T>(suite: string, use: (programs: string) => T | undefined): T | undefined {
   if (onPath('apt-get') === undefined || onPath('dpkg-deb') === undefined) return undefined;
   say(`unpacking containerd from the Debian suite ${suite}`);
@@ -116,14 +120,14 @@ function inDebian<T>(suite: string, use: (programs: string) => T | undefined): T
     );
     return use(join(directory, 'usr', 'bin'));
   } catch (error) {
-    say(`cannot get the Debian suite ${suite}: ${(error as Error).message}`);
+    say(`the Debian suite ${suite} cannot be had: ${(error as Error).message}`);
     return undefined;
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
-/** apt with its own sources, lists, cache and status; only the keyring is this machine's. */
+/** apt with nothing of this machine's but the keyring: its own sources, lists, cache and status. */
 function aptConfiguration(directory: string, suite: string): string {
   for (const name of ['lists/partial', 'cache/archives/partial'])
     mkdirSync(join(directory, name), { recursive: true });
