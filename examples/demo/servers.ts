@@ -154,7 +154,13 @@ function start(
   args: readonly string[],
 ): RunningProcess {
   // Nothing of the environment of whoever runs the demo: its proxies and settings would change what is shown.
-  const env = { PATH: process.env['PATH'] ?? '', HOME: workspace.dir, ...more };
+  const { PATH = '', NODE_COMPILE_CACHE: cache } = process.env;
+  const env = {
+    PATH,
+    HOME: workspace.dir,
+    ...(cache !== undefined && { NODE_COMPILE_CACHE: cache }),
+    ...more,
+  };
   const child = startProcess({ name, args, env, logFile: join(workspace.dir, 'logs', `${name}.log`) });
   workspace.onClose(() => child.end());
   return child;

@@ -85,7 +85,8 @@ interface Settings {
   readonly names: readonly string[];
 }
 
-function settingsFrom(env: NodeJS.ProcessEnv, names: readonly string[]): Settings {
+/** @throws TypeError where a variable or a name is wrong */
+export function settingsFrom(env: NodeJS.ProcessEnv, names: readonly string[]): Settings {
   const seconds = Number(env['FUZZ_SECONDS'] ?? 60);
   const seed = Number(env['FUZZ_SEED'] ?? randomInt(2 ** 31 - 1));
   if (!(seconds > 0)) throw new TypeError('FUZZ_SECONDS must be a number of seconds');

@@ -16,6 +16,11 @@ const directoryVariable = 'ARCHWRIGHT_VECTORS';
 /** Why nothing could be run; said to the person on one line. */
 class Unusable extends Error {}
 
+interface VectorFile {
+  readonly file: string;
+  readonly vectors: readonly Vector[];
+}
+
 interface Tally {
   passed: number;
   failed: number;
@@ -23,18 +28,39 @@ interface Tally {
   readonly unanswered: Map<string, number>;
 }
 
-async function main(): Promise<number> {
-  const tally: Tally = { passed: 0, failed: 0, foreign: new Map(), unanswered: new Map() };
-  for (const { file, vectors } of await readAll(process.env[directoryVariable] ?? '')) {
-    for (const vector of vectors) await runOne(file, vector, tally);
+export interface Streams {
+  out(text: string): void;
+  err(text: string): void;
+}
+
+type Print = (line: string) => void;
+
+/**
+ * Runs every vector file of a directory.
+ * @returns the exit code
+ */
+export async function runVectors(directory: string, { out, err }: Streams): Promise<number> {
+  try {
+    return await runAll(await readAll(directory), (line) => out(`${line}\n`));
+  } catch (error) {
+    if (!(error instanceof Unusable)) throw error;
+    err(`${error.message}\n`);
+    return 2;
   }
-  printKinds('kinds that are not ours, left out', tally.foreign);
-  printKinds('kinds that are not there yet', tally.unanswered);
+}
+
+async function runAll(files: readonly VectorFile[], print: Print): Promise<number> {
+  const tally: Tally = { passed: 0, failed: 0, foreign: new Map(), unanswered: new Map() };
+  for (const { file, vectors } of files) {
+    for (const vector of vectors) await runOne(file, vector, tally, print);
+  }
+  printKinds('kinds that are not ours, left out', tally.foreign, print);
+  printKinds('kinds that are not there yet', tally.unanswered, print);
   print(`${tally.passed} passed, ${tally.failed} failed`);
   return tally.failed === 0 ? 0 : 1;
 }
 
-async function runOne(file: string, vector: Vector, tally: Tally): Promise<void> {
+async function runOne(file: string, vector: Vector, tally: Tally, print: Print): Promise<void> {
   if (isForeign(vector.kind)) return count(tally.foreign, `${file} ${vector.kind}`);
   const handler = handlerOf(vector.kind);
   if (handler === undefined) return count(tally.unanswered, `${file} ${vector.kind}`);
@@ -51,7 +77,7 @@ async function runOne(file: string, vector: Vector, tally: Tally): Promise<void>
   return undefined;
 }
 
-async function readAll(directory: string): Promise<{ file: string; vectors: Vector[] }[]> {
+async function readAll(directory: string): Promise<VectorFile[]> {
   if (directory === '') throw new Unusable(`set ${directoryVariable} to the directory of the vector files`);
   const entries = await readdir(directory).catch((error: unknown) => {
     throw new Unusable(`${directoryVariable}: cannot read the directory ${directory}: ${messageOf(error)}`);
@@ -93,24 +119,19 @@ function count(kinds: Map<string, number>, kind: string): void {
   kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
 }
 
-function printKinds(title: string, kinds: ReadonlyMap<string, number>): void {
+function printKinds(title: string, kinds: ReadonlyMap<string, number>, print: Print): void {
   if (kinds.size === 0) return;
   print(`${title}:`);
   for (const [kind, cases] of kinds) print(`  ${kind}: ${cases}`);
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-try {
-  process.exitCode = await main();
-} catch (error) {
-  if (!(error instanceof Unusable)) throw error;
-  process.stderr.write(`${error.message}\n`);
-  process.exitCode = 2;
+if (import.meta.main) {
+  process.exitCode = await runVectors(process.env[directoryVariable] ?? '', {
+    out: (text) => process.stdout.write(text),
+    err: (text) => process.stderr.write(text),
+  });
 }

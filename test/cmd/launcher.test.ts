@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
+import { compileCache } from '../support/compile-cache.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const installed = join(root, 'node_modules/node/bin/node');
@@ -16,7 +17,8 @@ interface Ended {
 }
 
 /** The environment without what tap adds to each process it starts. */
-const { NODE_OPTIONS: _, ...env } = process.env;
+const { NODE_OPTIONS: _, ...inherited } = process.env;
+const env = { ...inherited, ...compileCache };
 
 async function start(program: string, args: string[], cwd = root): Promise<Ended> {
   try {

@@ -7,6 +7,7 @@ import type { Operation } from 'fast-json-patch';
 import type { Test } from 'tap';
 import { fileURLToPath } from 'node:url';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { compileCache } from '../support/compile-cache.ts';
 import {
   startTestRegistry,
   type TestRegistry,
@@ -20,7 +21,7 @@ delete process.env['KUBECONFIG'];
 process.on('exit', () => rmSync(home, { recursive: true, force: true }));
 
 /** For children, without what tap adds to each process it starts. */
-export const childEnv = { PATH: process.env['PATH'] ?? '', HOME: home };
+export const childEnv = { PATH: process.env['PATH'] ?? '', HOME: home, ...compileCache };
 
 /** A registry that ends with the test. */
 export async function registry(t: Test, options: TestRegistryOptions = {}): Promise<TestRegistry> {

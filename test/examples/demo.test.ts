@@ -1,3 +1,7 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { examples, leavesNothing, start, tellsNoSecret } from './demo/run.ts';
 
@@ -7,9 +11,21 @@ function blockOf(out: string, file: string): string {
   return from < 0 ? '' : out.slice(from, out.indexOf('\n\n', from + 1));
 }
 
-t.test('shows every example and ends well', async (t) => {
-  // A proxy or a setting of whoever runs it must not change what is shown.
-  const demo = start(t, [], { HTTPS_PROXY: 'http://127.0.0.1:9', ARCHWRIGHT_ON_UNKNOWN_IMAGE: 'deny' });
+t.test('with --stay: shows every example, goes on running, and ends well', async (t) => {
+  // A proxy or a setting of the person who runs it must not change what is shown.
+  const env = { HTTPS_PROXY: 'http://127.0.0.1:9', ARCHWRIGHT_ON_UNKNOWN_IMAGE: 'deny' };
+  const demo = start(t, ['--stay'], env);
+  const [line] = await demo.until(/^curl .*$/m);
+  const [, logs = ''] = await demo.until(/^ {2}Logs: (.*)$/m);
+  await sendsReview(t, line);
+  t.same(
+    readdirSync(join(logs, '..', 'reviews')).sort(),
+    examples.map((name) => name.replace('.yaml', '.json')).sort(),
+  );
+  const names = readdirSync(logs).sort();
+  t.same(names, ['agent-node-a.log', 'agent-node-b.log', 'webhook.log']);
+  for (const name of names) tellsNoSecret(t, readFileSync(join(logs, name), 'utf8'));
+  demo.child.kill('SIGTERM');
   const { code, out, err } = await demo.ended;
   t.same([code, err], [0, '']);
   for (const file of examples) {
@@ -40,6 +56,18 @@ t.test('shows every example and ends well', async (t) => {
 
   counted(t, out);
 });
+
+/** The line that `--stay` prints. */
+async function sendsReview(t: Test, line: string): Promise<void> {
+  if (!existsSync('/usr/bin/curl')) return t.comment('this machine has no curl');
+  const { stdout } = await promisify(execFile)('sh', ['-c', line]);
+  const body = readFileSync(/--data-binary @(\S+)/.exec(line)?.[1] ?? '', 'utf8');
+  const { request } = JSON.parse(body) as { request: { uid: string } };
+  t.match(JSON.parse(stdout), {
+    kind: 'AdmissionReview',
+    response: { uid: request.uid, allowed: true, patchType: 'JSONPatch', patch: String },
+  });
+}
 
 /** What the registries were asked. */
 function counted(t: Test, out: string): void {

@@ -1,22 +1,14 @@
 import t from 'tap';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
+import { runVectors } from '../../scripts/vectors/main.ts';
 
-interface Result {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
-
-async function run(directory?: string): Promise<Result> {
-  const { ARCHWRIGHT_VECTORS: _, ...env } = process.env;
-  const child = spawn(process.execPath, ['scripts/vectors/main.ts'], {
-    env: directory === undefined ? env : { ...env, ARCHWRIGHT_VECTORS: directory },
-    stdio: ['ignore', 'pipe', 'pipe'],
+async function run(directory = '') {
+  let stdout = '';
+  let stderr = '';
+  const code = await runVectors(directory, {
+    out: (text) => (stdout += text),
+    err: (text) => (stderr += text),
   });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-  return { code: child.exitCode, stdout, stderr };
+  return { code, stdout, stderr };
 }
 
 const lastLine = (stdout: string): string | undefined => stdout.trimEnd().split('\n').at(-1);

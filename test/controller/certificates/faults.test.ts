@@ -38,7 +38,11 @@ function trusts(bundle: readonly Certificate[], certificate: Certificate): boole
 /** Takes down every version of every Secret that there ever was. */
 function createHistory(world: World) {
   const versions = new Map(leafNames.map((name) => [name, [] as Version[]]));
+  let seen = '';
   function look(): void {
+    const now = JSON.stringify([world.texts('ca'), ...leafNames.map((name) => world.texts(name))]);
+    if (now === seen) return;
+    seen = now;
     // Authorities get their letters in the order in which they are seen.
     picture(world);
     for (const [name, list] of versions) {

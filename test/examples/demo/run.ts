@@ -5,6 +5,7 @@ import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { logins } from '../../../examples/demo/registries.ts';
+import { compileCache } from '../../support/compile-cache.ts';
 
 const main = fileURLToPath(new URL('../../../examples/demo/main.ts', import.meta.url));
 const pods = fileURLToPath(new URL('../../../examples/pods/', import.meta.url));
@@ -40,7 +41,7 @@ export function start(t: Test, args: string[] = [], more: Record<string, string>
   // Without what tap adds to each process it starts.
   const { NODE_OPTIONS: _, ...env } = process.env;
   const child = spawn(process.execPath, [main, ...args], {
-    env: { ...env, ...more, TMPDIR: tmp },
+    env: { ...env, ...compileCache, ...more, TMPDIR: tmp },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   t.teardown(() => child.kill('SIGTERM'));
