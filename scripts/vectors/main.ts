@@ -29,8 +29,8 @@ interface Tally {
 }
 
 export interface Streams {
-  out(text: string): void;
-  err(text: string): void;
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
 }
 
 type Print = (line: string) => void;
