@@ -1,11 +1,11 @@
 /** `archwright clean`: removes everything that archwright added to a cluster. */
-import { clean, type CleanReport } from '../src/controller/clean/clean.ts';
+import { clean } from '../src/controller/clean/clean.ts';
 import { namespacesOfLease } from '../src/controller/clean/namespace.ts';
 import { cleanOtherProgram, otherPrograms } from '../src/controller/clean/other-programs.ts';
+import type { CleanReport } from '../src/controller/clean/report.ts';
 import { createRateLimiter } from '../src/async/rate-limiter.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
-import { wait } from '../src/async/wait.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
 import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
@@ -67,7 +67,6 @@ async function run(invocation: Invocation): Promise<number> {
       progress: say,
       signal: stop,
       clock: systemClock,
-      sleep: wait,
     };
     const report = await (other ? cleanOtherProgram(options, other) : clean(options));
     io.out(output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report));

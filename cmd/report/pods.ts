@@ -3,15 +3,15 @@ import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../src/credentials/service-account.ts';
 import { architectureOf } from '../../src/cluster/objects.ts';
 import type { FactsWanted } from '../../src/cluster/facts-of-pod.ts';
-import type { KubeClient, Query } from '../../src/kube/api/client.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
-import type { KubeObject, Node, OwnerReference, Pod } from '../../src/kube/api/objects.ts';
-import { createPageSize } from '../../src/kube/api/page-size.ts';
+import type { Node, OwnerReference, Pod } from '../../src/kube/api/objects.ts';
+import { objectsOf } from '../../src/kube/api/pages.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import { keys } from '../../src/names/keys.ts';
-import { requestsOfContainer, requestsOfPod, sum, noRequests, type Requests } from './requests.ts';
 import { paths } from '../../src/kube/api/paths.ts';
+import { requestsOfContainer, requestsOfPod, sum, noRequests, type Requests } from './requests.ts';
 
 export interface ReportedPod {
   readonly namespace: string;
@@ -34,11 +34,6 @@ export interface MadePod {
   readonly wanted: Omit<FactsWanted, 'budgetMs'>;
 }
 
-interface Page<T> {
-  readonly metadata?: { readonly continue?: string };
-  readonly items?: readonly T[] | null;
-}
-
 /** What has ended needs no node any more. */
 const notEnded = 'status.phase!=Succeeded,status.phase!=Failed';
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
@@ -57,7 +52,7 @@ export async function listPods(
   const found: ReportedPod[] = [];
   const alike = new Map<string, MadePod>();
   for (const path of collections) {
-    for await (const pod of listed<Pod>(client, path, { fieldSelector: notEnded }, signal)) {
+    for await (const pod of objectsOf<Pod>(client, path, { signal, query: { fieldSelector: notEnded } })) {
       if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) found.push(reduced(pod, alike));
     }
   }
@@ -75,7 +70,7 @@ export async function listNodes(
 ): Promise<ReadonlyMap<string, string> | undefined> {
   const found = new Map<string, string>();
   try {
-    for await (const node of listed<Node>(client, paths.nodes(), {}, signal)) {
+    for await (const node of objectsOf<Node>(client, paths.nodes(), { signal })) {
       const architecture = architectureOf(node);
       if (architecture !== undefined) found.set(node.metadata?.name ?? '', architecture);
     }
@@ -84,24 +79,6 @@ export async function listNodes(
     throw error;
   }
   return found;
-}
-
-async function* listed<T extends KubeObject>(
-  client: KubeClient,
-  path: string,
-  selection: Query,
-  signal: AbortSignal,
-): AsyncIterable<T> {
-  const size = createPageSize();
-  let token: string | undefined;
-  do {
-    const more = { ...selection, ...(token && { continue: token }) };
-    const page = await size.read((limit, maxBytes) =>
-      client.get<Page<T>>(path, { signal, query: { limit, ...more }, maxBytes }),
-    );
-    yield* page.items ?? [];
-    token = page.metadata?.continue;
-  } while (token);
 }
 
 function reduced(pod: Pod, alike: Map<string, MadePod>): ReportedPod {

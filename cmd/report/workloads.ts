@@ -3,7 +3,7 @@
  * template too: its controller overwrites the node affinity of its pods with the name of their node.
  */
 import { daemonSetApiVersion, daemonTemplateOf, isDaemon } from '../../src/controller/scope/daemon-set.ts';
-import { workloadOf } from '../../src/controller/misplaced/workload.ts';
+import { workloadOf } from '../../src/controller/scope/workload.ts';
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { OwnerReference, PodTemplate } from '../../src/kube/api/objects.ts';

@@ -13,7 +13,7 @@ export const features = {
   certificates: certificates(),
   'webhook-configuration': webhookConfiguration(),
   'exec-format': watchExecFormatErrors,
-  taints: taints(),
+  taints,
   'misplaced-pods': misplacedPods(),
   'custom-resources': customResources(),
   'running-images': countRunningImages,

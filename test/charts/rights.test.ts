@@ -71,17 +71,17 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       // resources/resources.ts
       'clusterpodplacementconfigs list patch watch',
       'clusterpodplacementconfigs/status patch',
-      // taints/holds.ts
+      // taints/blockers.ts
       'daemonsets get',
       // src/kube/events/events.ts
       'events create patch',
-      // misplaced/workload.ts
+      // scope/workload.ts
       'jobs get',
       // webhook-configuration/, certificates/pass.ts
       'mutatingwebhookconfigurations:archwright get list patch watch',
       // cmd/explain.ts, by kubectl exec
       'namespaces get list watch',
-      // taints/change-node.ts
+      // taints/reconcile.ts
       'nodes get list patch watch',
       'podplacementconfigs list watch',
       'podplacementconfigs/status patch',

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import type { CleanReport } from '../../src/controller/clean/clean.ts';
+import type { CleanReport } from '../../src/controller/clean/report.ts';
 import { startKubeStore } from '../support/kube-store.ts';
 import { kubeconfig } from './kubeconfig.ts';
 import { run } from './run.ts';

@@ -2,15 +2,16 @@
 import type { Test } from 'tap';
 import type { FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
-import { startCaches } from '../../src/controller/caches/caches.ts';
+import { startCaches, type Caches } from '../../src/controller/caches/caches.ts';
 import type { Leading } from '../../src/controller/leadership/leading.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { createFactsMemory } from '../../src/images/memory/memory.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
+import type { Pod } from '../../src/kube/api/objects.ts';
 import type { EventText, ObjectReference } from '../../src/kube/events/events.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { policyFor } from '../../src/policy/effective/effective.ts';
-import { systemClock } from '../../src/async/clock.ts';
+import { systemClock, type Clock } from '../../src/async/clock.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
@@ -26,6 +27,10 @@ export interface TestLeading {
   readonly steps: readonly string[];
   /** The value of a series such as `name{label="value"}`; undefined where it is not there. */
   series(name: string): Promise<number | undefined>;
+  /** Puts another configuration in force. */
+  configure(changes: Partial<Configuration>): void;
+  /** Resolves when the caches have the nodes and running pods of the store. */
+  settled(): Promise<void>;
   /** Ends leadership. */
   depose(): void;
 }
@@ -38,22 +43,19 @@ export interface TestLeadingOptions {
   readonly remembered?: readonly ImageFacts[];
   readonly fleet?: Leading['fleet'];
   readonly step?: Leading['step'];
+  /** Server time. Default: the clock's. */
   readonly now?: () => number;
+  /** Default: the system's. */
+  readonly clock?: Clock;
+  /** The store of an earlier leader, which this one takes over. */
+  readonly over?: KubeStore;
 }
 
 /** Starts a store and its caches; all ends with the test. */
 export async function startLeading(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
-  const store = await startKubeStore(options.now ? { now: options.now } : {});
-  t.teardown(() => store.close());
-  return leadOver(t, store, options);
-}
-
-/** The same over a store that is there already: the next leader. */
-export async function leadOver(
-  t: Test,
-  store: KubeStore,
-  options: TestLeadingOptions = {},
-): Promise<TestLeading> {
+  const { clock = systemClock, now = clock.now } = options;
+  const store = options.over ?? (await startKubeStore({ now }));
+  if (!options.over) t.teardown(() => store.close());
   const lines: string[] = [];
   const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
   const metrics = createMetrics();
@@ -62,7 +64,11 @@ export async function leadOver(
   const ending = new AbortController();
   const events: (EventText & { about: ObjectReference })[] = [];
   const steps: string[] = [];
-  const configuration = { ...defaultConfiguration(), namespace: 'archwright', ...options.configuration };
+  let configuration: Configuration = {
+    ...defaultConfiguration(),
+    namespace: 'archwright',
+    ...options.configuration,
+  };
   const inspect = (image: string): ImageFacts | undefined => options.facts?.[image];
   const memory = createFactsMemory({
     inspector: { inspect: () => Promise.reject(new Error('no inspector in this test')) },
@@ -92,6 +98,10 @@ export async function leadOver(
       const line = (await metrics.render()).split('\n').find((each) => each.startsWith(`${name} `));
       return line === undefined ? undefined : Number(line.split(' ').at(-1));
     },
+    configure: (changes) => {
+      configuration = { ...configuration, ...changes };
+    },
+    settled: () => store.until(() => isSettled(store, caches), 'the caches'),
     depose: () => ending.abort(new Error('deposed')),
     leading: {
       signal: ending.signal,
@@ -107,8 +117,8 @@ export async function leadOver(
       pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
       policies: { policyOf: () => policyFor(configuration) },
       configuration: () => configuration,
-      clock: systemClock,
-      serverNow: options.now ?? (() => Date.now()),
+      clock,
+      serverNow: now,
       log,
       metrics,
       step: async (name) => {
@@ -117,4 +127,22 @@ export async function leadOver(
       },
     },
   };
+}
+
+function isSettled(store: KubeStore, { nodes, runningPods }: Caches): boolean {
+  const running = store
+    .list('/api/v1/pods')
+    .filter(({ spec }) => (spec as Pod['spec'] | undefined)?.nodeName);
+  const pairs = [
+    { objects: store.list('/api/v1/nodes'), cache: nodes },
+    { objects: running, cache: runningPods },
+  ];
+  return pairs.every(
+    ({ objects, cache }) =>
+      objects.length === cache.size &&
+      objects.every(
+        ({ metadata: { namespace = '', name, resourceVersion } }) =>
+          cache.get(namespace, name)?.resourceVersion === resourceVersion,
+      ),
+  );
 }

@@ -4,6 +4,8 @@ import type { Clock } from '../../src/async/clock.ts';
 export interface FakeClock extends Clock {
   /** Lets time pass. Timers that are due run in order, each at its own time. */
   advance(ms: number): Promise<void>;
+  /** Lets time pass until the next timer is due; none: nothing happens. */
+  advanceToNext(): Promise<void>;
   /** Lets time pass as for a suspended process: all at once, then the timers that are due. */
   jump(ms: number): Promise<void>;
   /** Sets the wall clock alone. */
@@ -71,6 +73,11 @@ export function createFakeClock(random = (): number => 0.5): FakeClock {
       }
       monotonic = end;
       await settle();
+    },
+    advanceToNext: async () => {
+      if (entries.size === 0) return;
+      monotonic = Math.max(monotonic, Math.min(...[...entries].map((entry) => entry.at)));
+      await runDue();
     },
     jump: async (ms) => {
       monotonic += ms;

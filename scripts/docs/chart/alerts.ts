@@ -203,7 +203,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'ArchwrightTaintsHeld',
-    expr: 'max by (reason) (archwright_taint_holds) > 0',
+    expr: 'max by (reason) (archwright_taint_blockers) > 0',
     for: '30m',
     severity: 'info',
     summary: 'Nodes wait for their taint: {{ $labels.reason }}.',

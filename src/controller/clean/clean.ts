@@ -1,117 +1,83 @@
 /**
- * Leaving: takes what archwright put into a cluster out of it again, and nothing else. In this order, because each step
- * makes the next one final:
+ * `archwright clean` removes what archwright put into a cluster, and nothing else. Each step makes the one before it final:
  *
- * 1. `hold.ts`: takes the Lease, from a leader too, so that controllers stop writing and webhooks stop gating.
- * 2. `webhooks.ts`: removes the webhook configuration; from then on no pod gets a gate.
- * 3. `gates.ts`: removes our gate from every pod, and looks again until none comes any more: an API server may call the
- *    webhook a second or two longer, and a deposed leader may finish what it had begun.
- * 4. Our taints from nodes (`taints.ts`), our finalizers from custom resources (`finalizers.ts`), then what the controller
- *    created (`own-objects.ts`).
+ * 1. `lease.ts` takes the Lease, even from a leader, so that controllers stop writing and webhooks stop gating.
+ * 2. `webhooks.ts` removes the webhook configuration; no pod gets a gate after that.
+ * 3. `gates.ts` removes our gate from every pod, until no new one appears: an API server may call the webhook a second or two longer,
+ *    and a deposed leader may finish what it has begun.
+ * 4. `taints.ts`: our taints; `finalizers.ts`: our finalizers; `own-objects.ts`: what the controller created.
  * 5. `restart-pods.ts`, on request: evicts the pods that carry our tolerations.
- * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../candidacy.ts`).
+ * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../leadership/candidacy.ts`).
  *
- * Each step finds out what is left, so a run that was interrupted is continued by the next one. What cannot be removed is
- * told at the end, and does not keep the rest from being removed. Where anything failed, the Lease is released instead of
- * deleted: running controllers take their work up again, rather than leave pods behind gates that nobody opens.
+ * Each step finds out what is left, so the next run continues an interrupted one. The report lists what cannot be removed; the rest is
+ * removed all the same. After a failure the Lease is released instead of deleted: running controllers resume, and open
+ * the gates that are left.
  */
-import type { Configuration } from '../../policy/configuration/configuration.ts';
-import type { KubeClient } from '../../kube/api/client.ts';
-import type { RateLimiter } from '../../async/rate-limiter.ts';
-import type { Clock } from '../../async/clock.ts';
-import { createCleaning, type Cleaning, type StepReport } from './steps.ts';
+import { keys } from '../../names/keys.ts';
+import { taintPatch } from '../taints/own-taint.ts';
 import { removeFinalizers } from './finalizers.ts';
 import { removeGates } from './gates.ts';
-import { takeLease, type CleanLease } from './lease.ts';
+import { takeLease } from './lease.ts';
 import { removeOwnObjects } from './own-objects.ts';
+import type { CleanReport } from './report.ts';
 import { restartPods } from './restart-pods.ts';
-import { cleanTaints } from './taints.ts';
+import { CleanRun, type CleanOptions } from './run.ts';
+import { removeTaints } from './taints.ts';
 import { removeWebhooks, webhooksStep } from './webhooks.ts';
-
-export interface CleanOptions {
-  readonly client: KubeClient;
-  /** For everything that changes something. */
-  readonly limiter: RateLimiter;
-  /** Namespace that archwright runs or ran in. */
-  readonly namespace: string;
-  readonly configuration: Configuration;
-  /** Only says what it would do. */
-  readonly dryRun: boolean;
-  readonly restartPods: boolean;
-  /** Takes a line for the person who waits. */
-  readonly progress: (line: string) => void;
-  /** Aborts when the program is to stop. */
-  readonly signal: AbortSignal;
-  readonly clock: Clock;
-  /** Waits; injected by tests. */
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-}
-
-export interface CleanReport {
-  readonly dryRun: boolean;
-  /** Whether nothing is left. */
-  readonly complete: boolean;
-  readonly steps: readonly StepReport[];
-}
 
 /** API servers follow a changed webhook configuration within a second or two (measured: 1 to 2 s). */
 const staleWebhookMs = 5000;
 
 /** Pause between looks for new gates. */
-const lookAgainMs = 1000;
+const gatesIntervalMs = 1000;
 
-/** Something else gates pods when they still come so long after the configuration is gone. */
+/** If new gates still appear after so long without the configuration, something else adds them. */
 const patienceMs = 60_000;
 
 /**
  * Cleans a cluster.
- * @returns what was found and done, step by step
- * @throws the signal's reason when it aborts, and LeaseLost when somebody else takes the Lease meanwhile
+ * @throws the signal's reason when it aborts, and LeaseLost if another process takes the Lease meanwhile
  */
 export async function clean(options: CleanOptions): Promise<CleanReport> {
-  const cleaning = createCleaning(options);
-  const hold = await cleaning.step('lease', () => takeLease(cleaning, options.configuration.leaseName));
-  const inside = cleaning.within(hold?.signal);
+  const { leaseName, taintKey } = options.configuration;
+  const whole = new CleanRun(options);
+  const lease = await whole.step('lease', () => takeLease(whole, leaseName));
+  const run = whole.until(lease?.signal);
   let complete = false;
   try {
-    await closeTheDoor(inside, options, hold);
-    await inside.step('taints', () => cleanTaints(inside, options.configuration, options.limiter));
-    await inside.step('custom resources', () => removeFinalizers(inside));
-    await inside.step('own objects', () => removeOwnObjects(inside, options.configuration));
-    if (options.restartPods)
-      await inside.step('restarted pods', () => restartPods(inside, options.configuration));
-    complete = cleaning.report().every(({ failures }) => failures.length === 0);
+    await stopGating(run, lease?.deposedMs ?? 0);
+    await run.step('taints', () => removeTaints(run, (node) => taintPatch(node, undefined, [taintKey])));
+    await run.step('custom resources', () => removeFinalizers(run));
+    await run.step('own objects', () => removeOwnObjects(run));
+    if (options.restartPods) await run.step('restarted pods', () => restartPods(run));
+    ({ complete } = run.tallies.report());
   } finally {
-    await hold?.end(complete ? 'delete' : 'release');
+    await lease?.end(complete ? 'delete' : 'release');
   }
-  const steps = cleaning.report();
-  return { dryRun: options.dryRun, complete: steps.every(({ failures }) => failures.length === 0), steps };
+  return run.tallies.report();
 }
 
-/** Webhook configuration and gates, until no gate comes any more. */
-async function closeTheDoor(
-  cleaning: Cleaning,
-  { configuration, clock, sleep, dryRun }: CleanOptions,
-  hold: CleanLease | undefined,
-): Promise<void> {
-  const { signal } = cleaning;
-  const began = clock.monotonic();
-  const quietAt = began + Math.max(staleWebhookMs, hold?.deposedMs ?? 0);
+/**
+ * Removes webhook configuration and gates until no new gate appears.
+ * @param deposedMs for how long a deposed leader may still write
+ */
+async function stopGating(run: CleanRun, deposedMs: number): Promise<void> {
+  const { clock, dryRun, progress } = run.options;
+  const quietAt = clock.monotonic() + Math.max(staleWebhookMs, deposedMs);
   let isWaiting = false;
   for (;;) {
-    await cleaning.step(webhooksStep, () => removeWebhooks(cleaning, configuration));
-    const removed = await cleaning.step('gates', () => removeGates(cleaning));
+    await run.step(webhooksStep, () => removeWebhooks(run));
+    const removed = await run.step('gates', () => removeGates(run, keys.gate));
     const now = clock.monotonic();
     if (dryRun || removed === undefined || (removed === 0 && now >= quietAt)) return;
     if (now >= quietAt + patienceMs) {
-      cleaning.fail('gates', 'pods', 'new pods still get our gate: is another archwright running?');
+      run.tallies.fail('gates', 'pods', 'new pods still get our gate: is another archwright running?');
       return;
     }
     if (removed === 0 && !isWaiting) {
-      const seconds = Math.ceil((quietAt - now) / 1000);
-      cleaning.progress(`looking for late gates for another ${seconds} s`);
+      progress(`looking for late gates for another ${Math.ceil((quietAt - now) / 1000)} s`);
       isWaiting = true;
     }
-    await sleep(lookAgainMs, signal);
+    await clock.sleep(gatesIntervalMs, run.signal);
   }
 }

@@ -1,6 +1,6 @@
-/** How `archwright clean` calls itself in the Lease, for those who meet it there. */
+/** The identity of `archwright clean` in the Lease. */
 
-/** What the holder's name begins with while a cluster is cleaned; no pod can have a slash in its name. */
+/** Prefix of the holder's identity. Names of pods contain no slash. */
 export const cleanHolder = 'archwright-clean/';
 
 /** Whether a Lease is held by `archwright clean`. */

@@ -1,43 +1,40 @@
 /**
- * Restarts the pods that carry our tolerations, so that none of them is left: by the Eviction API, so that
- * PodDisruptionBudgets hold; no faster than `evictionsPerMinute`; of each workload one pod after the other, the next when the
- * workload is whole again (`whole.ts`). Pods that nobody would make anew stay, and so do those whose template carries
- * the tolerations (DaemonSets) and those that end by themselves (Jobs).
+ * Restarts the pods that carry our tolerations: by the Eviction API, so PodDisruptionBudgets hold; no faster than
+ * `evictionsPerMinute`; one pod of a workload at a time, the next when all pods of the workload are ready (`rollout-complete.ts`).
+ * Pods without a controller stay, and so do pods of DaemonSets, which get the tolerations from their templates, and of Jobs, which end.
  */
+import { evictPod } from '../../kube/api/eviction.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { recordedIn } from '../../placement/record/read.ts';
-import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { policyFor } from '../../policy/effective/effective.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import type { Act, Cleaning } from './steps.ts';
-import { podPath } from './gates.ts';
-import { controllerOf, isReady, podsOnce, readinessOf, type Restarted } from './rollout-complete.ts';
+import { controllerOf } from '../scope/workload.ts';
+import { isReady, podsOnce, readinessOf, type RestartedWorkload } from './rollout-complete.ts';
 import { paths } from '../../kube/api/paths.ts';
+import type { Change, CleanRun } from './run.ts';
 
 const step = 'restarted pods';
 
-/** Pause between two pods of a workload, and before the next try for one that could not be evicted. */
-const againMs = 5000;
-/** The same where looking is costly: longer and longer. */
-const mostAgainMs = 60_000;
-/** A workload for which nothing could be done for so long is left as it is. */
+/** Pause between two pods of a workload, and after a failed eviction; longer and longer if each look is costly. */
+const pause = { firstMs: 5000, mostMs: 60_000 };
+/** A workload without progress for so long is left as it is. */
 const patienceMs = 10 * 60_000;
 
-/** Owners whose pods are not restarted, and why. */
-const leftAlone: Readonly<Record<string, string>> = {
+/** Owners with pods that are not restarted, and why. */
+const skippedOwners: Readonly<Record<string, string>> = {
   DaemonSet: 'pods of DaemonSets: their templates were placed',
   Job: 'pods of Jobs, which end by themselves',
   Node: 'mirror pods',
 };
 
-/** A budget holds the pod, or the API server has no room: the same for us. */
+/** A budget forbids the eviction, or the API server is busy. Both mean: later. */
 class Blocked extends Error {}
 
 interface Group {
   readonly what: string;
-  readonly workload: Restarted;
-  readonly pods: Pod[];
+  readonly workload: RestartedWorkload;
+  readonly pods: PodName[];
   isBegun: boolean;
   pauseMs: number;
   /** Monotonic. */
@@ -46,61 +43,60 @@ interface Group {
   trouble: string;
 }
 
-/** @throws KubeError where pods cannot be listed */
-export async function restartPods(cleaning: Cleaning, configuration: Configuration): Promise<void> {
-  const { clock, sleep, signal, dryRun } = cleaning;
-  const groups = await groupsOf(cleaning, configuration);
+/** All that is needed of a pod among tens of thousands. */
+interface PodName {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** @throws KubeError if pods cannot be listed */
+export async function restartPods(run: CleanRun): Promise<void> {
+  const { clock, dryRun, configuration, progress } = run.options;
+  const groups = await groupsOf(run);
   const intervalMs = 60_000 / configuration.evictionsPerMinute;
-  const began = clock.monotonic();
-  for (const group of groups) group.lastSuccess = began;
-  cleaning.progress(`${step}: ${groups.reduce((sum, { pods }) => sum + pods.length, 0)} to restart`);
+  progress(`${step}: ${groups.reduce((sum, { pods }) => sum + pods.length, 0)} to restart`);
   while (groups.length > 0) {
     const now = clock.monotonic();
     const index = groups.findIndex(({ notBefore }) => dryRun || notBefore <= now);
     const [group] = index < 0 ? [] : groups.splice(index, 1);
     if (!group) {
-      await sleep(Math.min(...groups.map(({ notBefore }) => notBefore)) - now, signal);
+      await clock.sleep(Math.min(...groups.map(({ notBefore }) => notBefore)) - now, run.signal);
       continue;
     }
-    const isDone = await restartOne(cleaning, group);
+    const isDone = await restartOne(run, group);
     const after = clock.monotonic();
     if (isDone) group.lastSuccess = after;
-    // A workload notices some time after an eviction that it has a pod less.
+    // A workload counts its pods some time after an eviction.
     group.notBefore = after + group.pauseMs;
     if (after - group.lastSuccess >= patienceMs) {
-      cleaning.fail(step, group.what, `${group.pods.length} pods left: ${group.trouble}`);
+      run.tallies.fail(step, group.what, `${group.pods.length} pods left: ${group.trouble}`);
       continue;
     }
-    // To the end: the others come first.
+    // The other workloads come first.
     if (group.pods.length > 0) groups.push(group);
-    if (isDone && groups.length > 0 && !dryRun) await sleep(intervalMs, signal);
+    if (isDone && groups.length > 0 && !dryRun) await clock.sleep(intervalMs, run.signal);
   }
 }
 
-/** @returns false where the next pod of the workload has to wait */
-async function restartOne(cleaning: Cleaning, group: Group): Promise<boolean> {
+/** @returns false: the next pod of the workload has to wait */
+async function restartOne(run: CleanRun, group: Group): Promise<boolean> {
   const [pod] = group.pods;
   if (!pod) return true;
-  if (group.isBegun && !cleaning.dryRun && !(await isWhole(cleaning, group))) return false;
-  const { namespace = '', name = '', uid } = pod.metadata ?? {};
-  const evict: Act = async (client, signal) => {
-    const eviction = {
-      apiVersion: 'policy/v1',
-      kind: 'Eviction',
-      metadata: { namespace, name },
-      deleteOptions: { preconditions: { uid } },
-    };
+  if (group.isBegun && !run.options.dryRun && !(await isComplete(run, group))) return false;
+  const { namespace, name, uid } = pod;
+  const evict: Change = async (client, signal) => {
     try {
-      await client.create(`${podPath(pod)}/eviction`, eviction, { signal });
+      await evictPod(client, pod, { uid }, signal);
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
       if (error.code === 'too-many-requests') throw new Blocked(error.message);
-      // Another pod has its name by now.
+      // Another pod has this name now.
       if (error.code !== 'conflict') throw error;
     }
   };
   try {
-    await cleaning.change(step, `pod ${namespace}/${name}`, evict);
+    await run.change(step, `pod ${namespace}/${name}`, evict);
   } catch (error) {
     if (!(error instanceof Blocked)) throw error;
     group.trouble = error.message;
@@ -111,51 +107,45 @@ async function restartOne(cleaning: Cleaning, group: Group): Promise<boolean> {
   return true;
 }
 
-async function isWhole(cleaning: Cleaning, group: Group): Promise<boolean> {
-  const { ready, wanted, isCostly } = await readinessOf(cleaning, group.workload);
+async function isComplete(run: CleanRun, group: Group): Promise<boolean> {
+  const { ready, wanted, isCostly } = await readinessOf(run, group.workload);
   group.trouble = `${ready} of ${wanted} pods are ready`;
   const isSo = ready >= wanted;
-  group.pauseMs = isCostly && !isSo ? Math.min(group.pauseMs * 2, mostAgainMs) : againMs;
+  group.pauseMs = isCostly && !isSo ? Math.min(group.pauseMs * 2, pause.mostMs) : pause.firstMs;
   return isSo;
 }
 
-async function groupsOf(cleaning: Cleaning, configuration: Configuration): Promise<Group[]> {
+async function groupsOf(run: CleanRun): Promise<Group[]> {
+  const { configuration, clock } = run.options;
   const policy = policyFor(configuration);
-  const groups = new Map<string, Omit<Group, 'workload'> & Pick<Restarted, 'namespace' | 'owner'>>();
-  const readyBy = new Map<string, number>();
-  for await (const pod of podsOnce(cleaning, paths.pods(), { fieldSelector: 'spec.nodeName!=' })) {
+  const groups = new Map<string, Pick<RestartedWorkload, 'namespace' | 'owner'> & { pods: PodName[] }>();
+  const ready = new Map<string, number>();
+  for await (const pod of podsOnce(run, paths.pods(), { fieldSelector: 'spec.nodeName!=' })) {
     const owner = controllerOf(pod);
-    if (owner && isReady(pod)) readyBy.set(owner.uid, (readyBy.get(owner.uid) ?? 0) + 1);
+    if (owner && isReady(pod)) ready.set(owner.uid, (ready.get(owner.uid) ?? 0) + 1);
     if (hasEnded(pod) || !carriesOurs(pod, policy, configuration.taintKey)) continue;
-    const { namespace = '', name = '' } = pod.metadata ?? {};
-    if (!owner) {
-      cleaning.note(step, `pod ${namespace}/${name} stays: nothing would make it anew`);
-      continue;
+    const { namespace = '', name = '', uid = '' } = pod.metadata ?? {};
+    const why = owner && skippedOwners[owner.kind];
+    if (!owner)
+      run.tallies.note(step, `pod ${namespace}/${name} stays: it has no controller that would replace it`);
+    else if (why !== undefined) run.tallies.note(step, `skipped: ${why}`);
+    else {
+      const what = `${owner.kind} ${namespace}/${owner.name}`;
+      const group = groups.get(what) ?? { namespace, owner, pods: [] };
+      groups.set(what, group);
+      group.pods.push({ namespace, name, uid });
     }
-    const why = leftAlone[owner.kind];
-    if (why !== undefined) {
-      cleaning.note(step, `left alone: ${why}`);
-      continue;
-    }
-    const key = `${owner.kind} ${namespace}/${owner.name}`;
-    let group = groups.get(key);
-    if (!group) groups.set(key, (group = { ...newGroup(key), namespace, owner }));
-    group.pods.push(slim(pod));
   }
-  return [...groups.values()].map(({ namespace, owner, ...group }) => ({
-    ...group,
-    workload: { namespace, owner, readyAtFirst: readyBy.get(owner.uid) ?? 0 },
+  return [...groups].map(([what, { namespace, owner, pods }]) => ({
+    what,
+    workload: { namespace, owner, readyAtFirst: ready.get(owner.uid) ?? 0 },
+    pods,
+    isBegun: false,
+    pauseMs: pause.firstMs,
+    notBefore: 0,
+    lastSuccess: clock.monotonic(),
+    trouble: '',
   }));
-}
-
-function newGroup(what: string): Omit<Group, 'workload'> {
-  return { what, pods: [], isBegun: false, pauseMs: againMs, notBefore: 0, lastSuccess: 0, trouble: '' };
-}
-
-/** All that is needed of a pod among ten thousands. */
-function slim({ metadata }: Pod): Pod {
-  const { namespace = '', name = '', uid = '' } = metadata ?? {};
-  return { metadata: { namespace, name, uid }, spec: { containers: [] } };
 }
 
 function hasEnded({ metadata, status }: Pod & { readonly status?: { readonly phase?: string } }): boolean {

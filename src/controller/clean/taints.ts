@@ -1,24 +1,17 @@
-/** Takes our taints off the nodes. */
-import { fencedClient } from '../../kube/api/fenced.ts';
-import type { RateLimiter } from '../../async/rate-limiter.ts';
-import type { Configuration } from '../../policy/configuration/configuration.ts';
-import { removeTaints } from '../taints/remove.ts';
-import { reasonOf, type Cleaning } from './steps.ts';
+/** Removes taints from nodes. */
+import type { Patch } from '../../kube/api/client.ts';
+import type { Node } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
+import type { CleanRun } from './run.ts';
 
-/** @throws KubeError where nodes cannot be listed */
-export async function cleanTaints(
-  cleaning: Cleaning,
-  { taintKey }: Pick<Configuration, 'taintKey'>,
-  limiter: RateLimiter,
-): Promise<void> {
-  const { signal, dryRun, sleep } = cleaning;
-  const { failed } = await removeTaints({
-    client: fencedClient({ client: cleaning.client, leading: signal, limiter }),
-    keys: [taintKey],
-    signal,
-    dryRun,
-    sleep,
-    progress: (node) => cleaning.done('taints', `taint of node ${node}`),
+/**
+ * @param patchOf the patch that removes the taints from a node; `undefined`: it has none of them
+ * @throws KubeError if nodes cannot be listed
+ */
+export async function removeTaints(run: CleanRun, patchOf: (node: Node) => Patch | undefined): Promise<void> {
+  await run.each(run.list<Node>(paths.nodes()), async (listed) => {
+    if (patchOf(listed) === undefined) return;
+    const name = listed.metadata?.name ?? '';
+    await run.patch('taints', `taint of node ${name}`, { path: paths.nodes(name), listed }, patchOf);
   });
-  for (const { node, error } of failed) cleaning.fail('taints', `node ${node}`, reasonOf(error));
 }

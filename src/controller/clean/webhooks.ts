@@ -1,13 +1,12 @@
 /**
- * Removes the webhook configuration, after which no pod gets a gate or a placement from us. The one that the configuration
- * names is ours as a whole. Where none is named, ours are known by the names of their webhooks, and what others have put
- * beside them stays.
+ * Removes the webhook configuration, after which no pod gets a gate or a placement from us. If the settings name one, it is ours as a
+ * whole. Otherwise our webhooks are recognized by their names, and other webhooks beside them stay.
  */
-import { KubeError } from '../../kube/api/errors.ts';
+import { guardedPatch } from '../../kube/api/change.ts';
+import { isCode } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
-import type { Configuration } from '../../policy/configuration/configuration.ts';
-import type { Cleaning } from './steps.ts';
 import { paths } from '../../kube/api/paths.ts';
+import type { CleanRun } from './run.ts';
 
 interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly { readonly name: string }[];
@@ -18,65 +17,52 @@ const ourDomain = '.arch.example';
 
 export const webhooksStep = 'webhook configuration';
 
-/** @throws KubeError where configurations cannot be read */
-export async function removeWebhooks(
-  cleaning: Cleaning,
-  { webhookConfiguration: named }: Pick<Configuration, 'webhookConfiguration'>,
-): Promise<void> {
+/** @throws KubeError if configurations cannot be read */
+export async function removeWebhooks(run: CleanRun): Promise<void> {
+  const { webhookConfiguration: named } = run.options.configuration;
   if (named !== undefined) {
-    if (await exists(cleaning, named)) await remove(cleaning, named);
+    if (await mayExist(run, named))
+      await run.change(webhooksStep, `MutatingWebhookConfiguration ${named}`, (client, signal) =>
+        client.delete(paths.mutatingWebhookConfigurations(named), { signal }),
+      );
     return;
   }
-  for await (const found of cleaning.list<WebhookConfiguration>(paths.mutatingWebhookConfigurations())) {
-    const name = found.metadata?.name ?? '';
+  for await (const found of run.list<WebhookConfiguration>(paths.mutatingWebhookConfigurations())) {
     const { ours, others } = sorted(found);
     if (ours.length === 0) continue;
+    const { name = '' } = found.metadata ?? {};
     const what = `MutatingWebhookConfiguration ${name}`;
-    await takeOut(cleaning, name, others === 0 ? what : `our webhooks in ${what}`);
+    await removeOurs(run, name, others === 0 ? what : `our webhooks in ${what}`);
   }
 }
 
-/** Whoever may delete it by name need not have the right to read it. */
-async function exists(cleaning: Cleaning, name: string): Promise<boolean> {
+/** The right to delete it by name may come without the right to read it. */
+async function mayExist(run: CleanRun, name: string): Promise<boolean> {
   try {
-    return (await cleaning.read(paths.mutatingWebhookConfigurations(name))) !== undefined;
+    return (await run.read(paths.mutatingWebhookConfigurations(name))) !== undefined;
   } catch (error) {
-    if (error instanceof KubeError && error.code === 'forbidden') return true;
+    if (isCode(error, 'forbidden')) return true;
     throw error;
   }
 }
 
-async function remove(cleaning: Cleaning, name: string): Promise<void> {
-  await cleaning.change(webhooksStep, `MutatingWebhookConfiguration ${name}`, (client, signal) =>
-    client.delete(paths.mutatingWebhookConfigurations(name), { signal }),
-  );
-}
-
-/** The whole object, where it has no webhooks of others by then. */
-async function takeOut(cleaning: Cleaning, name: string, what: string): Promise<void> {
-  await cleaning.change(webhooksStep, what, async (client, signal) => {
-    const found = await client.get<WebhookConfiguration>(paths.mutatingWebhookConfigurations(name), {
-      signal,
-    });
+/** Deletes the whole object if it has no other webhooks by then. */
+async function removeOurs(run: CleanRun, name: string, what: string): Promise<void> {
+  const path = paths.mutatingWebhookConfigurations(name);
+  await run.change(webhooksStep, what, async (client, signal) => {
+    const found = await client.get<WebhookConfiguration>(path, { signal });
     const { uid = '', resourceVersion = '' } = found.metadata ?? {};
     const { ours, others } = sorted(found);
     if (ours.length === 0) return;
-    if (others === 0) {
-      await client.delete(paths.mutatingWebhookConfigurations(name), { signal, uid, resourceVersion });
-      return;
-    }
-    const body = [
-      { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion },
-      // From the last to the first, so that the places of the others hold.
-      ...ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` })),
-    ];
-    await client.patch(paths.mutatingWebhookConfigurations(name), { type: 'json', body }, { signal });
+    const operations = ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` }));
+    if (others === 0) await client.delete(path, { signal, uid, resourceVersion });
+    else await client.patch(path, guardedPatch(found, operations), { signal });
   });
 }
 
-/** Places of our webhooks, last first, and how many are of others. */
+/** Positions of our webhooks, the last one first, so that removing one does not move the next; and the number of others. */
 function sorted({ webhooks = [] }: WebhookConfiguration): {
-  readonly ours: number[];
+  readonly ours: readonly number[];
   readonly others: number;
 } {
   const ours = webhooks.flatMap(({ name }, index) => (name.endsWith(ourDomain) ? [index] : [])).reverse();

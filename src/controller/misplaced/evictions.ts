@@ -2,7 +2,7 @@
 import type { RunningPod } from '../caches/caches.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { mayMove, onTheMove } from './max-unavailable.ts';
-import type { Workload } from './workload.ts';
+import type { Workload } from '../scope/workload.ts';
 
 export interface Evictions {
   /** Pods of an owner that are there and going. */

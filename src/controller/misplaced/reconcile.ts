@@ -17,7 +17,7 @@ import { createEvictions } from './evictions.ts';
 import { replacementOf } from './replacement.ts';
 import { isSuspect, type Suspects } from './suspects.ts';
 import { createMisplacedEvents } from './events.ts';
-import { workloadOf, type Workload } from './workload.ts';
+import { workloadOf, type Workload } from '../scope/workload.ts';
 import { paths } from '../../kube/api/paths.ts';
 
 export interface MisplacedReconciler {

@@ -1,8 +1,9 @@
 /**
- * The finalizer of `ClusterPodPlacementConfig/cluster`: who deletes it wants no more gates, and it stays until the last one
- * is open. Put on and taken off by JSON patches that the resource version guards, so that finalizers of others stay.
+ * The finalizer of `ClusterPodPlacementConfig/cluster`: a deleted object stays until no pod waits behind our gate. Guarded JSON patches
+ * add and remove it, so other controllers' finalizers stay.
  */
 import type { ObjectMeta } from '../../kube/api/objects.ts';
+import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 
 export const gatesFinalizer = 'arch.example/gates';
@@ -11,22 +12,19 @@ export function hasFinalizer(metadata: ObjectMeta | undefined): boolean {
   return metadata?.finalizers?.includes(gatesFinalizer) ?? false;
 }
 
-/** @returns a patch that puts the finalizer on an object that has it not */
-export function addFinalizer({ resourceVersion, finalizers }: ObjectMeta): Patch {
+/** The patch for an object without the finalizer. */
+export function addFinalizer(metadata: ObjectMeta): Patch {
+  const { finalizers } = metadata;
   const add =
     finalizers === undefined || finalizers.length === 0
       ? { op: 'add', path: '/metadata/finalizers', value: [gatesFinalizer] }
       : { op: 'add', path: '/metadata/finalizers/-', value: gatesFinalizer };
-  return { type: 'json', body: [guard(resourceVersion), add] };
+  return guardedPatch({ metadata }, [add]);
 }
 
-/** @returns a patch that takes the finalizer off an object that has it */
-export function removeFinalizer({ resourceVersion, finalizers = [] }: ObjectMeta): Patch {
+/** The patch for an object with the finalizer. */
+export function removeFinalizer(metadata: ObjectMeta): Patch {
+  const { finalizers = [] } = metadata;
   const path = `/metadata/finalizers/${finalizers.indexOf(gatesFinalizer)}`;
-  return { type: 'json', body: [guard(resourceVersion), { op: 'remove', path }] };
-}
-
-/** Where the object changed since it was read, the API server answers 409. */
-function guard(resourceVersion: string | undefined): object {
-  return { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion };
+  return guardedPatch({ metadata }, [{ op: 'remove', path }]);
 }

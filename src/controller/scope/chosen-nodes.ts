@@ -2,8 +2,10 @@
  * Whether a pod that chooses among nodes by their labels would find one. Labels of nodes are not kept in memory: it is asked of
  * few pods, and few of those choose.
  */
-import type { KubeClient, Query } from '../../kube/api/client.ts';
+import type { KubeClient } from '../../kube/api/client.ts';
 import type { Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
+import { createPageSize } from '../../kube/api/page-size.ts';
+import { objectsOf } from '../../kube/api/pages.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isEmptyTerm } from '../../placement/pod/terms.ts';
 
@@ -37,13 +39,8 @@ export function selectorOf({ key, operator, values = [] }: NodeSelectorRequireme
   return operator === 'DoesNotExist' ? [`!${key}`] : [];
 }
 
-interface Page {
-  readonly metadata?: { readonly continue?: string };
-  readonly items?: readonly Node[];
-}
-
 /** Nodes are large, up to 50 KB each, and the first one usually does. */
-const pageSize = 20;
+const firstPage = 20;
 
 /**
  * Looks for one.
@@ -57,13 +54,10 @@ export async function hasChosenNode(
   { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
 ): Promise<boolean> {
   for (const labelSelector of selectors) {
-    let token = '';
-    do {
-      const query: Query = { limit: pageSize, labelSelector, ...(token !== '' && { continue: token }) };
-      const page = await client.get<Page>(paths.nodes(), { signal, query });
-      if (page.items?.some(({ metadata }) => nodes.has(metadata?.name ?? ''))) return true;
-      token = page.metadata?.continue ?? '';
-    } while (token !== '');
+    const query = { labelSelector };
+    const size = createPageSize(firstPage);
+    for await (const { metadata } of objectsOf<Node>(client, paths.nodes(), { signal, query, size }))
+      if (nodes.has(metadata?.name ?? '')) return true;
   }
   return false;
 }

@@ -14,42 +14,37 @@ export const taintPodsWaiting: MetricSpec = {
   help: 'Running pods on nodes of the architectures in taintArchitectures that have no toleration of the taint yet.',
 };
 
-export const holdReasons = ['pods', 'daemonsets', 'no-other-node'] as const;
-export type HoldReason = (typeof holdReasons)[number];
+export const blockerReasons = ['pods', 'daemonsets', 'no-other-node'] as const;
+export type BlockerReason = (typeof blockerReasons)[number];
 
-export const taintHolds: MetricSpec = {
-  name: 'archwright_taint_holds',
+export const taintBlockers: MetricSpec = {
+  name: 'archwright_taint_blockers',
   type: 'gauge',
   help:
     'What keeps nodes from getting their taint, by reason: pods that could not be given their toleration, DaemonSets that ' +
     'do not tolerate it, pods that would find no other node.',
-  labels: { reason: holdReasons },
+  labels: { reason: blockerReasons },
 };
 
-export const taintMetrics: readonly MetricSpec[] = [taintNodes, taintPodsWaiting, taintHolds];
+export const taintMetrics: readonly MetricSpec[] = [taintNodes, taintPodsWaiting, taintBlockers];
 
-export interface TaintLevels {
+export interface TaintGauges {
   readonly tainted: Gauge;
   readonly waiting: Gauge;
   readonly podsWaiting: Gauge;
-  readonly holds: Readonly<Record<HoldReason, Gauge>>;
-  /** Of a replica that leads no more: two must not both show the same nodes. */
-  clear(): void;
+  readonly blockers: Readonly<Record<BlockerReason, Gauge>>;
 }
 
-export function taintLevels(metrics: Metrics): TaintLevels {
-  const hold = (reason: HoldReason): Gauge => metrics.gauge(taintHolds, { reason });
-  const levels = {
+export function taintGauges(metrics: Metrics): TaintGauges {
+  const blockers = (reason: BlockerReason): Gauge => metrics.gauge(taintBlockers, { reason });
+  return {
     tainted: metrics.gauge(taintNodes, { state: 'tainted' }),
     waiting: metrics.gauge(taintNodes, { state: 'waiting' }),
     podsWaiting: metrics.gauge(taintPodsWaiting),
-    holds: { pods: hold('pods'), daemonsets: hold('daemonsets'), 'no-other-node': hold('no-other-node') },
-  };
-  return {
-    ...levels,
-    clear: () => {
-      const { holds, ...others } = levels;
-      for (const level of [...Object.values(holds), ...Object.values(others)]) level.set(0);
+    blockers: {
+      pods: blockers('pods'),
+      daemonsets: blockers('daemonsets'),
+      'no-other-node': blockers('no-other-node'),
     },
   };
 }

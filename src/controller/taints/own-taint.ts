@@ -1,20 +1,20 @@
 /**
- * Which taints of a node are ours, and the patch that puts one on or takes it off.
+ * Which taints of a node are ours, and the patch that adds or removes one.
  *
- * A taint that we put on a node is recorded in the node's annotation in the same patch, so that it can be told from one of
- * the same key that a cloud or a person set: that one stays when ours goes. Taints with a key of our own prefix are ours
- * whoever wrote them, such as a kubelet's `--register-with-taints`, where their value is the node's architecture.
+ * The patch that adds our taint also records its key in an annotation of the node. So a taint with the same key from a cloud provider or a
+ * person is not ours and stays. Taints with a key of our prefix are ours even if a kubelet set them (`--register-with-taints`), if their
+ * value is the node's architecture.
  *
- * `spec.taints` is one atomic list to every kind of patch but a JSON patch, which names its items by position. So it is
- * made from a node that was just read, and carries that node's resourceVersion: where anybody changed the node meanwhile
- * the API server answers 409 and nothing of theirs is lost.
+ * `spec.taints` is one atomic list to every kind of patch but a JSON patch, which names its items by position. So the patch is
+ * guarded by the version of the node that it was made from.
  */
 import { architectureOf } from '../../cluster/objects.ts';
+import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
 
-/** Node annotation: the key of the taint that we gave it. */
+/** Node annotation: the key of our taint. */
 export const taintAnnotation = 'arch.example/taint';
 
 const ownPrefix = 'arch.example/';
@@ -32,9 +32,9 @@ export function hasRightTaint(taints: readonly Taint[], wanted: Taint): boolean 
 }
 
 /**
- * The taints of ours on a node, whether they are still wanted or not.
+ * Our taints on a node, still wanted or not.
  * @param node its recorded key (`taintAnnotation`), architecture and taints
- * @param keys those of the settings; only the ones with our prefix tell anything by themselves
+ * @param keys of the settings; only keys with our prefix identify a taint as ours
  */
 export function ownTaints(
   node: {
@@ -58,11 +58,11 @@ export function ownTaints(
 }
 
 /**
- * The patch that makes a node's taints right.
- * @param node just read
- * @param wanted what it shall have; `undefined`: nothing of ours
+ * The patch that gives a node the wanted taint of ours.
+ * @param node as it was just read
+ * @param wanted `undefined`: none of ours
  * @param keys as for `ownTaints`
- * @returns `undefined` where nothing is to be done
+ * @returns `undefined`: the node is right already
  */
 export function taintPatch(
   node: Node,
@@ -87,15 +87,10 @@ export function taintPatch(
     ...recording(metadata?.annotations, recorded, record),
   ];
   if (operations.length === 0) return undefined;
-  const version = {
-    op: 'replace',
-    path: '/metadata/resourceVersion',
-    value: metadata?.resourceVersion ?? '',
-  };
-  return { type: 'json', body: [version, ...operations] };
+  return guardedPatch(node, operations);
 }
 
-/** A right taint that we did not put there is not ours to take off again. */
+/** The right taint from someone else is not ours to remove later. */
 function keptRecord(recorded: string | undefined, wanted: Taint): string | undefined {
   return recorded === wanted.key ? recorded : undefined;
 }

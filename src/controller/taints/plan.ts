@@ -1,36 +1,36 @@
-/** What is to be done about nodes and pods, from what the caches hold. Pure. */
+/** Which nodes need a taint, and which must lose one, computed from the caches. Pure. */
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import type { Taint, Toleration } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/caches.ts';
 import { hasRightTaint, ownTaints, taintFor } from './own-taint.ts';
 
 export interface TaintSettings {
-  /** `*` stands for all. */
+  /** `*`: all. */
   readonly architectures: readonly string[];
   readonly key: string;
 }
 
-/** One architecture that is chosen, and has nodes. */
+/** A chosen architecture that has nodes. */
 export interface ArchitecturePlan {
   readonly architecture: string;
   readonly taint: Taint;
-  /** All of its nodes that are to have the taint, by name. */
+  /** All of its nodes that should have the taint, by name. */
   readonly nodes: ReadonlyMap<string, CachedNode>;
-  /** Those of them that have it not, or have another one of its key. */
+  /** Those without it, or with another taint of its key. */
   readonly waiting: readonly CachedNode[];
-  /** Whether we gave it to a node already: then the pods had their turn, and a new node gets it at once. */
+  /** Whether a node has the taint from us: then the pods have their toleration, and a new node gets the taint at once. */
   readonly established: boolean;
 }
 
 export interface NodesPlan {
   readonly architectures: readonly ArchitecturePlan[];
-  /** Nodes with a taint of ours that is not wanted any more. */
+  /** Nodes with a taint of ours that is no longer wanted. */
   readonly clear: readonly CachedNode[];
 }
 
 /**
- * The API's words for nodes that are closed to ordinary pods already (kubeadm, and before 1.24). Pods that choose them
- * by their node selector are left alone by the webhook, so nobody would give those a toleration.
+ * Nodes that are closed to ordinary pods already (kubeadm; the second key before 1.24). The webhook skips pods that choose them by
+ * their node selector, so those would get no toleration.
  */
 const controlPlaneTaints: ReadonlySet<string> = new Set([
   'node-role.kubernetes.io/control-plane',
@@ -41,7 +41,13 @@ export function taintSettings({ taintArchitectures, taintKey }: Configuration): 
   return { architectures: taintArchitectures, key: taintKey };
 }
 
-/** The taint that a node is to have. */
+interface Growing extends Omit<ArchitecturePlan, 'architecture'> {
+  readonly nodes: Map<string, CachedNode>;
+  readonly waiting: CachedNode[];
+  established: boolean;
+}
+
+/** The taint that a node should have. */
 export function wantedTaint(
   { architecture, taints }: Pick<CachedNode, 'architecture' | 'taints'>,
   { architectures, key }: TaintSettings,
@@ -52,21 +58,13 @@ export function wantedTaint(
   return taintFor(key, architecture);
 }
 
-interface Growing {
-  readonly taint: Taint;
-  readonly nodes: Map<string, CachedNode>;
-  readonly waiting: CachedNode[];
-  established: boolean;
-}
-
-/** Sorts the nodes. */
 export function planNodes(nodes: Iterable<CachedNode>, settings: TaintSettings): NodesPlan {
   const found = new Map<string, Growing>();
   const clear: CachedNode[] = [];
   for (const node of nodes) {
     const taint = wantedTaint(node, settings);
     if (taint === undefined) {
-      // A node that has not said what it is will say so in a moment.
+      // A new node reports its architecture in a moment.
       if (node.architecture === undefined && settings.architectures.length > 0) continue;
       if (node.ownTaintKey !== undefined || ownTaints(node, [settings.key]).length > 0) clear.push(node);
       continue;
@@ -82,14 +80,14 @@ export function planNodes(nodes: Iterable<CachedNode>, settings: TaintSettings):
     plan.nodes.set(node.name, node);
     if (!hasRightTaint(node.taints, taint)) plan.waiting.push(node);
     else if (node.ownTaintKey === taint.key) plan.established = true;
-    // Others have set the one that is wanted now; ours is of a key before it.
+    // The wanted taint is not from us; ours has an earlier key.
     else if (node.ownTaintKey !== undefined) clear.push(node);
   }
   const architectures = [...found].map(([architecture, plan]) => ({ architecture, ...plan }));
   return { architectures, clear };
 }
 
-/** Whether a change of a node can matter here: kubelets touch their nodes every few minutes. */
+/** Whether a change of a node matters for taints. Kubelets update their nodes every few minutes. */
 export function nodeMatters(before: CachedNode | undefined, now: CachedNode | undefined): boolean {
   if (now === undefined) return false;
   if (before === undefined) return true;
@@ -100,12 +98,12 @@ export function nodeMatters(before: CachedNode | undefined, now: CachedNode | un
   );
 }
 
-/** The toleration of a taint of ours. */
+/** The toleration of one of our taints. */
 export function tolerationOf({ key, value = '', effect }: Taint): Toleration {
   return { key, operator: 'Equal', value, effect };
 }
 
-/** A pod that runs and was not placed there by a DaemonSet or by a kubelet's own file. */
+/** A running pod that does not come from a DaemonSet or from a static manifest. */
 export function isOrdinary(pod: RunningPod): boolean {
   if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return false;
   if (pod.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;

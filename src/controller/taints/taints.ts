@@ -1,64 +1,45 @@
 /**
- * Taints (off by default): nodes of the architectures in `taintArchitectures` get `<taintKey>=<architecture>:NoSchedule`, so
- * that only pods which are known to run there are scheduled there. The webhook gives new pods their tolerations; what is
- * here brings a cluster that runs already into that state, and out of it again. For each architecture:
+ * Taints (off by default): nodes of the architectures in `taintArchitectures` get `<taintKey>=<architecture>:NoSchedule`, so only pods
+ * that can run there are scheduled there. The webhook gives new pods their tolerations. This feature brings a running cluster
+ * into that state and out of it again. For each architecture:
  *
- * 1. `tolerate-pods.ts`: every ordinary pod on its nodes gets the toleration. Pods that the webhook leaves alone are left
- *    alone here too; pods of DaemonSets and static pods need none.
- * 2. `holds.ts`: who would lose a node by the taint holds it back, and is told so by events, a metric and the log.
- * 3. `change-node.ts`: then the nodes get it. From the first node on the architecture counts as done: a node that comes
- *    later gets the taint at once, before pods without the toleration land there.
+ * 1. `tolerate-pods.ts`: every ordinary pod on its nodes gets the toleration. Pods that the webhook skips are skipped here too; pods
+ *    of DaemonSets and static pods need none.
+ * 2. `blockers.ts`: DaemonSets and pods that would lose a node block the taint; `events.ts` reports them.
+ * 3. `reconcile.ts`: then the nodes get the taint. From the first node on, the architecture is established: a new node gets
+ *    the taint at once, before pods without the toleration land there.
  *
- * A taint of our key with another value or effect is replaced. Nodes with a taint of the control plane get none. Where an
- * architecture is taken from the list, `own-taint.ts` knows what is ours and that goes at once; where the key changes, when the
- * new taint comes or is held back, because new pods tolerate the new one only.
+ * A taint of our key with another value or effect is replaced. Nodes with a control plane taint get none. If an architecture leaves the
+ * list, our taints go at once (`own-taint.ts` knows which are ours). If the key changes, our old taints go when the new one
+ * comes or is blocked, because new pods tolerate only the new one.
  *
- * Nothing is remembered but in the cluster itself: each round compares what is there with what is wanted (`plan.ts`), so
- * a leader that ends anywhere is continued by the next one.
+ * All state is in the cluster: each run compares it with the settings (`plan.ts`), so the next leader continues anywhere.
  */
 import type { Feature } from '../leadership/leading.ts';
-import { createPasses, type Passes } from '../reconcile/passes.ts';
-import { createTaintReconciler } from './reconcile.ts';
-import { taintLevels } from './metrics.ts';
+import { createReconciler } from '../reconcile/reconciler.ts';
 import { nodeMatters } from './plan.ts';
+import { TaintReconciler } from './reconcile.ts';
 
-export interface TaintsOptions {
-  /** Waits; injected by tests. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  readonly random?: () => number;
-}
+/** Pods and the configuration are compared this often; nodes also when they change. */
+const intervalMs = 10_000;
 
-/** Pods and the configuration are looked at this often; nodes when they change. */
-const roundMs = 10_000;
-
-/** Makes the feature. */
-export function taints(options: TaintsOptions = {}): Feature {
-  return async (leading) => {
-    const { signal, clock, caches, log } = leading;
-    const keeper = createTaintReconciler(leading);
-    const passes = (): Passes =>
-      createPasses({
-        ...options,
-        signal,
-        clock,
-        onFailure: (problem) => log.warn({ problem }, 'taints could not be brought up to date; trying again'),
-      });
-    // Thousands of pods take minutes; a new node must not wait for them.
-    const [nodes, pods] = [passes(), passes()];
-    caches.nodes.onEach(({ previous, object }) => {
-      if (nodeMatters(previous, object)) nodes.kick();
-    });
-    await caches.ready(signal).catch(() => undefined);
-    await Promise.all([
-      nodes.run(async () => {
-        await keeper.nodesRound();
-        return { wrote: false, nextMs: roundMs };
-      }),
-      pods.run(async () => {
-        await keeper.podsRound();
-        return { wrote: false, nextMs: roundMs };
-      }),
-    ]);
-    taintLevels(leading.metrics).clear();
-  };
-}
+/** Keeps the taints of nodes, and the tolerations of running pods, while this replica leads. */
+export const taints: Feature = async (leading) => {
+  const { signal, caches } = leading;
+  const work = new TaintReconciler(leading);
+  // Two keys: thousands of pods take minutes, and a new node must not wait for them.
+  const reconciler = createReconciler({
+    leading,
+    workers: 2,
+    resyncMs: intervalMs,
+    reconcile: async (key) => {
+      await (key === 'nodes' ? work.reconcileNodes() : work.reconcilePods());
+      return undefined;
+    },
+  });
+  caches.nodes.onEach(({ previous, object }) => {
+    if (nodeMatters(previous, object)) reconciler.add('nodes');
+  });
+  await caches.ready(signal).catch(() => undefined);
+  await reconciler.run(['nodes', 'pods']);
+};

@@ -2,6 +2,7 @@
  * Writes the webhooks by server-side apply. The chart owns the object and its metadata, and we its list `webhooks`, so neither
  * Helm nor a GitOps controller sees a difference. What others added to the list or to a webhook goes by a patch.
  */
+import { guardedPatch } from '../../kube/api/change.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { fieldManager } from '../own-objects.ts';
@@ -50,11 +51,8 @@ export function createWriter({ client, name, signal, log, step }: WriterOptions)
     now: WebhookConfiguration,
     webhooks: readonly Webhook[],
   ): Promise<WebhookConfiguration> {
-    const body = [
-      { op: 'replace', path: '/metadata/resourceVersion', value: now.metadata?.resourceVersion },
-      { op: 'add', path: '/webhooks', value: webhooks },
-    ];
-    return await client.patch(path, { type: 'json', body }, { signal, query: { fieldManager } });
+    const patch = guardedPatch(now, [{ op: 'add', path: '/webhooks', value: webhooks }]);
+    return await client.patch(path, patch, { signal, query: { fieldManager } });
   }
 
   return {

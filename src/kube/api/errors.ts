@@ -90,3 +90,24 @@ function statusIn(body: string): Status {
   }
   return {};
 }
+
+/** Whether an error is one of these answers of the API server. */
+export function isCode(error: unknown, ...codes: readonly KubeErrorCode[]): error is KubeError {
+  return error instanceof KubeError && codes.includes(error.code);
+}
+
+/**
+ * The answer to a request, or `undefined` if it fails with one of these codes.
+ * @throws every other error
+ */
+export async function ignoring<T>(
+  codes: KubeErrorCode | readonly KubeErrorCode[],
+  request: Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await request;
+  } catch (error) {
+    if (isCode(error, ...[codes].flat())) return undefined;
+    throw error;
+  }
+}

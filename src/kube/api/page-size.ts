@@ -18,9 +18,12 @@ export interface PageSize {
 const maxPageBytes = 16 * 1024 * 1024;
 const most = 500;
 
-/** Remembers the size for one list, or for all lists of one kind. */
-export function createPageSize(): PageSize {
-  let size = most;
+/**
+ * Remembers the size for one list, or for all lists of one kind.
+ * @param first how many objects are asked for at first
+ */
+export function createPageSize(first = most): PageSize {
+  let size = first;
   return {
     read: async (get) => {
       for (;;) {

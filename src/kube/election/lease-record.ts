@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../../async/clock.ts';
 import type { KubeClient } from '../api/client.ts';
-import { KubeError } from '../api/errors.ts';
+import { ignoring } from '../api/errors.ts';
 import type { KubeObject } from '../api/objects.ts';
 import { paths } from '../api/paths.ts';
 
@@ -122,7 +122,7 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
 
   /** Reads and writes only where nobody else came between; a conflict is an answer: not now. */
   async function takeFromRead(signal: AbortSignal): Promise<boolean> {
-    const found = await orUndefined('not-found', client.get<KubeObject>(path, { signal }));
+    const found = await ignoring('not-found', client.get<KubeObject>(path, { signal }));
     if (found === undefined) return await create(signal);
     const { record, resourceVersion, at } = observe(found);
     const isOthers = record.holder !== '' && record.holder !== identity;
@@ -135,16 +135,16 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
     tryTake: async (signal) => {
       if (observed?.record.holder === identity) {
         const { record, resourceVersion } = observed;
-        const renewed = await orUndefined(
+        const renewed = await ignoring(
           ['conflict', 'not-found'],
           write(wanted(record), resourceVersion, signal).then(() => true),
         );
         if (renewed === true) return true;
       }
-      return (await orUndefined('conflict', takeFromRead(signal))) ?? false;
+      return (await ignoring('conflict', takeFromRead(signal))) ?? false;
     },
     release: async (signal) => {
-      const found = await orUndefined('not-found', client.get<KubeObject>(path, { signal }));
+      const found = await ignoring('not-found', client.get<KubeObject>(path, { signal }));
       if (found === undefined) return false;
       const { record, resourceVersion } = observe(found);
       if (record.holder !== identity) return false;
@@ -159,15 +159,6 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
     },
     holder: () => observed?.record.holder ?? '',
   };
-}
-
-async function orUndefined<T>(codes: string | readonly string[], asked: Promise<T>): Promise<T | undefined> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof KubeError && codes.includes(error.code)) return undefined;
-    throw error;
-  }
 }
 
 /** `2026-11-01T00:00:00.000000Z`: what the API server stores of a MicroTime. */

@@ -1,9 +1,6 @@
 import t from 'tap';
 import { cleanOtherProgram, otherPrograms } from '../../../src/controller/clean/other-programs.ts';
-import { createRateLimiter } from '../../../src/async/rate-limiter.ts';
-import { wait } from '../../../src/async/wait.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
-import { systemClock } from '../../../src/async/clock.ts';
+import type { CleanReport } from '../../../src/controller/clean/report.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { podPath, world, type World } from './support.ts';
 
@@ -22,24 +19,10 @@ function fill(store: KubeStore): void {
   });
 }
 
-function clean({ client, lines }: World, program: string, dryRun = false) {
+function cleanOf({ clean }: World, program: string, dryRun = false): Promise<CleanReport> {
   const leftovers = otherPrograms[program];
   if (!leftovers) throw new TypeError(program);
-  return cleanOtherProgram(
-    {
-      client,
-      limiter: createRateLimiter({ perSecond: 1000, burst: 1000, clock: systemClock }),
-      namespace: 'archwright',
-      configuration: defaultConfiguration(),
-      dryRun,
-      restartPods: false,
-      progress: (line) => void lines.push(line),
-      signal: new AbortController().signal,
-      clock: systemClock,
-      sleep: wait,
-    },
-    leftovers,
-  );
+  return clean({ dryRun }, {}, (options) => cleanOtherProgram(options, leftovers));
 }
 
 const gatesOf = (store: KubeStore, name: string): unknown =>
@@ -50,10 +33,10 @@ const taintsOf = (store: KubeStore): unknown =>
 t.test('the gates of the operator, and nothing else', async (t) => {
   const here = await world(t);
   fill(here.store);
-  const dry = await clean(here, 'multiarch-tuning-operator', true);
+  const dry = await cleanOf(here, 'multiarch-tuning-operator', true);
   t.match(dry, { dryRun: true, steps: [{ step: 'gates', done: 2 }] });
   t.same(here.store.writes(), []);
-  t.match(await clean(here, 'multiarch-tuning-operator'), {
+  t.match(await cleanOf(here, 'multiarch-tuning-operator'), {
     complete: true,
     steps: [{ step: 'gates', done: 2, failures: [] }],
   });
@@ -66,7 +49,7 @@ t.test('the gates of the operator, and nothing else', async (t) => {
 t.test('the taints of archaware-controller, and nothing else', async (t) => {
   const here = await world(t);
   fill(here.store);
-  t.match(await clean(here, 'archaware-controller'), {
+  t.match(await cleanOf(here, 'archaware-controller'), {
     complete: true,
     steps: [{ step: 'taints', done: 1 }],
   });
@@ -78,7 +61,7 @@ t.test('what could not be removed is told', async (t) => {
   const here = await world(t);
   fill(here.store);
   here.store.fault(/^PATCH .*pods\/theirs$/, { status: 403, message: 'pods is forbidden' });
-  t.match(await clean(here, 'multiarch-tuning-operator'), {
+  t.match(await cleanOf(here, 'multiarch-tuning-operator'), {
     complete: false,
     steps: [{ step: 'gates', done: 1, failures: [{ what: 'pod shop/theirs', why: /forbidden/ }] }],
   });

@@ -6,7 +6,7 @@ import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../src/policy/resources/overlay.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
-import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-images';
@@ -210,7 +210,7 @@ t.test('the next leader prunes what has expired and goes on', async (t) => {
     data: { [`sha256-${'b'.repeat(64)}.amd64`]: JSON.stringify(old), readme: 'hand-made' },
   });
   store.put(podPath('web'), crashing('web', 'shop/web:1', log));
-  const next = await leadOver(t, store);
+  const next = await startLeading(t, { over: store });
   run(t, next);
   const added = `sha256-${'a'.repeat(64)}.arm64`;
   await store.until(() => added in dataOf(store) && Object.keys(dataOf(store)).length === 1, 'both writes');

@@ -8,7 +8,7 @@ import type { Configuration } from '../../../src/policy/configuration/configurat
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 import { factsFrom, type Known } from '../../support/placement-input.ts';
-import { leadOver, type TestLeading } from '../leading.ts';
+import { startLeading, type TestLeading } from '../leading.ts';
 
 export const gate = { name: 'arch.example/scheduling-gate' };
 export const theirs = { name: 'x.example/theirs' };
@@ -90,7 +90,8 @@ export async function startGates(
   const time = options.time ?? createFakeClock();
   const store = options.store ?? (await newStore(t, time));
   for (const pod of pods) store.put(path(pod.metadata?.name ?? '', pod.metadata?.namespace), pod);
-  const test = await leadOver(t, store, {
+  const test = await startLeading(t, {
+    over: store,
     now: () => time.now(),
     ...(options.configuration && { configuration: options.configuration }),
     step: async (name) => {

@@ -9,7 +9,7 @@ import { defaultConfiguration, type Configuration } from '../../../src/policy/co
 import { policyFor } from '../../../src/policy/effective/effective.ts';
 import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
 import { facts } from '../../support/placement-input.ts';
-import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
 export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
@@ -35,16 +35,13 @@ export interface World extends TestLeading {
   now(): number;
   /** What was waited for between evictions. */
   readonly pauses: number[];
-  configure(changes: Partial<Configuration>): void;
-  /** Resolves when the caches have what the store has. */
-  settled(): Promise<void>;
   /** A pass when the suspects had their time. */
   afterGrace(): Promise<boolean>;
   /** Names of pods that are there. */
   pods(): readonly string[];
 }
 
-export interface WorldOptions extends TestLeadingOptions {
+export interface WorldOptions extends Omit<TestLeadingOptions, 'over'> {
   readonly over?: World;
   /** Happens in each pause between evictions. */
   readonly whilePausing?: (store: KubeStore) => void;
@@ -56,7 +53,7 @@ export async function startWorld(t: Test, options: WorldOptions = {}): Promise<W
   let passed = over ? over.now() - serverStart : 0;
   const now = (): number => serverStart + passed;
   const given = { facts: known, ...rest, now };
-  const test = over ? await leadOver(t, over.store, given) : await startLeading(t, given);
+  const test = over ? await startLeading(t, { ...given, over: over.store }) : await startLeading(t, given);
   const { store } = test;
   let configuration: Configuration = {
     ...defaultConfiguration(),
@@ -97,7 +94,6 @@ export async function startWorld(t: Test, options: WorldOptions = {}): Promise<W
     configure: (changes) => {
       configuration = { ...configuration, ...changes };
     },
-    settled: () => settled(store, leading),
     afterGrace: async () => {
       await world.settled();
       await pass();
@@ -207,23 +203,4 @@ export function putPod(store: KubeStore, name: string, options: PodOptions = {})
       ],
     },
   });
-}
-
-async function settled(store: KubeStore, { caches }: Leading): Promise<void> {
-  await store.until(() => {
-    const nodes = store.list('/api/v1/nodes');
-    const pods = store.list('/api/v1/pods').filter(({ spec }) => (spec as { nodeName?: string }).nodeName);
-    return (
-      nodes.length === caches.nodes.size &&
-      pods.length === caches.runningPods.size &&
-      nodes.every(
-        ({ metadata }) => caches.nodes.get('', metadata.name)?.resourceVersion === metadata.resourceVersion,
-      ) &&
-      pods.every(
-        ({ metadata }) =>
-          caches.runningPods.get(metadata.namespace ?? '', metadata.name)?.resourceVersion ===
-          metadata.resourceVersion,
-      )
-    );
-  }, 'the caches');
 }

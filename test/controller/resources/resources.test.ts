@@ -8,7 +8,7 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../src/policy/resources/overlay.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
-import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
 
 const clusterPath = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
 const podPath = (name: string, namespace = 'shop'): string =>
@@ -258,7 +258,7 @@ void t.test('a leader that dies before the release: the next one goes on', async
   const { running } = await run(t, first);
   await running;
   t.ok(first.store.get(clusterPath));
-  const second = await leadOver(t, first.store, { now: () => now });
+  const second = await startLeading(t, { over: first.store, now: () => now });
   const { fire } = await run(t, second);
   await until(t, 'it may go', () => {
     fire();

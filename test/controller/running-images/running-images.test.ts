@@ -2,7 +2,7 @@ import t from 'tap';
 import { countRunningImages } from '../../../src/controller/running-images/running-images.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
-import { leadOver, startLeading } from '../leading.ts';
+import { startLeading } from '../leading.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
@@ -52,7 +52,7 @@ t.test('images by platform, pods by architecture; of a leader only', async (t) =
   store.put(path('3'), pod('z', 'Running', 'odd', 'NO/such:image:at:all'));
   store.put(path('4'), pod('gone', 'Running', 'both'));
   store.put(path('5'), pod('a', 'Succeeded', 'never-counted'));
-  const test = await leadOver(t, store, { remembered, fleet });
+  const test = await startLeading(t, { over: store, remembered, fleet });
   const done = countRunningImages(test.leading);
   const image = (os: string, architecture: string, variant: string): Promise<number | undefined> =>
     test.series(`archwright_running_images{os="${os}",architecture="${architecture}",variant="${variant}"}`);

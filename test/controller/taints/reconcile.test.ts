@@ -17,18 +17,18 @@ const patches = /^PATCH /;
 
 void t.test('pods first, then nodes; then nothing more', async (t) => {
   const world = await startWorld(t);
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   putNode(store, 'arm-1', 'arm64');
   putNode(store, 'arm-2', 'arm64', { taints: [{ key: 'dedicated', value: 'a', effect: 'NoSchedule' }] });
   putNode(store, 'amd-1', 'amd64');
   for (const name of ['a', 'b', 'c']) putPod(store, name, name === 'c' ? 'arm-2' : 'arm-1');
   putPod(store, 'elsewhere', 'amd-1');
   await world.settled();
-  await keeper.nodesRound();
+  await reconciler.reconcileNodes();
   t.same(store.asked(patches), [], 'nodes wait for the pods');
   t.equal(await world.series('archwright_taint_nodes{state="waiting"}'), 2);
 
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   const paths = store.asked(patches).map(({ path }) => path);
   t.same(
     new Set(paths.slice(0, 3)),
@@ -45,8 +45,8 @@ void t.test('pods first, then nodes; then nothing more', async (t) => {
 
   await world.settled();
   const before = store.writes().length;
-  await keeper.nodesRound();
-  await keeper.podsRound();
+  await reconciler.reconcileNodes();
+  await reconciler.reconcilePods();
   t.equal(store.writes().length, before);
   t.equal(await world.series('archwright_taint_nodes{state="tainted"}'), 2);
   t.equal(await world.series('archwright_taint_pods_waiting'), 0);
@@ -56,46 +56,46 @@ void t.test(
   'a new node of an architecture that is done gets its taint before any pod is looked at',
   async (t) => {
     const world = await startWorld(t);
-    const { store, keeper } = world;
+    const { store, reconciler } = world;
     putNode(store, 'arm-1', 'arm64', { taints: [taintOf('arm64')], annotations: { [annotation]: key } });
     putNode(store, 'arm-2', 'arm64');
     putPod(store, 'late', 'arm-2');
     await world.settled();
-    await keeper.nodesRound();
+    await reconciler.reconcileNodes();
     t.same(world.taints('arm-2'), [taintOf('arm64')]);
     t.equal(world.tolerations('late').length, 1);
-    await keeper.podsRound();
+    await reconciler.reconcilePods();
     t.equal(world.tolerations('late').length, 2);
   },
 );
 
 void t.test('a taint that others set does not mean that the pods had their turn', async (t) => {
   const world = await startWorld(t, { configuration: { taintKey: 'kubernetes.io/arch' } });
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   putNode(store, 'arm-1', 'arm64', { taints: [taintOf('arm64', 'kubernetes.io/arch')] });
   putNode(store, 'arm-2', 'arm64');
   await world.settled();
-  await keeper.nodesRound();
+  await reconciler.reconcileNodes();
   t.same(world.taints('arm-2'), []);
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.same(world.taints('arm-2'), [taintOf('arm64', 'kubernetes.io/arch')]);
   t.equal(world.record('arm-1'), undefined, 'it stays theirs');
   world.configure({ taintArchitectures: [] });
   await world.settled();
-  await keeper.nodesRound();
+  await reconciler.reconcileNodes();
   t.same(world.taints('arm-1'), [taintOf('arm64', 'kubernetes.io/arch')]);
   t.same(world.taints('arm-2'), []);
 });
 
 void t.test('every architecture; a control plane stays open', async (t) => {
   const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   const role = { key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' };
   putNode(store, 'amd', 'amd64', { taints: [taintOf('arm64')] });
   putNode(store, 's', 's390x');
   putNode(store, 'cp', 'amd64', { taints: [role] });
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.same(world.taints('amd'), [taintOf('amd64')], 'the wrong value is replaced');
   t.same(world.taints('s'), [taintOf('s390x')]);
   t.same(world.taints('cp'), [role]);
@@ -130,7 +130,7 @@ const pods: readonly { name: string; options: PodOptions; gets: boolean }[] = [
 for (const { name, options, gets } of pods) {
   void t.test(`a pod ${name}: ${gets ? 'gets the toleration' : 'is left as it is'}`, async (t) => {
     const world = await startWorld(t);
-    const { store, keeper } = world;
+    const { store, reconciler } = world;
     store.put('/api/v1/namespaces/closed', {
       metadata: { name: 'closed', labels: { 'arch.example/placement': 'disabled' } },
     });
@@ -140,7 +140,7 @@ for (const { name, options, gets } of pods) {
     await store.until(() => world.leading.caches.namespaces.size === 1);
     await world.settled();
     const before = world.tolerations('p', options.namespace).length;
-    await keeper.podsRound();
+    await reconciler.reconcilePods();
     t.equal(world.tolerations('p', options.namespace).length, before + (gets ? 1 : 0));
     t.same(world.taints('arm-1'), [taintOf('arm64')]);
   });
@@ -148,13 +148,13 @@ for (const { name, options, gets } of pods) {
 
 void t.test('a DaemonSet that would lose the node holds the taint back until it tolerates it', async (t) => {
   const world = await startWorld(t);
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   putNode(store, 'arm-1', 'arm64');
   putPod(store, 'log', 'arm-1', { owner: 'DaemonSet' });
   putDaemonSet(store, 'log', []);
   await world.settled();
-  await keeper.podsRound();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
+  await reconciler.reconcilePods();
   t.same(world.taints('arm-1'), []);
   t.match(world.events, [
     {
@@ -165,12 +165,12 @@ void t.test('a DaemonSet that would lose the node holds the taint back until it 
   ]);
   t.equal(world.events.length, 1, 'told once');
   t.match(world.events[0]?.message, /kubectl rollout restart/);
-  t.equal(await world.series('archwright_taint_holds{reason="daemonsets"}'), 1);
+  t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 1);
 
   putDaemonSet(store, 'log', [{ operator: 'Exists' }]);
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.same(world.taints('arm-1'), [taintOf('arm64')]);
-  t.equal(await world.series('archwright_taint_holds{reason="daemonsets"}'), 0);
+  t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 0);
 });
 
 const daemonSets: readonly {
@@ -187,13 +187,13 @@ const daemonSets: readonly {
 for (const { name, options, template, node = 'arm-1' } of daemonSets) {
   void t.test(`a DaemonSet ${name} holds nothing back`, async (t) => {
     const world = await startWorld(t);
-    const { store, keeper } = world;
+    const { store, reconciler } = world;
     putNode(store, 'arm-1', 'arm64');
     putNode(store, 'amd-1', 'amd64');
     putPod(store, 'log', node, { ...options, owner: 'DaemonSet' });
     if (template) putDaemonSet(store, 'log', template);
     await world.settled();
-    await keeper.podsRound();
+    await reconciler.reconcilePods();
     t.same(world.taints('arm-1'), [taintOf('arm64')]);
   });
 }
@@ -201,13 +201,13 @@ for (const { name, options, template, node = 'arm-1' } of daemonSets) {
 for (const apiVersion of ['apps.kruise.io/v1alpha1', 'apps/v1']) {
   void t.test(`a DaemonSet of ${apiVersion} that may not be read is judged by its pods`, async (t) => {
     const world = await startWorld(t, { configuration: { taintArchitectures: ['arm64', 's390x'] } });
-    const { store, keeper } = world;
+    const { store, reconciler } = world;
     putNode(store, 'arm-1', 'arm64');
     putNode(store, 's-1', 's390x');
     putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', apiVersion });
     store.fault(/daemonsets/, { status: 403 });
     await world.settled();
-    await keeper.podsRound();
+    await reconciler.reconcilePods();
     t.same(world.taints('arm-1'), [], 'held back');
     t.same(world.taints('s-1'), [taintOf('s390x')], 'other architectures are not');
     t.match(world.events, [{ reason: 'TaintHeldBack', about: { apiVersion, kind: 'DaemonSet' } }]);
@@ -215,38 +215,38 @@ for (const apiVersion of ['apps.kruise.io/v1alpha1', 'apps/v1']) {
 
     putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', apiVersion, tolerations: [tolerationOf('arm64')] });
     await world.settled();
-    await keeper.podsRound();
+    await reconciler.reconcilePods();
     t.same(world.taints('arm-1'), [taintOf('arm64')]);
   });
 }
 
 void t.test('a pod that is left alone keeps one node open', async (t) => {
   const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   putNode(store, 'arm-1', 'arm64');
   putNode(store, 'amd-1', 'amd64');
   putPod(store, 'dns', 'arm-1', { namespace: 'kube-system' });
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.same(world.taints('arm-1'), [], 'no node would be left for its successor');
   t.same(world.taints('amd-1'), [taintOf('amd64')], 'it does not run there');
   t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'dns' } }]);
-  t.equal(await world.series('archwright_taint_holds{reason="no-other-node"}'), 1);
+  t.equal(await world.series('archwright_taint_blockers{reason="no-other-node"}'), 1);
 
   putNode(store, 'cp', 'amd64', {
     taints: [{ key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' }],
   });
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.same(world.taints('arm-1'), [], 'it does not tolerate that one');
   putNode(store, 's', 's390x', {
     taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }],
   });
   world.configure({ taintArchitectures: ['arm64'] });
   await world.settled();
-  await keeper.nodesRound();
+  await reconciler.reconcileNodes();
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.same(world.taints('arm-1'), [taintOf('arm64')], 'amd64 is open again');
   t.same(world.taints('amd-1'), []);
 });
@@ -259,7 +259,7 @@ void t.test('a pod that is left alone and needs no other node', async (t) => {
     putNode(world.store, 'arm-1', 'arm64');
     putPod(world.store, 'dns', 'arm-1', options);
     await world.settled();
-    await world.keeper.podsRound();
+    await world.reconciler.reconcilePods();
     t.same(world.taints('arm-1'), [taintOf('arm64')]);
   }
 });
@@ -322,7 +322,7 @@ const choices: readonly { name: string; spec: object; namespace?: string; holds:
 for (const { name, spec, namespace = 'kube-system', holds } of choices) {
   void t.test(`a pod that is left alone and chooses ${name}`, async (t) => {
     const world = await startWorld(t);
-    const { store, keeper } = world;
+    const { store, reconciler } = world;
     putNode(store, 'arm-1', 'arm64', { labels: { 'node-role.kubernetes.io/control-plane': 'true' } });
     putNode(store, 'amd-1', 'amd64', { labels: { zone: 'a' } });
     putNode(store, 'amd-2', 'amd64', {
@@ -331,10 +331,10 @@ for (const { name, spec, namespace = 'kube-system', holds } of choices) {
     });
     putPod(store, 'dns', 'arm-1', { namespace, spec });
     await world.settled();
-    await keeper.podsRound();
+    await reconciler.reconcilePods();
     t.equal(world.tolerations('dns', namespace).length, 1, 'it is left as it is');
     t.same(world.taints('arm-1'), holds ? [] : [taintOf('arm64')]);
-    t.equal(await world.series('archwright_taint_holds{reason="no-other-node"}'), holds ? 1 : 0);
+    t.equal(await world.series('archwright_taint_blockers{reason="no-other-node"}'), holds ? 1 : 0);
   });
 }
 
@@ -351,7 +351,7 @@ void t.test('pods for which the webhook is not called are left alone', async (t)
   const world = await startWorld(t, {
     configuration: { taintArchitectures: ['*'], webhooksFile: join(dir, 'webhooks.yaml') },
   });
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   store.put('/api/v1/namespaces/asked', { metadata: { name: 'asked', labels: { archwright: 'on' } } });
   putNode(store, 'arm-1', 'arm64');
   putNode(store, 'amd-1', 'amd64');
@@ -359,7 +359,7 @@ void t.test('pods for which the webhook is not called are left alone', async (t)
   putPod(store, 'out', 'arm-1');
   await store.until(() => world.leading.caches.namespaces.size === 1);
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.equal(world.tolerations('in', 'asked').length, 2);
   t.equal(world.tolerations('out').length, 1);
   t.same(world.taints('arm-1'), [], 'the successor of the one would find no node');
@@ -369,39 +369,39 @@ void t.test('pods for which the webhook is not called are left alone', async (t)
 
 void t.test('with every architecture, a pod whose image is never pulled keeps one node open', async (t) => {
   const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   putNode(store, 'arm-1', 'arm64');
   const containers = [{ name: 'app', image: 'app:1', imagePullPolicy: 'Never' }];
   putPod(store, 'imported', 'arm-1', { spec: { containers } });
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.same(world.taints('arm-1'), [], 'its successor would get no toleration');
   t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'imported' } }]);
 });
 
 void t.test('taken off on demand; another key replaces the old one at one stroke', async (t) => {
   const world = await startWorld(t);
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   const foreign = { key: 'dedicated', value: 'a', effect: 'NoSchedule' };
   putNode(store, 'arm-1', 'arm64', { taints: [foreign] });
   putPod(store, 'a', 'arm-1');
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   world.configure({ taintKey: 'example.com/arch' });
   await world.settled();
-  await keeper.nodesRound();
+  await reconciler.reconcileNodes();
   t.match(
     world.taints('arm-1'),
     [foreign, taintOf('arm64')],
     'the old one stays until the pods had their turn',
   );
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.same(world.taints('arm-1'), [foreign, taintOf('arm64', 'example.com/arch')]);
   t.equal(world.tolerations('a').length, 3);
 
   world.configure({ taintArchitectures: [] });
   await world.settled();
-  await keeper.nodesRound();
+  await reconciler.reconcileNodes();
   t.same(world.taints('arm-1'), [foreign]);
   t.equal(world.record('arm-1'), undefined);
   t.equal(world.steps.at(-1), 'taints/cleared');
@@ -409,17 +409,17 @@ void t.test('taken off on demand; another key replaces the old one at one stroke
 
 void t.test('a key whose taint others set already takes the place of ours', async (t) => {
   const world = await startWorld(t);
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   const theirs = taintOf('arm64', 'kubernetes.io/arch');
   for (const name of ['arm-1', 'arm-2']) putNode(store, name, 'arm64', { taints: [theirs] });
   putPod(store, 'a', 'arm-1');
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.same(world.taints('arm-1'), [theirs, taintOf('arm64')]);
 
   world.configure({ taintKey: 'kubernetes.io/arch' });
   await world.settled();
-  await keeper.nodesRound();
+  await reconciler.reconcileNodes();
   for (const name of ['arm-1', 'arm-2']) {
     t.same(world.taints(name), [theirs], 'pods get no toleration of the old one any more');
     t.equal(world.record(name), undefined, 'and what is there is not ours');
@@ -427,7 +427,7 @@ void t.test('a key whose taint others set already takes the place of ours', asyn
   t.equal(await world.series('archwright_taint_nodes{state="tainted"}'), 2);
   const writes = store.writes().length;
   await world.settled();
-  await keeper.nodesRound();
+  await reconciler.reconcileNodes();
   t.equal(store.writes().length, writes);
 });
 
@@ -435,30 +435,30 @@ void t.test(
   'another key, and the new taint is held back: the old one does not keep new pods out',
   async (t) => {
     const world = await startWorld(t, { configuration: { taintArchitectures: ['*'] } });
-    const { store, keeper } = world;
+    const { store, reconciler } = world;
     putNode(store, 'arm-1', 'arm64');
     putNode(store, 'amd-1', 'amd64');
     putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', tolerations: [tolerationOf('arm64')] });
     putDaemonSet(store, 'log', [tolerationOf('arm64')]);
     await world.settled();
-    await keeper.podsRound();
+    await reconciler.reconcilePods();
     t.same(world.taints('arm-1'), [taintOf('arm64')]);
 
     world.configure({ taintKey: 'example.com/arch' });
     await world.settled();
-    await keeper.podsRound();
+    await reconciler.reconcilePods();
     t.same(world.taints('arm-1'), [], 'nobody would tolerate it any more');
     t.equal(world.record('arm-1'), undefined);
     t.same(world.taints('amd-1'), [taintOf('amd64', 'example.com/arch')]);
     t.match(world.events, [{ reason: 'TaintHeldBack', about: { name: 'of-log' } }]);
     const writes = store.writes().length;
     await world.settled();
-    await keeper.podsRound();
-    await keeper.nodesRound();
+    await reconciler.reconcilePods();
+    await reconciler.reconcileNodes();
     t.equal(store.writes().length, writes);
 
     putDaemonSet(store, 'log', [tolerationOf('arm64', 'example.com/arch')]);
-    await keeper.podsRound();
+    await reconciler.reconcilePods();
     t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/arch')]);
   },
 );
@@ -472,7 +472,7 @@ void t.test('switched off while tolerations were given: no taint comes after tha
   putNode(world.store, 'arm-1', 'arm64');
   putPod(world.store, 'a', 'arm-1');
   await world.settled();
-  await world.keeper.podsRound();
+  await world.reconciler.reconcilePods();
   t.same(world.taints('arm-1'), []);
 });
 
@@ -484,27 +484,27 @@ void t.test('a kubelet reports before a node has an architecture', async (t) => 
     status: {},
   });
   await world.settled();
-  await world.keeper.nodesRound();
-  await world.keeper.podsRound();
+  await world.reconciler.reconcileNodes();
+  await world.reconciler.reconcilePods();
   t.same(world.store.writes(), []);
 });
 
 void t.test('pods that wait are those of every architecture', async (t) => {
   const world = await startWorld(t, { configuration: { taintArchitectures: ['arm64', 'amd64'] } });
-  const { store, keeper } = world;
+  const { store, reconciler } = world;
   putNode(store, 'arm-1', 'arm64');
   putNode(store, 'amd-1', 'amd64');
   putPod(store, 'refused', 'arm-1');
   putPod(store, 'easy', 'amd-1');
   store.fault(/^PATCH .*pods.refused$/, { status: 403 });
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.equal(world.tolerations('easy').length, 2);
   t.equal(await world.series('archwright_taint_pods_waiting'), 1);
   await world.settled();
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.equal(await world.series('archwright_taint_pods_waiting'), 1);
   world.configure({ taintArchitectures: ['amd64'] });
-  await keeper.podsRound();
+  await reconciler.reconcilePods();
   t.equal(await world.series('archwright_taint_pods_waiting'), 0);
 });

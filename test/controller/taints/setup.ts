@@ -1,14 +1,9 @@
 /** A cluster of nodes and pods for tests of taints, in an API server with a store. */
 import type { Test } from 'tap';
-import type { Leading } from '../../../src/controller/leadership/leading.ts';
-import { createTaintReconciler, type TaintReconciler } from '../../../src/controller/taints/reconcile.ts';
+import { TaintReconciler } from '../../../src/controller/taints/reconcile.ts';
 import type { Node, Pod, Taint } from '../../../src/kube/api/objects.ts';
-import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
-import { policyFor } from '../../../src/policy/effective/effective.ts';
-import type { Clock } from '../../../src/async/clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
-import { leadOver, startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
-import { noTimers } from '../../support/fake-clock.ts';
+import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
 
 export const key = 'arch.example/architecture';
 export const annotation = 'arch.example/taint';
@@ -30,15 +25,10 @@ export const tolerationOf = (architecture: string, name = key): object => ({
 const notReady = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' };
 
 export interface World extends TestLeading {
-  readonly keeper: TaintReconciler;
-  readonly leading: Leading;
-  /** Puts another configuration in force. */
-  configure(changes: Partial<Configuration>): void;
+  readonly reconciler: TaintReconciler;
   taints(node: string): readonly Taint[];
   record(node: string): string | undefined;
   tolerations(name: string, namespace?: string): readonly object[];
-  /** Resolves when the caches have what the store has. */
-  settled(): Promise<void>;
 }
 
 export function putNode(
@@ -114,64 +104,18 @@ export function putDaemonSet(store: KubeStore, podName: string, tolerations: rea
   });
 }
 
-/** Time that passes when the test says so. */
-export function fakeClock(): Clock & { pass(ms: number): void } {
-  let now = 0;
-  return { ...noTimers, now: () => now, monotonic: () => now, pass: (ms) => void (now += ms) };
-}
-
-/** A leader of taints on arm64, which does a round when the test says so. */
-export async function startWorld(
-  t: Test,
-  options: TestLeadingOptions & { readonly over?: KubeStore; readonly clock?: Clock } = {},
-): Promise<World> {
-  const { over, clock, ...rest } = options;
-  const test = over ? await leadOver(t, over, rest) : await startLeading(t, rest);
-  const { store } = test;
-  let configuration: Configuration = {
-    ...defaultConfiguration(),
-    namespace: 'archwright',
-    taintArchitectures: ['arm64'],
-    ...options.configuration,
-  };
-  const leading: Leading = {
-    ...test.leading,
-    ...(clock && { clock }),
-    configuration: () => configuration,
-    policies: { policyOf: () => policyFor(configuration) },
-  };
+/** A leader of taints on arm64, which reconciles when the test says so. */
+export async function startWorld(t: Test, options: TestLeadingOptions = {}): Promise<World> {
+  const configuration = { taintArchitectures: ['arm64'], ...options.configuration };
+  const test = await startLeading(t, { ...options, configuration });
+  const { store, leading } = test;
+  const node = (name: string): Node | undefined => store.get(`/api/v1/nodes/${name}`) as Node | undefined;
   return {
     ...test,
-    leading,
-    keeper: createTaintReconciler(leading),
-    configure: (changes) => {
-      configuration = { ...configuration, ...changes };
-    },
-    taints: (node) => (store.get(`/api/v1/nodes/${node}`) as Node | undefined)?.spec?.taints ?? [],
-    record: (node) =>
-      (store.get(`/api/v1/nodes/${node}`) as Node | undefined)?.metadata?.annotations?.[annotation],
+    reconciler: new TaintReconciler(leading),
+    taints: (name) => node(name)?.spec?.taints ?? [],
+    record: (name) => node(name)?.metadata?.annotations?.[annotation],
     tolerations: (name, namespace = 'shop') =>
       (store.get(`/api/v1/namespaces/${namespace}/pods/${name}`) as Pod | undefined)?.spec.tolerations ?? [],
-    settled: () => settled(store, leading),
   };
-}
-
-async function settled(store: KubeStore, { caches }: Leading): Promise<void> {
-  await store.until(() => {
-    const nodes = store.list('/api/v1/nodes');
-    const pods = store.list('/api/v1/pods');
-    return (
-      nodes.length === caches.nodes.size &&
-      pods.length === caches.runningPods.size &&
-      nodes.every(
-        ({ metadata }) =>
-          caches.nodes.get('', metadata.name ?? '')?.resourceVersion === metadata.resourceVersion,
-      ) &&
-      pods.every(
-        ({ metadata }) =>
-          caches.runningPods.get(metadata.namespace ?? '', metadata.name ?? '')?.resourceVersion ===
-          metadata.resourceVersion,
-      )
-    );
-  }, 'the caches');
 }

@@ -1,6 +1,6 @@
 /** From a pod's owner to what a person applied, and how many pods the owner wants. */
 import t from 'tap';
-import { workloadOf } from '../../../src/controller/misplaced/workload.ts';
+import { workloadOf } from '../../../src/controller/scope/workload.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { startKubeStore } from '../../support/kube-store.ts';
 

@@ -1,0 +1,46 @@
+/** Changes objects without losing what others write: every patch carries the version of the object that it was made from. */
+import type { KubeClient, Patch } from './client.ts';
+import { KubeError } from './errors.ts';
+import type { KubeObject } from './objects.ts';
+
+/** Other writers change an object a few times a minute at most: a kubelet its node, a controller its pod. */
+const tries = 5;
+
+/** A JSON patch that the API server refuses with `conflict` if the object changed since it was read. */
+export function guardedPatch({ metadata }: KubeObject, operations: readonly object[]): Patch {
+  const version = {
+    op: 'replace',
+    path: '/metadata/resourceVersion',
+    value: metadata?.resourceVersion ?? '',
+  };
+  return { type: 'json', body: [version, ...operations] };
+}
+
+/**
+ * Reads an object and changes it; starts again after a conflict.
+ * @param patchOf makes a guarded patch; `undefined`: nothing to change
+ * @param options.read the object as it was read before, which saves the first read
+ * @returns whether it was changed; an object that does not exist needs no change
+ * @throws KubeError, `conflict` after several of them in a row
+ */
+export async function changeObject<T extends KubeObject>(
+  client: KubeClient,
+  path: string,
+  patchOf: (object: T) => Patch | undefined,
+  { signal, read }: { readonly signal: AbortSignal; readonly read?: T },
+): Promise<boolean> {
+  let object = read;
+  for (let left = tries; ; left -= 1) {
+    try {
+      const patch = patchOf((object ??= await client.get<T>(path, { signal })));
+      if (patch === undefined) return false;
+      await client.patch(path, patch, { signal });
+      return true;
+    } catch (error) {
+      if (!(error instanceof KubeError)) throw error;
+      if (error.code === 'not-found') return false;
+      if (error.code !== 'conflict' || left === 1) throw error;
+      object = undefined;
+    }
+  }
+}
