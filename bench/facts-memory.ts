@@ -6,7 +6,7 @@
  * hundred combinations of platforms, media type and endpoint.
  */
 import { createHash } from 'node:crypto';
-import type { ImageFacts, ImageQuestion, Inspector } from '../src/images/facts/facts.ts';
+import type { ImageFacts, ImageRequest, ImageFactsSource } from '../src/images/facts/facts.ts';
 import { createFactsMemory } from '../src/images/memory/memory.ts';
 import type { Platform } from '../src/images/platforms/platform.ts';
 import { createReferenceCache } from '../src/images/references/reference-cache.ts';
@@ -28,7 +28,7 @@ const registries = [
   'registry.corp.example:5000/department/group',
 ];
 
-const nobody: Inspector = { inspect: () => Promise.reject(new Error('the benchmark asks nobody')) };
+const nobody: ImageFactsSource = { lookup: () => Promise.reject(new Error('the benchmark asks nobody')) };
 
 /** Text as it comes from a parser: every fact has strings of its own, as if read from an answer. */
 function factsOf(index: number): ImageFacts {
@@ -74,12 +74,12 @@ function nanosecondsEach(times: number, action: (index: number) => void): number
 /** Takes a few seconds. */
 export async function benchFactsMemory(): Promise<Section> {
   const memory = createFactsMemory({
-    inspector: nobody,
+    source: nobody,
     log: createLog({ level: 'silent' }),
     maxBytes: 1024 * mebibyte,
   });
   const parse = createReferenceCache();
-  const question = (index: number): ImageQuestion => {
+  const question = (index: number): ImageRequest => {
     const image = imageOf(index);
     return { image, reference: parse(image), pullPolicy: 'IfNotPresent', pullCredentials: [] };
   };

@@ -3,8 +3,8 @@
  * how long it takes with the connection open. The time says what the client adds; a registry far away adds its own.
  * `npm run bench:inspection`.
  */
-import { createInspector } from '../src/images/sources/inspector.ts';
-import type { ImageFacts, Inspector } from '../src/images/facts/facts.ts';
+import { createRegistrySource } from '../src/images/sources/registry-source.ts';
+import type { ImageFacts, ImageFactsSource } from '../src/images/facts/facts.ts';
 import { parseReference } from '../src/images/references/reference.ts';
 import { createRegistryClient } from '../src/registry/client.ts';
 import { createDefaultEndpoints } from '../src/registry/endpoints/default-endpoints.ts';
@@ -31,7 +31,7 @@ const deadlineMs = 30_000;
 interface Case {
   readonly name: string;
   readonly registry: TestRegistry;
-  readonly inspector: Inspector;
+  readonly inspector: ImageFactsSource;
   readonly images: readonly string[];
   /** What is known already, and only has to be confirmed. */
   readonly known?: readonly ImageFacts[];
@@ -138,7 +138,7 @@ function section(measured: readonly Measured[], cold: Measured, revalidated: Mea
   };
 }
 
-function inspectorWith(registry: ReturnType<typeof createRegistryClient>, login: boolean): Inspector {
+function inspectorWith(registry: ReturnType<typeof createRegistryClient>, login: boolean): ImageFactsSource {
   const { username, password } = user;
   const credentials = login
     ? [
@@ -151,7 +151,7 @@ function inspectorWith(registry: ReturnType<typeof createRegistryClient>, login:
         },
       ]
     : [];
-  return createInspector({
+  return createRegistrySource({
     registry,
     endpoints: createDefaultEndpoints(),
     credentials: { lookup: () => Promise.resolve(credentials) },
@@ -194,11 +194,11 @@ async function measure({ name, registry, inspector, images, known }: Case): Prom
 }
 
 async function inspect(
-  inspector: Inspector,
+  inspector: ImageFactsSource,
   text: string,
   known: ImageFacts | undefined,
 ): Promise<ImageFacts> {
-  const facts = await inspector.inspect(
+  const facts = await inspector.lookup(
     { image: text, reference: parseReference(text), pullPolicy: 'IfNotPresent', pullCredentials: [] },
     { signal: AbortSignal.timeout(deadlineMs), ...(known && { known }) },
   );

@@ -15,8 +15,8 @@ const policies = createPolicies({ configuration: () => configuration, controller
 const log = createLog({ level: 'warn' });
 const memory = createFactsMemory({
   log,
-  inspector: {
-    inspect: ({ image }) =>
+  source: {
+    lookup: ({ image }) =>
       Promise.resolve({
         image,
         digest: `sha256:${'a'.repeat(64)}`,
@@ -33,7 +33,7 @@ const memory = createFactsMemory({
   },
 });
 for (const image of images) {
-  const facts = await memory.ask(
+  const facts = await memory.lookup(
     { image, reference: parseReference(image), pullPolicy: 'IfNotPresent', pullCredentials: [] },
     { signal: AbortSignal.timeout(5000) },
   );

@@ -1,6 +1,6 @@
 /** `--verbose`: the credential sources, and each request with its response. Never a secret. */
 import type { SourceProblem } from '../../src/credentials/credential.ts';
-import type { ImageFacts, Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { printable } from '../../src/names/printable.ts';
 import type { Attempt } from '../../src/registry/lookup.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
@@ -14,7 +14,7 @@ export interface NamedSource {
 }
 
 /** An inspector that records its requests. */
-export interface TracingInspector extends Inspector {
+export interface TracingInspector extends ImageFactsSource {
   /** The requests for an image, in the order of completion. */
   attempts(image: string): readonly Attempt[];
 }
@@ -23,13 +23,13 @@ const maxUrlBytes = 1024;
 const maxProblemBytes = 512;
 
 /** Records the requests of an inspector by image. */
-export function tracing(inspector: Inspector): TracingInspector {
+export function tracing(inspector: ImageFactsSource): TracingInspector {
   const noted = new Map<string, Attempt[]>();
   return {
-    inspect: (question, options) => {
+    lookup: (question, options) => {
       const attempts = noted.get(question.image) ?? [];
       noted.set(question.image, attempts);
-      return inspector.inspect(question, { ...options, trace: (attempt) => attempts.push(attempt) });
+      return inspector.lookup(question, { ...options, trace: (attempt) => attempts.push(attempt) });
     },
     attempts: (image) => noted.get(image) ?? [],
   };

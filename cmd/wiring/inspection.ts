@@ -18,9 +18,9 @@ import { dockerLoginCandidates } from '../../src/credentials/docker/docker-login
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
 import { combineSources } from '../../src/credentials/sources/sources.ts';
-import type { Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
 import type { FreshnessSettings } from '../../src/images/memory/freshness.ts';
-import { createInspector } from '../../src/images/sources/inspector.ts';
+import { createRegistrySource } from '../../src/images/sources/registry-source.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
@@ -54,7 +54,7 @@ export interface OpenSource {
 }
 
 export interface Inspection {
-  readonly inspector: Inspector;
+  readonly inspector: ImageFactsSource;
   /** In the order of precedence. */
   readonly sources: readonly OpenSource[];
   /** Sources, or parts of sources, that are ignored. */
@@ -80,7 +80,7 @@ export async function openInspection(options: InspectionOptions): Promise<Inspec
     perHost: first.maxRequestsPerRegistry,
     onProblem: (file, problem) => log.warn({ file, problem }, 'CA file ignored'),
   });
-  const inspector = createInspector({
+  const inspector = createRegistrySource({
     registry,
     endpoints,
     credentials,

@@ -1,6 +1,6 @@
 /** Where `explain` and `report` look up images: at agents if `--agents` is set, otherwise at registries. */
 import type { Fleet } from '../../src/fleet/fleet.ts';
-import type { Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { openFleet } from './fleet.ts';
 import { openInspection } from './inspection.ts';
 import type { Kubernetes } from './kubernetes.ts';
@@ -21,7 +21,7 @@ export async function openInspector(
   { configuration, dockerConfigs, log, metrics }: CliContext,
   kubernetes: Kubernetes | undefined,
   opened: AsyncDisposableStack,
-): Promise<{ readonly inspector: Inspector; readonly fleet?: Fleet }> {
+): Promise<{ readonly inspector: ImageFactsSource; readonly fleet?: Fleet }> {
   const agents = await openFleet({
     subcommand,
     agents: configuration.agents,

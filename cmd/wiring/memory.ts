@@ -1,7 +1,7 @@
 /** The image facts memory: times, size and overrides come from the live configuration. */
 import { join } from 'node:path';
 import { createFactsFile, type FactsFile } from '../../src/images/memory/disk.ts';
-import type { Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
 import { createFactsMetrics } from '../../src/images/memory/metrics.ts';
 import { compileOverrides, type Overrides } from '../../src/images/sources/overrides.ts';
@@ -13,7 +13,7 @@ import { liveFreshness } from './inspection.ts';
 
 export interface MemoryOptions {
   readonly configuration: () => Configuration;
-  readonly inspector: Inspector;
+  readonly inspector: ImageFactsSource;
   /** Directory of the state file. Without one, facts do not survive a restart. */
   readonly stateDir?: string | undefined;
   readonly log: Log;
@@ -29,12 +29,12 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
   const file: FactsFile | undefined =
     stateDir === undefined ? undefined : createFactsFile({ path: join(stateDir, stateFile), log });
   const memory = createFactsMemory({
-    inspector,
+    source: inspector,
     log,
     freshness: liveFreshness(configuration),
     overrides: liveOverrides(configuration),
     maxBytes: cacheSize,
-    inspectTimeoutMs: inspectTimeout,
+    lookupTimeoutMs: inspectTimeout,
     metrics: createFactsMetrics(metrics),
     ...(file && { file }),
   });

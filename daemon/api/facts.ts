@@ -57,7 +57,7 @@ export function createFactsApi(options: FactsApiOptions): FactsApi {
         try {
           const pullCredentials = await request.pullSecrets.lookup(reference.repository, signal);
           const question = { image, reference, pullPolicy, pullCredentials, ...ofAccount };
-          return await memory.ask(question, { signal });
+          return await memory.lookup(question, { signal });
         } catch (error) {
           if (gone.aborted) throw error;
           return notAnswered(image, error, deadline.aborted, request.deadlineMs);

@@ -57,7 +57,7 @@ export async function askAgents(options: {
   if (!opened) throw new DemoError('there are no agents to ask');
   const { fleet } = opened;
   // Only for its end: the fleet then knows which agents have the same credentials.
-  for await (const _facts of fleet.known(AbortSignal.timeout(questionTimeoutMs)));
+  for await (const _facts of fleet.shared(AbortSignal.timeout(questionTimeoutMs)));
 
   async function factsOf({ secrets }: Example, pod: Pod | PodTemplate): Promise<Map<string, ImageFacts>> {
     const named = new Set(pod.spec.imagePullSecrets?.map(({ name }) => name));
@@ -68,7 +68,7 @@ export async function askAgents(options: {
       const pullCredentials = await source.lookup(reference.repository);
       // Also for `Always`: that asks the registry, and this is only about what is known.
       const question = { image, reference, pullPolicy: 'IfNotPresent', pullCredentials } as const;
-      facts.set(image, await fleet.inspect(question, { signal: AbortSignal.timeout(questionTimeoutMs) }));
+      facts.set(image, await fleet.lookup(question, { signal: AbortSignal.timeout(questionTimeoutMs) }));
     }
     return facts;
   }

@@ -1,4 +1,4 @@
-/** The few pieces of Markdown that the reference pages are made of. */
+/** Markdown for the generated pages. */
 
 /** A table; cells may hold Markdown, a bar in them is escaped. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -11,7 +11,7 @@ export function code(text: string): string {
   return `\`${text}\``;
 }
 
-/** What a link names behind `#`, as GitHub makes it of a heading. */
+/** The fragment of a heading, as GitHub generates it. */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()

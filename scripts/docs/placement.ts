@@ -1,4 +1,4 @@
-/** The page `docs/use/placement.md`: the order of the decision in prose, and every rule from the list that decisions name. */
+/** The page `docs/use/placement.md`: the order of the decision in prose, and every rule. */
 import { keys } from '../../src/names/keys.ts';
 import { rules } from '../../src/placement/rules/rules.ts';
 import { code, table } from './markdown.ts';
@@ -58,12 +58,12 @@ can pull with the pod's own pull secrets stays.
 
 ## What archwright writes
 
-| on | what | when |
+| on | what | purpose |
 | --- | --- | --- |
 | pod, DaemonSet template | node affinity on ${code(keys.architectureLabel)}, tolerations, node labels | placement |
-| pod | node affinity on ${code(keys.hostnameLabel)} | nodes that cannot pull, under \`requirePullableNodes\` |
-| pod, DaemonSet template | annotation ${code(keys.decision)} | always: what was added, so that a later call replaces it |
-| pod | scheduling gate ${code(keys.gate)} | unknown images, under \`onUnknownImage = "gate"\` |
+| pod | node affinity on ${code(keys.hostnameLabel)} | excludes nodes that cannot pull, under \`requirePullableNodes\` |
+| pod, DaemonSet template | annotation ${code(keys.decision)} | records what was added, so that a later call replaces it |
+| pod | scheduling gate ${code(keys.gate)} | waiting for unknown images, under \`onUnknownImage = "gate"\` |
 
 Nothing else is changed, and nothing that a person wrote is changed or removed. The annotation is omitted if the pod's annotations
 would exceed the API server's limit of 256 KiB.

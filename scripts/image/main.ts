@@ -56,13 +56,15 @@ try {
 }
 
 function build(): readonly DebianPackage[] {
+  // In a folder of its own: several images may be built at once.
+  const bundle = flags['skip-bundle'] ? 'dist' : join(work, 'bundle');
   if (!flags['skip-bundle'])
-    execFileSync(process.execPath, ['scripts/bundle.ts'], { stdio: ['ignore', 'ignore', 'inherit'] });
+    execFileSync(process.execPath, ['scripts/bundle.ts', bundle], { stdio: ['ignore', 'ignore', 'inherit'] });
   const context = join(work, 'context');
   const packages = platforms.flatMap((architecture) =>
     makeBase(architecture, cache, join(context, `base-${architecture}`)),
   );
-  makeProgram('dist', join(context, 'program'));
+  makeProgram(bundle, join(context, 'program'));
   cpSync('scripts/image/Containerfile', join(context, 'Containerfile'));
   const labels = {
     title,

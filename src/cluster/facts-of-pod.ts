@@ -6,7 +6,7 @@
  */
 import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
 import type { ServiceAccountName } from '../credentials/service-account.ts';
-import type { FactsError, ImageFacts, ImageQuestion } from '../images/facts/facts.ts';
+import type { FactsError, ImageFacts, ImageRequest } from '../images/facts/facts.ts';
 import type { FactsMemory } from '../images/memory/memory.ts';
 import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
 import { createReferenceCache } from '../images/references/reference-cache.ts';
@@ -49,7 +49,7 @@ export interface FactsOfPodOptions {
 const maxAsked = 256;
 
 interface Missing {
-  readonly question: ImageQuestion;
+  readonly question: ImageRequest;
   /** A failure that memory has for everybody; a pull secret may do better. */
   readonly failure: ImageFacts | undefined;
 }
@@ -90,7 +90,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   function questionOf(
     { image, pullPolicy }: ImageUse,
     serviceAccount: ServiceAccountName | undefined,
-  ): ImageQuestion | { readonly error: FactsError } {
+  ): ImageRequest | { readonly error: FactsError } {
     try {
       const question = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
       return serviceAccount === undefined ? question : { ...question, serviceAccount };
@@ -137,7 +137,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   }
 
   async function learn(
-    shared: ImageQuestion,
+    shared: ImageRequest,
     failure: ImageFacts | undefined,
     source: CredentialSource,
     signal: AbortSignal,
@@ -147,7 +147,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       const pullCredentials = await source.lookup(shared.reference.repository);
       if (pullCredentials.length > 0) question = { ...shared, pullCredentials };
       const recalled = question === shared ? failure : memory.recall(question);
-      return recalled ?? (await memory.ask(question, { signal }));
+      return recalled ?? (await memory.lookup(question, { signal }));
     } catch (error) {
       if (error instanceof CredentialError) {
         return failed(question.image, { code: 'unauthorized', message: error.message });

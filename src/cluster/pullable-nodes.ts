@@ -8,7 +8,7 @@
  */
 import { CredentialError, type CredentialSource, type MatchedCredential } from '../credentials/credential.ts';
 import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';
-import type { ImageQuestion } from '../images/facts/facts.ts';
+import type { ImageRequest } from '../images/facts/facts.ts';
 import { createReferenceCache } from '../images/references/reference-cache.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
@@ -41,7 +41,7 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
 
   function pullableNodes(wanted: NodesWanted): PullabilityByImage | Promise<PullabilityByImage> {
     const found = new Map<string, Pullability>();
-    const open: ImageQuestion[] = [];
+    const open: ImageRequest[] = [];
     const secrets = pullSecrets.mayHave(wanted.pullSecrets);
     for (const use of wanted.uses) {
       const question = questionOf(use, wanted);
@@ -58,7 +58,7 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
   function questionOf(
     { image, pullPolicy }: ImageUse,
     { facts, serviceAccount }: NodesWanted,
-  ): ImageQuestion | undefined {
+  ): ImageRequest | undefined {
     const known = facts.get(image);
     if (known === undefined || known.error || known.source === 'override') return undefined;
     const question = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
@@ -67,7 +67,7 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
 
   async function inquire(
     wanted: NodesWanted,
-    open: readonly ImageQuestion[],
+    open: readonly ImageRequest[],
     found: Map<string, Pullability>,
   ): Promise<PullabilityByImage> {
     const budget = AbortSignal.timeout(Math.max(1, Math.ceil(wanted.budgetMs)));
@@ -97,7 +97,7 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
 
   /** `undefined` where they are not known, or the pull fails on every node because of them. */
   async function credentialsOf(
-    { reference }: ImageQuestion,
+    { reference }: ImageRequest,
     source: CredentialSource | undefined,
   ): Promise<readonly MatchedCredential[] | undefined> {
     try {
@@ -109,7 +109,7 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
   }
 
   /** What is known when all groups have been asked, or the time is up. */
-  async function settled(question: ImageQuestion, signal: AbortSignal): Promise<PullableGroups> {
+  async function settled(question: ImageRequest, signal: AbortSignal): Promise<PullableGroups> {
     const groups = fleet.pullable(question);
     if (groups.asking === undefined) return groups;
     await unlessAborted(groups.asking, signal).catch(() => undefined);

@@ -16,7 +16,7 @@
  * A question costs a bounded number of requests and a bounded time (`asking.ts`), and always ends in facts: where nobody
  * answered, they hold an error that says who was asked and why there was no answer.
  */
-import type { ImageFacts, ImageQuestion, Inspector, InspectOptions } from '../images/facts/facts.ts';
+import type { ImageFacts, ImageRequest, ImageFactsSource, LookupOptions } from '../images/facts/facts.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -73,16 +73,16 @@ export interface PullableGroups {
 }
 
 /** The agents as one inspector: the owner of a repository is asked first, others when it fails. */
-export interface Fleet extends Inspector {
+export interface Fleet extends ImageFactsSource {
   /** Answers from memory; what is missing or old is asked for behind the answer. */
-  pullable(question: ImageQuestion): PullableGroups;
+  pullable(question: ImageRequest): PullableGroups;
   /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
   grouped(signal: AbortSignal): Promise<void>;
   /**
    * What the agents know already, for a webhook that starts. Ends when all have told, their credential groups too, or
    * when `signal` aborts.
    */
-  known(signal: AbortSignal): AsyncIterable<ImageFacts>;
+  shared(signal: AbortSignal): AsyncIterable<ImageFacts>;
   close(): void;
 }
 
@@ -94,7 +94,7 @@ export interface FleetOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   /** Limit for one question, milliseconds; the asker's signal may end it sooner. */
-  readonly questionTimeoutMs?: number;
+  readonly lookupTimeoutMs?: number;
   readonly answerTime?: ResponseTimeLimits;
   /** How long an agent's credential fingerprint is taken as true, milliseconds. */
   readonly groupRefreshMs?: number;
@@ -135,13 +135,13 @@ export function createFleet(options: FleetOptions): Fleet {
     meters,
     clock,
     log,
-    timeoutMs: options.questionTimeoutMs ?? defaultQuestionTimeoutMs,
+    timeoutMs: options.lookupTimeoutMs ?? defaultQuestionTimeoutMs,
     onAnswer: (question, agent, facts) => pullability.note(question, agent, facts),
   };
   const survey = createSurvey({ context, pullability });
   discovery.onChange(() => rest.keep(new Set(discovery.current().map((agent) => agent.url))));
 
-  async function inspect(question: ImageQuestion, { signal }: InspectOptions): Promise<ImageFacts> {
+  async function lookup(question: ImageRequest, { signal }: LookupOptions): Promise<ImageFacts> {
     const agents = discovery.current();
     if (agents.length === 0) {
       meters.question('unanswered');
@@ -172,7 +172,7 @@ export function createFleet(options: FleetOptions): Fleet {
     return refused ?? asking.nothing();
   }
 
-  function pullable(question: ImageQuestion): PullableGroups {
+  function pullable(question: ImageRequest): PullableGroups {
     const members = groups.members();
     if (members.size < 2) return nothingKnown;
     const { able, unable, missing, due } = pullability.recall(question);
@@ -187,10 +187,10 @@ export function createFleet(options: FleetOptions): Fleet {
   }
 
   return {
-    inspect,
+    lookup,
     pullable,
     grouped: (signal) => groups.ready(signal),
-    known: async function* (signal) {
+    shared: async function* (signal) {
       yield* knownFacts({ agents: discovery.current(), connection, log, signal });
       await groups.ready(signal);
     },

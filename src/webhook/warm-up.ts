@@ -4,7 +4,7 @@ import type { FactsMemory } from '../images/memory/memory.ts';
 import type { Log } from '../telemetry/log.ts';
 
 export interface WarmUpOptions {
-  readonly fleet: Pick<Fleet, 'known'>;
+  readonly fleet: Pick<Fleet, 'shared'>;
   readonly memory: Pick<FactsMemory, 'learn'>;
   readonly log: Log;
   /** Ends the warm-up with what was learned by then. */
@@ -21,7 +21,7 @@ export async function warmUp(options: WarmUpOptions): Promise<number> {
   const signal = AbortSignal.timeout(timeoutMs);
   let learned = 0;
   try {
-    for await (const facts of fleet.known(signal)) {
+    for await (const facts of fleet.shared(signal)) {
       memory.learn(facts);
       learned += 1;
       if (signal.aborted) break;

@@ -21,8 +21,8 @@ t.test(
     const metrics = createMetrics();
     const memory = createFactsMemory({
       log,
-      inspector: {
-        inspect: ({ image }) =>
+      source: {
+        lookup: ({ image }) =>
           Promise.resolve({
             image,
             digest,

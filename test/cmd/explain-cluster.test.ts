@@ -274,7 +274,7 @@ t.test('a cluster that gives no answer is left out, with one line', async (t) =>
 
 t.test('agents in place of registries', async (t) => {
   const { agent, pki } = await startTestAgent(t, {
-    inspector: { inspect: ({ image }) => Promise.resolve(factsOf(image)) },
+    inspector: { lookup: ({ image }) => Promise.resolve(factsOf(image)) },
   });
   const app = 'registry.invalid/app:1';
   const args = ['explain', '-f', '-', '-o', 'json', '--agents', agent.url, '--agent-tls-dir', pki.clientDir];

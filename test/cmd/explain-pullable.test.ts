@@ -23,7 +23,7 @@ async function explain(
         nodeName: `node-${index}`,
         fingerprint: () => `${index}-fingerprint-of-a-group`,
         inspector: {
-          inspect: ({ image }) =>
+          lookup: ({ image }) =>
             Promise.resolve(code === undefined ? factsOf(image) : failureOf(image, code)),
         },
       }),

@@ -342,7 +342,7 @@ t.test('agents are asked where they are named', async (t) => {
   const store = await cluster(t);
   putPod(store, 'app', ['registry.invalid/app:1']);
   const { agent, pki } = await startTestAgent(t, {
-    inspector: { inspect: ({ image: name }) => Promise.resolve(factsOf(name)) },
+    inspector: { lookup: ({ image: name }) => Promise.resolve(factsOf(name)) },
   });
   const { document } = await report(t, store, '--agents', agent.url, '--agent-tls-dir', pki.clientDir);
   t.match(document.workloads, [{ verdict: 'yes' }]);

@@ -71,7 +71,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}): P
   };
   const inspect = (image: string): ImageFacts | undefined => options.facts?.[image];
   const memory = createFactsMemory({
-    inspector: { inspect: () => Promise.reject(new Error('no inspector in this test')) },
+    source: { lookup: () => Promise.reject(new Error('no inspector in this test')) },
     log,
   });
   for (const facts of options.remembered ?? []) memory.learn(facts);

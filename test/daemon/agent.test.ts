@@ -127,7 +127,7 @@ t.test('too many questions at the same time', async (t) => {
   const { post, metric } = await startTestAgent(t, {
     limits: { openRequests: 1 },
     inspector: {
-      inspect: ({ image }) =>
+      lookup: ({ image }) =>
         new Promise((resolve) => {
           release = () => resolve(factsOf(image));
         }),
@@ -163,7 +163,7 @@ t.test('stops without losing a request', async (t) => {
   let release: (() => void) | undefined;
   const { agent, post, send } = await startTestAgent(t, {
     inspector: {
-      inspect: ({ image }) =>
+      lookup: ({ image }) =>
         new Promise((resolve) => {
           release = () => resolve(factsOf(image));
         }),
@@ -185,7 +185,7 @@ t.test('stops without losing a request', async (t) => {
 
 t.test('does not start with what cannot work', async (t) => {
   const { pki, agent } = await startTestAgent(t);
-  const memory = createFactsMemory({ inspector: knowsAll, log: silentLog });
+  const memory = createFactsMemory({ source: knowsAll, log: silentLog });
   t.teardown(() => memory.close());
   const options = {
     listen: '127.0.0.1:0',

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/agent.ts';
-import type { ImageFacts, Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createPki, factsOf, readableLog, silentLog, type Pki } from '../fleet/support.ts';
@@ -42,18 +42,18 @@ export interface Answer {
 }
 
 /** Knows every image at once. */
-export const knowsAll: Inspector = { inspect: ({ image }) => Promise.resolve(factsOf(image)) };
+export const knowsAll: ImageFactsSource = { lookup: ({ image }) => Promise.resolve(factsOf(image)) };
 
 /** Starts an agent that ends with the test. */
 export async function startTestAgent(
   t: Test,
-  options: Partial<AgentOptions> & { readonly inspector?: Inspector; readonly pki?: Pki } = {},
+  options: Partial<AgentOptions> & { readonly inspector?: ImageFactsSource; readonly pki?: Pki } = {},
 ): Promise<TestAgent> {
   const { inspector = knowsAll, ...others } = options;
   const pki = options.pki ?? (await createPki(t));
   const { log, lines } = readableLog();
   const metrics = createMetrics();
-  const memory = options.memory ?? createFactsMemory({ inspector, log: silentLog });
+  const memory = options.memory ?? createFactsMemory({ source: inspector, log: silentLog });
   const agent = await startAgent({
     listen: '127.0.0.1:0',
     metricsListen: '127.0.0.1:0',

@@ -1,4 +1,4 @@
-/** What the pages name exists: metrics with their labels, settings with their defaults, subcommands with their flags, scripts, files, tests. */
+/** Names on the pages exist: metrics with labels, settings with defaults, subcommands with flags, scripts, files, tests. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import t from 'tap';
@@ -15,14 +15,14 @@ const values = chartSections().flatMap((section) => section.values.map(({ key })
 const vocabulary = await vocabularyOf(subcommands);
 const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
 
-/** Every key, and every table that one is in. */
+/** Every key, and every table that contains one. */
 const keys = new Set(
   [...Object.keys(settings), ...values].flatMap((key) =>
     key.split('.').map((_, index, steps) => steps.slice(0, index + 1).join('.')),
   ),
 );
 
-/** Fields of Kubernetes and containerd that pages speak of and the program does not. */
+/** Fields of Kubernetes and containerd that only the pages mention. */
 const fieldsOfOthers = new Set(['cacheType', 'runAsNonRoot', 'ignoreDifferences', 'minAvailable', 'unhealthyPodEvictionPolicy']);
 
 function wrongMetrics({ text }: Page): string[] {
@@ -40,7 +40,7 @@ function wrongMetrics({ text }: Page): string[] {
   return wrong;
 }
 
-/** The key that a span names: `caSecret`, `misplacedPods = "evict"`, `architectures.<arch>.requireNodeLabels`. */
+/** The key in a span: `caSecret`, `misplacedPods = "evict"`, `architectures.<arch>.requireNodeLabels`. */
 function keyIn(span: string): string | undefined {
   const key = /^([a-z][A-Za-z]*(?:\.[A-Za-z<>]+)*)(?:\s*[=:].*)?$/.exec(span)?.[1];
   return key !== undefined && /[A-Z]/.test(key) ? key : undefined;
@@ -59,7 +59,7 @@ function wrongKeys({ spans }: Page): string[] {
 
 const units: Readonly<Record<string, string>> = { min: 'm', hour: 'h', hours: 'h', day: 'd', days: 'd' };
 
-/** `maxGateDuration` (5 min): what stands in parentheses behind a setting and looks like a value is its default. */
+/** A value in parentheses after a setting is its default: `maxGateDuration` (5 min). */
 function wrongDefaults({ text }: Page): string[] {
   const wrong: string[] = [];
   for (const [all, key = '', amount = '', unit] of text.matchAll(
@@ -73,9 +73,9 @@ function wrongDefaults({ text }: Page): string[] {
   return wrong;
 }
 
-/** Calls of the program in what a shell would run, each with its words. */
+/** Calls of the program in shell commands, split into words. */
 function callsIn({ blocks, spans }: Page): string[][] {
-  // What the program says can begin with its name, too.
+  // Messages of the program can begin with its name too.
   const commands = spans.filter((span) => !source.includes(span));
   const shell = [...blocks.filter(({ language }) => language === 'sh').map(({ text }) => text), ...commands];
   const lines = shell.flatMap((text) => text.replaceAll(/\\\n/g, ' ').split('\n'));
@@ -106,7 +106,7 @@ function wrongScripts({ text }: Page): string[] {
     .filter((name) => !Object.hasOwn(scripts, name));
 }
 
-/** `deploy/web` is an object of kubectl's, not a file. */
+/** `deploy/web` is a kubectl object, not a file. */
 const folders =
   /^(?:(?:src|cmd|daemon|test|scripts|bench|docs|examples|charts)\/[\w./-]*|deploy\/(?:[\w-]+\.yaml)?)$/;
 
@@ -132,13 +132,13 @@ const checks: Readonly<Record<string, (page: Page) => string[]>> = {
 };
 
 for (const [what, wrongIn] of Object.entries(checks)) {
-  t.test(`${what} that pages name exist`, async (t) => {
+  t.test(`${what} on the pages exist`, async (t) => {
     t.ok(allPages.length > 40);
     for (const page of allPages) t.same(wrongIn(page), [], page.path);
   });
 }
 
-t.test('what does not exist is found', async (t) => {
+t.test('unknown names are found', async (t) => {
   const cases: readonly (readonly [check: string, text: string, found: readonly string[]])[] = [
     ['metrics and their labels', '`archwright_gated_pods`, `archwright_gated_duration_seconds_bucket`', []],
     ['metrics and their labels', '`archwright_gated_pots`', ['archwright_gated_pots']],

@@ -1,4 +1,4 @@
-/** The pages that people write, taken apart: fenced blocks, code spans, links, headings. Generated pages are compared elsewhere. */
+/** The Markdown pages, parsed into fenced blocks, code spans, links and headings. */
 import { globSync, readFileSync } from 'node:fs';
 import { pages as generated } from '../../scripts/docs/main.ts';
 import { anchorOf } from '../../scripts/docs/markdown.ts';
@@ -9,18 +9,18 @@ export interface Page {
   readonly text: string;
   /** Fenced blocks, with their language. */
   readonly blocks: readonly { readonly language: string; readonly text: string }[];
-  /** What stands between backticks outside of the blocks. */
+  /** Inline code, outside of blocks. */
   readonly spans: readonly string[];
   /** Targets of links, outside of blocks and spans. */
   readonly links: readonly string[];
-  /** What a link can name behind `#`, as GitHub makes it of headings. */
+  /** Fragments of headings, as GitHub generates them. */
   readonly anchors: ReadonlySet<string>;
 }
 
 const fence = /^ *```(\w*)[^\n]*\n([\s\S]*?)^ *```$/gm;
 const span = /`([^`]+)`/g;
 
-/** Takes a page apart. */
+/** Parses a page. */
 export function pageOf(path: string, text: string): Page {
   const blocks = [...text.matchAll(fence)].map(([, language = '', block = '']) => ({ language, text: block }));
   const prose = text.replaceAll(fence, '');
@@ -29,7 +29,7 @@ export function pageOf(path: string, text: string): Page {
     path,
     text,
     blocks,
-    // A bar in a cell of a table is escaped; a span may go on in the next line.
+    // A bar in a table cell is escaped; a span may continue on the next line.
     spans: [...prose.matchAll(span)].map(([, inside = '']) =>
       inside.replaceAll('\\|', '|').replaceAll(/\s*\n\s*/g, ' '),
     ),
@@ -42,14 +42,14 @@ function read(path: string): Page {
   return pageOf(path, readFileSync(path, 'utf8'));
 }
 
-/** Every page of the repository, generated ones too. */
+/** Every page of the repository, including generated ones. */
 export const allPages: readonly Page[] = [
   'README.md',
   'CONTRIBUTING.md',
   ...globSync(['docs/**/*.md', 'examples/**/*.md', 'charts/**/*.md', 'deploy/**/*.md']).sort(),
 ].map(read);
 
-/** Those that somebody wrote. */
+/** The pages that are not generated. */
 export const writtenPages: readonly Page[] = allPages.filter(({ path }) => !Object.hasOwn(generated, path));
 
 /** A page by its path. */
@@ -59,7 +59,7 @@ export function page(path: string): Page {
   return found;
 }
 
-/** Everything that the program can say, as written in its source: strings that go on in the next line are joined. */
+/** The source of the program and of the chart's templates, with strings that continue on the next line joined. */
 export const source: string = globSync(['{src,cmd,daemon,scripts/image}/**/*.ts', 'charts/archwright/templates/**'], { withFileTypes: true })
   .filter((entry) => entry.isFile())
   .map((entry) => readFileSync(`${entry.parentPath}/${entry.name}`, 'utf8'))

@@ -1,4 +1,4 @@
-/** The texts that docs/operate/troubleshooting.md quotes are those of the program, and what the program tells of trouble is on that page. */
+/** docs/operate/troubleshooting.md quotes the program's texts exactly, and has every event reason and error code. */
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { metricGroups } from '../../scripts/docs/metrics.ts';
@@ -6,7 +6,7 @@ import { page, pageOf, source, writtenPages, type Page } from './pages.ts';
 
 const troubleshooting = page('docs/operate/troubleshooting.md');
 
-/** Reasons of the events that the program records: names of two words in the files that record events. */
+/** Reasons of the program's events: names of two words in the files that record events. */
 const eventReasons = new Set(
   globSync('src/**/*.ts')
     .map((file) => readFileSync(file, 'utf8'))
@@ -14,11 +14,11 @@ const eventReasons = new Set(
     .flatMap((text) => [...text.matchAll(/'([A-Z][a-z]+(?:[A-Z][a-z]+)+)'/g)].map(([, name = '']) => name)),
 );
 
-/** Words of Kubernetes: kinds, states of pods and containers, reasons of its events. */
+/** Names of Kubernetes: kinds, states of pods and containers, event reasons. */
 const othersNames =
   /^(?:[A-Z]\w*(?:Config|Configuration|Policy|Binding|Budget|Class|Set|Monitor|Rule|Map|Slices?|Account|Job)s?|SchedulingGated|ImagePullBackOff|ContainerCreating|CreateContainerConfigError|CrashLoopBackOff|FailedCreate)$/;
 
-/** What the API server, the scheduler, the kubelet, containers and Helm say. */
+/** Texts of the API server, the scheduler, the kubelet, containers and Helm. */
 const othersTexts = [
   'exists and cannot be imported into the current release',
   'admission webhook "pods.arch.example" denied the request: ',
@@ -30,7 +30,7 @@ const othersTexts = [
   'Warning  ',
 ];
 
-/** The words of a quotation between what stands for something else: `…`, capitals, numbers, architectures, punctuation. */
+/** The parts of a quotation between placeholders (`…`, capitals, numbers, architectures) and punctuation. */
 function pieces(quotation: string): string[] {
   const ours = othersTexts.reduce((text, other) => text.replaceAll(other, ''), quotation);
   return ours
@@ -39,7 +39,7 @@ function pieces(quotation: string): string[] {
     .filter((piece) => piece.length >= 6);
 }
 
-/** Quotations of the program: blocks of text, italics and code of some words. */
+/** Quotations of the program: text blocks, italics, and code spans of several words. */
 function quotations({ blocks, spans, text }: Page): string[] {
   const lines = blocks.filter(({ language }) => language === 'text').flatMap(({ text }) => text.trim().split('\n'));
   const italics = [...text.matchAll(/(?<![*\w])\*([^*\n]+(?:\n[^*\n]+)?)\*(?![*\w])/g)].map(([, words = '']) => words.replaceAll(/\s*\n\s*/g, ' '));
@@ -55,16 +55,16 @@ function unknownReasons({ spans }: Page): string[] {
   return spans.filter((span) => /^[A-Z][a-z]+(?:[A-Z][a-z]+)+$/.test(span) && !eventReasons.has(span) && !othersNames.test(span) && !source.includes(`'${span}'`));
 }
 
-t.test('what is quoted is what the program says', async (t) => {
+t.test('quotations are texts of the program', async (t) => {
   t.ok(quotations(troubleshooting).length > 30);
   t.same(unknownPieces(troubleshooting), []);
 });
 
-t.test('the reasons of events that pages name exist', async (t) => {
+t.test('event reasons on the pages exist', async (t) => {
   for (const each of writtenPages.filter(({ path }) => !path.startsWith('docs/internals/decisions/'))) t.same(unknownReasons(each), [], each.path);
 });
 
-t.test('what the program tells of trouble is on the page', async (t) => {
+t.test('every event reason and error code is on the page', async (t) => {
   const { text } = troubleshooting;
   t.ok(eventReasons.size >= 8, [...eventReasons].join(' '));
   for (const reason of eventReasons) t.ok(text.includes(reason), reason);
@@ -74,14 +74,14 @@ t.test('what the program tells of trouble is on the page', async (t) => {
   for (const code of codes) t.ok(text.includes(`\`${code}\``), code);
 });
 
-t.test('each symptom is in the table at the top', async (t) => {
+t.test('every section is linked from the table at the top', async (t) => {
   const [top = '', ...rest] = troubleshooting.text.split(/^(?=## )/m);
   const linked = pageOf('top.md', top).links;
   t.ok(rest.length > 12);
   for (const anchor of pageOf('rest.md', rest.join('')).anchors) t.ok(linked.includes(`#${anchor}`), anchor);
 });
 
-t.test('what the program does not say is found', async (t) => {
+t.test('unknown quotations are found', async (t) => {
   const cases: readonly (readonly [text: string, found: readonly string[]])[] = [
     ['```text\nWarning  ImageUnknown  not known after 300 s, so it may run …\n```', []],
     ['```text\nWarning  ImageUnknown  not heard of within … s, so it may run …\n```', ['not heard of within']],

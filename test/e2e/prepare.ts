@@ -1,35 +1,72 @@
 /**
- * Has every program that end-to-end tests run: what is missing is installed or built, which takes some twenty minutes on a
- * machine that has nothing. The tests would do the same one by one; this can be done beside something else.
+ * Installs and builds the programs that end-to-end suites run. The suites do the same themselves; this can be done beside other work.
+ *
+ *   npm run e2e:prepare             for all suites: some twenty minutes on a machine without any of them
+ *   npm run e2e:prepare -- NAME...  for these suites
  */
-import { containerdProgram, containerdVersions, type ContainerdVersion } from './node/containerd-programs.ts';
-import { oldestKubernetes } from './build.ts';
-import { findApiServer } from './built.ts';
-import { certManagerDefinitions, foreignDefinitions } from './chart/foreign.ts';
-import { certManagerProgram } from './cluster/cert-manager/program.ts';
-import { findPrograms } from './helm/programs.ts';
-import { library, part, parts, say, type PartName } from './parts.ts';
+import { findPrograms as helmBoxPrograms } from './helm/programs.ts';
+import { findPrograms as kubeletBoxPrograms } from './kubelet/programs.ts';
+import { say } from './programs/cache.ts';
+import { certManagerProgram } from './programs/cert-manager.ts';
+import { containerdProgram, containerdVersions, type ContainerdVersion } from './programs/containerd.ts';
+import { debianProgram, libfaketime } from './programs/debian.ts';
+import { certManagerDefinitions, foreignDefinitions } from './programs/definitions.ts';
+import { craneProgram, distributionProgram, helmProgram } from './programs/helm.ts';
+import { apiServerProgram, kubernetesPrograms, kwokStages, oldestKubernetes } from './programs/kubernetes.ts';
 
-const steps: readonly (() => unknown)[] = [
-  ...(Object.keys(parts) as PartName[]).map((name) => () => part(name)),
-  () => library('libfaketime'),
-  findPrograms,
-  () => findApiServer(oldestKubernetes),
-  foreignDefinitions,
-  certManagerDefinitions,
-  certManagerProgram,
-  ...(Object.keys(containerdVersions) as ContainerdVersion[]).map((minor) => () => containerdProgram(minor)),
+type Step = () => unknown;
+
+const cluster: readonly Step[] = [
+  () =>
+    kubernetesPrograms([
+      'etcd',
+      'kube-apiserver',
+      'kube-controller-manager',
+      'kube-scheduler',
+      'kwok',
+      'kubectl',
+    ]),
+  kwokStages,
+  () => helmProgram('helm3'),
 ];
 
-let failed = 0;
-for (const step of steps) {
-  try {
-    step();
-  } catch (error) {
-    // The test that needs it says so again; the others can go on.
-    failed++;
-    say(error instanceof Error ? error.message : String(error));
+/** In the order of `.ci/run`: first what is there soon. */
+const suites: Readonly<Record<string, readonly Step[]>> = {
+  image: [() => debianProgram('buildah')],
+  registry: [
+    () => debianProgram('docker-registry'),
+    () => debianProgram('skopeo'),
+    craneProgram,
+    distributionProgram,
+  ],
+  kubelet: [kubeletBoxPrograms],
+  node: (Object.keys(containerdVersions) as ContainerdVersion[]).map(
+    (minor) => () => containerdProgram(minor),
+  ),
+  cluster: [...cluster, libfaketime, certManagerDefinitions, certManagerProgram],
+  helm: [helmBoxPrograms],
+  chart: [
+    ...cluster,
+    () => helmProgram('helm4'),
+    foreignDefinitions,
+    () => apiServerProgram(oldestKubernetes),
+  ],
+};
+
+const wanted = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(suites);
+let failures = 0;
+for (const suite of wanted) {
+  const steps = suites[suite];
+  if (steps === undefined) throw new Error(`no suite ${suite}; there are ${Object.keys(suites).join(', ')}`);
+  for (const step of steps) {
+    try {
+      step();
+    } catch (error) {
+      // The suite fails by the same error; other programs are still worth building.
+      failures += 1;
+      say(error instanceof Error ? error.message : String(error));
+    }
   }
 }
-say(failed === 0 ? 'every program is there' : `${failed} programs could not be had`);
-process.exitCode = failed === 0 ? 0 : 1;
+say(failures === 0 ? `ready: ${wanted.join(', ')}` : `${failures} failures`);
+process.exitCode = failures === 0 ? 0 : 1;

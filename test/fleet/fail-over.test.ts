@@ -27,10 +27,10 @@ t.test(
     for (const [name, facts, rests] of bad) {
       await t.test(name, async (t) => {
         const { fleet, agents, lines, metric } = await setup(t, [{ facts }, {}, {}]);
-        t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+        t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
         t.strictSame(askedOf(agents), [1, 1, 0]);
         t.match(lines(), /an agent gave no answer/);
-        await fleet.inspect(questionOf(image), { signal: never });
+        await fleet.lookup(questionOf(image), { signal: never });
         t.strictSame(askedOf(agents), rests ? [1, 2, 0] : [2, 2, 0]);
         t.equal(await metric('archwright_fleet_agents{state="resting"}'), rests ? 1 : 0);
       });
@@ -38,7 +38,7 @@ t.test(
     await t.test('stopped', async (t) => {
       const { fleet, agents } = await setup(t, [{}, {}, {}]);
       await agents[0]?.stop();
-      t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+      t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
       t.strictSame(askedOf(agents), [0, 1, 0]);
     });
   },
@@ -50,7 +50,7 @@ t.test('the number of agents that one question is sent to is bounded', async (t)
       t,
       Array.from({ length: 6 }, () => ({ facts: cut })),
     );
-    const facts = await fleet.inspect(questionOf(image), { signal: never });
+    const facts = await fleet.lookup(questionOf(image), { signal: never });
     t.match(facts, {
       image,
       error: { code: 'unavailable', message: /^no agent answered: 127\.0\.0\.1:\d+: / },
@@ -65,7 +65,7 @@ t.test('the number of agents that one question is sent to is bounded', async (t)
         fingerprint: `group ${index}`,
       })),
     );
-    t.match(await fleet.inspect(questionOf(image), { signal: never }), { error: { code: 'forbidden' } });
+    t.match(await fleet.lookup(questionOf(image), { signal: never }), { error: { code: 'forbidden' } });
     t.equal(
       askedOf(agents).reduce((sum, count) => sum + count, 0),
       8,
@@ -75,9 +75,9 @@ t.test('the number of agents that one question is sent to is bounded', async (t)
 
 t.test('agents that all rest are not asked, and the answer says when to come back', async (t) => {
   const { fleet, agents } = await setup(t, [{ facts: cut }, { facts: cut }]);
-  await fleet.inspect(questionOf(image), { signal: never });
+  await fleet.lookup(questionOf(image), { signal: never });
   t.strictSame(askedOf(agents), [1, 1]);
-  const facts = await fleet.inspect(questionOf(image), { signal: never });
+  const facts = await fleet.lookup(questionOf(image), { signal: never });
   t.strictSame(askedOf(agents), [1, 1]);
   t.match(facts, { error: { code: 'unavailable', message: /left alone for a while after failures/ } });
   const retryAfterMs = facts.error?.retryAfterMs ?? 0;
@@ -89,7 +89,7 @@ t.test('a long list of failures is cut', async (t) => {
     t,
     Array.from({ length: 12 }, (_, index) => ({ facts: cut, fingerprint: `group ${index}` })),
   );
-  t.match(await fleet.inspect(questionOf(image), { signal: never }), {
+  t.match(await fleet.lookup(questionOf(image), { signal: never }), {
     error: { code: 'unavailable', message: /; and 3 more$/ },
   });
 });
@@ -102,14 +102,14 @@ t.test('beside a slow agent the next one is asked', async (t) => {
     });
   };
   const { fleet, agents, metric } = await setup(t, [{ facts: slow }, {}, {}], { hedgeMs: 20 });
-  t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+  t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
   t.strictSame(askedOf(agents), [1, 1, 0]);
   t.equal(await metric('archwright_fleet_hedges_total'), 1);
-  await fleet.inspect(questionOf(image), { signal: never });
-  await fleet.inspect(questionOf(image), { signal: never });
+  await fleet.lookup(questionOf(image), { signal: never });
+  await fleet.lookup(questionOf(image), { signal: never });
   t.strictSame(askedOf(agents), [3, 3, 0]);
   await until(() => gone === 3);
-  await fleet.inspect(questionOf(image), { signal: never });
+  await fleet.lookup(questionOf(image), { signal: never });
   t.strictSame(askedOf(agents), [3, 4, 0], 'three times in a row: it rests');
   t.equal(await metric('archwright_fleet_attempts_total{outcome="abandoned"}'), 3);
 });
@@ -117,7 +117,7 @@ t.test('beside a slow agent the next one is asked', async (t) => {
 t.test('time', async (t) => {
   await t.test('ends with an answer that says who was asked', async (t) => {
     const { fleet } = await setup(t, [{ facts: cut }, { facts: silent }], { questionTimeoutMs: 100 });
-    t.match(await fleet.inspect(questionOf(image), { signal: never }), {
+    t.match(await fleet.lookup(questionOf(image), { signal: never }), {
       image,
       error: {
         code: 'timeout',
@@ -127,10 +127,10 @@ t.test('time', async (t) => {
   });
   await t.test('an agent that lets it run out three times in a row is left alone', async (t) => {
     const { fleet, agents, metric } = await setup(t, [{ facts: silent }], { questionTimeoutMs: 300 });
-    for (let count = 0; count < 3; count += 1) await fleet.inspect(questionOf(image), { signal: never });
+    for (let count = 0; count < 3; count += 1) await fleet.lookup(questionOf(image), { signal: never });
     await until(() => agents[0]?.asked.length === 3);
     while ((await metric('archwright_fleet_agents{state="resting"}')) === 0) await setImmediate();
-    await fleet.inspect(questionOf(image), { signal: never });
+    await fleet.lookup(questionOf(image), { signal: never });
     t.strictSame(askedOf(agents), [3]);
     t.equal(await metric('archwright_fleet_attempts_total{outcome="timeout"}'), 3);
   });
@@ -138,21 +138,21 @@ t.test('time', async (t) => {
     const stop = new AbortController();
     const facts: Answer = () => stop.abort();
     const { fleet, agents, metric } = await setup(t, [{ facts }, {}]);
-    t.match(await fleet.inspect(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
+    t.match(await fleet.lookup(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
     t.strictSame(askedOf(agents), [1, 0]);
     t.equal(await metric('archwright_fleet_agents{state="resting"}'), 0, 'no fault of the agent');
-    t.match(await fleet.inspect(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
+    t.match(await fleet.lookup(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
     t.strictSame(askedOf(agents), [1, 0]);
   });
   await t.test('an agent whose registry took too long is followed by the next', async (t) => {
     const { fleet, agents, metric } = await setup(t, [{ facts: denied('timeout') }, {}]);
-    t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+    t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
     t.strictSame(askedOf(agents), [1, 1]);
     t.equal(await metric('archwright_fleet_agents{state="resting"}'), 0);
   });
   await t.test('if it is so for all, their answer is given', async (t) => {
     const { fleet } = await setup(t, [{ facts: denied('timeout') }, { facts: denied('timeout') }]);
-    t.match(await fleet.inspect(questionOf(image), { signal: never }), {
+    t.match(await fleet.lookup(questionOf(image), { signal: never }), {
       error: { code: 'timeout', message: 'timeout' },
     });
   });
@@ -162,7 +162,7 @@ t.test('what an agent finds wrong is not asked of its whole group', async (t) =>
   const facts: Answer = (_, response) =>
     void response.writeHead(400).end('{"error":{"code":"bad-request","message":"no good"}}');
   const { fleet, agents, metric } = await setup(t, [{ facts }, {}, {}]);
-  t.match(await fleet.inspect(questionOf(image), { signal: never }), {
+  t.match(await fleet.lookup(questionOf(image), { signal: never }), {
     error: { code: 'unavailable', message: 'the agent answered 400: no good' },
   });
   t.strictSame(askedOf(agents), [1, 0, 0]);

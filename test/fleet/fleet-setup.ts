@@ -61,11 +61,11 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
     log,
     metrics,
     answerTime: { floorMs: hedgeMs, capMs: hedgeMs },
-    ...(options.questionTimeoutMs !== undefined && { questionTimeoutMs: options.questionTimeoutMs }),
+    ...(options.questionTimeoutMs !== undefined && { lookupTimeoutMs: options.questionTimeoutMs }),
   });
   t.teardown(() => fleet.close());
   // Credential groups are known once this is through.
-  for await (const facts of fleet.known(never)) t.comment(facts.image);
+  for await (const facts of fleet.shared(never)) t.comment(facts.image);
   return {
     fleet,
     agents,

@@ -20,7 +20,7 @@ import { askedOf, cut, denied, image, never, setup, type Answer } from './fleet-
 
 t.test('the owner is asked, and nobody else', async (t) => {
   const { fleet, agents, metric } = await setup(t, [{}, {}, {}]);
-  t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+  t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
   t.strictSame(askedOf(agents), [1, 0, 0]);
   const [asked] = agents[0]?.asked ?? [];
   t.match(asked, { images: [{ image, pullPolicy: 'IfNotPresent' }], auths: undefined });
@@ -46,7 +46,7 @@ t.test('an answer that is final is not asked for elsewhere', async (t) => {
       { fingerprint: 'one' },
       { fingerprint: 'two' },
     ]);
-    t.match(await fleet.inspect(questionOf(image), { signal: never }), { error: { code } }, code);
+    t.match(await fleet.lookup(questionOf(image), { signal: never }), { error: { code } }, code);
     t.strictSame(askedOf(agents), [1, 0, 0], code);
   }
 });
@@ -60,7 +60,7 @@ t.test('what one credential group may not see is asked of one agent of each othe
       { facts: denied(code), fingerprint: 'two' },
       { fingerprint: 'three' },
     ]);
-    t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image), code);
+    t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image), code);
     t.strictSame(askedOf(agents), [1, 0, 1, 0, 1], code);
     t.equal(await metric('archwright_fleet_passed_on_total'), 2);
     t.equal(await metric('archwright_fleet_credential_groups'), 3);
@@ -82,7 +82,7 @@ t.test('where no group may see it, the answer that tells most is given', async (
       codes.map((code, index) => ({ facts: denied(code), fingerprint: `group ${index}` })),
     );
     t.match(
-      await fleet.inspect(questionOf(image), { signal: never }),
+      await fleet.lookup(questionOf(image), { signal: never }),
       { error: { code: expected } },
       codes.join(),
     );
@@ -94,7 +94,7 @@ t.test('a denial stands although another group cannot be asked', async (t) => {
     { facts: denied('unauthorized'), fingerprint: 'one' },
     { facts: cut, fingerprint: 'two' },
   ]);
-  t.match(await fleet.inspect(questionOf(image), { signal: never }), { error: { code: 'unauthorized' } });
+  t.match(await fleet.lookup(questionOf(image), { signal: never }), { error: { code: 'unauthorized' } });
 });
 
 t.test('agents without a fingerprint are one group', async (t) => {
@@ -105,13 +105,13 @@ t.test('agents without a fingerprint are one group', async (t) => {
     { info: () => ({ credentialFingerprint: '' }) },
     { fingerprint: 'known' },
   ]);
-  t.strictSame(await fleet.inspect(questionOf(image), { signal: never }), factsOf(image));
+  t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
   t.strictSame(askedOf(agents), [1, 0, 0, 1]);
 });
 
 t.test('no agents', async (t) => {
   const { fleet, metric } = await setup(t, []);
-  t.match(await fleet.inspect(questionOf(image), { signal: never }), {
+  t.match(await fleet.lookup(questionOf(image), { signal: never }), {
     image,
     error: { code: 'unavailable', message: /no agents are known/ },
   });
@@ -130,7 +130,7 @@ t.test('pull credentials go to the agent and nowhere else', async (t) => {
   const leaky: Answer = (asked, response) =>
     void response.writeHead(400).end(JSON.stringify({ error: { message: JSON.stringify(asked) } }));
   const { fleet, agents, lines } = await setup(t, [{ facts: leaky }, {}]);
-  const facts = await fleet.inspect(questionOf(image, [matched]), { signal: never });
+  const facts = await fleet.lookup(questionOf(image, [matched]), { signal: never });
   t.strictSame(agents[0]?.asked[0]?.auths, { 'registry.example/team': { username: 'ann', password } });
   t.notMatch(lines(), new RegExp(password));
   t.ok(facts.error);
@@ -139,12 +139,12 @@ t.test('pull credentials go to the agent and nowhere else', async (t) => {
 t.test('the service account of the pod goes with the question, and chooses no agent', async (t) => {
   const { fleet, agents } = await setup(t, [{}, {}, {}]);
   const serviceAccount = { namespace: 'team', name: 'builder' };
-  await fleet.inspect({ ...questionOf(image), serviceAccount }, { signal: never });
-  await fleet.inspect(
+  await fleet.lookup({ ...questionOf(image), serviceAccount }, { signal: never });
+  await fleet.lookup(
     { ...questionOf(image), serviceAccount: { ...serviceAccount, name: 'b' } },
     { signal: never },
   );
-  await fleet.inspect(questionOf(image), { signal: never });
+  await fleet.lookup(questionOf(image), { signal: never });
   t.strictSame(askedOf(agents), [3, 0, 0]);
   t.strictSame(
     agents[0]?.asked.map((asked) => asked.serviceAccount),
@@ -174,11 +174,11 @@ t.test('agents come and go', async (t) => {
     listed = now.flatMap((agent) => (agent ? [{ url: agent.url }] : []));
     for (const listener of listeners) listener();
   };
-  t.match(await fleet.inspect(questionOf(image), { signal: never }), { error: { code: 'unavailable' } });
+  t.match(await fleet.lookup(questionOf(image), { signal: never }), { error: { code: 'unavailable' } });
   for (const present of [[0], [0, 1], [1], [1, 2], [2, 0, 1], [0]]) {
     change(...present.map((index) => agents[index]));
     const questions = Array.from({ length: 20 }, (_, index) => questionOf(`registry.example/app-${index}:1`));
-    const answers = questions.map((question) => fleet.inspect(question, { signal: never }));
+    const answers = questions.map((question) => fleet.lookup(question, { signal: never }));
     // In the middle of it an agent that is no longer listed goes.
     await setImmediate();
     t.notOk(
@@ -188,16 +188,16 @@ t.test('agents come and go', async (t) => {
   }
   const [agent] = agents;
   agent.script.facts = cut;
-  t.match(await fleet.inspect(questionOf(image), { signal: never }), { error: { code: 'unavailable' } });
+  t.match(await fleet.lookup(questionOf(image), { signal: never }), { error: { code: 'unavailable' } });
   delete agent.script.facts;
   change(agents[1]);
   change(agent);
   t.match(
-    await fleet.inspect(questionOf(image), { signal: never }),
+    await fleet.lookup(questionOf(image), { signal: never }),
     { error: undefined },
     'back, it starts anew',
   );
   await agent.stop();
   change(agent, agents[1]);
-  t.match(await fleet.inspect(questionOf(image), { signal: never }), { error: undefined });
+  t.match(await fleet.lookup(questionOf(image), { signal: never }), { error: undefined });
 });

@@ -26,8 +26,8 @@ async function startCounting(
 ): Promise<string> {
   const memory = createFactsMemory({
     log: silentLog,
-    inspector: {
-      inspect: async ({ image }) => {
+    source: {
+      lookup: async ({ image }) => {
         counts.set(image, (counts.get(image) ?? 0) + 1);
         await new Promise((resolve) => setImmediate(resolve));
         return answer(image);
@@ -62,19 +62,19 @@ async function startWebhookMemory(t: Test, pki: Pki, urls: readonly string[]): P
     metrics: createMetrics(),
     // A machine under load is slow, which is not what this is about.
     answerTime: { floorMs: 30_000, capMs: 30_000 },
-    questionTimeoutMs: 50_000,
+    lookupTimeoutMs: 50_000,
   });
   t.teardown(() => fleet.close());
-  const memory = createFactsMemory({ inspector: fleet, log: silentLog, inspectTimeoutMs: 55_000 });
+  const memory = createFactsMemory({ source: fleet, log: silentLog, lookupTimeoutMs: 55_000 });
   t.teardown(() => memory.close());
-  for await (const facts of fleet.known(never)) memory.learn(facts);
+  for await (const facts of fleet.shared(never)) memory.learn(facts);
   return memory;
 }
 
 async function askAll(memories: readonly FactsMemory[]): Promise<readonly ImageFacts[]> {
   const answers = await Promise.all(
     memories.map((memory) =>
-      concurrently(images, 40, (image) => memory.ask(questionOf(image), { signal: never })),
+      concurrently(images, 40, (image) => memory.lookup(questionOf(image), { signal: never })),
     ),
   );
   return answers.flat();

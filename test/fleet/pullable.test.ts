@@ -18,7 +18,7 @@ t.test('a refusal that was passed on is known at once, and nobody else is asked'
     { fingerprint: 'fingerprint-of-one', node: 'n2', architecture: 'arm64' },
     { fingerprint: 'fingerprint-of-two', node: 'n3', architecture: 'arm64' },
   ]);
-  t.strictSame(await fleet.inspect(question, { signal: never }), factsOf(image));
+  t.strictSame(await fleet.lookup(question, { signal: never }), factsOf(image));
   t.strictSame(fleet.pullable(question), {
     able: [{ name: 'fingerprint-', nodes: ['n3'], architectures: ['arm64'] }],
     unable: [{ name: 'fingerprint-', nodes: ['n1', 'n2'], architectures: ['amd64', 'arm64'] }],
@@ -38,7 +38,7 @@ t.test('groups that were not asked are asked behind the answer, one agent of eac
     { fingerprint: 'three', node: 'n4', facts: denied('unavailable') },
     { fingerprint: 'four', node: 'n5', facts: denied('not-found') },
   ]);
-  await fleet.inspect(questionOf(image), { signal: never });
+  await fleet.lookup(questionOf(image), { signal: never });
   t.strictSame(askedOf(agents), [1, 0, 0, 0, 0]);
   const first = fleet.pullable({ ...question, pullPolicy: 'Always' });
   t.strictSame(short(first), { able: ['one'], unable: [] });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { openConnection, type AgentConnection } from '../../src/fleet/agents/connection.ts';
-import type { ImageFacts, ImageQuestion } from '../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
@@ -236,6 +236,6 @@ export function failureOf(
   };
 }
 
-export function questionOf(image: string, pullCredentials: readonly MatchedCredential[] = []): ImageQuestion {
+export function questionOf(image: string, pullCredentials: readonly MatchedCredential[] = []): ImageRequest {
   return { image, reference: parseReference(image), pullPolicy: 'IfNotPresent', pullCredentials };
 }

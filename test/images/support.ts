@@ -5,9 +5,9 @@ import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import type {
   FactsErrorCode,
   ImageFacts,
-  ImageQuestion,
-  InspectOptions,
-  Inspector,
+  ImageRequest,
+  LookupOptions,
+  ImageFactsSource,
 } from '../../src/images/facts/facts.ts';
 import {
   createFactsMemory,
@@ -43,8 +43,8 @@ export function pullCredential(id: string): MatchedCredential {
 
 export function question(
   image: string,
-  more: { readonly pullPolicy?: ImageQuestion['pullPolicy']; readonly credentials?: readonly string[] } = {},
-): ImageQuestion {
+  more: { readonly pullPolicy?: ImageRequest['pullPolicy']; readonly credentials?: readonly string[] } = {},
+): ImageRequest {
   return {
     image,
     reference: parseReference(image),
@@ -83,14 +83,14 @@ export function failure(image: string, code: FactsErrorCode, retryAfterMs?: numb
 }
 
 export interface Asked {
-  readonly question: ImageQuestion;
-  readonly options: InspectOptions;
+  readonly question: ImageRequest;
+  readonly options: LookupOptions;
   /** Ends the question with this answer. */
   answer(facts: ImageFacts): Promise<void>;
   fail(error: Error): Promise<void>;
 }
 
-export interface HandInspector extends Inspector {
+export interface HandInspector extends ImageFactsSource {
   /** Questions that were asked, in order. */
   readonly asked: Asked[];
   /** The question asked last. */
@@ -107,7 +107,7 @@ export function handInspector(): HandInspector {
       if (!last) throw new Error('nothing was asked');
       return last;
     },
-    inspect: (question, options) => {
+    lookup: (question, options) => {
       const { promise, resolve, reject } = Promise.withResolvers<ImageFacts>();
       asked.push({
         question,
@@ -152,7 +152,7 @@ export interface Bench {
   readonly time: FakeClock;
   readonly lines: { readonly msg: string }[];
   /** Asks and lets the inspector answer at once. */
-  readonly teach: (asked: ImageQuestion, answer: ImageFacts) => Promise<ImageFacts>;
+  readonly teach: (asked: ImageRequest, answer: ImageFacts) => Promise<ImageFacts>;
 }
 
 /** A memory on a fake clock with an inspector answered by hand. */
@@ -161,7 +161,7 @@ export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
   const time = clockOfFacts();
   const { log, lines } = recordedLog();
   const memory = createFactsMemory({
-    inspector,
+    source: inspector,
     log,
     clock: time,
     ...options,
@@ -173,7 +173,7 @@ export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
     lines,
     teach: async (asked, answer) => {
       const before = inspector.asked.length;
-      const result = memory.ask(asked, { signal: new AbortController().signal });
+      const result = memory.lookup(asked, { signal: new AbortController().signal });
       await settled();
       if (inspector.asked.length === before) throw new Error('memory answered by itself');
       await inspector.last().answer(answer);

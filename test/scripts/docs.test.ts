@@ -14,7 +14,7 @@ import { settings } from '../../src/policy/settings/all.ts';
 
 const metrics = metricGroups.flatMap(({ metrics }) => metrics);
 
-t.test('what was written is found up to date, what was edited is named', async (t) => {
+t.test('written pages are up to date, edited ones are reported', async (t) => {
   const dir = t.testdir();
   const root = pathToFileURL(`${dir}/`);
   t.same(

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
-import { createInspector } from '../../src/images/sources/inspector.ts';
+import { createRegistrySource } from '../../src/images/sources/registry-source.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 import { patience, testClient } from '../support/registry/ask.ts';
@@ -31,7 +31,7 @@ async function attacker(t: Test) {
     },
   });
   t.teardown(() => client.close());
-  const inspector = createInspector({
+  const inspector = createRegistrySource({
     registry: client,
     endpoints: createDefaultEndpoints({ proxies: {}, insecureRegistries: [] }),
     credentials: { lookup: () => Promise.resolve([]) },
@@ -40,7 +40,7 @@ async function attacker(t: Test) {
   return async (image: string) => {
     const reference = parseReference(image);
     const question = { image, reference, pullPolicy: 'Always', pullCredentials: [] } as const;
-    return (await inspector.inspect(question, { signal: patience })).error;
+    return (await inspector.lookup(question, { signal: patience })).error;
   };
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Test } from 'tap';
 import { openInspection, type Inspection } from '../../cmd/wiring/inspection.ts';
-import type { ImageFacts, ImageQuestion } from '../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { patience } from '../support/registry/ask.ts';
@@ -56,7 +56,7 @@ export interface AttackedNode {
   readonly inspection: Inspection;
   /** Lines of the log. */
   readonly lines: string[];
-  readonly inspect: (image: string, more?: Partial<ImageQuestion>) => Promise<ImageFacts>;
+  readonly inspect: (image: string, more?: Partial<ImageRequest>) => Promise<ImageFacts>;
 }
 
 /** Opens all sources of a node, as the agent does. */
@@ -80,7 +80,7 @@ export async function openNode(t: Test, settings: Readonly<Record<string, string
     inspection,
     lines,
     inspect: (image, more) =>
-      inspection.inspector.inspect(
+      inspection.inspector.lookup(
         { image, reference: parseReference(image), pullPolicy: 'Always', pullCredentials: [], ...more },
         { signal: patience },
       ),

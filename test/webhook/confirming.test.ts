@@ -1,22 +1,23 @@
 /** A pod is refused only by what its images have now, not by what was remembered of their tags. */
 import { test } from 'tap';
-import type { ImageFacts, Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { createFactsMemory } from '../../src/images/memory/memory.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { recordingLog } from '../serving/support.ts';
 import { factsOf, hanging, podOf, policy, serve, workload } from './support.ts';
-import { noTimers } from '../support/fake-clock.ts';
-import type { Clock } from '../../src/async/clock.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 
 /** Images that somebody can push again. */
-function pushed(images: Record<string, readonly string[]>): Inspector & { asked: string[]; gone: boolean } {
+function pushed(
+  images: Record<string, readonly string[]>,
+): ImageFactsSource & { asked: string[]; gone: boolean } {
   let digests = 0;
   const known = new Map<string, { readonly architectures: readonly string[]; readonly digest: string }>();
   const registry = {
     asked: [] as string[],
     gone: false,
-    inspect: ({ image }: { image: string }): Promise<ImageFacts> => {
+    lookup: ({ image }: { image: string }): Promise<ImageFacts> => {
       registry.asked.push(image);
       const error = { code: 'unavailable' as const, message: 'no way' };
       if (registry.gone) return Promise.resolve(factsOf(image, [], { error }));
@@ -30,18 +31,6 @@ function pushed(images: Record<string, readonly string[]>): Inspector & { asked:
     },
   };
   return registry;
-}
-
-function time(): Clock & { pass: (ms: number) => void } {
-  let passed = 0;
-  return {
-    now: () => 1_800_000_000_000 + passed,
-    ...noTimers,
-    monotonic: () => passed,
-    pass: (ms) => {
-      passed += ms;
-    },
-  };
 }
 
 test('an image that was pushed again with what it lacked refuses nobody any more', async (t) => {
@@ -61,8 +50,8 @@ test('an image that was pushed again with what it lacked refuses nobody any more
 test('a pod that is tried again and again costs no question each time', async (t) => {
   const images = { 'app:1': ['amd64'], 'base:1': ['arm64'] };
   const inspector = pushed(images);
-  const clock = time();
-  const memory = createFactsMemory({ inspector, log: recordingLog().log, clock });
+  const clock = createFakeClock();
+  const memory = createFactsMemory({ source: inspector, log: recordingLog().log, clock });
   const { admit } = await serve(t, { inspector, memory, clock });
   const refused = async (): Promise<number> => {
     const before = inspector.asked.length;
@@ -72,17 +61,17 @@ test('a pod that is tried again and again costs no question each time', async (t
   };
   t.equal(await refused(), 4, 'once to know them, once to be sure');
   t.equal(await refused(), 0);
-  clock.pass(4999);
+  await clock.advance(4999);
   t.equal(await refused(), 0);
-  clock.pass(1);
+  await clock.advance(1);
   t.equal(await refused(), 2);
 });
 
 test('what cannot change is not asked about: digests, overrides', async (t) => {
   const digest = `app@sha256:${'b'.repeat(64)}`;
   const asked: string[] = [];
-  const inspector: Inspector = {
-    inspect: ({ image }) => {
+  const inspector: ImageFactsSource = {
+    lookup: ({ image }) => {
       asked.push(image);
       return Promise.resolve(factsOf(image, ['amd64'], { digest: `sha256:${'b'.repeat(64)}` }));
     },
@@ -98,8 +87,8 @@ test('what cannot change is not asked about: digests, overrides', async (t) => {
 test('a registry that does not answer in time refuses by what is remembered', async (t) => {
   const inspector = pushed({ 'app:1': ['amd64'], 'base:1': ['arm64'] });
   let isHanging = false;
-  const sometimes: Inspector = {
-    inspect: (question, options) => (isHanging ? hanging : inspector).inspect(question, options),
+  const sometimes: ImageFactsSource = {
+    lookup: (question, options) => (isHanging ? hanging : inspector).lookup(question, options),
   };
   const { admit } = await serve(t, { inspector: sometimes, inlineBudgetMs: () => 50 });
   t.notOk((await admit({ object: podOf(['app:1', 'base:1']) })).allowed);

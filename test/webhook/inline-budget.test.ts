@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { budgetMs } from '../../src/webhook/app.ts';
-import type { ImageFacts, Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import { factsOf, hanging, podOf, scripted, serve, uid } from './support.ts';
 
@@ -18,8 +18,8 @@ test('an inspector that hangs holds a pod for the budget and no longer', async (
 test('the question goes on, so that the next pod finds the answer', async (t) => {
   let tell: ((facts: ImageFacts) => void) | undefined;
   let questions = 0;
-  const inspector: Inspector = {
-    inspect: () => {
+  const inspector: ImageFactsSource = {
+    lookup: () => {
       questions += 1;
       return new Promise((resolve) => (tell = resolve));
     },
@@ -44,7 +44,7 @@ function broken(parts: Partial<FactsMemory>): FactsMemory {
   return {
     recall: () => undefined,
     lastKnown: () => undefined,
-    ask: (_question, { signal }) =>
+    lookup: (_question, { signal }) =>
       new Promise((_resolve, reject) =>
         signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
       ),
@@ -66,7 +66,7 @@ test('what was known before serves where there is no time to ask', async (t) => 
 });
 
 test('an inspection that ends by a fault leaves its image unknown', async (t) => {
-  const memory = broken({ ask: () => Promise.reject(new Error('a fault of ours')) });
+  const memory = broken({ lookup: () => Promise.reject(new Error('a fault of ours')) });
   const { admit, metric, lines } = await serve(t, { memory });
   const admitted = await admit({ object: podOf(['a:1']) });
   t.ok(admitted.gated);
@@ -84,7 +84,7 @@ test('a fault in the decision lets the pod through with its uid', async (t) => {
         },
       }),
     ],
-    ['while waiting', broken({ ask: () => Promise.resolve({ platforms: 7 } as unknown as ImageFacts) })],
+    ['while waiting', broken({ lookup: () => Promise.resolve({ platforms: 7 } as unknown as ImageFacts) })],
     ['in the facts', broken({ recall: ({ image }) => ({ image, platforms: 7 }) as unknown as ImageFacts })],
   ];
   for (const [what, memory] of faulty) {

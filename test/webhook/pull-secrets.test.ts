@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
-import type { ImageQuestion, Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { clusterOf, factsOf, podOf, scripted, serve, workload } from './support.ts';
 
 const pullSecrets = [{ name: 'regcred' }];
@@ -18,11 +18,11 @@ const regcred = dockerConfig(
 );
 
 /** Knows `private.example/*` with the right password only. */
-function privateRegistry(): Inspector & { asked: ImageQuestion[] } {
-  const asked: ImageQuestion[] = [];
+function privateRegistry(): ImageFactsSource & { asked: ImageRequest[] } {
+  const asked: ImageRequest[] = [];
   return {
     asked,
-    inspect: (question) => {
+    lookup: (question) => {
       asked.push(question);
       const [best] = question.pullCredentials;
       if (question.reference.domain !== 'private.example')

@@ -152,7 +152,7 @@ test('an image whose architectures are configured is not asked about', async (t)
   const { fleet, agents } = await setupFleet(t, [able, poor]);
   const { log } = recordingLog();
   const overrides = { find: (name: string) => factsOf(name, { source: 'override' }), version: 1 };
-  const memory = createFactsMemory({ inspector: fleet, log, overrides });
+  const memory = createFactsMemory({ source: fleet, log, overrides });
   const { admit } = await serve(t, {
     memory,
     fleet,

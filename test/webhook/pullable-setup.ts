@@ -38,7 +38,7 @@ export interface Given {
 export async function setup(t: Test, scripts: readonly Script[], given: Given = {}) {
   const clock = manualClock();
   const { fleet, agents, metric: fleetMetric } = await setupFleet(t, scripts, { clock });
-  const memory = createFactsMemory({ inspector: fleet, log: recordingLog().log });
+  const memory = createFactsMemory({ source: fleet, log: recordingLog().log });
   const { requirePullableNodes = true, budgetMs = 5000 } = given;
   const served = await serve(t, {
     memory,

@@ -1,14 +1,14 @@
 /** Image facts that depend on the pod's service account, as the webhook uses them. */
 import { test } from 'tap';
-import type { ImageQuestion, Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { factsOf, podOf, scripted, serve, workload } from './support.ts';
 
 /** Knows images for the account `a` of the namespace `shop` only. */
-function forAccountA(): Inspector & { asked: ImageQuestion[] } {
-  const asked: ImageQuestion[] = [];
+function forAccountA(): ImageFactsSource & { asked: ImageRequest[] } {
+  const asked: ImageRequest[] = [];
   return {
     asked,
-    inspect: (question) => {
+    lookup: (question) => {
       asked.push(question);
       const { image, serviceAccount } = question;
       const credentialSource = 'service-account' as const;

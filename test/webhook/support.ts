@@ -1,7 +1,7 @@
 /** What the tests of the webhook share: a webhook on a socket, an inspector that can be scripted, reviews. */
 import type { Agent } from 'node:https';
 import type { Test } from 'tap';
-import type { ImageFacts, ImageQuestion, Inspector } from '../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
 import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
@@ -48,13 +48,15 @@ export function factsOf(
 }
 
 /** An inspector that knows images by name, and counts how often it is asked. */
-export function scripted(images: Readonly<Record<string, readonly string[] | ImageFacts>>): Inspector & {
-  readonly asked: ImageQuestion[];
+export function scripted(
+  images: Readonly<Record<string, readonly string[] | ImageFacts>>,
+): ImageFactsSource & {
+  readonly asked: ImageRequest[];
 } {
-  const asked: ImageQuestion[] = [];
+  const asked: ImageRequest[] = [];
   return {
     asked,
-    inspect: (question) => {
+    lookup: (question) => {
       asked.push(question);
       const known = images[question.image];
       if (known === undefined) {
@@ -67,7 +69,7 @@ export function scripted(images: Readonly<Record<string, readonly string[] | Ima
 }
 
 /** An inspector that never answers. */
-export const hanging: Inspector = { inspect: () => new Promise(() => undefined) };
+export const hanging: ImageFactsSource = { lookup: () => new Promise(() => undefined) };
 
 /** A cluster from plain values. */
 export function clusterOf(parts: Partial<Cluster> & { secrets?: Readonly<Record<string, Secret>> }): Cluster {
@@ -104,12 +106,12 @@ export interface Served {
 /** A webhook on a free port with TLS, over real memory, stopped after the test. */
 export async function serve(
   t: Test,
-  options: Partial<WebhookOptions> & { inspector?: Inspector; level?: 'debug' | 'info' } = {},
+  options: Partial<WebhookOptions> & { inspector?: ImageFactsSource; level?: 'debug' | 'info' } = {},
 ): Promise<Served> {
   const { inspector = scripted({}), level, ...rest } = options;
   const { log, lines } = recordingLog(level);
   const metrics = createMetrics();
-  const memory = rest.memory ?? createFactsMemory({ inspector, log });
+  const memory = rest.memory ?? createFactsMemory({ source: inspector, log });
   t.teardown(() => memory.close());
   const tlsDir = await tlsDirectory(t, serverPair);
   const webhook = await startWebhook({

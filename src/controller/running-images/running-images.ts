@@ -107,7 +107,7 @@ async function lookAtAgents({ fleet, memory, signal, log }: Leading): Promise<vo
   if (fleet === undefined) return;
   try {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(lookMs)]);
-    for await (const facts of fleet.known(limit)) memory.learn(facts);
+    for await (const facts of fleet.shared(limit)) memory.learn(facts);
   } catch (error) {
     if (!signal.aborted)
       log.debug({ error: error instanceof Error ? error.message : String(error) }, 'agents told nothing');

@@ -1,6 +1,6 @@
 /** One question to one agent: `POST /v1/facts`. */
 import { toAuths } from '../../credentials/auths.ts';
-import type { ImageFacts, ImageQuestion } from '../../images/facts/facts.ts';
+import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
 import type { AgentConnection } from './connection.ts';
 import { factsOfAnswer } from './facts-response.ts';
 
@@ -22,7 +22,7 @@ const leastDeadlineMs = 10;
 export async function askAgent(
   connection: AgentConnection,
   url: string,
-  question: ImageQuestion,
+  question: ImageRequest,
   { signal, deadlineMs }: AskAgentOptions,
 ): Promise<ImageFacts> {
   const { image, pullPolicy, pullCredentials, serviceAccount } = question;

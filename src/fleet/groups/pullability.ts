@@ -9,7 +9,7 @@
  * What is remembered counts for a while and is asked for again before that ends. Refusals are forgotten sooner than
  * grants, since they keep pods away from nodes, and what did not get there soonest: networks recover by themselves.
  */
-import type { ImageFacts, ImageQuestion } from '../../images/facts/facts.ts';
+import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
 import { scopedKey, scopeOf, withAccount } from '../../images/memory/key.ts';
 import { createLru, type Linked } from '../../images/memory/lru.ts';
 import type { Clock } from '../../async/clock.ts';
@@ -32,10 +32,10 @@ export interface Remembered {
 
 export interface Pullability {
   /** Takes what an agent answered. */
-  note(question: ImageQuestion, agent: AgentAddress, facts: ImageFacts): void;
+  note(question: ImageRequest, agent: AgentAddress, facts: ImageFacts): void;
   /** Takes that a group was asked and told neither; what is known of it keeps counting. */
-  silent(question: ImageQuestion, group: string): void;
-  recall(question: ImageQuestion): Remembered;
+  silent(question: ImageRequest, group: string): void;
+  recall(question: ImageRequest): Remembered;
   /** Repositories that something is remembered of, each once for each identity of pull credentials. */
   readonly size: number;
 }
@@ -181,11 +181,11 @@ export function verdictOf(facts: ImageFacts): Exclude<Verdict, 'silent'> | undef
 }
 
 /** The same for what depends on the pod's service account. */
-function accountKeyOf({ reference, pullCredentials, serviceAccount }: ImageQuestion): string {
+function accountKeyOf({ reference, pullCredentials, serviceAccount }: ImageRequest): string {
   return scopedKey(reference.repository, withAccount(scopeOf(pullCredentials), serviceAccount));
 }
 
 /** Key of a repository for an identity of pull credentials, which reveals nothing of them. */
-export function keyOf({ reference, pullCredentials }: ImageQuestion): string {
+export function keyOf({ reference, pullCredentials }: ImageRequest): string {
   return scopedKey(reference.repository, scopeOf(pullCredentials));
 }

@@ -3,7 +3,7 @@
  * the repository within its group, so that every webhook asks the same one and it answers the others from memory.
  */
 import { setMaxListeners } from 'node:events';
-import type { ImageQuestion } from '../../images/facts/facts.ts';
+import type { ImageRequest } from '../../images/facts/facts.ts';
 import { createFleetLookup, type FleetLookupContext } from '../lookup/lookup.ts';
 import { concurrently } from '../../async/concurrently.ts';
 import type { Members } from './groups.ts';
@@ -15,7 +15,7 @@ export interface Survey {
    * Asks these groups. One survey of a repository is under way at a time; who comes meanwhile joins it.
    * @returns resolves when all have answered or their time is up; at once where too many surveys are under way
    */
-  ask(question: ImageQuestion, groups: readonly Members[]): Promise<void>;
+  ask(question: ImageRequest, groups: readonly Members[]): Promise<void>;
   close(): void;
 }
 
@@ -37,7 +37,7 @@ export function createSurvey({ context, pullability }: SurveyOptions): Survey {
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal);
 
-  async function askGroup(question: ImageQuestion, { fingerprint, agents }: Members): Promise<void> {
+  async function askGroup(question: ImageRequest, { fingerprint, agents }: Members): Promise<void> {
     const ranked = rank(question.reference.repository, agents);
     const facts = await createFleetLookup(context, question, stopping.signal).group(ranked);
     if (stopping.signal.aborted) return;
@@ -53,7 +53,7 @@ export function createSurvey({ context, pullability }: SurveyOptions): Survey {
       if (present) return present;
       if (underWay.size >= maxSurveys || stopping.signal.aborted) return Promise.resolve();
       // The agent may answer from memory, whatever the pod's pull policy says of its own start.
-      const asked: ImageQuestion = { ...question, pullPolicy: 'IfNotPresent' };
+      const asked: ImageRequest = { ...question, pullPolicy: 'IfNotPresent' };
       const survey = concurrently(groups.slice(0, maxGroups), concurrency, (group) => askGroup(asked, group))
         .then(() => undefined)
         .catch((error: unknown) =>

@@ -3,7 +3,7 @@
  * what came of it.
  */
 import { setMaxListeners } from 'node:events';
-import type { ImageFacts, ImageQuestion } from '../../images/facts/facts.ts';
+import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError, type AgentErrorCode } from '../agents/agent-error.ts';
@@ -25,7 +25,7 @@ export interface FleetLookupContext {
   readonly log: Log;
   readonly timeoutMs: number;
   /** Told of every answer of an agent, the failures of its registry too. */
-  readonly onAnswer: (question: ImageQuestion, agent: AgentAddress, facts: ImageFacts) => void;
+  readonly onAnswer: (question: ImageRequest, agent: AgentAddress, facts: ImageFacts) => void;
 }
 
 export interface FleetLookup {
@@ -52,7 +52,7 @@ const needsRest: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'lost', '
 /** Starts the time of a question. */
 export function createFleetLookup(
   context: FleetLookupContext,
-  question: ImageQuestion,
+  question: ImageRequest,
   signal: AbortSignal,
 ): FleetLookup {
   const { answerTime, clock, log, meters, rest, timeoutMs } = context;

@@ -49,7 +49,7 @@ export interface ImageFacts {
 export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never';
 
 /** One image to learn about, for one pod. */
-export interface ImageQuestion {
+export interface ImageRequest {
   /** As the pod writes it. */
   readonly image: string;
   readonly reference: Reference;
@@ -60,7 +60,7 @@ export interface ImageQuestion {
   readonly serviceAccount?: ServiceAccountName;
 }
 
-export interface InspectOptions {
+export interface LookupOptions {
   readonly signal: AbortSignal;
   /** Facts to revalidate: where the digest is still the same, they are given back with new freshness. */
   readonly known?: ImageFacts;
@@ -71,6 +71,6 @@ export interface InspectOptions {
  * Anything that can learn image facts: the registry client with this node's sources, or the fleet of agents. A failure
  * is an answer (`error` is set), not an exception.
  */
-export interface Inspector {
-  inspect(question: ImageQuestion, options: InspectOptions): Promise<ImageFacts>;
+export interface ImageFactsSource {
+  lookup(question: ImageRequest, options: LookupOptions): Promise<ImageFacts>;
 }

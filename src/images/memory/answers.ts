@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../async/clock.ts';
 import type { Entry } from './entry.ts';
-import type { ImageFacts, ImageQuestion } from '../facts/facts.ts';
+import type { ImageFacts, ImageRequest } from '../facts/facts.ts';
 import { isAnswer, type Failure, type Failures } from './failures.ts';
 import { freshnessOf, type FreshnessSettings } from './freshness.ts';
 import { createGenerations } from './generations.ts';
@@ -28,9 +28,9 @@ export interface Answers {
    * What memory answers; `undefined` where somebody must be asked.
    * @param count told what kind of answer it is
    */
-  recall(question: ImageQuestion, count: (result: RecallResult) => void): ImageFacts | undefined;
+  recall(question: ImageRequest, count: (result: RecallResult) => void): ImageFacts | undefined;
   /** The newest facts that this question may see, however old. */
-  newest(question: ImageQuestion, key: string): Entry | undefined;
+  newest(question: ImageRequest, key: string): Entry | undefined;
   /** How a registry has just refused this image to those who bring no credentials of their own, if it did. */
   refusalToAll(key: string): Failure | undefined;
 }
@@ -59,7 +59,7 @@ export function createAnswers(parts: AnswersParts): Answers {
   const ready = createGenerations<Ready>(readyAnswers);
 
   /** The warm path: one look by the text of the image, nothing parsed, nothing allocated. */
-  function recallReady({ image, pullPolicy }: ImageQuestion): ImageFacts | undefined {
+  function recallReady({ image, pullPolicy }: ImageRequest): ImageFacts | undefined {
     const answer = ready.get(image);
     if (!answer?.entry.listed || answer.overrides !== overrides.version) return undefined;
     const now = clock.monotonic();
@@ -71,7 +71,7 @@ export function createAnswers(parts: AnswersParts): Answers {
   }
 
   /** Facts that this question may see, in the order in which they are looked at. */
-  function* visible(question: ImageQuestion, key: string): Generator<Entry> {
+  function* visible(question: ImageRequest, key: string): Generator<Entry> {
     const { reference, pullCredentials, serviceAccount } = question;
     const scopes = new Set([sharedScope, scopeOf(pullCredentials), ...pullCredentials.map(({ id }) => id)]);
     if (serviceAccount && inspections.perAccount) scopes.add(withAccount(sharedScope, serviceAccount));
@@ -83,7 +83,7 @@ export function createAnswers(parts: AnswersParts): Answers {
 
   function serve(
     entry: Entry,
-    question: ImageQuestion,
+    question: ImageRequest,
     key: string,
     count: (result: RecallResult) => void,
   ): ImageFacts | undefined {
@@ -113,7 +113,7 @@ export function createAnswers(parts: AnswersParts): Answers {
     return viewer.facts(entry, image, byDigest, failure !== undefined);
   }
 
-  function recall(question: ImageQuestion, count: (result: RecallResult) => void): ImageFacts | undefined {
+  function recall(question: ImageRequest, count: (result: RecallResult) => void): ImageFacts | undefined {
     const answer = recallReady(question);
     if (answer) {
       count('fresh');
@@ -133,7 +133,7 @@ export function createAnswers(parts: AnswersParts): Answers {
   }
 
   function recallFailure(
-    question: ImageQuestion,
+    question: ImageRequest,
     key: string,
     count: (result: RecallResult) => void,
   ): ImageFacts | undefined {
@@ -149,7 +149,7 @@ export function createAnswers(parts: AnswersParts): Answers {
       : viewer.failure(failure, question.image);
   }
 
-  function heldFailure({ pullCredentials, serviceAccount }: ImageQuestion, key: string): Failure | undefined {
+  function heldFailure({ pullCredentials, serviceAccount }: ImageRequest, key: string): Failure | undefined {
     const now = clock.monotonic();
     const scope = scopeOf(pullCredentials);
     const failure = failures.holding(scopedKey(key, scope), now);
@@ -158,7 +158,7 @@ export function createAnswers(parts: AnswersParts): Answers {
     return own ?? (failure?.perAccount === true ? undefined : failure);
   }
 
-  function newest(question: ImageQuestion, key: string): Entry | undefined {
+  function newest(question: ImageRequest, key: string): Entry | undefined {
     let best: Entry | undefined;
     for (const entry of visible(question, key)) {
       if (!best || entry.confirmedAt > best.confirmedAt) best = entry;

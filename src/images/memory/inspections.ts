@@ -12,7 +12,7 @@ import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Entry } from './entry.ts';
 import type { Failures } from './failures.ts';
-import type { FactsErrorCode, ImageFacts, ImageQuestion, Inspector } from '../facts/facts.ts';
+import type { FactsErrorCode, ImageFacts, ImageRequest, ImageFactsSource } from '../facts/facts.ts';
 import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import { confirmedAt, type FreshnessSettings } from './freshness.ts';
@@ -38,18 +38,18 @@ export interface Inspections {
    * @param known old facts to compare with, and to answer with where asking fails
    */
   ask(
-    question: ImageQuestion,
+    question: ImageRequest,
     key: string,
     known: Entry | undefined,
     trace?: (attempt: Attempt) => void,
   ): Promise<ImageFacts>;
   /** Confirms facts behind an answer; does nothing where that is under way, or was tried a moment ago. */
-  revalidate(question: ImageQuestion, key: string, entry: Entry): void;
+  revalidate(question: ImageRequest, key: string, entry: Entry): void;
   /**
    * Keeps facts that are newer than what is there.
    * @param question that they answer; without it only what may be shared is kept
    */
-  keep(key: string, facts: ImageFacts, question?: ImageQuestion): void;
+  keep(key: string, facts: ImageFacts, question?: ImageRequest): void;
   close(): Promise<void>;
   /** Whether some answer ever depended on a service account; in most clusters none does. */
   readonly perAccount: boolean;
@@ -58,7 +58,7 @@ export interface Inspections {
 }
 
 export interface InspectionsParts {
-  readonly inspector: Inspector;
+  readonly inspector: ImageFactsSource;
   readonly store: FactsStore;
   readonly failures: Failures;
   readonly viewer: Viewer;
@@ -87,7 +87,7 @@ export function createInspections(parts: InspectionsParts): Inspections {
   let perAccountSeen = false;
 
   function fly(
-    question: ImageQuestion,
+    question: ImageRequest,
     key: string,
     flightKey: string,
     known: Entry | undefined,
@@ -102,7 +102,7 @@ export function createInspections(parts: InspectionsParts): Inspections {
   }
 
   async function inspect(
-    question: ImageQuestion,
+    question: ImageRequest,
     known: Entry | undefined,
     trace: ((attempt: Attempt) => void) | undefined,
     signal: AbortSignal,
@@ -110,7 +110,7 @@ export function createInspections(parts: InspectionsParts): Inspections {
     const byDigest = question.reference.digest !== undefined;
     try {
       return await unlessAborted(
-        inspector.inspect(question, {
+        inspector.lookup(question, {
           signal,
           ...(known && { known: viewer.facts(known, question.image, byDigest, false) }),
           ...(trace && { trace }),
@@ -127,7 +127,7 @@ export function createInspections(parts: InspectionsParts): Inspections {
   }
 
   function settle(
-    question: ImageQuestion,
+    question: ImageRequest,
     key: string,
     known: Entry | undefined,
     facts: ImageFacts,
@@ -157,7 +157,7 @@ export function createInspections(parts: InspectionsParts): Inspections {
     return facts;
   }
 
-  function keep(key: string, facts: ImageFacts, question?: ImageQuestion): void {
+  function keep(key: string, facts: ImageFacts, question?: ImageRequest): void {
     if (!isKnowledge(facts) || facts.source === 'override') return;
     const keptScope = scopeToKeep(facts, question);
     // Nobody knows whose credential that was, so nobody may see it.
@@ -219,7 +219,7 @@ export function createInspections(parts: InspectionsParts): Inspections {
   };
 
   async function ask(
-    question: ImageQuestion,
+    question: ImageRequest,
     key: string,
     scope: Scope,
     known: Entry | undefined,
@@ -236,7 +236,7 @@ export function createInspections(parts: InspectionsParts): Inspections {
     return fly(question, key, flightKey, known, trace);
   }
 
-  function failed(question: ImageQuestion, code: FactsErrorCode, message: string): ImageFacts {
+  function failed(question: ImageRequest, code: FactsErrorCode, message: string): ImageFacts {
     return {
       image: question.image,
       platforms: [],

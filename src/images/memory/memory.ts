@@ -13,7 +13,7 @@ import { systemClock, type Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
 import { createAnswers } from './answers.ts';
-import type { ImageFacts, ImageQuestion, Inspector } from '../facts/facts.ts';
+import type { ImageFacts, ImageRequest, ImageFactsSource } from '../facts/facts.ts';
 import { createFailures, type Failure } from './failures.ts';
 import type { FactsFile } from './disk.ts';
 import { unlessAborted } from '../../async/wait.ts';
@@ -36,16 +36,16 @@ export interface FactsMemory {
    * A failure holds for exactly the pull credentials of the question. Who looks before it has read the pod's Secrets must
    * not take a failure for final where the pod names some.
    */
-  recall(question: ImageQuestion): ImageFacts | undefined;
+  recall(question: ImageRequest): ImageFacts | undefined;
   /** The last good facts however old, marked stale; for when there is no time to ask. */
-  lastKnown(question: ImageQuestion): ImageFacts | undefined;
+  lastKnown(question: ImageRequest): ImageFacts | undefined;
   /**
    * Answers from memory or asks the inspector; concurrent askers share one request. The request has a time limit of its own
    * and goes on when this asker's `signal` aborts (the promise then rejects with the signal's reason), so that the next one finds
    * its answer. `trace` hears of the requests that this asker caused; who joins another's hears nothing.
    */
-  ask(
-    question: ImageQuestion,
+  lookup(
+    question: ImageRequest,
     options: { readonly signal: AbortSignal; readonly trace?: (attempt: Attempt) => void },
   ): Promise<ImageFacts>;
   /** Takes facts that somebody else learned anonymously or with a node's credentials. Older ones never replace newer ones. */
@@ -59,14 +59,14 @@ export interface FactsMemory {
 }
 
 export interface FactsMemoryOptions {
-  readonly inspector: Inspector;
+  readonly source: ImageFactsSource;
   readonly log: Log;
   readonly freshness?: FreshnessSettings;
   readonly overrides?: Overrides;
   /** Bound of facts and failures together, by the estimates of `size.ts`. */
   readonly maxBytes?: number;
   /** Time limit of one question, whoever waits for it. */
-  readonly inspectTimeoutMs?: number;
+  readonly lookupTimeoutMs?: number;
   /** Where shared facts survive a restart; see `restoreFacts`. */
   readonly file?: FactsFile;
   readonly metrics?: FactsMetrics;
@@ -82,7 +82,7 @@ const failuresShare = 1 / 8;
 
 /** Makes an empty memory. Close it in the end. */
 export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
-  const { inspector, log, file, freshness = defaultFreshness, clock = systemClock } = options;
+  const { source, log, file, freshness = defaultFreshness, clock = systemClock } = options;
   const { overrides = noOverrides } = options;
   const metrics = options.metrics ?? createFactsMetrics(createMetrics());
   const maxBytes = options.maxBytes ?? defaultMaxBytes;
@@ -92,12 +92,12 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
   const failures = createFailures(maxBytes * failuresShare, clock.random);
   const viewer = createViewer(clock, freshness);
   const inspections = createInspections({
-    inspector,
+    inspector: source,
     store,
     failures,
     viewer,
     freshness,
-    inspectTimeoutMs: options.inspectTimeoutMs ?? defaultInspectTimeoutMs,
+    inspectTimeoutMs: options.lookupTimeoutMs ?? defaultInspectTimeoutMs,
     clock,
     log,
     metrics,
@@ -110,7 +110,7 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
    * secrets they bring. Only where that is refused is the pod's own presented.
    */
   async function inspect(
-    question: ImageQuestion,
+    question: ImageRequest,
     trace: ((attempt: Attempt) => void) | undefined,
   ): Promise<ImageFacts> {
     const key = pullReference(question.reference).text;
@@ -131,7 +131,7 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
       const entry = answers.newest(question, pullReference(question.reference).text);
       return entry && viewer.facts(entry, question.image, question.reference.digest !== undefined, true);
     },
-    ask: async (question, { signal, trace }) => {
+    lookup: async (question, { signal, trace }) => {
       signal.throwIfAborted();
       const remembered = answers.recall(question, uncounted);
       if (remembered) return remembered;
@@ -163,11 +163,11 @@ export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
   return memory;
 }
 
-function bringsSomething({ pullCredentials, serviceAccount }: ImageQuestion): boolean {
+function bringsSomething({ pullCredentials, serviceAccount }: ImageRequest): boolean {
   return pullCredentials.length > 0 || serviceAccount !== undefined;
 }
 
-function mayDoBetter({ pullCredentials, serviceAccount }: ImageQuestion, { perAccount }: Failure): boolean {
+function mayDoBetter({ pullCredentials, serviceAccount }: ImageRequest, { perAccount }: Failure): boolean {
   return pullCredentials.length > 0 || (perAccount && serviceAccount !== undefined);
 }
 

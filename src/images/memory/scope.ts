@@ -3,7 +3,7 @@
  * question to ask, so that its answer belongs to whom it shall belong.
  */
 import type { ServiceAccountName } from '../../credentials/service-account.ts';
-import type { ImageFacts, ImageQuestion } from '../facts/facts.ts';
+import type { ImageFacts, ImageRequest } from '../facts/facts.ts';
 import { scopeOf, sharedScope, withAccount, within, type Scope } from './key.ts';
 
 /** Whether an answer, a failure too, counts for pods of the question's service account only. */
@@ -17,7 +17,7 @@ export function isSameAccount(a: ServiceAccountName | undefined, b: ServiceAccou
 
 /** Whom a failure concerns: who presents the same pull credentials, and perhaps only pods of the same service account. */
 export function scopeOfFailure(
-  { pullCredentials, serviceAccount }: ImageQuestion,
+  { pullCredentials, serviceAccount }: ImageRequest,
   perAccount: boolean,
 ): Scope {
   const scope = scopeOf(pullCredentials);
@@ -27,7 +27,7 @@ export function scopeOfFailure(
 /** Whom facts may be told; `undefined` where that is not known. */
 export function scopeToKeep(
   { credentialSource }: ImageFacts,
-  question: ImageQuestion | undefined,
+  question: ImageRequest | undefined,
 ): Scope | undefined {
   if (credentialSource === 'service-account') {
     return question?.serviceAccount && withAccount(sharedScope, question.serviceAccount);
@@ -38,7 +38,7 @@ export function scopeToKeep(
 }
 
 /** The question with nothing but what the facts of this scope were learned with. */
-export function asFor(scope: Scope, question: ImageQuestion): ImageQuestion {
+export function asFor(scope: Scope, question: ImageRequest): ImageRequest {
   const { serviceAccount } = question;
   const isOfAccount = serviceAccount !== undefined && scope === withAccount(sharedScope, serviceAccount);
   return {
@@ -49,7 +49,7 @@ export function asFor(scope: Scope, question: ImageQuestion): ImageQuestion {
 }
 
 /** A question as somebody asks it who brings nothing of their own; its answer can be shared. */
-export function ofNobody(question: ImageQuestion): ImageQuestion {
+export function ofNobody(question: ImageRequest): ImageRequest {
   const { image, reference, pullPolicy } = question;
   return { image, reference, pullPolicy, pullCredentials: [] };
 }

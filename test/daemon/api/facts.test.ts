@@ -2,7 +2,7 @@ import { request } from 'node:https';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import type { Inspector } from '../../../src/images/facts/facts.ts';
+import type { ImageFactsSource } from '../../../src/images/facts/facts.ts';
 import { createFactsMemory, type FactsMemory } from '../../../src/images/memory/memory.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { factsOf, failureOf, silentLog, until } from '../../fleet/support.ts';
@@ -16,7 +16,7 @@ const ask = (...images: string[]) => ({
 t.test('answers in the order of the request, also doubles, failures and what is no reference', async (t) => {
   const { post, metric } = await startTestAgent(t, {
     inspector: {
-      inspect: ({ image }) =>
+      lookup: ({ image }) =>
         Promise.resolve(image.includes('gone') ? failureOf(image, 'not-found') : factsOf(image)),
     },
   });
@@ -70,7 +70,7 @@ t.test('images of one request are asked for together, up to a limit', async (t) 
   const { post } = await startTestAgent(t, {
     limits: { concurrentImages: 5 },
     inspector: {
-      inspect: async ({ image }) => {
+      lookup: async ({ image }) => {
         running += 1;
         most = Math.max(most, running);
         await new Promise((resolve) => setImmediate(resolve));
@@ -86,7 +86,7 @@ t.test('images of one request are asked for together, up to a limit', async (t) 
 t.test('what is not known at the deadline says so, the rest is answered', async (t) => {
   const { post } = await startTestAgent(t, {
     inspector: {
-      inspect: ({ image }) =>
+      lookup: ({ image }) =>
         image.includes('slow') ? new Promise(() => {}) : Promise.resolve(factsOf(image)),
     },
   });
@@ -101,8 +101,8 @@ t.test('what is not known at the deadline says so, the rest is answered', async 
 
 t.test('the pull policy and the pull credentials reach the inspector', async (t) => {
   const asked: unknown[] = [];
-  const inspector: Inspector = {
-    inspect: ({ image, pullPolicy, pullCredentials }) => {
+  const inspector: ImageFactsSource = {
+    lookup: ({ image, pullPolicy, pullCredentials }) => {
       asked.push([
         image,
         pullPolicy,
@@ -140,10 +140,10 @@ t.test('the pull policy and the pull credentials reach the inspector', async (t)
 
 t.test('a fault of ours is an answer too', async (t) => {
   const memory = createFactsMemory({
-    inspector: { inspect: () => Promise.reject(new Error('boom')) },
+    source: { lookup: () => Promise.reject(new Error('boom')) },
     log: silentLog,
   });
-  const broken: FactsMemory = { ...memory, ask: () => Promise.reject(new Error('secret-detail')) };
+  const broken: FactsMemory = { ...memory, lookup: () => Promise.reject(new Error('secret-detail')) };
   const { post, lines } = await startTestAgent(t, { memory: broken });
   const answer = await post(ask('r.example/a:1'));
   t.match(answer.json, {
@@ -158,7 +158,7 @@ t.test('a client that goes away is not waited for, and the answer it caused is k
   let inspected = 0;
   const { agent, pki, post, metric, lines } = await startTestAgent(t, {
     inspector: {
-      inspect: ({ image }) =>
+      lookup: ({ image }) =>
         new Promise((resolve) => {
           inspected += 1;
           release = () => resolve(factsOf(image));

@@ -47,7 +47,7 @@ t.test('a memory that fails while it is told', async (t) => {
 /** A memory that shares these facts. */
 function sharing(shared: () => Iterable<ReturnType<typeof factsOf>>, size: number): FactsMemory {
   const memory = createFactsMemory({
-    inspector: { inspect: ({ image }) => Promise.resolve(factsOf(image)) },
+    source: { lookup: ({ image }) => Promise.resolve(factsOf(image)) },
     log: silentLog,
   });
   return { ...memory, shared, size };

@@ -6,13 +6,13 @@
 import { join } from 'node:path';
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { kubernetes } from '../build.ts';
-import { findBuilt } from '../built.ts';
+import { kubernetes, kubernetesPrograms } from '../programs/kubernetes.ts';
 import { define } from '../cluster/definitions.ts';
 import { patience, startCluster } from '../cluster/harness.ts';
 import { createKubectl } from '../helm/kubectl.ts';
-import { foreignDefinitions } from './foreign.ts';
-import { chart, render, runHelm, type HelmName } from './helm.ts';
+import { foreignDefinitions } from '../programs/definitions.ts';
+import { type HelmName } from '../programs/helm.ts';
+import { chart, render, runHelm } from './helm.ts';
 import { withWebhooks, type Rendered } from './rendered.ts';
 import { refusesSecond } from './second-release.ts';
 import { settled, snapshot } from './snapshot.ts';
@@ -77,7 +77,7 @@ void t.test('applied again', async (t) => {
   await t.test('by kubectl, everything that the chart renders stays as it is', async (t) => {
     for (const text of foreignDefinitions()) await define(cluster, text);
     const kubectl = createKubectl(
-      findBuilt(['kubectl']).kubectl,
+      kubernetesPrograms(['kubectl']).kubectl,
       cluster.kubeconfig,
       join(cluster.directory, 'kubectl'),
     );

@@ -1,6 +1,6 @@
 /** Bundled and unbundled, the program behaves alike. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -105,18 +105,25 @@ const review = JSON.stringify({
 });
 
 t.test('the bundle and the source answer alike', async (t) => {
-  execFileSync(process.execPath, ['scripts/bundle.ts'], { stdio: ['ignore', 'ignore', 'inherit'] });
-  t.ok(existsSync('dist/archwright.mjs'));
-  for (const args of cases)
-    t.same(run('dist/archwright.mjs', args), run('cmd/archwright.ts', args), args.join(' '));
+  // Below the project, because the version is found from there; not in dist, which others may use at the same time.
+  const directory = t.testdir();
+  execFileSync(process.execPath, ['scripts/bundle.ts', directory], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const bundle = join(directory, 'archwright.mjs');
+  t.ok(existsSync(bundle));
+  for (const args of cases) t.same(run(bundle, args), run('cmd/archwright.ts', args), args.join(' '));
   const ca = await createCa();
   const { cert, key } = await ca.issue({ cn: 'archwright-webhook', ip: ['127.0.0.1'] });
-  const tlsDir = t.testdir({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert });
+  const tlsDir = join(directory, 'tls');
+  mkdirSync(tlsDir);
+  for (const [name, pem] of Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert }))
+    writeFileSync(join(tlsDir, name), pem);
   const [bundled, source] = [
-    await webhookAnswers(t, 'dist/archwright.mjs', tlsDir),
+    await webhookAnswers(t, bundle, tlsDir),
     await webhookAnswers(t, 'cmd/archwright.ts', tlsDir),
   ];
   t.same(bundled, source);
   t.match(bundled[0], [200, 'text/plain; charset=utf-8', 'ok\n']);
-  t.match(run('dist/archwright.mjs', ['--version']).out, /^archwright \d+\.\d+\.\d+ \([0-9a-f]{12,40}\)\n$/);
+  t.match(run(bundle, ['--version']).out, /^archwright \d+\.\d+\.\d+ \([0-9a-f]{12,40}\)\n$/);
 });

@@ -1,62 +1,14 @@
-/** Helm 3 and 4: found in `KUBE_BIN_DIR`, in the usual cache or on the PATH, else built. */
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+/** Helm with folders of its own, and the chart as it renders it. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { built, onPath, type GoPart } from '../parts.ts';
+import { helmProgram, type HelmName } from '../programs/helm.ts';
 
 export const chart = 'charts/archwright';
 
-/** What a chart is rendered for; Helm 3 built from source believes in Kubernetes 1.20 else. */
+/** Version of Kubernetes to render for. Helm 3 built from source assumes 1.20 by default. */
 export const kubeVersion = '1.36.3';
-
-const majors: Readonly<
-  Record<
-    'helm3' | 'helm4',
-    { readonly major: number; readonly names: readonly string[]; readonly part: GoPart }
-  >
-> = {
-  helm3: {
-    major: 3,
-    names: ['helm3', 'helm'],
-    part: { module: 'helm.sh/helm/v3/cmd/helm', version: 'v3.22.0', program: 'helm' },
-  },
-  helm4: {
-    major: 4,
-    names: ['helm4', 'helm'],
-    part: { module: 'helm.sh/helm/v4/cmd/helm', version: 'v4.3.1', program: 'helm' },
-  },
-};
-
-export type HelmName = keyof typeof majors;
-export const helms = ['helm3', 'helm4'] as const;
-
-const found = new Map<HelmName, string>();
-
-/** The path of the program. */
-export function helm(name: HelmName): string {
-  const known = found.get(name);
-  if (known !== undefined) return known;
-  const { major, names, part } = majors[name];
-  const path =
-    names
-      .flatMap((file) => [...folders().map((folder) => join(folder, file)), onPath(file) ?? ''])
-      .find((candidate) => existsSync(candidate) && majorOf(candidate) === major) ?? built(name, part);
-  found.set(name, path);
-  return path;
-}
-
-function folders(): readonly string[] {
-  const usual = join(homedir(), '.cache', 'kube-bin');
-  const versions = existsSync(usual) ? readdirSync(usual).sort().reverse() : [];
-  return [process.env['KUBE_BIN_DIR'] ?? '', ...versions.map((version) => join(usual, version))].filter(
-    (folder) => folder !== '',
-  );
-}
-
-function majorOf(program: string): number {
-  return Number(/^v(\d+)/.exec(execFileSync(program, ['version', '--short'], { encoding: 'utf8' }))?.[1]);
-}
 
 /** Rendering takes a tenth of a second; with `--wait` minutes may pass on a slow machine. */
 const timeoutMs = 6 * 60_000;
@@ -75,7 +27,7 @@ export function runHelm(
 ): HelmAnswer {
   const home = mkdtempSync(join(tmpdir(), 'archwright-helm-'));
   try {
-    const { status, stdout, stderr } = spawnSync(helm(name), args, {
+    const { status, stdout, stderr } = spawnSync(helmProgram(name), args, {
       encoding: 'utf8',
       timeout: timeoutMs,
       maxBuffer: 64 * 1024 * 1024,

@@ -3,7 +3,8 @@ import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { patience, startCluster, type Cluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
-import { chart, helms, runHelm, type HelmName } from './helm.ts';
+import { helms, type HelmName } from '../programs/helm.ts';
+import { chart, runHelm } from './helm.ts';
 import { withWebhooks, type Rendered } from './rendered.ts';
 import { settled, snapshot } from './snapshot.ts';
 

@@ -7,7 +7,7 @@ import type { ResourceStatus } from '../../../src/controller/resources/condition
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { clusterConfig } from '../../policy/resources/objects.ts';
-import { oldestKubernetes } from '../build.ts';
+import { oldestKubernetes } from '../programs/kubernetes.ts';
 import {
   prepareArchwright,
   runArchwright,

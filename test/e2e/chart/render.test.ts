@@ -7,7 +7,8 @@ import type { Part } from '../../../src/policy/settings/setting.ts';
 import { isSetting, chartSections } from '../../../scripts/docs/chart/chart.ts';
 import { deployFiles } from '../../../scripts/deploy/files.ts';
 import { changes } from './changes.ts';
-import { chart, helms, kubeVersion, render, runHelm } from './helm.ts';
+import { helms } from '../programs/helm.ts';
+import { chart, kubeVersion, render, runHelm } from './helm.ts';
 
 interface Rendered {
   readonly kind: string;

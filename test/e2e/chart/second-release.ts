@@ -4,10 +4,11 @@
  */
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { findBuilt } from '../built.ts';
+import { kubernetesPrograms } from '../programs/kubernetes.ts';
 import type { Cluster } from '../cluster/harness.ts';
 import { createKubectl } from '../helm/kubectl.ts';
-import { chart, helms, render, runHelm, type HelmName } from './helm.ts';
+import { helms, type HelmName } from '../programs/helm.ts';
+import { chart, render, runHelm } from './helm.ts';
 import { settled, steady } from './snapshot.ts';
 
 const elsewhere = 'default';
@@ -73,7 +74,7 @@ export async function refusesSecond(t: Test, cluster: Cluster): Promise<void> {
   }
 
   const kubectl = createKubectl(
-    findBuilt(['kubectl']).kubectl,
+    kubernetesPrograms(['kubectl']).kubectl,
     cluster.kubeconfig,
     join(cluster.directory, 'kubectl'),
   );

@@ -2,7 +2,8 @@
 import t from 'tap';
 import { chartSections } from '../../../scripts/docs/chart/chart.ts';
 import { suggestionFor } from '../../../src/names/suggestion.ts';
-import { chart, helms, kubeVersion, render, runHelm } from './helm.ts';
+import { helms } from '../programs/helm.ts';
+import { chart, kubeVersion, render, runHelm } from './helm.ts';
 
 /** Lines of the message, without what Helm writes around them. */
 function refusal(run: () => unknown): readonly string[] {

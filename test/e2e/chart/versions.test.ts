@@ -3,11 +3,11 @@
  * rendered, with the definitions of the foreign kinds; Pod Security; the admission policy; the custom resources.
  */
 import t from 'tap';
-import { kubernetes, oldestKubernetes } from '../build.ts';
+import { kubernetes, oldestKubernetes } from '../programs/kubernetes.ts';
 import { define, takenAndRefused, withDefinitions } from '../cluster/definitions.ts';
 import { patience, startCluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
-import { foreignDefinitions } from './foreign.ts';
+import { foreignDefinitions } from '../programs/definitions.ts';
 import { heldToPodSecurity } from './pod-security.ts';
 import { protects } from './protection.ts';
 import { everyObject, takesAll } from './strict.ts';

@@ -3,13 +3,12 @@
  * do not exist. Each has ports and files of its own; several control planes may run at once.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { get } from 'node:https';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
-import { findApiServer, findBuilt, findKwokStages } from '../built.ts';
+import { apiServerProgram, kubernetesPrograms, kwokStages } from '../programs/kubernetes.ts';
 import { createIdentities, type Identities } from './identities.ts';
 import { freePorts } from './ports.ts';
-import { ready, startProcess, type Running } from './processes.ts';
+import { httpsStatus, ready, startProcess, type Running } from './processes.ts';
 
 export interface ControlPlaneOptions {
   readonly directory: string;
@@ -53,9 +52,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const { directory, schedulerQps, nodeAddress, apiServerOnly, playsPods = true } = options;
   const programs: Readonly<Partial<Record<PartName, string>>> =
     apiServerOnly === undefined
-      ? findBuilt(names)
-      : { ...findBuilt(['etcd']), 'kube-apiserver': findApiServer(apiServerOnly) };
-  const stages = apiServerOnly === undefined ? findKwokStages() : '';
+      ? kubernetesPrograms(names)
+      : { ...kubernetesPrograms(['etcd']), 'kube-apiserver': apiServerProgram(apiServerOnly) };
+  const stages = apiServerOnly === undefined ? kwokStages() : '';
   const logs = join(directory, 'logs');
   await mkdir(logs, { recursive: true });
   const identities = await createIdentities(join(directory, 'pki'));
@@ -111,7 +110,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ];
     const startApiServer = async (): Promise<void> => {
       const running = start('kube-apiserver', apiServerFlags);
-      await ready(running, () => isReady(`${server}/readyz`, identities.ca.cert));
+      await ready(
+        running,
+        async () => (await httpsStatus(`${server}/readyz`, { ca: identities.ca.cert })) === 200,
+      );
     };
     await startApiServer();
     const plane: ControlPlane = {
@@ -159,7 +161,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       '--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake',
       '--node-lease-duration-seconds=40',
     ]);
-    await ready(scheduler, () => isReady(`https://127.0.0.1:${schedulerPort}/readyz`, undefined));
+    // The scheduler signs its own certificate.
+    const health = `https://127.0.0.1:${schedulerPort}/readyz`;
+    await ready(scheduler, async () => (await httpsStatus(health, { rejectUnauthorized: false })) === 200);
     return plane;
   } catch (error) {
     await stop();
@@ -180,17 +184,4 @@ async function withoutPods(stages: string, directory: string): Promise<string> {
 
 interface Stage {
   readonly spec?: { readonly resourceRef?: { readonly kind?: string } };
-}
-
-/** @param ca `undefined`: the scheduler makes its own certificate, which nobody knows */
-function isReady(url: string, ca: string | undefined): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const trust = ca === undefined ? { rejectUnauthorized: false } : { ca };
-    const asked = get(url, { ...trust, agent: false }, (answer) => {
-      answer.resume();
-      resolve(answer.statusCode === 200);
-    });
-    asked.setTimeout(5000, () => asked.destroy(new Error('no answer')));
-    asked.on('error', reject);
-  });
 }

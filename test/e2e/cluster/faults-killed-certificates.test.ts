@@ -3,12 +3,11 @@
  * change of the authority, and at random. With `failurePolicy: Fail` and pods that keep coming, no pod is refused, each question to the
  * agent is answered, and what is written is whole at every moment.
  */
-import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { readWebhooksFile } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
-import { createRandom } from '../kubelet/random.ts';
+import { createRandom, seedOfRun } from '../random.ts';
 import {
   ownNamespace,
   startAgent,
@@ -32,7 +31,7 @@ import { freePorts } from './ports.ts';
 import { watch } from './watch.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
-const seed = Number(process.env['E2E_SEED'] ?? randomInt(2 ** 31));
+const seed = seedOfRun();
 const name = 'archwright';
 const randomKills = 3;
 /** About as long as a change of the authority takes. */

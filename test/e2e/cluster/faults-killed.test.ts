@@ -2,9 +2,8 @@
  * Controllers that die: at each step of tainting nodes and of deciding gated pods, then at random moments, with another one that
  * takes over. No pod is lost, and what a dead one left half done is done by the next.
  */
-import { randomInt } from 'node:crypto';
 import t from 'tap';
-import { createRandom } from '../kubelet/random.ts';
+import { createRandom, seedOfRun } from '../random.ts';
 import type { Server } from './archwright.ts';
 import type { Crowd } from './faults/crowd.ts';
 import { nodes, startScene, type Scene } from './faults/scene.ts';
@@ -13,7 +12,7 @@ import { createVictims, type Victims } from './faults/victims.ts';
 import type { NodeObject } from './nodes.ts';
 import { waitFor } from './watch.ts';
 
-const seed = Number(process.env['E2E_SEED'] ?? randomInt(2 ** 31));
+const seed = seedOfRun();
 const randomKills = 6;
 const tainting = { 'taint-architectures': 's390x' };
 const taintKey = 'arch.example/architecture';

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
-import { library } from '../parts.ts';
+import { libfaketime } from '../programs/debian.ts';
 import type { Server } from './archwright.ts';
 import { isGated } from './faults/crowd.ts';
 import { startScene } from './faults/scene.ts';
@@ -75,7 +75,7 @@ void t.test('a leader that was paused writes nothing when it goes on; clocks may
   const jumping = await scene.controller({
     name: 'jumping',
     env: {
-      LD_PRELOAD: library('libfaketime'),
+      LD_PRELOAD: libfaketime(),
       FAKETIME_TIMESTAMP_FILE: clock,
       FAKETIME_NO_CACHE: '1',
       FAKETIME_DONT_FAKE_MONOTONIC: '1',

@@ -20,6 +20,7 @@ import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/gated.ts
 import { inputs, knownImages } from '../../support/arbitrary-pods.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
 import { factsFrom, inputOf, place } from '../../support/placement-input.ts';
+import { seedOfRun } from '../random.ts';
 import { patience, startCluster, type Cluster } from './harness.ts';
 
 const ours = { name: 'arch.example/scheduling-gate' };
@@ -301,7 +302,7 @@ void t.test('updates of gated pods', async (t) => {
   });
 
   await t.test('none of our patches is refused', async (t) => {
-    const seed = Number(process.env['E2E_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = seedOfRun();
     const count = Number(process.env['E2E_CASES'] ?? 200);
     t.comment(`E2E_SEED=${seed} E2E_CASES=${count}`);
     const learned = { ...knownImages, 'new:1': 'arm64 s390x', 'missing:1': 'amd64 arm64' };

@@ -18,7 +18,7 @@ import { parseAllDocuments } from 'yaml';
 import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { say } from '../parts.ts';
+import { say } from '../programs/cache.ts';
 import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from './control-plane.ts';
 import { createNode, plainNodes, takesPods, type FakeNode, type NodeObject } from './nodes.ts';
 import { pathOf } from './paths.ts';

@@ -5,9 +5,8 @@
  *   E2E_SEED    seed of the pods; printed, random by default
  *   E2E_CASES   how many, 500 by default
  */
-import { randomInt } from 'node:crypto';
 import t from 'tap';
-import { createRandom } from '../kubelet/random.ts';
+import { createRandom, seedOfRun } from '../random.ts';
 import {
   configureWebhook,
   prepareArchwright,
@@ -34,7 +33,7 @@ import { expectedOf, nodesWithoutUs } from './judge/model.ts';
 import { nodes, policies } from './judge/world.ts';
 import { watch } from './watch.ts';
 
-const seed = Number(process.env['E2E_SEED'] ?? randomInt(2 ** 31));
+const seed = seedOfRun();
 const count = Number(process.env['E2E_CASES'] ?? 500);
 const settleMs = 90_000;
 /** Several times what is slow or fails at first takes to be known, short enough to wait for what is never known. */

@@ -1,26 +1,27 @@
 /**
- * Child processes of a cluster: output into a file, followed by its lines, ended by their own handle. None outlives the process
- * that started it, however that one ends.
+ * Child processes: their output goes into a file and to listeners of lines. None outlives the process that started it, however that
+ * one ends.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { createWriteStream, readFileSync } from 'node:fs';
+import { createWriteStream, existsSync, readFileSync, statSync } from 'node:fs';
+import { get, type RequestOptions } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
-import { onPath } from '../parts.ts';
+import { onPath } from '../programs/cache.ts';
 
 export interface Running {
   readonly name: string;
   readonly pid: number;
-  /** All that it has written so far. */
+  /** Its output so far. */
   log(): string;
-  /** Hears each further line that it writes. */
+  /** Calls the listener with each further line of output. */
   onLine(listener: (line: string) => void): void;
-  /** Settles with the exit code, or the signal's name, when it has ended. */
+  /** Resolves with the exit code or the signal's name, when its output is in the file. */
   readonly ended: Promise<number | string>;
   hasEnded(): boolean;
   signal(signal: NodeJS.Signals): void;
-  /** Ends it: politely for so long, then at once. By default at once. */
+  /** Sends SIGTERM, and SIGKILL after `politeMs`. Default: SIGKILL at once. */
   stop(politeMs?: number): Promise<void>;
 }
 
@@ -29,11 +30,12 @@ export interface StartOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Where `<name>.log` is written. */
+  /** Folder of `<name>.log`, to which output is appended. */
   readonly logs: string;
+  readonly cwd?: string;
 }
 
-/** Everything is ready within seconds; a loaded machine gets more. */
+/** Every program here is ready within seconds; a loaded machine gets more. */
 const readyTimeoutMs = 90_000;
 const pollMs = 25;
 const shownLogCharacters = 2000;
@@ -42,14 +44,19 @@ const shownLogCharacters = 2000;
 const endings = new Set<() => void>();
 process.on('exit', () => endings.forEach((kill) => kill()));
 
-export function startProcess({ name, program, args, env, logs }: StartOptions): Running {
+export function startProcess({ name, program, args, env, logs, cwd }: StartOptions): Running {
   const file = join(logs, `${name}.log`);
+  const earlierBytes = existsSync(file) ? statSync(file).size : 0;
   const output = createWriteStream(file, { flags: 'a', mode: 0o600 });
-  // With it the kernel ends the child even where this process is killed.
+  // With setpriv the kernel ends the child even if this process is killed.
   const setpriv = onPath('setpriv');
   const [command, ...words] =
     setpriv === undefined ? [program, ...args] : [setpriv, '--pdeathsig', 'KILL', '--', program, ...args];
-  const child: ChildProcess = spawn(command, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child: ChildProcess = spawn(command, words, {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...(cwd !== undefined && { cwd }),
+  });
   const listeners: ((line: string) => void)[] = [];
   const kill = (): void => void child.kill('SIGKILL');
   endings.add(kill);
@@ -57,10 +64,10 @@ export function startProcess({ name, program, args, env, logs }: StartOptions): 
   const ended = new Promise<number | string>((resolve) => {
     child.on('error', (error) => resolve(error.message));
     child.on('close', (code, signal) => resolve(code ?? signal ?? ''));
-  }).then((how) => {
+  }).then(async (how) => {
     over = true;
     endings.delete(kill);
-    output.end();
+    await new Promise<void>((resolve) => output.end(() => resolve()));
     return how;
   });
   for (const stream of [child.stdout, child.stderr]) {
@@ -73,7 +80,7 @@ export function startProcess({ name, program, args, env, logs }: StartOptions): 
   return {
     name,
     pid: child.pid ?? 0,
-    log: () => readFileSync(file, 'utf8'),
+    log: () => readFileSync(file).subarray(earlierBytes).toString(),
     onLine: (listener) => void listeners.push(listener),
     ended,
     hasEnded: () => over,
@@ -94,11 +101,11 @@ export function startProcess({ name, program, args, env, logs }: StartOptions): 
 }
 
 /**
- * Waits until a process that has just been started is ready; there is nothing yet that could tell.
+ * Polls until a process that was just started is ready.
  * @param isReady may throw: not yet
- * @throws when the program ends before, or it takes too long; the message has the end of its log
+ * @throws Error if the process ends first, or it takes too long; the message has the end of its log
  */
-export async function ready(running: Running, isReady: () => Promise<boolean>): Promise<void> {
+export async function ready(running: Running, isReady: () => Promise<boolean> | boolean): Promise<void> {
   const until = performance.now() + readyTimeoutMs;
   while (!running.hasEnded() && performance.now() < until) {
     try {
@@ -110,4 +117,15 @@ export async function ready(running: Running, isReady: () => Promise<boolean>): 
   }
   const end = running.log().slice(-shownLogCharacters);
   throw new Error(`${running.name} ${running.hasEnded() ? 'has ended' : 'is not ready'}:\n${end}`);
+}
+
+/** @returns the status of a GET by HTTPS; rejects if there is no answer in time */
+export function httpsStatus(url: string, tls: RequestOptions): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = get(url, { ...tls, agent: false, timeout: 5000 }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
+    });
+    request.on('error', reject).on('timeout', () => request.destroy(new Error(`${url} does not answer`)));
+  });
 }

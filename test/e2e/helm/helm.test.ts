@@ -8,12 +8,12 @@
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { boxProblem, runBox } from '../kubelet/box.ts';
-import { cache } from '../parts.ts';
-import { findPrograms, foldersOf } from './programs.ts';
+import { boxProblem, foldersOf, runBox } from '../box/box.ts';
+import { cache } from '../programs/cache.ts';
+import { findPrograms } from './programs.ts';
 import type { Line } from './report.ts';
 
 const project = fileURLToPath(new URL('../../..', import.meta.url));
@@ -38,19 +38,9 @@ void t.test('the chart in a cluster with a real node', { timeout: timeoutMs + 12
   t.comment(`our image: ${Math.round(performance.now() - started)} ms`);
 
   const end = await runBox({
-    // Without what tap adds to its children: nothing can be written into the project there.
-    command: [
-      'env',
-      '-u',
-      'NODE_OPTIONS',
-      process.execPath,
-      fileURLToPath(new URL('inside.ts', import.meta.url)),
-    ],
-    keep: [...new Set([resolve(project), dirname(process.execPath), cache, ...foldersOf(programs)])],
+    entry: new URL('inside.ts', import.meta.url),
+    folders: foldersOf(programs),
     env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: process.env['HOME'] ?? '/root',
-      KUBE_BIN_DIR: process.env['KUBE_BIN_DIR'] ?? '',
       PROGRAMS: JSON.stringify(programs),
       IMAGE: `oci:${layout}:0.1.0`,
       ...(kept !== undefined && { ARCHWRIGHT_E2E_KEEP: kept }),
@@ -68,5 +58,5 @@ void t.test('the chart in a cluster with a real node', { timeout: timeoutMs + 12
     },
   });
   t.equal(end.timedOut, false, 'the box ends in time');
-  t.equal(end.code, 0, `the box ends well${end.code === 0 ? '' : `: ${end.said}`}`);
+  t.equal(end.code, 0, `the box ends well${end.code === 0 ? '' : `: ${end.stderr}`}`);
 });

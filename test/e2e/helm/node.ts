@@ -9,8 +9,9 @@ import type { Cluster } from '../cluster/harness.ts';
 import { isReady, type NodeObject } from '../cluster/nodes.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { kubeletConfiguration, pauseImage } from '../kubelet/node.ts';
-import { ready, start } from '../kubelet/processes.ts';
-import { cniPlugins, type Programs } from './programs.ts';
+import { ready, startProcess, type Running } from '../cluster/processes.ts';
+import { cniPlugins } from '../programs/debian.ts';
+import type { Programs } from './programs.ts';
 
 export const nodeName = 'real';
 /** Of the bridge that `box.sh` makes. */
@@ -95,7 +96,9 @@ export async function startRealNode({ programs, cluster, cgroup, labels }: RealN
   const major = / v?1\./.test(execFileSync(programs.containerd, ['--version'], { encoding: 'utf8' })) ? 1 : 2;
   mkdirSync('/etc/containerd', { recursive: true });
   writeFileSync('/etc/containerd/config.toml', containerdConfig[major]);
-  const containerd = start('containerd', programs.containerd, [], { env });
+  const start = (name: 'containerd' | 'kubelet' | 'kube-proxy', args: readonly string[]): Running =>
+    startProcess({ name, program: programs[name], args, env, cwd: '/', logs: '/tmp' });
+  const containerd = start('containerd', []);
   const ctr = (...args: string[]): string =>
     execFileSync(programs.ctr, ['-n', 'k8s.io', ...args], {
       encoding: 'utf8',
@@ -113,36 +116,26 @@ export async function startRealNode({ programs, cluster, cgroup, labels }: RealN
   mkdirSync(dirname(config), { recursive: true });
   writeFileSync(config, JSON.stringify(configuration(cgroup)));
   const { identities, server } = cluster;
-  start(
-    'kubelet',
-    programs.kubelet,
-    [
-      `--config=${config}`,
-      `--kubeconfig=${await identities.kubeconfig({ cn: `system:node:${nodeName}`, group: 'system:nodes' }, server)}`,
-      `--hostname-override=${nodeName}`,
-      `--node-ip=${nodeAddress}`,
-      `--node-labels=${Object.entries(labels)
-        .map(([key, value]) => `${key}=${value}`)
-        .join(',')}`,
-      `--image-credential-provider-config=${pluginConfig}`,
-      `--image-credential-provider-bin-dir=${pluginDirectory}`,
-    ],
-    { env, cwd: '/' },
-  );
-  start(
-    'kube-proxy',
-    programs['kube-proxy'],
-    [
-      `--kubeconfig=${await identities.kubeconfig({ cn: 'system:kube-proxy' }, server)}`,
-      `--hostname-override=${nodeName}`,
-      `--cluster-cidr=${podNetwork}`,
-      // These are the machine's, not the box's.
-      ...['max-per-core', 'min', 'tcp-timeout-established', 'tcp-timeout-close-wait'].map(
-        (name) => `--conntrack-${name}=0`,
-      ),
-    ],
-    { env },
-  );
+  start('kubelet', [
+    `--config=${config}`,
+    `--kubeconfig=${await identities.kubeconfig({ cn: `system:node:${nodeName}`, group: 'system:nodes' }, server)}`,
+    `--hostname-override=${nodeName}`,
+    `--node-ip=${nodeAddress}`,
+    `--node-labels=${Object.entries(labels)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(',')}`,
+    `--image-credential-provider-config=${pluginConfig}`,
+    `--image-credential-provider-bin-dir=${pluginDirectory}`,
+  ]);
+  start('kube-proxy', [
+    `--kubeconfig=${await identities.kubeconfig({ cn: 'system:kube-proxy' }, server)}`,
+    `--hostname-override=${nodeName}`,
+    `--cluster-cidr=${podNetwork}`,
+    // These are the machine's, not the box's.
+    ...['max-per-core', 'min', 'tcp-timeout-established', 'tcp-timeout-close-wait'].map(
+      (name) => `--conntrack-${name}=0`,
+    ),
+  ]);
   await waitFor<NodeObject>(
     cluster.client,
     `/api/v1/nodes/${nodeName}`,

@@ -1,62 +1,33 @@
-/** The programs of the box with a whole cluster and a real node in it: found, installed or built before it starts. */
-import { existsSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { findBuilt, findKwokStages } from '../built.ts';
-import { helm, helms } from '../chart/helm.ts';
-import { containerdProgram, containerdShim } from '../node/containerd-programs.ts';
-import { part, run, say } from '../parts.ts';
+/** The programs of the box with a real node in it, found, installed or built before the box starts. */
+import { containerdProgram, containerdShim } from '../programs/containerd.ts';
+import { debianPackages, debianProgram, installCniPlugins, type DebianProgram } from '../programs/debian.ts';
+import { helmProgram, helms, type HelmName } from '../programs/helm.ts';
+import {
+  kubernetesProgramNames,
+  kubernetesPrograms,
+  kwokStages,
+  type KubernetesProgram,
+} from '../programs/kubernetes.ts';
 
-const current = [
-  'etcd',
-  'kube-apiserver',
-  'kube-controller-manager',
-  'kube-scheduler',
-  'kwok',
-  'kubelet',
-  'kube-proxy',
-  'kubectl',
-  'containerd',
-  'containerd-shim-runc-v2',
-  'ctr',
-] as const;
-const debian = ['busybox', 'runc', 'buildah', 'skopeo', 'docker-registry', 'iptables'] as const;
+export type Programs = Readonly<Record<KubernetesProgram | DebianProgram | HelmName, string>>;
 
-export type Programs = Readonly<
-  Record<(typeof current)[number] | (typeof debian)[number] | (typeof helms)[number], string>
->;
-
-/** Where Debian puts the plugins that give pods their network. */
-export const cniPlugins = '/usr/lib/cni';
-
-/** @throws where one cannot be had; the message says which */
+/** @throws Error if one can be neither found, installed nor built */
 export function findPrograms(): Programs {
-  findKwokStages();
-  if (!existsSync(`${cniPlugins}/bridge`)) {
-    say('installing the Debian package containernetworking-plugins');
-    run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'containernetworking-plugins']);
-  }
+  kwokStages();
+  installCniPlugins();
   const wanted = process.env['E2E_CONTAINERD'] ?? '2';
   if (wanted !== '2' && wanted !== '1.7') throw new Error(`E2E_CONTAINERD is 2 or 1.7, not ${wanted}`);
   return {
-    ...findBuilt(current),
+    ...kubernetesPrograms(kubernetesProgramNames),
     ...(wanted === '1.7' && {
       containerd: containerdProgram(wanted).path,
       'containerd-shim-runc-v2': containerdShim(wanted),
     }),
-    ...(Object.fromEntries(debian.map((name) => [name, part(name)])) as Record<
-      (typeof debian)[number],
-      string
-    >),
-    ...(Object.fromEntries(helms.map((name) => [name, helm(name)])) as Record<
-      (typeof helms)[number],
-      string
-    >),
+    ...byName(Object.keys(debianPackages) as DebianProgram[], debianProgram),
+    ...byName(helms, helmProgram),
   };
 }
 
-/** Folders that the box has to show: those may be mounts of their own. */
-export function foldersOf(programs: Programs): readonly string[] {
-  return [...new Set(Object.values(programs).map((path) => dirname(path)))].filter(
-    (folder) => !/^\/(?:usr|bin|sbin)(?:\/|$)/.test(folder),
-  );
+function byName<N extends string>(names: readonly N[], find: (name: N) => string): Record<N, string> {
+  return Object.fromEntries(names.map((name) => [name, find(name)])) as Record<N, string>;
 }

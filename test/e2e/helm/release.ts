@@ -1,7 +1,7 @@
 /** Helm as its user runs it, without blocking: pods are made while it works. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import type { HelmName } from '../chart/helm.ts';
+import type { HelmName } from '../programs/helm.ts';
 import type { Programs } from './programs.ts';
 
 export interface Helm {

@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { architectures } from '../../../scripts/image/node-runtime.ts';
 import { sourceOf } from '../../../scripts/image/source.ts';
-import { cache, part } from '../parts.ts';
+import { cache } from '../programs/cache.ts';
+import { debianProgram } from '../programs/debian.ts';
 import { chain } from './chain.ts';
 import { command, emulator, machineCode, sceneInside, unpack, type Unpacked } from './unpacked.ts';
 
@@ -50,7 +51,7 @@ const cases: readonly (readonly string[])[] = [
 ];
 
 void t.test('the image', { timeout: 15 * 60_000 }, async (t) => {
-  part('buildah');
+  debianProgram('buildah');
   const layout = join(cache, 'image', 'both', 'oci');
   execFileSync(process.execPath, ['scripts/image/main.ts', '--output', layout], {
     cwd: project,

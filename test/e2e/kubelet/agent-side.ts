@@ -50,7 +50,7 @@ export async function openAgentSide(
     try {
       const reference = parseReference(image);
       const pullCredentials = await matching(pod, reference.repository);
-      const facts = await inspection.inspector.inspect(
+      const facts = await inspection.inspector.lookup(
         {
           image,
           reference,

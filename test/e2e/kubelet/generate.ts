@@ -1,7 +1,7 @@
 /** Generated setups: random files of a node, random plugins, and random pods that share repositories, so that what is remembered counts. */
 import { indexKey } from '../../../src/credentials/keyring/key.ts';
 import { providersFile, type Provider, type WrittenAs } from './provider.ts';
-import type { Random } from './random.ts';
+import type { Random } from '../random.ts';
 import {
   dockerConfig,
   dockerConfigs,
@@ -41,11 +41,11 @@ export function generateSetup(random: Random, label: string, cases: number): Set
   const own = random.some(domains, 2);
   const teams = [`${label}/red`, `${label}/redder`, `${label}/blue`];
   const keys = own.flatMap((domain) => keysFor(domain, teams));
-  const { files, plugins } = random.chance(90) ? randomPlugins(random, keys) : { files: {} };
+  const { files, plugins } = random.chance(0.9) ? randomPlugins(random, keys) : { files: {} };
   return {
     name: `generated ${label}`,
     hostRoot: random.pick(['/', '/host']),
-    env: random.chance(50) ? { REGION: 'xx-1', TWICE: 'of the kubelet' } : {},
+    env: random.chance(0.5) ? { REGION: 'xx-1', TWICE: 'of the kubelet' } : {},
     files: { ...files, ...randomDockerConfigs(random, keys) },
     ...(plugins && { plugins }),
     pods: Array.from({ length: cases }, (_, index) =>
@@ -83,7 +83,7 @@ function bare(key: string): string {
 }
 
 function randomLogin(random: Random): Login {
-  return random.chance(40) ? right(random.pick(names)) : wrong(random.pick(names));
+  return random.chance(0.4) ? right(random.pick(names)) : wrong(random.pick(names));
 }
 
 /** Logins by key. Keys that come to the same are in no order within a file, so there is only one of them. */
@@ -101,21 +101,21 @@ function randomAuths(random: Random, keys: readonly string[]): Record<string, un
   const logins = Object.entries(randomLogins(random, keys, random.below(5)));
   return Object.fromEntries(
     logins.map(([key, login]) => {
-      if (random.chance(6)) return [key, {}];
-      if (random.chance(20)) return [key, { ...login }];
+      if (random.chance(0.06)) return [key, {}];
+      if (random.chance(0.2)) return [key, { ...login }];
       return [
         key,
-        { ...entry(login), ...(random.chance(20) && { email: 'a@b.example', username: 'hidden' }) },
+        { ...entry(login), ...(random.chance(0.2) && { email: 'a@b.example', username: 'hidden' }) },
       ];
     }),
   );
 }
 
 function randomDockerConfigs(random: Random, keys: readonly string[]): Record<string, string> {
-  const paths = random.chance(70) ? random.some(dockerConfigs, 1 + random.below(2)) : [];
+  const paths = random.chance(0.7) ? random.some(dockerConfigs, 1 + random.below(2)) : [];
   return Object.fromEntries(
     paths.map((path) => {
-      if (random.chance(15))
+      if (random.chance(0.15))
         return [path, random.pick(['', '{', '{"auths":[]}', '{"auths":{"x":{"auth":"%"}}}'])];
       const auths = randomAuths(random, keys);
       return [path, path.endsWith('.dockercfg') ? JSON.stringify(auths) : dockerConfig(auths)];
@@ -136,17 +136,19 @@ function randomPlugins(
       name,
       version,
       // A pattern with a scheme is valid but matches nothing, so most have none.
-      matchImages: random.some(keys, 1 + random.below(4)).map((key) => (random.chance(5) ? key : bare(key))),
+      matchImages: random
+        .some(keys, 1 + random.below(4))
+        .map((key) => (random.chance(0.05) ? key : bare(key))),
       defaultCacheDuration: random.pick(['0s', '1h', '1h30m', '10m']),
-      ...(random.chance(40) && { args: ['get', `--name=${name}`].slice(random.below(2)) }),
-      ...(random.chance(40) && { env: { TWICE: 'of the plugin', NAME: name } }),
+      ...(random.chance(0.4) && { args: ['get', `--name=${name}`].slice(random.below(2)) }),
+      ...(random.chance(0.4) && { env: { TWICE: 'of the plugin', NAME: name } }),
     };
   });
   const as: WrittenAs = {
     version: random.pick(['v1', 'v1', 'v1beta1', 'v1alpha1']),
     format: random.pick(['json', 'yaml']),
   };
-  const isDirectory = random.chance(40);
+  const isDirectory = random.chance(0.4);
   const plugins = { config: pluginConfig, isDirectory, behaviors };
   if (!isDirectory) return { files: { [pluginConfig]: providersFile(providers, as) }, plugins };
   const files = providers.map((provider, index) => {
@@ -157,14 +159,14 @@ function randomPlugins(
 }
 
 function randomBehavior(random: Random, keys: readonly string[], version: string): Behavior {
-  if (random.chance(8)) return { stdout: response(null, { version }) };
+  if (random.chance(0.08)) return { stdout: response(null, { version }) };
   const stdout = response(randomLogins(random, keys, 1 + random.below(3)), {
     version,
     cacheKeyType: random.pick(['Image', 'Registry', 'Global']),
-    ...(random.chance(50) && { cacheDuration: random.pick(['0s', '2h', '90m', '-1s']) }),
+    ...(random.chance(0.5) && { cacheDuration: random.pick(['0s', '2h', '90m', '-1s']) }),
   });
-  if (random.chance(6)) return { stdout, exit: 1, stderr: 'denied', failing: true };
-  if (random.chance(6)) return { stdout: stdout.slice(0, -1), failing: true };
+  if (random.chance(0.06)) return { stdout, exit: 1, stderr: 'denied', failing: true };
+  if (random.chance(0.06)) return { stdout: stdout.slice(0, -1), failing: true };
   return { stdout };
 }
 
@@ -178,26 +180,28 @@ function randomPod(
   const images = Array.from({ length: 1 + random.below(3) }, (_, index): CaseImage => {
     const domain = random.some(domains, 1)[0] ?? '';
     const team = random.some(teams, 1)[0] ?? '';
-    const repository = random.chance(40) ? 'shared' : `${name}-${index}`;
-    const prefix = domain === 'docker.io' && random.chance(50) ? '' : `${domain}/`;
+    const repository = random.chance(0.4) ? 'shared' : `${name}-${index}`;
+    const prefix = domain === 'docker.io' && random.chance(0.5) ? '' : `${domain}/`;
     return {
       image: `${prefix}${team}/${repository}:${name}-${index}`,
-      ...(random.chance(6) && { absent: true }),
+      ...(random.chance(0.06) && { absent: true }),
     };
   });
-  const secrets = random.chance(55)
+  const secrets = random.chance(0.55)
     ? Array.from({ length: 1 + random.below(3) }, () => randomSecret(random, keys))
     : [];
   return { name, images, secrets };
 }
 
 function randomSecret(random: Random, keys: readonly string[]): PullSecret {
-  if (random.chance(6)) return {};
+  if (random.chance(0.06)) return {};
   const auths = randomAuths(random, keys);
-  if (random.chance(5)) return { type: 'Opaque', data: { '.dockerconfigjson': dockerConfig(auths) } };
-  if (random.chance(15))
+  if (random.chance(0.05)) return { type: 'Opaque', data: { '.dockerconfigjson': dockerConfig(auths) } };
+  if (random.chance(0.15))
     return { type: 'kubernetes.io/dockercfg', data: { '.dockercfg': JSON.stringify(auths) } };
-  const broken = random.chance(4) ? { 'other.example': { auth: random.pick(['%', 'YWJj', 'YTpi=']) } } : {};
+  const broken = random.chance(0.04)
+    ? { 'other.example': { auth: random.pick(['%', 'YWJj', 'YTpi=']) } }
+    : {};
   return {
     type: 'kubernetes.io/dockerconfigjson',
     data: { '.dockerconfigjson': dockerConfig({ ...auths, ...broken }) },

@@ -1,8 +1,14 @@
 /**
- * Runs in the box: brings up registries, control plane and node, takes each case through both sides, and writes a line of JSON for
- * each. `PROGRAMS` says where the programs are; `E2E_SEED` and `E2E_CASES` which cases are generated.
+ * Runs in the box: starts registries, an API server and a node, runs each case on both sides, and writes a line of JSON for each. Pods are
+ * made with their node, so no scheduler is needed, and service accounts by hand, so no controllers are needed.
+ *
+ *   PROGRAMS               paths of programs, as JSON
+ *   E2E_SEED, E2E_CASES    the generated cases
  */
-import { startControlPlane } from './control-plane.ts';
+import { startCluster } from '../cluster/harness.ts';
+import { kubernetes } from '../programs/kubernetes.ts';
+import { createRandom } from '../random.ts';
+import { generateSetup } from './generate.ts';
 import { openKubeletSide } from './kubelet-side.ts';
 import { startContainerd, type NodeOptions } from './node.ts';
 import type { Programs } from './programs.ts';
@@ -10,24 +16,41 @@ import { refusedConfigs } from './refused-configs.ts';
 import { startRegistries } from './registries.ts';
 import { runRefusal } from './run-refusal.ts';
 import { runSetup } from './run-setup.ts';
-import { setups } from './setups.ts';
+import type { Setup } from './setup.ts';
+import { dockerConfigSetups } from './written-docker-configs.ts';
+import { pluginSetups } from './written-plugins.ts';
+import { pullSecretSetup } from './written-pull-secrets.ts';
+import { tokenSetups } from './written-tokens.ts';
 
 const nodeName = 'box';
+/** Starting a kubelet takes longer than a pod; its files stay the same for its whole life. */
+const casesPerSetup = 10;
+
+/** @param cases number of generated ones */
+function setups(seed: number, cases: number): readonly Setup[] {
+  const random = createRandom(seed);
+  const generated = Array.from({ length: Math.ceil(cases / casesPerSetup) }, (_, index) =>
+    generateSetup(random, `g${index}`, Math.min(casesPerSetup, cases - index * casesPerSetup)),
+  );
+  return [pullSecretSetup, ...dockerConfigSetups, ...tokenSetups, ...pluginSetups, ...generated];
+}
 
 async function main(): Promise<void> {
-  const env = process.env;
+  const { env } = process;
   const programs = JSON.parse(env['PROGRAMS'] ?? '') as Programs;
   const registries = await startRegistries();
-  const { api, kubeconfig } = await startControlPlane(programs, nodeName);
+  const { client, identities, server } = await startCluster({ apiServerOnly: kubernetes });
+  // The kubelet, and the agent with its kubeconfig, may do everything: authorization is not what is compared.
+  const user = { cn: `system:node:${nodeName}`, group: 'system:masters' };
   const node: NodeOptions = {
     programs,
     nodeName,
-    kubeconfig,
+    kubeconfig: await identities.kubeconfig(user, server),
     cgroup: env['CGROUP'] ?? '',
     caFile: registries.caFile,
   };
   await startContainerd(node);
-  const kubeletSide = await openKubeletSide(api, nodeName, registries);
+  const kubeletSide = await openKubeletSide(client, nodeName, registries);
   for (const refusal of refusedConfigs) await runRefusal(refusal, node, registries);
   for (const setup of setups(Number(env['E2E_SEED']), Number(env['E2E_CASES']))) {
     await runSetup(setup, node, registries, kubeletSide);

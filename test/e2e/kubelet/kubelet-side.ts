@@ -1,13 +1,16 @@
 /** The kubelet's side of a case: a pod is made, what becomes of its images is heard from events, and the pod is taken away. */
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KubeApi } from './kube-api.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { patience } from '../cluster/harness.ts';
+import { watch } from '../cluster/watch.ts';
 import { isOf, observed, referenceOf, type Observation } from './observation.ts';
 import { recordedRuns } from './recorder.ts';
 import type { Registries } from './registries.ts';
 import type { PodCase, Setup } from './setup.ts';
 
-interface EventObject {
+interface EventObject extends KubeObject {
   readonly reason?: string;
   readonly message?: string;
   readonly involvedObject?: { readonly name?: string; readonly fieldPath?: string };
@@ -29,11 +32,12 @@ const podTimeoutMs = 100_000;
 const endTimeoutMs = 30_000;
 const pollMs = 10;
 
-/** Where containerd keeps a folder for each that runs. */
+const inDefault = '/api/v1/namespaces/default';
+/** containerd has a folder here for each running sandbox. */
 const tasks = '/run/containerd/io.containerd.runtime.v2.task/k8s.io';
 
 export async function openKubeletSide(
-  api: KubeApi,
+  client: KubeClient,
   nodeName: string,
   registries: Registries,
 ): Promise<KubeletSide> {
@@ -43,8 +47,8 @@ export async function openKubeletSide(
   /** Repositories of pods that failed: the kubelet may still be about to run plugins for them. */
   const unsettled = new Set<string>();
 
-  const watch = await api.watch('/api/v1/events', (object) => {
-    const { reason = '', message = '', involvedObject } = object as EventObject;
+  const events = await watch<EventObject>(client, '/api/v1/events');
+  events.onChange(({ object: { reason = '', message = '', involvedObject } }) => {
     const container = /^spec\.containers\{(.+)\}$/.exec(involvedObject?.fieldPath ?? '')?.[1];
     const pod = involvedObject?.name ?? '';
     const known = fates.get(pod);
@@ -54,6 +58,10 @@ export async function openKubeletSide(
     waiting.get(pod)?.();
   });
 
+  async function create(resource: string, object: object): Promise<void> {
+    await client.create(`${inDefault}/${resource}`, object, { signal: patience() });
+  }
+
   async function fateOf(pod: PodCase): Promise<Map<string, { reason: string; message: string }>> {
     const known = new Map<string, { reason: string; message: string }>();
     fates.set(pod.name, known);
@@ -62,19 +70,18 @@ export async function openKubeletSide(
       if (known.size === pod.images.length) resolve();
     });
     const timer = setTimeout(resolve, podTimeoutMs);
-    await api.call('POST', '/api/v1/namespaces/default/pods', manifestOf(pod, nodeName));
+    await create('pods', manifestOf(pod, nodeName));
     await promise;
     clearTimeout(timer);
-    await api.call('DELETE', `/api/v1/namespaces/default/pods/${pod.name}?gracePeriodSeconds=0`);
+    const query = { gracePeriodSeconds: 0 };
+    await client.delete(`${inDefault}/pods/${pod.name}`, { signal: patience(), query });
     return known;
   }
 
   return {
     prepare: async ({ accounts = {} }) => {
       for (const [name, annotations] of Object.entries(accounts)) {
-        await api.call('POST', '/api/v1/namespaces/default/serviceaccounts', {
-          metadata: { name, annotations },
-        });
+        await create('serviceaccounts', { metadata: { name, annotations } });
       }
     },
     run: async (pod) => {
@@ -84,8 +91,7 @@ export async function openKubeletSide(
         unsettled.clear();
       }
       for (const [index, secret] of pod.secrets.entries()) {
-        if (secret.data !== undefined)
-          await api.call('POST', '/api/v1/namespaces/default/secrets', secretOf(pod, index));
+        if (secret.data !== undefined) await create('secrets', secretOf(pod, index));
       }
       const started = performance.timeOrigin + performance.now();
       const fate = await fateOf(pod);
@@ -113,7 +119,7 @@ export async function openKubeletSide(
       });
     },
     settle: ended,
-    close: () => watch.close(),
+    close: () => events.close(),
   };
 }
 

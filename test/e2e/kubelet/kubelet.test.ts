@@ -5,18 +5,18 @@
  *   E2E_SEED    seed of the generated cases; printed, random by default
  *   E2E_CASES   how many are generated, 150 by default
  */
-import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { boxProblem, runBox } from './box.ts';
+import { boxProblem, foldersOf, runBox } from '../box/box.ts';
 import type { Difference } from './compare.ts';
 import type { CaseReport } from './report.ts';
+import { seedOfRun } from '../random.ts';
 import { findPrograms } from './programs.ts';
 
 const project = fileURLToPath(new URL('../../..', import.meta.url));
-const seed = Number(process.env['E2E_SEED'] ?? randomInt(2 ** 31));
+const seed = seedOfRun();
 const cases = Number(process.env['E2E_CASES'] ?? 150);
 
 /** Some four minutes on two cores; a machine that does other things as well gets more. */
@@ -32,20 +32,15 @@ void t.test('a kubelet and an agent on one node', { timeout: timeoutMs + 60_000 
   t.comment(`E2E_SEED=${seed} E2E_CASES=${cases}`);
   const reports: CaseReport[] = [];
   const end = await runBox({
-    command: [process.execPath, fileURLToPath(new URL('inside.ts', import.meta.url))],
-    keep: [...new Set([resolve(project), dirname(process.execPath), programs.directory])],
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      PROGRAMS: JSON.stringify(programs),
-      E2E_SEED: String(seed),
-      E2E_CASES: String(cases),
-    },
+    entry: new URL('inside.ts', import.meta.url),
+    folders: foldersOf(programs),
+    env: { PROGRAMS: JSON.stringify(programs), E2E_SEED: String(seed), E2E_CASES: String(cases) },
     timeoutMs,
     onLine: (line) => reports.push(JSON.parse(line) as CaseReport),
   });
 
   t.equal(end.timedOut, false, 'the box ends in time');
-  t.equal(end.code, 0, `the box ends well${end.code === 0 ? '' : `: ${end.said}`}`);
+  t.equal(end.code, 0, `the box ends well${end.code === 0 ? '' : `: ${end.stderr}`}`);
   for (const { setup, name, differences, example } of reports) {
     const unexplained = differences.filter(({ deviation }) => deviation === undefined);
     t.same(unexplained, [], `${setup}: ${name}`, { ...(example && { example: JSON.stringify(example) }) });

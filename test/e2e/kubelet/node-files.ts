@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { startKubelet, type NodeOptions } from './node.ts';
-import type { Running } from './processes.ts';
+import type { Running } from '../cluster/processes.ts';
 import { installPlugins } from './recorder.ts';
 import { binDir, dockerConfigs, pluginConfig, type Setup } from './setup.ts';
 

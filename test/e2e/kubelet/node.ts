@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { document, manifest, mediaTypes } from '../../support/registry/content.ts';
 import { tarOf } from './images.ts';
-import { ready, start, type Running } from './processes.ts';
+import { ready, startProcess, type Running } from '../cluster/processes.ts';
 import type { Programs } from './programs.ts';
 
 export interface NodeOptions {
@@ -37,10 +37,20 @@ export async function startContainerd({ programs, caFile }: NodeOptions): Promis
   mkdirSync('/etc/containerd', { recursive: true });
   writeFileSync('/etc/containerd/config.toml', containerdConfig);
   const env = {
-    PATH: [programs.directory, dirname(programs.runc), '/usr/sbin', '/usr/bin', '/sbin', '/bin'].join(':'),
+    PATH: [
+      dirname(programs['containerd-shim-runc-v2']),
+      dirname(programs.runc),
+      '/usr/sbin:/usr/bin:/sbin:/bin',
+    ].join(':'),
     SSL_CERT_FILE: caFile,
   };
-  const containerd = start('containerd', programs.containerd, [], { env });
+  const containerd = startProcess({
+    name: 'containerd',
+    program: programs.containerd,
+    args: [],
+    env,
+    logs: '/tmp',
+  });
   const ctr = (...args: string[]): string =>
     execFileSync(programs.ctr, ['-n', 'k8s.io', ...args], {
       encoding: 'utf8',
@@ -95,7 +105,8 @@ export function startKubelet(node: NodeOptions, options: KubeletOptions): Runnin
           `--image-credential-provider-bin-dir=${options.binDir}`,
         ]),
   ];
-  return start('kubelet', node.programs.kubelet, args, { env: options.env, cwd: '/' });
+  const { kubelet: program } = node.programs;
+  return startProcess({ name: 'kubelet', program, args, env: options.env, cwd: '/', logs: '/tmp' });
 }
 
 /** Whether the kubelet watches for pods: its own health endpoint answers. */

@@ -1,24 +1,16 @@
 /** The programs of the box: Kubernetes and containerd are found or built, runc and a static busybox are Debian's. */
-import { join } from 'node:path';
-import { findBuilt } from '../built.ts';
-import { part } from '../parts.ts';
+import { debianProgram } from '../programs/debian.ts';
+import { kubernetesPrograms } from '../programs/kubernetes.ts';
 
 const names = ['etcd', 'kube-apiserver', 'kubelet', 'containerd', 'containerd-shim-runc-v2', 'ctr'] as const;
 
-export type Programs = Readonly<Record<(typeof names)[number] | 'busybox' | 'runc', string>> & {
-  /** Holds containerd's shim, which it looks for on its PATH. */
-  readonly directory: string;
-};
+export type Programs = Readonly<Record<(typeof names)[number] | 'busybox' | 'runc', string>>;
 
-/**
- * @throws where one cannot be had; the message says which
- */
+/** @throws Error if one can be neither found, installed nor built */
 export function findPrograms(): Programs {
-  const built = findBuilt(names);
   return {
-    ...built,
-    busybox: part('busybox'),
-    runc: part('runc'),
-    directory: join(built['containerd-shim-runc-v2'], '..'),
+    ...kubernetesPrograms(names),
+    busybox: debianProgram('busybox'),
+    runc: debianProgram('runc'),
   };
 }

@@ -1,30 +1,28 @@
 /**
- * A real containerd as a child, in a mount namespace of its own: `/etc`, `/opt`, `/run`, `/var` and `/tmp` are those of a
- * directory, the node, so that configuration files have their usual names, nothing of this machine is read or written,
- * and every mount ends with the process. Name resolution is cut off: `/etc` has no resolver that answers.
+ * A real containerd as a child process in its own mount namespace. `/etc`, `/opt`, `/run`, `/var` and `/tmp` are folders of the node's
+ * directory: configuration files have their usual names, nothing of this machine is read or written, and every mount ends with the
+ * process. No name can be resolved: the resolver in `/etc` does not answer.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { startProcess } from '../cluster/processes.ts';
 import { connectCri, type Cri } from './cri.ts';
 
-/** Directories of the node that stand in for those of this machine. */
+/** Directories of the node that replace those of this machine. */
 const ownDirectories = ['etc', 'opt', 'run', 'var', 'tmp'] as const;
 
 export interface RunningContainerd {
   readonly cri: Cri;
-  /** The end of what it logged. */
   log(): string;
   stop(): Promise<void>;
 }
 
 /** containerd is ready in half a second; a loaded machine gets more. */
 const startTimeoutMs = 20_000;
-/** It ends at once on SIGTERM; what does not is killed. */
+/** containerd ends at once on SIGTERM. */
 const stopTimeoutMs = 5_000;
-const keptLogBytes = 256 * 1024;
 
-/** Makes the directories of a node, with a resolver that is nobody. */
+/** Makes the directories of a node, with a resolver that does not answer. */
 export function prepareNode(node: string): void {
   for (const name of ownDirectories) mkdirSync(join(node, name), { recursive: true });
   writeFileSync(join(node, 'etc', 'resolv.conf'), 'nameserver 127.0.0.1\noptions timeout:1 attempts:1\n');
@@ -34,7 +32,7 @@ export function prepareNode(node: string): void {
 
 /**
  * Starts containerd with `/etc/containerd/config.toml` of the node.
- * @throws where it ends or does not answer in time; the message holds what it said
+ * @throws Error if it ends or does not answer in time; the message has the end of its log
  */
 export async function startContainerd(options: {
   readonly program: string;
@@ -45,53 +43,29 @@ export async function startContainerd(options: {
   const socket = join(node, 'run', 'containerd', 'containerd.sock');
   rmSync(socket, { force: true });
   const binds = ownDirectories.map((name) => `mount --bind "$1/${name}" /${name}`).join(' && ');
-  const child = spawn(
-    'unshare',
-    [
-      '--mount',
-      '--propagation',
-      'private',
-      'sh',
-      '-c',
-      `exec 3<"$2" && cd / && ${binds} && exec /proc/self/fd/3`,
-      'sh',
-      node,
-      program,
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'], env: { PATH: process.env['PATH'], ...options.env } },
-  );
-  let log = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    log = (log + chunk.toString()).slice(-keptLogBytes);
+  const mountNamespace = ['--mount', '--propagation', 'private'];
+  const script = `exec 3<"$2" && cd / && ${binds} && exec /proc/self/fd/3`;
+  const running = startProcess({
+    name: 'containerd',
+    program: 'unshare',
+    args: [...mountNamespace, 'sh', '-c', script, 'sh', node, program],
+    env: { PATH: process.env['PATH'] ?? '', ...options.env },
+    logs: node,
   });
   try {
-    const cri = await Promise.race([connectCri(socket, startTimeoutMs), ended(child)]);
+    const ended = running.ended.then((how) => Promise.reject(new Error(`containerd ended with ${how}`)));
+    const cri = await Promise.race([connectCri(socket, startTimeoutMs), ended]);
+    ended.catch(() => undefined);
     return {
       cri,
-      log: () => log,
+      log: () => running.log(),
       stop: async () => {
         cri.close();
-        await end(child);
+        await running.stop(stopTimeoutMs);
       },
     };
   } catch (error) {
-    await end(child);
-    throw new Error(`containerd did not start: ${log.slice(-4096)}`, { cause: error });
+    await running.stop(stopTimeoutMs);
+    throw new Error(`containerd did not start: ${running.log().slice(-4096)}`, { cause: error });
   }
-}
-
-function ended(child: ChildProcess): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    child.once('error', reject);
-    child.once('exit', (code) => reject(new Error(`containerd ended with ${code}`)));
-  });
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const over = new Promise((resolve) => child.once('exit', resolve));
-  child.kill('SIGTERM');
-  const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
-  await over;
-  clearTimeout(timer);
 }

@@ -1,8 +1,8 @@
 /** Generated configurations of containerd: versions of the format, where hosts are looked for, old tables, imports. */
 import type { NodeFiles } from './case.ts';
-import type { ContainerdVersion } from './containerd-programs.ts';
+import type { ContainerdVersion } from '../programs/containerd.ts';
 import { certificatePaths, quoted } from './generate-hosts.ts';
-import type { Random } from './random.ts';
+import type { Random } from '../random.ts';
 import { knownUser } from './registry.ts';
 import type { Places } from './world.ts';
 

@@ -1,7 +1,7 @@
 /** Generated directories of hosts: what an administrator may write into `certs.d`, right and wrong. */
 import { join } from 'node:path';
 import type { NodeFiles } from './case.ts';
-import type { Random } from './random.ts';
+import type { Random } from '../random.ts';
 import { knownUser } from './registry.ts';
 import type { PlaceName, Places } from './world.ts';
 

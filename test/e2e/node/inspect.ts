@@ -43,7 +43,7 @@ export async function inspectOnNode(options: {
         ]
       : [];
     const reference = parseReference(image);
-    return await inspection.inspector.inspect(
+    return await inspection.inspector.lookup(
       { image, reference, pullPolicy: 'Always', pullCredentials },
       { signal: AbortSignal.timeout(timeoutMs) },
     );

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { openRegistry, type Case, type NodeFiles } from './case.ts';
-import type { ContainerdProgram } from './containerd-programs.ts';
+import type { ContainerdProgram } from '../programs/containerd.ts';
 import { prepareNode, startContainerd, type RunningContainerd } from './containerd.ts';
 import { makeStock } from './images.ts';
 import { inspectOnNode } from './inspect.ts';

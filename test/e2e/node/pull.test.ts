@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { Case } from './case.ts';
 import { differences } from './compare.ts';
-import { containerdProgram, containerdVersions, type ContainerdVersion } from './containerd-programs.ts';
+import { containerdProgram, containerdVersions, type ContainerdVersion } from '../programs/containerd.ts';
 import { certificateFiles } from './generate-hosts.ts';
 import { generateCases } from './generate.ts';
 import { createNode, type Node } from './nodes.ts';

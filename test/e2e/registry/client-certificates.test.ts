@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createCa, type PemPair } from '../../support/certificates.ts';
-import { part } from '../parts.ts';
+import { debianProgram } from '../programs/debian.ts';
 import { createLayout } from './layouts.ts';
 import { inspect, written } from './program.ts';
 import { startRegistry } from './servers.ts';
@@ -22,7 +22,7 @@ const directory = mkdtempSync(join(tmpdir(), 'archwright-e2e-'));
 t.teardown(() => rmSync(directory, { recursive: true, force: true }));
 
 const registry = await startRegistry({
-  program: part('docker-registry'),
+  program: debianProgram('docker-registry'),
   directory: join(directory, 'registry'),
   tls: await server.issue({ cn: 'registry', ip: ['127.0.0.1'] }),
   ca: server.cert,
@@ -55,7 +55,7 @@ function push(): void {
   const image = (architecture: string) => layout.image({ os: 'linux', architecture });
   const finished = layout.finish(layout.index(image('amd64'), image('s390x')));
   for (const repository of ['team/app', 'library/app']) {
-    execFileSync(part('skopeo'), [
+    execFileSync(debianProgram('skopeo'), [
       '--insecure-policy',
       'copy',
       '--quiet',

@@ -6,7 +6,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createCa, type TestCa } from '../../support/certificates.ts';
-import { part, type PartName } from '../parts.ts';
+import { debianProgram } from '../programs/debian.ts';
+import { craneProgram, distributionProgram } from '../programs/helm.ts';
 import { createClients, htpasswd, type Clients } from './clients.ts';
 import { createLayout, type Layout } from './layouts.ts';
 import { inspect, written } from './program.ts';
@@ -82,13 +83,20 @@ const images: readonly Pushed[] = [
   { name: 'artifact', how: 'crane', platforms: [], make: (layout) => layout.finish(layout.artifact()) },
 ];
 
+/** Debian's registry 2.8, and version 3. */
+const programs = {
+  'docker-registry': () => debianProgram('docker-registry'),
+  distribution: distributionProgram,
+};
+type RegistryProgram = keyof typeof programs;
+
 interface World {
   readonly ca: TestCa;
   readonly directory: string;
   readonly config: string;
   readonly start: (
     name: string,
-    program: PartName,
+    program: RegistryProgram,
     auth: Auth,
     upstream?: string,
   ) => Promise<RunningRegistry>;
@@ -109,7 +117,7 @@ async function createWorld(t: Test): Promise<World> {
     config,
     start: async (name, program, auth, upstream) => {
       const registry = await startRegistry({
-        program: part(program),
+        program: programs[program](),
         directory: join(directory, name),
         tls,
         ca: ca.cert,
@@ -121,8 +129,8 @@ async function createWorld(t: Test): Promise<World> {
     },
     clients: (name, host) =>
       createClients({
-        skopeo: part('skopeo'),
-        crane: part('crane'),
+        skopeo: debianProgram('skopeo'),
+        crane: craneProgram(),
         directory: join(directory, `login-${name}`),
         caFile,
         logins: { [host]: user },
@@ -165,7 +173,7 @@ async function compare(t: Test, clients: Clients, prefix: string, args: readonly
   }
 }
 
-for (const program of ['docker-registry', 'distribution'] as const) {
+for (const program of Object.keys(programs) as RegistryProgram[]) {
   void t.test(`${program}: anonymous, and a pull-through mirror of it`, async (t) => {
     const world = await createWorld(t);
     const { host } = await world.start('open', program, { kind: 'none' });
@@ -227,7 +235,7 @@ for (const program of ['docker-registry', 'distribution'] as const) {
 async function throughMirror(
   t: Test,
   world: World,
-  program: PartName,
+  program: RegistryProgram,
   host: string,
   repository: string,
 ): Promise<void> {

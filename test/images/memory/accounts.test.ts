@@ -1,17 +1,17 @@
 /** What depends on a pod's service account serves no other service account. */
 import t from 'tap';
-import type { ImageFacts, ImageQuestion } from '../../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageRequest } from '../../../src/images/facts/facts.ts';
 import { bench, digestOf, facts, failure, hour, question, settled } from '../support.ts';
 
 const image = 'corp.example/app:1';
 const none = question(image);
-const ofAccount = (name: string, more: Parameters<typeof question>[1] = {}): ImageQuestion => ({
+const ofAccount = (name: string, more: Parameters<typeof question>[1] = {}): ImageRequest => ({
   ...question(image, more),
   serviceAccount: { namespace: 'team', name },
 });
 const a = ofAccount('a');
 const b = ofAccount('b');
-const elsewhere: ImageQuestion = { ...a, serviceAccount: { namespace: 'other', name: 'a' } };
+const elsewhere: ImageRequest = { ...a, serviceAccount: { namespace: 'other', name: 'a' } };
 const byAccount = facts(image, { credentialSource: 'service-account' });
 /** A failure that another service account might not have met. */
 const refusedTo = (code: Parameters<typeof failure>[1]): ImageFacts => ({
@@ -85,7 +85,7 @@ t.test(
   'who joined the question of another account asks for itself where the answer depends on it',
   async (t) => {
     const { memory, inspector } = bench();
-    const answers = [a, b, b, elsewhere, none, a].map((one) => memory.ask(one, { signal }));
+    const answers = [a, b, b, elsewhere, none, a].map((one) => memory.lookup(one, { signal }));
     await settled();
     t.equal(inspector.asked.length, 1);
     await inspector.last().answer(byAccount);
@@ -109,7 +109,7 @@ t.test(
 
 t.test('accounts share one question where the answer does not depend on them', async (t) => {
   const { memory, inspector } = bench();
-  const answers = [a, b, none].map((one) => memory.ask(one, { signal }));
+  const answers = [a, b, none].map((one) => memory.lookup(one, { signal }));
   await settled();
   await inspector.last().answer(failure(image, 'not-found'));
   t.match(
@@ -126,7 +126,7 @@ t.test('who joined does not get older shared facts for a refusal that was anothe
   memory.recall(a);
   await inspector.last().answer(refusedTo('unauthorized'));
   t.equal(memory.recall(a), undefined);
-  const answers = [a, b].map((one) => memory.ask(one, { signal }));
+  const answers = [a, b].map((one) => memory.lookup(one, { signal }));
   await settled();
   await inspector.last().answer(refusedTo('forbidden'));
   await inspector.last().answer({ ...byAccount, digest: digestOf('of b') });
@@ -140,7 +140,7 @@ t.test('who joined does not get older facts of another account while the registr
   const { memory, inspector, teach } = bench();
   await teach(a, byAccount);
   const always = { pullPolicy: 'Always' } as const;
-  const answers = ['a', 'b'].map((name) => memory.ask(ofAccount(name, always), { signal }));
+  const answers = ['a', 'b'].map((name) => memory.lookup(ofAccount(name, always), { signal }));
   await settled();
   await inspector.last().answer(failure(image, 'unavailable'));
   await inspector.last().answer(failure(image, 'unavailable'));
@@ -186,7 +186,7 @@ t.test('an image that became private is asked for with the account only where th
   ] as const) {
     const { memory, inspector, teach } = bench();
     await teach(none, facts(image));
-    const answer = memory.ask(ofAccount('a', { pullPolicy: 'Always' }), { signal });
+    const answer = memory.lookup(ofAccount('a', { pullPolicy: 'Always' }), { signal });
     await settled();
     t.equal(inspector.last().question.serviceAccount, undefined);
     await inspector.last().answer(refusal);
@@ -199,7 +199,7 @@ t.test('an image that became private is asked for with the account only where th
 t.test('once answers depend on accounts, a time-out of one holds up no other', async (t) => {
   const { memory, time, teach } = bench();
   await teach(ofAccount('z'), refusedTo('unauthorized'));
-  const answer = memory.ask(a, { signal });
+  const answer = memory.lookup(a, { signal });
   await settled();
   await time.advance(15_000);
   t.match(await answer, { error: { code: 'timeout' } });

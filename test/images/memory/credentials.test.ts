@@ -70,7 +70,7 @@ t.test('a remembered failure says when to ask again', async (t) => {
 t.test('questions with different credentials do not share a flight', async (t) => {
   const { memory, inspector } = bench();
   const signal = new AbortController().signal;
-  const answers = [none, withX, withY, withX].map((one) => memory.ask(one, { signal }));
+  const answers = [none, withX, withY, withX].map((one) => memory.lookup(one, { signal }));
   await settled();
   t.same(
     inspector.asked.map(({ question }) => question.pullCredentials.map(({ id }) => id)),
@@ -117,7 +117,7 @@ t.test('shared facts that must be asked for serve all secrets with one request',
   const signal = new AbortController().signal;
   await teach(none, facts(image));
   const always = (credentials: string[]): Promise<unknown> =>
-    memory.ask(question(image, { pullPolicy: 'Always', credentials }), { signal });
+    memory.lookup(question(image, { pullPolicy: 'Always', credentials }), { signal });
   const answers = [always(['x']), always(['y']), always([])];
   await settled();
   t.equal(inspector.asked.length, 2);
@@ -134,7 +134,7 @@ t.test('an image that became private is asked for with the pod’s secret', asyn
     const { memory, inspector, teach } = bench();
     const signal = new AbortController().signal;
     await teach(none, facts(image));
-    const answer = memory.ask(question(image, { pullPolicy: 'Always', credentials: ['x'] }), { signal });
+    const answer = memory.lookup(question(image, { pullPolicy: 'Always', credentials: ['x'] }), { signal });
     await settled();
     t.same(inspector.last().question.pullCredentials, []);
     await inspector.last().answer(failure(image, code));

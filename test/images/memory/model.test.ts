@@ -4,7 +4,7 @@
  */
 import * as fc from 'fast-check';
 import t from 'tap';
-import type { FactsErrorCode, ImageFacts, ImageQuestion } from '../../../src/images/facts/facts.ts';
+import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../../src/images/facts/facts.ts';
 import { scopeOf, sharedScope, withAccount } from '../../../src/images/memory/key.ts';
 import { bench, day, digestOf, facts, failure, minute, question, settled, type Bench } from '../support.ts';
 
@@ -37,11 +37,11 @@ function learnedBy(scope: string): string {
 }
 
 /** The same for a failure that holds for one service account, in its message. */
-function failedFor({ pullCredentials, serviceAccount }: ImageQuestion): string {
+function failedFor({ pullCredentials, serviceAccount }: ImageRequest): string {
   return `failed for ${withAccount(scopeOf(pullCredentials), serviceAccount)}`;
 }
 
-function checkAccount(asked: ImageQuestion, answer: ImageFacts): void {
+function checkAccount(asked: ImageRequest, answer: ImageFacts): void {
   const told = answer.digest === undefined ? answer.error?.message : answer.mediaType;
   const mine = learnedBy(withAccount(sharedScope, asked.serviceAccount));
   // A time-out tells nothing of anybody.
@@ -50,7 +50,7 @@ function checkAccount(asked: ImageQuestion, answer: ImageFacts): void {
 }
 
 /** An answer may be seen by who presents the credentials that it was learned with. */
-function check(asked: ImageQuestion, answer: ImageFacts | undefined): void {
+function check(asked: ImageRequest, answer: ImageFacts | undefined): void {
   if (!answer) return;
   if (answer.image !== asked.image) throw new Error(`facts of ${answer.image} for ${asked.image}`);
   if (answer.credentialSource === 'service-account') checkAccount(asked, answer);
@@ -105,12 +105,12 @@ const anyQuestion = fc
     pullPolicy: fc.constantFrom(...policies),
     account: fc.constantFrom(...accounts),
   })
-  .map(({ image, account: name, ...more }): ImageQuestion => {
+  .map(({ image, account: name, ...more }): ImageRequest => {
     const asked = question(image, more);
     return name === undefined ? asked : { ...asked, serviceAccount: { namespace: 'team', name } };
   });
 
-function shown({ image, pullPolicy, pullCredentials, serviceAccount }: ImageQuestion): string {
+function shown({ image, pullPolicy, pullCredentials, serviceAccount }: ImageRequest): string {
   return `${image} ${pullPolicy} ${withAccount(scopeOf(pullCredentials), serviceAccount)}`;
 }
 
@@ -128,7 +128,7 @@ const recall = anyQuestion.map((asked) =>
 const ask = fc.tuple(anyQuestion, fc.boolean()).map(([asked, patient]) =>
   command(`ask ${shown(asked)} ${patient ? '' : 'and leave'}`, async ({ memory, waiting }) => {
     const controller = new AbortController();
-    const answer = memory.ask(asked, { signal: controller.signal });
+    const answer = memory.lookup(asked, { signal: controller.signal });
     if (patient) {
       waiting.push(answer.then((given) => check(asked, given)));
       return;
@@ -181,7 +181,7 @@ const answer = fc
     }),
   );
 
-function failureFor(asked: ImageQuestion, code: FactsErrorCode, perAccount: boolean): ImageFacts {
+function failureFor(asked: ImageRequest, code: FactsErrorCode, perAccount: boolean): ImageFacts {
   const failed = failure(asked.image, code);
   if (!perAccount) return failed;
   return { ...failed, credentialSource: 'service-account', error: { code, message: failedFor(asked) } };

@@ -206,7 +206,7 @@ t.test('overrides come before everything', async (t) => {
   const { memory, inspector } = bench({ overrides });
   t.match(memory.recall(always), { source: 'override', image: 'nginx:1.25', error: undefined });
   t.match(memory.lastKnown(nginx), { source: 'override', stale: false });
-  t.match(await memory.ask(always, { signal }), { source: 'override' });
+  t.match(await memory.lookup(always, { signal }), { source: 'override' });
   t.equal(memory.recall(question('redis')), undefined);
   t.equal(inspector.asked.length, 0);
   t.same([...memory.shared()], [], 'they are no knowledge to tell');
@@ -273,7 +273,7 @@ t.test('every look is counted by what it gave', async (t) => {
   memory.recall(nginx);
   await inspector.last().answer(failure('nginx:1.25', 'timeout'));
   memory.recall(nginx);
-  const both = [memory.ask(question('b'), { signal }), memory.ask(question('b'), { signal })];
+  const both = [memory.lookup(question('b'), { signal }), memory.lookup(question('b'), { signal })];
   await settled();
   t.ok((await counts()).includes('inspections_in_flight 1'));
   await inspector.last().answer(failure('b', 'not-found'));

@@ -1,6 +1,6 @@
 /** Endpoints with a credential of their own, and registries that are never asked anonymously. */
 import t from 'tap';
-import { createInspector } from '../../../src/images/sources/inspector.ts';
+import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
 import { credential, endpointOf, patience, testClient } from '../../support/registry/ask.ts';
 import { image } from '../../support/registry/content.ts';
@@ -19,12 +19,12 @@ t.test('where anonymous questions are forbidden, only such endpoints are asked',
   for (const registry of [open, closed]) registry.push('team/app', 'v1', image('linux/arm64'));
   const own = credential('own', 'secret1', { source: 'containerd', id: 'own' });
   const inspectAt = (endpoints: readonly ReturnType<typeof endpointOf>[]) =>
-    createInspector({
+    createRegistrySource({
       registry: client,
       endpoints: { endpoints: async () => endpoints, fingerprint: () => '' },
       credentials: { lookup: async () => [] },
       mayAskAnonymously: () => false,
-    }).inspect(
+    }).lookup(
       {
         image: 'r.example/team/app:v1',
         reference: parseReference('r.example/team/app:v1'),

@@ -40,10 +40,10 @@ function answerer(): { mutate: Mutate; faults: Error[] } {
   const counters = bindCounters(metrics);
   const clock = systemClock;
   const inspector = {
-    inspect: ({ image }: { image: string }) =>
+    lookup: ({ image }: { image: string }) =>
       Promise.resolve({ ...facts(architectures[image] ?? 'arm64'), image }),
   };
-  const memory = createFactsMemory({ inspector, log });
+  const memory = createFactsMemory({ source: inspector, log });
   const pullSecrets = createPullSecrets({ cluster: undefined, keepMs: 0, clock, metrics });
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, clock, log });
   const policy: Policy = {

@@ -1,12 +1,8 @@
 /** cert-manager's controller, and what is asked of it: to run beside a cluster, and to issue a certificate anew. */
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
-import { buildProgram, certManager } from '../../build.ts';
-import { certManagerDefinitions } from '../../chart/foreign.ts';
-import { cache } from '../../parts.ts';
+import { certManagerProgram } from '../../programs/cert-manager.ts';
+import { certManagerDefinitions } from '../../programs/definitions.ts';
 import { define } from '../definitions.ts';
 import { patience, type Cluster } from '../harness.ts';
 import { startProcess, type Running } from '../processes.ts';
@@ -14,20 +10,6 @@ import { waitFor } from '../watch.ts';
 
 /** Where the Secrets of ClusterIssuers are. */
 export const certManagerNamespace = 'cert-manager';
-
-/**
- * The program, after making sure that it is there.
- * @throws where it cannot be had
- */
-export function certManagerProgram(): string {
-  const source = readFileSync(new URL('main.go', import.meta.url), 'utf8');
-  const digest = createHash('sha256').update(source).digest('hex').slice(0, 8);
-  const path = join(cache, `cert-manager-${certManager.version}-${digest}`);
-  if (existsSync(path)) return path;
-  mkdirSync(cache, { recursive: true });
-  buildProgram(certManager, source, path);
-  return path;
-}
 
 /** Runs it until the cluster ends; makes its definitions and its namespace before. */
 export async function startCertManager(cluster: Cluster): Promise<Running> {

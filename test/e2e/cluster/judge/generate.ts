@@ -7,7 +7,7 @@ import type {
   PodSpec,
   Toleration,
 } from '../../../../src/kube/api/objects.ts';
-import type { Random } from '../../kubelet/random.ts';
+import type { Random } from '../../random.ts';
 import { images, nodes, zones, type JudgeImage } from './world.ts';
 
 export interface Case {
@@ -31,19 +31,19 @@ export function generateCase(random: Random, index: number): Case {
     return { name, image: image.repository };
   };
   const containers = Array.from({ length: random.pick([1, 1, 1, 2, 2, 3]) }, (_, n) => container(`c${n}`));
-  const initContainers = random.chance(25)
+  const initContainers = random.chance(0.25)
     ? Array.from({ length: random.pick([1, 2]) }, (_, n) => ({
         ...container(`i${n}`),
-        ...(random.chance(40) && { restartPolicy: 'Always' }),
+        ...(random.chance(0.4) && { restartPolicy: 'Always' }),
       }))
     : [];
   const volumes = [];
-  if (random.chance(6)) {
+  if (random.chance(0.06)) {
     const image = drawImage(random);
     used.push(image);
     volumes.push({ name: 'data', image: { reference: image.repository } });
   }
-  const heldByOther = random.chance(4);
+  const heldByOther = random.chance(0.04);
   const spec: PodSpec = {
     ...placement(random),
     containers,
@@ -53,10 +53,10 @@ export function generateCase(random: Random, index: number): Case {
   };
   const name = `pod-${index}`;
   const labels = {
-    ...(random.chance(15) && { zone: random.pick(zones) }),
-    ...(random.chance(12) && { 'arch.example/preferred': random.pick(architectures) }),
+    ...(random.chance(0.15) && { zone: random.pick(zones) }),
+    ...(random.chance(0.12) && { 'arch.example/preferred': random.pick(architectures) }),
   };
-  const annotations = random.chance(8) && {
+  const annotations = random.chance(0.08) && {
     'arch.example/preferred-weights': random.pick([
       's390x=90,arm64=10',
       'amd64=1',
@@ -75,22 +75,22 @@ export function generateCase(random: Random, index: number): Case {
 /** Mostly what is known, so that pods of several images are mostly decided by what they are. */
 function drawImage(random: Random): JudgeImage {
   const common = images.slice(0, 4);
-  const [first = images[0], ...rest] = random.chance(45) ? common : images;
+  const [first = images[0], ...rest] = random.chance(0.45) ? common : images;
   return random.pick([first, ...rest]);
 }
 
 function placement(random: Random): Partial<PodSpec> {
-  const tolerations = random.chance(30)
+  const tolerations = random.chance(0.3)
     ? Array.from({ length: random.pick([1, 2]) }, () => toleration(random))
     : [];
-  const nodeSelector = random.chance(20) ? selector(random) : undefined;
+  const nodeSelector = random.chance(0.2) ? selector(random) : undefined;
   const nodeAffinity = {
-    ...(random.chance(45) && {
+    ...(random.chance(0.45) && {
       requiredDuringSchedulingIgnoredDuringExecution: {
         nodeSelectorTerms: Array.from({ length: random.pick([1, 1, 2, 3]) }, () => term(random)),
       },
     }),
-    ...(random.chance(15) && {
+    ...(random.chance(0.15) && {
       preferredDuringSchedulingIgnoredDuringExecution: [
         { weight: 1 + random.below(100), preference: { matchExpressions: [expression(random)] } },
       ],
@@ -113,8 +113,8 @@ function selector(random: Random): Record<string, string> {
 }
 
 function term(random: Random): NodeSelectorTerm {
-  if (random.chance(4)) return {};
-  if (random.chance(6)) {
+  if (random.chance(0.04)) return {};
+  if (random.chance(0.06)) {
     const [name = ''] = random.some(nodes, 1).map((node) => node.name);
     return {
       matchFields: [{ key: 'metadata.name', operator: random.pick(['In', 'NotIn']), values: [name] }],

@@ -13,13 +13,19 @@ import {
 import type { EndpointSource } from '../../registry/endpoints/endpoint.ts';
 import { RegistryError, type ManifestResult, type RegistryClient } from '../../registry/lookup.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
-import type { FactsError, ImageFacts, ImageQuestion, Inspector, InspectOptions } from '../facts/facts.ts';
+import type {
+  FactsError,
+  ImageFacts,
+  ImageRequest,
+  ImageFactsSource,
+  LookupOptions,
+} from '../facts/facts.ts';
 import { defaultFreshness, freshUntil, type FreshnessSettings } from '../memory/freshness.ts';
 import { platformsOf } from '../platforms/platform.ts';
 import { pullReference } from '../references/reference.ts';
 import { maxMediaTypeLength, maxPlatforms } from '../facts/wire.ts';
 
-export interface InspectorOptions {
+export interface RegistrySourceOptions {
   readonly registry: RegistryClient;
   readonly endpoints: EndpointSource;
   /** The node's sources, combined. */
@@ -40,11 +46,11 @@ const notAnImage = {
 } as const;
 
 /** Makes an inspector. It holds nothing that needs to be closed. */
-export function createInspector(options: InspectorOptions): Inspector {
+export function createRegistrySource(options: RegistrySourceOptions): ImageFactsSource {
   const { registry, endpoints, credentials, mayAskAnonymously } = options;
   const { freshness = defaultFreshness, clock = systemClock } = options;
 
-  async function ask(question: ImageQuestion, { signal, known, trace }: InspectOptions): Promise<ImageFacts> {
+  async function ask(question: ImageRequest, { signal, known, trace }: LookupOptions): Promise<ImageFacts> {
     const { domain, path, repository, object } = pullReference(question.reference);
     const bases = await endpoints.endpoints(domain);
     if (bases.length === 0) {
@@ -91,7 +97,7 @@ export function createInspector(options: InspectorOptions): Inspector {
   }
 
   return {
-    inspect: async (question, inspectOptions) => {
+    lookup: async (question, inspectOptions) => {
       try {
         return await ask(question, inspectOptions);
       } catch (error) {

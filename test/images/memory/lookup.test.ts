@@ -11,7 +11,7 @@ function patience(): AbortSignal {
 t.test('concurrent askers share one request; each gets the image as it wrote it', async (t) => {
   const { memory, inspector } = bench();
   const asked = ['nginx:1.25', 'docker.io/nginx:1.25', 'nginx:1.25'].map((image) =>
-    memory.ask(question(image), { signal: patience() }),
+    memory.lookup(question(image), { signal: patience() }),
   );
   await settled();
   t.equal(inspector.asked.length, 1);
@@ -29,7 +29,7 @@ t.test('concurrent askers share one request; each gets the image as it wrote it'
 t.test('ask answers from memory where it can', async (t) => {
   const { memory, inspector, teach } = bench();
   await teach(nginx, facts('nginx:1.25'));
-  t.match(await memory.ask(nginx, { signal: patience() }), { source: 'memory' });
+  t.match(await memory.lookup(nginx, { signal: patience() }), { source: 'memory' });
   t.equal(inspector.asked.length, 1);
 });
 
@@ -37,20 +37,20 @@ t.test('who has no time left leaves; the request goes on and the next one finds 
   const { memory, inspector } = bench();
   const controller = new AbortController();
   const reason = new Error('no time left');
-  const impatient = t.rejects(memory.ask(nginx, { signal: controller.signal }), reason);
+  const impatient = t.rejects(memory.lookup(nginx, { signal: controller.signal }), reason);
   await settled();
   controller.abort(reason);
   await impatient;
   t.equal(inspector.last().options.signal.aborted, false);
-  await t.rejects(memory.ask(nginx, { signal: controller.signal }), reason, 'nor does it start one');
+  await t.rejects(memory.lookup(nginx, { signal: controller.signal }), reason, 'nor does it start one');
   await inspector.last().answer(facts('nginx:1.25'));
   t.ok(memory.recall(nginx));
   t.equal(inspector.asked.length, 1);
 });
 
 t.test('a request has a time limit of its own, also where the inspector ignores it', async (t) => {
-  const { memory, inspector, time } = bench({ inspectTimeoutMs: 3000 });
-  const answer = memory.ask(nginx, { signal: patience() });
+  const { memory, inspector, time } = bench({ lookupTimeoutMs: 3000 });
+  const answer = memory.lookup(nginx, { signal: patience() });
   await settled();
   await time.advance(3000);
   t.match(await answer, { platforms: [], error: { code: 'timeout', message: 'not answered within 3 s' } });
@@ -62,7 +62,7 @@ t.test('a request has a time limit of its own, also where the inspector ignores 
 
 t.test('an inspector that throws is a fault of ours: logged, answered, backed off from', async (t) => {
   const { memory, inspector, lines } = bench();
-  const answer = memory.ask(nginx, { signal: patience() });
+  const answer = memory.lookup(nginx, { signal: patience() });
   await settled();
   await inspector.last().fail(new TypeError('undefined is not a function'));
   t.match(await answer, { error: { code: 'unavailable' } });
@@ -83,8 +83,8 @@ t.test('trace hears what this asker caused', async (t) => {
   const trace = ({ url }: Attempt): void => {
     heard.push(url);
   };
-  const first = memory.ask(nginx, { signal: patience(), trace });
-  const second = memory.ask(nginx, { signal: patience(), trace });
+  const first = memory.lookup(nginx, { signal: patience(), trace });
+  const second = memory.lookup(nginx, { signal: patience(), trace });
   await settled();
   inspector.last().options.trace?.({
     method: 'GET',
@@ -179,7 +179,7 @@ t.test('at most so many revalidations at a time; questions that somebody waits f
   await time.advance(hour);
   for (const one of images) memory.recall(one);
   t.equal(inspector.asked.length, 64);
-  void memory.ask(question('new'), { signal: patience() });
+  void memory.lookup(question('new'), { signal: patience() });
   await settled();
   t.equal(inspector.asked.length, 65);
   for (const asked of inspector.asked) await asked.answer(facts(asked.question.image));
@@ -190,7 +190,7 @@ t.test('at most so many revalidations at a time; questions that somebody waits f
 t.test('a flood of questions is cut off', async (t) => {
   const { memory, inspector } = bench();
   const answers = Array.from({ length: 4100 }, (_, index) =>
-    memory.ask(question(`app-${index}`), { signal: patience() }),
+    memory.lookup(question(`app-${index}`), { signal: patience() }),
   );
   t.match(
     await Promise.all(answers.slice(4096)),
@@ -204,7 +204,7 @@ t.test('a flood of questions is cut off', async (t) => {
 t.test('close answers who waits, remembers nothing of it, and asks nobody any more', async (t) => {
   const { memory, inspector, time, teach } = bench();
   await teach(nginx, facts('nginx:1.25'));
-  const waiting = memory.ask(question('redis'), { signal: patience() });
+  const waiting = memory.lookup(question('redis'), { signal: patience() });
   await settled();
   await memory.close();
   t.match(await waiting, { error: { code: 'unavailable', message: 'the program is ending' } });
@@ -213,6 +213,6 @@ t.test('close answers who waits, remembers nothing of it, and asks nobody any mo
   await time.advance(day);
   t.ok(memory.recall(nginx));
   t.equal(inspector.asked.length, 2);
-  t.match(await memory.ask(question('redis'), { signal: patience() }), { error: { code: 'unavailable' } });
+  t.match(await memory.lookup(question('redis'), { signal: patience() }), { error: { code: 'unavailable' } });
   t.equal(time.pending, 0);
 });

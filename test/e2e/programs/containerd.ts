@@ -1,33 +1,34 @@
 /**
- * The containerd versions that are compared: found where they are (`KUBE_BIN_DIR`, the PATH, the cache), else unpacked
- * from a Debian package (not installed: the suite has lists and a cache of its own), else built from the Go module.
+ * The containerd versions that `e2e:node` compares: found in `KUBE_BIN_DIR`, on the PATH or in the cache, else unpacked from a Debian
+ * package (not installed: apt gets lists and a cache of its own), else built.
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
-import { built, cache, onPath, run, say } from '../parts.ts';
+import { join } from 'node:path';
+import { cache, installed, onPath, run, say } from './cache.ts';
+import { built } from './helm.ts';
+import { kubernetesFolder } from './kubernetes.ts';
 
 interface Wanted {
-  /** Module and version to build where nothing else gives this minor version. */
+  /** Module and version to build if nothing else gives this minor version. */
   readonly module: string;
   readonly version: string;
-  /** Debian suite whose package has, or had, this minor version. */
+  /** Debian suite that has, or had, this minor version. */
   readonly suite?: string;
 }
 
 export const containerdVersions = {
-  '1.6': { module: 'github.com/containerd/containerd/cmd/containerd', version: 'v1.6.36', suite: 'bookworm' },
-  '1.7': { module: 'github.com/containerd/containerd/cmd/containerd', version: 'v1.7.24', suite: 'trixie' },
-  '2.1': { module: 'github.com/containerd/containerd/v2/cmd/containerd', version: 'v2.1.9', suite: 'sid' },
-  '2.4': { module: 'github.com/containerd/containerd/v2/cmd/containerd', version: 'v2.4.2' },
+  '1.6': { module: 'github.com/containerd/containerd', version: 'v1.6.36', suite: 'bookworm' },
+  '1.7': { module: 'github.com/containerd/containerd', version: 'v1.7.24', suite: 'trixie' },
+  '2.1': { module: 'github.com/containerd/containerd/v2', version: 'v2.1.9', suite: 'sid' },
+  '2.4': { module: 'github.com/containerd/containerd/v2', version: 'v2.4.2' },
 } as const satisfies Record<string, Wanted>;
 
 export type ContainerdVersion = keyof typeof containerdVersions;
 
 export interface ContainerdProgram {
   readonly minor: ContainerdVersion;
-  /** As the program says it, such as `1.6.20~ds1`. */
+  /** As the program prints it, such as `1.6.20~ds1`. */
   readonly version: string;
   readonly path: string;
 }
@@ -36,34 +37,29 @@ export interface ContainerdProgram {
 const versionTimeoutMs = 10_000;
 
 /**
- * A containerd of this minor version, after making sure that it is there.
- * @throws where it cannot be had; the message says what was tried
+ * A containerd of this minor version.
+ * @throws Error if it can neither be found, unpacked nor built
  */
 export function containerdProgram(minor: ContainerdVersion): ContainerdProgram {
-  const wanted: Wanted = containerdVersions[minor];
+  const { module, version, suite }: Wanted = containerdVersions[minor];
   mkdirSync(cache, { recursive: true });
-  const found = candidates(minor).map((path) => programAt(path, minor));
-  const first = found.find((program) => program !== undefined);
-  if (first) return first;
-  const unpacked = wanted.suite === undefined ? undefined : fromDebian(minor, wanted.suite);
+  const kept = readdirSync(cache).filter((name) => name.startsWith(`containerd-${minor}.`));
+  // The set of Kubernetes has the newest one already.
+  const paths = [
+    ...kept.map((name) => join(cache, name)),
+    ...installed('containerd'),
+    join(kubernetesFolder, 'containerd'),
+  ];
+  for (const path of paths.filter((each) => existsSync(each))) {
+    const found = programAt(path, minor);
+    if (found !== undefined) return found;
+  }
+  const unpacked = suite === undefined ? undefined : fromDebian(minor, suite);
   if (unpacked) return unpacked;
-  const program = programAt(
-    built(`containerd-${wanted.version.slice(1)}`, { ...wanted, program: 'containerd' }),
-    minor,
-  );
-  if (!program) throw new Error(`${wanted.module}@${wanted.version} is no containerd ${minor}`);
+  const path = built('containerd', { path: module, version }, `${module}/cmd/containerd`);
+  const program = programAt(path, minor);
+  if (!program) throw new Error(`${module}@${version} is not containerd ${minor}`);
   return program;
-}
-
-function candidates(minor: string): string[] {
-  const kept = readdirSync(cache)
-    .filter((name) => name.startsWith(`containerd-${minor}.`))
-    .map((name) => join(cache, name));
-  const kubeBin = process.env['KUBE_BIN_DIR'] ?? join(homedir(), '.cache', 'kube-bin', 'v1.36.3');
-  const directories = [kubeBin, ...(process.env['PATH'] ?? '').split(delimiter)];
-  return [...kept, ...directories.map((directory) => join(directory, 'containerd'))].filter((path) =>
-    existsSync(path),
-  );
 }
 
 /** `containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3` → `1.6.20~ds1` */
@@ -74,8 +70,8 @@ function programAt(path: string, minor: ContainerdVersion): ContainerdProgram | 
 }
 
 /**
- * The shim of that containerd, from the same Debian package: shims of another time do not work with it.
- * @throws where it cannot be had
+ * The shim from the same Debian package. Shims of another release do not work with it.
+ * @throws Error if the suite has another version now
  */
 export function containerdShim(minor: '1.6' | '1.7'): string {
   const { version } = containerdProgram(minor);
@@ -88,12 +84,12 @@ export function containerdShim(minor: '1.6' | '1.7'): string {
     return path;
   });
   if (found === undefined)
-    throw new Error(`the shim of containerd ${version} is not in the Debian suite ${suite}`);
+    throw new Error(`the Debian suite ${suite} does not have the shim of containerd ${version}`);
   chmodSync(path, 0o755);
   return path;
 }
 
-/** Undefined where the suite has another version by now, or where this machine has no apt-get. */
+/** Undefined if the suite has another version now, or if this machine has no apt-get. */
 function fromDebian(minor: ContainerdVersion, suite: string): ContainerdProgram | undefined {
   return inDebian(suite, (programs) => {
     const program = programAt(join(programs, 'containerd'), minor);
@@ -105,7 +101,7 @@ function fromDebian(minor: ContainerdVersion, suite: string): ContainerdProgram 
   });
 }
 
-/** Unpacks the package containerd of a suite and hands the folder with its programs on. */
+/** Unpacks the package containerd of a suite, and calls `use` with the folder of its programs. */
 function inDebian<T>(suite: string, use: (programs: string) => T | undefined): T | undefined {
   if (onPath('apt-get') === undefined || onPath('dpkg-deb') === undefined) return undefined;
   say(`unpacking containerd from the Debian suite ${suite}`);
@@ -120,14 +116,14 @@ function inDebian<T>(suite: string, use: (programs: string) => T | undefined): T
     );
     return use(join(directory, 'usr', 'bin'));
   } catch (error) {
-    say(`the Debian suite ${suite} cannot be had: ${(error as Error).message}`);
+    say(`cannot get the Debian suite ${suite}: ${(error as Error).message}`);
     return undefined;
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
-/** apt with nothing of this machine's but the keyring: its own sources, lists, cache and status. */
+/** apt with its own sources, lists, cache and status; only the keyring is this machine's. */
 function aptConfiguration(directory: string, suite: string): string {
   for (const name of ['lists/partial', 'cache/archives/partial'])
     mkdirSync(join(directory, name), { recursive: true });

@@ -1,5 +1,4 @@
-/** Choices from a seed: the same seed gives the same cases. */
-
+/** Random choices from a seed: the same seed makes the same cases. */
 export interface Random {
   /** Whole number from 0 up to, not including, `limit`. */
   below(limit: number): number;
@@ -47,4 +46,9 @@ export function createRandom(seed: number): Random {
       return taken;
     },
   };
+}
+
+/** The seed of this run: `E2E_SEED`, else a random one. A suite prints it. */
+export function seedOfRun(): number {
+  return Number(process.env['E2E_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 }

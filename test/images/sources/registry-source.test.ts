@@ -1,7 +1,10 @@
 import t, { type Test } from 'tap';
 import { CredentialError, type MatchedCredential } from '../../../src/credentials/credential.ts';
-import type { ImageFacts, ImageQuestion, Inspector } from '../../../src/images/facts/facts.ts';
-import { createInspector, type InspectorOptions } from '../../../src/images/sources/inspector.ts';
+import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../../src/images/facts/facts.ts';
+import {
+  createRegistrySource,
+  type RegistrySourceOptions,
+} from '../../../src/images/sources/registry-source.ts';
 import { createFactsMemory } from '../../../src/images/memory/memory.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
 import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
@@ -24,20 +27,20 @@ import { digestOf, clockOfFacts, hour, recordedLog } from '../support.ts';
 
 interface Node {
   readonly registry: TestRegistry;
-  readonly inspector: Inspector;
+  readonly inspector: ImageFactsSource;
   readonly time: ReturnType<typeof clockOfFacts>;
   /** What this node's sources hold; changed by the test. */
   own: readonly MatchedCredential[];
   endpoints: readonly Endpoint[];
-  asked(text: string, more?: Partial<ImageQuestion>): ImageQuestion;
-  inspect(text: string, more?: Partial<ImageQuestion>, known?: ImageFacts): Promise<ImageFacts>;
+  asked(text: string, more?: Partial<ImageRequest>): ImageRequest;
+  inspect(text: string, more?: Partial<ImageRequest>, known?: ImageFacts): Promise<ImageFacts>;
 }
 
 /** A node whose only registry is a test registry. */
 async function start(
   t: Test,
   registryOptions: TestRegistryOptions = {},
-  options: Partial<InspectorOptions> = {},
+  options: Partial<RegistrySourceOptions> = {},
 ): Promise<Node> {
   const registry = await startTestRegistry(registryOptions);
   const client = testClient();
@@ -51,7 +54,7 @@ async function start(
     time,
     own: [],
     endpoints: [endpointOf(registry)],
-    inspector: createInspector({
+    inspector: createRegistrySource({
       registry: client,
       endpoints: { endpoints: async () => node.endpoints, fingerprint: () => '' },
       credentials: { lookup: async () => node.own },
@@ -67,7 +70,7 @@ async function start(
       ...more,
     }),
     inspect: (text, more, known) =>
-      node.inspector.inspect(node.asked(text, more), { signal: patience, ...(known && { known }) }),
+      node.inspector.lookup(node.asked(text, more), { signal: patience, ...(known && { known }) }),
   };
   return node;
 }
@@ -265,7 +268,7 @@ t.test('no time left', async (t) => {
   const node = await start(t);
   const controller = new AbortController();
   node.registry.faults.add({ path: /manifests/, fault: { kind: 'hold' } });
-  const held = node.inspector.inspect(node.asked('corp.example/team/app:v1'), { signal: controller.signal });
+  const held = node.inspector.lookup(node.asked('corp.example/team/app:v1'), { signal: controller.signal });
   const request = await node.registry.waitFor(({ path }) => path.includes('manifests'));
   controller.abort();
   t.match(await held, { error: { code: 'timeout' } });
@@ -278,7 +281,7 @@ t.test('no time left', async (t) => {
       credentials: { lookup: (_, signal) => Promise.reject(signal?.reason as Error) },
     },
   );
-  const inspected = slow.inspector.inspect(slow.asked('corp.example/team/app:v1'), {
+  const inspected = slow.inspector.lookup(slow.asked('corp.example/team/app:v1'), {
     signal: controller.signal,
   });
   t.match(await inspected, { error: { code: 'timeout' } }, 'also while credentials are looked up');
@@ -297,14 +300,14 @@ t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async 
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   node.registry.push('team/app', 'v1', content);
   const memory = createFactsMemory({
-    inspector: node.inspector,
+    source: node.inspector,
     log: recordedLog().log,
     clock: node.time,
   });
   t.teardown(() => memory.close());
   const asked = node.asked('corp.example/team/app:v1');
   const answers = await Promise.all(
-    Array.from({ length: 50 }, () => memory.ask(asked, { signal: patience })),
+    Array.from({ length: 50 }, () => memory.lookup(asked, { signal: patience })),
   );
   t.ok(answers.every(({ digest }) => digest === content.digest));
   for (let count = 0; count < 50; count += 1) t.ok(memory.recall(asked));
@@ -313,7 +316,9 @@ t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async 
   await node.time.advance(hour);
   for (let count = 0; count < 50; count += 1) t.ok(memory.recall(asked));
   await node.registry.waitFor(({ method }) => method === 'HEAD');
-  t.match(await memory.ask({ ...asked, pullPolicy: 'Always' }, { signal: patience }), { source: 'registry' });
+  t.match(await memory.lookup({ ...asked, pullPolicy: 'Always' }, { signal: patience }), {
+    source: 'registry',
+  });
   t.match(memory.recall(asked), { freshUntil: '2026-11-21T13:15:00.000Z', stale: false });
   t.same(node.registry.counts(), { 'HEAD manifests': 1 });
   t.equal(memory.recall(node.asked(`corp.example/team/app@${digestOf('other')}`)), undefined);

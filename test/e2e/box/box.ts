@@ -1,8 +1,8 @@
 /**
- * The box: namespaces of its own for processes, mounts and network, in which a control plane and a node can be as they are on a
- * machine without touching this one. Its files are this machine's with changes kept in memory, its network is loopback and
- * a bridge that leads nowhere, and it ends whole with its first process. Outside it only folders for control groups are made,
- * because the kernel has no other place for them; they are removed in the end.
+ * The box: own namespaces for processes, mounts and network, in which a control plane and a node run as on a machine of their own. Its
+ * files are this machine's, with changes kept in memory; its network is loopback and a bridge that leads nowhere; everything ends
+ * with its first process. Outside, it makes only folders for control groups, because the kernel has no other place for them, and
+ * removes them at the end.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import {
@@ -15,17 +15,18 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Readable } from 'node:stream';
+import { boxVariable, cache } from '../programs/cache.ts';
 
 export interface BoxOptions {
-  /** Run inside, as the first process. */
-  readonly command: readonly string[];
-  /** Folders that the command needs. */
-  readonly keep: readonly string[];
+  /** TypeScript file that is run inside, as the first process. */
+  readonly entry: URL;
+  /** Folders, besides the project and the cache, that must be visible although they may be mounts of their own. */
+  readonly folders: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Everything is killed after so long. */
+  /** Everything is killed after this time. */
   readonly timeoutMs: number;
   readonly onLine: (line: string) => void;
 }
@@ -33,10 +34,11 @@ export interface BoxOptions {
 export interface BoxEnd {
   readonly code: number | null;
   readonly timedOut: boolean;
-  /** The end of what was written to standard error. */
-  readonly said: string;
+  /** The end of standard error. */
+  readonly stderr: string;
 }
 
+const project = fileURLToPath(new URL('../../..', import.meta.url));
 const script = fileURLToPath(new URL('box.sh', import.meta.url));
 const cgroups = '/sys/fs/cgroup';
 const namespaces = [
@@ -52,10 +54,10 @@ const namespaces = [
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const keptBytes = 16 * 1024;
 
-/** What keeps this machine from having a box, in words; `undefined` where nothing does. */
+/** Why this machine cannot run a box; `undefined`: it can. */
 export function boxProblem(): string | undefined {
-  if (process.platform !== 'linux') return 'namespaces of Linux are needed';
-  if (process.getuid?.() !== 0) return 'making namespaces, mounts and control groups needs root';
+  if (process.platform !== 'linux') return 'it needs Linux namespaces';
+  if (process.getuid?.() !== 0) return 'namespaces, mounts and control groups need root';
   const group = `archwright-e2e-probe-${process.pid}`;
   try {
     for (const path of groupFolders(group)) mkdirSync(path);
@@ -67,37 +69,44 @@ export function boxProblem(): string | undefined {
   return undefined;
 }
 
-/** Runs a command in a box to its end, and takes the box down. The command finds the name of its control group in `CGROUP`. */
-export async function runBox(options: BoxOptions): Promise<BoxEnd> {
+/**
+ * Runs a program in a box to its end, and removes the box. The program finds the name of its control group in `CGROUP`, and the
+ * cache of built programs by the same variable as outside.
+ */
+export async function runBox({ entry, folders, env, ...options }: BoxOptions): Promise<BoxEnd> {
   const group = `archwright-e2e-${process.pid}`;
   const directory = mkdtempSync(join(tmpdir(), 'archwright-box-'));
   for (const path of groupFolders(group)) makeGroup(path);
-  const child = spawn(
-    'setpriv',
-    // Whatever ends this process ends the box, and the box all that is in it.
-    [
-      '--pdeathsig',
-      'KILL',
-      'unshare',
-      ...namespaces,
-      '--kill-child',
-      script,
-      directory,
-      options.keep.join(':'),
-      ...options.command,
-    ],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...options.env, CGROUP: group } },
+  mkdirSync(cache, { recursive: true });
+  const keep = new Set(
+    [project, dirname(process.execPath), cache, ...folders].map((folder) => resolve(folder)),
   );
+  // The box ends with this process, and everything in the box with it.
+  const unshare = ['--pdeathsig', 'KILL', 'unshare', ...namespaces, '--kill-child'];
+  // tap adds NODE_OPTIONS to its children. What they name writes into the project, which is read-only in the box.
+  const node = ['env', '-u', 'NODE_OPTIONS', process.execPath, fileURLToPath(entry)];
+  const child = spawn('setpriv', [...unshare, script, directory, [...keep].join(':'), ...node], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: process.env['HOME'] ?? '/root',
+      KUBE_BIN_DIR: process.env['KUBE_BIN_DIR'] ?? '',
+      ...env,
+      ARCHWRIGHT_E2E_CACHE: resolve(cache),
+      [boxVariable]: group,
+      CGROUP: group,
+    },
+  });
   const takeDown = (): void => {
     child.kill('SIGKILL');
     removeSoon(group);
     if (existsSync(directory)) rmdirSync(directory);
   };
-  // Also where this process is asked to end, for which there is no time to wait.
+  // Also if this process is asked to end, when there is no time to wait.
   process.once('exit', takeDown);
   for (const signal of signals) process.once(signal, exit);
   try {
-    return await watch(child, options);
+    return await follow(child, options);
   } finally {
     process.off('exit', takeDown);
     for (const signal of signals) process.off(signal, exit);
@@ -109,27 +118,30 @@ function exit(): void {
   process.exit(1);
 }
 
-function watch(child: ChildProcessByStdio<null, Readable, Readable>, options: BoxOptions): Promise<BoxEnd> {
-  let said = '';
+function follow(
+  child: ChildProcessByStdio<null, Readable, Readable>,
+  { timeoutMs, onLine }: Pick<BoxOptions, 'timeoutMs' | 'onLine'>,
+): Promise<BoxEnd> {
+  let stderr = '';
   let rest = '';
   let timedOut = false;
   const timer = setTimeout(() => {
     timedOut = true;
     child.kill('SIGKILL');
-  }, options.timeoutMs);
+  }, timeoutMs);
   child.stderr.on('data', (chunk: Buffer) => {
-    said = (said + chunk.toString()).slice(-keptBytes);
+    stderr = (stderr + chunk.toString()).slice(-keptBytes);
   });
   child.stdout.on('data', (chunk: Buffer) => {
     const lines = (rest + chunk.toString()).split('\n');
     rest = lines.pop() ?? '';
-    for (const line of lines) options.onLine(line);
+    for (const line of lines) onLine(line);
   });
   return new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code) => {
       clearTimeout(timer);
-      resolve({ code, timedOut, said });
+      resolve({ code, timedOut, stderr });
     });
   });
 }
@@ -142,7 +154,7 @@ function groupFolders(group: string): string[] {
     .map(({ name }) => join(cgroups, name, group));
 }
 
-/** A new group of version 1 may use no processor and no memory until it is told which. */
+/** A new group of version 1 has no processors and no memory nodes until they are written. */
 function makeGroup(path: string): void {
   mkdirSync(path);
   for (const name of ['cpuset.cpus', 'cpuset.mems']) {
@@ -153,7 +165,7 @@ function makeGroup(path: string): void {
   }
 }
 
-/** The last processes of the box leave their groups a moment after it was killed. */
+/** The last processes of the box leave their groups a moment after they were killed. */
 function removeSoon(group: string): void {
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   for (let attempt = 0; attempt < 100; attempt += 1) {
@@ -171,7 +183,7 @@ function removeGroups(group: string): boolean {
     .every(Boolean);
 }
 
-/** Groups are folders that hold nothing but what the kernel shows in them; the innermost have to go first. */
+/** The innermost groups must go first. The files in them belong to the kernel. */
 function removeGroup(path: string): boolean {
   try {
     const inner = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
@@ -181,4 +193,11 @@ function removeGroup(path: string): boolean {
   } catch {
     return !existsSync(path);
   }
+}
+
+/** Folders that the box has to mount, because they may be mounts of their own. */
+export function foldersOf(programs: Readonly<Record<string, string>>): readonly string[] {
+  return Object.values(programs)
+    .map((path) => dirname(path))
+    .filter((folder) => !/^\/(?:usr|bin|sbin)(?:\/|$)/.test(folder));
 }

@@ -1,14 +1,15 @@
 /**
- * The definitions of kinds that the chart renders for programs that others install: cert-manager, the Prometheus operator and the
- * vertical pod autoscaler. They come with their Go modules, and are kept in the cache by version.
+ * CustomResourceDefinitions of other projects whose kinds the chart renders: cert-manager, the Prometheus operator and the vertical
+ * pod autoscaler. They come with their Go modules, and stay in the cache by version.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { certManager, download } from '../build.ts';
-import { cache, onPath, say } from '../parts.ts';
+import { cache, say } from './cache.ts';
+import { certManager } from './cert-manager.ts';
+import { downloadModule } from './go.ts';
 
 interface Source {
-  /** Of its file in the cache: says which files are in it. */
+  /** Of its file in the cache. */
   readonly name: string;
   readonly path: string;
   readonly version: string;
@@ -38,7 +39,7 @@ const sources: readonly Source[] = [
   },
 ];
 
-/** What cert-manager itself works with, where it runs. */
+/** The definitions that cert-manager needs to run. */
 const runningCertManager: Source = {
   name: 'cert-manager-running',
   ...certManager,
@@ -47,16 +48,11 @@ const runningCertManager: Source = {
   ),
 };
 
-/**
- * Those of what the chart renders, after making sure that they are there.
- * @returns one YAML text for each definition
- * @throws where a module cannot be had
- */
+/** One YAML text for each definition that the chart needs. */
 export function foreignDefinitions(): readonly string[] {
   return sources.flatMap((source) => textsOf(source));
 }
 
-/** Those that cert-manager needs to run; otherwise as `foreignDefinitions`. */
 export function certManagerDefinitions(): readonly string[] {
   return textsOf(runningCertManager);
 }
@@ -67,16 +63,14 @@ function textsOf(source: Source): readonly string[] {
     .filter((text) => text.trim() !== '');
 }
 
-/** A file in the cache with all that is wanted of a module. */
+/** A file in the cache with all wanted files of a module. */
 function kept({ name, path, version, files }: Source): string {
   const folder = join(cache, 'definitions');
   const file = join(folder, `${name}-${version}.yaml`);
   if (existsSync(file)) return file;
-  if (onPath('go') === undefined)
-    throw new Error(`the definitions of ${path} are in its module, which needs go`);
   say(`taking definitions from ${path}@${version}`);
   mkdirSync(folder, { recursive: true });
-  const { Dir } = download(path, version, folder);
+  const { Dir } = downloadModule({ path, version }, folder);
   const half = `${file}.${process.pid}`;
   writeFileSync(half, files.map((each) => readFileSync(join(Dir, each), 'utf8')).join('\n---\n'));
   renameSync(half, file);

@@ -1,0 +1,29 @@
+/** The box itself: `ARCHWRIGHT_E2E_CACHE` counts in it, and what is missing there is an error, since nothing can be built. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t from 'tap';
+
+const cache = mkdtempSync(join(tmpdir(), 'archwright-e2e-cache-'));
+t.teardown(() => rmSync(cache, { recursive: true }));
+process.env['ARCHWRIGHT_E2E_CACHE'] = cache;
+process.env['KUBE_BIN_DIR'] = '';
+const { boxProblem, runBox } = await import('./box.ts');
+
+t.test('a program of the cache is found in the box; a missing one is named', async (t) => {
+  t.equal(boxProblem(), undefined, 'a box can run here');
+  const crane = join(cache, 'crane-v0.20.6');
+  writeFileSync(crane, '');
+  chmodSync(crane, 0o755);
+  const lines: string[] = [];
+  const { code, stderr } = await runBox({
+    entry: new URL('programs-inside.ts', import.meta.url),
+    folders: [],
+    env: {},
+    timeoutMs: 60_000,
+    onLine: (line) => lines.push(line),
+  });
+  t.equal(code, 0, stderr);
+  t.equal(lines[0], crane);
+  t.match(lines[1], /distribution.* is missing, and the box has no network to get it; looked in /);
+});

@@ -1,0 +1,61 @@
+/** Programs and libraries of Debian packages: found, else installed by apt-get as root. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { onPath, refuseInBox, run, say } from './cache.ts';
+
+/** Program → package. */
+export const debianPackages = {
+  'docker-registry': 'docker-registry',
+  skopeo: 'skopeo',
+  runc: 'runc',
+  buildah: 'buildah',
+  iptables: 'iptables',
+  busybox: 'busybox-static',
+} as const;
+
+export type DebianProgram = keyof typeof debianPackages;
+
+/** Where Debian puts the CNI plugins. */
+export const cniPlugins = '/usr/lib/cni';
+
+/**
+ * The path of a program.
+ * @throws Error if it is neither there nor can be installed
+ */
+export function debianProgram(name: DebianProgram): string {
+  return foundOrInstalled(debianPackages[name], () => onPath(name));
+}
+
+/** The path of a library to preload, installed if necessary. */
+export function libfaketime(): string {
+  return foundOrInstalled('libfaketime', () =>
+    readdirSync('/usr/lib')
+      .filter((folder) => folder.endsWith('-linux-gnu'))
+      .map((folder) => join('/usr/lib', folder, 'faketime', 'libfaketime.so.1'))
+      .find((path) => existsSync(path)),
+  );
+}
+
+/** Installs the CNI plugins if necessary. */
+export function installCniPlugins(): void {
+  foundOrInstalled('containernetworking-plugins', () =>
+    [join(cniPlugins, 'bridge')].find((path) => existsSync(path)),
+  );
+}
+
+let listsAreFresh = false;
+
+function foundOrInstalled(name: string, find: () => string | undefined): string {
+  const found = find();
+  if (found !== undefined) return found;
+  refuseInBox(`the Debian package ${name}`);
+  if (onPath('apt-get') === undefined || process.getuid?.() !== 0)
+    throw new Error(`the Debian package ${name} is missing: installing it needs root and apt-get`);
+  say(`installing the Debian package ${name}`);
+  if (!listsAreFresh) run('apt-get', ['update', '-qq']);
+  listsAreFresh = true;
+  run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', name]);
+  const path = find();
+  if (path === undefined) throw new Error(`the Debian package ${name} does not have the expected file`);
+  return path;
+}
