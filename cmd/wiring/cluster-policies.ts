@@ -2,12 +2,11 @@
  * Live policies in a cluster: configuration, custom resources, and whether a controller leads. The log level follows
  * `ClusterPodPlacementConfig/cluster`.
  */
-import { watchLeader } from '../../src/kube/election/lease.ts';
+import { watchLeader } from '../../src/kube/election/leader-watch.ts';
 import { isCleanHolder } from '../../src/controller/clean/lease-identity.ts';
 import { forOptionalKind } from '../../src/kube/watch/optional-kind.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { startReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
-import { wait } from '../../src/async/wait.ts';
 import type { LiveConfiguration } from '../../src/policy/configuration/live.ts';
 import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
 import { collectResources } from '../../src/policy/resources/collection.ts';
@@ -44,7 +43,7 @@ export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies
   }
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
   const { namespace, leaseName } = configuration();
-  const client = forOptionalKind({ client: kubernetes.client, sleep: wait, log });
+  const client = forOptionalKind({ client: kubernetes.client, clock: systemClock, log });
   const reflect = (path: string): Reflector<KubeObject> =>
     startReflector({ client, path, trim, log, metrics, isAbsent: () => client.isAbsent(path) });
   const [clusterConfigs, podConfigs] = [reflect(clusterConfigsPath()), reflect(podConfigsPath())];

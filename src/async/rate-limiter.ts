@@ -1,14 +1,14 @@
-/** A token bucket: so many requests each second, and a burst of so many at once. */
+/** A token bucket: a rate of requests, and a burst. */
 import type { Clock } from './clock.ts';
-import { unlessAborted, wait } from './wait.ts';
+import { unlessAborted } from './wait.ts';
 
 export interface RateLimiter {
   /**
-   * Resolves when the caller may go on, first come, first served.
-   * @throws the signal's reason when it aborts first
+   * Resolves when the caller may go on, in the order of the calls.
+   * @throws the signal's reason if it aborts first
    */
   take(signal: AbortSignal): Promise<void>;
-  /** Nobody goes on for so long: the server asked for it (`Retry-After`). A longer pause that runs already stands. */
+  /** Stops all callers for a while, because the server asked for it (`Retry-After`). A longer pause under way stays. */
   pause(ms: number): void;
 }
 
@@ -16,25 +16,25 @@ export interface RateLimiterOptions {
   readonly perSecond: number;
   readonly burst: number;
   readonly clock: Clock;
-  /** Waits; injected by tests. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /**
  * Makes a full bucket.
- * @throws RangeError for a rate that is not positive or a burst below 1: nobody could ever go on
+ * @throws RangeError for a rate that is not positive or a burst below 1: no caller could ever go on
  */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
-  const { perSecond, burst, clock, sleep = wait } = options;
+  const { perSecond, burst, clock } = options;
   if (!(perSecond > 0) || !(burst >= 1)) {
-    throw new RangeError(`a limiter of ${perSecond} per second with a burst of ${burst} lets nobody pass`);
+    throw new RangeError(
+      `a limiter of ${perSecond} per second with a burst of ${burst} lets no request pass`,
+    );
   }
   let tokens = burst;
   let filledAt = clock.monotonic();
   let pausedUntil = Number.NEGATIVE_INFINITY;
   let last: Promise<void> = Promise.resolve();
 
-  /** How long until a token is there; 0 takes it. */
+  /** Takes a token and returns 0, or returns the milliseconds until there is one. */
   function tryTake(): number {
     const at = clock.monotonic();
     tokens = Math.min(burst, tokens + ((at - filledAt) / 1000) * perSecond);
@@ -52,9 +52,9 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     last = turn.promise;
     try {
       await unlessAborted(before, signal);
-      for (let ms = tryTake(); ms > 0; ms = tryTake()) await sleep(Math.ceil(ms), signal);
+      for (let ms = tryTake(); ms > 0; ms = tryTake()) await clock.sleep(Math.ceil(ms), signal);
     } finally {
-      // Whoever gives up leaves the queue without letting the next one overtake.
+      // A caller that gives up leaves the queue, and the next one still waits for those before it.
       void before.then(turn.resolve);
     }
   }

@@ -1,12 +1,11 @@
-/** Long work in slices: renewals of the Lease, watches and probes have their turn in between. */
+/** Long work in slices, so that lease renewals, watches and probes run in between. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 const sliceMs = 10;
 
 /**
- * Makes what such work awaits often.
- * @returns a function that gives the others their turn where this work had its slice
- * @throws the signal's reason, so that work nobody wants any more ends
+ * Makes a function that long work awaits often: it yields to the event loop after each slice.
+ * @throws (the function) the signal's reason, which ends the work
  */
 export function createYielder(signal: AbortSignal): () => Promise<void> | undefined {
   let since = performance.now();

@@ -23,8 +23,6 @@ export interface BrokenImagesOptions {
   readonly name: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** Waits; injected by tests. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 interface ConfigMap extends KubeObject {
@@ -41,7 +39,7 @@ export function watchBrokenImages(options: BrokenImagesOptions): WatchedBrokenIm
     fieldSelector: `metadata.name=${name}`,
     trim: (object) => object,
     log,
-    ...(options.sleep && { sleep: options.sleep }),
+    clock,
   });
   reflector.onChange(() => {
     const notes = parseBroken(reflector.get(namespace, name)?.data);

@@ -25,8 +25,8 @@ import type { KubeClient } from '../kube/api/client.ts';
 import { KubeError } from '../kube/api/errors.ts';
 import { createEventRecorder } from '../kube/events/events.ts';
 import { fencedClient } from '../kube/api/fenced.ts';
-import { createRateLimiter } from '../async/rate-limiter.ts';
-import { aborted, wait } from '../async/wait.ts';
+import { createRateLimiter, type RateLimiter } from '../async/rate-limiter.ts';
+import { aborted } from '../async/wait.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
 import { createPolicies } from '../policy/effective/policies.ts';
 import { collectResources } from '../policy/resources/collection.ts';
@@ -64,134 +64,139 @@ export interface ControllerOptions {
   readonly stop: AbortSignal;
   /** Hook between steps, for tests; see `Leading`. */
   readonly step?: Leading['step'];
-  /** Waits; injected by tests. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  readonly random?: () => number;
 }
 
-/** What is recorded and not yet written is given up after this. */
+/** Events that are not written yet are dropped after this. */
 const flushMs = 2000;
 
 /** A feature ends what it is in the middle of within a request or two; the kubelet kills the process after 30 s. */
 const endMs = 5000;
 
 /**
- * Runs the controller until `stop` aborts: a candidate, then the leader, then a candidate again where leadership was lost.
+ * Runs the controller until `stop` aborts: a candidate, then the leader, then a candidate again if leadership was lost.
  * @returns `cleaned` as soon as `archwright clean` has removed archwright from the cluster
  * @throws RangeError for times of the Lease that contradict each other
  */
 export async function runController(options: ControllerOptions): Promise<'stopped' | 'cleaned'> {
-  const { client, configuration, memory, clock, log, metrics, sleep, random } = options;
-  const { leaseName, leaseDuration, leaseRenewDeadline, leaseRetryPeriod, ...settings } = configuration();
-  const limiter = createRateLimiter({
-    perSecond: settings.kubeRequestsPerSecond,
-    burst: settings.kubeRequestsBurst,
-    clock,
-    ...(sleep && { sleep }),
-  });
+  const { client, namespace, identity, configuration, stop, clock, log } = options;
+  const { leaseName, leaseDuration, leaseRenewDeadline, leaseRetryPeriod } = configuration();
+  const shared = openShared(options);
+  try {
+    return await runCandidacy({
+      client: options.leaseClient ?? client,
+      namespace,
+      name: leaseName,
+      identity,
+      times: {
+        leaseDurationMs: leaseDuration,
+        renewDeadlineMs: leaseRenewDeadline,
+        retryPeriodMs: leaseRetryPeriod,
+      },
+      lead: (signal, holds, isOurs) => lead(options, shared, { signal, holds, isOurs }),
+      stop,
+      clock,
+      log,
+    });
+  } finally {
+    shared.close();
+  }
+}
+
+/** What all terms of this replica share. */
+type Shared = Pick<Leading, 'pullSecrets' | 'factsOfPod'> & {
+  readonly limiter: RateLimiter;
+  close(): void;
+};
+
+function openShared(options: ControllerOptions): Shared {
+  const { client, namespace, memory, clock, log, metrics } = options;
+  const settings = options.configuration();
   const pullSecrets = createPullSecrets({
     cluster: clusterObjects({ client, log }),
     keepMs: settings.pullSecretCacheTime,
     clock,
     metrics,
   });
-  const broken = watchBrokenImages({
-    client,
-    namespace: options.namespace,
-    name: settings.brokenImagesName,
-    clock,
-    log,
-    ...(sleep && { sleep }),
-  });
-  const factsOfPod = createFactsOfPod({
-    memory,
+  const broken = watchBrokenImages({ client, namespace, name: settings.brokenImagesName, clock, log });
+  const counters = bindFactsCounters(metrics);
+  return {
+    limiter: createRateLimiter({
+      perSecond: settings.kubeRequestsPerSecond,
+      burst: settings.kubeRequestsBurst,
+      clock,
+    }),
     pullSecrets,
-    counters: bindFactsCounters(metrics),
-    broken,
-    clock,
-    log,
-  });
+    factsOfPod: createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log }),
+    close: () => broken.close(),
+  };
+}
+
+interface LeaderTerm {
+  readonly signal: AbortSignal;
+  readonly holds: () => boolean;
+  readonly isOurs: () => boolean;
+}
+
+/** One term: starts caches and features, and ends them when the term ends. */
+async function lead(options: ControllerOptions, shared: Shared, term: LeaderTerm): Promise<void> {
+  const { client, configuration, clock, log, metrics } = options;
   const isLeading = metrics.gauge(leadingLevel);
-  const specOfFailures = featureFailures(Object.keys(options.features));
-
-  async function lead(signal: AbortSignal, holds: () => boolean, isOurs: () => boolean): Promise<void> {
-    isLeading.set(1);
-    // What a leader shows ends with its leadership, whatever its features do.
-    const shown = passingMetrics(metrics);
-    const caches = startCaches({ client, log, metrics, ...(sleep && { sleep }) });
-    // Who ends writes what was recorded; who was deposed writes nothing more, also when it is told to end after that.
-    const events = createEventRecorder({
-      client: writingWhile(isOurs, client),
-      clock,
-      log,
-      metrics,
-      ...(sleep && { sleep }),
-    });
-    const leading: Leading = {
-      signal,
-      client: fencedClient({ client, leading: signal, holds, limiter }),
-      events,
-      caches,
-      fleet: options.fleet,
-      memory,
-      factsOfPod,
-      pullSecrets,
-      policies: createPolicies({
-        configuration,
-        // Who asks leads.
-        controllerLeads: () => true,
-        clusterConfigs: caches.clusterConfigs,
-        podConfigs: caches.podConfigs,
-        metrics: shown,
-      }),
-      configuration: overlaid(configuration, collectResources({ clusterConfigs: caches.clusterConfigs })),
-      clock,
-      serverNow: () => client.serverNow(),
-      log,
-      metrics: shown,
-      step: options.step ?? (() => undefined),
-    };
-    try {
-      const running = Object.entries(options.features).map(([name, feature]) => {
-        const failures = metrics.counter(specOfFailures, { feature: name });
-        return supervise({ name, feature, leading, failures, sleep, random });
-      });
-      await aborted(signal);
-      await inTime(Promise.all(running), options);
-    } finally {
-      caches.stop();
-      await events.flush(AbortSignal.timeout(flushMs)).catch(() => undefined);
-      shown.end();
-      isLeading.set(0);
-      // Who does not lead does not watch the object that may say otherwise.
-      log.level = configuration().logLevel;
-    }
-  }
-
+  const failures = featureFailures(Object.keys(options.features));
+  isLeading.set(1);
+  // Gauges of a leader end with its term, whatever its features do.
+  const shown = passingMetrics(metrics);
+  const caches = startCaches({ client, log, metrics, clock });
+  // At its end this replica still writes its last events. If it was deposed it writes none, even when it ends later.
+  const events = createEventRecorder({ client: writingWhile(term.isOurs, client), clock, log, metrics });
+  const leading = leadingOver(options, shared, term, { caches, events, metrics: shown });
   try {
-    return await runCandidacy({
-      client: options.leaseClient ?? client,
-      namespace: options.namespace,
-      name: leaseName,
-      identity: options.identity,
-      times: {
-        leaseDurationMs: leaseDuration,
-        renewDeadlineMs: leaseRenewDeadline,
-        retryPeriodMs: leaseRetryPeriod,
-      },
-      lead,
-      stop: options.stop,
-      clock,
-      log,
-      ...(sleep && { sleep }),
-      ...(random && { random }),
-    });
+    const running = Object.entries(options.features).map(([name, feature]) =>
+      supervise({ name, feature, leading, failures: metrics.counter(failures, { feature: name }) }),
+    );
+    await aborted(term.signal);
+    await inTime(Promise.all(running), options);
   } finally {
-    broken.close();
+    caches.stop();
+    await events.flush(AbortSignal.timeout(flushMs)).catch(() => undefined);
+    shown.end();
+    isLeading.set(0);
+    // A candidate does not watch the custom resource that may set another level.
+    log.level = configuration().logLevel;
   }
 }
 
-/** Events have a limit of their own, so they do not wait for the one of all writes. */
+function leadingOver(
+  options: ControllerOptions,
+  { limiter, pullSecrets, factsOfPod }: Shared,
+  { signal, holds }: LeaderTerm,
+  own: Pick<Leading, 'caches' | 'events' | 'metrics'>,
+): Leading {
+  const { client, configuration, fleet, memory, clock, log, step = () => undefined } = options;
+  const { clusterConfigs, podConfigs } = own.caches;
+  return {
+    ...own,
+    signal,
+    client: fencedClient({ client, leading: signal, holds, limiter }),
+    fleet,
+    memory,
+    factsOfPod,
+    pullSecrets,
+    policies: createPolicies({
+      configuration,
+      controllerLeads: () => true,
+      clusterConfigs,
+      podConfigs,
+      metrics: own.metrics,
+    }),
+    configuration: overlaid(configuration, collectResources({ clusterConfigs })),
+    clock,
+    serverNow: () => client.serverNow(),
+    log,
+    step,
+  };
+}
+
+/** A client for events, which have a limit of their own and do not wait for that of all writes. */
 function writingWhile(mayWrite: () => boolean, client: KubeClient): KubeClient {
   const unless = <T>(where: string, send: () => Promise<T>): Promise<T> =>
     mayWrite()
@@ -207,11 +212,11 @@ function writingWhile(mayWrite: () => boolean, client: KubeClient): KubeClient {
 /** A feature that does not end cannot write any more; it must not keep the Lease from being released. */
 async function inTime(
   work: Promise<unknown>,
-  { log, sleep = wait }: Pick<ControllerOptions, 'log' | 'sleep'>,
+  { clock, log }: Pick<ControllerOptions, 'clock' | 'log'>,
 ): Promise<void> {
   const ended = new AbortController();
   const late = async (): Promise<void> => {
-    await sleep(endMs, ended.signal);
+    await clock.sleep(endMs, ended.signal);
     log.error('a part of the controller did not end in time');
   };
   try {

@@ -7,7 +7,7 @@ const live = new AbortController().signal;
 
 void t.test('a burst at once, then so many each second, first come, first served', async (t) => {
   const time = createFakeClock();
-  const limiter = createRateLimiter({ perSecond: 10, burst: 3, clock: time, sleep: time.sleep });
+  const limiter = createRateLimiter({ perSecond: 10, burst: 3, clock: time });
   const passed: number[] = [];
   for (let i = 0; i < 2000; i++) void limiter.take(live).then(() => passed.push(i));
   await time.advance(0);
@@ -22,7 +22,7 @@ void t.test('a burst at once, then so many each second, first come, first served
     passed,
     Array.from(passed, (_, index) => index),
   );
-  const idle = createRateLimiter({ perSecond: 10, burst: 3, clock: time, sleep: time.sleep });
+  const idle = createRateLimiter({ perSecond: 10, burst: 3, clock: time });
   await time.advance(3_600_000);
   let count = 0;
   for (let i = 0; i < 5; i++) void idle.take(live).then(() => count++);
@@ -32,7 +32,7 @@ void t.test('a burst at once, then so many each second, first come, first served
 
 void t.test('whoever gives up leaves the queue and takes nothing', async (t) => {
   const time = createFakeClock();
-  const limiter = createRateLimiter({ perSecond: 1, burst: 1, clock: time, sleep: time.sleep });
+  const limiter = createRateLimiter({ perSecond: 1, burst: 1, clock: time });
   await limiter.take(live);
   const passed: string[] = [];
   const aborts = { a: new AbortController(), b: new AbortController() };
@@ -56,7 +56,7 @@ void t.test('whoever gives up leaves the queue and takes nothing', async (t) => 
 
 void t.test('a pause holds everybody; the longest stands', async (t) => {
   const time = createFakeClock();
-  const limiter = createRateLimiter({ perSecond: 100, burst: 10, clock: time, sleep: time.sleep });
+  const limiter = createRateLimiter({ perSecond: 100, burst: 10, clock: time });
   limiter.pause(5000);
   limiter.pause(1000);
   let passed = 0;

@@ -45,22 +45,26 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
       features,
       fleet: undefined,
       memory: {} as FactsMemory,
-      clock: { ...noTimers, now: () => now, monotonic: () => now },
       log: createLog({ destination: { write: (line) => void logged.push(line) } }),
       metrics,
       stop: stop.signal,
       step: (name) => void steps.push(name),
-      random: () => 0,
-      sleep: (ms, signal) =>
-        new Promise((resolve, reject) => {
-          signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-          const passes = ms === retryPeriodMs || (endsSlowly && ms === 5000) || ms === 500;
-          if (passes)
-            setImmediate(() => {
-              now += ms;
-              resolve();
-            });
-        }),
+      clock: {
+        ...noTimers,
+        now: () => now,
+        monotonic: () => now,
+        random: () => 0,
+        sleep: (ms, signal) =>
+          new Promise((resolve, reject) => {
+            signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+            const passes = ms === retryPeriodMs || (endsSlowly && ms === 5000) || ms === 500;
+            if (passes)
+              setImmediate(() => {
+                now += ms;
+                resolve();
+              });
+          }),
+      },
     });
   t.teardown(async () => {
     stop.abort();

@@ -8,7 +8,7 @@ import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { createFactsMemory } from '../../src/images/memory/memory.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
-import type { EventText, ObjectReference } from '../../src/kube/events/events.ts';
+import type { EventText, ObjectReference } from '../../src/kube/events/event.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { policyFor } from '../../src/policy/effective/effective.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
@@ -60,7 +60,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}): P
   const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
   const metrics = createMetrics();
   const client = createKubeClient({ access: store.access, userAgent: 'test' });
-  const caches = startCaches({ client, log, metrics });
+  const caches = startCaches({ client, log, metrics, clock: systemClock });
   const ending = new AbortController();
   const events: (EventText & { about: ObjectReference })[] = [];
   const steps: string[] = [];

@@ -1,5 +1,5 @@
 /** Clocks for tests: time passes only when the test says so. */
-import type { Clock } from '../../src/async/clock.ts';
+import { systemClock, type Clock } from '../../src/async/clock.ts';
 
 export interface FakeClock extends Clock {
   /** Lets time pass. Timers that are due run in order, each at its own time. */
@@ -88,6 +88,32 @@ export function createFakeClock(random = (): number => 0.5): FakeClock {
     },
     get pending() {
       return entries.size;
+    },
+  };
+}
+
+export interface HastyClock extends Clock {
+  /** Sleeps so far, milliseconds. */
+  readonly sleeps: readonly number[];
+}
+
+/**
+ * A clock whose sleeps end in the next turn of the event loop: for tests of retries against real servers. Its time is real.
+ * @param skips whether a sleep of this length ends; others end only with their signal
+ */
+export function createHastyClock(skips: (ms: number) => boolean = () => true): HastyClock {
+  const sleeps: number[] = [];
+  return {
+    ...systemClock,
+    random: () => 0.5,
+    sleeps,
+    sleep: (ms, signal) => {
+      sleeps.push(ms);
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason as Error);
+        signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+        if (skips(ms)) setImmediate(resolve);
+      });
     },
   };
 }

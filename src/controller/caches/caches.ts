@@ -3,7 +3,7 @@
  * watches, split by `spec.nodeName` on the server, because almost all pods of a cluster run: of those that wait,
  * what a decision looks at is kept where they carry our gate; those that run are reduced to a few fields.
  */
-import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '../../async/clock.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type {
   KubeObject,
@@ -119,17 +119,15 @@ export interface CachesOptions {
   readonly client: KubeClient;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Waits; injected by tests. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly clock: Clock;
 }
 
 /** Starts all watches at once. Where the custom resources are not installed, their caches are empty, and ready. */
 export function startCaches(options: CachesOptions): Caches {
-  const { client, log, metrics } = options;
-  const sleep = options.sleep ?? ((ms, signal) => pause(ms, undefined, { signal }));
+  const { client, log, metrics, clock } = options;
   const share = createSharing();
-  const optional = forOptionalKind({ client, sleep, log });
-  const common = { client, log, metrics, ...(options.sleep && { sleep: options.sleep }) };
+  const optional = forOptionalKind({ client, clock, log });
+  const common = { client, log, metrics, clock };
   const custom = (path: string) => {
     const isAbsent = (): boolean => optional.isAbsent(path);
     return { ...common, client: optional, path, isAbsent, trim: (object: KubeObject) => object };

@@ -68,7 +68,7 @@ async function run(leading: Leading, options: CertificatesOptions, namespace: st
   const names = [configuration.caSecret, ...leafSpecs(configuration, []).map(({ secretName }) => secretName)];
   // Keys of Secrets are not kept in memory.
   const path = paths.secrets(namespace);
-  const watches = names.map((name) => watchNamed({ client, path, name, onChange: passes.kick, log, sleep }));
+  const watches = names.map((name) => watchNamed({ client, path, name, onChange: passes.kick, log, clock }));
 
   await passes.run(async () => {
     const result = await pass();

@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { systemClock, type Clock } from '../../async/clock.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { KubeObject, Secret } from '../../kube/api/objects.ts';
 import { startReflector } from '../../kube/watch/reflector.ts';
@@ -24,8 +25,7 @@ export interface KeepClientCertificateOptions {
   /** Where they are kept; made where it is missing. Nobody else writes there. */
   readonly dir: string;
   readonly log: Log;
-  /** Waits; injected by tests. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly clock?: Clock;
 }
 
 export interface KeptClientCertificate {
@@ -45,12 +45,12 @@ const againMs = 10_000;
 
 /** Follows the Secret at once. Content that cannot be used leaves the last good files where they are. */
 export function keepClientCertificate(options: KeepClientCertificateOptions): KeptClientCertificate {
-  const { client, namespace, secretName, dir, log } = options;
+  const { client, namespace, secretName, dir, clock = systemClock, log } = options;
   const first = Promise.withResolvers<void>();
   let queue: Promise<void> = Promise.resolve();
   let closed = false;
   let told = '';
-  let again: NodeJS.Timeout | undefined;
+  let cancelRetry = (): void => undefined;
 
   const watch = startReflector<Files>({
     client,
@@ -58,7 +58,7 @@ export function keepClientCertificate(options: KeepClientCertificateOptions): Ke
     fieldSelector: `metadata.name=${secretName}`,
     trim: filesIn,
     log,
-    ...(options.sleep && { sleep: options.sleep }),
+    clock,
   });
 
   async function keep(): Promise<void> {
@@ -72,8 +72,8 @@ export function keepClientCertificate(options: KeepClientCertificateOptions): Ke
       const problem = error instanceof Error ? error.message : String(error);
       if (problem !== told) log.error({ dir, problem }, 'the client certificate cannot be kept');
       told = problem;
-      clearTimeout(again);
-      again = setTimeout(look, againMs).unref();
+      cancelRetry();
+      cancelRetry = clock.timer(againMs, look);
     }
   }
 
@@ -87,7 +87,7 @@ export function keepClientCertificate(options: KeepClientCertificateOptions): Ke
     ready: (signal) => unlessAborted(first.promise, signal),
     close: async () => {
       closed = true;
-      clearTimeout(again);
+      cancelRetry();
       watch.stop();
       await queue;
     },

@@ -6,7 +6,7 @@
 import { isArchitecture } from '../../names/architecture.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import { createRateLimiter } from '../../async/rate-limiter.ts';
-import type { ObjectReference } from '../../kube/events/events.ts';
+import type { ObjectReference } from '../../kube/events/event.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';

@@ -6,10 +6,9 @@
  */
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
-import { runLeaderElection, type LeaderElectionOptions } from '../../kube/election/lease.ts';
+import { runLeaderElection, type LeaderElectionOptions } from '../../kube/election/leader-election.ts';
 import { recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-record.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { wait } from '../../async/wait.ts';
 import { isCleanHolder } from '../clean/lease-identity.ts';
 import { paths } from '../../kube/api/paths.ts';
 
@@ -69,7 +68,7 @@ function noticing(
 async function standAside(
   options: LeaderElectionOptions,
 ): Promise<'cleaned' | 'given up' | 'stopped' | { readonly abandoned: LeaseRecord }> {
-  const { client, stop, clock, sleep = wait } = options;
+  const { client, stop, clock } = options;
   const path = paths.leases(options.namespace, options.name);
   let seen: { readonly record: LeaseRecord; readonly at: number } | undefined;
   while (!stop.aborted) {
@@ -82,7 +81,7 @@ async function standAside(
     } catch (error) {
       if (error instanceof KubeError && error.code === 'not-found') return 'cleaned';
     }
-    await sleep(options.times.retryPeriodMs, stop).catch(() => undefined);
+    await clock.sleep(options.times.retryPeriodMs, stop).catch(() => undefined);
   }
   return 'stopped';
 }

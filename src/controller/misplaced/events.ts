@@ -1,5 +1,5 @@
 /** Events on a misplaced pod and its workload, once for each cause. */
-import type { ObjectReference } from '../../kube/events/events.ts';
+import type { ObjectReference } from '../../kube/events/event.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Leading } from '../leadership/leading.ts';

@@ -2,7 +2,7 @@
  * Keeps a feature going: one that rejects has a defect, which is logged and counted, and starts again after a pause that
  * grows. The others do not notice.
  */
-import { wait } from '../../async/wait.ts';
+import { backOffMs } from '../../async/back-off.ts';
 import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { Counter } from '../../telemetry/metrics.ts';
 import { passingMetrics } from '../../telemetry/passing-metrics.ts';
@@ -14,24 +14,14 @@ export interface Supervision {
   readonly feature: Feature;
   readonly leading: Leading;
   readonly failures: Counter;
-  /** Waits; injected by tests. */
-  readonly sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
-  readonly random?: (() => number) | undefined;
 }
 
-const backoff = { firstMs: 1000, mostMs: 5 * 60_000 };
+const backOff = { firstMs: 1000, mostMs: 5 * 60_000 };
 /** A feature that worked this long begins with the first pause again. */
 const soundMs = 10 * 60_000;
 
 /** Runs a feature until leadership ends; never rejects. A feature that has nothing to do may end before that. */
-export async function supervise({
-  name,
-  feature,
-  leading,
-  failures,
-  sleep = wait,
-  random = Math.random,
-}: Supervision): Promise<void> {
+export async function supervise({ name, feature, leading, failures }: Supervision): Promise<void> {
   const { signal, clock } = leading;
   const log = leading.log.child({ feature: name });
   let inRow = 0;
@@ -52,15 +42,13 @@ export async function supervise({
     } catch (error) {
       if (signal.aborted) return;
       failures.inc();
-      inRow = clock.monotonic() - startedAt >= soundMs ? 0 : inRow;
-      const pauseMs =
-        Math.min(backoff.mostMs, backoff.firstMs * 2 ** Math.min(inRow, 20)) * (0.5 + random() / 2);
-      inRow += 1;
+      inRow = clock.monotonic() - startedAt >= soundMs ? 1 : inRow + 1;
+      const pauseMs = backOffMs(backOff, inRow, clock.random);
       log.error({ err: error, pauseMs }, 'a part of the controller failed and will be started again');
       run.abort(new Error('this run of the feature failed'));
       // What it showed is not true any more during the pause.
       metrics.end();
-      await sleep(pauseMs, signal).catch(() => undefined);
+      await clock.sleep(pauseMs, signal).catch(() => undefined);
     } finally {
       metrics.end();
     }

@@ -1,7 +1,7 @@
 /** Who owns a pod: its controller, and the controller's controller, which is what a person applied. */
 import type { KubeClient } from '../../kube/api/client.ts';
 import { isCode } from '../../kube/api/errors.ts';
-import type { ObjectReference } from '../../kube/events/events.ts';
+import type { ObjectReference } from '../../kube/events/event.ts';
 import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { namespacedPath, type NamespacedPath } from '../../kube/api/paths.ts';
 import type { Job } from '../misplaced/job.ts';

@@ -1,5 +1,5 @@
 /** Reports blocked taints and refused tolerations: an event on the object and a line in the log, repeated while they last. */
-import type { ObjectReference } from '../../kube/events/events.ts';
+import type { ObjectReference } from '../../kube/events/event.ts';
 import type { Taint } from '../../kube/api/objects.ts';
 import { printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/caches.ts';

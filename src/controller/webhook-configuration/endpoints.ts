@@ -6,6 +6,7 @@ import type { KubeClient } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { EndpointSlice, KubeObject } from '../../kube/api/objects.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
+import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { ProbeTarget } from './probe.ts';
 import type { ClientConfig, ServiceReference } from './webhooks-file.ts';
@@ -27,7 +28,7 @@ export interface EndpointsOptions {
   readonly client: KubeClient;
   readonly log: Log;
   readonly onChange: () => void;
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly clock: Clock;
 }
 
 interface Service extends KubeObject {
@@ -43,7 +44,7 @@ export function placeOf({ service, url }: ClientConfig): string {
 /** Names of the port where the Service may not be read, or is just being made: the chart's, and what others call it. */
 const usual = ['webhook', 'https'];
 
-export function createEndpoints({ client, log, onChange, sleep }: EndpointsOptions): Endpoints {
+export function createEndpoints({ client, log, onChange, clock }: EndpointsOptions): Endpoints {
   const watches = new Map<string, Reflector<EndpointSlice>>();
 
   function watchOf({ namespace, name }: ServiceReference): Reflector<EndpointSlice> {
@@ -56,7 +57,7 @@ export function createEndpoints({ client, log, onChange, sleep }: EndpointsOptio
         labelSelector: `kubernetes.io/service-name=${name}`,
         trim: (slice) => slice,
         log,
-        ...(sleep && { sleep }),
+        clock,
       });
       watch.onChange(onChange);
       watches.set(key, watch);

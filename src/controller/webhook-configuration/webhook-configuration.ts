@@ -99,8 +99,8 @@ async function run(
     pollMs: options.pollMs,
     log,
   });
-  const endpoints = createEndpoints({ client, log, onChange: passes.kick, ...(sleep && { sleep }) });
-  const common = { client, log, sleep, onChange: passes.kick };
+  const endpoints = createEndpoints({ client, log, clock, onChange: passes.kick });
+  const common = { client, log, clock, onChange: passes.kick };
   const watches = [
     watchNamed({
       ...common,

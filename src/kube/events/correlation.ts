@@ -1,10 +1,10 @@
 /**
- * What becomes of an event before it is written: similar ones (same object, type and reason, other messages) become one
+ * What happens to an event before it is written: similar ones (same object, type and reason, other messages) become one
  * after ten of them within ten minutes, and an object that has many events loses those beyond a burst.
  *
  * Rules: client-go tools/record/events_cache.go (EventAggregator, EventSourceObjectSpamFilter, and their defaults).
  */
-import type { EventText, ObjectReference } from './events.ts';
+import type { EventText, ObjectReference } from './event.ts';
 
 export interface Correlated {
   /** Events with the same key are one object that is counted up. */
@@ -15,7 +15,7 @@ export interface Correlated {
 export interface Correlation {
   /**
    * @param at monotonic, milliseconds
-   * @returns undefined where the object has had its share
+   * @returns `undefined` if the object has had its share
    */
   correlate(about: ObjectReference, event: EventText, at: number): Correlated | undefined;
 }

@@ -1,11 +1,12 @@
 /**
- * The protocol behind a reflector: a list in pages, then a watch that goes on where the list ended, for ever. What breaks is
- * tried again with back-off; a version that is gone (410) leads to a new list; a watch on which nothing comes, not even a
- * bookmark, is given up. After several failures in a row the version itself is doubted: a server that was restored from a
- * backup knows nothing of it and says so in more than one way.
+ * The protocol behind a reflector: a list in pages, then a watch from the list's version on. Failures are retried with a
+ * back-off. A version that is gone (410) leads to a new list. A watch that is silent, without even a bookmark, is given up.
+ * After several failures in a row a new list replaces the version: a server that was restored from a backup does not have
+ * that version and says so in several ways.
  *
  * Rules: Kubernetes API concepts, "Efficient detection of changes"; client-go tools/cache/reflector.go.
  */
+import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { KubeClient, Query } from '../api/client.ts';
@@ -21,20 +22,18 @@ export interface ListWatchOptions {
   readonly selection: Query;
   /** Ends everything. */
   readonly signal: AbortSignal;
-  /** A list begins: takes its objects as they come, and hears when they are all there. */
+  /** A list begins: `add` takes each object, `done` is called after the last one. */
   readonly listed: () => { add(object: KubeObject): void; done(): void };
-  /** @param whole whether the object is there; else it is gone, or nothing of it is kept */
+  /** @param whole whether the object exists; else it is gone, or nothing of it is kept */
   readonly changed: (object: KubeObject, whole: boolean) => void;
-  /** Whether something may be kept of an object with this text (`watch-event.ts`); by default of each. */
+  /** As in `ReflectorOptions`. */
   readonly mayKeep?: ((line: string) => boolean) | undefined;
-  /** A watch was opened, or has ended: by the server, or with an error. */
+  /** A watch was opened, or has ended: with an error, or without one by the server. */
   readonly opened: () => void;
   readonly ended: (error?: unknown) => void;
   readonly idleMs: () => number;
   readonly clock: Clock;
   readonly log: Log;
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  readonly random: () => number;
 }
 
 interface Page {
@@ -44,15 +43,15 @@ interface Page {
 
 /** The server ends a watch after this; jitter keeps many replicas from coming back at once (client-go: 5 to 10 min). */
 const watchSeconds = { least: 300, spread: 300 };
-const backoff = { firstMs: 1_000, mostMs: 30_000 };
-/** A watch that lived this long was sound: the next failure starts with the first back-off again. */
+const backOff = { firstMs: 1_000, mostMs: 30_000 };
+/** After a watch that lived this long, the next failure starts with the first back-off again. */
 const soundMs = 20_000;
-/** After so many failures in a row, and so many more, the next try is a list. */
+/** After each such number of failures in a row the next try is a list. */
 const doubtfulFailures = 5;
 
 /** Lists and watches until the signal aborts. Never rejects. */
 export async function listAndWatch(options: ListWatchOptions): Promise<void> {
-  const { client, path, signal, log, clock, sleep, random } = options;
+  const { client, path, signal, log, clock } = options;
   const where = `GET ${path}`;
   const pageSize = createPageSize();
   let version: string | undefined;
@@ -83,7 +82,7 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
       watch: true,
       allowWatchBookmarks: true,
       resourceVersion: from,
-      timeoutSeconds: Math.round(watchSeconds.least + random() * watchSeconds.spread),
+      timeoutSeconds: Math.round(watchSeconds.least + clock.random() * watchSeconds.spread),
       ...options.selection,
     };
     const call = { signal, query, idleMs: options.idleMs(), onOpen: options.opened };
@@ -118,8 +117,8 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
     }
     if (signal.aborted) return;
     options.ended();
-    // A server that ends each watch at once would be asked in a circle.
-    if (lived < backoff.firstMs) await sleep(backoff.firstMs, signal);
+    // A server that ends each watch at once must not be asked in a busy loop.
+    if (lived < backOff.firstMs) await clock.sleep(backOff.firstMs, signal);
   }
 
   async function recover(error: unknown): Promise<void> {
@@ -129,12 +128,11 @@ export async function listAndWatch(options: ListWatchOptions): Promise<void> {
     failures++;
     // Only a lost connection may go on from where it was; anything else is answered by a new list.
     if (known?.temporary !== true || gone || failures % doubtfulFailures === 0) version = undefined;
-    const asked = Math.min(known?.retryAfterMs ?? 0, backoff.mostMs);
-    const delay =
-      Math.min(backoff.mostMs, backoff.firstMs * 2 ** Math.min(failures - 1, 10)) * (0.5 + random() / 2);
+    const wantedMs = Math.min(known?.retryAfterMs ?? 0, backOff.mostMs);
+    const delayMs = backOffMs(backOff, failures, clock.random);
     const message = error instanceof Error ? error.message : String(error);
     log.warn({ path, failures, error: message }, 'watch is interrupted; trying again');
-    await sleep(Math.max(gone ? delay / 2 : delay, asked), signal);
+    await clock.sleep(Math.max(gone ? delayMs / 2 : delayMs, wantedMs), signal);
   }
 
   while (!signal.aborted) {

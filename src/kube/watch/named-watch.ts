@@ -1,4 +1,5 @@
-/** A watch of one object by its name, which needs the right to that name only. It says that something happened, and keeps nothing. */
+/** A watch of one object by its name, which needs the right to that name only. It tells of changes and keeps nothing. */
+import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { KubeClient } from '../api/client.ts';
 import { startReflector, type Reflector } from './reflector.ts';
@@ -11,20 +12,15 @@ export interface NamedWatchOptions {
   /** Hears of each change, and of the first answer. */
   readonly onChange: () => void;
   readonly log: Log;
-  /** Waits; injected by tests. */
-  readonly sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
+  readonly clock: Clock;
 }
 
 /** Starts at once; ends with `stop`. */
-export function watchNamed(options: NamedWatchOptions): Pick<Reflector<true>, 'stop'> {
-  const { client, path, name, onChange, log, sleep } = options;
+export function watchNamed({ name, onChange, ...common }: NamedWatchOptions): Pick<Reflector<true>, 'stop'> {
   const watch = startReflector<true>({
-    client,
-    path,
+    ...common,
     fieldSelector: `metadata.name=${name}`,
     trim: () => true,
-    log,
-    ...(sleep && { sleep }),
   });
   watch.onChange(onChange);
   return watch;

@@ -1,14 +1,15 @@
 /**
- * Kinds that a cluster may not have: while their definition is not installed, the API server answers 404 to lists and
- * watches, and 403 where nobody thought of the right to read them. To a reflector that looks like a failure; through this
- * client it looks like an empty collection, which is looked at again from time to time. A refusal of what could be read
- * before is a failure all the same: an API server that starts refuses everything until it knows its roles.
+ * Kinds that a cluster may not have. While their definition is not installed, the API server answers lists and watches with
+ * 404, or with 403 if the right to read them is missing. This client turns both into an empty collection, which is looked at
+ * again from time to time. A 403 for a collection that was readable before is an error all the same: an API server that
+ * starts refuses everything until it has loaded its roles.
  */
+import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { KubeClient } from '../api/client.ts';
 import { KubeError } from '../api/errors.ts';
 
-/** Nobody waits for a kind that comes later. */
+/** A kind that is installed later may be noticed late. */
 const lookAgainMs = 30_000;
 
 /** A watch from here begins with all that exists (Kubernetes API concepts, "Get State and Start at Any"). */
@@ -17,18 +18,17 @@ const emptyList = { metadata: { resourceVersion: anyVersion }, items: [] };
 
 export interface OptionalKindOptions {
   readonly client: KubeClient;
-  /** Waits; injected by tests. */
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
 export interface OptionalKindClient extends KubeClient {
-  /** Whether a collection counted as absent when it was last asked for. */
+  /** Whether the collection counted as absent at the last request. */
   isAbsent(path: string): boolean;
 }
 
 /** The same client for reading kinds that may not exist. */
-export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): OptionalKindClient {
+export function forOptionalKind({ client, clock, log }: OptionalKindOptions): OptionalKindClient {
   const refused = new Set<string>();
   /** Paths that were answered. */
   const readable = new Set<string>();
@@ -39,13 +39,13 @@ export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): Op
     absent.delete(path);
   }
 
-  /** A missing definition is a choice, a missing right is an oversight: somebody should hear of it, once. */
+  /** A missing definition is a choice. A missing right is an oversight, so it is logged once. */
   function isAbsent(error: unknown, path: string): boolean {
     if (!(error instanceof KubeError)) return false;
     if (error.code === 'forbidden' && readable.has(path)) return false;
     if (error.code === 'forbidden' && !refused.has(path)) {
       refused.add(path);
-      log.warn({ path, error: error.message }, 'objects may not be read and count as absent');
+      log.warn({ path, error: error.message }, 'no right to read these objects; they count as absent');
     }
     return error.code === 'not-found' || error.code === 'forbidden';
   }
@@ -73,10 +73,10 @@ export function forOptionalKind({ client, sleep, log }: OptionalKindOptions): Op
       } catch (error) {
         if (!isAbsent(error, path)) throw error;
         absent.add(path);
-        // Where there was something to watch before, only a new list says that it is gone.
+        // If a list had objects, only a new list shows that they are gone.
         if (options.query?.['resourceVersion'] !== anyVersion)
           throw new KubeError('gone', `GET ${path}`, 'the kind is not there any more', { cause: error });
-        await sleep(lookAgainMs, options.signal);
+        await clock.sleep(lookAgainMs, options.signal);
       }
     },
   };

@@ -4,6 +4,7 @@ import { startCaches, type Caches } from '../../../src/controller/caches/caches.
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
+import { createHastyClock } from '../../support/fake-clock.ts';
 import {
   events,
   eventsThenEnd,
@@ -24,7 +25,7 @@ interface Setup {
   readonly caches: Caches;
   readonly metrics: Metrics;
   /** Waits that the caches asked for; they do not really wait. */
-  readonly waits: number[];
+  readonly waits: readonly number[];
 }
 
 async function start(t: Test, prepare: (server: KubeServer) => void = () => undefined): Promise<Setup> {
@@ -36,24 +37,19 @@ async function start(t: Test, prepare: (server: KubeServer) => void = () => unde
   prepare(server);
   const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
   const metrics = createMetrics();
-  const waits: number[] = [];
+  const clock = createHastyClock();
   const caches = startCaches({
     client,
     log: createLog({ level: 'silent' }),
     metrics,
-    sleep: (ms, signal) => {
-      waits.push(ms);
-      return new Promise((resolve, reject) => {
-        setImmediate(() => (signal.aborted ? reject(new Error('stopped')) : resolve()));
-      });
-    },
+    clock,
   });
   t.teardown(async () => {
     caches.stop();
     client.close();
     await server.close();
   });
-  return { server, caches, metrics, waits };
+  return { server, caches, metrics, waits: clock.sleeps };
 }
 
 void t.test('pods come in two halves, split by the server', async (t) => {

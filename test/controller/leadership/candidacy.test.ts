@@ -32,20 +32,24 @@ async function candidate(t: Test) {
         return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
       },
       stop: stop.signal,
-      clock: { ...noTimers, now: () => now, monotonic: () => now },
       log: createLog({ destination: { write: (line) => void logged.push(line) } }),
-      random: () => 0,
-      // Limits for requests and for leadership do not run out: only the pauses between looks pass, a request each.
-      sleep: (ms, signal) =>
-        new Promise((resolve, reject) => {
-          signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-          if (ms !== 2000) return;
-          setImmediate(() => {
-            now += ms;
-            onWait();
-            resolve();
-          });
-        }),
+      clock: {
+        ...noTimers,
+        now: () => now,
+        monotonic: () => now,
+        random: () => 0,
+        // Limits for requests and for leadership do not run out: only the pauses between looks pass, a request each.
+        sleep: (ms, signal) =>
+          new Promise((resolve, reject) => {
+            signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+            if (ms !== 2000) return;
+            setImmediate(() => {
+              now += ms;
+              onWait();
+              resolve();
+            });
+          }),
+      },
     });
   t.teardown(async () => {
     stop.abort();

@@ -1,8 +1,10 @@
 import t from 'tap';
-import type { Change, Reflector } from '../../../src/kube/watch/reflector.ts';
+import type { Reflector } from '../../../src/kube/watch/reflector.ts';
+import type { Change } from '../../../src/kube/watch/store.ts';
 import type { Caches } from '../../../src/controller/caches/caches.ts';
 import type { Feature, Leading } from '../../../src/controller/leadership/leading.ts';
 import { supervise } from '../../../src/controller/reconcile/supervise.ts';
+import { noTimers } from '../../support/fake-clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 
@@ -40,7 +42,13 @@ function world() {
     metrics,
     signal: end.signal,
     caches: { nodes: nodes.made, ready: () => Promise.resolve(), stop: () => undefined } as Partial<Caches>,
-    clock: { now: () => now, monotonic: () => now },
+    clock: {
+      ...noTimers,
+      now: () => now,
+      monotonic: () => now,
+      random: () => 1,
+      sleep: (ms: number) => Promise.resolve(void pauses.push(ms)),
+    },
     log: createLog({
       destination: { write: (line) => void logged.push(JSON.parse(line) as (typeof logged)[0]) },
     }),
@@ -61,11 +69,6 @@ function world() {
         feature,
         leading,
         failures: { inc: () => (failures += 1) },
-        sleep: (ms) => {
-          pauses.push(ms);
-          return Promise.resolve();
-        },
-        random: () => 1,
       }),
   };
 }

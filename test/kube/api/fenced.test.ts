@@ -22,7 +22,7 @@ async function start(t: Test, options: Partial<FencedOptions> = {}): Promise<Set
   const client = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs: 5_000 });
   const leading = new AbortController();
   const time = createFakeClock();
-  const limiter = createRateLimiter({ perSecond: 1, burst: 3, clock: time, sleep: time.sleep });
+  const limiter = createRateLimiter({ perSecond: 1, burst: 3, clock: time });
   t.teardown(async () => {
     client.close();
     await store.close();

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
-import { watchLeader, type Leadership } from '../../../src/kube/election/lease.ts';
+import { watchLeader, type Leadership } from '../../../src/kube/election/leader-watch.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
@@ -26,16 +26,15 @@ async function start(t: Test, prepare?: (store: KubeStore) => void, earlyMs = 0)
   const told: (string | undefined)[] = [];
   const hear = (line: string): void => {
     const { msg, holder } = JSON.parse(line) as { msg: string; holder?: string | null };
-    if (msg === 'nobody leads' || msg === 'a replica leads') told.push(holder ?? undefined);
+    if (msg === 'no replica leads' || msg === 'a replica leads') told.push(holder ?? undefined);
   };
   const client = createKubeClient({ access: store.access, userAgent: 'test' });
   const leadership = watchLeader({
     client,
     namespace: 'archwright',
     name: 'controller',
-    clock: time,
+    clock: { ...time, timer: (ms, run) => time.timer(Math.max(0, ms - earlyMs), run) },
     log: createLog({ destination: { write: hear } }),
-    sleep: (ms, signal) => time.sleep(Math.max(0, ms - earlyMs), signal),
   });
   t.teardown(async () => {
     leadership.close();

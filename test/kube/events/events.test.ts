@@ -1,10 +1,7 @@
 import t, { type Test } from 'tap';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
-import {
-  createEventRecorder,
-  type EventRecorder,
-  type ObjectReference,
-} from '../../../src/kube/events/events.ts';
+import { createEventRecorder, type EventRecorder } from '../../../src/kube/events/events.ts';
+import type { ObjectReference } from '../../../src/kube/events/event.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
@@ -50,7 +47,6 @@ async function start(t: Test): Promise<Setup> {
     clock: time,
     log: createLog({ level: 'silent' }),
     metrics,
-    sleep: time.sleep,
   });
   t.teardown(async () => {
     await recorder.flush(AbortSignal.abort(new Error('end of the test')));

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { forOptionalKind } from '../../../src/kube/watch/optional-kind.ts';
 import { startReflector } from '../../../src/kube/watch/reflector.ts';
+import { systemClock } from '../../../src/async/clock.ts';
 import { recordingLog } from '../../serving/support.ts';
 import { startKubeStore } from '../../support/kube-store.ts';
 
@@ -27,8 +28,9 @@ async function watching(t: Test, fault?: { status: number; message: string }) {
       pause(60_000, undefined, { signal, ref: false }),
     ]);
   };
-  const client = forOptionalKind({ client: plain, sleep, log });
-  const reflector = startReflector({ client, path, trim: (each) => each, log, sleep });
+  const clock = { ...systemClock, sleep };
+  const client = forOptionalKind({ client: plain, clock, log });
+  const reflector = startReflector({ client, path, trim: (each) => each, log, clock });
   t.teardown(() => reflector.stop());
   return { store, end, lines, reflector, sleeps, wake: () => wake() };
 }

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { startReflector, type Reflector } from '../../../src/kube/watch/reflector.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
+import { createHastyClock } from '../../support/fake-clock.ts';
 import { events, eventsThenEnd, json, startKubeServer, type KubeServer } from '../../support/kube-server.ts';
 
 const path = '/api/v1/nodes';
@@ -19,7 +20,7 @@ interface Setup {
   server: KubeServer;
   reflector: Reflector<string>;
   /** Delays that the reflector wanted; it does not really wait. */
-  delays: number[];
+  delays: readonly number[];
   changed: (condition: () => boolean) => Promise<void>;
 }
 
@@ -27,19 +28,13 @@ async function start(t: Test, prepare: (server: KubeServer) => void): Promise<Se
   const server = await startKubeServer();
   prepare(server);
   const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
-  const delays: number[] = [];
+  const clock = createHastyClock();
   const reflector = startReflector({
     client,
     path,
     trim: (object) => (JSON.stringify(object).includes('arm64') ? 'arm64' : 'amd64'),
     log: createLog({ level: 'silent' }),
-    random: () => 0.5,
-    sleep: (ms, signal) => {
-      delays.push(ms);
-      return new Promise((resolve, reject) => {
-        setImmediate(() => (signal.aborted ? reject(new Error('stopped')) : resolve()));
-      });
-    },
+    clock,
   });
   const listeners: (() => void)[] = [];
   reflector.onChange(() => {
@@ -53,7 +48,7 @@ async function start(t: Test, prepare: (server: KubeServer) => void): Promise<Se
   return {
     server,
     reflector,
-    delays,
+    delays: clock.sleeps,
     changed: (condition) =>
       new Promise((resolve) => {
         const check = (): void => {

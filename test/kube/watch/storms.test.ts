@@ -4,6 +4,7 @@ import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.
 import { startReflector, type Reflector, type ReflectorOptions } from '../../../src/kube/watch/reflector.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { createHastyClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 
 const pods = '/api/v1/pods';
@@ -15,7 +16,7 @@ interface Setup {
   readonly client: KubeClient;
   readonly reflect: (options?: Partial<ReflectorOptions<string>>) => Reflector<string>;
   /** Pauses that reflectors made; none takes time. */
-  readonly pauses: number[];
+  readonly pauses: readonly number[];
   readonly lines: string[];
 }
 
@@ -23,7 +24,7 @@ async function start(t: Test, timeoutMs = 5_000): Promise<Setup> {
   const store = await startKubeStore();
   const client = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs });
   const reflectors: Reflector<string>[] = [];
-  const pauses: number[] = [];
+  const clock = createHastyClock();
   const lines: string[] = [];
   t.teardown(async () => {
     for (const reflector of reflectors) reflector.stop();
@@ -33,7 +34,7 @@ async function start(t: Test, timeoutMs = 5_000): Promise<Setup> {
   return {
     store,
     client,
-    pauses,
+    pauses: clock.sleeps,
     lines,
     reflect: (options = {}) => {
       const reflector = startReflector<string>({
@@ -41,13 +42,7 @@ async function start(t: Test, timeoutMs = 5_000): Promise<Setup> {
         path: pods,
         trim: (object) => object.metadata?.labels?.['value'] ?? '',
         log: createLog({ level: 'warn', destination: { write: (line) => void lines.push(line) } }),
-        sleep: (ms, signal) => {
-          pauses.push(ms);
-          return new Promise((resolve, reject) => {
-            setImmediate(() => (signal.aborted ? reject(new Error('stopped')) : resolve()));
-          });
-        },
-        random: () => 0.5,
+        clock,
         ...options,
       });
       reflectors.push(reflector);
@@ -257,8 +252,7 @@ void t.test('stop ends it wherever it is: nothing more is asked, nobody hears an
   for (const [moment, prepare, isThere] of moments) {
     const { store, reflect } = await start(t);
     prepare(store);
-    const never = new Promise<void>(() => undefined);
-    const reflector = reflect(moment === 'pause' ? { sleep: () => never } : {});
+    const reflector = reflect(moment === 'pause' ? { clock: createHastyClock(() => false) } : {});
     const waiting = reflector.ready(live).then(
       () => 'ready',
       (error: Error) => error.message,

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { microTime, recordOf } from '../../../src/kube/election/lease-record.ts';
-import { runLeaderElection, type LeaderElectionOptions } from '../../../src/kube/election/lease.ts';
+import { runLeaderElection, type LeaderElectionOptions } from '../../../src/kube/election/leader-election.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore, type StoredObject } from '../../support/kube-store.ts';
@@ -29,7 +29,7 @@ interface Candidate {
 
 async function start(t: Test): Promise<Setup> {
   const store = await startKubeStore();
-  const time = createFakeClock();
+  const time = createFakeClock(() => 0);
   const stops: AbortController[] = [];
   const ends: Promise<unknown>[] = [];
   const clients: { close(): void }[] = [];
@@ -72,8 +72,6 @@ async function start(t: Test): Promise<Setup> {
         stop: stop.signal,
         clock: time,
         log: createLog({ level: 'silent' }),
-        sleep: time.sleep,
-        random: () => 0,
         ...options,
       });
       done.catch(() => undefined);

@@ -1,0 +1,148 @@
+/**
+ * Leader election by a Lease, with client-go's semantics (tools/leaderelection): a candidate takes over when it has seen the
+ * record unchanged for the lease's duration by its own clock; a leader that cannot renew within the renew deadline stops
+ * leading at once (`term.ts`); a leader that ends releases the Lease. `leader-watch.ts` follows an election from outside.
+ */
+import type { Clock } from '../../async/clock.ts';
+import { limited } from '../../async/wait.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { KubeClient } from '../api/client.ts';
+import { LeaseLock } from './lease-lock.ts';
+import { Term } from './term.ts';
+
+export interface LeaseTimes {
+  /** client-go's defaults: 15 s, 10 s, 2 s. */
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+}
+
+export interface LeaderElectionOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  /** Unique among all candidates, also among the lives of one pod: a candidate takes a Lease of its own name at once. */
+  readonly identity: string;
+  readonly times: LeaseTimes;
+  /**
+   * Works while this replica leads.
+   * @param signal aborts when leadership is lost or the program ends; nothing may be written after it
+   * @param holds whether the Lease is still ours by the clock; for `fencedClient`
+   * @param isOurs whether no other replica can lead yet. Also true while this replica ends, for its last events before it
+   *   releases the Lease. Never true again once the Lease is lost.
+   */
+  readonly lead: (signal: AbortSignal, holds: () => boolean, isOurs: () => boolean) => Promise<void>;
+  /** Ends everything; a Lease that is held is released after `lead` has ended. */
+  readonly stop: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Candidates wait for up to 1 + this times the retry period, so that they do not meet (client-go: JitterFactor). */
+const jitterFactor = 1.2;
+/** The end of the program waits no longer than this for the release; other replicas then wait for the lease's duration. */
+const releaseMs = 3_000;
+
+/**
+ * Takes part in the election until `stop` aborts: leads whenever it can, and is a candidate again after it was deposed.
+ * @throws what `lead` throws; the Lease is released before. Also ends if `lead` ends by itself.
+ * @throws RangeError for times that do not shrink: a leader would go on while another one takes over
+ */
+export async function runLeaderElection(options: LeaderElectionOptions): Promise<void> {
+  const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = options.times;
+  const isShrinking =
+    leaseDurationMs > renewDeadlineMs && renewDeadlineMs > retryPeriodMs * jitterFactor && retryPeriodMs > 0;
+  if (!isShrinking) {
+    throw new RangeError('lease times must shrink: duration > renew deadline > 1.2 × retry period > 0');
+  }
+  await new LeaderElection(options).run();
+}
+
+class LeaderElection {
+  readonly #options: LeaderElectionOptions;
+  readonly #lock: LeaseLock;
+  /** Whether the Lease may be ours although this replica does not lead: an answer was lost, or it was not renewed. */
+  #mayBeOurs = false;
+
+  constructor(options: LeaderElectionOptions) {
+    this.#options = options;
+    this.#lock = new LeaseLock({ ...options, leaseDurationMs: options.times.leaseDurationMs });
+  }
+
+  async run(): Promise<void> {
+    for (;;) {
+      const term = await this.#acquire();
+      if (term === undefined) return;
+      let isOver = true;
+      try {
+        isOver = (await this.#lead(term)) || this.#options.stop.aborted;
+      } finally {
+        if (isOver) await this.#release();
+        else this.#mayBeOurs = true;
+      }
+      if (isOver) return;
+    }
+  }
+
+  /** @returns the term that begins; `undefined` if stopped before */
+  async #acquire(): Promise<Term | undefined> {
+    const { name, times, stop, clock, log } = this.#options;
+    let lastHolder: string | undefined;
+    while (!stop.aborted) {
+      const term = new Term({ ...this.#options, ...times, lock: this.#lock });
+      try {
+        if (await term.take(stop)) return term;
+        this.#mayBeOurs = false;
+        if (this.#lock.holder() !== lastHolder) {
+          lastHolder = this.#lock.holder();
+          log.info({ lease: name, holder: lastHolder }, 'another replica leads');
+        }
+      } catch (error) {
+        this.#mayBeOurs = true;
+        if (!stop.aborted) this.#failed(error, 'cannot take the lease; trying again');
+      }
+      const pauseMs = times.retryPeriodMs * (1 + clock.random() * jitterFactor);
+      await clock.sleep(pauseMs, stop).catch(() => undefined);
+    }
+    if (this.#mayBeOurs) await this.#release();
+    return undefined;
+  }
+
+  /** @returns whether `lead` ended by itself */
+  async #lead(term: Term): Promise<boolean> {
+    const { name, identity, lead, log } = this.#options;
+    log.info({ lease: name, identity }, 'this replica leads');
+    const keeping = term.keep();
+    try {
+      await lead(
+        term.signal,
+        () => term.holds(),
+        () => term.isOurs(),
+      );
+      return !term.signal.aborted;
+    } catch (error) {
+      if (!term.signal.aborted) throw error;
+      this.#failed(error, 'the work of a leader ended with an error after its leadership');
+      return false;
+    } finally {
+      term.end();
+      await keeping;
+    }
+  }
+
+  async #release(): Promise<void> {
+    const { name, clock, log } = this.#options;
+    try {
+      const never = new AbortController().signal;
+      const held = await limited(releaseMs, never, (signal) => this.#lock.release(signal), clock.sleep);
+      if (held) log.info({ lease: name }, 'the lease is released');
+    } catch (error) {
+      this.#failed(error, 'the lease could not be released; other replicas wait for its end');
+    }
+  }
+
+  #failed(error: unknown, message: string): void {
+    const { name, log } = this.#options;
+    log.warn({ lease: name, error: error instanceof Error ? error.message : String(error) }, message);
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * Takes, renews and releases a Lease. Clocks of other replicas are never compared with ours: a Lease has expired when its
+ * record was unchanged for its duration by our own monotonic clock.
+ *
+ * Rules: client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew, release).
+ */
+import type { Clock } from '../../async/clock.ts';
+import type { KubeClient } from '../api/client.ts';
+import { ignoring } from '../api/errors.ts';
+import type { KubeObject } from '../api/objects.ts';
+import { paths } from '../api/paths.ts';
+import { microTime, recordOf, sameRecord, type LeaseRecord } from './lease-record.ts';
+
+export interface LeaseLockOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  /** Unique among all candidates, also among the lives of one pod. */
+  readonly identity: string;
+  readonly leaseDurationMs: number;
+  readonly clock: Clock;
+}
+
+interface Observed {
+  readonly record: LeaseRecord;
+  readonly resourceVersion: string;
+  /** Monotonic time when this record was first seen. */
+  readonly at: number;
+}
+
+export class LeaseLock {
+  readonly #options: LeaseLockOptions;
+  readonly #path: string;
+  #observed: Observed | undefined;
+
+  constructor(options: LeaseLockOptions) {
+    this.#options = options;
+    this.#path = paths.leases(options.namespace, options.name);
+  }
+
+  /** The holder that was seen last; empty for none. */
+  holder(): string {
+    return this.#observed?.record.holder ?? '';
+  }
+
+  /**
+   * Takes or renews the Lease.
+   * @returns false if another replica holds it
+   * @throws KubeError if that is not known; the Lease may have been taken all the same
+   */
+  async tryTake(signal: AbortSignal): Promise<boolean> {
+    const seen = this.#observed;
+    if (seen?.record.holder === this.#options.identity) {
+      const renewing = this.#write(this.#wanted(seen.record), seen.resourceVersion, signal).then(() => true);
+      if (await ignoring(['conflict', 'not-found'], renewing)) return true;
+    }
+    // A conflict is an answer: not now.
+    return (await ignoring('conflict', this.#takeFromRead(signal))) ?? false;
+  }
+
+  /**
+   * Releases the Lease if we hold it, so that another candidate need not wait for its end.
+   * @returns whether we held it
+   * @throws KubeError
+   */
+  async release(signal: AbortSignal): Promise<boolean> {
+    const seen = await this.#read(signal);
+    if (seen?.record.holder !== this.#options.identity) return false;
+    const now = microTime(this.#options.clock.now());
+    const spec = {
+      holderIdentity: '',
+      leaseDurationSeconds: 1,
+      renewTime: now,
+      acquireTime: now,
+      leaseTransitions: seen.record.transitions,
+    };
+    await this.#write(spec, seen.resourceVersion, signal);
+    return true;
+  }
+
+  /** Writes only if nothing changed since the read. */
+  async #takeFromRead(signal: AbortSignal): Promise<boolean> {
+    const { identity, clock } = this.#options;
+    const seen = await this.#read(signal);
+    if (seen === undefined) {
+      await this.#create(signal);
+      return true;
+    }
+    const { record, resourceVersion, at } = seen;
+    const isForeign = record.holder !== '' && record.holder !== identity;
+    if (isForeign && clock.monotonic() < at + record.durationMs) return false;
+    await this.#write(this.#wanted(record), resourceVersion, signal);
+    return true;
+  }
+
+  async #read(signal: AbortSignal): Promise<Observed | undefined> {
+    const { client } = this.#options;
+    const found = await ignoring('not-found', client.get<KubeObject>(this.#path, { signal }));
+    return found && this.#observe(found);
+  }
+
+  async #create(signal: AbortSignal): Promise<void> {
+    const { client, namespace, name } = this.#options;
+    const metadata = { name, namespace };
+    const spec = this.#wanted(undefined);
+    const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
+    this.#observe(await client.create<KubeObject>(paths.leases(namespace), lease, { signal }));
+  }
+
+  async #write(spec: object, resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const body = { metadata: { resourceVersion }, spec };
+    this.#observe(
+      await this.#options.client.patch<KubeObject>(this.#path, { type: 'merge', body }, { signal }),
+    );
+  }
+
+  #wanted(before: LeaseRecord | undefined): object {
+    const { identity, leaseDurationMs, clock } = this.#options;
+    const now = microTime(clock.now());
+    const isOurs = before?.holder === identity;
+    return {
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.ceil(leaseDurationMs / 1000),
+      acquireTime: isOurs ? (before.acquireTime ?? now) : now,
+      renewTime: now,
+      leaseTransitions: before === undefined ? 0 : before.transitions + (isOurs ? 0 : 1),
+    };
+  }
+
+  #observe(lease: KubeObject): Observed {
+    const record = recordOf(lease);
+    const before = this.#observed;
+    const at = before && sameRecord(before.record, record) ? before.at : this.#options.clock.monotonic();
+    this.#observed = { record, resourceVersion: lease.metadata?.resourceVersion ?? '', at };
+    return this.#observed;
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * One term of a leader: from the request that took the Lease until it is lost.
+ *
+ * The deadline counts from when the last renewal that succeeded was sent, so it ends before any other replica's wait for the
+ * lease's duration can. It is checked by the clock before each use as well as by a timer: a process that was stopped
+ * (SIGSTOP) runs other things before its timers. On a machine that was suspended the monotonic clock stood still meanwhile
+ * (clock_gettime(2), CLOCK_MONOTONIC), so the wall clock counts too if it says that more time has passed.
+ */
+import type { Clock } from '../../async/clock.ts';
+import { limited } from '../../async/wait.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { LeaseLock } from './lease-lock.ts';
+
+export interface TermOptions {
+  readonly lock: LeaseLock;
+  /** Name of the Lease, for the log. */
+  readonly name: string;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+  /** Ends the term. */
+  readonly stop: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** By both clocks, milliseconds. */
+interface Moment {
+  readonly monotonic: number;
+  readonly wall: number;
+}
+
+export class Term {
+  /** Aborts when leadership is lost or the program ends. */
+  readonly signal: AbortSignal;
+  readonly #options: TermOptions;
+  readonly #lost = new AbortController();
+  readonly #ended = new AbortController();
+  /** Aborts also when the leader's work has ended. */
+  readonly #running: AbortSignal;
+  /** When the last request that took or renewed the Lease was sent. */
+  #renewed: Moment;
+
+  constructor(options: TermOptions) {
+    this.#options = options;
+    this.signal = AbortSignal.any([options.stop, this.#lost.signal]);
+    this.#running = AbortSignal.any([this.signal, this.#ended.signal]);
+    this.#renewed = this.#now();
+  }
+
+  /**
+   * Takes or renews the Lease.
+   * @returns false if another replica holds it
+   * @throws KubeError if that is not known
+   */
+  async take(signal: AbortSignal): Promise<boolean> {
+    const { lock, renewDeadlineMs, clock } = this.#options;
+    const sent = this.#now();
+    // A request that hangs must leave time for another.
+    const isTaken = await limited(renewDeadlineMs / 2, signal, (within) => lock.tryTake(within), clock.sleep);
+    // An answer after the deadline renews nothing.
+    if (isTaken && this.holds()) this.#renewed = sent;
+    return isTaken;
+  }
+
+  /** Whether no other replica can lead yet; deposes this one if the deadline is over. */
+  isOurs(): boolean {
+    if (this.#sinceRenewalMs() >= this.#options.renewDeadlineMs) {
+      this.#depose('leadership is lost: the lease could not be renewed in time');
+    }
+    return !this.#lost.signal.aborted;
+  }
+
+  /** Whether this replica may write. */
+  holds(): boolean {
+    return this.isOurs() && !this.signal.aborted;
+  }
+
+  /** Renews the Lease and watches the deadline until the term ends; never rejects. */
+  async keep(): Promise<void> {
+    await Promise.allSettled([this.#renew(), this.#watchDeadline()]);
+  }
+
+  /** The leader's work has ended. */
+  end(): void {
+    this.#ended.abort();
+  }
+
+  async #renew(): Promise<void> {
+    const { name, retryPeriodMs, clock, log } = this.#options;
+    while (!this.#running.aborted) {
+      await clock.sleep(retryPeriodMs, this.#running);
+      if (!this.holds()) return;
+      try {
+        if (!(await this.take(this.#running)))
+          this.#depose('leadership is lost: another replica took the lease');
+      } catch (error) {
+        if (this.#running.aborted) return;
+        const problem = error instanceof Error ? error.message : String(error);
+        log.warn({ lease: name, error: problem }, 'cannot renew the lease; trying again');
+      }
+    }
+  }
+
+  async #watchDeadline(): Promise<void> {
+    const { renewDeadlineMs, clock } = this.#options;
+    while (this.holds() && !this.#running.aborted) {
+      await clock.sleep(Math.max(1, renewDeadlineMs - this.#sinceRenewalMs()), this.#running);
+    }
+  }
+
+  #depose(why: string): void {
+    if (this.#lost.signal.aborted) return;
+    const { name, lock, log } = this.#options;
+    log.warn({ lease: name, holder: lock.holder() }, why);
+    this.#lost.abort(new Error(why));
+  }
+
+  #now(): Moment {
+    const { clock } = this.#options;
+    return { monotonic: clock.monotonic(), wall: clock.now() };
+  }
+
+  #sinceRenewalMs(): number {
+    const { clock } = this.#options;
+    return Math.max(clock.monotonic() - this.#renewed.monotonic, clock.now() - this.#renewed.wall);
+  }
+}
