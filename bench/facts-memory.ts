@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ImageFacts, ImageRequest, ImageFactsSource } from '../src/images/facts/facts.ts';
-import { createFactsMemory } from '../src/images/memory/memory.ts';
+import { FactsMemory } from '../src/images/memory/memory.ts';
 import type { Platform } from '../src/images/platforms/platform.ts';
 import { createReferenceCache } from '../src/images/references/reference-cache.ts';
 import { createLog } from '../src/telemetry/log.ts';
@@ -73,7 +73,7 @@ function nanosecondsEach(times: number, action: (index: number) => void): number
 
 /** Takes a few seconds. */
 export async function benchFactsMemory(): Promise<Section> {
-  const memory = createFactsMemory({
+  const memory = new FactsMemory({
     source: nobody,
     log: createLog({ level: 'silent' }),
     maxBytes: 1024 * mebibyte,

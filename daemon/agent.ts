@@ -11,7 +11,7 @@
  */
 import { startServer } from '../src/serving/server.ts';
 import { startHealth, type Checks } from '../src/serving/health.ts';
-import type { FactsMemory } from '../src/images/memory/memory.ts';
+import type { FactsApiOptions } from './api/facts.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import type { Log } from '../src/telemetry/log.ts';
 import type { Metrics } from '../src/telemetry/metrics.ts';
@@ -28,7 +28,7 @@ export interface AgentOptions {
   /** Of the program. */
   readonly version: string;
   /** Closed by who made it, after `stop`. */
-  readonly memory: FactsMemory;
+  readonly memory: FactsApiOptions['memory'];
   /** A hash over the credential and endpoint sources of the node; equal for equal content, reveals nothing. */
   readonly fingerprint: () => string;
   /** What else has to be there before the agent is ready. */

@@ -1,5 +1,5 @@
 /** The measured webhook: the real one, with the images of the sample in memory. */
-import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
@@ -13,7 +13,7 @@ const { tlsDir } = JSON.parse(process.argv[2] ?? '{}') as { tlsDir: string };
 const configuration = defaultConfiguration();
 const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => true });
 const log = createLog({ level: 'warn' });
-const memory = createFactsMemory({
+const memory = new FactsMemory({
   log,
   source: {
     lookup: ({ image }) =>

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { createFactsFile, type FactsFile } from '../../src/images/memory/disk.ts';
 import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createFactsMetrics } from '../../src/images/memory/metrics.ts';
 import { compileOverrides, type Overrides } from '../../src/images/sources/overrides.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -28,7 +28,7 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
   const { cacheSize, inspectTimeout } = configuration();
   const file: FactsFile | undefined =
     stateDir === undefined ? undefined : createFactsFile({ path: join(stateDir, stateFile), log });
-  const memory = createFactsMemory({
+  const memory = new FactsMemory({
     source: inspector,
     log,
     freshness: liveFreshness(configuration),

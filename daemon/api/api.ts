@@ -5,13 +5,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
-import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import { readBody } from '../../src/serving/body.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ApiError, apiErrorOf, writeError, type ApiErrorCode } from './api-error.ts';
-import { createFactsApi } from './facts.ts';
+import { createFactsApi, type FactsApiOptions } from './facts.ts';
 import { parseFactsRequest } from './facts-request.ts';
 import { bindAgentMetrics, type RequestOutcome } from './metrics.ts';
 import { roleOf } from './roles.ts';
@@ -25,7 +24,7 @@ export interface AgentInfo {
 }
 
 export interface ApiOptions {
-  readonly memory: FactsMemory;
+  readonly memory: FactsApiOptions['memory'];
   readonly info: () => AgentInfo;
   readonly limits: ApiLimits;
   readonly clock: Clock;

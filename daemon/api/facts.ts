@@ -5,7 +5,7 @@
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { concurrently } from '../../src/async/concurrently.ts';
-import { failedFacts } from '../../src/fleet/lookup/failed-facts.ts';
+import { failedFacts } from '../../src/images/facts/failed-facts.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
@@ -24,7 +24,7 @@ export interface FactsApi {
 }
 
 export interface FactsApiOptions {
-  readonly memory: FactsMemory;
+  readonly memory: Pick<FactsMemory, 'lookup' | 'shared' | 'size'>;
   readonly clock: Clock;
   readonly log: Log;
   /** Images of one request that are asked for at the same time. */
@@ -52,7 +52,7 @@ export function createFactsApi(options: FactsApiOptions): FactsApi {
       async ({ image, pullPolicy }) => {
         const reference = referenceOf(image);
         if (reference instanceof InvalidReference) {
-          return failedFacts(image, { code: 'invalid-reference', message: reference.message }, clock);
+          return failedFacts(image, { code: 'invalid-reference', message: reference.message }, clock.now());
         }
         try {
           const pullCredentials = await request.pullSecrets.lookup(reference.repository, signal);
@@ -71,11 +71,11 @@ export function createFactsApi(options: FactsApiOptions): FactsApi {
   function notAnswered(image: string, error: unknown, late: boolean, deadlineMs: number): ImageFacts {
     if (late) {
       const message = `not known within ${deadlineMs} ms; the registry is still being asked`;
-      return failedFacts(image, { code: 'timeout', message }, clock);
+      return failedFacts(image, { code: 'timeout', message }, clock.now());
     }
     log.error({ err: error, image }, 'a question about an image failed unexpectedly');
     const message = 'the agent failed to answer; its log says why';
-    return failedFacts(image, { code: 'unavailable', message }, clock);
+    return failedFacts(image, { code: 'unavailable', message }, clock.now());
   }
 
   return {
@@ -88,7 +88,7 @@ export function createFactsApi(options: FactsApiOptions): FactsApi {
  * Memory goes on changing while it is read, and what is used moves to its end: without a limit in number the reader might
  * never arrive there.
  */
-function* pieces(memory: FactsMemory, maxBytes: number): Generator<string> {
+function* pieces(memory: FactsApiOptions['memory'], maxBytes: number): Generator<string> {
   let images = memory.size;
   let bytes = 0;
   let piece = '';

@@ -7,6 +7,7 @@
 import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
 import type { ServiceAccountName } from '../credentials/service-account.ts';
 import type { FactsError, ImageFacts, ImageRequest } from '../images/facts/facts.ts';
+import { failedFacts } from '../images/facts/failed-facts.ts';
 import type { FactsMemory } from '../images/memory/memory.ts';
 import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
 import { createReferenceCache } from '../images/references/reference-cache.ts';
@@ -33,7 +34,7 @@ export interface FactsWanted {
 export type FactsOfPod = (wanted: FactsWanted) => FactsByImage | Promise<FactsByImage>;
 
 export interface FactsOfPodOptions {
-  readonly memory: FactsMemory;
+  readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown'>;
   readonly pullSecrets: PullSecrets;
   readonly counters: FactsCounters;
   /** What is known not to run where its manifest says. */
@@ -161,16 +162,8 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   }
 
   function failed(image: string, error: FactsError): ImageFacts {
-    return {
-      image,
-      platforms: [],
-      source: 'memory',
-      credentialSource: error.code === 'unauthorized' ? 'pull-secret' : 'anonymous',
-      endpoint: '',
-      freshUntil: new Date(clock.now()).toISOString(),
-      stale: false,
-      error,
-    };
+    const credentialSource = error.code === 'unauthorized' ? 'pull-secret' : 'anonymous';
+    return failedFacts(image, error, clock.now(), { source: 'memory', credentialSource });
   }
 
   return factsOfPod;

@@ -16,11 +16,10 @@
  * how all of it leaves the cluster.
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
-import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
+import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/objects.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import type { FactsMemory } from '../images/memory/memory.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { KubeError } from '../kube/api/errors.ts';
 import { createEventRecorder } from '../kube/events/events.ts';
@@ -56,7 +55,7 @@ export interface ControllerOptions {
   readonly configuration: () => Configuration;
   readonly features: Readonly<Record<string, Feature>>;
   readonly fleet: Fleet | undefined;
-  readonly memory: FactsMemory;
+  readonly memory: FactsOfPodOptions['memory'];
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;

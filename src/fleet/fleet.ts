@@ -27,7 +27,7 @@ import {
 } from './lookup/response-time.ts';
 import { createFleetLookup, type FleetLookupContext } from './lookup/lookup.ts';
 import type { AgentConnection } from './agents/connection.ts';
-import { failedFacts } from './lookup/failed-facts.ts';
+import { failedFacts } from '../images/facts/failed-facts.ts';
 import { createGroups, type Members } from './groups/groups.ts';
 import { knownFacts } from './shared-facts.ts';
 import { bindFleetMetrics } from './metrics.ts';
@@ -146,7 +146,7 @@ export function createFleet(options: FleetOptions): Fleet {
     if (agents.length === 0) {
       meters.question('unanswered');
       const message = 'no agents are known; check that they run and how they are found';
-      return failedFacts(question.image, { code: 'unavailable', message }, clock);
+      return failedFacts(question.image, { code: 'unavailable', message }, clock.now());
     }
     const asking = createFleetLookup(context, question, signal);
     // The owner's group comes first, because the owner does; so webhooks agree even before they know the groups.

@@ -9,7 +9,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { BrokenImages } from '../images/sources/broken-images.ts';
-import type { FactsMemory } from '../images/memory/memory.ts';
 import type { Policies } from '../policy/effective/policies.ts';
 import type { Checks } from '../serving/health.ts';
 import type { ServerLimits } from '../serving/limits.ts';
@@ -19,12 +18,12 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createApp } from './app.ts';
 import type { Cluster } from '../cluster/cluster.ts';
-import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
+import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
 import { bindCounters } from './metrics.ts';
 import { createMutate } from './mutate.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { createPullableNodes } from '../cluster/pullable-nodes.ts';
-import { warmUp } from './warm-up.ts';
+import { warmUp, type WarmUpOptions } from './warm-up.ts';
 
 export interface WebhookOptions {
   /** `host:port`. */
@@ -39,7 +38,7 @@ export interface WebhookOptions {
   readonly policies: Policies;
   /** Resolves when what the policies depend on is known for the first time. */
   readonly policiesReady?: (signal: AbortSignal) => Promise<unknown>;
-  readonly memory: FactsMemory;
+  readonly memory: FactsOfPodOptions['memory'] & WarmUpOptions['memory'];
   readonly fleet?: Fleet | undefined;
   /** What is known not to run where its manifest says. */
   readonly broken?: BrokenImages | undefined;

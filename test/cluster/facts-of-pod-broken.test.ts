@@ -2,7 +2,7 @@ import t from 'tap';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { brokenImagesOf } from '../../src/images/sources/broken-images.ts';
-import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -19,7 +19,7 @@ t.test(
   async (t) => {
     const log = createLog({ level: 'silent' });
     const metrics = createMetrics();
-    const memory = createFactsMemory({
+    const memory = new FactsMemory({
       log,
       source: {
         lookup: ({ image }) =>

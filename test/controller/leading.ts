@@ -5,7 +5,7 @@ import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { startCaches, type Caches } from '../../src/controller/caches/caches.ts';
 import type { Leading } from '../../src/controller/leadership/leading.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
-import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import type { EventText, ObjectReference } from '../../src/kube/events/event.ts';
@@ -70,7 +70,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}): P
     ...options.configuration,
   };
   const inspect = (image: string): ImageFacts | undefined => options.facts?.[image];
-  const memory = createFactsMemory({
+  const memory = new FactsMemory({
     source: { lookup: () => Promise.reject(new Error('no inspector in this test')) },
     log,
   });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { agentMetrics } from '../../daemon/api/metrics.ts';
 import { architectureOf, startAgent } from '../../daemon/agent.ts';
-import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { factsOf, silentLog, until } from '../fleet/support.ts';
 import { knowsAll, startTestAgent } from './support.ts';
@@ -185,7 +185,7 @@ t.test('stops without losing a request', async (t) => {
 
 t.test('does not start with what cannot work', async (t) => {
   const { pki, agent } = await startTestAgent(t);
-  const memory = createFactsMemory({ source: knowsAll, log: silentLog });
+  const memory = new FactsMemory({ source: knowsAll, log: silentLog });
   t.teardown(() => memory.close());
   const options = {
     listen: '127.0.0.1:0',

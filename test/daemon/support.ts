@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/agent.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createPki, factsOf, readableLog, silentLog, type Pki } from '../fleet/support.ts';
 
 export interface TestAgent {
   readonly agent: RunningAgent;
   readonly pki: Pki;
-  readonly memory: FactsMemory;
+  readonly memory: AgentOptions['memory'];
   readonly lines: () => string;
   readonly metric: (sample: string) => Promise<number>;
   /** Sends a request with the webhook's certificate. */
@@ -53,7 +53,8 @@ export async function startTestAgent(
   const pki = options.pki ?? (await createPki(t));
   const { log, lines } = readableLog();
   const metrics = createMetrics();
-  const memory = options.memory ?? createFactsMemory({ source: inspector, log: silentLog });
+  const ownMemory = new FactsMemory({ source: inspector, log: silentLog });
+  const memory = options.memory ?? ownMemory;
   const agent = await startAgent({
     listen: '127.0.0.1:0',
     metricsListen: '127.0.0.1:0',
@@ -68,7 +69,7 @@ export async function startTestAgent(
   });
   t.teardown(async () => {
     await agent.stop(0);
-    await memory.close();
+    await ownMemory.close();
   });
   const send: TestAgent['send'] = (method, path, more) => sendTo(agent.url, pki, method, path, more);
   return {

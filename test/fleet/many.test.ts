@@ -8,7 +8,7 @@ import { concurrently } from '../../src/async/concurrently.ts';
 import { staticDiscovery } from '../../src/fleet/discovery/static.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
-import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { connect, createPki, factsOf, failureOf, questionOf, silentLog, type Pki } from './support.ts';
@@ -24,7 +24,7 @@ async function startCounting(
   counts: Map<string, number>,
   answer: (image: string) => ImageFacts,
 ): Promise<string> {
-  const memory = createFactsMemory({
+  const memory = new FactsMemory({
     log: silentLog,
     source: {
       lookup: async ({ image }) => {
@@ -65,7 +65,7 @@ async function startWebhookMemory(t: Test, pki: Pki, urls: readonly string[]): P
     lookupTimeoutMs: 50_000,
   });
   t.teardown(() => fleet.close());
-  const memory = createFactsMemory({ source: fleet, log: silentLog, lookupTimeoutMs: 55_000 });
+  const memory = new FactsMemory({ source: fleet, log: silentLog, lookupTimeoutMs: 55_000 });
   t.teardown(() => memory.close());
   for await (const facts of fleet.shared(never)) memory.learn(facts);
   return memory;

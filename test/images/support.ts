@@ -9,11 +9,7 @@ import type {
   LookupOptions,
   ImageFactsSource,
 } from '../../src/images/facts/facts.ts';
-import {
-  createFactsMemory,
-  type FactsMemory,
-  type FactsMemoryOptions,
-} from '../../src/images/memory/memory.ts';
+import { FactsMemory, type FactsMemoryOptions } from '../../src/images/memory/memory.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import type { Log } from '../../src/telemetry/log.ts';
@@ -160,7 +156,7 @@ export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
   const inspector = handInspector();
   const time = clockOfFacts();
   const { log, lines } = recordedLog();
-  const memory = createFactsMemory({
+  const memory = new FactsMemory({
     source: inspector,
     log,
     clock: time,

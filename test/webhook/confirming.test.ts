@@ -1,7 +1,7 @@
 /** A pod is refused only by what its images have now, not by what was remembered of their tags. */
 import { test } from 'tap';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { recordingLog } from '../serving/support.ts';
@@ -51,7 +51,7 @@ test('a pod that is tried again and again costs no question each time', async (t
   const images = { 'app:1': ['amd64'], 'base:1': ['arm64'] };
   const inspector = pushed(images);
   const clock = createFakeClock();
-  const memory = createFactsMemory({ source: inspector, log: recordingLog().log, clock });
+  const memory = new FactsMemory({ source: inspector, log: recordingLog().log, clock });
   const { admit } = await serve(t, { inspector, memory, clock });
   const refused = async (): Promise<number> => {
     const before = inspector.asked.length;

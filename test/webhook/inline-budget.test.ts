@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { budgetMs } from '../../src/webhook/app.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import type { FactsMemory } from '../../src/images/memory/memory.ts';
+import type { WebhookOptions } from '../../src/webhook/webhook.ts';
 import { factsOf, hanging, podOf, scripted, serve, uid } from './support.ts';
 
 test('an inspector that hangs holds a pod for the budget and no longer', async (t) => {
@@ -40,7 +40,7 @@ test('concurrent pods of one image share one question', async (t) => {
 });
 
 /** A memory with a fault. */
-function broken(parts: Partial<FactsMemory>): FactsMemory {
+function broken(parts: Partial<WebhookOptions['memory']>): WebhookOptions['memory'] {
   return {
     recall: () => undefined,
     lastKnown: () => undefined,
@@ -49,10 +49,6 @@ function broken(parts: Partial<FactsMemory>): FactsMemory {
         signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
       ),
     learn: () => undefined,
-    shared: () => [],
-    bytes: 0,
-    size: 0,
-    close: () => Promise.resolve(),
     ...parts,
   };
 }
@@ -75,7 +71,7 @@ test('an inspection that ends by a fault leaves its image unknown', async (t) =>
 });
 
 test('a fault in the decision lets the pod through with its uid', async (t) => {
-  const faulty: [what: string, memory: FactsMemory][] = [
+  const faulty: [what: string, memory: WebhookOptions['memory']][] = [
     [
       'at once',
       broken({

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { test } from 'tap';
 import type { Fleet } from '../../src/fleet/fleet.ts';
-import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createCa } from '../support/certificates.ts';
 import { keepAlive, recordingLog, send, until, writeTls } from '../serving/support.ts';
 import { ca, clusterOf, factsOf, hanging, podOf, readAnswer, review, scripted, serve } from './support.ts';
@@ -18,7 +18,7 @@ function fleetKnowing(known: Fleet['shared']): Fleet {
 
 test('it takes what the agents know before it is ready', async (t) => {
   const { log } = recordingLog();
-  const memory = createFactsMemory({ source: hanging, log });
+  const memory = new FactsMemory({ source: hanging, log });
   const fleet = fleetKnowing(async function* () {
     yield factsOf('docker.io/library/warm:1', ['arm64']);
     yield factsOf('docker.io/library/other:1', ['amd64']);
@@ -51,7 +51,7 @@ test('agents that hang or fail hold the start up for a bounded time', async (t) 
   ];
   for (const [what, known, level] of cases) {
     const { log } = recordingLog();
-    const memory = createFactsMemory({ source: hanging, log });
+    const memory = new FactsMemory({ source: hanging, log });
     const { admit, lines, webhook } = await serve(t, { memory, fleet: fleetKnowing(known), warmUpMs: 50 });
     t.strictSame((await admit({ object: podOf(['warm:1']) })).required, ['arm64'], what);
     t.equal(webhook.checks['warm-up']?.(), undefined, what);
@@ -74,7 +74,7 @@ test('it is ready after the warm-up and not while stopping', async (t) => {
   let release: (() => void) | undefined;
   const cluster = clusterOf({ ready: () => new Promise((resolve) => (release = resolve)) });
   const { log } = recordingLog();
-  const memory = createFactsMemory({ source: hanging, log });
+  const memory = new FactsMemory({ source: hanging, log });
   const starting = serve(t, { cluster, memory });
   await until('it waits for the cluster', () => release !== undefined);
   release?.();

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'tap';
-import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import type { AdmissionRequest } from '../../src/kube/api/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -152,7 +152,7 @@ test('an image whose architectures are configured is not asked about', async (t)
   const { fleet, agents } = await setupFleet(t, [able, poor]);
   const { log } = recordingLog();
   const overrides = { find: (name: string) => factsOf(name, { source: 'override' }), version: 1 };
-  const memory = createFactsMemory({ source: fleet, log, overrides });
+  const memory = new FactsMemory({ source: fleet, log, overrides });
   const { admit } = await serve(t, {
     memory,
     fleet,

@@ -1,6 +1,6 @@
 /** A webhook over real agents of several credential groups, and the nodes that its pods land on. */
 import type { Test } from 'tap';
-import { createFactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import type { Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
@@ -38,7 +38,7 @@ export interface Given {
 export async function setup(t: Test, scripts: readonly Script[], given: Given = {}) {
   const clock = manualClock();
   const { fleet, agents, metric: fleetMetric } = await setupFleet(t, scripts, { clock });
-  const memory = createFactsMemory({ source: fleet, log: recordingLog().log });
+  const memory = new FactsMemory({ source: fleet, log: recordingLog().log });
   const { requirePullableNodes = true, budgetMs = 5000 } = given;
   const served = await serve(t, {
     memory,

@@ -2,7 +2,7 @@
 import type { Agent } from 'node:https';
 import type { Test } from 'tap';
 import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { createFactsMemory, type FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
 import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
@@ -87,7 +87,7 @@ export function clusterOf(parts: Partial<Cluster> & { secrets?: Readonly<Record<
 
 export interface Served {
   readonly webhook: RunningWebhook;
-  readonly memory: FactsMemory;
+  readonly memory: WebhookOptions['memory'];
   readonly metrics: Metrics;
   readonly lines: Record<string, unknown>[];
   readonly tlsDir: string;
@@ -111,8 +111,9 @@ export async function serve(
   const { inspector = scripted({}), level, ...rest } = options;
   const { log, lines } = recordingLog(level);
   const metrics = createMetrics();
-  const memory = rest.memory ?? createFactsMemory({ source: inspector, log });
-  t.teardown(() => memory.close());
+  const ownMemory = new FactsMemory({ source: inspector, log });
+  t.teardown(() => ownMemory.close());
+  const memory = rest.memory ?? ownMemory;
   const tlsDir = await tlsDirectory(t, serverPair);
   const webhook = await startWebhook({
     listen: '127.0.0.1:0',

@@ -10,7 +10,7 @@
  * grants, since they keep pods away from nodes, and what did not get there soonest: networks recover by themselves.
  */
 import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
-import { scopedKey, scopeOf, withAccount } from '../../images/memory/key.ts';
+import { scopedKey, scopeOf, withAccount } from '../../images/memory/scope.ts';
 import { createLru, type Linked } from '../../images/memory/lru.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { AgentAddress } from '../fleet.ts';

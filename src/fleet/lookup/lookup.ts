@@ -10,7 +10,7 @@ import { AgentError, type AgentErrorCode } from '../agents/agent-error.ts';
 import type { ResponseTime } from './response-time.ts';
 import { askAgent } from '../agents/request-facts.ts';
 import type { AgentConnection } from '../agents/connection.ts';
-import { failedFacts } from './failed-facts.ts';
+import { failedFacts } from '../../images/facts/failed-facts.ts';
 import { hedge } from './hedge.ts';
 import type { AgentAddress } from '../fleet.ts';
 import type { FleetMeters } from '../metrics.ts';
@@ -106,7 +106,7 @@ export function createFleetLookup(
   }
 
   function rejected(error: AgentError): ImageFacts {
-    return failedFacts(question.image, { code: 'unavailable', message: error.message }, clock);
+    return failedFacts(question.image, { code: 'unavailable', message: error.message }, clock.now());
   }
 
   /** The agents that may be asked, as long as this question may ask any. */
@@ -142,7 +142,7 @@ export function createFleetLookup(
       const who = listed([...tried, ...[...waitingFor].map((agent) => `${nameOf(agent)}: no answer yet`)]);
       if (ended.aborted) {
         const message = `no agent answered in time: ${who}`;
-        return failedFacts(question.image, { code: 'timeout', message }, clock);
+        return failedFacts(question.image, { code: 'timeout', message }, clock.now());
       }
       return failedFacts(
         question.image,
@@ -151,7 +151,7 @@ export function createFleetLookup(
           message: `no agent answered: ${who}`,
           ...(asked === 0 && Number.isFinite(soonestMs) && { retryAfterMs: Math.ceil(soonestMs) }),
         },
-        clock,
+        clock.now(),
       );
     },
   };

@@ -5,7 +5,7 @@
 import type { CredentialSourceName } from '../../credentials/credential.ts';
 import type { FactsError, ImageFacts } from '../facts/facts.ts';
 import type { Interned } from './intern.ts';
-import { sharedScope, type Scope } from './key.ts';
+import { sharedScope, type Scope } from './scope.ts';
 import type { Linked } from './lru.ts';
 import type { Platform } from '../platforms/platform.ts';
 import { compact, mapEntryBytes, numberBytes, objectBytes, textBytes } from './size.ts';

@@ -1,19 +1,20 @@
 /**
  * Failures that are remembered, so that a registry is not asked again and again for what it has just refused.
  *
- * Not found and denied are answers: they hold for a short fixed time, in which somebody may push the image or grant the access. Everything
- * else is taken for trouble that passes: the time doubles from one second, with some randomness so that images that failed together
- * are not asked for together. A registry that says when to come back (`Retry-After`, RFC 9110 §10.2.3) is obeyed within reason.
+ * Not found and denied are answers: they hold for a short fixed time, in which the image may be pushed or access be
+ * granted. Other failures back off from one second, with jitter so that images that failed together are not looked up
+ * together. `Retry-After` (RFC 9110 §10.2.3) is obeyed up to an hour.
  */
+import { backOffMs } from '../../async/back-off.ts';
+import type { Clock } from '../../async/clock.ts';
 import type { FactsError, FactsErrorCode } from '../facts/facts.ts';
 import { createLru, type Linked } from './lru.ts';
 import { compact, mapEntryBytes, numberBytes, objectBytes, textBytes } from './size.ts';
 
 /** Design: not found and denied hold for 30 s. */
 const answerHoldsMs = 30_000;
-const firstPauseMs = 1000;
 /** One request per minute and image is no burden for a registry that is in trouble, and recovery is noticed soon. */
-const longestPauseMs = 60_000;
+const backOff = { firstMs: 1000, mostMs: 60_000 };
 /** A registry may ask for more (Docker Hub's windows are six hours), but a pod should not wait for a day. */
 const longestRetryAfterMs = 3_600_000;
 /** At most this share of a pause is taken off at random. */
@@ -23,18 +24,18 @@ const maxMessageLength = 500;
 
 export interface Failure {
   readonly error: FactsError;
-  /** Monotonic time until which nobody is asked. */
+  /** Monotonic time of the next lookup. */
   readonly until: number;
-  /** Whether pods of other service accounts may do better. */
+  /** Whether pods of other service accounts may have access. */
   readonly perAccount: boolean;
 }
 
 export interface Failures {
-  /** Remembers a failure; how long depends on its kind and on how many went before. */
-  note(key: string, error: FactsError, now: number, perAccount?: boolean): Failure;
-  /** The failure that still holds, if one does. */
-  holding(key: string, now: number): Failure | undefined;
-  /** Called when the key has been asked for with success. */
+  /** Remembers a failure; how long depends on its code and on how many went before. */
+  note(key: string, error: FactsError, perAccount?: boolean): Failure;
+  /** The failure that still holds. */
+  holding(key: string): Failure | undefined;
+  /** Called after a successful lookup. */
   forget(key: string): void;
   readonly size: number;
   readonly bytes: number;
@@ -53,28 +54,33 @@ export function isAnswer(code: FactsErrorCode): boolean {
 
 /**
  * Makes an empty memory of failures.
- * @param maxBytes what it may hold; those not used for longest leave first
- * @param random a number from 0 up to 1
+ * @param maxBytes what it may hold; the least recently used leave first
  */
-export function createFailures(maxBytes: number, random: () => number): Failures {
+export function createFailures(maxBytes: number, clock: Pick<Clock, 'monotonic' | 'random'>): Failures {
   const noted = createLru<Noted>();
 
+  function pauseMs({ code, retryAfterMs = 0 }: FactsError, attempts: number): number {
+    const askedMs = Math.min(retryAfterMs, longestRetryAfterMs);
+    if (isAnswer(code)) return Math.max(answerHoldsMs, askedMs);
+    return Math.max(backOffMs(backOff, attempts) * (1 - jitter * clock.random()), askedMs);
+  }
+
   return {
-    note: (key, error, now, perAccount = false) => {
+    note: (key, error, perAccount = false) => {
+      const now = clock.monotonic();
       const previous = noted.get(key);
-      const repeated = previous !== undefined && now < previous.until + longestPauseMs;
+      const repeated = previous !== undefined && now < previous.until + backOff.mostMs;
       const attempts = repeated ? previous.attempts + 1 : 1;
-      const until = now + pause(error, attempts, random);
-      const made = makeNoted(key, error, until, attempts, perAccount);
+      const made = makeNoted(key, error, now + pauseMs(error, attempts), attempts, perAccount);
       noted.put(made);
       for (let oldest = noted.oldest(); oldest && noted.bytes > maxBytes; oldest = noted.oldest()) {
         noted.remove(oldest);
       }
       return made;
     },
-    holding: (key, now) => {
+    holding: (key) => {
       const failure = noted.get(key);
-      if (!failure || now >= failure.until) return undefined;
+      if (!failure || clock.monotonic() >= failure.until) return undefined;
       noted.touch(failure);
       return failure;
     },
@@ -89,13 +95,6 @@ export function createFailures(maxBytes: number, random: () => number): Failures
       return noted.bytes;
     },
   };
-}
-
-function pause(error: FactsError, attempts: number, random: () => number): number {
-  const retryAfterMs = Math.min(error.retryAfterMs ?? 0, longestRetryAfterMs);
-  if (isAnswer(error.code)) return Math.max(answerHoldsMs, retryAfterMs);
-  const doubled = Math.min(firstPauseMs * 2 ** (attempts - 1), longestPauseMs);
-  return Math.max(doubled * (1 - jitter * random()), retryAfterMs);
 }
 
 function makeNoted(

@@ -1,62 +1,35 @@
 /**
- * The facts memory: what makes an admission answer without asking anybody.
+ * The facts memory, which lets an admission be answered without waiting. It stands before another source: the agents
+ * (webhook, controller) or registries (agent).
  *
- * An image question is looked up in this order: overrides; facts that were learned anonymously or with a node's credentials
- * (shared: they serve every pod); facts that were learned with the pull credentials this pod presents; facts that a node
- * learned with credentials of the pod's service account; a failure remembered for exactly these. Facts grow old (`freshness.ts`): due ones answer and are confirmed behind the answer, expired
- * ones answer only while asking fails, marked stale (`answers.ts`, `inspections.ts`). What memory may hold is bounded (`store.ts`).
+ * A request is answered by the first of these:
+ * 1. an override;
+ * 2. shared facts, then facts in the scopes of the request's credentials and of its service account (`scope.ts`);
+ * 3. a failure that holds for exactly this request (`failures.ts`);
+ * 4. the source (`lookups.ts`).
+ *
+ * Facts age (`freshness.ts`): due ones are returned and confirmed in the background; expired ones are returned only while
+ * the source fails, marked stale. What memory may hold is bounded (`store.ts`).
  *
  * Times inside the process are monotonic; only `freshUntil` is a date.
  */
-import type { Attempt } from '../../registry/lookup.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
+import { BoundedMap } from '../../async/bounded-map.ts';
+import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
-import { createAnswers } from './answers.ts';
-import type { ImageFacts, ImageRequest, ImageFactsSource } from '../facts/facts.ts';
-import { createFailures, type Failure } from './failures.ts';
-import type { FactsFile } from './disk.ts';
-import { unlessAborted } from '../../async/wait.ts';
-import { defaultFreshness, type FreshnessSettings } from './freshness.ts';
-import { createInspections } from './inspections.ts';
-import { sharedScope } from './key.ts';
-import { createFactsMetrics, type FactsMetrics } from './metrics.ts';
+import type { ImageFacts, ImageFactsSource, ImageRequest, LookupOptions } from '../facts/facts.ts';
+import { maxCachedLength } from '../references/reference-cache.ts';
+import { InvalidReference, parseReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
-import { InvalidReference, parseReference, pullReference } from '../references/reference.ts';
-import { createFactsStore } from './store.ts';
-import { createViewer } from './view.ts';
-import { ofNobody } from './scope.ts';
-
-export interface FactsMemory {
-  /**
-   * What can be answered at once: facts that are fresh for the question's pull policy, an override, or a remembered
-   * failure (facts with `error`). `undefined`: somebody must be asked. Starts a revalidation behind the answer where one
-   * is due. Never waits.
-   *
-   * A failure holds for exactly the pull credentials of the question. Who looks before it has read the pod's Secrets must
-   * not take a failure for final where the pod names some.
-   */
-  recall(question: ImageRequest): ImageFacts | undefined;
-  /** The last good facts however old, marked stale; for when there is no time to ask. */
-  lastKnown(question: ImageRequest): ImageFacts | undefined;
-  /**
-   * Answers from memory or asks the inspector; concurrent askers share one request. The request has a time limit of its own
-   * and goes on when this asker's `signal` aborts (the promise then rejects with the signal's reason), so that the next one finds
-   * its answer. `trace` hears of the requests that this asker caused; who joins another's hears nothing.
-   */
-  lookup(
-    question: ImageRequest,
-    options: { readonly signal: AbortSignal; readonly trace?: (attempt: Attempt) => void },
-  ): Promise<ImageFacts>;
-  /** Takes facts that somebody else learned anonymously or with a node's credentials. Older ones never replace newer ones. */
-  learn(facts: ImageFacts): void;
-  /** Everything that may be told to anyone, most recently used first: never what a pod's own credentials learned. */
-  shared(): Iterable<ImageFacts>;
-  readonly bytes: number;
-  readonly size: number;
-  /** Ends requests in flight and timers; writes what is to be kept. */
-  close(): Promise<void>;
-}
+import type { FactsFile } from './disk.ts';
+import type { Entry } from './entry.ts';
+import { isAnswer, type Failure } from './failures.ts';
+import { defaultFreshness, freshnessOf, type FreshnessSettings } from './freshness.ts';
+import { KnownFacts } from './known-facts.ts';
+import { Lookups, type Trace } from './lookups.ts';
+import { createFactsMetrics, type FactsMetrics, type RecallResult } from './metrics.ts';
+import { keyOf, sharedScope, withoutCredentials } from './scope.ts';
 
 export interface FactsMemoryOptions {
   readonly source: ImageFactsSource;
@@ -65,9 +38,9 @@ export interface FactsMemoryOptions {
   readonly overrides?: Overrides;
   /** Bound of facts and failures together, by the estimates of `size.ts`. */
   readonly maxBytes?: number;
-  /** Time limit of one question, whoever waits for it. */
+  /** Time limit of one lookup at the source, however many requests wait for it. */
   readonly lookupTimeoutMs?: number;
-  /** Where shared facts survive a restart; see `restoreFacts`. */
+  /** Keeps shared facts across restarts. */
   readonly file?: FactsFile;
   readonly metrics?: FactsMetrics;
   readonly clock?: Clock;
@@ -75,109 +48,206 @@ export interface FactsMemoryOptions {
 
 const mebibyte = 1_048_576;
 const defaultMaxBytes = 64 * mebibyte;
-const defaultInspectTimeoutMs = 15_000;
+const defaultLookupTimeoutMs = 15_000;
+/** Answers kept ready by the text of the image: as many images as a large cluster uses at a time. */
+const readyAnswers = 4096;
+/** A ready answer holds a date; it is made anew at times, in case the wall clock was set. */
+const readyForMs = 60_000;
 
-/** Failures have room of their own, so that names of images that do not exist cannot push out facts. */
-const failuresShare = 1 / 8;
-
-/** Makes an empty memory. Close it in the end. */
-export function createFactsMemory(options: FactsMemoryOptions): FactsMemory {
-  const { source, log, file, freshness = defaultFreshness, clock = systemClock } = options;
-  const { overrides = noOverrides } = options;
-  const metrics = options.metrics ?? createFactsMetrics(createMetrics());
-  const maxBytes = options.maxBytes ?? defaultMaxBytes;
-  const store = createFactsStore(maxBytes * (1 - failuresShare), () => {
-    metrics.evicted.inc();
-  });
-  const failures = createFailures(maxBytes * failuresShare, clock.random);
-  const viewer = createViewer(clock, freshness);
-  const inspections = createInspections({
-    inspector: source,
-    store,
-    failures,
-    viewer,
-    freshness,
-    inspectTimeoutMs: options.lookupTimeoutMs ?? defaultInspectTimeoutMs,
-    clock,
-    log,
-    metrics,
-    onChange: () => file?.changed(),
-  });
-  const answers = createAnswers({ store, failures, viewer, freshness, overrides, inspections, clock });
-
-  /**
-   * Images with shared facts are asked for without anything of the pod first: one request then serves all pods, whatever
-   * secrets they bring. Only where that is refused is the pod's own presented.
-   */
-  async function inspect(
-    question: ImageRequest,
-    trace: ((attempt: Attempt) => void) | undefined,
-  ): Promise<ImageFacts> {
-    const key = pullReference(question.reference).text;
-    const shared = store.find(key, question.reference, sharedScope);
-    if (shared && bringsSomething(question) && !answers.refusalToAll(key)) {
-      const facts = await inspections.ask(ofNobody(question), key, shared, trace);
-      const refusal = answers.refusalToAll(key);
-      if (!refusal || !mayDoBetter(question, refusal)) return facts;
-    }
-    return inspections.ask(question, key, answers.newest(question, key), trace);
-  }
-
-  const memory: FactsMemory = {
-    recall: (question) => answers.recall(question, metrics.recall),
-    lastKnown: (question) => {
-      const override = overrides.find(question.image, question.reference);
-      if (override) return override;
-      const entry = answers.newest(question, pullReference(question.reference).text);
-      return entry && viewer.facts(entry, question.image, question.reference.digest !== undefined, true);
-    },
-    lookup: async (question, { signal, trace }) => {
-      signal.throwIfAborted();
-      const remembered = answers.recall(question, uncounted);
-      if (remembered) return remembered;
-      const facts = await unlessAborted(inspect(question, trace), signal);
-      return facts.image === question.image ? facts : { ...facts, image: question.image };
-    },
-    learn: (facts) => {
-      const key = keyOf(facts.image);
-      if (key !== undefined) inspections.keep(key, facts);
-    },
-    *shared() {
-      for (const entry of store.shared()) {
-        yield viewer.facts(entry, entry.key, entry.key.includes('@'), false);
-      }
-    },
-    get bytes() {
-      return store.bytes + failures.bytes;
-    },
-    get size() {
-      return store.size;
-    },
-    close: async () => {
-      await inspections.close();
-      await file?.close();
-    },
-  };
-  metrics.watch(memory, inspections);
-  file?.keep(() => memory.shared());
-  return memory;
+interface Recalled {
+  readonly result: RecallResult;
+  readonly facts: ImageFacts | undefined;
 }
 
-function bringsSomething({ pullCredentials, serviceAccount }: ImageRequest): boolean {
+/** An answer for every pod that names the image by the same text. */
+interface Ready extends Recalled {
+  readonly entry: Entry;
+  readonly byDigest: boolean;
+  readonly madeAt: number;
+  readonly overridesVersion: unknown;
+}
+
+const miss: Recalled = { result: 'miss', facts: undefined };
+
+/** Close it in the end. */
+export class FactsMemory implements ImageFactsSource {
+  readonly #clock: Clock;
+  readonly #freshness: FreshnessSettings;
+  readonly #overrides: Overrides;
+  readonly #metrics: FactsMetrics;
+  readonly #file: FactsFile | undefined;
+  readonly #known: KnownFacts;
+  readonly #lookups: Lookups;
+  readonly #ready = new BoundedMap<string, Ready>(readyAnswers);
+
+  constructor(options: FactsMemoryOptions) {
+    const { source, log, file, clock = systemClock, freshness = defaultFreshness } = options;
+    const metrics = options.metrics ?? createFactsMetrics(createMetrics());
+    this.#clock = clock;
+    this.#freshness = freshness;
+    this.#overrides = options.overrides ?? noOverrides;
+    this.#metrics = metrics;
+    this.#file = file;
+    const onChange = (): void => file?.changed();
+    const maxBytes = options.maxBytes ?? defaultMaxBytes;
+    this.#known = new KnownFacts({ maxBytes, freshness, clock, log, metrics, onChange });
+    const timeoutMs = options.lookupTimeoutMs ?? defaultLookupTimeoutMs;
+    this.#lookups = new Lookups({ source, known: this.#known, timeoutMs, clock, log, metrics });
+    metrics.watch(this, this.#lookups);
+    file?.keep(() => this.shared());
+  }
+
+  /**
+   * The answer of memory: an override, facts that are fresh for the request's pull policy, or a failure (facts with
+   * `error`). `undefined`: the source must be asked. Starts a revalidation if one is due. Never waits.
+   *
+   * A failure holds for exactly the pull credentials of the request: before the pod's Secrets were read, it is not final.
+   */
+  recall(request: ImageRequest): ImageFacts | undefined {
+    const { result, facts } = this.#recall(request);
+    this.#metrics.recall(result);
+    return facts;
+  }
+
+  /**
+   * The answer of memory, else of the source. A lookup at the source is shared and has a time limit of its own: it goes
+   * on when `signal` aborts, so that the next request finds its answer. `trace` hears only of requests that this lookup
+   * caused.
+   * @throws the signal's reason if it aborts first
+   */
+  async lookup(request: ImageRequest, { signal, trace }: LookupOptions): Promise<ImageFacts> {
+    signal.throwIfAborted();
+    const { facts: recalled } = this.#recall(request);
+    if (recalled) return recalled;
+    const facts = await unlessAborted(this.#ask(request, trace), signal);
+    return facts.image === request.image ? facts : { ...facts, image: request.image };
+  }
+
+  /** The newest facts however old, marked stale; for when there is no time for a lookup. */
+  lastKnown(request: ImageRequest): ImageFacts | undefined {
+    const override = this.#overrides.find(request.image, request.reference);
+    if (override) return override;
+    const entry = this.#known.newest(request);
+    return entry && this.#known.factsOf(entry, request, true);
+  }
+
+  /** Takes shared facts from another memory. Older facts never replace newer ones. */
+  learn(facts: ImageFacts): void {
+    const key = keyOfText(facts.image);
+    if (key !== undefined) this.#known.keep(key, facts);
+  }
+
+  /** All shared facts, the most recently used first: never facts that depend on a pod's own credentials. */
+  shared(): Iterable<ImageFacts> {
+    return this.#known.allShared();
+  }
+
+  get bytes(): number {
+    return this.#known.bytes;
+  }
+
+  get size(): number {
+    return this.#known.size;
+  }
+
+  /** Ends lookups and timers; writes the file. */
+  async close(): Promise<void> {
+    await this.#lookups.close();
+    await this.#file?.close();
+  }
+
+  #recall(request: ImageRequest): Recalled {
+    const ready = this.#recallReady(request);
+    if (ready) return ready;
+    const override = this.#overrides.find(request.image, request.reference);
+    if (override) return { result: 'override', facts: override };
+    for (const entry of this.#known.visible(request)) {
+      const recalled = this.#recallEntry(entry, request);
+      if (recalled) return recalled;
+    }
+    return this.#recallFailure(request);
+  }
+
+  /** The warm path: one look by the text of the image, without parsing or allocation. */
+  #recallReady({ image, pullPolicy }: ImageRequest): Ready | undefined {
+    const ready = this.#ready.get(image);
+    if (!ready?.entry.listed || ready.overridesVersion !== this.#overrides.version) return undefined;
+    const now = this.#clock.monotonic();
+    if (now - ready.madeAt >= readyForMs) return undefined;
+    const age = now - ready.entry.confirmedAt;
+    if (freshnessOf(age, ready.byDigest, pullPolicy, this.#freshness) !== 'fresh') return undefined;
+    this.#known.touch(ready.entry);
+    return ready;
+  }
+
+  #recallEntry(entry: Entry, request: ImageRequest): Recalled | undefined {
+    const freshness = this.#known.freshness(entry, request);
+    if (freshness === 'fresh') return this.#recallFresh(entry, request);
+    const failure = this.#known.failureToConfirm(entry, request);
+    if (failure) {
+      // A request with credentials of its own may have access to what is refused to all.
+      if (entry.scope === sharedScope && isAnswer(failure.error.code)) return undefined;
+    } else {
+      if (freshness === 'expired') return undefined;
+      this.#lookups.revalidate(request, entry);
+    }
+    this.#known.touch(entry);
+    const stale = failure !== undefined;
+    return { result: stale ? 'stale' : 'due', facts: this.#known.factsOf(entry, request, stale) };
+  }
+
+  #recallFresh(entry: Entry, request: ImageRequest): Recalled {
+    this.#known.touch(entry);
+    const { image, reference } = request;
+    const facts = this.#known.factsOf(entry, request, false);
+    if (entry.scope === sharedScope && image.length <= maxCachedLength) {
+      this.#ready.set(image, {
+        result: 'fresh',
+        facts,
+        entry,
+        byDigest: reference.digest !== undefined,
+        madeAt: this.#clock.monotonic(),
+        overridesVersion: this.#overrides.version,
+      });
+    }
+    return { result: 'fresh', facts };
+  }
+
+  #recallFailure(request: ImageRequest): Recalled {
+    const failure = this.#known.failureFor(request);
+    if (!failure) return miss;
+    const old = failure.error.code === 'not-found' ? undefined : this.#known.newest(request);
+    if (old) return { result: 'stale', facts: this.#known.factsOf(old, request, true) };
+    return { result: 'failure', facts: this.#known.failedFactsOf(failure, request) };
+  }
+
+  /**
+   * Images with shared facts are looked up without credentials of the pod first: one lookup then serves all pods. The
+   * pod's credentials are presented only if that is refused.
+   */
+  async #ask(request: ImageRequest, trace: Trace | undefined): Promise<ImageFacts> {
+    const shared = this.#known.shared(request);
+    if (shared && hasCredentials(request) && !this.#known.sharedRefusal(request)) {
+      const facts = await this.#lookups.lookup(withoutCredentials(request), shared, trace);
+      const refusal = this.#known.sharedRefusal(request);
+      if (!refusal || !mayHaveAccess(request, refusal)) return facts;
+    }
+    return this.#lookups.lookup(request, this.#known.newest(request), trace);
+  }
+}
+
+function hasCredentials({ pullCredentials, serviceAccount }: ImageRequest): boolean {
   return pullCredentials.length > 0 || serviceAccount !== undefined;
 }
 
-function mayDoBetter({ pullCredentials, serviceAccount }: ImageRequest, { perAccount }: Failure): boolean {
+function mayHaveAccess({ pullCredentials, serviceAccount }: ImageRequest, { perAccount }: Failure): boolean {
   return pullCredentials.length > 0 || (perAccount && serviceAccount !== undefined);
 }
 
-/** Who asks has looked before; that look is the one that counts. */
-function uncounted(): void {}
-
-/** The key of an image's text; `undefined` for one that does not parse, which nobody can ask for either. */
-function keyOf(image: string): string | undefined {
+/** `undefined` for a text that is no reference. */
+function keyOfText(image: string): string | undefined {
   try {
-    return pullReference(parseReference(image)).text;
+    return keyOf({ reference: parseReference(image) });
   } catch (error) {
     if (error instanceof InvalidReference) return undefined;
     throw error;

@@ -1,12 +1,65 @@
 /**
- * Whose an answer is: everybody's, of who presents the same pull credentials, or of the pods of one service account. And which
- * question to ask, so that its answer belongs to whom it shall belong.
+ * Credential scopes: who may see facts or a failure. Shared facts, which a registry gives anonymously or for a node's
+ * credentials, serve every pod. Others serve pods that present the same pull credentials, or pods of the same service
+ * account. A scope is part of the key under which they are kept.
+ *
+ * An agent reports that a pull secret gave access, but not which one. Such facts are kept for all presented credentials
+ * together; the scope of a single credential is its id.
+ *
+ * A failure that another service account might not meet is kept for the account and the presented pull credentials.
  */
+import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { ServiceAccountName } from '../../credentials/service-account.ts';
 import type { ImageFacts, ImageRequest } from '../facts/facts.ts';
-import { scopeOf, sharedScope, withAccount, within, type Scope } from './key.ts';
+import { pullReference } from '../references/reference.ts';
 
-/** Whether an answer, a failure too, counts for pods of the question's service account only. */
+export type Scope = string;
+
+export const sharedScope: Scope = '';
+
+/** References and credential ids have no blank and no comma. */
+const separator = ' ';
+
+/**
+ * The key of an image, however it is spelled: the text of its `PullReference`, such as `docker.io/library/nginx:1.25`,
+ * or by digest, which beats a tag.
+ */
+export function keyOf({ reference }: Pick<ImageRequest, 'reference'>): string {
+  return pullReference(reference).text;
+}
+
+export function scopedKey(key: string, scope: Scope): string {
+  return scope === sharedScope ? key : key + separator + scope;
+}
+
+/** The scope of presented pull credentials. Their order does not count: a registry accepts any of them in any order. */
+export function scopeOf(credentials: readonly MatchedCredential[]): Scope {
+  const [first] = credentials;
+  if (first === undefined) return sharedScope;
+  if (credentials.length === 1) return first.id;
+  return [...new Set(credentials.map(({ id }) => id))].sort().join(',');
+}
+
+/**
+ * A scope narrowed to one service account, or to requests that name none. Names of service accounts have no comma,
+ * credential ids no colon.
+ */
+export function withAccount(scope: Scope, account: ServiceAccountName | undefined): Scope {
+  const own = `service-account:${account === undefined ? '' : `${account.namespace}/${account.name}`}`;
+  return scope === sharedScope ? own : `${scope},${own}`;
+}
+
+/** The presented credentials that belong to a scope. */
+export function within(
+  credentials: readonly MatchedCredential[],
+  scope: Scope,
+): readonly MatchedCredential[] {
+  if (scope === sharedScope) return [];
+  const ids = new Set(scope.split(','));
+  return credentials.filter(({ id }) => ids.has(id));
+}
+
+/** Whether facts or a failure hold only for pods of the request's service account. */
 export function isPerAccount({ credentialSource }: ImageFacts): boolean {
   return credentialSource === 'service-account';
 }
@@ -15,7 +68,6 @@ export function isSameAccount(a: ServiceAccountName | undefined, b: ServiceAccou
   return a?.namespace === b?.namespace && a?.name === b?.name;
 }
 
-/** Whom a failure concerns: who presents the same pull credentials, and perhaps only pods of the same service account. */
 export function scopeOfFailure(
   { pullCredentials, serviceAccount }: ImageRequest,
   perAccount: boolean,
@@ -24,32 +76,31 @@ export function scopeOfFailure(
   return perAccount && serviceAccount ? withAccount(scope, serviceAccount) : scope;
 }
 
-/** Whom facts may be told; `undefined` where that is not known. */
-export function scopeToKeep(
+/** The scope of facts; `undefined` if the credential that they depend on is not known. */
+export function scopeOfFacts(
   { credentialSource }: ImageFacts,
-  question: ImageRequest | undefined,
+  request: ImageRequest | undefined,
 ): Scope | undefined {
   if (credentialSource === 'service-account') {
-    return question?.serviceAccount && withAccount(sharedScope, question.serviceAccount);
+    return request?.serviceAccount && withAccount(sharedScope, request.serviceAccount);
   }
   if (credentialSource !== 'pull-secret') return sharedScope;
-  const scope = question ? scopeOf(question.pullCredentials) : sharedScope;
+  const scope = request ? scopeOf(request.pullCredentials) : sharedScope;
   return scope === sharedScope ? undefined : scope;
 }
 
-/** The question with nothing but what the facts of this scope were learned with. */
-export function asFor(scope: Scope, question: ImageRequest): ImageRequest {
-  const { serviceAccount } = question;
+/** The request with only the credentials of this scope. */
+export function requestWithin(scope: Scope, request: ImageRequest): ImageRequest {
+  const { serviceAccount } = request;
   const isOfAccount = serviceAccount !== undefined && scope === withAccount(sharedScope, serviceAccount);
   return {
-    ...ofNobody(question),
-    pullCredentials: within(question.pullCredentials, scope),
+    ...withoutCredentials(request),
+    pullCredentials: within(request.pullCredentials, scope),
     ...(isOfAccount && { serviceAccount }),
   };
 }
 
-/** A question as somebody asks it who brings nothing of their own; its answer can be shared. */
-export function ofNobody(question: ImageRequest): ImageRequest {
-  const { image, reference, pullPolicy } = question;
+/** The request of a pod without pull secrets and service account; its facts can be shared. */
+export function withoutCredentials({ image, reference, pullPolicy }: ImageRequest): ImageRequest {
   return { image, reference, pullPolicy, pullCredentials: [] };
 }

@@ -5,7 +5,7 @@
 import { detailsBytes, detailsOf, detailsText, makeEntry, type Entry } from './entry.ts';
 import type { ImageFacts } from '../facts/facts.ts';
 import { createInterner } from './intern.ts';
-import { scopedKey, sharedScope, type Scope } from './key.ts';
+import { scopedKey, sharedScope, type Scope } from './scope.ts';
 import { createLru } from './lru.ts';
 import type { Reference } from '../references/reference.ts';
 import { compact } from './size.ts';

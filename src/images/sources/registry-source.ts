@@ -20,6 +20,7 @@ import type {
   ImageFactsSource,
   LookupOptions,
 } from '../facts/facts.ts';
+import { failedFacts } from '../facts/failed-facts.ts';
 import { defaultFreshness, freshUntil, type FreshnessSettings } from '../memory/freshness.ts';
 import { platformsOf } from '../platforms/platform.ts';
 import { pullReference } from '../references/reference.ts';
@@ -105,16 +106,10 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
         if (known === undefined) throw error;
         const { repository } = pullReference(question.reference);
         const isOfAccount = credentials.dependsOnServiceAccount?.(repository) === true;
-        return {
-          image: question.image,
-          platforms: [],
-          source: 'registry',
+        return failedFacts(question.image, known, clock.now(), {
           credentialSource: isOfAccount ? 'service-account' : 'anonymous',
           endpoint: error instanceof RegistryError ? error.where : '',
-          freshUntil: new Date(clock.now()).toISOString(),
-          stale: false,
-          error: known,
-        };
+        });
       }
     },
   };

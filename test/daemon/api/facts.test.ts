@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import type { ImageFactsSource } from '../../../src/images/facts/facts.ts';
-import { createFactsMemory, type FactsMemory } from '../../../src/images/memory/memory.ts';
+import type { FactsApiOptions } from '../../../daemon/api/facts.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
-import { factsOf, failureOf, silentLog, until } from '../../fleet/support.ts';
+import { factsOf, failureOf, until } from '../../fleet/support.ts';
 import { startTestAgent, type Answer } from '../support.ts';
 
 const ask = (...images: string[]) => ({
@@ -139,11 +139,11 @@ t.test('the pull policy and the pull credentials reach the inspector', async (t)
 });
 
 t.test('a fault of ours is an answer too', async (t) => {
-  const memory = createFactsMemory({
-    source: { lookup: () => Promise.reject(new Error('boom')) },
-    log: silentLog,
-  });
-  const broken: FactsMemory = { ...memory, lookup: () => Promise.reject(new Error('secret-detail')) };
+  const broken: FactsApiOptions['memory'] = {
+    lookup: () => Promise.reject(new Error('secret-detail')),
+    shared: () => [],
+    size: 0,
+  };
   const { post, lines } = await startTestAgent(t, { memory: broken });
   const answer = await post(ask('r.example/a:1'));
   t.match(answer.json, {

@@ -4,8 +4,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import t from 'tap';
-import { createFactsMemory, type FactsMemory } from '../../../src/images/memory/memory.ts';
-import { factsOf, silentLog } from '../../fleet/support.ts';
+import type { FactsApiOptions } from '../../../daemon/api/facts.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import { factsOf } from '../../fleet/support.ts';
 import { startTestAgent } from '../support.ts';
 
 const ask = (...images: string[]) => ({
@@ -45,12 +46,8 @@ t.test('a memory that fails while it is told', async (t) => {
 });
 
 /** A memory that shares these facts. */
-function sharing(shared: () => Iterable<ReturnType<typeof factsOf>>, size: number): FactsMemory {
-  const memory = createFactsMemory({
-    source: { lookup: ({ image }) => Promise.resolve(factsOf(image)) },
-    log: silentLog,
-  });
-  return { ...memory, shared, size };
+function sharing(shared: () => Iterable<ImageFacts>, size: number): FactsApiOptions['memory'] {
+  return { shared, size, lookup: ({ image }) => Promise.resolve(factsOf(image)) };
 }
 
 t.test('what a pod’s own credentials learned is not told even if memory shares it', async (t) => {

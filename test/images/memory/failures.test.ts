@@ -1,8 +1,20 @@
 import t from 'tap';
 import { createFailures, isAnswer } from '../../../src/images/memory/failures.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { factsErrorCodes, type FactsErrorCode } from '../../../src/images/facts/facts.ts';
 
-const mebibyte = 1_048_576;
+function setUp(options: { readonly maxBytes?: number; readonly random?: () => number } = {}) {
+  const { maxBytes = 1_048_576, random = () => 0 } = options;
+  const clock = createFakeClock(random);
+  const failures = createFailures(maxBytes, clock);
+  return {
+    clock,
+    failures,
+    /** Notes a failure of `key`; returns how long it holds. */
+    pause: (code: FactsErrorCode, retryAfterMs?: number): number =>
+      failures.note('key', error(code, retryAfterMs)).until - clock.monotonic(),
+  };
+}
 
 function error(
   code: FactsErrorCode,
@@ -33,67 +45,59 @@ t.test('how long a first failure holds', async (t) => {
     ['not-an-image', undefined, 1000],
   ];
   for (const [code, retryAfterMs, expected] of cases) {
-    const failures = createFailures(mebibyte, () => 0);
-    failures.note('key', error(code, retryAfterMs), 100);
-    t.equal(failures.holding('key', 100 + expected - 1)?.error.code, code, `${code} ${retryAfterMs}`);
-    t.equal(failures.holding('key', 100 + expected), undefined, `${code} ${retryAfterMs} is over`);
+    const { failures, clock } = setUp();
+    failures.note('key', error(code, retryAfterMs));
+    await clock.advance(expected - 1);
+    t.equal(failures.holding('key')?.error.code, code, `${code} ${retryAfterMs}`);
+    await clock.advance(1);
+    t.equal(failures.holding('key'), undefined, `${code} ${retryAfterMs} is over`);
   }
 });
 
 t.test('trouble that goes on doubles the pause up to a minute', async (t) => {
-  const failures = createFailures(mebibyte, () => 0);
-  let now = 0;
+  const { clock, pause } = setUp();
   const pauses: number[] = [];
   for (let attempt = 0; attempt < 9; attempt += 1) {
-    const { until } = failures.note('key', error('unavailable'), now);
-    pauses.push(until - now);
-    now = until;
+    const ms = pause('unavailable');
+    pauses.push(ms);
+    await clock.advance(ms);
   }
   t.same(pauses, [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
-  t.equal(
-    failures.note('key', error('unavailable'), now + 60_000).until - now,
-    61_000,
-    'long ago starts anew',
-  );
+  await clock.advance(60_000);
+  t.equal(pause('unavailable'), 1000, 'long ago starts anew');
 });
 
 t.test('success starts the pause anew', async (t) => {
-  const failures = createFailures(mebibyte, () => 0);
-  failures.note('key', error('unavailable'), 0);
-  failures.note('key', error('unavailable'), 1000);
+  const { failures, clock, pause } = setUp();
+  pause('unavailable');
+  await clock.advance(1000);
+  t.equal(pause('unavailable'), 2000);
   failures.forget('key');
   failures.forget('another');
-  t.equal(failures.holding('key', 1001), undefined);
-  t.equal(failures.note('key', error('unavailable'), 2000).until, 3000);
+  t.equal(failures.holding('key'), undefined);
+  t.equal(pause('unavailable'), 1000);
 });
 
 t.test('jitter takes off at most a quarter, and nothing of what a registry asks for', async (t) => {
-  const failures = createFailures(mebibyte, () => 0.999_999);
-  const { until } = failures.note('a', error('unavailable'), 0);
-  t.ok(until >= 750 && until < 751, String(until));
-  t.equal(failures.note('b', error('rate-limited', 5000), 0).until, 5000);
-  t.equal(failures.note('c', error('not-found'), 0).until, 30_000);
-});
-
-t.test('keys do not touch each other', async (t) => {
-  const failures = createFailures(mebibyte, () => 0);
-  failures.note('a', error('not-found'), 0);
-  t.equal(failures.holding('b', 1), undefined);
-  t.equal(failures.size, 1);
+  const pause = (code: FactsErrorCode, retryAfterMs?: number): number =>
+    setUp({ random: () => 0.999_999 }).pause(code, retryAfterMs);
+  const ms = pause('unavailable');
+  t.ok(ms >= 750 && ms < 751, String(ms));
+  t.equal(pause('rate-limited', 5000), 5000);
+  t.equal(pause('not-found'), 30_000);
 });
 
 t.test('bounded by bytes: the least recently used leave first, long messages are cut', async (t) => {
-  const failures = createFailures(4096, () => 0);
+  const { failures } = setUp({ maxBytes: 4096 });
   for (let index = 0; index < 100; index += 1) {
-    failures.note(`key ${index}`, { code: 'not-found', message: 'x'.repeat(10_000) }, 0);
-    failures.holding('key 0', 1);
+    failures.note(`key ${index}`, { code: 'not-found', message: 'x'.repeat(10_000) });
+    failures.holding('key 0');
     t.ok(failures.bytes <= 4096);
   }
   t.ok(failures.size >= 3);
-  t.ok(failures.holding('key 0', 1), 'used all the time');
-  t.ok(failures.holding('key 99', 1), 'the newest');
-  t.equal(failures.holding('key 50', 1), undefined);
-  t.equal(failures.holding('key 99', 1)?.error.message.length, 500);
+  t.ok(failures.holding('key 0'), 'used all the time');
+  t.equal(failures.holding('key 50'), undefined);
+  t.equal(failures.holding('key 99')?.error.message.length, 500, 'the newest');
 });
 
 t.test('which errors are answers rather than trouble', async (t) => {

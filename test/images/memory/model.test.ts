@@ -5,7 +5,7 @@
 import * as fc from 'fast-check';
 import t from 'tap';
 import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../../src/images/facts/facts.ts';
-import { scopeOf, sharedScope, withAccount } from '../../../src/images/memory/key.ts';
+import { scopeOf, sharedScope, withAccount } from '../../../src/images/memory/scope.ts';
 import { bench, day, digestOf, facts, failure, minute, question, settled, type Bench } from '../support.ts';
 
 const maxBytes = 5000;

@@ -229,7 +229,7 @@ t.test('an answer with another digest than asked for is not kept', async (t) => 
   const asked = question(`nginx@${digestOf('content')}`);
   await teach(asked, facts('nginx', { digest: digestOf('something else') }));
   t.equal(memory.recall(asked), undefined);
-  t.match(lines, [{ msg: 'facts of another digest than asked for left out' }]);
+  t.match(lines, [{ msg: 'facts of another digest than requested are ignored' }]);
 });
 
 t.test('an override that is added counts at once, also for an image whose answer is ready', async (t) => {

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
-import { sharedScope } from '../../../src/images/memory/key.ts';
+import { sharedScope } from '../../../src/images/memory/scope.ts';
 import { parseReference, pullReference } from '../../../src/images/references/reference.ts';
 import { createFactsStore, type FactsStore } from '../../../src/images/memory/store.ts';
 import { digestOf, facts } from '../support.ts';

@@ -5,7 +5,7 @@ import {
   createRegistrySource,
   type RegistrySourceOptions,
 } from '../../../src/images/sources/registry-source.ts';
-import { createFactsMemory } from '../../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
 import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
 import { credential, endpointOf, patience, testClient } from '../../support/registry/ask.ts';
@@ -299,7 +299,7 @@ t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async 
   const node = await start(t);
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   node.registry.push('team/app', 'v1', content);
-  const memory = createFactsMemory({
+  const memory = new FactsMemory({
     source: node.inspector,
     log: recordedLog().log,
     clock: node.time,

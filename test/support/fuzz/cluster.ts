@@ -4,7 +4,7 @@ import type { Operation } from 'fast-json-patch';
 import { Writable } from 'node:stream';
 import { ApiError } from '../../../daemon/api/api-error.ts';
 import { parseFactsRequest } from '../../../daemon/api/facts-request.ts';
-import { createFactsMemory } from '../../../src/images/memory/memory.ts';
+import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { parseToml, TomlError } from '../../../src/policy/configuration/toml.ts';
@@ -43,7 +43,7 @@ function answerer(): { mutate: Mutate; faults: Error[] } {
     lookup: ({ image }: { image: string }) =>
       Promise.resolve({ ...facts(architectures[image] ?? 'arm64'), image }),
   };
-  const memory = createFactsMemory({ source: inspector, log });
+  const memory = new FactsMemory({ source: inspector, log });
   const pullSecrets = createPullSecrets({ cluster: undefined, keepMs: 0, clock, metrics });
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, clock, log });
   const policy: Policy = {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { scopedKey, scopeOf, sharedScope, withAccount, within } from '../../../src/images/memory/key.ts';
+import { scopedKey, scopeOf, sharedScope, withAccount, within } from '../../../src/images/memory/scope.ts';
 import { pullCredential } from '../support.ts';
 
 const [a, b, c] = [pullCredential('a'), pullCredential('b'), pullCredential('c')];

@@ -1,0 +1,163 @@
+/**
+ * Lookups at the source that memory stands before. One lookup at a time runs for an image and a scope; concurrent
+ * requests share it. Only its answer tells whether it depended on the service account of the first request; then
+ * requests of other service accounts start their own.
+ */
+import type { Clock } from '../../async/clock.ts';
+import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
+import { unlessAborted } from '../../async/wait.ts';
+import type { ServiceAccountName } from '../../credentials/service-account.ts';
+import type { Attempt } from '../../registry/lookup.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { failedFacts } from '../facts/failed-facts.ts';
+import type { FactsErrorCode, ImageFacts, ImageFactsSource, ImageRequest } from '../facts/facts.ts';
+import type { Entry } from './entry.ts';
+import type { KnownFacts } from './known-facts.ts';
+import type { FactsMetrics } from './metrics.ts';
+import {
+  isPerAccount,
+  isSameAccount,
+  keyOf,
+  requestWithin,
+  scopedKey,
+  scopeOf,
+  withAccount,
+} from './scope.ts';
+
+/** More lookups than this at once are refused; each holds some kilobytes and most would run into their time limit. */
+const maxLookups = 4096;
+
+/** Revalidations give way to lookups that pods wait for; one that finds no room is started by a later recall. */
+const maxRevalidations = 64;
+
+/** An agent may answer a revalidation from its own memory with facts as old as ours; repeating it at once would not help. */
+const revalidationPauseMs = 1000;
+
+export type Trace = (attempt: Attempt) => void;
+
+export interface LookupsOptions {
+  readonly source: ImageFactsSource;
+  readonly known: KnownFacts;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: FactsMetrics;
+}
+
+interface Answer {
+  readonly facts: ImageFacts;
+  /** The service account of the request that started the lookup. */
+  readonly account: ServiceAccountName | undefined;
+  readonly perAccount: boolean;
+}
+
+export class Lookups {
+  readonly #options: LookupsOptions;
+  readonly #flights: SingleFlight<Answer>;
+  #closed = false;
+
+  constructor(options: LookupsOptions) {
+    this.#options = options;
+    this.#flights = new SingleFlight({ limit: { ms: options.timeoutMs, clock: options.clock } });
+  }
+
+  /** Lookups that run. */
+  get size(): number {
+    return this.#flights.size;
+  }
+
+  /**
+   * Looks up, or joins a lookup that runs. A failure is an answer.
+   * @param old facts to compare with, and to return if the lookup fails
+   */
+  async lookup(request: ImageRequest, old: Entry | undefined, trace: Trace | undefined): Promise<ImageFacts> {
+    const key = keyOf(request);
+    const forAll = scopedKey(key, scopeOf(request.pullCredentials));
+    const forAccount = scopedKey(key, withAccount(scopeOf(request.pullCredentials), request.serviceAccount));
+    const isAccountRunning = this.#options.known.dependsOnAccounts && this.#flights.has(forAccount);
+    const answer = await this.#join(isAccountRunning ? forAccount : forAll, request, old, trace);
+    if (!answer.perAccount || isSameAccount(answer.account, request.serviceAccount)) return answer.facts;
+    return (await this.#join(forAccount, request, old, trace)).facts;
+  }
+
+  /** Confirms facts in the background, unless that runs already or was tried a moment ago. */
+  revalidate(request: ImageRequest, entry: Entry): void {
+    const { clock, log, metrics } = this.#options;
+    const key = scopedKey(keyOf(request), entry.scope);
+    const now = clock.monotonic();
+    if (this.#closed || now < entry.pausedUntil) return;
+    if (this.#flights.size >= maxRevalidations || this.#flights.has(key)) return;
+    entry.pausedUntil = now + revalidationPauseMs;
+    metrics.revalidated.inc();
+    this.#run(key, requestWithin(entry.scope, request), entry, undefined).catch((error: unknown) =>
+      log.error({ err: error, image: request.image }, 'a revalidation failed unexpectedly'),
+    );
+  }
+
+  /** Aborts the lookups that run; their answers are not kept. */
+  close(): Promise<void> {
+    this.#closed = true;
+    return this.#flights.close(new Error('the program is ending'));
+  }
+
+  async #join(
+    key: string,
+    request: ImageRequest,
+    old: Entry | undefined,
+    trace: Trace | undefined,
+  ): Promise<Answer> {
+    const { metrics } = this.#options;
+    const isRunning = this.#flights.has(key);
+    if (this.#flights.size >= maxLookups && !isRunning) {
+      const facts = this.#failed(request, 'unavailable', 'too many images are looked up at once');
+      return { facts, account: request.serviceAccount, perAccount: false };
+    }
+    (isRunning ? metrics.joined : metrics.asked).inc();
+    return this.#run(key, request, old, trace);
+  }
+
+  #run(
+    key: string,
+    request: ImageRequest,
+    old: Entry | undefined,
+    trace: Trace | undefined,
+  ): Promise<Answer> {
+    return this.#flights.run(key, async (signal) => {
+      const answer = await this.#ask(request, old, trace, signal);
+      const facts = this.#closed ? answer : this.#options.known.record(request, answer, old);
+      return {
+        facts,
+        account: request.serviceAccount,
+        perAccount: isPerAccount(answer) || isPerAccount(facts),
+      };
+    });
+  }
+
+  async #ask(
+    request: ImageRequest,
+    old: Entry | undefined,
+    trace: Trace | undefined,
+    signal: AbortSignal,
+  ): Promise<ImageFacts> {
+    const { source, known, log } = this.#options;
+    try {
+      const answer = source.lookup(request, {
+        signal,
+        ...(old && { known: known.factsOf(old, request, false) }),
+        ...(trace && { trace }),
+      });
+      return await unlessAborted(answer, signal);
+    } catch (error) {
+      if (error instanceof RunTimeout) return this.#failed(request, 'timeout', error.message);
+      if (this.#closed) return this.#failed(request, 'unavailable', 'the program is ending');
+      // A source answers with an error and does not throw one: this is a fault of ours.
+      log.error({ err: error, image: request.image }, 'inspecting an image failed unexpectedly');
+      const message = 'inspecting the image failed unexpectedly; the log says why';
+      return this.#failed(request, 'unavailable', message);
+    }
+  }
+
+  #failed({ image }: ImageRequest, code: FactsErrorCode, message: string): ImageFacts {
+    return failedFacts(image, { code, message }, this.#options.clock.now());
+  }
+}
