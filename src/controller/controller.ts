@@ -16,7 +16,7 @@
  * how all of it leaves the cluster.
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
-import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
+import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/objects.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -55,7 +55,7 @@ export interface ControllerOptions {
   readonly configuration: () => Configuration;
   readonly features: Readonly<Record<string, Feature>>;
   readonly fleet: Fleet | undefined;
-  readonly memory: FactsOfPodOptions['memory'];
+  readonly memory: Leading['memory'];
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;

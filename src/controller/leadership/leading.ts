@@ -1,6 +1,7 @@
 /** What every feature of the controller works with while this replica leads. */
 import type { Clock } from '../../async/clock.ts';
-import type { FactsOfPod, FactsOfPodOptions } from '../../cluster/facts-of-pod.ts';
+import type { FactsMemory } from '../../images/memory/memory.ts';
+import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
 import type { PullSecrets } from '../../cluster/pull-secrets.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
@@ -21,7 +22,7 @@ export interface Leading {
   readonly caches: Caches;
   readonly fleet: Fleet | undefined;
   /** What is known of images; shared by all features. */
-  readonly memory: FactsOfPodOptions['memory'];
+  readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown' | 'learn'>;
   /** Facts of the images of one pod, with its pull secrets; waits as long as it is told. */
   readonly factsOfPod: FactsOfPod;
   /** What `factsOfPod` reads them by; the same Secrets are read once for all. */
