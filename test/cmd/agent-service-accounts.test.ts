@@ -1,26 +1,20 @@
 /**
- * Service account tokens from end to end: an agent as a process, asked over mutual TLS, asks an API server for tokens, gives them to a
+ * Service account tokens from end to end: an agent, asked over mutual TLS, asks an API server for tokens, gives them to a
  * plugin that is a real program, and presents what it gives to a registry. What one account may know is never told to another.
  */
-import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { configText, echoing, writePlugin } from '../daemon/kubelet/support.ts';
-import { sendTo, type Answer } from '../daemon/support.ts';
 import { createPki, type Pki } from '../fleet/support.ts';
-import { until } from '../serving/support.ts';
 import { json, startKubeServer, type KubeAnswer, type KubeServer } from '../support/kube-server.ts';
 import { multiArch } from '../support/registry/content.ts';
 import type { TestRegistry } from '../support/registry/server.ts';
+import { agentArgs, startAgent, type Agent } from './agent.ts';
 import { run } from './run.ts';
-import { childEnv, files, registry, resultsIn } from './world.ts';
+import { files, registry, resultsIn } from './world.ts';
 
-const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
-/** For the children of a computer with two cores and other work. */
-const patienceMs = 20_000;
 const audience = 'reg.example';
 
 interface World {
@@ -86,46 +80,19 @@ async function world(t: Test): Promise<World> {
   return { host, kube, pki: await createPki(t), flags, stateDir, image };
 }
 
-interface Agent {
-  /** Asks for the image as a pod of this account of the namespace `team`, or as nobody. */
-  ask(account?: string): Promise<ImageFacts>;
-  known(): Promise<string>;
-  log(): string;
-  stop(): Promise<number | null>;
+function start(t: Test, { pki, flags, stateDir }: World, ...more: string[]): Promise<Agent> {
+  return startAgent(t, pki, [...agentArgs(pki, stateDir), ...flags, ...more]);
 }
 
-async function start(t: Test, { pki, flags, stateDir, image }: World, ...more: string[]): Promise<Agent> {
-  const args = ['agent', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0', '--drain-time', '0s'];
-  args.push('--tls-dir', pki.serverDir, '--state-dir', stateDir, ...flags, ...more);
-  const child = spawn(process.execPath, [program, ...args], { env: childEnv });
-  t.teardown(() => child.kill('SIGKILL'));
-  const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
-  const listening = (): string | undefined => /"api":"([^"]+)"/.exec(log)?.[1];
-  await until('the agent listens', () => listening() !== undefined, patienceMs);
-  const url = listening() ?? '';
-  return {
-    ask: async (account) => {
-      const { json: answer } = await sendTo(url, pki, 'POST', '/v1/facts', {
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({
-          images: [{ image, pullPolicy: 'IfNotPresent' }],
-          ...(account !== undefined && { serviceAccount: { namespace: 'team', name: account } }),
-          deadlineMs: 20_000,
-        }),
-      });
-      const [facts] = (answer as Answer).results;
-      if (!facts) throw new Error('no answer');
-      return facts;
-    },
-    known: async () => (await sendTo(url, pki, 'GET', '/v1/facts')).text,
-    log: () => log,
-    stop: () => {
-      child.kill('SIGTERM');
-      return ended;
-    },
-  };
+/** Asks for the image as a pod of this account of the namespace `team`, or as nobody. */
+async function ask(agent: Agent, { image }: World, account?: string): Promise<ImageFacts> {
+  const [facts] = await agent.post({
+    images: [{ image, pullPolicy: 'IfNotPresent' }],
+    ...(account !== undefined && { serviceAccount: { namespace: 'team', name: account } }),
+    deadlineMs: 20_000,
+  });
+  if (!facts) throw new Error('no answer');
+  return facts;
 }
 
 const allowed = { credentialSource: 'service-account', error: undefined, platforms: { length: 2 } };
@@ -135,10 +102,10 @@ t.test('each account gets its own answer, whoever asked before it', async (t) =>
   const place = await world(t);
   const agent = await start(t, place, '--service-account-tokens');
   const others = ['b', 'plain', 'default', undefined];
-  for (const other of others) t.match(await agent.ask(other), refused, `${other} before`);
-  t.match(await agent.ask('a'), { ...allowed, source: 'registry' });
-  for (const other of others) t.match(await agent.ask(other), refused, `${other} after`);
-  t.match(await agent.ask('a'), { ...allowed, source: 'memory' });
+  for (const other of others) t.match(await ask(agent, place, other), refused, `${other} before`);
+  t.match(await ask(agent, place, 'a'), { ...allowed, source: 'registry' });
+  for (const other of others) t.match(await ask(agent, place, other), refused, `${other} after`);
+  t.match(await ask(agent, place, 'a'), { ...allowed, source: 'memory' });
   t.equal(await agent.known(), '', 'a webhook that starts is told nothing');
 
   const asked = place.kube.requests.filter(({ method }) => method === 'POST');
@@ -162,15 +129,16 @@ t.test('each account gets its own answer, whoever asked before it', async (t) =>
   );
   t.notMatch(agent.log(), /reg\.example\.team/, 'no token in the log');
   const again = await start(t, place, '--service-account-tokens');
-  t.match(await again.ask('b'), refused, 'and nothing after a restart');
-  t.match(await again.ask('a'), { ...allowed, source: 'registry' });
+  t.match(await ask(again, place, 'b'), refused, 'and nothing after a restart');
+  t.match(await ask(again, place, 'a'), { ...allowed, source: 'registry' });
   t.equal(await again.stop(), 0);
 });
 
 t.test('those who ask at the same time get their own answers too', async (t) => {
-  const agent = await start(t, await world(t), '--service-account-tokens');
+  const place = await world(t);
+  const agent = await start(t, place, '--service-account-tokens');
   const accounts = ['b', 'a', 'plain', 'a', 'b', 'default', 'a'];
-  const answers = await Promise.all(accounts.map((account) => agent.ask(account)));
+  const answers = await Promise.all(accounts.map((account) => ask(agent, place, account)));
   for (const [index, account] of accounts.entries()) {
     t.match(answers[index], account === 'a' ? allowed : refused, `${account} ${index}`);
   }
@@ -180,7 +148,7 @@ t.test('those who ask at the same time get their own answers too', async (t) => 
 t.test('an agent that may not ask leaves the plugin out', async (t) => {
   const place = await world(t);
   const agent = await start(t, place);
-  t.match(await agent.ask('a'), refused);
+  t.match(await ask(agent, place, 'a'), refused);
   t.match(agent.log(), /left out/);
   t.match(agent.log(), /serviceAccountTokens is off/);
   t.same(place.kube.requests, []);

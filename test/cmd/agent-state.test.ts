@@ -1,34 +1,13 @@
-/** The agent as a process whose disk is full, or whose state file cannot be used: it runs from memory. */
+/** An agent whose disk is full, or whose state file cannot be used: it runs from memory. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { sendTo, type Answer } from '../daemon/support.ts';
 import { createPki, type Pki } from '../fleet/support.ts';
-import { until } from '../serving/support.ts';
 import { multiArch } from '../support/registry/content.ts';
 import type { TestRegistry } from '../support/registry/server.ts';
-import { childEnv, files, registry } from './world.ts';
-
-const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
-
-/** For the children of a computer with two cores and other work. */
-const patienceMs = 20_000;
-
-interface Line {
-  readonly msg: string;
-  readonly api?: string;
-  readonly count?: number;
-}
-
-interface Agent {
-  /** Asks for the image of the registry; the codes of errors, or the platforms' architectures. */
-  ask(): Promise<readonly string[]>;
-  lines(): readonly Line[];
-  /** Ends it as Kubernetes does; gives back its exit code. */
-  stop(): Promise<number | null>;
-}
+import { agentArgs, followAgent, startAgent, type Agent } from './agent.ts';
+import { childEnv, files, program, registry } from './world.ts';
 
 interface World {
   readonly host: TestRegistry;
@@ -45,45 +24,42 @@ async function world(t: Test): Promise<World> {
   return { host, pki: await createPki(t), stateDir, stateFile: join(stateDir, 'image-facts.ndjson') };
 }
 
-/** @param limits shell commands before the program starts, such as `ulimit -f 0` */
-async function start(t: Test, { host, pki, stateDir }: World, limits = ':'): Promise<Agent> {
-  const flags = ['--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0', '--drain-time', '0s'];
+function argsOf({ host, pki, stateDir }: World): string[] {
   const ca = join(dirname(stateDir), 'registry.pem');
   writeFileSync(ca, host.ca);
-  flags.push('--tls-dir', pki.serverDir, '--state-dir', stateDir, '--ca-files', ca);
-  const script = `${limits}; exec "$0" "$@"`;
-  const child = spawn('/bin/sh', ['-c', script, process.execPath, program, 'agent', ...flags], {
+  return [...agentArgs(pki, stateDir), '--ca-files', ca];
+}
+
+function start(t: Test, place: World): Promise<Agent> {
+  return startAgent(t, place.pki, argsOf(place));
+}
+
+/** As a process; what tap and the compile cache add to it would write files of their own. */
+async function startWithFullDisk(t: Test, place: World): Promise<Agent> {
+  const script = 'unset NODE_OPTIONS NODE_COMPILE_CACHE; ulimit -f 0; exec "$0" "$@"';
+  const child = spawn('/bin/sh', ['-c', script, process.execPath, program, ...argsOf(place)], {
     env: childEnv,
   });
   t.teardown(() => child.kill('SIGKILL'));
   const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
-  const lines = (): Line[] =>
-    log
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => JSON.parse(line) as Line);
-  const listening = (): string | undefined => lines().find(({ api }) => api !== undefined)?.api;
-  await until('the agent listens', () => listening() !== undefined, patienceMs);
-  return {
-    ask: async () => {
-      const images = [{ image: `${host.host}/team/app:v1`, pullPolicy: 'IfNotPresent' }];
-      const body = JSON.stringify({ images, deadlineMs: 10_000 });
-      const { json } = await sendTo(listening() ?? '', pki, 'POST', '/v1/facts', {
-        headers: { 'content-type': 'application/json' },
-        body,
-      });
-      return (json as Answer).results.flatMap(({ error, platforms }) =>
-        error ? [error.code] : platforms.map(({ architecture }) => architecture),
-      );
-    },
-    lines,
-    stop: () => {
+  return followAgent(
+    place.pki,
+    () => log,
+    () => {
       child.kill('SIGTERM');
       return ended;
     },
-  };
+  );
+}
+
+/** Asks for the image of the registry; the codes of errors, or the architectures of the platforms. */
+async function ask(agent: Agent, { host }: World): Promise<readonly string[]> {
+  const images = [{ image: `${host.host}/team/app:v1`, pullPolicy: 'IfNotPresent' }];
+  return (await agent.post({ images, deadlineMs: 10_000 })).flatMap(({ error, platforms }) =>
+    error ? [error.code] : platforms.map(({ architecture }) => architecture),
+  );
 }
 
 function said(agent: Agent, text: RegExp): number {
@@ -93,21 +69,20 @@ function said(agent: Agent, text: RegExp): number {
 t.test('what was known survives a restart', async (t) => {
   const place = await world(t);
   const first = await start(t, place);
-  t.strictSame(await first.ask(), ['amd64', 'arm64']);
+  t.strictSame(await ask(first, place), ['amd64', 'arm64']);
   t.equal(await first.stop(), 0);
   t.ok(existsSync(place.stateFile));
   await place.host.close();
   const second = await start(t, place);
   t.equal(second.lines().find(({ count }) => count !== undefined)?.count, 1);
-  t.strictSame(await second.ask(), ['amd64', 'arm64'], 'with the registry gone');
+  t.strictSame(await ask(second, place), ['amd64', 'arm64'], 'with the registry gone');
   t.equal(await second.stop(), 0);
 });
 
 t.test('a disk on which not one byte has room', async (t) => {
   const place = await world(t);
-  // What tap adds to each process writes files of its own.
-  const agent = await start(t, place, 'unset NODE_OPTIONS; ulimit -f 0');
-  t.strictSame(await agent.ask(), ['amd64', 'arm64']);
+  const agent = await startWithFullDisk(t, place);
+  t.strictSame(await ask(agent, place), ['amd64', 'arm64']);
   t.equal(await agent.stop(), 0);
   t.equal(said(agent, /state file cannot be written; going on from memory/), 1);
   t.notOk(existsSync(place.stateFile));
@@ -124,7 +99,7 @@ for (const [what, make] of unusable) {
     const place = await world(t);
     make(place.stateFile);
     const agent = await start(t, place);
-    t.strictSame(await agent.ask(), ['amd64', 'arm64']);
+    t.strictSame(await ask(agent, place), ['amd64', 'arm64']);
     t.equal(said(agent, /the state file is ignored/), 1);
     t.equal(await agent.stop(), 0);
     if (what === 'a directory') t.equal(said(agent, /cannot be written/), 1);
@@ -135,7 +110,7 @@ for (const [what, make] of unusable) {
 t.test('a state directory that is missing', async (t) => {
   const place = await world(t);
   const agent = await start(t, { ...place, stateDir: join(place.stateDir, 'none') });
-  t.strictSame(await agent.ask(), ['amd64', 'arm64']);
+  t.strictSame(await ask(agent, place), ['amd64', 'arm64']);
   t.equal(await agent.stop(), 0);
   t.equal(said(agent, /cannot be written; going on from memory/), 1);
 });

@@ -20,6 +20,8 @@ process.env['HOME'] = home;
 delete process.env['KUBECONFIG'];
 process.on('exit', () => rmSync(home, { recursive: true, force: true }));
 
+export const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
+
 /** For children, without what tap adds to each process it starts. */
 export const childEnv = { PATH: process.env['PATH'] ?? '', HOME: home, ...compileCache };
 
@@ -107,7 +109,6 @@ export interface Child {
 
 /** The program as a process of its own. */
 export function child(t: Test, args: readonly string[], stdin?: string): Child {
-  const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
   const process_ = spawn(process.execPath, [program, ...args], { env: childEnv });
   t.teardown(() => process_.kill('SIGKILL'));
   let out = '';

@@ -57,6 +57,24 @@ export async function createCa(cn = 'archwright test CA'): Promise<TestCa> {
   return authority(certificate, keys);
 }
 
+let authorityOfServers: Promise<TestCa> | undefined;
+const serverPairs = new Map<string, Promise<PemPair>>();
+
+/**
+ * The authority and the certificate of a test server that no test looks at: made once for each process and each set of names,
+ * because two keys and two certificates for each server cost more than most tests.
+ */
+export async function sharedServer(
+  options: IssueOptions,
+): Promise<{ readonly ca: TestCa; readonly pair: PemPair }> {
+  authorityOfServers ??= createCa();
+  const ca = await authorityOfServers;
+  const key = JSON.stringify(options);
+  const pair = serverPairs.get(key) ?? ca.issue(options);
+  serverPairs.set(key, pair);
+  return { ca, pair: await pair };
+}
+
 async function authority(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyPair): Promise<TestCa> {
   return {
     cert: certificate.toString('pem'),

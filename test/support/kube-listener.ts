@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { KubeAccess } from '../../src/kube/api/access.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import { createCa } from './certificates.ts';
+import { sharedServer } from './certificates.ts';
 import type { KubeRequest } from './kube-server.ts';
 
 export interface KubeListener {
@@ -25,28 +25,25 @@ export async function listenAsKube(
   namespace: string,
   receive: (request: KubeRequest, response: ServerResponse) => void,
 ): Promise<KubeListener> {
-  const ca = await createCa();
+  const { ca, pair } = await sharedServer({ cn: 'kubernetes', ip: ['127.0.0.1'] });
   const sockets = new Set<Socket>();
   let connections = 0;
-  const server = createServer(
-    await ca.issue({ cn: 'kubernetes', ip: ['127.0.0.1'] }),
-    (incoming: IncomingMessage, response: ServerResponse) => {
-      let body = '';
-      incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
-      incoming.on('end', () => {
-        const url = new URL(incoming.url ?? '/', 'https://kubernetes');
-        const request = {
-          method: incoming.method ?? '',
-          path: url.pathname,
-          query: url.searchParams,
-          authorization: incoming.headers.authorization,
-          contentType: incoming.headers['content-type'],
-          body,
-        };
-        receive(request, response);
-      });
-    },
-  );
+  const server = createServer(pair, (incoming: IncomingMessage, response: ServerResponse) => {
+    let body = '';
+    incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+    incoming.on('end', () => {
+      const url = new URL(incoming.url ?? '/', 'https://kubernetes');
+      const request = {
+        method: incoming.method ?? '',
+        path: url.pathname,
+        query: url.searchParams,
+        authorization: incoming.headers.authorization,
+        contentType: incoming.headers['content-type'],
+        body,
+      };
+      receive(request, response);
+    });
+  });
   server.on('connection', (socket: Socket) => {
     connections++;
     sockets.add(socket);

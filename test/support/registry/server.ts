@@ -12,7 +12,7 @@ import { createServer as createHttpServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { createCa, type TestCa } from '../certificates.ts';
+import { sharedServer, type IssueOptions, type TestCa } from '../certificates.ts';
 import type { Content } from './content.ts';
 import { createFaults, send, spoil, type Answer, type Faults } from './faults.ts';
 import { createRecorder, ending, type RecordedRequest, type Recorder } from './record.ts';
@@ -30,7 +30,7 @@ export type RegistryAuth =
     };
 
 export interface TestRegistryOptions {
-  /** `false` serves plain HTTP; a CA issues the certificate; a CA of its own by default. */
+  /** `false` serves plain HTTP; a CA issues the certificate; one that test servers share by default. */
   readonly tls?: false | TestCa;
   /** Where it listens: 127.0.0.1, on a free port, by default. */
   readonly listen?: { readonly address: string; readonly port: number };
@@ -72,6 +72,11 @@ export interface TestRegistry extends Pick<Recorder, 'requests' | 'waitFor' | 'c
 
 type ReceivedRequest = Omit<RecordedRequest, 'status'>;
 
+async function certify(tls: TestRegistryOptions['tls'], options: IssueOptions) {
+  if (tls === false) return undefined;
+  return tls === undefined ? sharedServer(options) : { ca: tls, pair: await tls.issue(options) };
+}
+
 /** Starts a registry, on a free port of 127.0.0.1 where nothing else is said. */
 export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
   const listen = options.listen ?? { address: '127.0.0.1', port: 0 };
@@ -81,16 +86,12 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   const sockets = new Map<Socket, number>();
   let connected = 0;
 
-  const ca = options.tls === false ? undefined : (options.tls ?? (await createCa()));
-  const server = ca
-    ? createHttpsServer(
-        await ca.issue({
-          cn: 'test registry',
-          dns: ['localhost', ...(options.names ?? [])],
-          ip: ['127.0.0.1', '::1', listen.address],
-        }),
-      )
-    : createHttpServer();
+  const certified = await certify(options.tls, {
+    cn: 'test registry',
+    dns: ['localhost', ...(options.names ?? [])],
+    ip: ['127.0.0.1', '::1', listen.address],
+  });
+  const server = certified ? createHttpsServer(certified.pair) : createHttpServer();
   server.keepAliveTimeout = 60_000;
   // The plain socket under TLS is what stays open, so it is counted instead of the TLS one.
   server.on('connection', (socket: Socket) => {
@@ -105,7 +106,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const host = `${listen.address}:${port}`;
-  const url = `${ca ? 'https' : 'http'}://${host}`;
+  const url = `${certified ? 'https' : 'http'}://${host}`;
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const received = await receive(request, response);
@@ -237,7 +238,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
     host,
     port,
     url,
-    ca: ca?.cert ?? '',
+    ca: certified?.ca.cert ?? '',
     faults,
     requests: recorder.requests,
     waitFor: (matches) => recorder.waitFor(matches),
