@@ -20,7 +20,7 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
     rules: decision.reasons.map(({ rule, message }) => ({
       rule,
       message,
-      meaning: describeRule(rule) ?? '',
+      meaning: describeRule(rule),
     })),
     warnings,
     ...(withPatch && { patch, patched }),

@@ -40,7 +40,8 @@ export interface JudgedImage {
 /** One under which a pod can have been pinned by its nodeSelector too. */
 const believing: Policy = {
   schedulableArchitectures: [],
-  preference: { weights: {}, mode: 'hard', origin: '' },
+  preference: undefined,
+  preferenceMode: 'hard',
   fallbackArchitecture: undefined,
   onUnknownImage: 'allow',
   onNoCommonArchitecture: 'allow',

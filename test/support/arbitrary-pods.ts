@@ -166,11 +166,11 @@ export const policies: fc.Arbitrary<Policy> = fc
     preference: fc.option(
       fc.record({
         weights: fc.constantFrom({ arm64: 70, amd64: 30 }, { s390x: 1 }, { constructor: 100 }),
-        mode: fc.constantFrom('soft' as const, 'hard' as const),
         origin: fc.constant('configuration'),
       }),
       { nil: undefined },
     ),
+    preferenceMode: fc.constantFrom('soft' as const, 'hard' as const),
     allowed: fc.constantFrom(undefined, undefined, ['amd64', 'arm64'], ['s390x']),
     fallbackArchitecture: fc.constantFrom(undefined, 'amd64', 's390x'),
     onUnknownImage: fc.constantFrom('gate' as const, 'fallback' as const, 'allow' as const, 'deny' as const),

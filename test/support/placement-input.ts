@@ -10,6 +10,7 @@ import type { Policy } from '../../src/policy/effective/policy.ts';
 export const defaultPolicy: Policy = {
   schedulableArchitectures: [],
   preference: undefined,
+  preferenceMode: 'soft',
   fallbackArchitecture: undefined,
   onUnknownImage: 'gate',
   onNoCommonArchitecture: 'deny',

@@ -17,6 +17,7 @@ export const serverPair = await ca.issue({ cn: 'webhook', ip: ['127.0.0.1'] });
 export const policy: Policy = {
   schedulableArchitectures: [],
   preference: undefined,
+  preferenceMode: 'soft',
   fallbackArchitecture: undefined,
   onUnknownImage: 'gate',
   onNoCommonArchitecture: 'deny',

@@ -8,8 +8,8 @@ import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
-import type { NodesOf } from '../../placement/patch/gated-terms.ts';
-import { patchGatedPod, ungatedPod } from '../../placement/patch/gated.ts';
+import type { NodesOf } from '../../placement/patch/narrow-terms.ts';
+import { patchGatedPod, ungatedPod } from '../../placement/patch/patch.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 
 /** `opened`: as decided. `gate-only`: without the placement. `gone`: nothing of ours is left to do. `changed`: look again. */

@@ -3,9 +3,7 @@ import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
-import { expressionGroups } from '../../placement/rules/node-labels.ts';
-import { ownFieldsOf, type OwnFields } from '../../placement/record/own-fields.ts';
-import { recordedIn } from '../../placement/record/read.ts';
+import { expressionGroups } from '../../placement/patch/additions.ts';
 import { isEmptyTerm } from '../../placement/pod/terms.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { CachedNode } from '../caches/caches.ts';
@@ -63,15 +61,12 @@ export function replacementOf(input: ReplacementInput): Replacement {
       nodes.add(node.name);
   }
   if (nodes.size === 0) return { not: 'no-node' };
-  const parts = ownFieldsOf(spec, recordedIn({ pod, policy }));
-  return { to: required, nodes, selectors: selectorsOf(parts, decision) };
+  return { to: required, nodes, selectors: selectorsOf(decision) };
 }
 
 /** What its own part and policy choose among nodes; an expression that no label selector can say lets every node through. */
-function selectorsOf(
-  { nodeSelector, terms }: OwnFields,
-  decision: PlacementDecision,
-): readonly string[] | undefined {
+function selectorsOf(decision: PlacementDecision): readonly string[] | undefined {
+  const { nodeSelector = {}, terms } = decision.own ?? {};
   const chosen = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
   const groups = labelGroupsOf(decision);
   if (terms === undefined && groups === undefined && chosen.length === 0) return undefined;

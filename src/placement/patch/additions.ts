@@ -1,31 +1,29 @@
-/**
- * From a decision to exactly what is added to one pod. The patch writes it and the annotation records it, so both always
- * say the same.
- */
-import type { Added, PlacementDecision } from '../decision.ts';
-import { expressionGroups, hostnameNotIn, labelExpressions } from '../rules/node-labels.ts';
-import type { OwnFields } from '../record/own-fields.ts';
-import { preferredTerm } from '../record/read.ts';
-import { constrainsItself, lookalikesAmong } from '../pod/terms.ts';
+/** The exact additions of a decision to one pod. The patch writes them, and the annotation records them. */
+import type { NodeSelectorRequirement } from '../../kube/api/objects.ts';
+import { noArchitecture, own } from '../../names/architecture.ts';
+import type { Added, OwnFields, PlacementDecision } from '../decision.ts';
+import { architectureIn, hostnameNotIn, labelExpressions, preferredTerm } from '../pod/expressions.ts';
+import { constrainsItself } from '../pod/terms.ts';
+import { lookalikesAmong } from '../record/own-terms.ts';
 
-/**
- * What the patch adds.
- * @param parts the pod's own part of its scheduling fields
- */
-export function additionsOf(decision: PlacementDecision, parts: OwnFields): Added {
-  const pinned = pinOf(decision, parts);
+type Expressions = readonly NodeSelectorRequirement[];
+
+/** What the decision adds to the pod's own fields. */
+export function additionsOf(decision: PlacementDecision, fields: OwnFields): Added {
+  const pinned = pinOf(decision, fields);
   const { excludedNodes } = decision;
-  const others = hostnameNotIn(excludedNodes);
-  const terms = withEach(expressionGroups(decision, pinned !== undefined), others);
+  const exclusion = hostnameNotIn(excludedNodes);
+  const groups = expressionGroups(decision, pinned !== undefined);
+  const terms = exclusion.length === 0 ? groups : groups.map((list) => [...list, ...exclusion]);
   const labels = labelExpressions(decision.nodeLabels);
-  const match = others.length === 0 ? labels : [...labels, ...others];
+  const match = exclusion.length === 0 ? labels : [...labels, ...exclusion];
   const soft = decision.preferenceMode === 'soft' ? decision.preferred : [];
   return {
     terms,
     match,
     excludedNodes,
-    lookalikes: lookalikesAmong(parts.terms, { terms, match }),
-    made: parts.terms === undefined && (terms.length > 0 || match.length > 0),
+    lookalikes: lookalikesAmong(fields.terms, { terms, match }),
+    made: fields.terms === undefined && (terms.length > 0 || match.length > 0),
     preferred: soft.map(({ architecture, weight }) => preferredTerm(architecture, weight)),
     tolerations: decision.tolerations,
     pinned,
@@ -43,32 +41,48 @@ export const nothingAdded: Added = Object.freeze({
   pinned: undefined,
 });
 
-/** Whether there is anything to add, and so to record. */
-export function addsNothing(added: Added): boolean {
+export function addsNothing({ terms, match, preferred, tolerations, pinned }: Added): boolean {
   return (
-    added.terms.length === 0 &&
-    added.match.length === 0 &&
-    added.preferred.length === 0 &&
-    added.tolerations.length === 0 &&
-    added.pinned === undefined
+    terms.length === 0 &&
+    match.length === 0 &&
+    preferred.length === 0 &&
+    tolerations.length === 0 &&
+    pinned === undefined
   );
 }
 
-/** Adds the same items to the end of each list. */
-function withEach<Item>(
-  lists: readonly (readonly Item[])[],
-  more: readonly Item[],
-): readonly (readonly Item[])[] {
-  return more.length === 0 ? lists : lists.map((list) => [...list, ...more]);
+/**
+ * A hard preference pins by nodeSelector, which is ANDed to every required term. If a required term chooses another
+ * architecture as an alternative, the terms without a constraint are narrowed instead. (A pod with an architecture in its own
+ * nodeSelector gets no preference.)
+ */
+function pinOf(decision: PlacementDecision, { terms }: OwnFields): string | undefined {
+  const preferred = decision.preferred[0];
+  if (decision.preferenceMode !== 'hard' || preferred === undefined) return undefined;
+  return terms?.some(constrainsItself) ? undefined : preferred.architecture;
 }
 
 /**
- * A hard preference pins by nodeSelector, which is ANDed to everything: not possible where a required term chose another
- * architecture as an alternative. There the terms without a constraint are narrowed instead. (A pod with an architecture in
- * its own nodeSelector gets no preference in the first place.)
+ * The expressions that each required term needs, one list for each group of architectures with equal node labels.
+ * @param isPinned true if the nodeSelector names the architecture
  */
-function pinOf(decision: PlacementDecision, parts: OwnFields): string | undefined {
-  const preferred = decision.preferred[0];
-  if (decision.preferenceMode !== 'hard' || preferred === undefined) return undefined;
-  return parts.terms?.some(constrainsItself) ? undefined : preferred.architecture;
+export function expressionGroups(
+  decision: Pick<PlacementDecision, 'required' | 'nodeLabelsByArchitecture' | 'nodeLabels'>,
+  isPinned: boolean,
+): readonly Expressions[] {
+  if (decision.required === undefined) return [];
+  const match = labelExpressions(decision.nodeLabels);
+  if (decision.required.length === 0) return [[architectureIn([noArchitecture]), ...match]];
+  const groups = new Map<string, { architectures: string[]; labels: Expressions }>();
+  for (const architecture of decision.required) {
+    const labels = labelExpressions(own(decision.nodeLabelsByArchitecture, architecture) ?? {});
+    const key = labels.length === 0 ? '' : JSON.stringify(labels);
+    const group = groups.get(key);
+    if (group) group.architectures.push(architecture);
+    else groups.set(key, { architectures: [architecture], labels });
+  }
+  const lists = [...groups.values()].map(({ architectures, labels }) =>
+    isPinned ? [...labels, ...match] : [architectureIn(architectures), ...labels, ...match],
+  );
+  return lists.filter((expressions) => expressions.length > 0);
 }

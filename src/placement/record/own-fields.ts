@@ -1,36 +1,18 @@
 /**
- * A pod's scheduling fields split into what is its own and what an earlier call of ours added. Every rule looks at the
- * pod's own part only, so that a second call decides as the first did.
+ * A pod's own scheduling fields, without the additions of an earlier call. The rules read only these, so that a second call
+ * decides like the first.
  */
-import type {
-  NodeSelectorTerm,
-  PodSpec,
-  PreferredSchedulingTerm,
-  Toleration,
-} from '../../kube/api/objects.ts';
+import type { PodSpec, PreferredSchedulingTerm } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
-import type { Recorded } from '../decision.ts';
-import { sameTerm, withoutAdded } from '../pod/terms.ts';
-
-export interface Split<Item> {
-  readonly own: readonly Item[];
-  /** What we added and what is still there. */
-  readonly ours: readonly Item[];
-}
-
-export interface OwnFields {
-  readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Required terms; `undefined`: the pod has no required node affinity of its own. */
-  readonly terms: readonly NodeSelectorTerm[] | undefined;
-  readonly preferred: Split<PreferredSchedulingTerm>;
-  readonly tolerations: Split<Toleration>;
-}
+import type { OwnFields, Recorded, Split } from '../decision.ts';
+import { sameTerm } from '../pod/terms.ts';
+import { sameToleration } from '../pod/tolerations.ts';
+import { withoutAdded } from './own-terms.ts';
 
 /**
- * Splits a pod.
- * @param spec as it stands
- * @param recorded what an earlier call added, where it is known
+ * Splits the scheduling fields of a pod.
+ * @param recorded the additions of an earlier call, if any
  */
 export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnFields {
   const affinity = spec.affinity?.nodeAffinity;
@@ -43,8 +25,8 @@ export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnF
     return {
       nodeSelector,
       terms,
-      preferred: { own: preferred, ours: [] },
-      tolerations: { own: tolerations, ours: [] },
+      preferred: { own: preferred, added: [] },
+      tolerations: { own: tolerations, added: [] },
     };
   }
   const { added } = recorded;
@@ -57,41 +39,31 @@ export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnF
 }
 
 function withoutPin(
-  nodeSelector: Readonly<Record<string, string>>,
+  nodeSelector: OwnFields['nodeSelector'],
   pinned: string | undefined,
-): Readonly<Record<string, string>> {
+): OwnFields['nodeSelector'] {
   if (pinned === undefined || own(nodeSelector, keys.architectureLabel) !== pinned) return nodeSelector;
   const { [keys.architectureLabel]: _, ...rest } = nodeSelector;
   return rest;
 }
 
-/** Takes the last occurrence of each recorded item: ours were appended after the pod's own. */
+/** Takes the last occurrence of each recorded item: additions come after the pod's own items. */
 function split<Item>(
   present: readonly Item[],
   recorded: readonly Item[],
   same: (a: Item, b: Item) => boolean,
 ): Split<Item> {
   const rest = [...present];
-  const ours: Item[] = [];
+  const added: Item[] = [];
   for (const item of recorded) {
     const index = rest.findLastIndex((candidate) => same(candidate, item));
     if (index === -1) continue;
     rest.splice(index, 1);
-    ours.push(item);
+    added.push(item);
   }
-  return { own: rest, ours };
+  return { own: rest, added };
 }
 
 export function samePreferred(a: PreferredSchedulingTerm, b: PreferredSchedulingTerm): boolean {
   return a.weight === b.weight && sameTerm(a.preference ?? {}, b.preference ?? {});
-}
-
-export function sameToleration(a: Toleration, b: Toleration): boolean {
-  return (
-    (a.key ?? '') === (b.key ?? '') &&
-    (a.operator ?? 'Equal') === (b.operator ?? 'Equal') &&
-    (a.value ?? '') === (b.value ?? '') &&
-    (a.effect ?? '') === (b.effect ?? '') &&
-    (a.tolerationSeconds ?? undefined) === (b.tolerationSeconds ?? undefined)
-  );
 }

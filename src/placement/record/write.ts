@@ -1,28 +1,35 @@
 /**
- * Room for the record. The API server refuses an object whose annotations have more than 256 KiB together (apimachinery
- * `ValidateAnnotationsSize`), and a pod that was just below it must not be refused because of ours. So the record first goes
- * without what is only for people, then it is left out.
+ * Writes the annotation `arch.example/decision`: the decision and its additions as compact, versioned JSON, so that a later
+ * call replaces the additions. `read.ts` reads it.
+ *
+ * The API server refuses an object with annotations of more than 256 KiB together (apimachinery `ValidateAnnotationsSize`).
+ * If a pod has too little room, the record first omits the images, which only people read; then it is omitted.
  */
-import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
+import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
-import type { Added, PlacementDecision } from '../decision.ts';
-import { recordText } from './read.ts';
+import { maxImageBytes, printable } from '../../names/printable.ts';
+import type { Added, ImageVerdict, PlacementDecision } from '../decision.ts';
+import { imagesKeyOf } from './hash.ts';
+import { version, type RecordedExpression } from './read.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
 
 /** A UTF-16 unit has at most so many bytes of UTF-8. */
 const bytesPerUnit = 3;
 
+/** Characters for images. Additions are always complete; the policy bounds them. */
+const maxImagesLength = 3200;
+
 /**
- * The record of a decision as far as the pod has room for it.
- * @returns `undefined` where there is none
+ * The record of a decision that fits into the pod's annotations.
+ * @returns `undefined` if there is no room
  */
 export function recordThatFits(
   { metadata }: Pick<Pod | PodTemplate, 'metadata'>,
   decision: PlacementDecision,
   added: Added,
 ): string | undefined {
-  // In a file of a person, a number may stand where the API server takes texts only.
+  // `explain` reads files, which can have a number where the API server accepts only text.
   const others = Object.entries(metadata?.annotations ?? {}).filter(
     ([key, value]) => key !== keys.decision && typeof value === 'string',
   );
@@ -37,4 +44,62 @@ function fits(others: readonly (readonly [string, string])[], record: string): b
   const units = texts.reduce((sum, text) => sum + text.length, 0);
   if (units * bytesPerUnit <= maxAnnotationsBytes) return true;
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) <= maxAnnotationsBytes;
+}
+
+/** The text of the annotation. */
+export function recordText(
+  decision: PlacementDecision,
+  added: Added,
+  { withImages = true }: { readonly withImages?: boolean } = {},
+): string {
+  // Every change of a template restarts all of its pods, so its record has only what undoes the additions.
+  const forPeople = decision.template === undefined;
+  const { excludedNodes } = added;
+  const [terms, match] =
+    excludedNodes.length === 0
+      ? [added.terms, added.match]
+      : [added.terms.map((list) => list.slice(0, -1)), added.match.slice(0, -1)];
+  // JSON has no undefined: such fields are omitted.
+  return JSON.stringify({
+    v: version,
+    outcome: forPeople ? decision.outcome : undefined,
+    architectures: decision.required,
+    imagesKey: imagesKeyOf(decision.os, decision.images),
+    added: {
+      terms: filled(terms)?.map(recordedExpressions),
+      match: filled(match) && recordedExpressions(match),
+      excludedNodes: filled(excludedNodes),
+      lookalikes: filled(added.lookalikes),
+      made: added.made || undefined,
+      preferred: filled(added.preferred)?.map(({ weight, preference }) => [
+        preference.matchExpressions?.[0]?.values?.[0] ?? '',
+        weight,
+      ]),
+      tolerations: filled(added.tolerations),
+      pinned: added.pinned,
+    },
+    images: forPeople && withImages ? imageDetail(decision.images) : undefined,
+  });
+}
+
+function filled<Item>(list: readonly Item[]): readonly Item[] | undefined {
+  return list.length === 0 ? undefined : list;
+}
+
+function recordedExpressions(expressions: readonly NodeSelectorRequirement[]): readonly RecordedExpression[] {
+  return expressions.map(({ key, values }) => [key, values ?? []]);
+}
+
+/** As many images as fit, each with its architectures or the error code; a number at the end counts the rest. */
+function imageDetail(images: readonly ImageVerdict[]): readonly (readonly [string, string] | number)[] {
+  const shown: (readonly [string, string])[] = [];
+  let room = maxImagesLength;
+  for (const { image, architectures, unknown } of images) {
+    const name = printable(image, maxImageBytes);
+    const detail = unknown ?? (architectures ? printable(architectures.join(','), maxImageBytes) : '*');
+    room -= name.length + detail.length;
+    if (room < 0) return [...shown, images.length - shown.length];
+    shown.push([name, detail]);
+  }
+  return shown;
 }

@@ -1,10 +1,10 @@
-/** What one rule of the main branch hands to `decide.ts`, which adds preferences, tolerations and node labels to it. */
+/** The architectures of a pod and why, before preferences, tolerations, node labels and excluded nodes. */
 import type { Outcome, Reason } from '../decision.ts';
 
 export interface Draft {
   readonly outcome: Outcome;
   readonly required: readonly string[] | undefined;
-  /** Architectures whose taints are tolerated; without it those that are required. */
+  /** Architectures whose taints are tolerated. Default: the required ones. */
   readonly tolerated?: readonly string[];
   readonly gate?: boolean;
   readonly message?: string;

@@ -1,7 +1,6 @@
 /**
- * No architecture that all images share, within the schedulable ones. `deny` refuses the pod and names each image with
- * its architectures; `pend` requires an architecture that no node has, so that the pod waits and shows why; `allow`
- * lets it through with a warning.
+ * The images share no architecture. `deny` refuses the pod; the message names each image and its architectures. `pend` requires
+ * an architecture that no node has. `allow` admits the pod with a warning.
  */
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { ImageVerdict } from '../decision.ts';
@@ -9,7 +8,7 @@ import type { Draft } from './draft.ts';
 import { reason } from './rules.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 
-/** A message of the API server is read in a terminal; images beyond this are counted. */
+/** People read the message in a terminal. Further images are only counted. */
 const maxMessageBytes = 2048;
 
 /** `image has amd64, arm64; …` for each image that constrains, bounded. */
@@ -23,7 +22,7 @@ function describeImage({ image, architectures }: ImageVerdict): string {
   return `${printable(image, maxImageBytes)} has ${list}`;
 }
 
-/** Why there is no architecture, for the person who sent the pod. */
+/** Why there is no common architecture, for the person who applies the pod. */
 export function explainNoCommon(
   images: readonly ImageVerdict[],
   { schedulableArchitectures: schedulable, allowed }: Policy,
@@ -41,8 +40,16 @@ export function explainNoCommon(
     : `no architecture${bound} can run all images: ${said}`;
 }
 
-/** The decision where the images share no architecture. */
-export function noCommonArchitecture(policy: Policy, images: readonly ImageVerdict[]): Draft {
+/**
+ * The decision if the images share no architecture.
+ * @returns `undefined` if they share one, or constrain nothing
+ */
+export function noCommonArchitecture(
+  policy: Policy,
+  images: readonly ImageVerdict[],
+  common: readonly string[] | undefined,
+): Draft | undefined {
+  if (common?.length !== 0) return undefined;
   const message = explainNoCommon(images, policy);
   if (policy.onNoCommonArchitecture === 'deny') {
     const reasons = [reason('no-common-architecture-deny', message)];

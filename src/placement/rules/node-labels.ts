@@ -1,32 +1,40 @@
 /**
- * Node labels: those that a node of one architecture must carry (`architectures.<arch>.requireNodeLabels`), and those
- * that the pod hands on (`matchNodeLabels`): for each listed key that the pod carries, the node must carry the same
- * value.
+ * Node labels: those that a node of an architecture must carry (`architectures.<arch>.requireNodeLabels`), and those of the pod
+ * that its node must carry with the same value (`matchNodeLabels`).
  */
-import type { NodeSelectorRequirement } from '../../kube/api/objects.ts';
-import type { Policy } from '../../policy/effective/policy.ts';
-import { byName, noArchitecture, own } from '../../names/architecture.ts';
+import { own } from '../../names/architecture.ts';
 import { isLabelValue } from '../../names/labels.ts';
-import { keys } from '../../names/keys.ts';
-import type { PlacementDecision } from '../decision.ts';
+import { printable } from '../../names/printable.ts';
+import type { Policy } from '../../policy/effective/policy.ts';
+import type { Reason } from '../decision.ts';
+import { reason } from './rules.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-const none: Labels = Object.freeze({});
-
-/** The labels that the pod hands on, in the policy's order. A value that no label can have is left out. */
-export function matchedNodeLabels(policy: Policy, podLabels: Labels | null | undefined): Labels {
-  if (policy.matchNodeLabels.length === 0) return none;
-  const labels: Record<string, string> = {};
-  for (const key of policy.matchNodeLabels) {
-    const value = own(podLabels, key);
-    if (isLabelValue(value)) labels[key] = value;
-  }
-  return labels;
+export interface NodeLabels {
+  readonly byArchitecture: Readonly<Record<string, Labels>>;
+  readonly matched: Labels;
+  readonly reasons: readonly Reason[];
 }
 
-/** The labels that nodes of these architectures must carry; architectures without any are left out. */
-export function labelsByArchitecture(
+const none: Labels = Object.freeze({});
+
+export function nodeLabelsOf(
+  policy: Policy,
+  podLabels: Labels | null | undefined,
+  required: readonly string[] | undefined,
+): NodeLabels {
+  const byArchitecture = labelsByArchitecture(policy, required);
+  const matched = matchedNodeLabels(policy, podLabels);
+  const reasons = Object.entries(byArchitecture).map(([architecture, labels]) =>
+    reason('require-node-labels', `${architecture}: ${describe(labels)}`),
+  );
+  if (Object.keys(matched).length > 0) reasons.push(reason('match-node-labels', describe(matched)));
+  return { byArchitecture, matched, reasons };
+}
+
+/** Architectures without required labels are omitted. */
+function labelsByArchitecture(
   policy: Policy,
   architectures: readonly string[] | undefined,
 ): Readonly<Record<string, Labels>> {
@@ -38,42 +46,18 @@ export function labelsByArchitecture(
   return found;
 }
 
-export function labelExpressions(labels: Labels): readonly NodeSelectorRequirement[] {
-  return Object.keys(labels)
-    .sort(byName)
-    .map((key) => ({ key, operator: 'In', values: [labels[key] ?? ''] }));
-}
-
-/** Leaves nodes out by their names; a node without the label is not left out. */
-export function hostnameNotIn(hostnames: readonly string[]): readonly NodeSelectorRequirement[] {
-  return hostnames.length === 0 ? [] : [{ key: keys.hostnameLabel, operator: 'NotIn', values: hostnames }];
-}
-
-/**
- * The expressions that each required term needs, one list for each group of architectures with the same node labels.
- * @param architectureElsewhere true where the nodeSelector says the architecture already
- */
-export function expressionGroups(
-  decision: Pick<PlacementDecision, 'required' | 'nodeLabelsByArchitecture' | 'nodeLabels'>,
-  architectureElsewhere: boolean,
-): readonly (readonly NodeSelectorRequirement[])[] {
-  if (decision.required === undefined) return [];
-  const match = labelExpressions(decision.nodeLabels);
-  if (decision.required.length === 0) return [[architectureIn([noArchitecture]), ...match]];
-  const groups = new Map<string, { architectures: string[]; labels: readonly NodeSelectorRequirement[] }>();
-  for (const architecture of decision.required) {
-    const labels = labelExpressions(own(decision.nodeLabelsByArchitecture, architecture) ?? none);
-    const key = labels.length === 0 ? '' : JSON.stringify(labels);
-    const group = groups.get(key);
-    if (group) group.architectures.push(architecture);
-    else groups.set(key, { architectures: [architecture], labels });
+/** In the policy's order. Values that no label can have are omitted. */
+function matchedNodeLabels(policy: Policy, podLabels: Labels | null | undefined): Labels {
+  if (policy.matchNodeLabels.length === 0) return none;
+  const labels: Record<string, string> = {};
+  for (const key of policy.matchNodeLabels) {
+    const value = own(podLabels, key);
+    if (isLabelValue(value)) labels[key] = value;
   }
-  const lists = [...groups.values()].map(({ architectures, labels }) =>
-    architectureElsewhere ? [...labels, ...match] : [architectureIn(architectures), ...labels, ...match],
-  );
-  return lists.filter((expressions) => expressions.length > 0);
+  return labels;
 }
 
-export function architectureIn(architectures: readonly string[]): NodeSelectorRequirement {
-  return { key: keys.architectureLabel, operator: 'In', values: architectures };
+function describe(labels: Labels): string {
+  const text = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+  return printable(text.join(', '), 400);
 }

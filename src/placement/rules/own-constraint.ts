@@ -1,8 +1,8 @@
 /**
- * A pod that constrains its architecture itself keeps that: by `kubernetes.io/arch` or `beta.kubernetes.io/arch` in its
- * nodeSelector, or in every required term that can match at all (`terms.ts` says what counts), or by pinning its node.
- * A person's word stands above what a registry says, so such a pod waits for nothing and is refused for nothing; where
- * its images contradict it, it gets a warning. Scheduling of a RuntimeClass is in the pod by then and counts as its own.
+ * A pod keeps its own architecture constraint: `kubernetes.io/arch` or `beta.kubernetes.io/arch` in its nodeSelector, or a
+ * constraint or a pinned node in every required term that is not empty (`pod/terms.ts`). A person's constraint has
+ * precedence over image facts, so the pod is neither gated nor refused. If its images contradict it, it gets a warning. At
+ * admission, the nodeSelector of a RuntimeClass is already in the pod and counts as its own.
  */
 import {
   byName,
@@ -12,25 +12,24 @@ import {
   own,
 } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
-import type { ImageVerdict } from '../decision.ts';
+import type { ImageVerdict, OwnFields } from '../decision.ts';
 import type { Draft } from './draft.ts';
-import type { OwnFields } from '../record/own-fields.ts';
 import { describeImages } from './no-common.ts';
 import { reason } from './rules.ts';
 import { constrainsItself, isEmptyTerm, permits, pinsNode } from '../pod/terms.ts';
 import { printable } from '../../names/printable.ts';
 
 export interface OwnConstraint {
-  /** The architectures it leaves, sorted; `undefined`: whatever its node has. */
+  /** The architectures that it allows, sorted; `undefined`: that of the pinned node. */
   readonly architectures: readonly string[] | undefined;
 }
 
-/** The pod's own constraint, or `undefined` where some node selector term of it is free of one. */
-export function ownConstraintOf(parts: OwnFields): OwnConstraint | undefined {
-  const bySelector = selected(parts);
+/** The pod's own constraint; `undefined` if it has none, or a required term without one. */
+export function ownConstraintOf(fields: OwnFields): OwnConstraint | undefined {
+  const bySelector = selectedBy(fields);
   if (bySelector !== undefined) return { architectures: bySelector };
-  if (parts.terms === undefined) return undefined;
-  const terms = parts.terms.filter((term) => !isEmptyTerm(term));
+  if (fields.terms === undefined) return undefined;
+  const terms = fields.terms.filter((term) => !isEmptyTerm(term));
   if (!terms.every(constrainsItself)) return undefined;
   const found = new Set<string>();
   let anyNode = false;
@@ -44,7 +43,7 @@ export function ownConstraintOf(parts: OwnFields): OwnConstraint | undefined {
   return { architectures: anyNode ? undefined : [...found].sort(byName).slice(0, maxArchitectures) };
 }
 
-function selected({ nodeSelector }: OwnFields): readonly string[] | undefined {
+function selectedBy({ nodeSelector }: OwnFields): readonly string[] | undefined {
   const stable = own(nodeSelector, keys.architectureLabel);
   const beta = own(nodeSelector, keys.betaArchitectureLabel);
   const value = stable ?? beta;
@@ -55,14 +54,16 @@ function selected({ nodeSelector }: OwnFields): readonly string[] | undefined {
 
 /**
  * The decision for a pod with its own constraint.
- * @param constraint its own
- * @param possible architectures that the known images share; `undefined`: they say nothing
+ * @param possible architectures that the known images share; `undefined`: they constrain nothing
+ * @returns `undefined` if the pod has no constraint of its own
  */
 export function keepOwnConstraint(
-  constraint: OwnConstraint,
+  fields: OwnFields,
   possible: readonly string[] | undefined,
   images: readonly ImageVerdict[],
-): Draft {
+): Draft | undefined {
+  const constraint = ownConstraintOf(fields);
+  if (constraint === undefined) return undefined;
   const { architectures } = constraint;
   const tolerated =
     architectures === undefined ? possible : architectures.filter((name) => possible?.includes(name) ?? true);
@@ -87,8 +88,23 @@ function contradiction(
   if (possible === undefined) return [];
   if (possible.length === 0)
     return [`archwright: no architecture can run all images: ${describeImages(images)}`];
-  const lacking = architectures?.filter((name) => !possible.includes(name)) ?? [];
-  if (lacking.length === 0) return [];
-  const which = printable(lacking.join(', '), 80);
+  const missing = architectures?.filter((name) => !possible.includes(name)) ?? [];
+  if (missing.length === 0) return [];
+  const which = printable(missing.join(', '), 80);
   return [`archwright: the pod allows ${which}, but its images can only run on ${possible.join(', ')}`];
+}
+
+/**
+ * The requirement is ANDed to the pod's own terms. If these exclude every required architecture, for example by `NotIn`,
+ * the pod stays pending.
+ */
+export function warnIfOwnTermsExclude(
+  { terms }: OwnFields,
+  required: readonly string[] | undefined,
+): readonly string[] {
+  if (terms === undefined || terms.length === 0 || !required?.length) return [];
+  if (terms.some((term) => required.some((architecture) => permits(term, architecture)))) return [];
+  return [
+    `archwright: the pod's own node affinity excludes all that its images can run on: ${required.join(', ')}`,
+  ];
 }

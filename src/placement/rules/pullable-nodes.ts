@@ -1,26 +1,23 @@
 /**
- * Nodes that cannot pull an image of the pod, under `requirePullableNodes`. They are left out by their names, so that a
- * node that comes tomorrow, or one of which nothing is known, stays possible: what is not known never keeps a pod from
- * running. For the same reason nobody is left out
- * - where no group of nodes would remain that can pull and has an architecture of the pod: the pod would stay pending
- *   even after the credentials are put right, while the kubelet tries again by itself;
- * - where the pod names its node itself;
- * - behind the gate: its images are not known yet, and what is added to a gated pod cannot be taken back;
- * - from a template: a DaemonSet's lives for years, and every change of it restarts all of its pods.
+ * Nodes that cannot pull an image of the pod, under `requirePullableNodes`. They are excluded by name, so that new nodes and
+ * nodes without known results stay eligible. No node is excluded
+ * - if no remaining group can pull all images and has an architecture of the pod: the pod would stay pending even after the
+ *   credentials are fixed, while the kubelet retries by itself;
+ * - if the pod names its node;
+ * - while the pod is gated: its images are unknown, and additions to a gated pod cannot be removed;
+ * - from a template: every change of a DaemonSet's template restarts all of its pods.
  */
 import { byName, own } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { keys } from '../../names/keys.ts';
-import type { ImageVerdict, NodeGroup, PlacementInput, Pullability, Reason } from '../decision.ts';
+import type { ImageVerdict, NodeGroup, OwnFields, PlacementInput, Pullability, Reason } from '../decision.ts';
+import { maxExcludedNodes } from '../pod/expressions.ts';
 import type { Draft } from './draft.ts';
-import type { OwnFields } from '../record/own-fields.ts';
 import { reason } from './rules.ts';
 import { pinsNode } from '../pod/terms.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 
-/** The scheduler compares each node with each value; this is also the bound of what a record is believed to hold. */
-export const maxExcludedNodes = 250;
-/** The list stands in every required term; an object of more than 1.5 MiB is refused by etcd. */
+/** Every required term gets the list, and etcd refuses an object of more than 1.5 MiB. */
 const maxWritten = 2 * maxExcludedNodes;
 
 const maxGroupsBytes = 160;
@@ -32,33 +29,30 @@ export interface ExcludedNodes {
   readonly reasons: readonly Reason[];
 }
 
-const nobody: ExcludedNodes = Object.freeze({ hostnames: [], warnings: [], reasons: [] });
+const noNodes: ExcludedNodes = Object.freeze({ hostnames: [], warnings: [], reasons: [] });
 
-/** An image that some nodes cannot pull. */
+/** An image that some node groups cannot pull. */
 interface Restricted extends Pullability {
   readonly image: string;
 }
 
-/**
- * The nodes that a pod is kept away from.
- * @param draft what was decided on architectures
- */
+/** The nodes to exclude. */
 export function excludedNodesOf(
   input: PlacementInput,
-  parts: OwnFields,
+  fields: OwnFields,
   images: readonly ImageVerdict[],
   draft: Pick<Draft, 'outcome' | 'required' | 'tolerated'>,
 ): ExcludedNodes {
   const { policy, pullability, template } = input;
-  if (!policy.requirePullableNodes || pullability === undefined || template !== undefined) return nobody;
+  if (!policy.requirePullableNodes || pullability === undefined || template !== undefined) return noNodes;
   const { outcome } = draft;
-  if (outcome === 'denied' || outcome === 'pending' || outcome === 'gated') return nobody;
+  if (outcome === 'denied' || outcome === 'pending' || outcome === 'gated') return noNodes;
   const restricted = images.flatMap(({ image }): Restricted[] => {
     const found = pullability(image);
     return found === undefined || found.unable.length === 0 ? [] : [{ image, ...found }];
   });
-  if (restricted.length === 0) return nobody;
-  if (namesNode(parts)) return leftOut('the pod names its node itself', restricted);
+  if (restricted.length === 0) return noNodes;
+  if (namesNode(fields)) return notExcluded('the pod names its node itself', restricted);
 
   const pullable = restricted.filter(({ able }) => able.length > 0);
   const unable = groupsIn(pullable.map((image) => image.unable));
@@ -68,25 +62,25 @@ export function excludedNodesOf(
   );
   if (remaining.length === 0) {
     const why = 'no nodes are known that can pull and run all images';
-    return { ...leftOut(why, restricted), warnings: [`archwright: ${why}: ${describeAll(restricted)}`] };
+    return { ...notExcluded(why, restricted), warnings: [`archwright: ${why}: ${describeAll(restricted)}`] };
   }
   const hostnames = hostnamesOf(unable);
-  if (hostnames.length === 0) return leftOut('the nodes are not known by name', restricted);
-  const copies = Math.max(1, parts.terms?.length ?? 0);
+  if (hostnames.length === 0) return notExcluded('the nodes are not known by name', restricted);
+  const copies = Math.max(1, fields.terms?.length ?? 0);
   if (hostnames.length > maxExcludedNodes || hostnames.length * copies > maxWritten) {
-    return leftOut(`${hostnames.length} nodes are too many to name`, restricted);
+    return notExcluded(`${hostnames.length} nodes are too many to name`, restricted);
   }
   const nodes = `left out: ${listed(hostnames, (name) => name, maxNamesBytes)}`;
   const text = `${describeAll(pullable)}; ${nodes}`;
   return { hostnames, warnings: [], reasons: [reason('pullable-nodes', text)] };
 }
 
-function leftOut(why: string, restricted: readonly Restricted[]): ExcludedNodes {
+function notExcluded(why: string, restricted: readonly Restricted[]): ExcludedNodes {
   const text = `${why}: ${describeAll(restricted)}`;
-  return { ...nobody, reasons: [reason('pullable-nodes-left-out', text)] };
+  return { ...noNodes, reasons: [reason('pullable-nodes-left-out', text)] };
 }
 
-/** Whether a person chose single nodes: by nodeSelector, or in every required term. */
+/** Whether a person chose single nodes: by nodeSelector, or in a required term. */
 function namesNode({ nodeSelector, terms }: OwnFields): boolean {
   if (own(nodeSelector, keys.hostnameLabel) !== undefined) return true;
   return (
@@ -107,7 +101,7 @@ function canRun({ architectures }: NodeGroup, wanted: readonly string[] | undefi
   return architectures.some((architecture) => wanted.includes(architecture));
 }
 
-/** What is no label value stands on no node, and would have the pod refused. */
+/** Sorted. A name that is no label value is on no node, and the API server would refuse it. */
 function hostnamesOf(groups: readonly NodeGroup[]): readonly string[] {
   const found = new Set(groups.flatMap(({ hostnames }) => hostnames));
   return [...found].filter(isNonEmptyLabelValue).sort(byName);

@@ -1,19 +1,18 @@
 /**
- * Required architectures: what each image can run on for the pod's operating system, and the intersection of that over
- * all images, within the schedulable architectures. An image that is not known takes no part; what the others say
- * remains an upper bound.
+ * Required architectures: the intersection of the architectures that each image has for the pod's operating system, within the
+ * schedulable architectures. Unknown images do not count; the known ones are an upper bound.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { byName, isArchitecture, isBytecode, maxArchitectures } from '../../names/architecture.ts';
 import type { ImageVerdict } from '../decision.ts';
 import type { ImageUse } from '../pod/images.ts';
-import type { Policy } from '../../policy/effective/policy.ts';
+import type { Draft } from './draft.ts';
+import { reason } from './rules.ts';
 
 /**
- * What follows from each image.
- * @param uses the pod's images
+ * The architectures of each image.
  * @param os operating system of the pod, such as `linux`
- * @param factsOf facts by image text; `undefined`: not known yet
+ * @param factsOf facts by image reference; `undefined`: not known yet
  */
 export function verdictsOf(
   uses: readonly ImageUse[],
@@ -29,7 +28,7 @@ function verdictOf(
   factsOf: (image: string) => ImageFacts | undefined,
 ): ImageVerdict {
   const { image, usedBy } = use;
-  // It is on the node already or the pod fails; no registry can say what it is.
+  // The image must already be on the node. No registry is authoritative for it.
   if (use.pullPolicy === 'Never') return { image, usedBy, architectures: undefined, facts: undefined };
   const facts = factsOf(image);
   if (facts === undefined) return { image, usedBy, architectures: undefined, unknown: 'unknown', facts };
@@ -45,11 +44,11 @@ interface Found {
   readonly architectures: readonly string[] | undefined;
 }
 
-/** By list of platforms, which pods of the same images share: they are looked through once. */
+/** By list of platforms, which all pods of an image share, so that each list is read once. */
 const foundIn = new WeakMap<ImageFacts['platforms'], Found>();
 
 function architecturesOf({ platforms, source }: ImageFacts, podOs: string): readonly string[] | undefined {
-  // Which names architectures, not systems: those that it lists for one hold for any.
+  // An override names architectures without an operating system, so they apply to any.
   const os = source === 'override' ? (platforms[0]?.os ?? podOs) : podOs;
   const known = foundIn.get(platforms);
   if (known?.os === os) return known.architectures;
@@ -71,7 +70,7 @@ function architecturesAmong(platforms: ImageFacts['platforms'], os: string): rea
   const found: string[] = [];
   let counted = false;
   let runsAnywhere = false;
-  // A set only pays off for hostile indexes; images that people build have a dozen platforms.
+  // A set pays off only for hostile indexes. Real images have a dozen platforms.
   const seen = platforms.length > maxArchitectures ? new Set<string>() : undefined;
   for (const platform of platforms) {
     if (platform.os === 'unknown' || platform.os === '' || !isArchitecture(platform.architecture)) continue;
@@ -91,9 +90,8 @@ function architecturesAmong(platforms: ImageFacts['platforms'], os: string): rea
 
 /**
  * The architectures that every known image has.
- * @param images verdicts of the pod's images
  * @param schedulable architectures that nodes can have; empty: no bound
- * @returns sorted; empty where they share none; `undefined` where no image constrains anything
+ * @returns sorted; empty if they share none; `undefined` if no image constrains anything
  */
 export function commonArchitectures(
   images: readonly ImageVerdict[],
@@ -109,21 +107,22 @@ export function commonArchitectures(
   return possible.length > maxArchitectures ? possible.slice(0, maxArchitectures) : possible;
 }
 
-/**
- * The same within what custom resources leave to the pod, which holds also where the images say nothing.
- * @param common of the images; `undefined`: they constrain nothing, or are not known
- */
-export function withinAllowed(
-  common: readonly string[] | undefined,
-  { allowed, schedulableArchitectures: schedulable }: Policy,
-): readonly string[] | undefined {
-  if (allowed === undefined) return common;
-  const { architectures } = allowed;
-  const possible = schedulable.length === 0 ? architectures : intersection(architectures, schedulable);
-  return common === undefined ? possible : intersection(common, possible);
+/** The decision if all images are known: their common architectures. */
+export function requiredArchitectures(common: readonly string[] | undefined): Draft {
+  if (common === undefined) {
+    const reasons = [reason('unconstrained', 'no image constrains the architecture')];
+    return { outcome: 'unconstrained', required: undefined, warnings: [], reasons };
+  }
+  const text = `all known images can run on ${common.join(', ')}`;
+  return {
+    outcome: 'placed',
+    required: common,
+    warnings: [],
+    reasons: [reason('required-architectures', text)],
+  };
 }
 
-/** What is in both, in the order of the first. */
+/** The names in both lists, in the order of the first. */
 export function intersection(a: readonly string[], b: readonly string[]): readonly string[] {
   if (a === b) return a;
   if (b.length <= maxArchitectures) return a.filter((name) => b.includes(name));

@@ -1,6 +1,6 @@
 /**
- * The rules by name. A decision states which of them took part; `explain` prints them, and the documentation of
- * placement is generated from this list, so a name once published stays.
+ * The rules by name. A decision lists the rules that applied, `explain` prints them, and docs/use/placement.md is generated
+ * from this list.
  */
 import type { Reason, SkipReason } from '../decision.ts';
 
@@ -153,7 +153,7 @@ export function reason(rule: Rule, message: string): Reason {
   return { rule, message };
 }
 
-/** What a rule says, for people. */
-export function describeRule(rule: string): string | undefined {
-  return rules.find((candidate) => candidate.rule === rule)?.description;
+/** The description of a rule, for people; empty if there is no such rule. */
+export function describeRule(rule: string): string {
+  return rules.find((candidate) => candidate.rule === rule)?.description ?? '';
 }

@@ -1,13 +1,13 @@
 /**
- * Pods that are left alone, each for a counted reason. What stands here as a comparison of plain fields is also a match
- * condition of the webhook configuration, so that the API server does not even call.
+ * Skipped pods, each for a counted reason. Conditions on plain fields are also match conditions of the webhook
+ * configuration, so that the API server does not call the webhook.
  */
 import type { ObjectMeta, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
-import type { PlacementInput, SkipReason } from '../decision.ts';
-import { imagesOf } from '../pod/images.ts';
-import type { ImageUse } from '../pod/images.ts';
+import { noAdditions, type PlacementDecision, type PlacementInput, type SkipReason } from '../decision.ts';
+import { imagesOf, type ImageUse } from '../pod/images.ts';
+import { describeRule, reason, skipRule } from './rules.ts';
 
 /** Set by the kubelet on the API's copy of a static pod (kubernetes pkg/kubelet/types/constants.go). */
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
@@ -17,10 +17,9 @@ const controlPlaneRoles = ['node-role.kubernetes.io/control-plane', 'node-role.k
 type SkipInput = Pick<PlacementInput, 'pod' | 'namespace' | 'namespaceLabels' | 'policy'>;
 
 /**
- * Why a pod is left alone.
- * @param input facts are not needed: this can be asked before any image is looked at
- * @param uses the pod's images, where the caller has them already
- * @returns the first reason that holds, in the order of `skipReasons`; `undefined`: it has to be decided
+ * Why a pod is skipped. It needs no image facts.
+ * @param uses the pod's images, if the caller has them already
+ * @returns the first reason in the order of `skipReasons`; `undefined`: the pod has to be decided
  */
 export function skipReasonOf(input: SkipInput, uses?: readonly ImageUse[]): SkipReason | undefined {
   const { spec, metadata } = input.pod;
@@ -34,14 +33,32 @@ export function skipReasonOf(input: SkipInput, uses?: readonly ImageUse[]): Skip
   return undefined;
 }
 
-/** Whether somebody said that a pod is to be left alone; that holds for one that runs already too. */
+export function skipped(
+  { template }: Pick<PlacementInput, 'template'>,
+  os: string,
+  skip: SkipReason,
+): PlacementDecision {
+  const rule = skipRule(skip);
+  return {
+    ...noAdditions,
+    outcome: 'skipped',
+    skip,
+    ...(template === undefined ? {} : { template }),
+    os,
+    images: [],
+    warnings: [],
+    reasons: [reason(rule, describeRule(rule))],
+  };
+}
+
+/** Whether a person opted the pod out. This applies to running pods too. */
 export function optOutOf({ pod, namespace, namespaceLabels, policy }: SkipInput): SkipReason | undefined {
   if (policy.excludedNamespaces.includes(namespace)) return 'excluded-namespace';
   if (disabled(pod.metadata)) return 'disabled-by-pod';
   return own(namespaceLabels, keys.placement) === 'disabled' ? 'disabled-by-namespace' : undefined;
 }
 
-/** The label is what match conditions read; the annotation is accepted too, since people try both. */
+/** Match conditions read the label. The annotation is accepted because people try both. */
 function disabled(metadata: ObjectMeta | undefined): boolean {
   return (
     own(metadata?.labels, keys.placement) === 'disabled' ||

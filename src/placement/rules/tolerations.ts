@@ -1,32 +1,57 @@
 /**
- * Tolerations for each required architecture: the policy's templates with the architecture as value, and the taints
- * that the policy lists for it. One that is tolerated already is never added again.
+ * Tolerations for each required architecture: the policy's templates with the architecture as value, and the taints that the
+ * policy lists for it. A taint that the pod tolerates already gets no further toleration.
  */
 import type { Toleration } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import { isArchitecture, own } from '../../names/architecture.ts';
-import { sameToleration } from '../record/own-fields.ts';
+import { own } from '../../names/architecture.ts';
+import type { Outcome, OwnFields, Reason } from '../decision.ts';
+import { anyArchitectureToleration } from '../pod/expressions.ts';
+import { covers } from '../pod/tolerations.ts';
+import type { Draft } from './draft.ts';
+import { reason } from './rules.ts';
 
-/**
- * The tolerations to add.
- * @param architectures those that the pod may land on
- * @param present the pod's own tolerations
- */
-export function tolerationsFor(
+/** Outcomes with which a pod can run on any architecture if nothing is required. */
+const mayRunAnywhere: ReadonlySet<Outcome> = new Set([
+  'unconstrained',
+  'allowed-unknown',
+  'fallback',
+  'own-constraint',
+]);
+
+export function addedTolerations(
   policy: Policy,
-  architectures: readonly string[],
-  present: readonly Toleration[],
+  draft: Draft,
+  { tolerations }: OwnFields,
+): { readonly added: readonly Toleration[]; readonly reasons: readonly Reason[] } {
+  const added = missingAmong(wantedTolerations(policy, draft), tolerations.own);
+  return { added, reasons: added.length === 0 ? [] : [reason('tolerations', `${added.length} added`)] };
+}
+
+function wantedTolerations(
+  policy: Policy,
+  { gate, tolerated, required, outcome }: Draft,
 ): readonly Toleration[] {
-  const added: Toleration[] = [];
-  for (const architecture of architectures) {
-    for (const candidate of candidates(policy, architecture)) {
-      const covered =
-        present.some((toleration) => covers(toleration, candidate)) ||
-        added.some((toleration) => covers(toleration, candidate));
-      if (!covered) added.push(candidate);
-    }
+  // A toleration can never be removed from a pod, and a gated pod's unknown images may leave fewer architectures.
+  if (gate === true) return [];
+  const architectures = tolerated ?? required;
+  if (architectures === undefined && mayRunAnywhere.has(outcome)) {
+    // Without it archwright's own taints would leave the pod no node. Other taints are not archwright's to tolerate.
+    const any = anyArchitectureToleration(policy);
+    return any === undefined ? [] : [any];
   }
-  return added;
+  return (architectures ?? []).flatMap((architecture) => candidates(policy, architecture));
+}
+
+function missingAmong(wanted: readonly Toleration[], present: readonly Toleration[]): readonly Toleration[] {
+  const missing: Toleration[] = [];
+  for (const candidate of wanted) {
+    const isCovered =
+      present.some((toleration) => covers(toleration, candidate)) ||
+      missing.some((toleration) => covers(toleration, candidate));
+    if (!isCovered) missing.push(candidate);
+  }
+  return missing;
 }
 
 function candidates(policy: Policy, architecture: string): readonly Toleration[] {
@@ -37,7 +62,7 @@ function candidates(policy: Policy, architecture: string): readonly Toleration[]
   return taints ? [...templates, ...taints.map(written)] : templates;
 }
 
-/** The same fields in the same order, whatever the configuration's order was. */
+/** The fields in a fixed order, so that equal tolerations give equal bytes. */
 function written({ key, operator, value, effect, tolerationSeconds }: Toleration): Toleration {
   return {
     ...(key === undefined ? {} : { key }),
@@ -46,57 +71,4 @@ function written({ key, operator, value, effect, tolerationSeconds }: Toleration
     ...(effect === undefined ? {} : { effect }),
     ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
   };
-}
-
-/**
- * Whether whatever `wanted` tolerates is tolerated by `present`, and for as long.
- * @see kubernetes component-helpers scheduling/corev1 Toleration.ToleratesTaint
- */
-export function covers(present: Toleration, wanted: Toleration): boolean {
-  if (present.effect && present.effect !== wanted.effect) return false;
-  if (!lastsAsLong(present, wanted)) return false;
-  const operator = present.operator || 'Equal';
-  if (operator === 'Exists') return !present.key || present.key === wanted.key;
-  return (
-    operator === 'Equal' &&
-    (wanted.operator || 'Equal') === 'Equal' &&
-    present.key === wanted.key &&
-    (present.value ?? '') === (wanted.value ?? '')
-  );
-}
-
-function lastsAsLong(present: Toleration, wanted: Toleration): boolean {
-  const seconds = present.tolerationSeconds ?? Number.POSITIVE_INFINITY;
-  return seconds >= (wanted.tolerationSeconds ?? Number.POSITIVE_INFINITY);
-}
-
-/**
- * The tolerations of a pod that may run on any architecture: without them the taints that we give nodes would leave it
- * nowhere to go. Taints of others are not ours to open.
- * @param present the pod's own tolerations
- */
-export function tolerationsForAny(policy: Policy, present: readonly Toleration[]): readonly Toleration[] {
-  const wanted = ownTaintToleration(policy);
-  return wanted === undefined || present.some((toleration) => covers(toleration, wanted)) ? [] : [wanted];
-}
-
-function ownTaintToleration({ ownTaintKey }: Policy): Toleration | undefined {
-  if (ownTaintKey === undefined) return undefined;
-  return { key: ownTaintKey, operator: 'Exists', effect: 'NoSchedule' };
-}
-
-/** Whether this policy could have added a toleration: what a forged record names beyond that is not ours. */
-export function couldHaveAdded(policy: Policy, toleration: Toleration): boolean {
-  const { value = '' } = toleration;
-  const forAny = ownTaintToleration(policy);
-  if (forAny && sameToleration(toleration, forAny)) return true;
-  const byTemplate =
-    isArchitecture(value) &&
-    policy.tolerations.some((template) => sameToleration(toleration, { ...template, value }));
-  return (
-    byTemplate ||
-    Object.values(policy.architectures).some(({ taintsToTolerate }) =>
-      taintsToTolerate.some((taint) => sameToleration(taint, toleration)),
-    )
-  );
 }

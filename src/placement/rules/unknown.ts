@@ -1,17 +1,18 @@
 /**
- * Unknown images: not asked yet, or an inspection that failed. What the known images share is an upper bound and is
- * required even so. Then by policy:
- * - `gate`: the scheduling gate holds the pod until its images are known. A template has no gate, so it is only bounded.
- *   Where all that is unknown is no image at all, waiting helps nobody: the fallback applies at once, and the node says what
- *   it can do with it.
- * - `fallback`: the fallback architecture, where the bound and the schedulable architectures have it; else the bound.
- * - `allow`: the bound alone.
- * - `deny`: refused; the message names each unknown image and why.
+ * Unknown images: not inspected yet, or an inspection that failed. The architectures that the known images share are an upper
+ * bound and required even so. Then by policy:
+ * - `gate`: the scheduling gate holds the pod until its images are known. A template is never gated. If all unknown images are
+ *   `not-an-image`, waiting is pointless: the fallback applies at once, and the node reports the error.
+ * - `fallback`: the fallback architecture, if the bound and the schedulable architectures have it; else the bound.
+ * - `allow`: only the bound.
+ * - `deny`: refused; the message names each unknown image and its error.
  *
- * A DaemonSet's template lives for years and is decided again at every update. Where its images are the same as before,
- * what was required then stands in for what cannot be asked now, so that a registry's outage rolls out nothing.
+ * A DaemonSet's template is decided again at every update. If its images are the same as before, the recorded architectures
+ * stay in force, so that an outage of a registry does not roll out a change.
  */
 import type { Policy } from '../../policy/effective/policy.ts';
+import { imagesKeyOf } from '../record/hash.ts';
+import { recordedIn } from '../record/read.ts';
 import { intersection } from './required.ts';
 import type { ImageVerdict, PlacementInput, Recorded } from '../decision.ts';
 import type { Draft } from './draft.ts';
@@ -20,7 +21,7 @@ import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 
 const maxMessageBytes = 2048;
 
-/** `image: unauthorized: …` for each image that is not known, bounded. */
+/** `image: unauthorized: …` for each unknown image, bounded. */
 export function describeUnknown(images: readonly ImageVerdict[]): string {
   const unknown = images.filter((image) => image.unknown !== undefined);
   return listed(unknown, describe, maxMessageBytes);
@@ -33,14 +34,25 @@ function describe({ image, unknown, facts }: ImageVerdict): string {
 }
 
 /**
- * The decision where an image is unknown.
- * @param bound architectures that the known images share; `undefined`: they say nothing. Never empty
+ * The decision if an image is unknown.
+ * @param bound architectures that the known images share, never empty; `undefined`: they constrain nothing
+ * @param recorded the record in the pod itself
+ * @returns `undefined` if all images are known
  */
 export function unknownImage(
-  input: Pick<PlacementInput, 'policy' | 'template'>,
+  input: PlacementInput,
+  os: string,
   images: readonly ImageVerdict[],
   bound: readonly string[] | undefined,
-): Draft {
+  recorded: Recorded | undefined,
+): Draft | undefined {
+  if (!images.some((image) => image.unknown !== undefined)) return undefined;
+  const before = recordedBound(input, os, images, bound, recorded);
+  if (before !== undefined) {
+    const text = `the same images were placed on ${before.join(', ')} before`;
+    const reasons = [reason('unknown-image-recorded', text)];
+    return { outcome: 'placed', required: before, warnings: [], reasons };
+  }
   const { policy } = input;
   const why = describeUnknown(images);
   if (policy.onUnknownImage === 'deny') {
@@ -49,8 +61,8 @@ export function unknownImage(
     return { outcome: 'denied', required: bound, message, warnings: [], reasons };
   }
   const warnings = failures(images);
-  const isInVain = policy.onUnknownImage === 'gate' && input.template === undefined && !mayBeKnown(images);
-  if (policy.onUnknownImage === 'fallback' || isInVain) {
+  const isPointless = policy.onUnknownImage === 'gate' && input.template === undefined && !mayBeKnown(images);
+  if (policy.onUnknownImage === 'fallback' || isPointless) {
     const reasons = [reason('unknown-image-fallback', why)];
     return { outcome: 'fallback', required: fallbackWithin(policy, bound), warnings, reasons };
   }
@@ -66,7 +78,7 @@ export function unknownImage(
   };
 }
 
-/** A registry that says that something is no image was asked with success: its digest will never be another thing. */
+/** `not-an-image` is final: the content of a digest never changes. */
 function mayBeKnown(images: readonly ImageVerdict[]): boolean {
   return images.some(({ unknown }) => unknown !== undefined && unknown !== 'not-an-image');
 }
@@ -79,7 +91,7 @@ function fallbackWithin(policy: Policy, bound: readonly string[] | undefined): r
   return bound === undefined || bound.includes(fallback) ? [fallback] : bound;
 }
 
-/** One that was not asked yet is no news; one that a registry refused is, to whoever owns the pod. */
+/** Warnings for failed inspections. An image that is not inspected yet needs none. */
 function failures(images: readonly ImageVerdict[]): readonly string[] {
   return images
     .filter((image) => image.unknown !== undefined && image.facts?.error !== undefined)
@@ -87,18 +99,19 @@ function failures(images: readonly ImageVerdict[]): readonly string[] {
 }
 
 /**
- * The bound for a DaemonSet whose images are unknown now and were decided before.
- * @returns `undefined` where the record does not help
+ * The bound for a DaemonSet with unknown images that an earlier call decided.
+ * @returns `undefined` if there is no record of the same images
  */
-export function recordedBound(
-  input: Pick<PlacementInput, 'template'>,
-  recorded: Recorded | undefined,
-  imagesKey: string,
+function recordedBound(
+  input: PlacementInput,
+  os: string,
+  images: readonly ImageVerdict[],
   bound: readonly string[] | undefined,
+  recorded: Recorded | undefined,
 ): readonly string[] | undefined {
-  if (input.template !== 'DaemonSet' || recorded?.imagesKey !== imagesKey) return undefined;
-  const { architectures } = recorded;
-  if (architectures === undefined || architectures.length === 0) return undefined;
-  const both = bound === undefined ? architectures : intersection(architectures, bound);
+  if (input.template !== 'DaemonSet') return undefined;
+  const earlier = recorded ?? (input.before && recordedIn({ ...input, pod: input.before }));
+  if (!earlier?.architectures?.length || earlier.imagesKey !== imagesKeyOf(os, images)) return undefined;
+  const both = bound === undefined ? earlier.architectures : intersection(earlier.architectures, bound);
   return both.length === 0 ? undefined : both;
 }

@@ -55,7 +55,7 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
       allowed: { architectures: allowed.architectures, origin: originOf(allowed) },
     }),
     preference,
-    ...(configuration.preferenceMode === 'hard' && { preferenceMode: configuration.preferenceMode }),
+    preferenceMode: configuration.preferenceMode,
     ...(otherPreferences.length > 0 && { otherPreferences }),
     ...(configuration['compat.labels'] && { preferredLabels: labelsOfOthers }),
     fallbackArchitecture,
@@ -91,7 +91,7 @@ function preferences(
   pods: readonly PodPlacement[],
   cluster: ClusterPlacement | undefined,
 ): readonly Preference[] {
-  const { preferredArchitecture, preferredWeights, preferenceMode: mode } = configuration;
+  const { preferredArchitecture, preferredWeights } = configuration;
   const configured =
     preferredArchitecture === undefined ? preferredWeights : { [preferredArchitecture]: fullWeight };
   return [
@@ -99,7 +99,7 @@ function preferences(
     { weights: cluster?.weights, origin: `${clusterConfigKind} ${clusterConfigName}` },
     { weights: configured, origin: 'configuration' },
   ].flatMap(({ weights, origin }) =>
-    weights === undefined || Object.keys(weights).length === 0 ? [] : [{ weights, mode, origin }],
+    weights === undefined || Object.keys(weights).length === 0 ? [] : [{ weights, origin }],
   );
 }
 

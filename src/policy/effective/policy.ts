@@ -23,7 +23,6 @@ export interface ArchitectureRules {
 export interface Preference {
   /** Architecture → weight, 1–100. */
   readonly weights: Readonly<Record<string, number>>;
-  readonly mode: PreferenceMode;
   /** `configuration`, `PodPlacementConfig ns/name`, … */
   readonly origin: string;
 }
@@ -50,8 +49,8 @@ export interface Policy {
   readonly allowed?: AllowedArchitectures;
   /** The first preference; `undefined` where none is set. A pod's own label wins over it. */
   readonly preference: Preference | undefined;
-  /** How hard a pod's own wish is; `soft` where absent. The preferences of the policy have the same mode. */
-  readonly preferenceMode?: PreferenceMode;
+  /** Mode of every preference, also of the pod's own. */
+  readonly preferenceMode: PreferenceMode;
   /** Those that apply, in turn, where the images cannot meet the first. */
   readonly otherPreferences?: readonly Preference[];
   /** Pod labels that mean the same as ours for a preferred architecture, of programs that were moved over from. */

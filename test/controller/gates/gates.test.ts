@@ -1,6 +1,6 @@
 /** Gates that open: known images, unknown ones, the end of patience, and pods that change or go. */
 import t from 'tap';
-import { ungatedPod } from '../../../src/placement/patch/gated.ts';
+import { ungatedPod } from '../../../src/placement/patch/patch.ts';
 import { failed, type Known } from '../../support/placement-input.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { archIn, createdAt, gate, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';

@@ -16,7 +16,7 @@ import type {
 } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { PlacementInput } from '../../../src/placement/decision.ts';
-import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/gated.ts';
+import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/patch.ts';
 import { inputs, knownImages } from '../../support/arbitrary-pods.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
 import { factsFrom, inputOf, place } from '../../support/placement-input.ts';

@@ -6,7 +6,7 @@ import type { Pod } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../../src/placement/decision.ts';
 import { ownFieldsOf } from '../../../src/placement/record/own-fields.ts';
-import { patchGatedPod } from '../../../src/placement/patch/gated.ts';
+import { patchGatedPod } from '../../../src/placement/patch/patch.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { hostileRecord, inputs, knownImages, nodes } from '../../support/arbitrary-pods.ts';

@@ -8,7 +8,7 @@ import type {
 } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { Operation, PlacementDecision } from '../../../src/placement/decision.ts';
-import { patchGatedPod, ungatedPod, type GatedPatchOptions } from '../../../src/placement/patch/gated.ts';
+import { patchGatedPod, ungatedPod, type GatedPatchOptions } from '../../../src/placement/patch/patch.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
@@ -212,7 +212,7 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
     ],
     'the first; the term that leaves one gets that one',
   );
-  const preference = { weights: { s390x: 1 }, mode: 'soft' as const, origin: 'configuration' };
+  const preference = { weights: { s390x: 1 }, origin: 'configuration' };
   t.same(
     chosen({ preference }),
     [
@@ -250,30 +250,32 @@ void t.test('no common architecture: an architecture that no node has', async (t
 });
 
 void t.test('a hard preference pins by nodeSelector only where the key is free', async (t) => {
-  const preference = { weights: { arm64: 1 }, mode: 'hard' as const, origin: 'configuration' };
-  t.same(decided(gatedPod(['both']), { preference }).changes, [
+  const hard = {
+    preference: { weights: { arm64: 1 }, origin: 'configuration' },
+    preferenceMode: 'hard' as const,
+  };
+  t.same(decided(gatedPod(['both']), hard).changes, [
     { op: 'add', path: '/spec/nodeSelector', value: { 'kubernetes.io/arch': 'arm64' } },
   ]);
-  t.same(decided(gatedPod(['both'], { nodeSelector: { zone: 'a' } }), { preference }).changes, [
+  t.same(decided(gatedPod(['both'], { nodeSelector: { zone: 'a' } }), hard).changes, [
     { op: 'add', path: '/spec/nodeSelector/kubernetes.io~1arch', value: 'arm64' },
   ]);
-  const pinned = place(inputOf(podOf(['both']), known, { preference })).pod;
+  const pinned = place(inputOf(podOf(['both']), known, hard)).pod;
   const gated = { ...pinned, spec: { ...pinned.spec, schedulingGates: gates } };
-  t.same(decided(gated, { preference }).changes, [], 'ours from before');
-  const other = { ...preference, weights: { amd64: 1 } };
-  t.same(decided(gated, { preference: other }).changes, [
+  t.same(decided(gated, hard).changes, [], 'ours from before');
+  const other = { ...hard, preference: { ...hard.preference, weights: { amd64: 1 } } };
+  t.same(decided(gated, other).changes, [
     { op: 'add', path: '/spec/affinity', value: required({ matchExpressions: [arch('amd64')] }) },
   ]);
   t.equal(
-    decided(gatedPod(['both'], { nodeSelector: { 'kubernetes.io/arch': 'amd64' } }), { preference }).decision
-      .outcome,
+    decided(gatedPod(['both'], { nodeSelector: { 'kubernetes.io/arch': 'amd64' } }), hard).decision.outcome,
     'own-constraint',
   );
 });
 
 void t.test('preferences come and go, tolerations come when the gate goes', async (t) => {
   const tolerations = [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }];
-  const preference = { weights: { arm64: 7 }, mode: 'soft' as const, origin: 'configuration' };
+  const preference = { weights: { arm64: 7 }, origin: 'configuration' };
   const toleration = (value: string): object => ({
     key: 'arch',
     operator: 'Equal',

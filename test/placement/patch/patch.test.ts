@@ -11,11 +11,13 @@ const term = { matchExpressions: [arch] };
 const weighted = { weight: 5, preference: term };
 const toleration = { key: 'arch', operator: 'Equal', value: 'amd64' };
 const soft: Partial<Policy> = {
-  preference: { weights: { amd64: 5 }, mode: 'soft', origin: 'configuration' },
+  preference: { weights: { amd64: 5 }, origin: 'configuration' },
+  preferenceMode: 'soft',
   tolerations: [{ key: 'arch', operator: 'Equal' }],
 };
 const hard: Partial<Policy> = {
-  preference: { weights: { amd64: 5 }, mode: 'hard', origin: 'configuration' },
+  preference: { weights: { amd64: 5 }, origin: 'configuration' },
+  preferenceMode: 'hard',
 };
 
 interface Case {
@@ -154,7 +156,8 @@ test('an admission never tests, and removes nothing but our gate and annotation'
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   const first = place(inputOf(podOf(['b'], { schedulingGates: gates }), { b: 'amd64' }, hard));
   const unmet: Partial<Policy> = {
-    preference: { weights: { s390x: 100 }, mode: 'hard', origin: 'test' },
+    preference: { weights: { s390x: 100 }, origin: 'test' },
+    preferenceMode: 'hard',
     schedulableArchitectures: ['amd64'],
   };
   const second = place(inputOf(first.pod, { b: '' }, unmet));

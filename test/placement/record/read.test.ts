@@ -1,7 +1,8 @@
 import { test } from 'tap';
 import type { Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { imagesKeyOf, recordedIn } from '../../../src/placement/record/read.ts';
+import { imagesKeyOf } from '../../../src/placement/record/hash.ts';
+import { recordedIn } from '../../../src/placement/record/read.ts';
 import { inputOf, place, podOf } from '../../support/placement-input.ts';
 
 const key = 'arch.example/decision';
@@ -194,7 +195,8 @@ test('a pin is believed only of a policy that pins', (t) => {
   t.strictSame(place(inputOf(pod, known)).pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
   const weights = { amd64: 100 };
   const believed = (mode: 'soft' | 'hard'): string | undefined =>
-    recordedIn(inputOf(pod, known, { preference: { weights, mode, origin: 'test' } }))?.added.pinned;
+    recordedIn(inputOf(pod, known, { preference: { weights, origin: 'test' }, preferenceMode: mode }))?.added
+      .pinned;
   t.equal(believed('soft'), undefined);
   t.equal(believed('hard'), 'amd64');
   t.end();
@@ -260,8 +262,14 @@ test('it is told apart beside handed-on labels too, and from one that is no such
 });
 
 test('all that was added is replaced by what is wanted now', (t) => {
-  const hard = { preference: { weights: { arm64: 1 }, mode: 'hard' as const, origin: 'configuration' } };
-  const soft = { preference: { weights: { arm64: 1 }, mode: 'soft' as const, origin: 'configuration' } };
+  const hard = {
+    preference: { weights: { arm64: 1 }, origin: 'configuration' },
+    preferenceMode: 'hard' as const,
+  };
+  const soft = {
+    preference: { weights: { arm64: 1 }, origin: 'configuration' },
+    preferenceMode: 'soft' as const,
+  };
   const own = podOf(['a'], {
     tolerations: [{ key: 'gpu', operator: 'Exists' }],
     nodeSelector: { zone: 'a' },

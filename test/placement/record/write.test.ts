@@ -2,7 +2,7 @@ import { test } from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import type { PlacementDecision } from '../../../src/placement/decision.ts';
 import { keys } from '../../../src/names/keys.ts';
-import { patchGatedPod } from '../../../src/placement/patch/gated.ts';
+import { patchGatedPod } from '../../../src/placement/patch/patch.ts';
 import { inputOf, place, podOf } from '../../support/placement-input.ts';
 import type { Known } from '../../support/placement-input.ts';
 

@@ -1,9 +1,6 @@
 import { test } from 'tap';
-import {
-  expressionGroups,
-  labelsByArchitecture,
-  matchedNodeLabels,
-} from '../../../src/placement/rules/node-labels.ts';
+import { expressionGroups } from '../../../src/placement/patch/additions.ts';
+import { nodeLabelsOf } from '../../../src/placement/rules/node-labels.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import { defaultPolicy, inputOf, place, podOf } from '../../support/placement-input.ts';
 
@@ -15,17 +12,18 @@ test('labels that the pod hands on', (t) => {
     matchNodeLabels: ['rack', 'row', 'empty', 'bad', 'none', 'constructor'],
   };
   const labels = { rack: 'r1', row: '2', empty: '', bad: 'a b', none: null as unknown as string, other: 'x' };
-  t.strictSame(matchedNodeLabels(policy, labels), { rack: 'r1', row: '2', empty: '' });
-  t.strictSame(matchedNodeLabels(policy, undefined), {});
-  t.strictSame(matchedNodeLabels(policy, null), {});
-  t.strictSame(matchedNodeLabels(defaultPolicy, labels), {});
+  t.strictSame(nodeLabelsOf(policy, labels, undefined).matched, { rack: 'r1', row: '2', empty: '' });
+  t.strictSame(nodeLabelsOf(policy, undefined, undefined).matched, {});
+  t.strictSame(nodeLabelsOf(policy, null, undefined).matched, {});
+  t.strictSame(nodeLabelsOf(defaultPolicy, labels, undefined).matched, {});
   t.end();
 });
 
 test('labels of architectures', (t) => {
   const policy = { ...defaultPolicy, architectures: { arm64: rules({ pool: 'arm' }), amd64: rules({}) } };
-  t.strictSame(labelsByArchitecture(policy, ['amd64', 'arm64', 'constructor']), { arm64: { pool: 'arm' } });
-  t.strictSame(labelsByArchitecture(policy, undefined), {});
+  const { byArchitecture } = nodeLabelsOf(policy, {}, ['amd64', 'arm64', 'constructor']);
+  t.strictSame(byArchitecture, { arm64: { pool: 'arm' } });
+  t.strictSame(nodeLabelsOf(policy, {}, undefined).byArchitecture, {});
   t.end();
 });
 

@@ -10,7 +10,8 @@ const policy: Partial<Policy> = {
   tolerations: [{ key: 'arch', operator: 'Equal' }],
   matchNodeLabels: ['rack'],
   architectures: { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } },
-  preference: { weights: { arm64: 100 }, mode: 'hard', origin: 'configuration' },
+  preference: { weights: { arm64: 100 }, origin: 'configuration' },
+  preferenceMode: 'hard',
 };
 const pin = { key: 'metadata.name', operator: 'In', values: ['n1'] };
 const rack = { key: 'rack', operator: 'In', values: ['r1'] };

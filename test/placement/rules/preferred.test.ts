@@ -6,8 +6,8 @@ import type { Known } from '../../support/placement-input.ts';
 import { inputOf, place, podOf } from '../../support/placement-input.ts';
 
 const arch = 'kubernetes.io/arch';
-const soft: Preference = { weights: { arm64: 70, amd64: 30 }, mode: 'soft', origin: 'configuration' };
-const hard: Preference = { ...soft, mode: 'hard' };
+const soft: Preference = { weights: { arm64: 70, amd64: 30 }, origin: 'configuration' };
+const hard = { preference: soft, preferenceMode: 'hard' as const };
 const asks = (value: string): ObjectMeta => ({ labels: { 'arch.example/preferred': value } });
 const weighs = (value: string): ObjectMeta => ({ annotations: { 'arch.example/preferred-weights': value } });
 
@@ -171,7 +171,7 @@ const cases: readonly Case[] = [
   {
     name: "the pod's own by the beta label wins, hard mode too",
     spec: ownPreference('beta.kubernetes.io/arch'),
-    preference: hard,
+    policy: hard,
     preferred: [],
     rules: ['preference-own'],
   },
@@ -187,14 +187,14 @@ const cases: readonly Case[] = [
   },
   {
     name: 'hard: the heaviest alone',
-    preference: hard,
+    policy: hard,
     preferred: [['arm64', 70]],
     rules: ['preferred-policy', 'preference-hard'],
   },
   {
     name: 'hard: the next where the heaviest cannot be met',
     known: { a: 'amd64 s390x' },
-    preference: hard,
+    policy: hard,
     preferred: [['amd64', 30]],
     rules: ['preference-left-out', 'preferred-policy', 'preference-hard'],
   },
@@ -283,7 +283,7 @@ test('soft preferences are weighted terms after the own ones', (t) => {
 });
 
 test('a hard preference pins by nodeSelector', (t) => {
-  const policy: Partial<Policy> = { preference: hard, tolerations: [{ key: 'arch', operator: 'Equal' }] };
+  const policy: Partial<Policy> = { ...hard, tolerations: [{ key: 'arch', operator: 'Equal' }] };
   const { pod, decision } = place(
     inputOf(podOf(['a'], { nodeSelector: { zone: 'a' } }), { a: 'amd64 arm64' }, policy),
   );
@@ -317,7 +317,7 @@ test('the wish of a pod is as hard as the configuration says, also where that pr
 
 test('a hard preference keeps what nodes of its architecture must carry', (t) => {
   const architectures = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } };
-  const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, { preference: hard, architectures }));
+  const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, { ...hard, architectures }));
   t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
   t.strictSame(pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, {
     nodeSelectorTerms: [{ matchExpressions: [{ key: 'pool', operator: 'In', values: ['arm'] }] }],
@@ -337,7 +337,7 @@ test('where a term chose another architecture, a hard preference narrows the oth
       },
     },
   };
-  const { pod } = place(inputOf(podOf(['a'], spec), { a: 'amd64 arm64' }, { preference: hard }));
+  const { pod } = place(inputOf(podOf(['a'], spec), { a: 'amd64 arm64' }, hard));
   t.equal(pod.spec.nodeSelector, undefined);
   t.strictSame(pod.spec.affinity?.nodeAffinity, {
     requiredDuringSchedulingIgnoredDuringExecution: {

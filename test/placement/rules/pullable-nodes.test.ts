@@ -43,7 +43,7 @@ test('where images say nothing of architectures, and where the pod chose them it
   t.equal(chosen.decision.outcome, 'own-constraint');
   t.strictSame(chosen.terms, [[notIn('p1', 'p2')]]);
   const pinned = decided(who, {
-    policy: { preference: { weights: { amd64: 100 }, mode: 'hard', origin: 'configuration' } },
+    policy: { preference: { weights: { amd64: 100 }, origin: 'configuration' }, preferenceMode: 'hard' },
   });
   t.strictSame(pinned.pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
   t.strictSame(pinned.terms, [[notIn('p1', 'p2')]]);

@@ -1,7 +1,10 @@
 import { test } from 'tap';
 import type { NodeSelectorTerm, Toleration } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { couldHaveAdded, covers, tolerationsFor } from '../../../src/placement/rules/tolerations.ts';
+import { covers } from '../../../src/placement/pod/tolerations.ts';
+import { ownFieldsOf } from '../../../src/placement/record/own-fields.ts';
+import { canTolerate } from '../../../src/placement/record/possible-additions.ts';
+import { addedTolerations } from '../../../src/placement/rules/tolerations.ts';
 import { defaultPolicy, inputOf, place, podOf, type Known } from '../../support/placement-input.ts';
 
 const template = { key: 'supported-arch', operator: 'Equal' as const, effect: 'NoSchedule' as const };
@@ -12,6 +15,10 @@ const gke: Toleration = {
   value: 'arm64',
   effect: 'NoSchedule',
 };
+function tolerationsFor(policy: Policy, required: readonly string[]): readonly Toleration[] {
+  const draft = { outcome: 'placed' as const, required, warnings: [], reasons: [] };
+  return addedTolerations(policy, draft, ownFieldsOf({ containers: [] }, undefined)).added;
+}
 const policy: Policy = {
   ...defaultPolicy,
   tolerations: [template],
@@ -43,26 +50,22 @@ test('two sources of the same toleration add it once', (t) => {
     tolerations: [{ key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' }],
     architectures: policy.architectures,
   };
-  t.strictSame(tolerationsFor(twice, ['arm64'], []), [gke]);
+  t.strictSame(tolerationsFor(twice, ['arm64']), [gke]);
   t.end();
 });
 
 test('the fields have one order, and no field is invented', (t) => {
   const taint: Toleration = { effect: 'NoExecute', tolerationSeconds: 0, operator: 'Exists', key: 'k' };
   const rules = { constructor: { taintsToTolerate: [taint], requireNodeLabels: {} } };
-  const added = tolerationsFor({ ...defaultPolicy, architectures: rules }, ['constructor'], []);
+  const added = tolerationsFor({ ...defaultPolicy, architectures: rules }, ['constructor']);
   t.equal(
     JSON.stringify(added),
     '[{"key":"k","operator":"Exists","effect":"NoExecute","tolerationSeconds":0}]',
   );
-  t.strictSame(
-    tolerationsFor(defaultPolicy, ['constructor'], []),
-    [],
-    'what every object inherits is no rule',
-  );
+  t.strictSame(tolerationsFor(defaultPolicy, ['constructor']), [], 'what every object inherits is no rule');
   const open = { ...defaultPolicy, tolerations: [{ key: 'k', operator: 'Equal' as const }] };
   t.equal(
-    JSON.stringify(tolerationsFor(open, ['arm64'], [])),
+    JSON.stringify(tolerationsFor(open, ['arm64'])),
     '[{"key":"k","operator":"Equal","value":"arm64"}]',
   );
   t.end();
@@ -114,7 +117,7 @@ for (const [name, present, wanted, covered] of coverage) {
   });
 }
 
-const possible: readonly (readonly [toleration: Toleration, possible: boolean])[] = [
+const possible: readonly (readonly [toleration: Toleration, isPossible: boolean])[] = [
   [equal('amd64'), true],
   [equal('whatever'), true],
   [equal('not an arch'), false],
@@ -127,13 +130,13 @@ const possible: readonly (readonly [toleration: Toleration, possible: boolean])[
   [{ operator: 'Exists' }, false],
 ];
 
-test('what this policy could have added', (t) => {
+test('only tolerations that the policy can add are taken for additions', (t) => {
   for (const [toleration, expected] of possible)
-    t.equal(couldHaveAdded(policy, toleration), expected, JSON.stringify(toleration));
+    t.equal(canTolerate(policy, toleration), expected, JSON.stringify(toleration));
   t.end();
 });
 
-test('a pod that may run anywhere tolerates the taint that we give nodes, and no other', (t) => {
+test("a pod that may run anywhere tolerates archwright's own taint, and no other", (t) => {
   const tainting: Policy = {
     ...policy,
     tolerations: [template],
@@ -178,7 +181,7 @@ test('a pod that may run anywhere tolerates the taint that we give nodes, and no
   t.strictSame(place(inputOf(byItself, {}, tainting)).pod.spec.tolerations, [equal('amd64')]);
   const own = podOf(['a'], { tolerations: [{ operator: 'Exists' }] });
   t.strictSame(place(inputOf(own, {}, tainting)).pod.spec.tolerations, [{ operator: 'Exists' }]);
-  t.ok(couldHaveAdded(tainting, any));
-  t.notOk(couldHaveAdded(policy, any));
+  t.ok(canTolerate(tainting, any));
+  t.notOk(canTolerate(policy, any));
   t.end();
 });

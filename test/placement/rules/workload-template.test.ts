@@ -39,7 +39,8 @@ test('an update with other images replaces what was required', (t) => {
 
 test('a DaemonSet is never gated and has no preference', (t) => {
   const policy: Partial<Policy> = {
-    preference: { weights: { arm64: 100 }, mode: 'hard', origin: 'configuration' },
+    preference: { weights: { arm64: 100 }, origin: 'configuration' },
+    preferenceMode: 'hard',
   };
   const labels = { 'arch.example/preferred': 'arm64' };
   const placed = daemonSet(podOf(['a'], {}, { labels }), known, policy);

@@ -35,6 +35,7 @@ t.test('nothing set', async (t) => {
   t.same(policy({}), {
     schedulableArchitectures: [],
     preference: undefined,
+    preferenceMode: 'soft',
     fallbackArchitecture: undefined,
     onUnknownImage: 'allow',
     onNoCommonArchitecture: 'deny',
@@ -49,19 +50,17 @@ t.test('nothing set', async (t) => {
 t.test('the mode of preferences, also where none is set', async (t) => {
   t.equal(policy({ preferenceMode: 'hard' }).preferenceMode, 'hard');
   t.equal(policy({ preferenceMode: 'hard' }).preference, undefined);
-  t.equal(policy({ preferenceMode: 'soft' }).preferenceMode, undefined);
+  t.equal(policy({ preferenceMode: 'soft' }).preferenceMode, 'soft');
 });
 
 t.test('preference', async (t) => {
   const origin = 'configuration';
   t.same(policy({ preferredArchitecture: 'arm64' }).preference, {
     weights: { arm64: 100 },
-    mode: 'soft',
     origin,
   });
-  t.same(policy({ preferredWeights: { arm64: 80, amd64: 20 }, preferenceMode: 'hard' }).preference, {
+  t.same(policy({ preferredWeights: { arm64: 80, amd64: 20 } }).preference, {
     weights: { arm64: 80, amd64: 20 },
-    mode: 'hard',
     origin,
   });
 });
@@ -123,11 +122,11 @@ t.test('each setting is taken from the first that has it', async (t) => {
     weights: { riscv64: 1 },
   };
   t.match(policyFor(configuration, { cluster, pods: [first, second] }), {
-    preference: { weights: { arm64: 80, arm: 20 }, mode: 'hard', origin: 'PodPlacementConfig shop/first' },
+    preference: { weights: { arm64: 80, arm: 20 }, origin: 'PodPlacementConfig shop/first' },
     otherPreferences: [
-      { weights: { riscv64: 1 }, mode: 'hard', origin: 'PodPlacementConfig shop/second' },
-      { weights: { s390x: 100 }, mode: 'hard', origin: 'ClusterPodPlacementConfig cluster' },
-      { weights: { amd64: 100 }, mode: 'hard', origin: 'configuration' },
+      { weights: { riscv64: 1 }, origin: 'PodPlacementConfig shop/second' },
+      { weights: { s390x: 100 }, origin: 'ClusterPodPlacementConfig cluster' },
+      { weights: { amd64: 100 }, origin: 'configuration' },
     ],
     fallbackArchitecture: 'arm64',
     onUnknownImage: 'deny',
@@ -165,7 +164,7 @@ t.test('architectures that no node has are left out, and what comes next applies
   ];
   const cluster = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 'ppc64le' };
   const policy = policyFor(configuration, { pods, cluster });
-  t.same(policy.preference, { weights: { arm64: 10 }, mode: 'soft', origin: 'PodPlacementConfig shop/web' });
+  t.same(policy.preference, { weights: { arm64: 10 }, origin: 'PodPlacementConfig shop/web' });
   t.equal(policy.otherPreferences, undefined);
   t.equal(policy.fallbackArchitecture, 'arm64');
   t.equal(policyFor(configuration, { cluster }).fallbackArchitecture, undefined);

@@ -1,69 +1,68 @@
 /**
- * What the required terms of a gated pod get. At admission a term is multiplied where the node labels differ by
- * architecture; the terms of a pod that exists can neither become more nor lose anything (KEP-3838), so each gets one list
- * of expressions, ANDed after its last one:
+ * Additions to the required terms of a gated pod. At admission a term is copied if the node labels differ by architecture. The
+ * terms of a pod that exists can neither become more nor lose anything (KEP-3838), so each term gets one list of expressions,
+ * ANDed after its last one:
  *
- * - A term that constrains its architecture itself gets what holds for every architecture (`match`).
- * - Any other gets one group of `terms`: the architectures that have the same node labels, with these. Where its own
- *   expressions, or those of an earlier call, leave only one group possible, that is exact.
- * - Where more are possible, one is chosen, the same nodes or fewer, never a wrong one: the one with the preferred
- *   architecture, then the one with most nodes, then the one with most architectures.
+ * - A term with its own architecture constraint gets the expressions that hold for every architecture (`match`).
+ * - Any other term gets one group of `terms`: architectures with equal node labels, and these labels. If its own expressions,
+ *   or those of an earlier call, allow only one group, that is exact.
+ * - If they allow more, one group is chosen, which matches the same nodes or fewer, never a wrong one: the group with the
+ *   preferred architecture, then the one with most nodes, then the one with most architectures.
  *
- * What an earlier call added stays where it is; the record then names the old and the new together.
+ * The additions of an earlier call stay. The record then names the old and the new ones together.
  */
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
 import type { Added, PlacementDecision } from '../decision.ts';
-import { constrainsItself, isEmptyTerm, ownTermsOf, permits, sameExpression } from '../pod/terms.ts';
-import type { OwnTerm } from '../pod/terms.ts';
+import { constrainsItself, isEmptyTerm, permits, sameExpression } from '../pod/terms.ts';
+import { extendedTermsOf, type ExtendedTerm } from '../record/own-terms.ts';
 
 type Expressions = readonly NodeSelectorRequirement[];
 
-export interface GatedTerms {
+export interface NarrowedTerms {
   /** By index of the present terms. */
   readonly appended: readonly Expressions[];
-  /** For the record: the lists that were added by now, by this call and those before. */
+  /** For the record: the additions of this call and of earlier ones. */
   readonly terms: readonly Expressions[];
   readonly match: Expressions;
-  /** The architectures that are left of the decision's; `undefined` where it requires none. */
+  /** The required architectures that remain; `undefined`: none are required. */
   readonly required: readonly string[] | undefined;
 }
 
-/** How many nodes of an architecture there are, where that is known. */
+/** The number of nodes of an architecture. */
 export type NodesOf = (architecture: string) => number;
 
 type Before = Pick<Added, 'terms' | 'match' | 'lookalikes'>;
 
 interface Choice {
-  /** Which of the recorded lists the term holds; -1: none. */
+  /** Index of the recorded list that the term has; -1: none. */
   readonly before: number;
   readonly group: number;
 }
 
 /**
- * Finds what each term gets.
- * @param present the terms as they stand
- * @param before what an earlier call added, where that is known
- * @param added what the decision wants to have added to the pod's own part
+ * Chooses the expressions for each term.
+ * @param before the additions of an earlier call, if recorded
+ * @param added the additions of the decision to the pod's own terms
  */
-export function gatedTerms(
+export function narrowTerms(
   present: readonly NodeSelectorTerm[],
   before: Added | undefined,
   added: Pick<Added, 'terms' | 'match'>,
   decision: Pick<PlacementDecision, 'preferred' | 'required'>,
   nodesOf: NodesOf = () => 0,
-): GatedTerms {
+): NarrowedTerms {
   const old: Before = before ?? { terms: [], match: [], lookalikes: [] };
-  // Without a requirement on the architecture, `match` is what was added to all terms.
+  // If no architecture was required, `match` was added to all terms.
   const lists = old.terms.length > 0 || old.match.length === 0 ? old.terms : [old.match];
   const groups = added.terms;
   const rank = ranking(groups, decision, nodesOf);
-  const parts = lists.length === 0 ? [] : ownTermsOf(present, old);
+  const parts = lists.length === 0 ? [] : extendedTermsOf(present, old);
   let choices = present.map((term, index) => {
     if (isEmptyTerm(term) || groups.length + old.terms.length === 0) return undefined;
     return choiceFor(term, parts[index], groups, rank);
   });
-  // Only where many groups meet many recorded lists; the record has no room for each pair of them.
+  // With many groups and many recorded lists, the record would need too many pairs.
   if (distinct(choices).length > maxArchitectures) {
     choices = choices.map((choice) => choice && { ...choice, group: rank[0] ?? -1 });
   }
@@ -87,14 +86,14 @@ export function gatedTerms(
   };
 }
 
-/** @returns `undefined` for a term that is given what holds for every architecture */
+/** @returns `undefined` for a term that gets `match` */
 function choiceFor(
   term: NodeSelectorTerm,
-  part: OwnTerm | undefined,
+  part: ExtendedTerm | undefined,
   groups: readonly Expressions[],
   rank: readonly number[],
 ): Choice | undefined {
-  if (constrainsItself(part?.base ?? term)) return undefined;
+  if (constrainsItself(part?.own ?? term)) return undefined;
   if (groups.length === 0 && part === undefined) return undefined;
   const possible = rank.find((group) => architecturesOf(groups[group]).some((name) => permits(term, name)));
   return { before: part?.copy ?? -1, group: possible ?? rank[0] ?? -1 };
@@ -106,10 +105,10 @@ function ranking(
   { preferred }: Pick<PlacementDecision, 'preferred'>,
   nodesOf: NodesOf,
 ): readonly number[] {
-  const wish = preferred[0]?.architecture;
+  const preference = preferred[0]?.architecture;
   const ranked = groups.map((group, index) => {
     const names = architecturesOf(group);
-    const isPreferred = wish !== undefined && names.includes(wish);
+    const isPreferred = preference !== undefined && names.includes(preference);
     const nodes = names.reduce((sum, name) => sum + nodesOf(name), 0);
     return { index, isPreferred, nodes, count: names.length };
   });
@@ -127,14 +126,14 @@ function architecturesOf(group: Expressions | undefined): readonly string[] {
   return group?.find(({ key, operator }) => isArchitectureKey(key) && operator === 'In')?.values ?? [];
 }
 
-/** Each pair once, in the order of the recorded lists, on which telling copies of a term apart depends. */
+/** Each pair once, in the order of the recorded lists: `withoutAdded` recognizes copies by it. */
 function distinct(choices: readonly (Choice | undefined)[]): readonly Choice[] {
   const found = new Map<string, Choice>();
   for (const choice of choices) if (choice) found.set(`${choice.before} ${choice.group}`, choice);
   return [...found.values()].sort((a, b) => a.before - b.before || a.group - b.group);
 }
 
-/** What is not there yet, the number of occurrences counted. */
+/** The wanted expressions that are not present. */
 function beyond(wanted: Expressions, present: Expressions | undefined): Expressions {
   if (present === undefined || present.length === 0) return wanted;
   return wanted.filter((expression) => !present.some((other) => sameExpression(other, expression)));

@@ -1,0 +1,132 @@
+/**
+ * The JSON patch of a plan. A patch that cannot apply refuses the pod, even under `failurePolicy: Ignore`. So an operation is
+ * an `add` to what exists or under an existing parent, a `replace` of what exists, or a `remove` of archwright's own gate and
+ * annotation. There is no `test`.
+ */
+import type { NodeAffinity, Pod, PodSpec, PodTemplate } from '../../kube/api/objects.ts';
+import { own } from '../../names/architecture.ts';
+import { keys } from '../../names/keys.ts';
+import type { Operation, OwnFields } from '../decision.ts';
+import type { TermsChange } from './extend-terms.ts';
+import type { ListChange, Plan } from './plan.ts';
+
+const requiredKey = 'requiredDuringSchedulingIgnoredDuringExecution';
+const preferredKey = 'preferredDuringSchedulingIgnoredDuringExecution';
+
+/**
+ * Writes a plan as operations, in the order to apply.
+ * @param basePath path of the pod in the patched object, such as `/spec/template` for a DaemonSet
+ * @param isReplacing true if the pod's record was read: only such a record may be removed
+ */
+export function operationsOf(
+  pod: Pod | PodTemplate,
+  plan: Plan,
+  { nodeSelector }: OwnFields,
+  basePath: string,
+  isReplacing: boolean,
+): Operation[] {
+  const path = `${basePath}/spec`;
+  return [
+    ...nodeSelectorOperations(pod.spec, nodeSelector, plan.pinned, `${path}/nodeSelector`),
+    ...affinityOperations(pod.spec, plan, `${path}/affinity`),
+    ...listOperations(pod.spec.tolerations, plan.tolerations, `${path}/tolerations`),
+    ...gateOperations(pod, plan.gate, path),
+    ...recordOperations(pod, plan.record, basePath, isReplacing),
+  ];
+}
+
+function nodeSelectorOperations(
+  { nodeSelector: present }: PodSpec,
+  ownSelector: OwnFields['nodeSelector'],
+  pinned: string | undefined,
+  path: string,
+): Operation[] {
+  if (pinned === own(present, keys.architectureLabel)) return [];
+  if (pinned === undefined) return [{ op: 'replace', path, value: ownSelector }];
+  if (!present) return [{ op: 'add', path, value: { [keys.architectureLabel]: pinned } }];
+  return [{ op: 'add', path: `${path}/${escaped(keys.architectureLabel)}`, value: pinned }];
+}
+
+/** The highest absent object is added whole, so that no operation depends on another one. */
+function affinityOperations({ affinity }: PodSpec, { terms, preferred }: Plan, path: string): Operation[] {
+  const nodeAffinity = affinity?.nodeAffinity;
+  if (nodeAffinity) {
+    return [
+      ...termsOperations(nodeAffinity, terms, `${path}/nodeAffinity`),
+      ...listOperations(nodeAffinity[preferredKey], preferred, `${path}/nodeAffinity/${preferredKey}`),
+    ];
+  }
+  const value: NodeAffinity = {
+    ...(terms.kind === 'set' ? { [requiredKey]: { nodeSelectorTerms: terms.terms } } : {}),
+    ...(preferred.items.length === 0 ? {} : { [preferredKey]: preferred.items }),
+  };
+  if (Object.keys(value).length === 0) return [];
+  if (affinity) return [{ op: 'add', path: `${path}/nodeAffinity`, value }];
+  return [{ op: 'add', path, value: { nodeAffinity: value } }];
+}
+
+function termsOperations(nodeAffinity: NodeAffinity, change: TermsChange, path: string): Operation[] {
+  const required = nodeAffinity[requiredKey];
+  const termsPath = `${path}/${requiredKey}/nodeSelectorTerms`;
+  if (change.kind === 'append') {
+    return change.lists.flatMap((items, index) => {
+      const present = required?.nodeSelectorTerms?.[index]?.matchExpressions;
+      return listOperations(present, { kind: 'append', items }, `${termsPath}/${index}/matchExpressions`);
+    });
+  }
+  if (change.kind === 'remove') {
+    const { [requiredKey]: _, ...rest } = nodeAffinity;
+    return [{ op: 'replace', path, value: rest }];
+  }
+  const { terms } = change;
+  return required
+    ? [{ op: 'replace', path: termsPath, value: terms }]
+    : [{ op: 'add', path: `${path}/${requiredKey}`, value: { nodeSelectorTerms: terms } }];
+}
+
+function listOperations<Item>(
+  present: readonly Item[] | null | undefined,
+  { kind, items }: ListChange<Item>,
+  path: string,
+): Operation[] {
+  if (kind === 'set') return [{ op: 'replace', path, value: items }];
+  if (items.length === 0) return [];
+  if (!present) return [{ op: 'add', path, value: items }];
+  return items.map((value) => ({ op: 'add', path: `${path}/-`, value }));
+}
+
+/**
+ * Adds or removes archwright's gate.
+ * @param specPath path of the pod's spec
+ */
+export function gateOperations(pod: Pod | PodTemplate, wanted: boolean, specPath: string): Operation[] {
+  const path = `${specPath}/schedulingGates`;
+  const present = pod.spec.schedulingGates;
+  if (!present) return wanted ? [{ op: 'add', path, value: [{ name: keys.gate }] }] : [];
+  const indexes = present.flatMap((gate, index) => (gate.name === keys.gate ? [index] : []));
+  // From the end, so that the other indexes stay valid.
+  if (!wanted) return indexes.toReversed().map((index) => ({ op: 'remove', path: `${path}/${index}` }));
+  return indexes.length > 0 ? [] : [{ op: 'add', path: `${path}/-`, value: { name: keys.gate } }];
+}
+
+function recordOperations(
+  { metadata }: Pod | PodTemplate,
+  record: string | undefined,
+  basePath: string,
+  isReplacing: boolean,
+): Operation[] {
+  const annotations = metadata?.annotations;
+  const path = `${basePath}/metadata/annotations`;
+  const key = `${path}/${escaped(keys.decision)}`;
+  const present = own(annotations, keys.decision);
+  if (record === undefined) return isReplacing && present !== undefined ? [{ op: 'remove', path: key }] : [];
+  if (present === record) return [];
+  if (annotations) return [{ op: 'add', path: key, value: record }];
+  if (metadata) return [{ op: 'add', path, value: { [keys.decision]: record } }];
+  return [{ op: 'add', path: `${basePath}/metadata`, value: { annotations: { [keys.decision]: record } } }];
+}
+
+/** A reference token of a JSON pointer (RFC 6901, section 3). */
+function escaped(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1');
+}

@@ -1,0 +1,183 @@
+/**
+ * The plan of a patch: how each scheduling field of a pod changes, and the new record. There are two cases:
+ *
+ * - At admission, additions of an earlier call that no longer apply are removed.
+ * - A pod that waits behind the gate accepts fewer changes (KEP-3838, kubernetes pkg/apis/core/validation
+ *   `ValidatePodUpdate`), so its requirement only narrows. The nodeSelector gains keys, and no value changes. Expressions are
+ *   appended to the present required terms, or terms are made if there are none. Tolerations are added and never removed.
+ *   Preferred terms may change. The record then has the old and the new additions.
+ */
+import type {
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  Pod,
+  PodTemplate,
+  PreferredSchedulingTerm,
+  Toleration,
+} from '../../kube/api/objects.ts';
+import { own } from '../../names/architecture.ts';
+import { keys } from '../../names/keys.ts';
+import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts';
+import { hostnameNotIn } from '../pod/expressions.ts';
+import { sameExpression, sameList } from '../pod/terms.ts';
+import { sameToleration } from '../pod/tolerations.ts';
+import { samePreferred } from '../record/own-fields.ts';
+import { lookalikesAmong } from '../record/own-terms.ts';
+import { recordThatFits } from '../record/write.ts';
+import { additionsOf, addsNothing, nothingAdded } from './additions.ts';
+import { extendTerms, type TermsChange } from './extend-terms.ts';
+import { narrowTerms, type NarrowedTerms, type NodesOf } from './narrow-terms.ts';
+
+type Expressions = readonly NodeSelectorRequirement[];
+
+/** The change of a list of the pod. */
+export type ListChange<Item> =
+  | { readonly kind: 'append'; readonly items: readonly Item[] }
+  | { readonly kind: 'set'; readonly items: readonly Item[] };
+
+export interface Plan {
+  /** Value of `kubernetes.io/arch` in the nodeSelector; `undefined`: the pod's own nodeSelector without it. */
+  readonly pinned: string | undefined;
+  readonly terms: TermsChange;
+  readonly preferred: ListChange<PreferredSchedulingTerm>;
+  readonly tolerations: ListChange<Toleration>;
+  readonly gate: boolean;
+  /** Text of the annotation; `undefined`: no annotation. */
+  readonly record: string | undefined;
+}
+
+export interface PlanOptions {
+  /** True at admission; false for a pod that exists. */
+  readonly mayRemove: boolean;
+  /** Nodes of an architecture; decides if a term can have only one of several groups. */
+  readonly nodesOf?: NodesOf | undefined;
+  /** False if the API server refused the annotation for its size. */
+  readonly withRecord?: boolean;
+}
+
+/**
+ * Plans the patch of a pod.
+ * @param pod the object that was decided; the plan shares parts with it
+ * @param fields the pod's own, from the decision
+ */
+export function planFor(
+  pod: Pod | PodTemplate,
+  decision: PlacementDecision,
+  fields: OwnFields,
+  options: PlanOptions,
+): Plan {
+  return options.mayRemove ? admissionPlan(pod, decision, fields) : gatedPlan(pod, decision, fields, options);
+}
+
+function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fields: OwnFields): Plan {
+  const { gate } = decision;
+  const wanted = additionsOf(decision, fields);
+  const record = addsNothing(wanted) && !gate ? undefined : recordThatFits(pod, decision, wanted);
+  // Additions of a gated pod that no record names would count as the pod's own constraint once its images are known.
+  const added = gate && record === undefined ? nothingAdded : wanted;
+  return {
+    pinned: added.pinned ?? own(fields.nodeSelector, keys.architectureLabel),
+    terms: extendTerms(requiredTermsOf(pod), fields.terms, added),
+    preferred: changeOf(fields.preferred, added.preferred, samePreferred),
+    tolerations: changeOf(fields.tolerations, added.tolerations, sameToleration),
+    gate,
+    record: added === wanted ? record : recordThatFits(pod, decision, added),
+  };
+}
+
+function gatedPlan(
+  pod: Pod | PodTemplate,
+  decision: PlacementDecision,
+  fields: OwnFields,
+  { nodesOf, withRecord = true }: PlanOptions,
+): Plan {
+  const earlier = withoutOtherExclusions(decision.replaces?.added, decision.excludedNodes);
+  const pinned = own(pod.spec.nodeSelector, keys.architectureLabel);
+  const wanted = additionsOf(withoutPinIfTaken(decision, pinned, earlier), fields);
+  const present = requiredTermsOf(pod);
+  const narrowed = present && narrowTerms(present, earlier, wanted, decision, nodesOf);
+  const tolerations = itemsBeyond(fields.tolerations.added, wanted.tolerations, sameToleration);
+  const added = {
+    ...wanted,
+    ...combinedTerms(fields, wanted, earlier, narrowed),
+    tolerations: [...fields.tolerations.added, ...tolerations],
+    pinned: wanted.pinned ?? earlier?.pinned,
+  };
+  const decided = narrowed ? { ...decision, required: narrowed.required } : decision;
+  return {
+    pinned: pinned ?? wanted.pinned,
+    terms: narrowed
+      ? { kind: 'append', lists: narrowed.appended }
+      : extendTerms(undefined, fields.terms, wanted),
+    preferred: changeOf(fields.preferred, wanted.preferred, samePreferred),
+    tolerations: { kind: 'append', items: tolerations },
+    gate: false,
+    record: withRecord && !addsNothing(added) ? recordThatFits(pod, decided, added) : undefined,
+  };
+}
+
+function requiredTermsOf({ spec }: Pod | PodTemplate): readonly NodeSelectorTerm[] | undefined {
+  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return required ? (required.nodeSelectorTerms ?? []) : undefined;
+}
+
+/** Appends the missing items, or sets the list if an earlier addition no longer applies. */
+function changeOf<Item>(
+  { own: theirs, added }: Split<Item>,
+  wanted: readonly Item[],
+  same: (a: Item, b: Item) => boolean,
+): ListChange<Item> {
+  const isStale = added.some((item) => !wanted.some((other) => same(item, other)));
+  if (isStale) return { kind: 'set', items: [...theirs, ...wanted] };
+  return { kind: 'append', items: itemsBeyond(added, wanted, same) };
+}
+
+function itemsBeyond<Item>(
+  present: readonly Item[],
+  wanted: readonly Item[],
+  same: (a: Item, b: Item) => boolean,
+): readonly Item[] {
+  if (present.length === 0) return wanted;
+  return wanted.filter((item) => !present.some((other) => same(item, other)));
+}
+
+/**
+ * A record has one list of excluded nodes. If it differs from the wanted one, both exclusions must stay in the pod, and the
+ * older one counts as the pod's own.
+ */
+function withoutOtherExclusions(added: Added | undefined, wanted: readonly string[]): Added | undefined {
+  if (added === undefined || added.excludedNodes.length === 0) return added;
+  if (sameList(added.excludedNodes, wanted, (a, b) => a === b)) return added;
+  const terms = added.terms.map((list) => list.slice(0, -1)).filter((list) => list.length > 0);
+  return { ...added, excludedNodes: [], terms, match: added.match.slice(0, -1) };
+}
+
+/** If the nodeSelector has an architecture already, a hard preference is written as an expression. */
+function withoutPinIfTaken(
+  decision: PlacementDecision,
+  pinned: string | undefined,
+  earlier: Added | undefined,
+): PlacementDecision {
+  if (decision.preferenceMode === 'soft' || pinned === undefined) return decision;
+  const isSame = earlier?.pinned === pinned && decision.preferred[0]?.architecture === pinned;
+  return isSame ? decision : { ...decision, preferred: [] };
+}
+
+/** The additions of this call and of earlier ones to the required terms. */
+function combinedTerms(
+  { terms: own }: OwnFields,
+  wanted: Added,
+  earlier: Added | undefined,
+  narrowed: NarrowedTerms | undefined,
+): Pick<Added, 'terms' | 'match' | 'lookalikes' | 'made'> {
+  const [exclusion] = hostnameNotIn(wanted.excludedNodes);
+  // The record has the exclusion apart, as the last one of each list.
+  const ordered = (list: Expressions): Expressions =>
+    exclusion && list.length > 0
+      ? [...list.filter((each) => !sameExpression(each, exclusion)), exclusion]
+      : list;
+  const all = narrowed ?? wanted;
+  const lists = { terms: all.terms.map(ordered), match: ordered(all.match) };
+  const made = narrowed === undefined ? wanted.made : (earlier?.made ?? false);
+  return { ...lists, lookalikes: lookalikesAmong(own, lists), made };
+}

@@ -1,0 +1,36 @@
+/** The node affinity expressions and tolerations that archwright writes into a pod. */
+import type { NodeSelectorRequirement, PreferredSchedulingTerm, Toleration } from '../../kube/api/objects.ts';
+import { byName } from '../../names/architecture.ts';
+import { keys } from '../../names/keys.ts';
+import type { Policy } from '../../policy/effective/policy.ts';
+
+/** The scheduler compares each node with each value. */
+export const maxExcludedNodes = 250;
+
+export function architectureIn(architectures: readonly string[]): NodeSelectorRequirement {
+  return { key: keys.architectureLabel, operator: 'In', values: architectures };
+}
+
+/** Excludes nodes by name; a node without the label is not excluded. */
+export function hostnameNotIn(hostnames: readonly string[]): readonly NodeSelectorRequirement[] {
+  return hostnames.length === 0 ? [] : [{ key: keys.hostnameLabel, operator: 'NotIn', values: hostnames }];
+}
+
+/** One expression for each label, by key. */
+export function labelExpressions(
+  labels: Readonly<Record<string, string>>,
+): readonly NodeSelectorRequirement[] {
+  return Object.keys(labels)
+    .sort(byName)
+    .map((key) => ({ key, operator: 'In', values: [labels[key] ?? ''] }));
+}
+
+export function preferredTerm(architecture: string, weight: number): PreferredSchedulingTerm {
+  return { weight, preference: { matchExpressions: [architectureIn([architecture])] } };
+}
+
+/** Tolerates archwright's own taint of every architecture; `undefined` if the policy sets no taints. */
+export function anyArchitectureToleration({ ownTaintKey }: Policy): Toleration | undefined {
+  if (ownTaintKey === undefined) return undefined;
+  return { key: ownTaintKey, operator: 'Exists', effect: 'NoSchedule' };
+}
