@@ -39,10 +39,10 @@ export function decide(input: PlacementInput): PlacementDecision {
     unknownImage(input, os, images, common, recorded) ??
     requiredArchitectures(common);
   const preference = preferredOf(input, own, draft);
-  const narrowed = { ...draft, required: preference.required };
-  const tolerations = addedTolerations(policy, narrowed, own);
-  const labels = nodeLabelsOf(policy, pod.metadata?.labels, narrowed.required);
-  const nodes = excludedNodesOf(input, own, images, narrowed);
+  const { required } = preference;
+  const tolerations = addedTolerations(policy, draft, required, own);
+  const labels = nodeLabelsOf(policy, pod.metadata?.labels, required);
+  const nodes = excludedNodesOf(input, own, images, draft, required);
   return {
     outcome: draft.outcome,
     ...(template === undefined ? {} : { template }),
@@ -50,7 +50,7 @@ export function decide(input: PlacementInput): PlacementDecision {
     ...(recorded === undefined ? {} : { replaces: recorded }),
     os,
     images,
-    required: narrowed.required,
+    required,
     preferred: preference.preferred,
     preferenceMode: preference.mode,
     nodeLabelsByArchitecture: labels.byArchitecture,
@@ -61,7 +61,7 @@ export function decide(input: PlacementInput): PlacementDecision {
     ...(draft.message === undefined ? {} : { message: draft.message }),
     warnings: boundedWarnings([
       ...draft.warnings,
-      ...warnIfOwnTermsExclude(own, narrowed.required),
+      ...warnIfOwnTermsExclude(own, required),
       ...nodes.warnings,
       ...preference.warnings,
     ]),

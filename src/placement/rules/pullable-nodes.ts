@@ -41,11 +41,11 @@ export function excludedNodesOf(
   input: PlacementInput,
   fields: OwnFields,
   images: readonly ImageVerdict[],
-  draft: Pick<Draft, 'outcome' | 'required' | 'tolerated'>,
+  { outcome, tolerated }: Pick<Draft, 'outcome' | 'tolerated'>,
+  required: readonly string[] | undefined,
 ): ExcludedNodes {
   const { policy, pullability, template } = input;
   if (!policy.requirePullableNodes || pullability === undefined || template !== undefined) return noNodes;
-  const { outcome } = draft;
   if (outcome === 'denied' || outcome === 'pending' || outcome === 'gated') return noNodes;
   const restricted = images.flatMap(({ image }): Restricted[] => {
     const found = pullability(image);
@@ -56,7 +56,7 @@ export function excludedNodesOf(
 
   const pullable = restricted.filter(({ able }) => able.length > 0);
   const unable = groupsIn(pullable.map((image) => image.unable));
-  const architectures = draft.tolerated ?? draft.required;
+  const architectures = tolerated ?? required;
   const remaining = groupsIn(pullable.map((image) => image.able)).filter(
     (group) => unable.every(({ name }) => name !== group.name) && canRun(group, architectures),
   );

@@ -19,18 +19,32 @@ const mayRunAnywhere: ReadonlySet<Outcome> = new Set([
   'own-constraint',
 ]);
 
+export interface AddedTolerations {
+  readonly added: readonly Toleration[];
+  readonly reasons: readonly Reason[];
+}
+
+/** @param required the required architectures, if any */
 export function addedTolerations(
   policy: Policy,
-  draft: Draft,
-  { tolerations }: OwnFields,
-): { readonly added: readonly Toleration[]; readonly reasons: readonly Reason[] } {
-  const added = missingAmong(wantedTolerations(policy, draft), tolerations.own);
+  draft: Pick<Draft, 'gate' | 'tolerated' | 'outcome'>,
+  required: readonly string[] | undefined,
+  { tolerations: { own: present } }: OwnFields,
+): AddedTolerations {
+  const added: Toleration[] = [];
+  for (const candidate of candidatesFor(policy, draft, required)) {
+    const isCovered =
+      present.some((toleration) => covers(toleration, candidate)) ||
+      added.some((toleration) => covers(toleration, candidate));
+    if (!isCovered) added.push(candidate);
+  }
   return { added, reasons: added.length === 0 ? [] : [reason('tolerations', `${added.length} added`)] };
 }
 
-function wantedTolerations(
+function candidatesFor(
   policy: Policy,
-  { gate, tolerated, required, outcome }: Draft,
+  { gate, tolerated, outcome }: Pick<Draft, 'gate' | 'tolerated' | 'outcome'>,
+  required: readonly string[] | undefined,
 ): readonly Toleration[] {
   // A toleration can never be removed from a pod, and a gated pod's unknown images may leave fewer architectures.
   if (gate === true) return [];
@@ -41,17 +55,6 @@ function wantedTolerations(
     return any === undefined ? [] : [any];
   }
   return (architectures ?? []).flatMap((architecture) => candidates(policy, architecture));
-}
-
-function missingAmong(wanted: readonly Toleration[], present: readonly Toleration[]): readonly Toleration[] {
-  const missing: Toleration[] = [];
-  for (const candidate of wanted) {
-    const isCovered =
-      present.some((toleration) => covers(toleration, candidate)) ||
-      missing.some((toleration) => covers(toleration, candidate));
-    if (!isCovered) missing.push(candidate);
-  }
-  return missing;
 }
 
 function candidates(policy: Policy, architecture: string): readonly Toleration[] {

@@ -16,8 +16,8 @@ const gke: Toleration = {
   effect: 'NoSchedule',
 };
 function tolerationsFor(policy: Policy, required: readonly string[]): readonly Toleration[] {
-  const draft = { outcome: 'placed' as const, required, warnings: [], reasons: [] };
-  return addedTolerations(policy, draft, ownFieldsOf({ containers: [] }, undefined)).added;
+  return addedTolerations(policy, { outcome: 'placed' }, required, ownFieldsOf({ containers: [] }, undefined))
+    .added;
 }
 const policy: Policy = {
   ...defaultPolicy,
