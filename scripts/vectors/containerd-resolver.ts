@@ -49,7 +49,7 @@ async function resolve(root: string, namespace: string, hostsToml: string): Prom
   try {
     const endpoints = await source.endpoints(namespace);
     const question = { repository: 'app', reference: 'v1', endpoints, credentials: [] };
-    await client.ask(question, AbortSignal.timeout(10_000));
+    await client.lookup(question, AbortSignal.timeout(10_000));
   } finally {
     client.close();
     await source.close();

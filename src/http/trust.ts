@@ -32,11 +32,11 @@ export interface TrustOptions {
   readonly environment: Environment;
   readonly clock: Clock;
   /** Root of the node's file system; `/` by default. */
-  readonly hostRoot?: string;
+  readonly hostRoot?: string | undefined;
   /** Further PEM files, as our configuration names them; not below the host root. */
-  readonly extraFiles?: readonly string[];
+  readonly extraFiles?: readonly string[] | undefined;
   /** Told of each file that was named and cannot be used. */
-  readonly onProblem?: (file: string, message: string) => void;
+  readonly onProblem?: ((file: string, message: string) => void) | undefined;
 }
 
 export interface Roots {

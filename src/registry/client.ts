@@ -1,111 +1,66 @@
 /**
- * The registry client: asks for the platforms of one manifest the way a node would pull it.
+ * The registry client looks up the platforms of one manifest the way a node would pull it.
  *
  * Two loops, one inside the other: the kubelet tries one credential after the other, and for each containerd tries one endpoint
  * after the other; the first success ends both (kubelet `pkg/kubelet/kuberuntime`, containerd `core/remotes/docker/resolver.go`).
- * There is no anonymous attempt after credentials. A tag is only believed of endpoints that may resolve.
+ * There is no anonymous attempt after credentials. Only endpoints that may resolve are trusted to say which digest a tag has.
  *
- * From the outside in: `client.ts` (the loops) → `ask-endpoint.ts` (manifest and config) → `authenticate.ts` (challenges and
- * tokens) → `redirect.ts` → `exchange.ts` (gate, breaker, trace) → `transport.ts` (HTTP) → `connections.ts` (sockets).
+ * From the outside in: this file (the loops) → `lookup-at-endpoint.ts` (manifest and config) → `auth/authenticator.ts` (challenges
+ * and tokens) → `net/redirect.ts` → `net/guarded-client.ts` (concurrency limit, circuit breaker, trace) → `src/http/client.ts`.
  *
- * Not done that containerd does: a digest that is unknown under `manifests` is not looked for under `blobs`, because that serves
- * only content that no registry lists.
+ * Unlike containerd, a digest that is unknown under `manifests` is not looked up under `blobs`, because that serves only content
+ * that no registry lists.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { systemClock, type Clock } from '../async/clock.ts';
-import { askEndpoint } from './lookup-at-endpoint.ts';
-import { createAuthenticator } from './auth/authenticate.ts';
-import { createCircuitBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
-import { isDigest } from './manifests/digest.ts';
-import type { Endpoint } from './endpoints/endpoint.ts';
-import { createExchanger } from './net/exchange.ts';
 import { createHostSemaphore } from '../async/semaphore.ts';
-import { isUnreachable, rankOf, registryError } from './outcome.ts';
-import type { Environment } from '../http/proxy.ts';
-import { RegistryError, type ManifestLookup, type RegistryClient } from './lookup.ts';
-import type { AddressPolicy, Resolve } from '../http/reach.ts';
 import { createHttpClient, type HttpClientLimits } from '../http/client.ts';
+import type { Environment } from '../http/proxy.ts';
+import type { AddressPolicy, Resolve } from '../http/reach.ts';
 import { createTrust } from '../http/trust.ts';
+import { Authenticator } from './auth/authenticator.ts';
+import type { Endpoint } from './endpoints/endpoint.ts';
+import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
+import { RegistryError, type ManifestLookup, type ManifestResult, type RegistryClient } from './lookup.ts';
+import { isDigest } from './manifests/digest.ts';
+import { CircuitBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
+import { GuardedClient } from './net/guarded-client.ts';
+import { isUnreachable, rankOf, registryError } from './outcome.ts';
 
 export interface RegistryClientOptions {
-  /** Where proxy variables and `SSL_CERT_FILE` are read; `process.env` by default. */
+  /** Source of proxy variables and `SSL_CERT_FILE`. Default: `process.env`. */
   readonly environment?: Environment;
   readonly clock?: Clock;
-  /** Root of the node's file system, for its CA bundle; `/` by default. */
+  /** Root of the node's file system, for its CA bundle. Default: `/`. */
   readonly hostRoot?: string;
   /** PEM files trusted besides the system's roots. */
   readonly caFiles?: readonly string[];
-  /** Told once of each CA file that was named and cannot be used. */
+  /** Called once for each named CA file that cannot be used. */
   readonly onProblem?: (file: string, message: string) => void;
   readonly addressPolicy?: AddressPolicy;
   readonly limits?: Partial<HttpClientLimits>;
   /** Requests to one host at a time. */
   readonly perHost?: number;
   readonly breaker?: BreakerOptions;
-  /** How names are resolved; by the system where it is left out. */
+  /** Resolves names. Default: the system's resolver. */
   readonly resolve?: Resolve;
 }
 
 /** Makes a client. It holds connections and tokens until `close`. */
 export function createRegistryClient(options: RegistryClientOptions = {}): RegistryClient {
-  const clock = options.clock ?? systemClock;
-  const environment = options.environment ?? process.env;
-  const trust = createTrust({
-    environment,
-    clock,
-    ...(options.hostRoot === undefined ? {} : { hostRoot: options.hostRoot }),
-    ...(options.caFiles === undefined ? {} : { extraFiles: options.caFiles }),
-    ...(options.onProblem === undefined ? {} : { onProblem: options.onProblem }),
-  });
-  const http = createHttpClient({
-    environment,
-    clock,
-    trust,
-    ...(options.limits === undefined ? {} : { limits: options.limits }),
-    ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
-  });
-  const exchanger = createExchanger({
+  const { clock = systemClock, environment = process.env, limits, resolve } = options;
+  const { hostRoot, caFiles: extraFiles, onProblem } = options;
+  const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
+  const http = createHttpClient({ environment, clock, trust, limits, resolve });
+  const client = new GuardedClient({
     client: http,
-    gate: createHostSemaphore(options.perHost),
-    breaker: createCircuitBreaker(clock, options.breaker),
+    semaphore: createHostSemaphore(options.perHost),
+    breaker: new CircuitBreaker(clock, options.breaker),
     clock,
   });
-  const authenticator = createAuthenticator({ exchanger, clock, policy: options.addressPolicy ?? {} });
-
+  const authenticator = new Authenticator({ client, clock, policy: options.addressPolicy ?? {} });
   return {
-    ask: async (question, signal) => {
-      const endpoints = eligible(question.endpoints, question.reference);
-      const failures = createFailures();
-      for (const credential of credentialsOf(question)) {
-        let reached = false;
-        for (const [index, endpoint] of endpoints.entries()) {
-          const offered = offeredTo(endpoint, credential);
-          const earlier = failures.of(index, offered);
-          if (earlier) {
-            reached ||= !isUnreachable(earlier);
-            continue;
-          }
-          const about = { host: endpoint.host, repository: question.repository, credential: offered };
-          try {
-            if (signal.aborted)
-              throw new RegistryError('timeout', endpoint.host, `${endpoint.host}: no time left`);
-            return await askEndpoint(
-              { question, endpoint, credential: offered },
-              { authenticator, clock },
-              signal,
-            );
-          } catch (error) {
-            if (signal.aborted) throw outOfTime(error, question, endpoint);
-            const failure = registryError(error, about, clock.now());
-            failures.add(index, offered, failure, index === endpoints.length - 1);
-            reached ||= !isUnreachable(failure);
-          }
-        }
-        // Where nobody answered, the next credential would find nobody either.
-        if (!reached) break;
-      }
-      throw failures.worst(question);
-    },
+    lookup: (lookup, signal) => lookUp(lookup, { authenticator, clock }, signal),
     close: () => {
       authenticator.clear();
       http.close();
@@ -113,7 +68,35 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   };
 }
 
-/** The endpoints that may be asked for a tag or digest: only some are trusted to say what a tag stands for. */
+async function lookUp(
+  lookup: ManifestLookup,
+  parts: { readonly authenticator: Authenticator; readonly clock: Clock },
+  signal: AbortSignal,
+): Promise<ManifestResult> {
+  const endpoints = eligible(lookup.endpoints, lookup.reference);
+  const failures = new Failures(endpoints);
+  for (const credential of credentialsOf(lookup)) {
+    let reached = false;
+    for (const endpoint of endpoints) {
+      const offered = offeredTo(endpoint, credential);
+      if (!failures.has(endpoint, offered)) {
+        try {
+          return await lookupAtEndpoint({ lookup, endpoint, credential: offered }, parts, signal);
+        } catch (error) {
+          if (signal.aborted) throw outOfTime(error, lookup, endpoint);
+          const about = { host: endpoint.host, repository: lookup.repository, credential: offered };
+          failures.add(endpoint, offered, registryError(error, about, parts.clock.now()));
+        }
+      }
+      reached ||= failures.wasReached(endpoint, offered);
+    }
+    // Another credential cannot reach endpoints that are all unreachable.
+    if (!reached) break;
+  }
+  throw failures.worst ?? noEndpoint(lookup);
+}
+
+/** The endpoints for a tag or digest: only some are trusted to resolve a tag. */
 export function eligible<E extends Pick<Endpoint, 'pull' | 'resolve'>>(
   endpoints: readonly E[],
   reference: string,
@@ -122,13 +105,13 @@ export function eligible<E extends Pick<Endpoint, 'pull' | 'resolve'>>(
   return endpoints.filter((endpoint) => endpoint.pull && (byDigest || endpoint.resolve));
 }
 
-/** Each credential once; one anonymous round where there is none. */
+/** Each credential once; one anonymous round if there is none. */
 function credentialsOf({ credentials }: ManifestLookup): (MatchedCredential | undefined)[] {
   if (credentials.length === 0) return [undefined];
   return [...new Map(credentials.map((credential) => [credential.id, credential])).values()];
 }
 
-/** An endpoint's own credential counts only where there is no other one (containerd `PullImage`: the kubelet sent none). */
+/** An endpoint's own credential is used only if there is no other (containerd `PullImage`: the kubelet sent none). */
 function offeredTo(
   endpoint: Endpoint,
   credential: MatchedCredential | undefined,
@@ -137,33 +120,44 @@ function offeredTo(
   return endpoint.acceptsCredentials ? credential : undefined;
 }
 
-function outOfTime(error: unknown, { repository }: ManifestLookup, { host }: Endpoint): RegistryError {
-  return new RegistryError(
-    'timeout',
-    host,
-    `${host}: no answer for ${repository} within the time there was`,
-    {
-      cause: error,
-    },
-  );
+function outOfTime(cause: unknown, { repository }: ManifestLookup, { host }: Endpoint): RegistryError {
+  return new RegistryError('timeout', host, `${host}: no response for ${repository} in time`, { cause });
 }
 
-/** What went wrong so far, and which of it counts in the end. */
-function createFailures() {
-  const known = new Map<string, RegistryError>();
-  let worst: { readonly error: RegistryError; readonly rank: number } | undefined;
-  const keyOf = (index: number, credential: MatchedCredential | undefined): string =>
-    `${index} ${credential?.id ?? ''}`;
-  return {
-    /** An endpoint that gets no credentials would say the same for each of them. */
-    of: (index: number, credential: MatchedCredential | undefined) => known.get(keyOf(index, credential)),
-    add: (index: number, credential: MatchedCredential | undefined, error: RegistryError, last: boolean) => {
-      known.set(keyOf(index, credential), error);
-      const rank = rankOf(error, last);
-      if (!worst || rank >= worst.rank) worst = { error, rank };
-    },
-    worst: ({ repository, reference }: ManifestLookup): RegistryError =>
-      worst?.error ??
-      new RegistryError('not-found', '', `no endpoint may be asked for ${repository} by ${reference}`),
-  };
+function noEndpoint({ repository, reference }: ManifestLookup): RegistryError {
+  return new RegistryError('not-found', '', `no endpoint serves ${repository} by ${reference}`);
+}
+
+/** The errors of one lookup, and the one that is reported. */
+class Failures {
+  readonly #endpoints: readonly Endpoint[];
+  readonly #errors = new Map<string, RegistryError>();
+  #worstRank = -1;
+  worst: RegistryError | undefined;
+
+  constructor(endpoints: readonly Endpoint[]) {
+    this.#endpoints = endpoints;
+  }
+
+  /** An endpoint that gets no credentials would fail in the same way for each of them. */
+  has(endpoint: Endpoint, credential: MatchedCredential | undefined): boolean {
+    return this.#errors.has(this.#key(endpoint, credential));
+  }
+
+  wasReached(endpoint: Endpoint, credential: MatchedCredential | undefined): boolean {
+    const error = this.#errors.get(this.#key(endpoint, credential));
+    return error !== undefined && !isUnreachable(error);
+  }
+
+  add(endpoint: Endpoint, credential: MatchedCredential | undefined, error: RegistryError): void {
+    this.#errors.set(this.#key(endpoint, credential), error);
+    const rank = rankOf(error, endpoint === this.#endpoints.at(-1));
+    if (rank < this.#worstRank) return;
+    this.#worstRank = rank;
+    this.worst = error;
+  }
+
+  #key(endpoint: Endpoint, credential: MatchedCredential | undefined): string {
+    return `${this.#endpoints.indexOf(endpoint)} ${credential?.id ?? ''}`;
+  }
 }

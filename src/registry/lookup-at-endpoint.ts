@@ -1,167 +1,185 @@
 /**
- * One endpoint asked with one credential: a HEAD where the digest is known already, else one GET, and for a single manifest
- * one more for its config. Everything read is verified against its digest before it is believed.
+ * One lookup at one endpoint with one credential: a HEAD if a digest is known already, else one GET, and for a single manifest
+ * one more GET for its config. Every document is verified against its digest before it is used.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Clock } from '../async/clock.ts';
-import type { Authenticator, AuthenticatedAnswer } from './auth/authenticate.ts';
+import { TransportError } from '../http/transport-error.ts';
+import type { AuthenticatedResponse, Authenticator } from './auth/authenticator.ts';
+import type { Endpoint } from './endpoints/endpoint.ts';
+import { RegistryError, type ManifestLookup, type ManifestResult } from './lookup.ts';
 import { maxConfigBytes, readConfig } from './manifests/config-blob.ts';
 import { digestOf, isDigest } from './manifests/digest.ts';
-import type { Endpoint } from './endpoints/endpoint.ts';
 import { maxManifestBytes, readManifest, type Descriptor } from './manifests/manifest.ts';
 import { acceptManifests } from './manifests/media-types.ts';
-import { statusError, type Circumstances } from './outcome.ts';
 import { contentOf, type ContentReader } from './manifests/platforms-of-index.ts';
-import { RegistryError, type ManifestResult, type ManifestLookup } from './lookup.ts';
 import { objectUrl } from './net/request-url.ts';
-import { TransportError } from '../http/transport-error.ts';
+import { statusError, type Circumstances } from './outcome.ts';
 
-/** Answers to a HEAD after which a GET may still work: the method is not known, or not here. */
+/** Statuses of a HEAD after which a GET may still succeed: the server does not know the method. */
 const headUnknown: ReadonlySet<number> = new Set([405, 501]);
 
+/** Limit in bytes and accepted media types, by kind of object. */
+const objectKinds = {
+  manifests: { purpose: 'manifest', accept: acceptManifests, maxBytes: maxManifestBytes },
+  blobs: { purpose: 'config', accept: '*/*', maxBytes: maxConfigBytes },
+} as const;
+type ObjectKind = keyof typeof objectKinds;
+
 export interface EndpointVisit {
-  readonly question: ManifestLookup;
+  readonly lookup: ManifestLookup;
   readonly endpoint: Endpoint;
-  /** What may be sent to this endpoint. */
+  /** The credential for this endpoint. */
   readonly credential: MatchedCredential | undefined;
 }
 
-/**
- * Asks one endpoint.
- * @throws RegistryError for what it answered; TransportError and others for what went wrong on the way
- */
-export async function askEndpoint(
-  visit: EndpointVisit,
-  parts: { readonly authenticator: Authenticator; readonly clock: Clock },
-  signal: AbortSignal,
-): Promise<ManifestResult> {
-  const { question, endpoint, credential } = visit;
-  const { repository, reference, knownDigest } = question;
-  const about: Circumstances = { host: endpoint.host, repository, credential };
-  let credentialUsed = false;
-  let plain = false;
-
-  async function send(
-    method: 'GET' | 'HEAD',
-    kind: 'manifests' | 'blobs',
-    object: string,
-  ): Promise<AuthenticatedAnswer> {
-    const url = objectUrl(endpoint, repository, kind, object, plain ? 'http:' : undefined);
-    if (!url) {
-      throw new RegistryError('not-found', endpoint.host, `${endpoint.host}: no such name: ${repository}`);
-    }
-    const blob = kind === 'blobs';
-    try {
-      const answer = await parts.authenticator.send(
-        {
-          method,
-          url,
-          purpose: blob ? 'config' : 'manifest',
-          accept: blob ? '*/*' : acceptManifests,
-          maxBytes: blob ? maxConfigBytes : maxManifestBytes,
-          endpoint,
-          repository,
-          credential,
-          trace: question.trace,
-        },
-        signal,
-      );
-      credentialUsed ||= answer.credentialUsed;
-      return answer;
-    } catch (error) {
-      if (plain || !mayFallBack(endpoint, url, error)) throw error;
-      plain = true;
-      return send(method, kind, object);
-    }
-  }
-
-  async function fetch(kind: 'manifests' | 'blobs', object: string): Promise<AuthenticatedAnswer> {
-    const answer = await send('GET', kind, object);
-    if (answer.status !== 200) throw refusal(answer, about, parts.clock);
-    return answer;
-  }
-
-  async function fetchDescribed(kind: 'manifests' | 'blobs', descriptor: Descriptor): Promise<Buffer> {
-    const cap = kind === 'blobs' ? maxConfigBytes : maxManifestBytes;
-    if (descriptor.size > cap) {
-      throw new RegistryError(
-        'too-large',
-        endpoint.host,
-        `${endpoint.host}: a document of more than ${cap} bytes`,
-      );
-    }
-    const { body } = await fetch(kind, descriptor.digest);
-    if (body.length !== descriptor.size)
-      throw mismatch(about, 'its size is not the one it was announced with');
-    verify(body, descriptor.digest, about);
-    return body;
-  }
-
-  const reader: ContentReader = {
-    where: endpoint.host,
-    manifest: async (descriptor) =>
-      readManifest(await fetchDescribed('manifests', descriptor), descriptor.mediaType),
-    config: async (descriptor) => readConfig(await fetchDescribed('blobs', descriptor)),
-  };
-
-  const answered = (
-    part: Pick<ManifestResult, 'unchanged' | 'digest' | 'mediaType' | 'kind' | 'platforms'>,
-  ) => ({
-    ...part,
-    endpoint,
-    ...(credential && credentialUsed ? { credential } : {}),
-  });
-
-  if (knownDigest !== undefined) {
-    const head = await send('HEAD', 'manifests', reference);
-    if (head.status !== 200 && !headUnknown.has(head.status)) throw refusal(head, about, parts.clock);
-    const mediaType = head.headers['content-type']?.[0] ?? '';
-    if (head.status === 200 && head.headers['docker-content-digest']?.[0] === knownDigest) {
-      return answered({ unchanged: true, digest: knownDigest, mediaType, kind: 'image', platforms: [] });
-    }
-  }
-
-  const answer = await fetch('manifests', reference);
-  const announced = isDigest(reference) ? reference : answer.headers['docker-content-digest']?.[0];
-  const digest = digestOf(answer.body, announced);
-  if (announced !== undefined && isDigest(announced)) verify(answer.body, announced, about);
-  const document = readManifest(answer.body, answer.headers['content-type']?.[0]);
-  if (digest === knownDigest) {
-    return answered({ unchanged: true, digest, mediaType: document.mediaType, kind: 'image', platforms: [] });
-  }
-  const content = await contentOf(document, digest, reader);
-  return answered({ unchanged: false, digest, mediaType: document.mediaType, ...content });
+interface Parts {
+  readonly authenticator: Authenticator;
+  readonly clock: Clock;
 }
 
 /**
- * Whether https is followed by http (containerd's `httpFallback`): the peer answers in plain text or not at all during the
- * handshake, or nobody listens and the endpoint names no port. A certificate that does not hold never leads here.
+ * Looks up a manifest at one endpoint.
+ * @throws RegistryError for its response; TransportError and others for failures on the way
+ */
+export function lookupAtEndpoint(
+  visit: EndpointVisit,
+  parts: Parts,
+  signal: AbortSignal,
+): Promise<ManifestResult> {
+  return new EndpointLookup(visit, parts, signal).run();
+}
+
+class EndpointLookup implements ContentReader {
+  readonly where: string;
+  readonly #visit: EndpointVisit;
+  readonly #parts: Parts;
+  readonly #signal: AbortSignal;
+  readonly #about: Circumstances;
+  #credentialUsed = false;
+  /** Whether the endpoint turned out not to speak TLS. */
+  #plain = false;
+
+  constructor(visit: EndpointVisit, parts: Parts, signal: AbortSignal) {
+    const { endpoint, credential, lookup } = visit;
+    this.where = endpoint.host;
+    this.#visit = visit;
+    this.#parts = parts;
+    this.#signal = signal;
+    this.#about = { host: endpoint.host, repository: lookup.repository, credential };
+  }
+
+  async run(): Promise<ManifestResult> {
+    const { reference, knownDigest } = this.#visit.lookup;
+    if (knownDigest !== undefined) {
+      const mediaType = await this.#mediaTypeIfUnchanged(reference, knownDigest);
+      if (mediaType !== undefined) return this.#unchanged(knownDigest, mediaType);
+    }
+    const { body, headers } = await this.#get('manifests', reference);
+    const announced = isDigest(reference) ? reference : headers['docker-content-digest']?.[0];
+    if (announced !== undefined && isDigest(announced)) this.#verify(body, announced);
+    const digest = digestOf(body, announced);
+    const document = readManifest(body, headers['content-type']?.[0]);
+    const { mediaType } = document;
+    if (digest === knownDigest) return this.#unchanged(digest, mediaType);
+    return this.#result({
+      unchanged: false,
+      digest,
+      mediaType,
+      ...(await contentOf(document, digest, this)),
+    });
+  }
+
+  async manifest(descriptor: Descriptor): Promise<ReturnType<typeof readManifest>> {
+    return readManifest(await this.#described('manifests', descriptor), descriptor.mediaType);
+  }
+
+  async config(descriptor: Descriptor): Promise<ReturnType<typeof readConfig>> {
+    return readConfig(await this.#described('blobs', descriptor));
+  }
+
+  /** @returns undefined if the digest changed or the endpoint does not know HEAD */
+  async #mediaTypeIfUnchanged(reference: string, knownDigest: string): Promise<string | undefined> {
+    const head = await this.#send('HEAD', 'manifests', reference);
+    if (headUnknown.has(head.status)) return undefined;
+    if (head.status !== 200) throw this.#refusal(head);
+    const isUnchanged = head.headers['docker-content-digest']?.[0] === knownDigest;
+    return isUnchanged ? (head.headers['content-type']?.[0] ?? '') : undefined;
+  }
+
+  /** A document that another one refers to. */
+  async #described(kind: ObjectKind, { digest, size }: Descriptor): Promise<Buffer> {
+    const { maxBytes } = objectKinds[kind];
+    if (size > maxBytes) throw this.#error('too-large', `a document of more than ${maxBytes} bytes`);
+    const { body } = await this.#get(kind, digest);
+    if (body.length !== size) throw this.#mismatch('its size differs from its descriptor');
+    this.#verify(body, digest);
+    return body;
+  }
+
+  async #get(kind: ObjectKind, object: string): Promise<AuthenticatedResponse> {
+    const response = await this.#send('GET', kind, object);
+    if (response.status !== 200) throw this.#refusal(response);
+    return response;
+  }
+
+  async #send(method: 'GET' | 'HEAD', kind: ObjectKind, object: string): Promise<AuthenticatedResponse> {
+    const { endpoint, credential, lookup } = this.#visit;
+    const { repository, trace } = lookup;
+    const url = objectUrl(endpoint, repository, kind, object, this.#plain ? 'http:' : undefined);
+    if (!url) throw this.#error('not-found', `no such name: ${repository}`);
+    const request = { method, url, ...objectKinds[kind], endpoint, repository, credential, trace };
+    try {
+      const response = await this.#parts.authenticator.send(request, this.#signal);
+      this.#credentialUsed ||= response.credentialUsed;
+      return response;
+    } catch (error) {
+      if (this.#plain || !mayFallBack(endpoint, url, error)) throw error;
+      this.#plain = true;
+      return await this.#send(method, kind, object);
+    }
+  }
+
+  #unchanged(digest: string, mediaType: string): ManifestResult {
+    return this.#result({ unchanged: true, digest, mediaType, kind: 'image', platforms: [] });
+  }
+
+  #result(found: Omit<ManifestResult, 'endpoint' | 'credential'>): ManifestResult {
+    const { endpoint, credential } = this.#visit;
+    return { ...found, endpoint, ...(credential && this.#credentialUsed && { credential }) };
+  }
+
+  #verify(bytes: Uint8Array, digest: string): void {
+    if (digestOf(bytes, digest) !== digest) throw this.#mismatch('its digest differs from the requested one');
+  }
+
+  #refusal({ status, headers, moved, url }: AuthenticatedResponse): RegistryError {
+    const host = moved ? url.host : this.where;
+    if (moved && status === 401) {
+      const message = `${this.where}: it redirects to ${host}, which requires credentials and never gets any`;
+      return new RegistryError('unauthorized', host, message);
+    }
+    const retryAfter = headers['retry-after']?.[0];
+    return statusError(status, { ...this.#about, host }, retryAfter, this.#parts.clock.now());
+  }
+
+  #mismatch(reason: string): RegistryError {
+    const { repository } = this.#about;
+    return this.#error('digest-mismatch', `a document of ${repository} is not genuine: ${reason}`);
+  }
+
+  #error(code: RegistryError['code'], message: string): RegistryError {
+    return new RegistryError(code, this.where, `${this.where}: ${message}`);
+  }
+}
+
+/**
+ * Whether http is tried after https (containerd's `httpFallback`): the peer does not speak TLS or sends nothing during the
+ * handshake, or there is no connection and the endpoint names no port. A certificate that fails verification never leads here.
  */
 function mayFallBack(endpoint: Endpoint, url: URL, error: unknown): boolean {
   if (!endpoint.httpFallback || url.protocol !== 'https:' || !(error instanceof TransportError)) return false;
   if (error.where !== url.host) return false;
   if (error.failure === 'not-tls' || error.failure === 'tls-timeout') return true;
   return url.port === '' && (error.failure === 'connect' || error.failure === 'dial-timeout');
-}
-
-function refusal(answer: AuthenticatedAnswer, about: Circumstances, clock: Clock): RegistryError {
-  const host = answer.moved ? answer.url.host : about.host;
-  if (answer.moved && answer.status === 401) {
-    const message = `${about.host}: it redirects to ${host}, which wants credentials and never gets any`;
-    return new RegistryError('unauthorized', host, message);
-  }
-  return statusError(answer.status, { ...about, host }, answer.headers['retry-after']?.[0], clock.now());
-}
-
-function verify(bytes: Uint8Array, digest: string, about: Circumstances): void {
-  if (digestOf(bytes, digest) !== digest)
-    throw mismatch(about, 'its digest is not the one it was asked for by');
-}
-
-function mismatch({ host, repository }: Circumstances, what: string): RegistryError {
-  return new RegistryError(
-    'digest-mismatch',
-    host,
-    `${host}: a document of ${repository} is not genuine: ${what}`,
-  );
 }

@@ -1,11 +1,11 @@
 /**
- * The question that the registry client answers: which platforms does this manifest have, asked at these endpoints
- * with these credentials. References and facts are the business of `images/`; here everything is plain text.
+ * What the registry client looks up: the platforms of a manifest, at these endpoints, with these credentials. References and
+ * facts belong to `images/`; here everything is plain text.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 
-/** A platform as the registry wrote it; not normalized, not trusted. */
+/** A platform as in the registry's document; not normalized, not trusted. */
 export interface WrittenPlatform {
   readonly os: string;
   readonly architecture: string;
@@ -19,11 +19,11 @@ export interface ManifestLookup {
   /** A tag or a digest. */
   readonly reference: string;
   readonly endpoints: readonly Endpoint[];
-  /** Tried in order, as the kubelet does: the first that succeeds ends it. Empty: one anonymous attempt. */
+  /** Tried in order, as by the kubelet, until one succeeds. Empty: one anonymous attempt. */
   readonly credentials: readonly MatchedCredential[];
-  /** What is known already; where a HEAD still gives this digest, the answer is `unchanged`. */
+  /** The digest known so far. If a HEAD still returns it, the result is `unchanged`. */
   readonly knownDigest?: string;
-  /** Called for each request that was made, for `inspect --verbose` and the demo. */
+  /** Called for each request, for `inspect --verbose` and the demo. */
   readonly trace?: (attempt: Attempt) => void;
 }
 
@@ -37,25 +37,25 @@ export interface Attempt {
   /** The credential used, as `source key (origin)`, or `anonymous`. */
   readonly credential: string;
   readonly status?: number;
-  /** What went wrong below HTTP, or what was wrong with the answer. */
+  /** What went wrong below HTTP, or with the response. */
   readonly problem?: string;
   readonly durationMs: number;
 }
 
 export interface ManifestResult {
-  /** True when `knownDigest` still holds; then `platforms` is empty. */
+  /** Whether `knownDigest` is still right; then `platforms` is empty. */
   readonly unchanged: boolean;
   readonly digest: string;
   readonly mediaType: string;
   /**
-   * `artifact`: content without platforms, such as a chart or a model, which no container can be made of. `bundle`: an image
-   * without a program, of which one can be made on any node.
+   * `artifact`: content without platforms that no container can run, such as a chart or a model. `bundle`: an image without a
+   * program, which any node can unpack.
    */
   readonly kind: 'image' | 'artifact' | 'bundle';
   readonly platforms: readonly WrittenPlatform[];
-  /** The endpoint that answered. */
+  /** The endpoint of the response. */
   readonly endpoint: Endpoint;
-  /** Absent where the answer was anonymous. */
+  /** Absent if no credential was used. */
   readonly credential?: MatchedCredential;
 }
 
@@ -73,12 +73,12 @@ export const registryErrorCodes = [
 ] as const;
 export type RegistryErrorCode = (typeof registryErrorCodes)[number];
 
-/** Why a question has no answer. `message` is for people, bounded, and holds no secret and no server body. */
+/** Why a lookup failed. `message` is for people, bounded, and holds no secret and no response body. */
 export class RegistryError extends Error {
   readonly code: RegistryErrorCode;
-  /** Whether asking again later can help. */
+  /** Whether a later try can succeed. */
   readonly temporary: boolean;
-  /** Host that said so, where one did. */
+  /** Host that caused it, or empty. */
   readonly where: string;
   readonly retryAfterMs?: number;
   constructor(
@@ -99,10 +99,10 @@ export class RegistryError extends Error {
 
 export interface RegistryClient {
   /**
-   * Answers a question, or throws a RegistryError. When `signal` aborts, sockets of this question are closed and a
-   * RegistryError `timeout` is thrown.
+   * Looks up a manifest. When `signal` aborts, the sockets of this lookup are closed.
+   * @throws RegistryError, `timeout` when `signal` aborts
    */
-  ask(question: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
+  lookup(lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
   /** Closes idle connections and forgets tokens. */
   close(): void;
 }

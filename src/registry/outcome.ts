@@ -1,6 +1,6 @@
 /**
- * From what happened to what is said: statuses and failures become RegistryErrors with a message that tells a person what
- * to do, and of several errors the one that counts is chosen.
+ * Statuses and failures become RegistryErrors, with a message that says what to do next. Of several errors, the ranks decide
+ * which one is reported.
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { InvalidDocument } from '../http/json.ts';
@@ -9,26 +9,10 @@ import { retryAfter } from '../http/retry-after.ts';
 import { InvalidChallenge } from './auth/scope.ts';
 import { TokenRefused } from './auth/token.ts';
 import { InvalidTokenResponse } from './auth/token-response.ts';
+import { CircuitOpen } from './net/circuit-breaker.ts';
 import { TransportError } from '../http/transport-error.ts';
 
-/** The host is left alone for now; nothing was asked. */
-export class LeftAlone extends Error {
-  readonly code = 'left-alone';
-  readonly temporary = true;
-  readonly where: string;
-  readonly retryAfterMs: number;
-  /** Whether the host asked for it with 429. */
-  readonly rateLimited: boolean;
-  constructor(where: string, retryAfterMs: number, rateLimited: boolean) {
-    super(`${where} is left alone for ${Math.ceil(retryAfterMs / 1000)} s`);
-    this.name = 'LeftAlone';
-    this.where = where;
-    this.retryAfterMs = retryAfterMs;
-    this.rateLimited = rateLimited;
-  }
-}
-
-/** What an error is about. */
+/** The request that failed. */
 export interface Circumstances {
   readonly host: string;
   readonly repository: string;
@@ -43,11 +27,11 @@ export function credentialLabel(credential: MatchedCredential | undefined): stri
 const advice: ReadonlyMap<RegistryErrorCode, string> = new Map([
   ['not-found', 'check the name and the tag'],
   ['rate-limited', 'use credentials with a higher limit, or a mirror'],
-  ['unavailable', 'check the registry and the way to it'],
+  ['unavailable', 'check the registry and the network'],
 ]);
 
 /**
- * The error of an HTTP status that is no success.
+ * The error for an HTTP status other than success.
  * @param header `Retry-After` as written
  * @param now wall clock, milliseconds
  */
@@ -84,16 +68,17 @@ function adviceFor(code: RegistryErrorCode, { credential }: Circumstances): stri
   if (code === 'forbidden') {
     return credential ? 'ask for access to the repository' : 'the registry refuses anonymous access';
   }
-  return advice.get(code) ?? 'the answer cannot be used';
+  return advice.get(code) ?? 'the response cannot be used';
 }
 
-/** Makes a RegistryError of whatever was thrown on the way. */
+/** Maps any error of a lookup. */
 export function registryError(error: unknown, about: Circumstances, now: number): RegistryError {
   if (error instanceof RegistryError) return error;
   if (error instanceof TransportError) return transportFailed(error, about);
-  if (error instanceof LeftAlone) {
+  if (error instanceof CircuitOpen) {
     const code = error.rateLimited ? 'rate-limited' : 'unavailable';
-    return new RegistryError(code, error.where, `${error.message}, because it failed or asked for it`, {
+    const cause = error.rateLimited ? 'after its rate limit' : 'after failures or at its request';
+    return new RegistryError(code, error.where, `${error.message}, ${cause}`, {
       retryAfterMs: error.retryAfterMs,
       cause: error,
     });
@@ -118,12 +103,12 @@ export function registryError(error: unknown, about: Circumstances, now: number)
     const message = `${about.host}: the document of ${about.repository} cannot be used: ${error.message}`;
     return new RegistryError('unsupported-media-type', about.host, message, { cause: error });
   }
-  return new RegistryError('unavailable', about.host, `${prefix}: an unexpected fault`, { cause: error });
+  return new RegistryError('unavailable', about.host, `${prefix}: an unexpected error`, { cause: error });
 }
 
 function transportFailed(error: TransportError, { host, repository }: Circumstances): RegistryError {
   const where = error.where === '' ? host : error.where;
-  // The proxy or the storage that failed says nothing of the registry it was asked for.
+  // The host that failed may be a proxy or a storage instead of the registry itself.
   const wanted = where === host ? repository : `${host}/${repository}`;
   const hint = error.failure === 'client-certificate' ? '; give the node one as `client` in hosts.toml' : '';
   const message = `${where}: ${error.message}${hint} (for ${wanted})`;
@@ -138,13 +123,13 @@ function transportCode({ failure }: TransportError): RegistryErrorCode {
   return 'unavailable';
 }
 
-/** Whether nobody answered: another credential cannot change that, another endpoint can. */
+/** Whether there was no response: another credential cannot change that, another endpoint can. */
 export function isUnreachable(error: RegistryError): boolean {
-  if (error.cause instanceof LeftAlone) return !error.cause.rateLimited;
+  if (error.cause instanceof CircuitOpen) return !error.cause.rateLimited;
   return error.cause instanceof TransportError && (error.code === 'unavailable' || error.code === 'timeout');
 }
 
-/** A pod can be helped most by the error with the highest rank. */
+/** The error with the highest rank helps most. */
 const ranks: ReadonlyMap<RegistryErrorCode, number> = new Map([
   ['not-found', 1],
   ['unauthorized', 2],
@@ -159,9 +144,9 @@ const ranks: ReadonlyMap<RegistryErrorCode, number> = new Map([
 ]);
 
 /**
- * Which of several errors counts: an unreachable endpoint < not found < any other status < too large, as in containerd's
- * resolver. One thing differs: where the last endpoint, the origin, is unreachable, an earlier mirror's `not found` does not
- * mean that the image is absent, so then the unreachable origin counts more.
+ * The rank of an error: an unreachable endpoint < not found < any other status < too large, as in containerd's resolver. One
+ * difference: if the last endpoint, the origin, is unreachable, an earlier mirror's `not found` does not mean that the image is
+ * absent, so the unreachable origin has the higher rank.
  * @param last whether the endpoint was the last one
  */
 export function rankOf(error: RegistryError, last: boolean): number {

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { credential, endpointOf, patience, question, testClient, tracing } from '../support/registry/ask.ts';
+import { credential, endpointOf, patience, lookupOf, testClient, tracing } from '../support/registry/ask.ts';
 import { helmChart, image, mediaTypes, multiArch, schema1 } from '../support/registry/content.ts';
 import {
   startTestRegistry,
@@ -53,7 +53,7 @@ t.test('what is asked of a registry for each kind of content', async (t) => {
   for (const [name, content, platforms, counts] of cases) {
     registry.clearRequests();
     registry.push('library/app', 'v1', content);
-    const answer = await asker.ask(question([registry]), patience);
+    const answer = await asker.lookup(lookupOf([registry]), patience);
     t.same(answer.platforms, platforms, name);
     t.equal(answer.digest, content.digest, name);
     t.equal(answer.mediaType, content.mediaType, name);
@@ -64,7 +64,7 @@ t.test('what is asked of a registry for each kind of content', async (t) => {
   }
   registry.clearRequests();
   registry.push('library/app', 'v1', helmChart());
-  const chart = await asker.ask(question([registry]), patience);
+  const chart = await asker.lookup(lookupOf([registry]), patience);
   t.match(chart, { kind: 'artifact', platforms: [], mediaType: mediaTypes.ociManifest });
   t.same(registry.counts(), { 'GET manifests': 1 });
   t.match(registry.requests[0]?.headers, {
@@ -77,8 +77,8 @@ t.test('by digest', async (t) => {
   const registry = await start(t);
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   registry.push('library/app', 'v1', content);
-  const answer = await client(t).ask(
-    question([endpointOf(registry, { resolve: false })], { reference: content.digest }),
+  const answer = await client(t).lookup(
+    lookupOf([endpointOf(registry, { resolve: false })], { reference: content.digest }),
     patience,
   );
   t.equal(answer.digest, content.digest);
@@ -90,14 +90,14 @@ t.test('a known digest costs one HEAD while it holds', async (t) => {
   const content = multiArch(['linux/amd64']);
   registry.push('library/app', 'v1', content);
   const asker = client(t);
-  const held = await asker.ask(question([registry], { knownDigest: content.digest }), patience);
+  const held = await asker.lookup(lookupOf([registry], { knownDigest: content.digest }), patience);
   t.match(held, { unchanged: true, digest: content.digest, platforms: [] });
   t.same(registry.counts(), { 'HEAD manifests': 1 });
 
   registry.clearRequests();
   const changed = multiArch(['linux/amd64', 'linux/arm64']);
   registry.push('library/app', 'v1', changed);
-  const fresh = await asker.ask(question([registry], { knownDigest: content.digest }), patience);
+  const fresh = await asker.lookup(lookupOf([registry], { knownDigest: content.digest }), patience);
   t.match(fresh, { unchanged: false, digest: changed.digest, platforms: both });
   t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
 });
@@ -110,7 +110,7 @@ for (const [name, options] of [
     const registry = await start(t, options);
     const content = image('linux/amd64');
     registry.push('library/app', 'v1', content);
-    const answer = await client(t).ask(question([registry], { knownDigest: content.digest }), patience);
+    const answer = await client(t).lookup(lookupOf([registry], { knownDigest: content.digest }), patience);
     t.match(answer, { unchanged: true, digest: content.digest });
     t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'and no config is read');
   });
@@ -122,14 +122,14 @@ t.test('mirror first, then the origin', async (t) => {
   const viaMirror = endpointOf(mirror, { namespace: 'docker.io', namespaceParameter: true });
   origin.push('library/app', 'v1', content);
   const asker = client(t);
-  const answer = await asker.ask(question([viaMirror, origin]), patience);
+  const answer = await asker.lookup(lookupOf([viaMirror, origin]), patience);
   t.equal(answer.endpoint.host, origin.host);
   t.equal(mirror.requests[0]?.query.get('ns'), 'docker.io');
   t.same(mirror.counts(), { 'GET manifests': 1 });
 
   mirror.push('library/app', 'v1', content, 'docker.io');
   origin.clearRequests();
-  const again = await asker.ask(question([viaMirror, origin]), patience);
+  const again = await asker.lookup(lookupOf([viaMirror, origin]), patience);
   t.equal(again.endpoint.host, mirror.host);
   t.same(origin.counts(), {});
   t.ok(
@@ -144,15 +144,15 @@ t.test('a mirror that may not resolve is asked for digests only', async (t) => {
   for (const registry of [mirror, origin]) registry.push('library/app', 'v1', content);
   const asker = client(t);
   const endpoints = [endpointOf(mirror, { resolve: false }), endpointOf(origin)];
-  t.equal((await asker.ask(question(endpoints), patience)).endpoint.host, origin.host);
+  t.equal((await asker.lookup(lookupOf(endpoints), patience)).endpoint.host, origin.host);
   t.same(mirror.counts(), {});
-  const byDigest = question(endpoints, { reference: content.digest });
-  t.equal((await asker.ask(byDigest, patience)).endpoint.host, mirror.host);
-  await t.rejects(asker.ask(question([endpointOf(mirror, { resolve: false })]), patience), {
+  const byDigest = lookupOf(endpoints, { reference: content.digest });
+  t.equal((await asker.lookup(byDigest, patience)).endpoint.host, mirror.host);
+  await t.rejects(asker.lookup(lookupOf([endpointOf(mirror, { resolve: false })]), patience), {
     code: 'not-found',
     where: '',
   });
-  await t.rejects(asker.ask(question([endpointOf(mirror, { pull: false })]), patience), {
+  await t.rejects(asker.lookup(lookupOf([endpointOf(mirror, { pull: false })]), patience), {
     code: 'not-found',
   });
 });
@@ -166,7 +166,7 @@ t.test('credentials in order, the first that succeeds, and no anonymous attempt 
     credential('cid', 'password-c'),
   ];
   const asker = client(t);
-  const answer = await asker.ask(question([registry], { credentials: [ann, ann, bea, cid] }), patience);
+  const answer = await asker.lookup(lookupOf([registry], { credentials: [ann, ann, bea, cid] }), patience);
   t.equal(answer.credential, bea);
   t.same(
     registry.requests.map(({ authorization }) => authorization?.user),
@@ -175,7 +175,7 @@ t.test('credentials in order, the first that succeeds, and no anonymous attempt 
   );
 
   registry.clearRequests();
-  const wrong = asker.ask(question([registry], { credentials: [ann, cid] }), patience);
+  const wrong = asker.lookup(lookupOf([registry], { credentials: [ann, cid] }), patience);
   await t.rejects(wrong, {
     code: 'unauthorized',
     temporary: false,
@@ -191,8 +191,8 @@ t.test('credentials in order, the first that succeeds, and no anonymous attempt 
 t.test('a registry that asks for nothing gets no credential, and the answer is anonymous', async (t) => {
   const registry = await start(t);
   registry.push('library/app', 'v1', image('linux/amd64'));
-  const answer = await client(t).ask(
-    question([registry], { credentials: [credential('ann', 'password-a')] }),
+  const answer = await client(t).lookup(
+    lookupOf([registry], { credentials: [credential('ann', 'password-a')] }),
     patience,
   );
   t.equal(answer.credential, undefined);
@@ -206,7 +206,7 @@ t.test('an endpoint that accepts no credentials gets none, and is asked once for
   for (const registry of [mirror, origin]) registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const endpoints = [endpointOf(mirror, { acceptsCredentials: false }), endpointOf(origin)];
   const credentials = [credential('ann', 'password-a'), credential('bea', 'password-b')];
-  const answer = await client(t).ask(question(endpoints, { credentials }), patience);
+  const answer = await client(t).lookup(lookupOf(endpoints, { credentials }), patience);
   t.equal(answer.endpoint.host, origin.host);
   t.equal(answer.credential, credentials[1]);
   t.same(mirror.counts(), { 'GET manifests': 1 });
@@ -219,7 +219,7 @@ t.test('the trace tells each request and no secret', async (t) => {
   registry.push('library/app', 'v1', image('linux/amd64'));
   const { trace, lines, attempts } = tracing();
   const credentials = [credential('ann', 'password-a')];
-  await client(t).ask(question([registry], { credentials, trace }), patience);
+  await client(t).lookup(lookupOf([registry], { credentials, trace }), patience);
   t.same(lines, ['GET manifest 401', 'POST token 200', 'GET manifest 200', 'GET config 200']);
   t.equal(attempts[0]?.credential, 'anonymous');
   t.equal(attempts[1]?.credential, 'docker-config registry.test (/var/lib/kubelet/config.json)');

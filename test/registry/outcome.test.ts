@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { registryErrorCodes, type RegistryErrorCode } from '../../src/registry/lookup.ts';
 import { registryError } from '../../src/registry/outcome.ts';
-import { credential, patience, question, testClient } from '../support/registry/ask.ts';
+import { credential, patience, lookupOf, testClient } from '../support/registry/ask.ts';
 import type { Fault } from '../support/registry/faults.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { startTestRegistry } from '../support/registry/server.ts';
@@ -39,7 +39,7 @@ t.test('of several endpoints the error that counts', async (t) => {
     const client = testClient();
     t.teardown(() => client.close());
     const [mirror, origin] = [await registryThat(t, first), await registryThat(t, last)];
-    const error: unknown = await client.ask(question([mirror, origin]), patience).catch((e: unknown) => e);
+    const error: unknown = await client.lookup(lookupOf([mirror, origin]), patience).catch((e: unknown) => e);
     t.match(error, { name: 'RegistryError', code }, JSON.stringify([first, last]));
     t.equal(mirror.requests.length, 1);
     t.equal(origin.requests.length, 1);
@@ -51,10 +51,12 @@ t.test('where nobody answers, the other credentials are not tried', async (t) =>
   t.teardown(() => client.close());
   const [mirror, origin] = [await registryThat(t, gone), await registryThat(t, gone)];
   const credentials = ['a', 'b', 'c'].map((name) => credential(name, `password-${name}`));
-  await t.rejects(client.ask(question([mirror, origin], { credentials }), patience), { code: 'unavailable' });
+  await t.rejects(client.lookup(lookupOf([mirror, origin], { credentials }), patience), {
+    code: 'unavailable',
+  });
   t.equal(mirror.requests.length + origin.requests.length, 2);
   const [answering, silent] = [await registryThat(t, status(403)), await registryThat(t, gone)];
-  await t.rejects(client.ask(question([answering, silent], { credentials }), patience), {
+  await t.rejects(client.lookup(lookupOf([answering, silent], { credentials }), patience), {
     code: 'unavailable',
   });
   t.equal(answering.requests.length, 3, 'one that answers is asked with each');

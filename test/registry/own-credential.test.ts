@@ -1,7 +1,7 @@
 /** Credentials and headers that belong to one endpoint. */
 import t, { type Test } from 'tap';
 import { secret } from '../../src/telemetry/secret.ts';
-import { credential, endpointOf, patience, question, testClient } from '../support/registry/ask.ts';
+import { credential, endpointOf, patience, lookupOf, testClient } from '../support/registry/ask.ts';
 import { image } from '../support/registry/content.ts';
 import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
@@ -25,7 +25,7 @@ const users = { own: 'secret1', kubelet: 'secret2' };
 t.test("an endpoint's own credential counts where there is no other", async (t) => {
   const registry = await start(t, { auth: { kind: 'basic', users } });
   const endpoint = endpointOf(registry, { ownCredential: own });
-  const answer = await client(t).ask(question([endpoint]), patience);
+  const answer = await client(t).lookup(lookupOf([endpoint]), patience);
   t.equal(answer.credential?.source, 'containerd');
 });
 
@@ -33,13 +33,13 @@ t.test('it does not count where there is another one, even an empty one', async 
   const registry = await start(t, { auth: { kind: 'basic', users } });
   const endpoint = endpointOf(registry, { ownCredential: own });
   for (const other of [credential('kubelet', 'wrong'), credential('', '')]) {
-    await t.rejects(client(t).ask(question([endpoint], { credentials: [other] }), patience), {
+    await t.rejects(client(t).lookup(lookupOf([endpoint], { credentials: [other] }), patience), {
       code: 'unauthorized',
     });
   }
   const mirror = endpointOf(registry, { ownCredential: own, acceptsCredentials: false });
   await t.rejects(
-    client(t).ask(question([mirror], { credentials: [credential('kubelet', 'secret2')] }), patience),
+    client(t).lookup(lookupOf([mirror], { credentials: [credential('kubelet', 'secret2')] }), patience),
     { code: 'unauthorized' },
   );
   t.notOk(registry.requests.some(({ headers }) => headers.authorization === `Basic ${btoa('own:secret1')}`));
@@ -51,7 +51,7 @@ t.test('it is never offered to the next endpoint', async (t) => {
     await start(t, { auth: { kind: 'basic', users } }),
   ];
   const endpoints = [endpointOf(first, { ownCredential: own }), endpointOf(second)];
-  await t.rejects(client(t).ask(question(endpoints), patience), { code: 'unauthorized' });
+  await t.rejects(client(t).lookup(lookupOf(endpoints), patience), { code: 'unauthorized' });
   t.ok(first.requests.some(({ headers }) => headers.authorization !== undefined));
   t.notOk(second.requests.some(({ headers }) => headers.authorization !== undefined));
 });
@@ -66,7 +66,7 @@ t.test('a token server on another host gets the headers that are for it, and no 
     tokenHeaders: [header('X-Key'), header('Authorization'), header('Cookie')],
   });
   await client(t)
-    .ask(question([endpoint]), patience)
+    .lookup(lookupOf([endpoint]), patience)
     .catch(() => undefined);
   const asked = tokens.requests.map(({ headers }) =>
     [headers['x-key'], headers['x-other'], headers.authorization, headers.cookie].join(),

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { originEndpoint } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { Resolve } from '../../src/http/reach.ts';
 import { createCa } from '../support/certificates.ts';
-import { endpointOf, patience, question, testClient } from '../support/registry/ask.ts';
+import { endpointOf, patience, lookupOf, testClient } from '../support/registry/ask.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { startTestRegistry } from '../support/registry/server.ts';
 
@@ -35,10 +35,10 @@ t.test('public at first, then loopback', async (t) => {
   t.teardown(() => client.close());
   const tls = { ca: [registry.ca], client: [], skipVerify: false };
   const endpoint = originEndpoint(`rebind.test:${registry.port}`, tls);
-  const first: unknown = await client.ask(question([endpoint]), patience).catch((error: unknown) => error);
+  const first: unknown = await client.lookup(lookupOf([endpoint]), patience).catch((error: unknown) => error);
   t.match(first, { name: 'RegistryError' });
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    await t.rejects(client.ask(question([endpoint]), patience), {
+    await t.rejects(client.lookup(lookupOf([endpoint]), patience), {
       name: 'RegistryError',
       message: attempt === 0 ? /this machine/ : /./,
     });
@@ -54,7 +54,7 @@ t.test('the address that was checked is the one that is dialed', async (t) => {
   const client = testClient({ resolve });
   t.teardown(() => client.close());
   const base = `https://rebind.test:${registry.port}/v2`;
-  const ask = () => client.ask(question([endpointOf(registry, { base })]), patience);
+  const ask = () => client.lookup(lookupOf([endpointOf(registry, { base })]), patience);
   t.equal((await ask()).platforms.length, 1);
   t.equal(asked(), 1, 'it is resolved once for each connection');
   registry.faults.add({ path: /./, fault: { kind: 'close-after-headers' }, times: 1 });

@@ -73,7 +73,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
           'give the pod a pull secret, or the node a credential for it',
       );
     }
-    const answer = await registry.ask(
+    const answer = await registry.lookup(
       {
         repository: path,
         reference: object,

@@ -1,14 +1,14 @@
 /**
- * Authentication challenges of a 401 answer, understood as containerd understands them
- * (containerd `core/remotes/docker/auth/parse.go`): of each `WWW-Authenticate` line only the first challenge counts, schemes
- * other than Bearer, Digest and Basic are left out, and the best scheme comes first. Every line is read once, left to right.
+ * Authentication challenges of a 401 response, read as by containerd (`core/remotes/docker/auth/parse.go`): only the first
+ * challenge of each `WWW-Authenticate` line counts, schemes other than Bearer, Digest and Basic are ignored, and the best scheme
+ * comes first. Every line is read once, left to right.
  */
 
 export type ChallengeScheme = 'bearer' | 'digest' | 'basic';
 
 export interface Challenge {
   readonly scheme: ChallengeScheme;
-  /** Names in lower case; of a repeated name the last one wins. Values are whatever the server wrote. */
+  /** Names in lower case; the last one of a repeated name wins. Values as the server wrote them. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
@@ -23,10 +23,9 @@ const tokenPattern = /[!#$%&'*+\-.^_`|~0-9A-Za-z]*/y;
 const spacePattern = /[ \t\r\n]*/y;
 
 /**
- * Parses the challenges of one answer.
- * @param lines the values of its `WWW-Authenticate` header lines, one per line: a client library that joins repeated headers with
- *   commas destroys them, so take them from the raw headers
- * @returns usable challenges, Bearer before Digest before Basic; empty where there is none. Never throws.
+ * Parses the challenges of one response. Never throws.
+ * @param lines the values of its `WWW-Authenticate` header lines, one per line: lines joined with commas could not be told apart
+ * @returns usable challenges, Bearer before Digest before Basic
  */
 export function parseChallenges(lines: readonly string[]): Challenge[] {
   const challenges: Challenge[] = [];

@@ -1,22 +1,29 @@
 /**
- * The guard for realms: the URL of a token server is chosen by the registry, and credentials are sent there. containerd has
- * no guard; the rules are those of go-containerregistry (`pkg/v1/remote/transport/bearer.go`), applied to the host as Node will dial
- * it, so that `https://2130706433/` is seen for what it is. Names are checked again after resolution: `address.ts`.
+ * The guard for realms. A registry chooses the URL of its token server, and credentials are sent there. The rule:
+ *
+ * - https, or http if the registry itself was requested by http; no user info.
+ * - The host may be any host: the registry itself, or one of another domain. containerd has no rule here; go-containerregistry
+ *   (`pkg/v1/remote/transport/bearer.go`) also requires the registry's last two labels. So a registry decides which host receives
+ *   the credential that it would receive itself.
+ * - The address may not be nearer than the registry's own (`isForbiddenAddress`): never metadata, link-local or unspecified,
+ *   loopback only from loopback, private only from private or loopback. Literals are checked here as Node will dial them, so that
+ *   `https://2130706433/` counts as 127.0.0.1. Names are checked after resolution (`reach.ts`). A proxy resolves names itself:
+ *   behind it only literals and the names below are checked.
  */
 import { addressKind, isForbiddenAddress } from '../../http/address.ts';
 
 export type RealmVerdict =
   | { readonly ok: true; readonly url: URL }
-  /** `reason` is for people and names the host at most. */
+  /** `reason` is for people and holds at most the host. */
   | { readonly ok: false; readonly reason: string };
 
 /** The registry that sent the challenge. */
 export interface ChallengingRegistry {
-  /** `host[:port]` as it was asked. */
+  /** `host[:port]` as in the request. */
   readonly host: string;
-  /** Whether it was asked by plain HTTP, by configuration. */
+  /** Whether the request used plain HTTP, by configuration. */
   readonly insecure: boolean;
-  /** The address at which it was reached; unknown behind a proxy, and then it counts as public. */
+  /** Its address; unknown behind a proxy, and then it counts as public. */
   readonly ip?: string | undefined;
 }
 
@@ -30,21 +37,19 @@ const loopbackNames = /^(?:.*\.)?localhost\.?$/;
 const metadataNames = /^(?:metadata|metadata\.google\.internal|instance-data(?:\.ec2\.internal)?)\.?$/;
 
 /**
- * Whether a token may be asked for at a realm: https (http only for a registry that is itself asked by http), no user info, and no
- * literal address inside the node's or a private network, unless it is the registry itself or the registry was reached in such a
- * network too (`isForbiddenAddress`): a registry on this machine often has its token server beside it, on another port.
- * @param realm as the challenge wrote it
- * @param registry who wrote it
+ * Checks a realm by the rule above.
+ * @param realm as in the challenge
+ * @param registry sender of the challenge
  */
 export function validateRealm(realm: string, registry: ChallengingRegistry): RealmVerdict {
-  if (!URL.canParse(realm)) return refuse('the realm is no absolute URL');
+  if (!URL.canParse(realm)) return refuse('the realm is not an absolute URL');
   const url = new URL(realm);
   const scheme = url.protocol.slice(0, -1);
   if (scheme !== 'https' && scheme !== 'http') return refuse('the realm is neither https nor http');
   if (scheme === 'http' && !registry.insecure) {
-    return refuse('the realm is http, but the registry is asked by https');
+    return refuse('the realm is http, but the registry uses https');
   }
-  if (url.username !== '' || url.password !== '') return refuse('the realm carries a user name or password');
+  if (url.username !== '' || url.password !== '') return refuse('the realm holds a user name or password');
   if (isRegistryItself(url, scheme, registry)) return { ok: true, url };
 
   const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -60,9 +65,8 @@ export function validateRealm(realm: string, registry: ChallengingRegistry): Rea
 }
 
 /**
- * `host:port` with the port always written, for telling whether two addresses are the same. Something that is no address comes
- * back unchanged, and so equals only itself.
- * @param address `host`, `host:port`, or an IPv6 literal, in brackets where a port follows
+ * `host:port` with the port always written, to compare two addresses. Other text is returned unchanged, and so equals only itself.
+ * @param address `host`, `host:port`, or an IPv6 literal, in brackets if a port follows
  * @param scheme `http` or `https`, for the default port
  */
 export function canonicalAddress(address: string, scheme: string): string {
@@ -80,7 +84,7 @@ function isRegistryItself(url: URL, scheme: string, registry: ChallengingRegistr
   return canonicalAddress(url.host, scheme) === canonicalAddress(registry.host.toLowerCase(), registryScheme);
 }
 
-/** net.SplitHostPort of Go: undefined where Go reports an error. */
+/** net.SplitHostPort of Go. @returns undefined if Go reports an error */
 function splitHostPort(address: string): { host: string; port: string } | undefined {
   const bracketed = /^\[([^[\]]*)\]:([^:[\]]*)$/.exec(address);
   const plain = /^([^:[\]]*):([^:[\]]*)$/.exec(address);

@@ -1,10 +1,9 @@
 /**
- * What a token is asked for: the scopes of the repository and of the challenge, and where (realm, service). Source:
- * containerd `core/remotes/docker/scope.go` and `auth/fetch.go`; distribution `spec/auth/scope.md`.
+ * The parameters of a token request: scopes of the repository and of the challenge, realm and service. Source: containerd `core/remotes/docker/scope.go` and `auth/fetch.go`; distribution `spec/auth/scope.md`.
  */
 import type { Challenge } from './challenge.ts';
 
-/** What a Bearer challenge says about its token server. Nothing in it is trusted: see `realm.ts` before anything is sent. */
+/** The token server as a Bearer challenge names it. Not trusted: `realm.ts` validates the realm before anything is sent. */
 export interface TokenOptions {
   /** Absolute URL of the token server, as written. */
   readonly realm: string;
@@ -13,7 +12,7 @@ export interface TokenOptions {
   readonly scopes: readonly string[];
 }
 
-/** A Bearer challenge that no token can be asked with. */
+/** A Bearer challenge that leads to no token. */
 export class InvalidChallenge extends Error {
   readonly code = 'invalid-challenge';
   readonly temporary = false;
@@ -32,10 +31,10 @@ export function repositoryScope(path: string, push = false): string {
 }
 
 /**
- * The scopes to ask for, sorted and without exact duplicates. Actions are not merged: `…:pull` and `…:pull,push` stay two
+ * The scopes to request, sorted and without exact duplicates. Actions are not merged: `…:pull` and `…:pull,push` stay two
  * scopes, as in containerd.
- * @param wanted what the request itself needs
- * @param challenged what the challenge named
+ * @param wanted scopes of the request itself
+ * @param challenged scopes in the challenge
  */
 export function tokenScopes(wanted: readonly string[], challenged: readonly string[]): string[] {
   return [...new Set([...wanted, ...challenged])].sort();
@@ -43,14 +42,14 @@ export function tokenScopes(wanted: readonly string[], challenged: readonly stri
 
 /**
  * Reads the token request out of a Bearer challenge.
- * @throws InvalidChallenge where the realm is missing or no absolute URL
+ * @throws InvalidChallenge if the realm is missing or not an absolute URL
  */
 export function tokenOptions(challenge: Pick<Challenge, 'parameters'>): TokenOptions {
   const { parameters } = challenge;
   const realm = parameters.get('realm');
   if (realm === undefined) throw new InvalidChallenge('the Bearer challenge names no realm');
   if (!URL.canParse(realm) || new URL(realm).host === '') {
-    throw new InvalidChallenge('the realm of the Bearer challenge is no absolute URL');
+    throw new InvalidChallenge('the realm of the Bearer challenge is not an absolute URL');
   }
   const scope = parameters.get('scope');
   return {
@@ -59,4 +58,8 @@ export function tokenOptions(challenge: Pick<Challenge, 'parameters'>): TokenOpt
     // A scope that is present but empty is one empty scope, as in containerd.
     scopes: scope === undefined ? [] : scope.split(' '),
   };
+}
+
+export function sameScopes(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((scope, index) => scope === other[index]);
 }

@@ -1,14 +1,15 @@
 /**
- * Tokens, remembered for as long as they may be trusted. The key says everything that a token was issued for: scheme, host
- * and port of the registry, realm, service, scopes **and** what logged in, so a token of one registry, or of one pod's
- * secret, is never used for another. Concurrent askers of one key share one exchange.
+ * Tokens, kept while they are valid. The key covers everything that a token was issued for: scheme, host and port of the
+ * registry, realm, service, scopes **and** the credential. So a token of one registry, or of one pod's secret, is never used for
+ * another. Concurrent requests for one key share one exchange.
  */
+import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
 import { SingleFlight } from '../../async/single-flight.ts';
-import type { BearerToken } from './token-response.ts';
 import type { Secret } from '../../telemetry/secret.ts';
+import type { BearerToken } from './token-response.ts';
 
-/** A token is one to four KiB: a few MiB at the most. */
+/** A token has one to four KiB: a few MiB at most. */
 const maxTokens = 1000;
 
 export interface TokenKey {
@@ -19,73 +20,60 @@ export interface TokenKey {
   readonly scopes: readonly string[];
   /** Identity of the credential, or `anonymous`. */
   readonly credential: string;
-  /** Identity of the headers of the endpoint that the token server saw, or an empty text: they may have logged in. */
+  /** Identity of the endpoint's headers that the token server received, or empty: they may authenticate. */
   readonly headers: string;
 }
 
-export interface TokenCache {
-  /**
-   * A token from memory, or from `fetch`, which is shared by all who ask for the same at the same time and is ended
-   * when the last of them has given up.
-   * @returns the token, and whether it was remembered (then it may have been revoked since)
-   */
-  get(
-    key: TokenKey,
-    signal: AbortSignal,
-    fetch: (signal: AbortSignal) => Promise<BearerToken>,
-  ): Promise<{ token: Secret; remembered: boolean }>;
-  /** Drops a token that was refused, unless it has been replaced already. */
-  forget(key: TokenKey, token: Secret): void;
-  clear(): void;
-  readonly size: number;
-}
-
-interface Kept {
+interface CachedToken {
   readonly token: Secret;
-  /** Monotonic: a wall clock that jumps must not make a token last. */
+  /** Monotonic: a jump of the wall clock must not prolong a token. */
   readonly refreshAt: number;
 }
 
-export function createTokenCache(clock: Clock): TokenCache {
-  const tokens = new Map<string, Kept>();
-  const flights = new SingleFlight<Secret>({ abortAbandoned: true });
+export class TokenCache {
+  readonly #tokens = new BoundedMap<string, CachedToken>(maxTokens);
+  readonly #fetches = new SingleFlight<Secret>({ abortAbandoned: true });
+  readonly #clock: Clock;
 
-  function keep(id: string, answer: BearerToken): void {
-    tokens.delete(id);
-    tokens.set(id, {
-      token: answer.token,
-      refreshAt: clock.monotonic() + (answer.refreshAt - clock.now()),
-    });
-    const oldest = tokens.keys().next();
-    if (tokens.size > maxTokens && !oldest.done) tokens.delete(oldest.value);
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
-  return {
-    get: async (key, signal, fetch) => {
-      signal.throwIfAborted();
-      const id = idOf(key);
-      const kept = tokens.get(id);
-      if (kept && clock.monotonic() < kept.refreshAt) return { token: kept.token, remembered: true };
-      const token = await flights.run(
-        id,
-        async (stop) => {
-          const answer = await fetch(stop);
-          keep(id, answer);
-          return answer.token;
-        },
-        signal,
-      );
-      return { token, remembered: false };
-    },
-    forget: (key, token) => {
-      const id = idOf(key);
-      if (tokens.get(id)?.token === token) tokens.delete(id);
-    },
-    clear: () => tokens.clear(),
-    get size() {
-      return tokens.size;
-    },
-  };
+  /**
+   * A cached token, or one from `fetch`. Concurrent callers share a fetch; it is aborted when the last of them gives up.
+   * @returns the token, and whether it was cached (then it may have been revoked since)
+   */
+  async get(
+    key: TokenKey,
+    signal: AbortSignal,
+    fetch: (signal: AbortSignal) => Promise<BearerToken>,
+  ): Promise<{ token: Secret; cached: boolean }> {
+    const id = idOf(key);
+    const known = this.#tokens.get(id);
+    if (known && this.#clock.monotonic() < known.refreshAt) return { token: known.token, cached: true };
+    const store = async (shared: AbortSignal): Promise<Secret> => this.#store(id, await fetch(shared));
+    return { token: await this.#fetches.run(id, store, signal), cached: false };
+  }
+
+  /** Removes a token that was rejected, unless it has been replaced already. */
+  forget(key: TokenKey, token: Secret): void {
+    const id = idOf(key);
+    if (this.#tokens.peek(id)?.token === token) this.#tokens.delete(id);
+  }
+
+  clear(): void {
+    this.#tokens.clear();
+  }
+
+  get size(): number {
+    return this.#tokens.size;
+  }
+
+  #store(id: string, { token, refreshAt }: BearerToken): Secret {
+    const remainingMs = refreshAt - this.#clock.now();
+    this.#tokens.set(id, { token, refreshAt: this.#clock.monotonic() + remainingMs });
+    return token;
+  }
 }
 
 function idOf({ registry, realm, service, scopes, credential, headers }: TokenKey): string {

@@ -1,31 +1,31 @@
 /**
- * The answer of a token server. Source: distribution `spec/auth/token.md`; lifetimes are bounded both ways, because a
- * server's figures and clock are not to be trusted.
+ * The response of a token server. Source: distribution `spec/auth/token.md`. Lifetimes are bounded both ways, because a
+ * server's figures and clock are not trusted.
  */
-import { secret } from '../../telemetry/secret.ts';
-import type { Secret } from '../../telemetry/secret.ts';
+import { asObject } from '../../http/json.ts';
+import { secret, type Secret } from '../../telemetry/secret.ts';
 
-/** The specification's lifetime where none is given, and the least that it lets a server grant. */
+/** The specification's default, and the shortest lifetime that it allows. */
 export const defaultLifetimeSeconds = 60;
 
-/** No registry grants more than half a day; a longer figure would keep a token that was revoked long ago. */
+/** No registry grants more than half a day; a longer figure would keep a token long after its revocation. */
 export const maxLifetimeSeconds = 24 * 60 * 60;
 
-/** A token is renewed when this part of its life is over, so that it does not expire on its way. */
+/** A token is renewed after this part of its lifetime, so that it does not expire on its way. */
 const refreshShare = 0.9;
 
 export interface BearerToken {
   readonly token: Secret;
   readonly lifetimeSeconds: number;
-  /** What the lifetime counts from: the server's `issued_at`, or the moment the answer was there. */
+  /** Start of the lifetime: the server's `issued_at`, or the arrival of the response. */
   readonly base: 'issued_at' | 'received';
   /** Wall clock, milliseconds. The token may be used up to and including this moment. */
   readonly expiresAt: number;
-  /** Wall clock, milliseconds. From here on a new token should be asked for. */
+  /** Wall clock, milliseconds. After this moment a new token should be requested. */
   readonly refreshAt: number;
 }
 
-/** A token answer without a usable token. `message` holds nothing that the server sent. */
+/** A response without a usable token. `message` holds nothing from the server. */
 export class InvalidTokenResponse extends Error {
   readonly code = 'invalid-token-response';
   readonly temporary = false;
@@ -36,14 +36,14 @@ export class InvalidTokenResponse extends Error {
 }
 
 /**
- * Understands a token answer.
+ * Reads a token response.
  * @param body the parsed JSON
- * @param receivedAt wall clock when the answer was complete, milliseconds
- * @throws InvalidTokenResponse where there is no token, or one that cannot be a header value
+ * @param receivedAt wall clock when the response was complete, milliseconds
+ * @throws InvalidTokenResponse if there is no token, or one that cannot be a header value
  */
 export function readTokenResponse(body: unknown, receivedAt: number): BearerToken {
-  const members = isObject(body) ? body : {};
-  // Where both names are there, containerd and go-containerregistry take access_token.
+  const members = asObject(body) ?? {};
+  // If both members exist, containerd and go-containerregistry take access_token.
   const text = nonEmpty(members['access_token']) ?? nonEmpty(members['token']);
   if (text === undefined) throw new InvalidTokenResponse('no token');
   if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidTokenResponse('the token cannot be sent in a header');
@@ -78,8 +78,4 @@ function instant(text: unknown): number | undefined {
 
 function nonEmpty(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

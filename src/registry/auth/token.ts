@@ -1,20 +1,20 @@
 /**
- * Asking a token server (containerd `core/remotes/docker/authorizer.go`, `auth/fetch.go`; distribution
- * `spec/auth/token.md`, `oauth.md`): with a secret by POST in the OAuth2 form, and where the server does not know that, by GET
- * with Basic; without a secret by an anonymous GET.
+ * Token requests (containerd `core/remotes/docker/authorizer.go`, `auth/fetch.go`; distribution `spec/auth/token.md`,
+ * `oauth.md`): with a secret a POST in the OAuth2 form, and if the server does not support that, a GET with Basic; without a
+ * secret an anonymous GET.
  */
 import type { Credential } from '../../credentials/credential.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import { InvalidDocument, parseObject } from '../../http/json.ts';
 import { InvalidTokenResponse, readTokenResponse, type BearerToken } from './token-response.ts';
 
-/** Token answers are one to four KiB; go-containerregistry has the same bound. */
+/** Token responses have one to four KiB; go-containerregistry has the same bound. */
 export const maxTokenBytes = 64 * 1024;
 
-/** Who we are, for token servers that keep count. */
+/** Name of this client, for token servers that count by client. */
 const clientId = 'archwright';
 
-export interface TokenQuestion {
+export interface TokenRequest {
   /** Validated. */
   readonly realm: URL;
   readonly service: string;
@@ -30,12 +30,12 @@ export interface TokenExchange {
   readonly body?: string;
 }
 
-/** A token server that answered with something other than success. */
+/** A response of a token server other than success. */
 export class TokenRefused extends Error {
   readonly code = 'token-refused';
   readonly temporary = false;
   readonly status: number;
-  /** Its `Retry-After`, as written. */
+  /** `Retry-After`, as written. */
   readonly retryAfter?: string;
   constructor(status: number, retryAfter: string | undefined) {
     super(`the token server answered ${status}`);
@@ -45,35 +45,35 @@ export class TokenRefused extends Error {
   }
 }
 
-/** As much of an answer as is needed here. */
-export interface TokenAnswer {
+/** The part of a response that counts here. */
+export interface TokenServerResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
   readonly body: Buffer;
 }
 
 /**
- * Asks for a token.
+ * Requests a token.
  * @param send one exchange with the token server; it follows no redirect of a POST
  * @param now wall clock, milliseconds
  * @throws TokenRefused, InvalidTokenResponse, and what `send` throws
  */
-export async function askToken(
-  question: TokenQuestion,
-  send: (exchange: TokenExchange) => Promise<TokenAnswer>,
+export async function fetchToken(
+  request: TokenRequest,
+  send: (exchange: TokenExchange) => Promise<TokenServerResponse>,
   now: () => number,
 ): Promise<BearerToken> {
-  if (question.credential) {
-    const answer = await send(oauthExchange(question, question.credential));
-    if (succeeded(answer.status)) return read(answer, now);
-    if (!knowsOnlyGet(answer.status, question.credential)) throw refused(answer);
+  if (request.credential) {
+    const response = await send(oauthExchange(request, request.credential));
+    if (succeeded(response.status)) return read(response, now);
+    if (!knowsOnlyGet(response.status, request.credential)) throw refused(response);
   }
-  const answer = await send(getExchange(question));
-  if (!succeeded(answer.status)) throw refused(answer);
-  return read(answer, now);
+  const response = await send(getExchange(request));
+  if (!succeeded(response.status)) throw refused(response);
+  return read(response, now);
 }
 
-function oauthExchange({ realm, service, scopes }: TokenQuestion, credential: Credential): TokenExchange {
+function oauthExchange({ realm, service, scopes }: TokenRequest, credential: Credential): TokenExchange {
   const password = reveal(credential.password);
   const grant: Record<string, string> =
     credential.username === ''
@@ -91,14 +91,14 @@ function oauthExchange({ realm, service, scopes }: TokenQuestion, credential: Cr
   };
 }
 
-function getExchange({ realm, service, scopes, credential }: TokenQuestion): TokenExchange {
+function getExchange({ realm, service, scopes, credential }: TokenRequest): TokenExchange {
   const url = new URL(realm);
   if (service !== '') url.searchParams.append('service', service);
   for (const scope of scopes) url.searchParams.append('scope', scope);
   return { method: 'GET', url, headers: credential ? { authorization: basic(credential) } : {} };
 }
 
-/** Statuses with which servers refuse the OAuth2 form itself; 405 is said only to user names, as in containerd. */
+/** Statuses that reject the OAuth2 form itself; 405 counts only with a user name, as in containerd. */
 function knowsOnlyGet(status: number, credential: Credential): boolean {
   return status === 400 || status === 401 || status === 404 || (status === 405 && credential.username !== '');
 }
@@ -113,13 +113,13 @@ function succeeded(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-function refused({ status, headers }: TokenAnswer): TokenRefused {
+function refused({ status, headers }: TokenServerResponse): TokenRefused {
   return new TokenRefused(status, headers['retry-after']?.[0]);
 }
 
-function read(answer: TokenAnswer, now: () => number): BearerToken {
+function read(response: TokenServerResponse, now: () => number): BearerToken {
   try {
-    return readTokenResponse(parseObject(answer.body), now());
+    return readTokenResponse(parseObject(response.body), now());
   } catch (error) {
     throw error instanceof InvalidDocument ? new InvalidTokenResponse(error.message) : error;
   }

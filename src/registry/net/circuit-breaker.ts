@@ -1,94 +1,112 @@
 /**
- * The breaker leaves a host alone that keeps failing, or that asked to be left alone. After a pause one request is let
- * through as a trial: its success closes the breaker, its failure doubles the pause. Only failures of the host itself count
- * (no connection, no HTTP, 5xx), never what it says about one image.
+ * A circuit breaker. A circuit opens after several failures in a row, or for a pause that the host requested. After the pause
+ * one request is the trial: success closes the circuit, failure doubles the pause. Only failures of the host itself count
+ * (no connection, no HTTP, 5xx), never a response about one image.
  */
+import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
 
 export interface BreakerOptions {
-  /** Failures in a row that open it. */
+  /** Failures in a row that open a circuit. */
   readonly threshold?: number;
   readonly firstPauseMs?: number;
   readonly maxPauseMs?: number;
 }
 
-/** Enough that a few broken connections of a busy minute do not count. */
+/** A few broken connections in a busy minute must not open a circuit. */
 const defaultThreshold = 5;
 const defaultFirstPauseMs = 5000;
 const defaultMaxPauseMs = 2 * 60_000;
 
-/** Hosts remembered; image references choose hosts, so there could be any number. */
-const maxHosts = 1000;
+/** Image references choose hosts, so there could be any number. */
+const maxCircuits = 1000;
 
-export interface CircuitBreaker {
-  /**
-   * Asks whether a host may be asked.
-   * @returns 0 where it may; otherwise the milliseconds until it may be tried again
-   */
-  wait(host: string): number;
-  succeeded(host: string): void;
-  failed(host: string): void;
-  /** The trial ended without telling anything (the asker gave up). */
-  inconclusive(host: string): void;
-  /** Leaves a host alone for a time that the host named. */
-  pause(host: string, ms: number): void;
+/** The circuit of a host is open: the request was not sent. */
+export class CircuitOpen extends Error {
+  readonly code = 'circuit-open';
+  readonly temporary = true;
+  readonly where: string;
+  readonly retryAfterMs: number;
+  /** Whether the host requested the pause with 429. */
+  readonly rateLimited: boolean;
+  constructor(where: string, retryAfterMs: number, rateLimited: boolean) {
+    super(`${where} gets no requests for ${Math.ceil(retryAfterMs / 1000)} s`);
+    this.name = 'CircuitOpen';
+    this.where = where;
+    this.retryAfterMs = retryAfterMs;
+    this.rateLimited = rateLimited;
+  }
 }
 
-interface State {
+interface Circuit {
   failures: number;
   pauseMs: number;
-  /** Monotonic; before it nobody asks. */
+  /** Monotonic. */
   openUntil: number;
+  /** Whether a request is under way that decides whether the circuit closes. */
   trial: boolean;
 }
 
-export function createCircuitBreaker(clock: Clock, options: BreakerOptions = {}): CircuitBreaker {
-  const threshold = options.threshold ?? defaultThreshold;
-  const firstPauseMs = options.firstPauseMs ?? defaultFirstPauseMs;
-  const maxPauseMs = options.maxPauseMs ?? defaultMaxPauseMs;
-  const states = new Map<string, State>();
+export class CircuitBreaker {
+  readonly #circuits = new BoundedMap<string, Circuit>(maxCircuits);
+  readonly #clock: Clock;
+  readonly #threshold: number;
+  readonly #firstPauseMs: number;
+  readonly #maxPauseMs: number;
 
-  function stateOf(host: string): State {
-    const state = states.get(host) ?? { failures: 0, pauseMs: 0, openUntil: 0, trial: false };
-    states.delete(host);
-    states.set(host, state);
-    const oldest = states.keys().next();
-    if (states.size > maxHosts && !oldest.done) states.delete(oldest.value);
-    return state;
+  constructor(clock: Clock, options: BreakerOptions = {}) {
+    this.#clock = clock;
+    this.#threshold = options.threshold ?? defaultThreshold;
+    this.#firstPauseMs = options.firstPauseMs ?? defaultFirstPauseMs;
+    this.#maxPauseMs = options.maxPauseMs ?? defaultMaxPauseMs;
   }
 
-  return {
-    wait: (host) => {
-      const state = states.get(host);
-      if (!state || state.openUntil === 0) return 0;
-      const left = state.openUntil - clock.monotonic();
-      if (left > 0) return left;
-      if (state.trial) return Math.max(state.pauseMs, 1);
-      state.trial = true;
-      return 0;
-    },
-    succeeded: (host) => {
-      const state = states.get(host);
-      // An answer to an older request does not shorten a pause that the host asked for since.
-      if (state && state.openUntil <= clock.monotonic()) states.delete(host);
-    },
-    failed: (host) => {
-      const state = stateOf(host);
-      state.failures += 1;
-      const open = state.openUntil > clock.monotonic();
-      if (open || (!state.trial && state.failures < threshold)) return;
-      state.trial = false;
-      state.pauseMs = Math.min(state.pauseMs === 0 ? firstPauseMs : state.pauseMs * 2, maxPauseMs);
-      state.openUntil = clock.monotonic() + state.pauseMs;
-    },
-    inconclusive: (host) => {
-      const state = states.get(host);
-      if (state) state.trial = false;
-    },
-    pause: (host, ms) => {
-      const state = stateOf(host);
-      state.openUntil = Math.max(state.openUntil, clock.monotonic() + ms);
-      state.trial = false;
-    },
-  };
+  /**
+   * Admits a request, as the trial if a pause is over.
+   * @returns 0, or the milliseconds until the next try if the circuit is open
+   */
+  admit(key: string): number {
+    const circuit = this.#circuits.get(key);
+    if (!circuit || circuit.openUntil === 0) return 0;
+    const left = circuit.openUntil - this.#clock.monotonic();
+    if (left > 0) return left;
+    if (circuit.trial) return Math.max(circuit.pauseMs, 1);
+    circuit.trial = true;
+    return 0;
+  }
+
+  succeeded(key: string): void {
+    const circuit = this.#circuits.peek(key);
+    // A response to an older request does not shorten a pause that began since.
+    if (circuit && circuit.openUntil <= this.#clock.monotonic()) this.#circuits.delete(key);
+  }
+
+  failed(key: string): void {
+    const circuit = this.#circuit(key);
+    const now = this.#clock.monotonic();
+    circuit.failures += 1;
+    if (circuit.openUntil > now || (!circuit.trial && circuit.failures < this.#threshold)) return;
+    circuit.trial = false;
+    circuit.pauseMs = Math.min(circuit.pauseMs * 2 || this.#firstPauseMs, this.#maxPauseMs);
+    circuit.openUntil = now + circuit.pauseMs;
+  }
+
+  /** The admitted request ended without a result that counts, for example because its caller gave up. */
+  inconclusive(key: string): void {
+    const circuit = this.#circuits.peek(key);
+    if (circuit) circuit.trial = false;
+  }
+
+  /** Opens a circuit for a pause that the host requested. */
+  pause(key: string, ms: number): void {
+    const circuit = this.#circuit(key);
+    circuit.openUntil = Math.max(circuit.openUntil, this.#clock.monotonic() + ms);
+    circuit.trial = false;
+  }
+
+  #circuit(key: string): Circuit {
+    const circuit = this.#circuits.get(key) ?? { failures: 0, pauseMs: 0, openUntil: 0, trial: false };
+    this.#circuits.set(key, circuit);
+    return circuit;
+  }
 }

@@ -1,7 +1,7 @@
 /**
- * Redirects. Registries send blobs, and some their manifests, to object storage on other hosts; a hostile one may send us
- * anywhere. So each step is checked as a new target, and whatever identifies us (Authorization, the endpoint's own headers,
- * client certificates) stays with the host it was meant for, also when the chain comes back to it.
+ * Redirects. Registries keep blobs, and some their manifests, in object storage on other hosts; a hostile registry may redirect
+ * anywhere. So each step is checked as a new target, and everything that identifies the client (Authorization, the endpoint's
+ * own headers, client certificates) is sent only to the first host, and not again if the chain comes back to it.
  */
 import { targetReach, type AddressPolicy } from '../../http/reach.ts';
 import type { HttpResponse, HttpRequest } from '../../http/client.ts';
@@ -17,38 +17,38 @@ export interface RedirectableRequest extends HttpRequest {
   readonly ownHeaders: Readonly<Record<string, string>>;
 }
 
-export interface FinalAnswer extends HttpResponse {
+export interface FinalResponse extends HttpResponse {
   readonly url: URL;
-  /** Whether another host answered than the one that was asked. */
+  /** Whether the response is from another host than the request's. */
   readonly moved: boolean;
 }
 
 /**
  * Sends a GET or HEAD and follows its redirects.
  * @param send one exchange; called once for each step
- * @throws TransportError `redirect` for a chain that is too long, a circle, or a step that is not allowed
+ * @throws TransportError `redirect` if the chain is too long, a circle, or has a step that is not allowed
  */
 export async function followRedirects(
   request: RedirectableRequest,
   policy: AddressPolicy,
   send: (step: HttpRequest) => Promise<HttpResponse>,
-): Promise<FinalAnswer> {
+): Promise<FinalResponse> {
   const { ownHeaders, ...plain } = request;
   let step: HttpRequest = { ...plain, headers: { ...plain.headers, ...ownHeaders } };
   let moved = false;
-  let nearest: string | undefined;
+  let registryIp: string | undefined;
   const seen = new Set([step.url.href]);
   for (let count = 0; ; count += 1) {
-    const answer = await send(step);
-    if (!redirects.has(answer.status)) return { ...answer, url: step.url, moved };
-    if (!moved) nearest = answer.remoteAddress;
+    const response = await send(step);
+    if (!redirects.has(response.status)) return { ...response, url: step.url, moved };
+    if (!moved) registryIp = response.remoteAddress;
     if (count === maxRedirects) throw refuse(step.url, `it redirects more than ${maxRedirects} times`);
-    const next = target(step.url, answer.headers['location']?.[0]);
+    const next = target(step.url, response.headers['location']?.[0]);
     if (seen.has(next.href)) throw refuse(step.url, 'it redirects in a circle');
     seen.add(next.href);
     if (moved || next.host !== request.url.host || next.protocol !== request.url.protocol) {
       moved = true;
-      const reach = targetReach(nearest, policy);
+      const reach = targetReach(registryIp, policy);
       step = { ...plain, url: next, reach, tls: { ...plain.tls, client: [] } };
     } else {
       step = { ...step, url: next };
@@ -58,7 +58,7 @@ export async function followRedirects(
 
 function target(from: URL, location: string | undefined): URL {
   const url = location === undefined ? null : URL.parse(location, from.href);
-  if (!url) throw refuse(from, 'it redirects to no URL');
+  if (!url) throw refuse(from, 'it redirects to something other than a URL');
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
     throw refuse(from, `it redirects to ${url.protocol}`);
   }

@@ -1,14 +1,14 @@
 /**
  * URLs of the distribution API below an endpoint: `<base>/<repository>/manifests|blobs/<object>`, with
- * `?ns=<namespace>` where the host is not the namespace itself (containerd `core/remotes/docker/resolver.go`).
+ * `?ns=<namespace>` if the host is not the namespace itself (containerd `core/remotes/docker/resolver.go`).
  */
 import type { Endpoint } from '../endpoints/endpoint.ts';
 
 /**
  * The URL of a manifest or blob.
  * @param object a tag or a digest
- * @param scheme replaces that of the endpoint where it turned out not to speak TLS
- * @returns undefined where repository or object hold what no reference can hold
+ * @param scheme replaces the endpoint's scheme if it does not speak TLS
+ * @returns undefined if repository or object hold characters that no reference can hold
  */
 export function objectUrl(
   endpoint: Pick<Endpoint, 'base' | 'namespace' | 'namespaceParameter'>,
@@ -26,7 +26,7 @@ export function objectUrl(
   return url;
 }
 
-/** Query keys that say what was asked and cannot hold a secret; a pre-signed URL has others. */
+/** Query keys that describe the request and cannot hold a secret; a pre-signed URL has others. */
 const shownKeys = new Set(['ns', 'service', 'scope']);
 
 /** A URL for people: no user info, and only harmless query keys. */

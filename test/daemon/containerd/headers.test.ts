@@ -1,7 +1,7 @@
 /** What a file says of a host stays with that host: each test is an attack that fails. */
 import t from 'tap';
 import { image } from '../../support/registry/content.ts';
-import { patience, question, testClient } from '../../support/registry/ask.ts';
+import { patience, lookupOf, testClient } from '../../support/registry/ask.ts';
 import { startTestRegistry } from '../../support/registry/server.ts';
 import { RegistryError } from '../../../src/registry/lookup.ts';
 import { certsD, nodeWith, shown } from './files.ts';
@@ -80,7 +80,7 @@ t.test('a header cannot smuggle another one or another request', async (t) => {
       '/certs.d/gcr.io/hosts.toml': `server = "${registry.url}"\n[header]\n${header}`,
     });
     const endpoints = await containerd.endpoints('gcr.io');
-    await t.rejects(client.ask(question(endpoints), patience), RegistryError, header);
+    await t.rejects(client.lookup(lookupOf(endpoints), patience), RegistryError, header);
     await containerd.close();
   }
   t.equal(registry.requests.length, 0, 'nothing was sent at all');
@@ -96,7 +96,7 @@ t.test('values are sent as Go sends them: UTF-8, and several as a list', async (
     [config]: certsD,
     '/certs.d/gcr.io/hosts.toml': `server = "${registry.url}"\n[header]\nX-Name = "käse ☃"\nx-list = ["a", "b"]`,
   });
-  await client.ask(question(await containerd.endpoints('gcr.io')), patience);
+  await client.lookup(lookupOf(await containerd.endpoints('gcr.io')), patience);
   const headers = registry.requests[0]?.headers;
   t.equal(Buffer.from(String(headers?.['x-name']), 'latin1').toString('utf8'), 'käse ☃');
   t.equal(headers?.['x-list'], 'a, b');
@@ -126,7 +126,7 @@ X-First = "1"
 [host."${second.url}"]
 `,
   });
-  await client.ask(question(await containerd.endpoints('gcr.io')), patience).catch(() => undefined);
+  await client.lookup(lookupOf(await containerd.endpoints('gcr.io')), patience).catch(() => undefined);
   const seen = (registry: typeof first) =>
     registry.requests.map(({ headers }) =>
       [headers.authorization, headers['x-first'], headers['x-server']].join(),

@@ -1,17 +1,18 @@
 import t from 'tap';
 import { canonicalAddress, validateRealm } from '../../../src/registry/auth/realm.ts';
 
-t.test('realms', (t) => {
+t.test('realms may name any host, but no nearer address', (t) => {
   const cases: [realm: string, host: string, insecure: boolean, reason: RegExp | undefined][] = [
     ['https://auth.docker.io/token', 'registry-1.docker.io', false, undefined],
     ['https://8.8.8.8/token', 'registry.example.com', false, undefined],
+    ['https://auth.another.test/token', 'registry.example.com', false, undefined],
     ['https://auth.example.com:8443/token?a=b', 'registry.example.com', false, undefined],
     ['http://auth.example.com/token', 'registry.example.com', true, undefined],
     ['http://auth.example.com/token', 'registry.example.com', false, /is http/],
     ['ftp://auth.example.com/token', 'registry.example.com', true, /neither https nor http/],
     ['file:///etc/passwd', 'registry.example.com', true, /neither https nor http/],
-    ['/token', 'registry.example.com', false, /no absolute URL/],
-    ['', 'registry.example.com', false, /no absolute URL/],
+    ['/token', 'registry.example.com', false, /not an absolute URL/],
+    ['', 'registry.example.com', false, /not an absolute URL/],
     ['https://user:secret@auth.example.com/', 'registry.example.com', false, /user name or password/],
     ['https://user@auth.example.com/', 'registry.example.com', false, /user name or password/],
     ['https://127.0.0.1/', '', false, /127\.0\.0\.1 is a loopback/],

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { parseChallenges } from '../../../src/registry/auth/challenge.ts';
-import { repositoryScope, tokenOptions, tokenScopes } from '../../../src/registry/auth/scope.ts';
+import { repositoryScope, tokenOptions, tokenScopes, sameScopes } from '../../../src/registry/auth/scope.ts';
 
 t.test('scopes', (t) => {
   t.equal(repositoryScope('library/nginx'), 'repository:library/nginx:pull');
@@ -42,4 +42,10 @@ t.test('challenges that no token can be asked with', (t) => {
   }
   t.throws(() => optionsOf('Bearer service="s"'), { message: 'the Bearer challenge names no realm' });
   t.end();
+});
+
+t.test('scopes are equal in the same order', async (t) => {
+  t.ok(sameScopes(['a', 'b'], ['a', 'b']));
+  t.notOk(sameScopes(['a'], ['a', 'b']));
+  t.notOk(sameScopes(['a', 'b'], ['a', 'c']));
 });

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createTokenCache, type TokenKey } from '../../../src/registry/auth/token-cache.ts';
+import { TokenCache, type TokenKey } from '../../../src/registry/auth/token-cache.ts';
 import type { BearerToken } from '../../../src/registry/auth/token-response.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
 import { noTimers } from '../../support/fake-clock.ts';
@@ -16,7 +16,7 @@ const key: TokenKey = {
 
 function setUp() {
   const clock = { time: 0, wall: 1_000_000, ...noTimers, now: () => clock.wall, monotonic: () => clock.time };
-  const cache = createTokenCache(clock);
+  const cache = new TokenCache(clock);
   let fetched = 0;
   const fetch = (): Promise<BearerToken> => {
     fetched += 1;
@@ -29,13 +29,13 @@ function setUp() {
     });
   };
   const get = async (changes: Partial<TokenKey> = {}) => {
-    const { token, remembered } = await cache.get({ ...key, ...changes }, patience, fetch);
-    return [reveal(token), remembered];
+    const { token, cached } = await cache.get({ ...key, ...changes }, patience, fetch);
+    return [reveal(token), cached];
   };
   return { clock, cache, get };
 }
 
-t.test('a token is remembered until its refresh is due, whatever the wall clock does', async (t) => {
+t.test('a token is cached until its refresh is due, whatever the wall clock does', async (t) => {
   const { clock, get } = setUp();
   t.same(await get(), ['token-1', false]);
   clock.time = 89_999;
@@ -70,7 +70,7 @@ t.test('each part of the key keeps tokens apart', async (t) => {
   t.equal(cache.size, 0);
 });
 
-t.test('a refused token is forgotten, its successor is not', async (t) => {
+t.test('a rejected token is removed, its successor is not', async (t) => {
   const { cache, get } = setUp();
   await get();
   const first = (await cache.get(key, patience, () => Promise.reject(new Error('not asked')))).token;
@@ -80,7 +80,7 @@ t.test('a refused token is forgotten, its successor is not', async (t) => {
   t.same(await get(), ['token-2', true]);
 });
 
-t.test('failures are not remembered', async (t) => {
+t.test('failures are not cached', async (t) => {
   const { cache, get } = setUp();
   await t.rejects(
     cache.get(key, patience, () => Promise.reject(new Error('no'))),
@@ -89,7 +89,7 @@ t.test('failures are not remembered', async (t) => {
   t.same(await get(), ['token-1', false]);
 });
 
-t.test('one exchange for many askers, ended when the last one gives up', async (t) => {
+t.test('concurrent callers share one exchange, which ends when the last one gives up', async (t) => {
   const { cache } = setUp();
   const given: AbortSignal[] = [];
   const never = (signal: AbortSignal): Promise<BearerToken> => {
@@ -107,10 +107,10 @@ t.test('one exchange for many askers, ended when the last one gives up', async (
   t.equal(given[0]?.aborted, true);
   t.equal(given.length, 1);
   await t.rejects(cache.get(key, one.signal, never), { message: 'first gives up' });
-  t.equal(given.length, 1, 'who is late starts nothing');
+  t.equal(given.length, 1, 'an aborted caller starts nothing');
 });
 
-t.test('bounded: the oldest goes first', async (t) => {
+t.test('the least recently used token is removed first', async (t) => {
   const { cache, get } = setUp();
   await get();
   for (let n = 0; n < 1000; n += 1) await get({ credential: String(n) });

@@ -1,7 +1,12 @@
 /** The requests to a token server, one by one; what follows from them is in `authenticate.test.ts`. */
 import t from 'tap';
 import { secret } from '../../../src/telemetry/secret.ts';
-import { askToken, basic, type TokenAnswer, type TokenExchange } from '../../../src/registry/auth/token.ts';
+import {
+  fetchToken,
+  basic,
+  type TokenServerResponse,
+  type TokenExchange,
+} from '../../../src/registry/auth/token.ts';
 
 const ann = { username: 'ann', password: secret('pass:wörd & more') };
 const realm = new URL('https://auth.corp/token?tenant=7');
@@ -9,7 +14,7 @@ const asked = { realm, service: 'registry corp', scopes: ['repository:a:pull', '
 
 function server(...statuses: number[]) {
   const seen: TokenExchange[] = [];
-  const send = (exchange: TokenExchange): Promise<TokenAnswer> => {
+  const send = (exchange: TokenExchange): Promise<TokenServerResponse> => {
     const status = statuses[seen.length] ?? 500;
     seen.push(exchange);
     const body = Buffer.from(status === 200 ? '{"token":"token-text","expires_in":300}' : 'error page');
@@ -20,7 +25,7 @@ function server(...statuses: number[]) {
 
 t.test('anonymous: a GET that keeps the query of the realm', async (t) => {
   const { seen, send } = server(200);
-  const token = await askToken(asked, send, () => 1000);
+  const token = await fetchToken(asked, send, () => 1000);
   t.match(token, { lifetimeSeconds: 300, expiresAt: 301_000 });
   t.same(seen, [
     {
@@ -36,7 +41,7 @@ t.test('anonymous: a GET that keeps the query of the realm', async (t) => {
 
 t.test('without service and scopes there are none', async (t) => {
   const { seen, send } = server(404, 200);
-  await askToken({ realm, service: '', scopes: [], credential: ann }, send, () => 0);
+  await fetchToken({ realm, service: '', scopes: [], credential: ann }, send, () => 0);
   t.same(
     [...new URLSearchParams(seen[0]?.body)].map(([key]) => key),
     ['grant_type', 'username', 'password', 'client_id'],
@@ -46,7 +51,7 @@ t.test('without service and scopes there are none', async (t) => {
 
 t.test('with a password: a form, and the password nowhere else', async (t) => {
   const { seen, send } = server(200);
-  await askToken({ ...asked, credential: ann }, send, () => 0);
+  await fetchToken({ ...asked, credential: ann }, send, () => 0);
   const [exchange] = seen;
   t.equal(exchange?.method, 'POST');
   t.equal(exchange?.url.href, realm.href);
@@ -64,13 +69,13 @@ t.test('with a password: a form, and the password nowhere else', async (t) => {
 t.test('an identity token is a refresh token', async (t) => {
   const identity = { username: '', password: secret('identity-token') };
   const { seen, send } = server(200);
-  await askToken({ ...asked, credential: identity }, send, () => 0);
+  await fetchToken({ ...asked, credential: identity }, send, () => 0);
   const form = new URLSearchParams(seen[0]?.body);
   t.equal(form.get('grant_type'), 'refresh_token');
   t.equal(form.get('refresh_token'), 'identity-token');
   const old = server(405, 200);
   await t.rejects(
-    askToken({ ...asked, credential: identity }, old.send, () => 0),
+    fetchToken({ ...asked, credential: identity }, old.send, () => 0),
     { name: 'TokenRefused' },
   );
   t.equal(old.seen.length, 1, '405 is no reason to send an identity token by Basic');
@@ -79,7 +84,7 @@ t.test('an identity token is a refresh token', async (t) => {
 t.test('where the form is not known, GET with Basic', async (t) => {
   for (const status of [400, 401, 404, 405]) {
     const { seen, send } = server(status, 200);
-    await askToken({ ...asked, credential: ann }, send, () => 0);
+    await fetchToken({ ...asked, credential: ann }, send, () => 0);
     t.equal(seen[1]?.method, 'GET', String(status));
     t.equal(seen[1]?.headers['authorization'], basic(ann));
     t.equal(seen[1]?.body, undefined);
@@ -90,7 +95,7 @@ t.test('where the form is not known, GET with Basic', async (t) => {
 t.test('a refusal carries its status and nothing of the body', async (t) => {
   for (const statuses of [[403], [429], [500], [302], [401, 401], [404, 503]]) {
     const { seen, send } = server(...statuses);
-    const error: unknown = await askToken({ ...asked, credential: ann }, send, () => 0).catch(
+    const error: unknown = await fetchToken({ ...asked, credential: ann }, send, () => 0).catch(
       (e: unknown) => e,
     );
     t.match(error, { name: 'TokenRefused', status: statuses.at(-1), retryAfter: '7' });

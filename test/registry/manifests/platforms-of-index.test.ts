@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { patience, question, testClient } from '../../support/registry/ask.ts';
+import { patience, lookupOf, testClient } from '../../support/registry/ask.ts';
 import {
   artifact,
   attestation,
@@ -37,7 +37,7 @@ async function ask(t: Test, content: Content) {
     await registry.close();
   });
   registry.push('library/app', 'v1', content);
-  const asked = client.ask(question([registry]), patience);
+  const asked = client.lookup(lookupOf([registry]), patience);
   return { registry, asked };
 }
 

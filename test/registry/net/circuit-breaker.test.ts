@@ -1,10 +1,10 @@
 import t from 'tap';
-import { createCircuitBreaker } from '../../../src/registry/net/circuit-breaker.ts';
+import { CircuitBreaker } from '../../../src/registry/net/circuit-breaker.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
 function setUp() {
   const clock = { time: 1000, ...noTimers, now: () => 0, monotonic: () => clock.time };
-  const breaker = createCircuitBreaker(clock, { threshold: 3, firstPauseMs: 100, maxPauseMs: 300 });
+  const breaker = new CircuitBreaker(clock, { threshold: 3, firstPauseMs: 100, maxPauseMs: 300 });
   const fail = (times: number) => {
     for (let n = 0; n < times; n += 1) breaker.failed('host');
   };
@@ -14,13 +14,13 @@ function setUp() {
 t.test('it opens after failures in a row', async (t) => {
   const { breaker, fail } = setUp();
   fail(2);
-  t.equal(breaker.wait('host'), 0);
+  t.equal(breaker.admit('host'), 0);
   breaker.succeeded('host');
   fail(2);
-  t.equal(breaker.wait('host'), 0, 'a success starts the count anew');
+  t.equal(breaker.admit('host'), 0, 'a success starts the count anew');
   fail(1);
-  t.equal(breaker.wait('host'), 100);
-  t.equal(breaker.wait('other'), 0);
+  t.equal(breaker.admit('host'), 100);
+  t.equal(breaker.admit('other'), 0);
 });
 
 t.test('after the pause one trial goes through, and its failure doubles the pause', async (t) => {
@@ -32,12 +32,12 @@ t.test('after the pause one trial goes through, and its failure doubles the paus
     [300, 300],
   ] as const) {
     clock.time += pause - 1;
-    t.equal(breaker.wait('host'), 1);
+    t.equal(breaker.admit('host'), 1);
     clock.time += 1;
-    t.equal(breaker.wait('host'), 0, 'the trial');
-    t.equal(breaker.wait('host'), pause, 'the others wait for it');
+    t.equal(breaker.admit('host'), 0, 'the trial');
+    t.equal(breaker.admit('host'), pause, 'the others wait for it');
     fail(1);
-    t.equal(breaker.wait('host'), next);
+    t.equal(breaker.admit('host'), next);
   }
 });
 
@@ -45,21 +45,21 @@ t.test('the success of the trial closes it', async (t) => {
   const { breaker, clock, fail } = setUp();
   fail(3);
   clock.time += 100;
-  t.equal(breaker.wait('host'), 0);
+  t.equal(breaker.admit('host'), 0);
   breaker.succeeded('host');
-  t.equal(breaker.wait('host'), 0);
-  t.equal(breaker.wait('host'), 0);
+  t.equal(breaker.admit('host'), 0);
+  t.equal(breaker.admit('host'), 0);
   fail(2);
-  t.equal(breaker.wait('host'), 0);
+  t.equal(breaker.admit('host'), 0);
 });
 
 t.test('a trial that tells nothing lets the next one try', async (t) => {
   const { breaker, clock, fail } = setUp();
   fail(3);
   clock.time += 100;
-  t.equal(breaker.wait('host'), 0);
+  t.equal(breaker.admit('host'), 0);
   breaker.inconclusive('host');
-  t.equal(breaker.wait('host'), 0);
+  t.equal(breaker.admit('host'), 0);
   breaker.inconclusive('unknown');
 });
 
@@ -67,37 +67,37 @@ t.test('answers to older requests do not change an open breaker', async (t) => {
   const { breaker, fail } = setUp();
   fail(3);
   fail(5);
-  t.equal(breaker.wait('host'), 100);
+  t.equal(breaker.admit('host'), 100);
   breaker.succeeded('host');
-  t.equal(breaker.wait('host'), 100);
+  t.equal(breaker.admit('host'), 100);
 });
 
 t.test('a pause that the host asked for', async (t) => {
   const { breaker, clock } = setUp();
   breaker.pause('host', 500);
   breaker.pause('host', 50);
-  t.equal(breaker.wait('host'), 500, 'the longer one holds');
+  t.equal(breaker.admit('host'), 500, 'the longer one holds');
   breaker.succeeded('host');
-  t.equal(breaker.wait('host'), 500);
+  t.equal(breaker.admit('host'), 500);
   clock.time += 500;
-  t.equal(breaker.wait('host'), 0);
-  t.equal(breaker.wait('host'), 1, 'one tries');
+  t.equal(breaker.admit('host'), 0);
+  t.equal(breaker.admit('host'), 1, 'one tries');
   breaker.succeeded('host');
-  t.equal(breaker.wait('host'), 0);
+  t.equal(breaker.admit('host'), 0);
 });
 
 t.test('by default five failures and five seconds', async (t) => {
   const clock = { ...noTimers, now: () => 0, monotonic: () => 0 };
-  const breaker = createCircuitBreaker(clock);
+  const breaker = new CircuitBreaker(clock);
   for (let n = 0; n < 4; n += 1) breaker.failed('host');
-  t.equal(breaker.wait('host'), 0);
+  t.equal(breaker.admit('host'), 0);
   breaker.failed('host');
-  t.equal(breaker.wait('host'), 5000);
+  t.equal(breaker.admit('host'), 5000);
 });
 
 t.test('any number of hosts takes bounded memory: the oldest are forgotten', async (t) => {
   const { breaker, fail } = setUp();
   fail(3);
   for (let n = 0; n < 1000; n += 1) breaker.failed(`host-${n}`);
-  t.equal(breaker.wait('host'), 0);
+  t.equal(breaker.admit('host'), 0);
 });

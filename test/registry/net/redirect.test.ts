@@ -4,7 +4,7 @@ import {
   credential,
   endpointOf,
   patience,
-  question,
+  lookupOf,
   testClient,
   tracing,
 } from '../../support/registry/ask.ts';
@@ -40,8 +40,8 @@ t.test('a config in object storage is fetched without anything that identifies u
   for (const place of [registry, storage]) place.push('library/app', 'v1', content);
   const headers = [{ name: 'X-Team', value: secret('platform-team') }];
   const { trace, lines, attempts } = tracing();
-  const answer = await client(t).ask(
-    question([endpointOf(registry, { headers })], { credentials: [ann], trace }),
+  const answer = await client(t).lookup(
+    lookupOf([endpointOf(registry, { headers })], { credentials: [ann], trace }),
     patience,
   );
   t.same(answer.platforms, [{ os: 'linux', architecture: 'arm64' }]);
@@ -65,7 +65,7 @@ t.test('on the same host everything is kept', async (t) => {
     path: /library/,
     fault: { kind: 'redirect', to: '/v2/moved/app/manifests/v1', status: 301 },
   });
-  const answer = await client(t).ask(question([registry], { credentials: [ann] }), patience);
+  const answer = await client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience);
   t.same(answer.platforms, [{ os: 'linux', architecture: 'arm64' }]);
   t.equal(registry.requests.at(-1)?.authorization?.user, 'ann');
 });
@@ -76,7 +76,7 @@ t.test('a redirect target that answers 401 gets no credentials', async (t) => {
   const registry = await start(t, { tls: ca, auth: { kind: 'basic', users } });
   const to = `${target.url}/v2/library/app/manifests/v1`;
   registry.faults.add({ path: /manifests/, fault: { kind: 'redirect', to } });
-  await t.rejects(client(t).ask(question([registry], { credentials: [ann] }), patience), {
+  await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience), {
     code: 'unauthorized',
     where: target.host,
     message: /never gets any/,
@@ -98,7 +98,7 @@ t.test('coming back to the first host brings nothing back', async (t) => {
     fault: { kind: 'redirect', to: `${registry.url}/v2/library/app/manifests/v1?again` },
   });
   const headers = [{ name: 'X-Team', value: secret('platform-team') }];
-  await client(t).ask(question([endpointOf(registry, { headers })]), patience);
+  await client(t).lookup(lookupOf([endpointOf(registry, { headers })]), patience);
   t.same(
     registry.requests.map((request) => request.headers['x-team']),
     ['platform-team', undefined],
@@ -130,7 +130,7 @@ t.test('redirects that are refused', async (t) => {
         headers: location === undefined ? {} : { location },
       },
     });
-    await t.rejects(client(t).ask(question([registry]), patience), { code, message }, name);
+    await t.rejects(client(t).lookup(lookupOf([registry]), patience), { code, message }, name);
     t.equal(registry.requests.length, 1, name);
   }
   t.same(plain.requests, []);
@@ -145,9 +145,9 @@ t.test('a chain is followed five times', async (t) => {
   };
   registry.faults.add({ path: /manifests\/v1$/, fault: { kind: 'redirect', to: '/hop1' } });
   for (const from of [1, 2, 3, 4]) hop(from, 4);
-  t.equal((await client(t).ask(question([registry]), patience)).platforms.length, 1);
+  t.equal((await client(t).lookup(lookupOf([registry]), patience)).platforms.length, 1);
   for (const from of [1, 2, 3, 4, 5]) hop(from, 5);
-  await t.rejects(client(t).ask(question([registry]), patience), {
+  await t.rejects(client(t).lookup(lookupOf([registry]), patience), {
     message: /redirects more than 5 times/,
   });
 });
@@ -169,7 +169,7 @@ t.test('a public registry may not lead us to a private address, even by name', a
     },
   });
   const base = `https://registry.test:${registry.port}/v2`;
-  await t.rejects(asker.ask(question([endpointOf(registry, { base })]), patience), {
+  await t.rejects(asker.lookup(lookupOf([endpointOf(registry, { base })]), patience), {
     code: 'forbidden',
     message: /inside\.test.*metadata address/,
   });

@@ -41,7 +41,7 @@ export function credential(
 }
 
 /** A question for `library/app:v1` at these registries or endpoints, in this order. */
-export function question(
+export function lookupOf(
   where: readonly (TestRegistry | Endpoint)[],
   changes: Partial<ManifestLookup> = {},
 ): ManifestLookup {

@@ -5,7 +5,7 @@ import {
   credential,
   endpointOf,
   patience,
-  question,
+  lookupOf,
   testClient,
   tracing,
 } from '../../support/registry/ask.ts';
@@ -38,9 +38,9 @@ t.test('no more than so many requests to one host at a time', async (t) => {
   const { registry, client } = await setUp(t, { perHost: 2 });
   registry.faults.add({ path: /manifests/, times: 2, fault: { kind: 'hold' } });
   const held = [new AbortController(), new AbortController()];
-  const holding = Promise.allSettled(held.map(({ signal }) => client.ask(question([registry]), signal)));
+  const holding = Promise.allSettled(held.map(({ signal }) => client.lookup(lookupOf([registry]), signal)));
   await registry.waitFor(() => registry.requests.length === 2);
-  const third = client.ask(question([registry]), patience);
+  const third = client.lookup(lookupOf([registry]), patience);
   for (let n = 0; n < 50; n += 1) await new Promise(setImmediate);
   t.equal(registry.requests.length, 2);
   held[0]?.abort();
@@ -54,15 +54,15 @@ t.test('waiting in line ends when the asker gives up', async (t) => {
   registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
   const first = new AbortController();
   const second = new AbortController();
-  const held = client.ask(question([registry]), first.signal);
+  const held = client.lookup(lookupOf([registry]), first.signal);
   await registry.waitFor(() => true);
-  const waiting = client.ask(question([registry]), second.signal);
+  const waiting = client.lookup(lookupOf([registry]), second.signal);
   second.abort();
   await t.rejects(waiting, { code: 'timeout' });
   t.equal(registry.requests.length, 1);
   first.abort();
   await t.rejects(held, { code: 'timeout' });
-  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+  t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
 });
 
 t.test('a mirror that fails for one registry still serves the others', async (t) => {
@@ -73,71 +73,74 @@ t.test('a mirror that fails for one registry still serves the others', async (t)
   const headers = { 'retry-after': '60' };
   const fault = { kind: 'status', status: 503, headers } as const;
   const remove = registry.faults.add({ path: /ns=gone.example/, fault });
-  await t.rejects(client.ask(question([gone]), patience), { message: /503/ });
-  await t.rejects(client.ask(question([gone]), patience), { message: /left alone for 60 s/ });
-  t.equal((await client.ask(question([docker]), patience)).platforms.length, 1, 'Retry-After is of one');
+  await t.rejects(client.lookup(lookupOf([gone]), patience), { message: /503/ });
+  await t.rejects(client.lookup(lookupOf([gone]), patience), { message: /gets no requests for 60 s/ });
+  t.equal((await client.lookup(lookupOf([docker]), patience)).platforms.length, 1, 'Retry-After is of one');
   remove();
   clock.time = 60_000;
-  await t.rejects(client.ask(question([gone]), patience), { code: 'not-found' });
+  await t.rejects(client.lookup(lookupOf([gone]), patience), { code: 'not-found' });
   registry.faults.add({ path: /ns=gone.example/, fault: { kind: 'status', status: 504 } });
-  for (let n = 0; n < 5; n += 1) await t.rejects(client.ask(question([gone]), patience), { message: /504/ });
-  await t.rejects(client.ask(question([gone]), patience), { message: /left alone/ });
-  t.equal((await client.ask(question([docker]), patience)).platforms.length, 1, 'failures are of one');
+  for (let n = 0; n < 5; n += 1)
+    await t.rejects(client.lookup(lookupOf([gone]), patience), { message: /504/ });
+  await t.rejects(client.lookup(lookupOf([gone]), patience), { message: /gets no requests/ });
+  t.equal((await client.lookup(lookupOf([docker]), patience)).platforms.length, 1, 'failures are of one');
   registry.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
   for (let n = 0; n < 5; n += 1)
-    await t.rejects(client.ask(question([docker]), patience), { message: /closed/ });
-  const another = question([mirrorOf('quay.io')]);
+    await t.rejects(client.lookup(lookupOf([docker]), patience), { message: /closed/ });
+  const another = lookupOf([mirrorOf('quay.io')]);
   await t.rejects(
-    client.ask(another, patience),
-    { message: /left alone/ },
+    client.lookup(another, patience),
+    { message: /gets no requests/ },
     'a mirror that is away is of all',
   );
 });
 
-t.test('a registry that keeps failing is left alone, and tried again', async (t) => {
+t.test('the circuit of a registry that keeps failing opens, and a trial closes it', async (t) => {
   const { registry, client, clock } = await setUp(t);
   const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 500 } });
   for (let n = 0; n < 5; n += 1)
-    await t.rejects(client.ask(question([registry]), patience), { message: /500/ });
+    await t.rejects(client.lookup(lookupOf([registry]), patience), { message: /500/ });
   const { trace, lines } = tracing();
-  await t.rejects(client.ask(question([registry], { trace }), patience), {
+  await t.rejects(client.lookup(lookupOf([registry], { trace }), patience), {
     code: 'unavailable',
     temporary: true,
     retryAfterMs: 5000,
     where: registry.host,
-    message: /left alone for 5 s/,
+    message: /gets no requests for 5 s/,
   });
-  t.same(lines, [], 'nothing was asked');
+  t.same(lines, [], 'nothing was sent');
   t.equal(registry.requests.length, 5);
   remove();
   clock.time = 5000;
-  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
-  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+  t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
+  t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
 });
 
 t.test(
-  'a registry that never answers is left alone as well; what one image lacks does not count',
+  'a registry without HTTP responses opens its circuit too; responses about one image do not count',
   async (t) => {
     const { registry, client } = await setUp(t, { breaker: { threshold: 2 } });
     for (let n = 0; n < 3; n += 1) {
-      await t.rejects(client.ask(question([registry], { reference: 'v2' }), patience), { code: 'not-found' });
+      await t.rejects(client.lookup(lookupOf([registry], { reference: 'v2' }), patience), {
+        code: 'not-found',
+      });
     }
     registry.faults.add({ path: /manifests/, fault: { kind: 'garbage' } });
     for (let n = 0; n < 2; n += 1)
-      await t.rejects(client.ask(question([registry]), patience), { message: /HTTP/ });
-    await t.rejects(client.ask(question([registry]), patience), { message: /left alone/ });
+      await t.rejects(client.lookup(lookupOf([registry]), patience), { message: /HTTP/ });
+    await t.rejects(client.lookup(lookupOf([registry]), patience), { message: /gets no requests/ });
   },
 );
 
-t.test('askers who give up do not open the breaker', async (t) => {
+t.test('callers that give up do not open the circuit', async (t) => {
   const { registry, client } = await setUp(t, { breaker: { threshold: 1 } });
   registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
   const controller = new AbortController();
-  const held = client.ask(question([registry]), controller.signal);
+  const held = client.lookup(lookupOf([registry]), controller.signal);
   await registry.waitFor(() => true);
   controller.abort();
   await t.rejects(held, { code: 'timeout' });
-  t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+  t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
 });
 
 const waits = [
@@ -157,13 +160,13 @@ for (const [value, ms] of waits) {
       fault: { kind: 'status', status: 429, headers: { 'retry-after': value } },
     });
     const limited = { code: 'rate-limited', temporary: true, retryAfterMs: ms };
-    await t.rejects(client.ask(question([registry]), patience), limited);
-    await t.rejects(client.ask(question([registry]), patience), limited);
+    await t.rejects(client.lookup(lookupOf([registry]), patience), limited);
+    await t.rejects(client.lookup(lookupOf([registry]), patience), limited);
     clock.time = ms - 1;
-    await t.rejects(client.ask(question([registry]), patience), { ...limited, retryAfterMs: 1 });
+    await t.rejects(client.lookup(lookupOf([registry]), patience), { ...limited, retryAfterMs: 1 });
     t.equal(registry.requests.length, 1);
     clock.time = ms;
-    t.equal((await client.ask(question([registry]), patience)).platforms.length, 1);
+    t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
   });
 }
 
@@ -171,7 +174,7 @@ t.test('a limit of one credential is not a limit of another', async (t) => {
   const users = { ann: 'password-a', bea: 'password-b' };
   const { registry, client } = await setUp(t, {}, { auth: { kind: 'basic', users } });
   const [ann, bea] = [credential('ann', 'password-a'), credential('bea', 'password-b')];
-  const ask = (credentials: (typeof ann)[]) => client.ask(question([registry], { credentials }), patience);
+  const ask = (credentials: (typeof ann)[]) => client.lookup(lookupOf([registry], { credentials }), patience);
   await ask([ann]);
   registry.faults.add({
     path: /manifests/,
@@ -192,17 +195,23 @@ t.test('503 with Retry-After holds for everyone', async (t) => {
     times: 1,
     fault: { kind: 'status', status: 503, headers: { 'retry-after': '60' } },
   });
-  await t.rejects(client.ask(question([registry]), patience), { code: 'unavailable', retryAfterMs: 60_000 });
-  await t.rejects(client.ask(question([registry]), patience), { code: 'unavailable', retryAfterMs: 60_000 });
+  await t.rejects(client.lookup(lookupOf([registry]), patience), {
+    code: 'unavailable',
+    retryAfterMs: 60_000,
+  });
+  await t.rejects(client.lookup(lookupOf([registry]), patience), {
+    code: 'unavailable',
+    retryAfterMs: 60_000,
+  });
   t.equal(registry.requests.length, 1);
 });
 
-t.test('the mirror is left alone, the origin answers', async (t) => {
+t.test('the circuit of a mirror is open, the origin answers', async (t) => {
   const { registry: mirror, client } = await setUp(t, { breaker: { threshold: 1 } });
   const { registry: origin } = await setUp(t);
   mirror.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
   for (let n = 0; n < 3; n += 1) {
-    const answer = await client.ask(question([mirror, origin]), patience);
+    const answer = await client.lookup(lookupOf([mirror, origin]), patience);
     t.equal(answer.endpoint.host, origin.host);
   }
   t.equal(mirror.requests.length, 1);

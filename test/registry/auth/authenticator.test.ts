@@ -5,7 +5,7 @@ import {
   credential,
   endpointOf,
   patience,
-  question,
+  lookupOf,
   testClient,
   tracing,
 } from '../../support/registry/ask.ts';
@@ -44,24 +44,24 @@ function client(t: Test) {
 t.test('a token is asked for once, and the next questions bring it along', async (t) => {
   const { registry } = await withTokens(t);
   const asker = client(t);
-  const answer = await asker.ask(question([registry], { credentials: [ann] }), patience);
+  const answer = await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
   t.equal(answer.credential, ann);
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
   t.match(registry.requests[1]?.body, /^grant_type=password&username=ann&password=password-a&service=/);
   t.match(registry.requests[1]?.body, /scope=repository%3Alibrary%2Fapp%3Apull&client_id=archwright$/);
 
   registry.clearRequests();
-  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
   t.same(registry.counts(), { 'GET manifests': 1 });
 
   registry.clearRequests();
-  await asker.ask(question([registry], { credentials: [ann], repository: 'library/other' }), patience);
+  await asker.lookup(lookupOf([registry], { credentials: [ann], repository: 'library/other' }), patience);
   t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 1 }, 'another repository: only a token more');
 });
 
 t.test('a server that knows only GET gets GET with Basic', async (t) => {
   const { registry } = await withTokens(t, { accepts: ['GET'], member: 'token' });
-  await client(t).ask(question([registry], { credentials: [ann] }), patience);
+  await client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience);
   t.same(
     registry.requests.map(({ method, path, authorization }) => [method, path, authorization?.scheme]),
     [
@@ -88,7 +88,7 @@ for (const [status, falls] of [
     const { registry } = await withTokens(t);
     const headers = status === 307 ? { location: '/elsewhere' } : {};
     registry.faults.add({ path: /token/, method: 'POST', fault: { kind: 'status', status, headers } });
-    const asked = client(t).ask(question([registry], { credentials: [ann] }), patience);
+    const asked = client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience);
     if (falls) await asked;
     else await t.rejects(asked, { code: status === 500 ? 'unavailable' : 'unauthorized' });
     t.equal(registry.counts()['GET token'], falls ? 1 : undefined);
@@ -100,11 +100,11 @@ for (const [status, falls] of [
 t.test('an anonymous token, for public images of registries that want one', async (t) => {
   const { registry } = await withTokens(t, { access: (_, repository) => repository === 'library/app' });
   const asker = client(t);
-  const answer = await asker.ask(question([registry]), patience);
+  const answer = await asker.lookup(lookupOf([registry]), patience);
   t.equal(answer.credential, undefined);
   t.same(registry.counts(), { 'GET manifests': 2, 'GET token': 1 });
   t.equal(registry.requests[1]?.headers.authorization, undefined);
-  await t.rejects(asker.ask(question([registry], { repository: 'library/other' }), patience), {
+  await t.rejects(asker.lookup(lookupOf([registry], { repository: 'library/other' }), patience), {
     code: 'unauthorized',
     message: /without a credential: give the pod a pull secret/,
   });
@@ -115,12 +115,12 @@ t.test('tokens of two credentials are never mixed', async (t) => {
     access: (user, repository) => user === 'ann' || (user === 'bea' && repository === 'library/other'),
   });
   const asker = client(t);
-  await asker.ask(question([registry], { credentials: [ann] }), patience);
-  await t.rejects(asker.ask(question([registry], { credentials: [bea] }), patience), {
+  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  await t.rejects(asker.lookup(lookupOf([registry], { credentials: [bea] }), patience), {
     code: 'unauthorized',
   });
-  await t.rejects(asker.ask(question([registry]), patience), { code: 'unauthorized' });
-  await asker.ask(question([registry], { credentials: [bea, ann] }), patience);
+  await t.rejects(asker.lookup(lookupOf([registry]), patience), { code: 'unauthorized' });
+  await asker.lookup(lookupOf([registry], { credentials: [bea, ann] }), patience);
   const bearers = registry.requests.filter(({ authorization }) => authorization?.scheme === 'bearer');
   t.same(
     bearers.map(({ authorization }) => authorization?.user),
@@ -138,7 +138,7 @@ t.test('a token of one registry is never sent to another', async (t) => {
   const registries = [await start(t, { tls: ca, auth }), await start(t, { tls: ca, auth })];
   const asker = client(t);
   for (const registry of [...registries, ...registries]) {
-    await asker.ask(question([registry], { credentials: [ann] }), patience);
+    await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
   }
   const [one, other] = registries.map(
     ({ requests }) => new Set(requests.flatMap(({ authorization }) => authorization?.token ?? [])),
@@ -158,7 +158,7 @@ t.test("a token server on another host gets none of the endpoint's own headers",
     auth: { kind: 'bearer', issuer, realm: `${server.url}/token` },
   });
   const headers = [{ name: 'X-Team', value: secret('platform-team') }];
-  await client(t).ask(question([endpointOf(registry, { headers })], { credentials: [ann] }), patience);
+  await client(t).lookup(lookupOf([endpointOf(registry, { headers })], { credentials: [ann] }), patience);
   t.equal(server.requests[0]?.headers['x-team'], undefined);
   t.equal(registry.requests[0]?.headers['x-team'], 'platform-team');
 });
@@ -174,7 +174,7 @@ t.test('a realm at an address that no registry may send us to', async (t) => {
   ]) {
     const registry = await start(t, { auth: { kind: 'bearer', issuer: createIssuer({ users }), realm } });
     const { trace, lines } = tracing();
-    await t.rejects(client(t).ask(question([registry], { credentials: [ann], trace }), patience), {
+    await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [ann], trace }), patience), {
       code: 'unavailable',
       temporary: false,
       message: /no token: the realm/,
@@ -190,7 +190,7 @@ t.test('a realm whose name leads to such an address', async (t) => {
     resolve: (_name, _options, callback) => callback(null, [{ address: '169.254.169.254', family: 4 }]),
   });
   t.teardown(() => asker.close());
-  await t.rejects(asker.ask(question([registry], { credentials: [ann] }), patience), {
+  await t.rejects(asker.lookup(lookupOf([registry], { credentials: [ann] }), patience), {
     code: 'forbidden',
     message: /auth\.test.*metadata address/,
   });
@@ -200,7 +200,7 @@ t.test('an http realm of an https registry is refused', async (t) => {
   const server = await start(t, { tls: false, tokens: createIssuer({ users }) });
   const auth = { kind: 'bearer', issuer: createIssuer({ users }), realm: `${server.url}/token` } as const;
   const registry = await start(t, { auth });
-  await t.rejects(client(t).ask(question([registry], { credentials: [ann] }), patience), {
+  await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience), {
     message: /the realm is http/,
   });
   t.same(server.requests, []);
@@ -209,10 +209,10 @@ t.test('an http realm of an https registry is refused', async (t) => {
 t.test('a revoked token is replaced once', async (t) => {
   const { registry, issuer } = await withTokens(t, { lifetimeSeconds: 3600 });
   const asker = client(t);
-  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
   issuer.revoke();
   registry.clearRequests();
-  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
@@ -224,7 +224,7 @@ t.test('a fresh token that is refused is not asked for again', async (t) => {
     { 'GET manifests': 1, 'POST token': 1 },
   ]) {
     registry.clearRequests();
-    await t.rejects(asker.ask(question([registry], { credentials: [ann] }), patience), {
+    await t.rejects(asker.lookup(lookupOf([registry], { credentials: [ann] }), patience), {
       code: 'unauthorized',
       message:
         /401 for library\/app with the credential docker-config registry\.test .*: ask for a new password/,
@@ -236,7 +236,7 @@ t.test('a fresh token that is refused is not asked for again', async (t) => {
 t.test('a wrong password: the token server says so', async (t) => {
   const { registry } = await withTokens(t);
   const wrong = credential('ann', 'password-x');
-  await t.rejects(client(t).ask(question([registry], { credentials: [wrong] }), patience), {
+  await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [wrong] }), patience), {
     code: 'unauthorized',
     temporary: false,
     message: /the token server answered 401: ask for a new password/,
@@ -258,7 +258,7 @@ t.test('what a token server can do wrong', async (t) => {
     const { registry } = await withTokens(t);
     registry.faults.add({ path: /token/, fault });
     await t.rejects(
-      client(t).ask(question([registry], { credentials: [ann] }), patience),
+      client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience),
       { code, message },
       name,
     );
@@ -268,13 +268,13 @@ t.test('what a token server can do wrong', async (t) => {
 t.test('concurrent questions share one token exchange', async (t) => {
   const { registry } = await withTokens(t);
   const asker = client(t);
-  const ask = () => asker.ask(question([registry], { credentials: [ann] }), patience);
+  const ask = () => asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
   await ask();
   const repository = 'library/other';
   registry.clearRequests();
   await Promise.all(
     Array.from({ length: 5 }, () =>
-      asker.ask(question([registry], { credentials: [ann], repository }), patience),
+      asker.lookup(lookupOf([registry], { credentials: [ann], repository }), patience),
     ),
   );
   t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 5 });
@@ -289,7 +289,7 @@ t.test('a password without user name', async (t) => {
   for (const [source, method] of cases) {
     const { registry } = await withTokens(t);
     const identity = credential('', 'identity-token', { source });
-    await t.rejects(client(t).ask(question([registry], { credentials: [identity] }), patience), {
+    await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [identity] }), patience), {
       code: 'unauthorized',
     });
     t.equal(registry.requests[1]?.method, method, source);
@@ -302,7 +302,7 @@ t.test('a password without user name', async (t) => {
 t.test('Basic needs both halves', async (t) => {
   for (const half of [credential('ann', ''), credential('', 'password-a', { source: 'containerd' })]) {
     const registry = await start(t, { auth: { kind: 'basic', users } });
-    await t.rejects(client(t).ask(question([registry], { credentials: [half] }), patience), {
+    await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [half] }), patience), {
       code: 'unauthorized',
     });
     t.same(registry.counts(), { 'GET manifests': 1 });
@@ -315,12 +315,12 @@ t.test('a registry that changes from Basic to Bearer is understood', async (t) =
   const asker = client(t);
   const headers = { 'www-authenticate': 'Basic realm="old"' };
   const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 401, headers } });
-  await t.rejects(asker.ask(question([registry], { credentials: [ann] }), patience), {
+  await t.rejects(asker.lookup(lookupOf([registry], { credentials: [ann] }), patience), {
     code: 'unauthorized',
   });
   remove();
   registry.clearRequests();
-  t.equal((await asker.ask(question([registry], { credentials: [ann] }), patience)).platforms.length, 1);
+  t.equal((await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience)).platforms.length, 1);
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
@@ -336,14 +336,14 @@ t.test('a scope of another name, as the challenge wants it, is remembered for th
     fault: { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } },
   });
   const asker = client(t);
-  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
   t.equal(
     new URLSearchParams(registry.requests[1]?.body).get('scope'),
     `repository:library/app:pull ${scope}`,
     'both, sorted',
   );
   registry.clearRequests();
-  await asker.ask(question([registry], { credentials: [ann] }), patience);
+  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
   t.same(registry.counts(), { 'GET manifests': 1, 'GET blobs': 1 });
 });
 
@@ -354,7 +354,7 @@ t.test("the endpoint's own headers go to it and its own token server", async (t)
     { name: 'Authorization', value: secret('Basic c3RhdGljOnN0YXRpYw==') },
   ];
   const endpoint = endpointOf(registry, { headers, tokenHeaders: headers });
-  await client(t).ask(question([endpoint], { credentials: [ann] }), patience);
+  await client(t).lookup(lookupOf([endpoint], { credentials: [ann] }), patience);
   t.ok(registry.requests.every((request) => request.headers['x-team'] === 'platform-team'));
   t.same(
     registry.requests.map(({ authorization }) => authorization?.scheme),
@@ -364,7 +364,7 @@ t.test("the endpoint's own headers go to it and its own token server", async (t)
 
   registry.clearRequests();
   const old = endpointOf(registry, { headers });
-  await client(t).ask(question([old], { credentials: [ann] }), patience);
+  await client(t).lookup(lookupOf([old], { credentials: [ann] }), patience);
   t.same(
     registry.requests.map((request) => request.headers['x-team']),
     ['platform-team', undefined, 'platform-team'],
@@ -378,11 +378,11 @@ t.test('a header that logs in opens the token server of the same host', async (t
     { name: 'Authorization', value: secret(`Basic ${btoa(`ann:${password}`)}`) },
   ];
   const good = endpointOf(registry, { headers: login('password-a'), tokenHeaders: login('password-a') });
-  t.equal((await client(t).ask(question([good]), patience)).credential, undefined);
+  t.equal((await client(t).lookup(lookupOf([good]), patience)).credential, undefined);
   // The same client, so that it could have remembered the token.
   const asker = client(t);
-  t.equal((await asker.ask(question([good]), patience)).platforms.length, 1);
-  await t.rejects(asker.ask(question([registry]), patience), { code: 'unauthorized' });
+  t.equal((await asker.lookup(lookupOf([good]), patience)).platforms.length, 1);
+  await t.rejects(asker.lookup(lookupOf([registry]), patience), { code: 'unauthorized' });
   const bad = endpointOf(registry, { headers: login('wrong'), tokenHeaders: login('wrong') });
-  await t.rejects(client(t).ask(question([bad]), patience), { code: 'unauthorized' });
+  await t.rejects(client(t).lookup(lookupOf([bad]), patience), { code: 'unauthorized' });
 });

@@ -1,0 +1,49 @@
+/** How an endpoint wants requests to be authenticated: the best challenge of a 401, with a validated realm. */
+import type { Endpoint } from '../endpoints/endpoint.ts';
+import { parseChallenges } from './challenge.ts';
+import { validateRealm } from './realm.ts';
+import { InvalidChallenge, repositoryScope, tokenOptions, tokenScopes } from './scope.ts';
+
+export interface ChallengedRequest {
+  readonly url: URL;
+  readonly endpoint: Endpoint;
+  readonly repository: string;
+}
+
+export interface BearerScheme {
+  readonly scheme: 'bearer';
+  readonly realm: URL;
+  readonly service: string;
+  readonly scopes: readonly string[];
+  /** Address of the endpoint, which limits the addresses of its realm; absent behind a proxy. */
+  readonly registryIp?: string;
+}
+export type AuthScheme = { readonly scheme: 'basic' } | BearerScheme;
+
+/**
+ * The best challenge of a 401 that this client can answer.
+ * @param lines the `WWW-Authenticate` header lines
+ * @param registryIp address that sent the response; undefined behind a proxy
+ * @throws InvalidChallenge for a Bearer challenge whose realm is missing or not allowed
+ */
+export function authSchemeOf(
+  { url, repository }: ChallengedRequest,
+  lines: readonly string[],
+  registryIp: string | undefined,
+): AuthScheme | undefined {
+  const challenge = parseChallenges(lines).find(({ scheme }) => scheme !== 'digest');
+  if (!challenge) return undefined;
+  if (challenge.scheme === 'basic') return { scheme: 'basic' };
+  const { realm, service, scopes } = tokenOptions(challenge);
+  const insecure = url.protocol === 'http:';
+  const verdict = validateRealm(realm, { host: url.host, insecure, ip: registryIp });
+  if (!verdict.ok) throw new InvalidChallenge(verdict.reason);
+  const named = scopes.filter((scope) => scope !== '');
+  return {
+    scheme: 'bearer',
+    realm: verdict.url,
+    service,
+    scopes: tokenScopes([repositoryScope(repository)], named),
+    ...(registryIp !== undefined && { registryIp }),
+  };
+}

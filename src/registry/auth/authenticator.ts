@@ -1,0 +1,144 @@
+/**
+ * Authentication with an endpoint (containerd `core/remotes/docker/authorizer.go`): a request goes out without credentials
+ * until the endpoint challenges it, then with Basic or with a Bearer token. The scheme is remembered, so that the next
+ * request needs one exchange instead of three.
+ *
+ * A credential is sent only to the endpoint itself or to its validated realm, and only if the endpoint accepts credentials. A
+ * host that an endpoint redirected to gets none, whatever it answers.
+ */
+import type { MatchedCredential } from '../../credentials/credential.ts';
+import type { Clock } from '../../async/clock.ts';
+import { endpointReach, type AddressPolicy } from '../../http/reach.ts';
+import { reveal } from '../../telemetry/secret.ts';
+import type { GuardedClient } from '../net/guarded-client.ts';
+import { followRedirects, type FinalResponse } from '../net/redirect.ts';
+import { authSchemeOf, type AuthScheme } from './auth-scheme.ts';
+import { ChallengeCache } from './challenge-cache.ts';
+import { contextOf, headersOf, type EndpointRequest } from './endpoint-request.ts';
+import { sameScopes } from './scope.ts';
+import { TokenSource, type GrantedToken } from './token-source.ts';
+import { basic } from './token.ts';
+
+export interface AuthenticatedResponse extends FinalResponse {
+  /** Whether the credential was used; an endpoint that sends no challenge gets none. */
+  readonly credentialUsed: boolean;
+}
+
+/** What a request carries to prove its rights. */
+interface Authorization {
+  readonly header: string | undefined;
+  readonly credentialUsed: boolean;
+  readonly granted?: GrantedToken;
+}
+
+const none: Authorization = { header: undefined, credentialUsed: false };
+
+export class Authenticator {
+  readonly #client: GuardedClient;
+  readonly #policy: AddressPolicy;
+  readonly #tokens: TokenSource;
+  readonly #challenges = new ChallengeCache();
+
+  constructor(parts: {
+    readonly client: GuardedClient;
+    readonly clock: Clock;
+    readonly policy: AddressPolicy;
+  }) {
+    this.#client = parts.client;
+    this.#policy = parts.policy;
+    this.#tokens = new TokenSource(parts);
+  }
+
+  /**
+   * Sends a request, and repeats it once with an authorization if the endpoint challenges it.
+   * @returns the response; a 401 if the available credential did not suffice
+   */
+  async send(request: EndpointRequest, signal: AbortSignal): Promise<AuthenticatedResponse> {
+    const known = this.#challenges.recall(request);
+    const first = known ? await this.#authorize(request, known, signal) : none;
+    const response = await this.#sendWith(request, first, signal);
+    if (response.status !== 401 || response.moved) return response;
+    this.#tokens.forget(first.granted);
+    const scheme = authSchemeOf(request, response.headers['www-authenticate'] ?? [], response.remoteAddress);
+    if (!scheme) return response;
+    this.#challenges.learn(request, scheme);
+    if (!mayHelp(scheme, first)) return response;
+    const second = await this.#authorize(request, scheme, signal);
+    if (second.header === undefined) return response;
+    const last = await this.#sendWith(request, second, signal);
+    if (last.status === 401) this.#tokens.forget(second.granted);
+    return last;
+  }
+
+  /** Forgets tokens and the schemes of endpoints. */
+  clear(): void {
+    this.#tokens.clear();
+    this.#challenges.clear();
+  }
+
+  async #authorize(
+    request: EndpointRequest,
+    scheme: AuthScheme,
+    signal: AbortSignal,
+  ): Promise<Authorization> {
+    const usable = usableCredential(request.credential);
+    if (scheme.scheme === 'bearer') {
+      const granted = await this.#tokens.get(request, scheme, usable, signal);
+      return {
+        header: `Bearer ${reveal(granted.token)}`,
+        credentialUsed: usable !== undefined,
+        granted,
+      };
+    }
+    // containerd refuses Basic without both; an empty half is no credential.
+    if (!usable || usable.credential.username === '') return none;
+    return { header: basic(usable.credential), credentialUsed: true };
+  }
+
+  async #sendWith(
+    request: EndpointRequest,
+    { header, credentialUsed }: Authorization,
+    signal: AbortSignal,
+  ): Promise<AuthenticatedResponse> {
+    const { method, url, accept, maxBytes, endpoint } = request;
+    const context = contextOf(request, request.purpose, credentialUsed);
+    const response = await followRedirects(
+      {
+        method,
+        url,
+        headers: { accept },
+        ownHeaders: {
+          ...headersOf(endpoint.headers),
+          ...(header !== undefined && { authorization: header }),
+        },
+        maxBytes,
+        tls: endpoint.tls,
+        reach: endpointReach(endpoint, this.#policy),
+        dialTimeoutMs: endpoint.dialTimeoutMs,
+      },
+      this.#policy,
+      (step) => this.#client.send(step, context, signal),
+    );
+    return { ...response, credentialUsed };
+  }
+}
+
+/** Whether an authorization by this scheme differs from the one that was rejected; a cached token may have been revoked. */
+function mayHelp(scheme: AuthScheme, { header, granted }: Authorization): boolean {
+  if (header === undefined) return true;
+  if (scheme.scheme === 'basic') return granted !== undefined;
+  if (!granted || granted.cached) return true;
+  const { scopes, realm, service } = granted.key;
+  return !sameScopes(scopes, scheme.scopes) || realm !== scheme.realm.href || service !== scheme.service;
+}
+
+/**
+ * The credential, if it can be presented. The kubelet hands a password without user name to containerd, which then sends an
+ * anonymous request. Only in containerd's own configuration and in our own files is such a password an identity token.
+ */
+function usableCredential(credential: MatchedCredential | undefined): MatchedCredential | undefined {
+  if (!credential || reveal(credential.credential.password) === '') return undefined;
+  const hasName = credential.credential.username !== '';
+  const isToken = credential.source === 'containerd' || credential.source === 'registry-toml';
+  return hasName || isToken ? credential : undefined;
+}
