@@ -10,6 +10,7 @@ import { fencedClient } from '../../kube/api/fenced.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { pagesOf } from '../../kube/api/pages.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
+import { rehearse } from './rehearse.ts';
 import { Tallies } from './report.ts';
 
 export interface CleanOptions {
@@ -143,6 +144,11 @@ export class CleanRun {
     patchOf: (object: T) => Patch | undefined,
   ): Promise<boolean> {
     const { path, listed } = target;
+    const problem = this.options.dryRun ? rehearse(listed, patchOf) : undefined;
+    if (problem !== undefined) {
+      this.tallies.fail(step, what, problem);
+      return false;
+    }
     let object: T | undefined = listed;
     return this.change(step, what, async (client, signal) => {
       const patch = patchOf((object ??= await client.get<T>(path, { signal })));
