@@ -62,9 +62,6 @@ async function run(invocation: Invocation): Promise<number> {
   const memory = await openMemory({ configuration: () => live.current(), inspector, log, metrics });
   opened.defer(() => memory.close());
 
-  // Agents that are not found yet must not keep the webhook from answering.
-  const patience = AbortSignal.any([AbortSignal.timeout(configuration.warmUpTime), invocation.stop]);
-  await agents?.ready(patience).catch(() => undefined);
   const webhook = await startWebhook({
     listen: configuration.listen,
     tlsDir: configuration.tlsDir,

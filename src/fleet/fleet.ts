@@ -79,8 +79,8 @@ export interface Fleet extends ImageFactsSource {
   /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
   grouped(signal: AbortSignal): Promise<void>;
   /**
-   * What the agents know already, for a webhook that starts. Ends when all have told, their credential groups too, or
-   * when `signal` aborts.
+   * The shared facts of all agents, once agents were found. Ends when all agents and their credential groups were asked,
+   * or when `signal` aborts.
    */
   shared(signal: AbortSignal): AsyncIterable<ImageFacts>;
   close(): void;
@@ -191,6 +191,7 @@ export function createFleet(options: FleetOptions): Fleet {
     pullable,
     grouped: (signal) => groups.ready(signal),
     shared: async function* (signal) {
+      await discovery.ready(signal);
       yield* knownFacts({ agents: discovery.current(), connection, log, signal });
       await groups.ready(signal);
     },

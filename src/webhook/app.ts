@@ -11,11 +11,11 @@ import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AdmissionCounters, BadRequestReason } from './metrics.ts';
-import type { Mutate } from './mutate.ts';
+import type { Mutator } from './mutate.ts';
 import { BadReview, formatReview, parseReview } from './review.ts';
 
 export interface AppOptions {
-  readonly mutate: Mutate;
+  readonly mutator: Pick<Mutator, 'mutate'>;
   /** How long an admission may wait for images, milliseconds. */
   readonly inlineBudgetMs: () => number;
   readonly ready: Checks;
@@ -41,7 +41,7 @@ const statusByReason: Readonly<Record<BadRequestReason, number>> = {
 
 /** Makes the application; it holds nothing that needs to be closed. */
 export function createApp(options: AppOptions): Koa {
-  const { mutate, counters, clock, log } = options;
+  const { mutator, counters, clock, log } = options;
   const limits = { maxBytes: maxReviewBytes, timeoutMs: options.bodyTimeoutMs ?? defaultBodyTimeoutMs };
   const router = new Router();
 
@@ -90,7 +90,7 @@ export function createApp(options: AppOptions): Koa {
   }
 
   function admit(ctx: Koa.Context): Promise<void> {
-    return review(ctx, (request) => mutate(request, budgetMs(options.inlineBudgetMs(), ctx.req.url)));
+    return review(ctx, (request) => mutator.mutate(request, budgetMs(options.inlineBudgetMs(), ctx.req.url)));
   }
 
   router.post('/mutate', admit);

@@ -1,44 +1,38 @@
 /**
- * What an admission gets, by kind and operation:
+ * Answers admission requests by kind and operation:
  * - a pod that is created: decided and patched;
- * - a running pod that gets an image (an update, an ephemeral container): a warning where its node cannot run it;
+ * - a running pod that gets an image (an update, an ephemeral container): a warning if its node cannot run it;
  * - a DaemonSet: its template decided and patched, so that it starts only where it can run;
- * - other workloads: a warning where the images of their template share no architecture;
+ * - other workloads: a warning if the images of their template share no architecture;
  * - anything else: let through.
  *
- * Whatever goes wrong in here, the object is let through unpatched, with a warning and the request's uid.
+ * After any error, the object is let through unpatched, with a warning.
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../credentials/service-account.ts';
 import { decide } from '../placement/decide.ts';
-import type { Operation, PlacementDecision, PlacementInput } from '../placement/decision.ts';
+import type { PlacementInput } from '../placement/decision.ts';
 import { imagesOf } from '../placement/pod/images.ts';
-import { patchPod } from '../placement/patch/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
 import { optOutOf, skipReasonOf } from '../placement/rules/skip.ts';
-import { boundedWarnings } from '../names/printable.ts';
 import type { Policies } from '../policy/effective/policies.ts';
+import type { Policy } from '../policy/effective/policy.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from '../cluster/cluster.ts';
-import { createConfirm } from '../cluster/confirm-refusal.ts';
+import { createConfirm, type Confirm } from '../cluster/confirm-refusal.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../cluster/facts-of-pod.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { placingOf, type Placing } from './placing.ts';
 import type { PullableNodes } from '../cluster/pullable-nodes.ts';
-import { podOf, InvalidObject } from './validate-pod.ts';
+import { Responses } from './responses.ts';
+import { podOf } from './validate-pod.ts';
 import { hasController, isBeingDeleted, kindOf, templateUnchanged } from './workloads.ts';
 
-/** Answers a request; waits only for images that memory does not know, `budgetMs` at most. Never throws. */
-export type Mutate = (
-  request: AdmissionRequest,
-  budgetMs: number,
-) => AdmissionResponse | Promise<AdmissionResponse>;
-
-export interface MutateOptions {
+export interface MutatorOptions {
   readonly factsOfPod: FactsOfPod;
-  /** Absent where there are no agents to ask. */
+  /** Absent without agents. */
   readonly pullableNodes: PullableNodes | undefined;
   readonly policies: Policies;
   readonly cluster: Cluster | undefined;
@@ -47,156 +41,130 @@ export interface MutateOptions {
   readonly log: Log;
 }
 
-type Again = (facts: FactsByImage) => Promise<FactsByImage> | undefined;
+/** A promise only if the answer has to wait for images. */
+type Answer = AdmissionResponse | Promise<AdmissionResponse>;
 
-const faultWarning =
-  'archwright: this object could not be understood and was let through without a placement';
+/** A pod or template on its way to a decision. */
+interface Review {
+  readonly request: AdmissionRequest;
+  readonly placing: Placing;
+  readonly input: Omit<PlacementInput, 'facts'>;
+  readonly wanted: FactsWanted;
+  /** Monotonic time at which the budget ends. */
+  readonly deadline: number;
+}
+
 const noLabels: Readonly<Record<string, string>> = {};
-const noFacts: FactsByImage = new Map();
 
-/** Makes the answerer; it holds nothing that needs to be closed. */
-export function createMutate(options: MutateOptions): Mutate {
-  const { factsOfPod, pullableNodes, policies, cluster, counters, clock, log } = options;
-  const confirm = createConfirm({ factsOfPod, clock });
+/** It holds nothing that needs to be closed. */
+export class Mutator {
+  readonly #options: MutatorOptions;
+  readonly #responses: Responses;
+  readonly #confirm: Confirm;
 
-  function mutate(
-    request: AdmissionRequest,
-    budgetMs: number,
-  ): AdmissionResponse | Promise<AdmissionResponse> {
+  constructor(options: MutatorOptions) {
+    const { factsOfPod, counters, clock, log } = options;
+    this.#options = options;
+    this.#responses = new Responses(counters, log);
+    this.#confirm = createConfirm({ factsOfPod, clock });
+  }
+
+  /**
+   * Answers a request. Never throws.
+   * @param budgetMs limits the wait for images that memory does not know
+   */
+  mutate(request: AdmissionRequest, budgetMs: number): Answer {
     try {
-      const answer = route(request, budgetMs);
-      return answer instanceof Promise ? answer.catch((error: unknown) => fault(request, error)) : answer;
+      const answer = this.#route(request, budgetMs);
+      if (!(answer instanceof Promise)) return answer;
+      return answer.catch((error: unknown) => this.#responses.fault(request, error));
     } catch (error) {
-      return fault(request, error);
+      return this.#responses.fault(request, error);
     }
   }
 
-  function route(
-    request: AdmissionRequest,
-    budgetMs: number,
-  ): AdmissionResponse | Promise<AdmissionResponse> {
+  #route(request: AdmissionRequest, budgetMs: number): Answer {
+    const { operation, subResource, object } = request;
     const kind = kindOf(request);
-    const creates = request.operation === 'CREATE';
-    if (kind === 'other' || (!creates && request.operation !== 'UPDATE')) return ignore(request, kind);
-    // Taking the last finalizer away is an update; nothing may stand in its way.
-    if (isBeingDeleted(request.object)) return ignore(request, kind);
+    const creates = operation === 'CREATE';
+    const ignore = (): AdmissionResponse => this.#responses.ignored(request, kind);
+    if (kind === 'other' || (!creates && operation !== 'UPDATE')) return ignore();
+    // The removal of the last finalizer is an update and must never fail.
+    if (isBeingDeleted(object)) return ignore();
     if (kind === 'Pod') {
-      if (request.subResource === 'ephemeralcontainers' || (!creates && !request.subResource)) {
-        return adviseRunningPod(request, budgetMs);
+      if (subResource === 'ephemeralcontainers' || (!creates && !subResource)) {
+        return this.#warnRunningPod(request, budgetMs);
       }
-      return request.subResource ? ignore(request, kind) : place(request, kind, budgetMs);
+      return subResource ? ignore() : this.#place(request, kind, budgetMs);
     }
-    if (request.subResource || templateUnchanged(request)) return ignore(request, kind);
-    if (kind === 'DaemonSet') return place(request, kind, budgetMs);
-    // Its owner was looked at when a person applied that.
-    return hasController(request.object) ? ignore(request, kind) : place(request, kind, budgetMs);
+    if (subResource || templateUnchanged(request)) return ignore();
+    // A workload with a controller was decided with its owner, when a person applied that.
+    if (kind !== 'DaemonSet' && hasController(object)) return ignore();
+    return this.#place(request, kind, budgetMs);
   }
 
-  function place(
-    request: AdmissionRequest,
-    kind: Exclude<AdmissionKind, 'other'>,
-    budgetMs: number,
-  ): AdmissionResponse | Promise<AdmissionResponse> {
+  #place(request: AdmissionRequest, kind: Exclude<AdmissionKind, 'other'>, budgetMs: number): Answer {
     const placing = placingOf(request, kind);
     const { pod, pullSecrets, template, before } = placing;
     const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
-    const namespaceLabels = labelsOf(namespace);
     const input = {
       pod,
       namespace,
-      namespaceLabels,
-      policy: policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels }),
+      ...this.#policyOf(namespace, pod),
       ...(template !== undefined && { template }),
       ...(before !== undefined && { before }),
     };
     const uses = imagesOf(pod.spec);
-    if (skipReasonOf(input, uses) !== undefined) return settle(request, placing, input, noFacts);
+    if (skipReasonOf(input, uses) !== undefined) {
+      const decision = decide({ ...input, facts: () => undefined });
+      return this.#responses.decided(request, placing, input, decision);
+    }
+    const { factsOfPod, clock } = this.#options;
     const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
     const wanted = { uses, namespace, pullSecrets, serviceAccount, budgetMs };
-    const end = clock.monotonic() + budgetMs;
-    const facts = factsOfPod(wanted);
-    const again: Again = (found) =>
-      confirm({ ...wanted, budgetMs: Math.max(1, end - clock.monotonic()) }, found);
-    if (kind === 'Pod' && pullableNodes && input.policy.requirePullableNodes)
-      return settleWithNodes(request, placing, input, wanted, facts, { nodesOf: pullableNodes, again });
-    if (facts instanceof Promise) return facts.then((found) => settle(request, placing, input, found, again));
-    return settle(request, placing, input, facts, again);
+    const review = { request, placing, input, wanted, deadline: clock.monotonic() + budgetMs };
+    return after(factsOfPod(wanted), (facts) => this.#withNodes(review, facts));
   }
 
-  /** The nodes have what is left of the budget when the facts are there. */
-  async function settleWithNodes(
-    request: AdmissionRequest,
-    placing: Placing,
-    input: Omit<PlacementInput, 'facts'>,
-    wanted: FactsWanted,
-    asked: FactsByImage | Promise<FactsByImage>,
-    { nodesOf, again }: { readonly nodesOf: PullableNodes; readonly again: Again },
-  ): Promise<AdmissionResponse> {
-    const end = clock.monotonic() + wanted.budgetMs;
-    const facts = await asked;
-    const nodes = await nodesOf({ ...wanted, facts, budgetMs: end - clock.monotonic() });
-    return settle(request, placing, { ...input, pullability: (image) => nodes.get(image) }, facts, again);
-  }
-
-  /** @param again asks once more for facts that are about to refuse the pod */
-  function settle(
-    request: AdmissionRequest,
-    placing: Placing,
-    input: Omit<PlacementInput, 'facts'>,
-    facts: FactsByImage,
-    again?: Again,
-  ): AdmissionResponse | Promise<AdmissionResponse> {
-    const { kind, pod, basePath } = placing;
-    const decision = decide({ ...input, facts: (image) => facts.get(image) });
-    const asked = decision.required?.length === 0 ? again?.(facts) : undefined;
-    if (asked) return asked.then((newer) => settle(request, placing, input, newer));
-    count(kind, decision);
-    if (input.pullability) countNodes(decision);
-    if (log.isLevelEnabled('debug')) {
-      const { outcome, required, excludedNodes, skip } = decision;
-      log.debug(
-        { uid: request.uid, kind, namespace: input.namespace, outcome, required, excludedNodes, skip },
-        'admission decided',
-      );
+  /** Adds the nodes that can pull, which may take what is left of the budget. */
+  #withNodes(review: Review, facts: FactsByImage): Answer {
+    const { placing, input, wanted, deadline } = review;
+    const { pullableNodes, clock } = this.#options;
+    if (placing.kind !== 'Pod' || !pullableNodes || !input.policy.requirePullableNodes) {
+      return this.#decide(review, facts);
     }
-    if (decision.outcome === 'denied') {
-      const message = decision.message ?? 'no architecture can run all images';
-      return {
-        uid: request.uid,
-        allowed: false,
-        status: { message, code: 403 },
-        ...warnings(decision.warnings),
-      };
-    }
-    return {
-      uid: request.uid,
-      allowed: true,
-      ...patch(patchPod(pod, decision, { basePath })),
-      ...warnings(decision.warnings),
-    };
+    const nodes = pullableNodes({ ...wanted, facts, budgetMs: deadline - clock.monotonic() });
+    return after(nodes, (byImage) =>
+      this.#decide({ ...review, input: { ...input, pullability: (image) => byImage.get(image) } }, facts),
+    );
   }
 
-  function adviseRunningPod(
-    request: AdmissionRequest,
-    budgetMs: number,
-  ): AdmissionResponse | Promise<AdmissionResponse> {
+  /** Decides; facts that share no architecture are looked up once more before they refuse the pod. */
+  #decide(review: Review, facts: FactsByImage): Answer {
+    const { request, placing, input, wanted, deadline } = review;
+    const decision = decideBy(input, facts);
+    if (decision.required?.length === 0) {
+      const budgetMs = Math.max(1, deadline - this.#options.clock.monotonic());
+      const confirmed = this.#confirm({ ...wanted, budgetMs }, facts);
+      if (confirmed) {
+        return confirmed.then((newer) =>
+          this.#responses.decided(request, placing, input, decideBy(input, newer)),
+        );
+      }
+    }
+    return this.#responses.decided(request, placing, input, decision);
+  }
+
+  #warnRunningPod(request: AdmissionRequest, budgetMs: number): Answer {
+    const { cluster, factsOfPod } = this.#options;
     const pod = podOf(request.object);
-    const oldPod =
-      request.oldObject === undefined || request.oldObject === null ? undefined : podOf(request.oldObject);
+    const oldPod = (request.oldObject ?? undefined) === undefined ? undefined : podOf(request.oldObject);
     const node = pod.spec.nodeName;
     const nodeArchitecture = node ? cluster?.nodeArchitecture(node) : undefined;
     const namespace = request.namespace ?? '';
-    const namespaceLabels = labelsOf(namespace);
-    const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
-    const leftAlone = optOutOf({ pod, namespace, namespaceLabels, policy });
-    const uses = nodeArchitecture === undefined || leftAlone ? [] : newImagesOf(pod, oldPod);
-    if (uses.length === 0) return ignore(request, 'Pod');
-
-    function advise(facts: FactsByImage): AdmissionResponse {
-      const texts = runningPodWarnings({ pod, oldPod, nodeArchitecture, facts: (image) => facts.get(image) });
-      counters.admitted('Pod', 'ignored');
-      return { uid: request.uid, allowed: true, ...warnings(texts) };
-    }
+    const optOut = optOutOf({ pod, namespace, ...this.#policyOf(namespace, pod) });
+    const uses = nodeArchitecture === undefined || optOut ? [] : newImagesOf(pod, oldPod);
+    if (uses.length === 0) return this.#responses.ignored(request, 'Pod');
     const facts = factsOfPod({
       uses,
       namespace,
@@ -204,53 +172,35 @@ export function createMutate(options: MutateOptions): Mutate {
       serviceAccount: serviceAccountOf(namespace, pod.spec.serviceAccountName),
       budgetMs,
     });
-    return facts instanceof Promise ? facts.then(advise) : advise(facts);
+    return after(facts, (found) => {
+      const warnings = runningPodWarnings({
+        pod,
+        oldPod,
+        nodeArchitecture,
+        facts: (image) => found.get(image),
+      });
+      return this.#responses.ignored(request, 'Pod', warnings);
+    });
   }
 
-  function labelsOf(namespace: string): Readonly<Record<string, string>> {
-    return cluster?.namespaceLabels(namespace) ?? noLabels;
+  #policyOf(
+    namespace: string,
+    { metadata }: PlacementInput['pod'],
+  ): { readonly policy: Policy; readonly namespaceLabels: Readonly<Record<string, string>> } {
+    const { cluster, policies } = this.#options;
+    const namespaceLabels = cluster?.namespaceLabels(namespace) ?? noLabels;
+    return {
+      namespaceLabels,
+      policy: policies.policyOf({ namespace, namespaceLabels, labels: metadata?.labels }),
+    };
   }
-
-  function ignore(request: AdmissionRequest, kind: AdmissionKind): AdmissionResponse {
-    counters.admitted(kind, 'ignored');
-    return { uid: request.uid, allowed: true };
-  }
-
-  function fault(request: AdmissionRequest, error: unknown): AdmissionResponse {
-    counters.faults.inc();
-    counters.admitted(kindOf(request), 'fault');
-    const text = error instanceof InvalidObject ? `${faultWarning}: ${error.message}` : faultWarning;
-    log.error(
-      { err: error, uid: request.uid, kind: kindOf(request) },
-      'admission failed, the object was let through',
-    );
-    return { uid: request.uid, allowed: true, ...warnings([text]) };
-  }
-
-  function count(kind: AdmissionKind, decision: PlacementDecision): void {
-    counters.admitted(kind, decision.outcome);
-    if (decision.skip !== undefined) counters.skipped(decision.skip);
-    for (const { unknown, facts } of decision.images) {
-      const code = unknown ?? facts?.error?.code;
-      if (code !== undefined) counters.unknown(code);
-    }
-  }
-
-  function countNodes({ excludedNodes, reasons }: PlacementDecision): void {
-    if (excludedNodes.length > 0) counters.nodesExcluded.inc();
-    else if (reasons.some(({ rule }) => rule === 'pullable-nodes-left-out')) counters.nodesKept.inc();
-  }
-
-  function warnings(texts: readonly string[]): { warnings?: readonly string[] } {
-    if (texts.length === 0) return {};
-    counters.warnings.inc(texts.length);
-    return { warnings: boundedWarnings(texts) };
-  }
-
-  return mutate;
 }
 
-function patch(operations: readonly Operation[]): Pick<AdmissionResponse, 'patch' | 'patchType'> {
-  if (operations.length === 0) return {};
-  return { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(operations)).toString('base64') };
+function decideBy(input: Review['input'], facts: FactsByImage): ReturnType<typeof decide> {
+  return decide({ ...input, facts: (image) => facts.get(image) });
+}
+
+/** Goes on at once with a value, later with a promise: a warm admission never waits for a microtask. */
+function after<T>(value: T | Promise<T>, step: (value: T) => Answer): Answer {
+  return value instanceof Promise ? value.then(step) : step(value);
 }

@@ -18,7 +18,7 @@ export interface Placing extends Pick<PlacementInput, 'template' | 'before'> {
 /**
  * Finds the pod of an object.
  * @param kind of the object: a pod or a workload
- * @throws ShapeError
+ * @throws InvalidObject
  */
 export function placingOf(request: AdmissionRequest, kind: Exclude<AdmissionKind, 'other'>): Placing {
   if (kind === 'Pod') {

@@ -9,7 +9,7 @@ export class InvalidObject extends Error {
   readonly where: string;
   constructor(where: string, expected: string) {
     super(`${where} is not ${expected}`);
-    this.name = 'ShapeError';
+    this.name = 'InvalidObject';
     this.where = where;
   }
 }
@@ -21,7 +21,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** @throws ShapeError */
+/** @throws InvalidObject */
 export function podOf(object: unknown): Pod {
   return templateOf(object, 'object');
 }
@@ -29,7 +29,7 @@ export function podOf(object: unknown): Pod {
 /**
  * Checks a pod or a pod template as far as images are concerned; what placement rules read beyond that, they check.
  * @param where path of the value, for the error
- * @throws ShapeError
+ * @throws InvalidObject
  */
 export function templateOf(value: unknown, where: string): PodTemplate {
   if (!isObject(value)) throw new InvalidObject(where, 'an object');

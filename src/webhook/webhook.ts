@@ -1,10 +1,10 @@
 /**
  * The admission webhook as a running server. The way of a request: `app.ts` reads it, `mutate.ts` routes it by kind and
- * operation, `facts-of-pod.ts` finds what is known of its images, `placement/` decides and writes the patch. A request whose
- * images are in memory waits for nobody and writes nothing.
+ * operation, `facts-of-pod.ts` finds the facts of its images, `placement/` decides and writes the patch. A request whose
+ * images are in memory waits for nothing.
  *
- * Starting: listen, then take what the agents know (`warm-up.ts`) and the first answers of the cluster's watches, then be
- * ready. Ending: be not ready, give the Service time to notice, then drain.
+ * Start: listen; take the facts that the agents share (`warm-up.ts`) and the first answers of the cluster's watches; be
+ * ready. End: be not ready, give the Service time to notice, drain.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -20,7 +20,7 @@ import { createApp } from './app.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
 import { bindCounters } from './metrics.ts';
-import { createMutate } from './mutate.ts';
+import { Mutator } from './mutate.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { createPullableNodes } from '../cluster/pullable-nodes.ts';
 import { warmUp, type WarmUpOptions } from './warm-up.ts';
@@ -101,7 +101,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
   const pullableNodes =
     fleet &&
     createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => cluster?.nodeHostname(node), log });
-  const mutate = createMutate({
+  const mutator = new Mutator({
     factsOfPod,
     pullableNodes,
     policies: options.policies,
@@ -111,7 +111,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     log,
   });
   const app = createApp({
-    mutate,
+    mutator,
     inlineBudgetMs: options.inlineBudgetMs,
     ready: checks,
     counters,
@@ -130,23 +130,21 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
   });
   log.info({ url: server.url }, 'the webhook listens');
 
-  const timeoutMs = options.warmUpMs ?? defaultWarmUpMs;
+  /** Everything that a decision depends on, within one time limit. */
   async function becomeReady(): Promise<void> {
-    const patience = AbortSignal.timeout(timeoutMs);
+    const patience = AbortSignal.timeout(options.warmUpMs ?? defaultWarmUpMs);
+    const orWarn = (ready: Promise<unknown> | undefined, message: string): Promise<unknown> | undefined =>
+      ready?.catch((error: unknown) => log.warn({ err: error }, message));
     await Promise.all([
-      options.policiesReady?.(patience).catch((error: unknown) => {
-        log.warn(
-          { err: error },
-          'the first answers about custom resources are not there; they count as absent',
-        );
-      }),
-      fleet && warmUp({ fleet, memory, log, timeoutMs }),
-      cluster?.ready(patience).catch((error: unknown) => {
-        log.warn(
-          { err: error },
-          'the first answers of the API server are not there; namespaces count as unlabeled',
-        );
-      }),
+      orWarn(
+        options.policiesReady?.(patience),
+        'the first answers about custom resources are not there; they count as absent',
+      ),
+      orWarn(
+        cluster?.ready(patience),
+        'the first answers of the API server are not there; namespaces count as unlabeled',
+      ),
+      fleet && warmUp({ fleet, memory, log, clock, signal: patience }),
     ]);
     if (phase === 'starting') phase = 'ready';
   }

@@ -30,7 +30,7 @@ export interface Template {
 
 /**
  * The pod template of a workload.
- * @throws ShapeError
+ * @throws InvalidObject
  */
 export function templateIn(request: AdmissionRequest): Template {
   const path = templatePaths[`${request.kind.group}/${request.kind.kind}`] ?? [];

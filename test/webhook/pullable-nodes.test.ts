@@ -5,7 +5,7 @@ import type { AdmissionRequest } from '../../src/kube/api/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
-import { createMutate } from '../../src/webhook/mutate.ts';
+import { Mutator } from '../../src/webhook/mutate.ts';
 import { denied, setup as setupFleet, silent, type Answer } from '../fleet/fleet-setup.ts';
 import { factsOf, failureOf, manualClock, until, type Script } from '../fleet/support.ts';
 import { recordingLog } from '../serving/support.ts';
@@ -168,7 +168,7 @@ test('an image whose architectures are configured is not asked about', async (t)
 test('facts and nodes share one budget', async (t) => {
   const clock = manualClock();
   const budgets: number[] = [];
-  const mutate = createMutate({
+  const mutator = new Mutator({
     factsOfPod: async () => {
       await setImmediate();
       clock.advance(120);
@@ -185,7 +185,7 @@ test('facts and nodes share one budget', async (t) => {
     log: recordingLog().log,
   });
   const { request } = JSON.parse(review({ object: podOf([image]) })) as { request: AdmissionRequest };
-  const { patch } = await mutate(request, 150);
+  const { patch } = await mutator.mutate(request, 150);
   t.ok(patch);
   t.strictSame(budgets, [30]);
 });

@@ -13,7 +13,7 @@ import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createFactsOfPod } from '../../../src/cluster/facts-of-pod.ts';
 import { bindCounters } from '../../../src/webhook/metrics.ts';
-import { createMutate, type Mutate } from '../../../src/webhook/mutate.ts';
+import { Mutator } from '../../../src/webhook/mutate.ts';
 import { createPullSecrets } from '../../../src/cluster/pull-secrets.ts';
 import { BadReview, formatReview, parseReview } from '../../../src/webhook/review.ts';
 import { defaultPolicy, facts } from '../placement-input.ts';
@@ -22,7 +22,7 @@ import type { FuzzTarget } from './target.ts';
 const architectures: Readonly<Record<string, string>> = { web: 'amd64 arm64', legacy: 'amd64', artifact: '' };
 
 /** An answerer over real memory, and the errors that it had to swallow. */
-function answerer(): { mutate: Mutate; faults: Error[] } {
+function answerer(): { mutator: Mutator; faults: Error[] } {
   const faults: Error[] = [];
   const destination = new Writable({
     write(chunk: Buffer, _, done) {
@@ -30,7 +30,7 @@ function answerer(): { mutate: Mutate; faults: Error[] } {
         level: string;
         err?: { type: string; stack: string };
       };
-      if (level === 'error' && err?.type !== 'ShapeError')
+      if (level === 'error' && err?.type !== 'InvalidObject')
         faults.push(new Error(err?.stack ?? chunk.toString()));
       done();
     },
@@ -51,7 +51,7 @@ function answerer(): { mutate: Mutate; faults: Error[] } {
     matchNodeLabels: ['zone'],
     tolerations: [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }],
   };
-  const mutate = createMutate({
+  const mutator = new Mutator({
     factsOfPod,
     pullableNodes: undefined,
     policies: { policyOf: () => policy },
@@ -60,7 +60,7 @@ function answerer(): { mutate: Mutate; faults: Error[] } {
     clock,
     log,
   });
-  return { mutate, faults };
+  return { mutator, faults };
 }
 
 let made: ReturnType<typeof answerer> | undefined;
@@ -98,7 +98,7 @@ export const reviews: FuzzTarget = {
   feed: async (input) => {
     made ??= answerer();
     const request = parseReview(input);
-    const answer = await made.mutate(request, 0);
+    const answer = await made.mutator.mutate(request, 0);
     const fault = made.faults.shift();
     if (fault) throw fault;
     if (answer.uid !== request.uid) throw new TypeError('an answer to another request');

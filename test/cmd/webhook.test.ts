@@ -1,0 +1,22 @@
+import { Readable } from 'node:stream';
+import t from 'tap';
+import { main } from '../../cmd/program/main.ts';
+import { createPki } from '../fleet/support.ts';
+import { send, until } from '../serving/support.ts';
+
+t.test('it listens while agents are not found yet, and is not ready', async (t) => {
+  const { serverDir, clientDir } = await createPki(t);
+  const stop = new AbortController();
+  let log = '';
+  const args = ['webhook', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
+  args.push('--tls-dir', serverDir, '--agents', 'dns:agents.invalid:9443', '--agent-tls-dir', clientDir);
+  const ended = main([...args, '--warm-up-time', '10m'], {
+    io: { env: {}, stdin: Readable.from(['']), out: () => undefined, err: (text) => (log += text) },
+    stop: stop.signal,
+  });
+  const health = (): string | undefined => /"health":"([^"]+)"/.exec(log)?.[1];
+  await until('health is served', () => health() !== undefined, 20_000);
+  t.match(await send(`${health()}/readyz`, { agent: false }), { status: 503, body: /\[-\]warm-up failed/ });
+  stop.abort();
+  t.equal(await ended, 0);
+});
