@@ -1,13 +1,14 @@
 /**
- * From hosts to endpoints: certificates are read, headers are looked through, and credentials of config.toml are put beside the hosts
- * that they are for. What a file says of a host never reaches another one.
+ * Makes endpoints of hosts: reads certificates, filters headers, and adds the credentials of config.toml. The settings of one host never
+ * reach another.
  */
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
 import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
 import { isLoginHeader } from '../../src/http/login-headers.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
-import { AuthInvalid, parseAuth } from './config/auth.ts';
+import { parseAuth } from './config/auth.ts';
+import { InvalidConfig } from './config-error.ts';
 import { readTls } from './hosts/certificates.ts';
 import { defaultHostName, type EffectiveHost } from './hosts/host-defaults.ts';
 import { hasCapabilities, type Header } from './hosts/hosts-file.ts';
@@ -19,25 +20,25 @@ export interface EndpointContext {
   readonly rules: ContainerdRules;
   /** Directory that stands for `/`. */
   readonly hostRoot?: string | undefined;
-  /** File that the hosts come from. */
+  /** File with the hosts. */
   readonly origin: string;
-  /** config.toml, for what it says of a host. */
+  /** Path of config.toml, the origin of credentials. */
   readonly configFile: string;
   readonly registry: Pick<Registry, 'headers' | 'configs'>;
-  /** Whether the hosts are those of every namespace without a directory of its own. */
+  /** The hosts are for every namespace without a directory of its own. */
   readonly forAll: boolean;
-  /** Images are pulled by containerd's client, not by its transfer service. */
+  /** containerd's client pulls images, not its transfer service. */
   readonly localPull: boolean;
-  /** Whether mirrors get the credentials of what they mirror. */
+  /** Mirrors receive the credentials of the registry that they mirror. */
   readonly mirrorCredentials: boolean;
 }
 
-/** The longest that a dial may take, which is also containerd's default. */
+/** containerd's default for dialing; a longer `dial_timeout` is cut to it. */
 const maxDialMs = 30_000;
 
 /**
- * Headers that are about a connection or a body, which are ours: Go leaves out the first four too, the rest would break an
- * exchange or smuggle another one into it.
+ * Headers of the connection or the body, which the HTTP client sets. Go drops the first four too; the others could break the exchange
+ * or smuggle a request.
  */
 const neverSent: ReadonlySet<string> = new Set([
   'host',
@@ -56,8 +57,8 @@ const neverSent: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Makes endpoints of hosts, in their order. Hosts that no request can be sent to are left out, as containerd's request would fail.
- * @throws HostFilesError where a certificate of any of them cannot be used
+ * Makes endpoints in the order of the hosts. Skips hosts without a valid URL, for which containerd's request would fail.
+ * @throws ConfigFileError if a certificate of any host cannot be used
  */
 export async function endpointsOf(
   hosts: readonly EffectiveHost[],
@@ -78,7 +79,7 @@ async function makeEndpoint(
   const tls = await readTls(host, context.hostRoot);
   const base = baseOf(host);
   if (base === undefined) return undefined;
-  const { everywhere, hosts } = headersFor(host, context);
+  const { forAll, forHost } = headersFor(host, context);
   const own = ownCredential(host.host, context);
   return {
     base,
@@ -89,10 +90,10 @@ async function makeEndpoint(
     resolve: hasCapabilities(host.capabilities, ['resolve']),
     pull: hasCapabilities(host.capabilities, ['pull']),
     tls,
-    headers: [...everywhere, ...hosts],
-    // The transfer service keeps what is for every registry to the registries.
-    ...(rules.tokenHeaders && { tokenHeaders: context.localPull ? [...everywhere, ...hosts] : hosts }),
-    // 0 is no limit in Go; ours stays.
+    headers: [...forAll, ...forHost],
+    // The transfer service sends headers for every registry to registries only, not to token servers.
+    ...(rules.tokenHeaders && { tokenHeaders: context.localPull ? [...forAll, ...forHost] : forHost }),
+    // 0 means no limit in Go; the HTTP client's own limit stays.
     ...(host.dialTimeoutMs !== undefined &&
       host.dialTimeoutMs !== 0 && { dialTimeoutMs: Math.min(Math.max(host.dialTimeoutMs, 1), maxDialMs) }),
     acceptsCredentials: isLast || context.mirrorCredentials,
@@ -101,12 +102,12 @@ async function makeEndpoint(
   };
 }
 
-/** Whether a host is told for which namespace it is asked: every host but the namespace's own (`RegistryHost.isProxy`). */
+/** Whether requests have the parameter `ns`: those to every host but the namespace's own (`RegistryHost.isProxy`). */
 export function wantsNamespace(host: string, namespace: string): boolean {
   return host !== namespace && host !== defaultHostName(namespace);
 }
 
-/** URL that requests begin with; undefined where there is none. */
+/** The prefix of request URLs; undefined if it is not a valid URL. */
 export function baseOf({
   scheme,
   host,
@@ -120,14 +121,14 @@ export function baseOf({
 }
 
 /**
- * Headers of config.toml, which are for every registry, and those of the host. Whoever names an image names its default host: that
- * one gets no header of a file that is for every namespace, and none of config.toml that logs in.
+ * Headers of config.toml, for every registry, and headers of the host. The author of a pod chooses the default host by the name of the
+ * image, so that host receives no headers of a file for every namespace, and no login headers of config.toml.
  */
 function headersFor(host: EffectiveHost, { registry, forAll }: EndpointContext) {
   const everywhere = host.isDefault
     ? registry.headers.filter(({ name }) => !isLoginHeader(name))
     : registry.headers;
-  return { everywhere: sendable(everywhere), hosts: host.isDefault && forAll ? [] : sendable(host.headers) };
+  return { forAll: sendable(everywhere), forHost: host.isDefault && forAll ? [] : sendable(host.headers) };
 }
 
 function sendable(headers: readonly Header[]): Header[] {
@@ -136,12 +137,12 @@ function sendable(headers: readonly Header[]): Header[] {
     .map(({ name, value }) => ({ name, value: secret(asBytes(reveal(value))) }));
 }
 
-/** Go writes UTF-8 into headers where Node writes one byte for each character. */
+/** Go writes headers in UTF-8; Node writes one byte for each character. */
 function asBytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** `configs."<host>".auth`, which counts for the host that is asked, whatever namespace it serves. */
+/** `configs."<host>".auth`, for the host of the request, in every namespace. */
 function ownCredential(
   host: string,
   { registry: { configs }, configFile }: EndpointContext,
@@ -153,8 +154,8 @@ function ownCredential(
     if (!credential) return undefined;
     return { credential, source: 'containerd', key: host, origin: configFile, id: credentialId(credential) };
   } catch (error) {
-    // Told once for the whole file by whoever reads it.
-    if (error instanceof AuthInvalid) return undefined;
+    // `readNodeConfig` reports it.
+    if (error instanceof InvalidConfig) return undefined;
     throw error;
   }
 }

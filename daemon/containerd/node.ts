@@ -1,16 +1,15 @@
 /**
- * What is configured for the containerd of this node: which configuration, which version, which registry settings. Read as a whole, and
- * again whenever a file may have changed. (containerd itself reads config.toml when it starts; taking a change at once is right
- * after its restart, and nearly always before.)
+ * The configuration of this node's containerd: files, version and registry settings, read again after each change. (containerd reads
+ * config.toml only when it starts. Using a change at once is right after its restart, and nearly always before.)
  */
 import { FileError } from '../../src/files/error.ts';
-import { resolveInRoot } from '../../src/files/root.ts';
-import { AuthInvalid, parseAuth } from './config/auth.ts';
-import { ConfigError, imagesTable, isCriDisabled, loadConfig, type LoadedConfig } from './config/config.ts';
+import { statPath } from '../../src/files/read.ts';
+import { parseAuth } from './config/auth.ts';
+import { ConfigFileError, InvalidConfig } from './config-error.ts';
+import { imagesTable, isCriDisabled, loadConfig, type LoadedConfig } from './config/config.ts';
 import type { VersionFinder } from './config/find-version.ts';
 import { programsFor } from './config/default-paths.ts';
 import {
-  ConfigInvalid,
   effectiveConfigPath,
   readRegistry,
   searchRoots,
@@ -19,33 +18,33 @@ import {
   type Registry,
 } from './config/registry.ts';
 import { rulesFor, type ContainerdRules } from './config/rules.ts';
-import { fieldsOf, TomlRefused } from './config/toml.ts';
+import { fieldsOf } from './config/toml.ts';
 
-/** A fault for people; `origin` is a file. */
+/** A problem in a file, for people. */
 export interface NodeProblem {
   readonly origin: string;
   readonly message: string;
 }
 
 export interface NodeConfig {
-  /** The configuration that counts; undefined where there is none. */
+  /** The configuration in force; undefined without a config.toml. */
   readonly configFile: string | undefined;
-  /** All files of it. */
+  /** config.toml and its imports. */
   readonly files: readonly string[];
   readonly version: string | undefined;
   readonly rules: ContainerdRules;
   readonly registry: Registry;
-  /** Directories with hosts, in order. */
+  /** Directories of hosts, in order. */
   readonly roots: readonly string[];
-  /** Images are pulled by containerd's client, not by its transfer service. */
+  /** containerd's client pulls images, not its transfer service. */
   readonly localPull: boolean;
   readonly problems: readonly NodeProblem[];
 }
 
 export interface NodeConfigOptions {
-  /** Paths of config.toml of which the first that exists counts, inside the host root. */
+  /** Paths of config.toml inside the host root; the first that exists counts. */
   readonly candidates: readonly string[];
-  /** As set by hand; goes before what the program says. */
+  /** The setting `containerdVersion`; replaces the version of the program. */
   readonly version: string | undefined;
   readonly hostRoot: string;
   readonly finder: VersionFinder;
@@ -53,7 +52,7 @@ export interface NodeConfigOptions {
 
 /**
  * Reads the configuration of the node's containerd.
- * @throws ConfigError where containerd would not start with it
+ * @throws ConfigFileError if containerd would not start
  */
 export async function readNodeConfig(options: NodeConfigOptions): Promise<NodeConfig> {
   const { candidates, hostRoot, finder } = options;
@@ -73,25 +72,21 @@ export async function readNodeConfig(options: NodeConfigOptions): Promise<NodeCo
     const localPull = usesLocalPull(images, rules);
     const roots = searchRoots(effectiveConfigPath(registry, rules), localPull);
     if (configFile !== undefined && config) {
-      problems.push(...warnings(configFile, config, rules), ...badCredentials(configFile, registry));
+      problems.push(...warnings(configFile, config, rules), ...invalidCredentials(configFile, registry));
     }
     return { ...about, registry, roots, localPull, problems };
   } catch (error) {
-    const known = error instanceof TomlRefused || error instanceof ConfigInvalid;
-    throw known ? new ConfigError(configFile ?? '', error.message, error) : error;
+    throw error instanceof InvalidConfig
+      ? new ConfigFileError(configFile ?? '', error.message, error)
+      : error;
   }
 }
 
 async function firstThatExists(paths: readonly string[], hostRoot: string): Promise<string | undefined> {
   for (const path of paths) {
-    try {
-      await resolveInRoot(hostRoot, path);
-      return path;
-    } catch (error) {
-      if (!(error instanceof FileError)) throw error;
-      // Found or not, one that cannot be looked at is one that containerd has.
-      if (error.code !== 'missing') return path;
-    }
+    // A file that exists but cannot be examined is containerd's configuration too.
+    const exists = await statPath(path, hostRoot).then(Boolean, () => true);
+    if (exists) return path;
   }
   return undefined;
 }
@@ -104,7 +99,7 @@ async function load(
   try {
     return await loadConfig(path, rules, hostRoot);
   } catch (error) {
-    // Gone since it was looked for.
+    // Deleted in the meantime.
     if (error instanceof FileError && error.code === 'missing') return undefined;
     throw error;
   }
@@ -113,17 +108,17 @@ async function load(
 function warnings(origin: string, config: LoadedConfig, rules: ContainerdRules): NodeProblem[] {
   if (!isCriDisabled(config, rules)) return [];
   const message =
-    'it disables the CRI plugin, so no kubelet pulls by this containerd; name another one by containerdConfigPathCandidates';
+    'it disables the CRI plugin, so the kubelet does not use this containerd; set containerdConfigPathCandidates to the configuration of the kubelet’s containerd';
   return [{ origin, message }];
 }
 
-function badCredentials(origin: string, { configs }: Registry): NodeProblem[] {
+function invalidCredentials(origin: string, { configs }: Registry): NodeProblem[] {
   return [...configs].flatMap(([host, { auth }]) => {
     try {
       if (auth) parseAuth(auth, host);
       return [];
     } catch (error) {
-      if (!(error instanceof AuthInvalid)) throw error;
+      if (!(error instanceof InvalidConfig)) throw error;
       return [{ origin, message: `registry.configs."${host}".auth is left out: ${error.message}` }];
     }
   });

@@ -1,6 +1,6 @@
 /**
- * All that is configured, at once: for the fingerprint, for what is wrong, and for which directories to watch. Lookups do not go
- * through here; they read the one directory that they need.
+ * The whole configuration of hosts at once: for the fingerprint, problems, and directories to watch. Lookups read only the
+ * directory that they need.
  */
 import { join } from 'node:path';
 import type { TlsSettings } from '../../src/http/tls-settings.ts';
@@ -10,28 +10,28 @@ import { reveal } from '../../src/telemetry/secret.ts';
 import { readTls } from './hosts/certificates.ts';
 import type { HostFilesReader } from './hosts/host-files.ts';
 import type { HostConfig } from './hosts/hosts-file.ts';
-import { HostFilesError } from './lookup-error.ts';
+import { ConfigFileError } from './config-error.ts';
 import type { NodeConfig, NodeProblem } from './node.ts';
 
-/** A directory of hosts that can be used. */
+/** A usable directory of hosts. */
 export interface HostDirectoryFound {
   readonly dir: string;
   readonly hosts: number;
 }
 
 export interface Scan {
-  /** Everything that can change an endpoint, in clear: never to be shown. */
+  /** Everything that affects endpoints, in clear text with secrets: only for hashing. */
   readonly content: string;
   readonly problems: readonly NodeProblem[];
-  /** Directories that were looked into. */
+  /** Directories to watch. */
   readonly dirs: readonly string[];
   readonly usable: readonly HostDirectoryFound[];
 }
 
-/** One directory for each registry that the node has settings for. */
+/** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
-/** Looks into every directory below the roots of a configuration. */
+/** Reads every directory below the roots of a configuration. */
 export async function scanHosts(node: NodeConfig, reader: HostFilesReader, hostRoot: string): Promise<Scan> {
   const problems: NodeProblem[] = [];
   const dirs: string[] = [];
@@ -49,7 +49,7 @@ export async function scanHosts(node: NodeConfig, reader: HostFilesReader, hostR
         found.push([dir, await Promise.all(hosts.map((host) => plainHost(host, hostRoot)))]);
         usable.push({ dir, hosts: hosts.length });
       } catch (error) {
-        if (!(error instanceof HostFilesError)) throw error;
+        if (!(error instanceof ConfigFileError)) throw error;
         problems.push({
           origin: error.where,
           message: `${error.reason}; pulls that need it fail on this node`,
@@ -58,20 +58,20 @@ export async function scanHosts(node: NodeConfig, reader: HostFilesReader, hostR
       }
     }
   }
-  problems.push(...(await unsplit(node, hostRoot)));
+  problems.push(...(await ignoredRoots(node, hostRoot)));
   return { content: JSON.stringify([plainNode(node), found]), problems, dirs, usable };
 }
 
-/** The transfer service does not split `config_path`, so that directories with settings do not count although they are listed. */
-async function unsplit(node: NodeConfig, hostRoot: string): Promise<NodeProblem[]> {
+/** The transfer service does not split `config_path`, so it ignores listed directories that have settings. */
+async function ignoredRoots(node: NodeConfig, hostRoot: string): Promise<NodeProblem[]> {
   const [path, ...others] = node.roots;
   if (node.localPull || others.length > 0 || path === undefined || !path.includes(':')) return [];
   const ignored: string[] = [];
   for (const part of path.split(':')) if ((await namesIn(part, hostRoot, [])).length > 0) ignored.push(part);
   if (ignored.length === 0) return [];
   const message =
-    `this containerd does not read ${ignored.join(' and ')}, because its transfer service takes config_path "${path}" ` +
-    'for one directory; set config_path to a single directory, or use_local_image_pull to true';
+    `this containerd does not read ${ignored.join(' and ')}, because its transfer service reads config_path "${path}" ` +
+    'as one directory; set config_path to a single directory, or use_local_image_pull to true';
   return [{ origin: node.configFile ?? 'containerd', message }];
 }
 

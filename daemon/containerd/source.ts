@@ -1,6 +1,6 @@
 /**
- * containerd among the sources of credentials, for people and for fingerprints. It answers no lookup: what it has is bound to
- * hosts, so each of its endpoints carries its own credential (`Endpoint.ownCredential`).
+ * containerd as a credential source, for descriptions and fingerprints. Its lookups are empty: its credentials belong to hosts, so each
+ * endpoint has its own (`Endpoint.ownCredential`).
  */
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import type { ContainerdEndpoints } from './endpoints.ts';

@@ -1,6 +1,7 @@
 /** Handlers of containerd_registry.json. See `handler.ts` for the convention. */
 import { join } from 'node:path';
-import { AuthInvalid, parseAuth, type Auth } from '../../daemon/containerd/config/auth.ts';
+import { InvalidConfig } from '../../daemon/containerd/config-error.ts';
+import { parseAuth, type Auth } from '../../daemon/containerd/config/auth.ts';
 import {
   imagesTableOf,
   migrateConfigFile,
@@ -45,7 +46,7 @@ export const containerdConfig: Handlers = {
       const credential = isObject(auth) ? parseAuth(authOf(auth), text(input, 'host')) : undefined;
       return { username: credential?.username ?? '', secret: credential ? reveal(credential.password) : '' };
     } catch (error) {
-      if (error instanceof AuthInvalid) return { error: true };
+      if (error instanceof InvalidConfig) return { error: true };
       throw error;
     }
   },

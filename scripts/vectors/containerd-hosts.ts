@@ -1,20 +1,18 @@
 /** Handlers of hosts_toml.json. See `handler.ts` for the convention. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { InvalidConfig } from '../../daemon/containerd/config-error.ts';
 import { baseOf, wantsNamespace } from '../../daemon/containerd/endpoint.ts';
 import { effectiveHosts } from '../../daemon/containerd/hosts/host-defaults.ts';
 import { findHostDirectory, loadHostDirectory } from '../../daemon/containerd/hosts/host-directory.ts';
 import {
   capabilityNames,
   hasCapabilities,
-  HostsFileInvalid,
   parseHostsFile,
   type Capability,
   type HostConfig,
 } from '../../daemon/containerd/hosts/hosts-file.ts';
-import { matchLocalhost } from '../../daemon/containerd/hosts/localhost.ts';
 import { rulesFor } from '../../daemon/containerd/config/rules.ts';
-import { TomlRefused } from '../../daemon/containerd/config/toml.ts';
 import { eligible } from '../../src/registry/client.ts';
 import { objectUrl } from '../../src/registry/net/request-url.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
@@ -88,8 +86,6 @@ export const containerdHosts: Handlers = {
 
   resolver_with_hosts_dir: resolveWithHostsDir,
 
-  match_localhost: (input) => ({ match: matchLocalhost(text(input, 'host')) }),
-
   has_capability: (input) => ({
     has: hasCapabilities(capabilities(input, 'capabilities'), capabilities(input, 'required')),
   }),
@@ -147,8 +143,8 @@ function shown(host: HostConfig, path: (file: string) => string = (file) => file
 /** Where the text is that of Go's own parsers, only that there is an error counts. */
 function refusal(error: unknown, { expected }: Vector): string {
   const wanted = isObject(expected) && typeof expected['error'] === 'string' ? expected['error'] : 'refused';
-  if (error instanceof TomlRefused) return wanted;
-  if (!(error instanceof HostsFileInvalid)) throw error;
+  if (!(error instanceof InvalidConfig)) throw error;
+  if (error.code !== 'invalid') return wanted;
   const upstream = error.upstream ? reveal(error.upstream) : error.message;
   return upstream.startsWith('unable to parse server ') && wanted.startsWith(upstream) ? wanted : upstream;
 }

@@ -3,7 +3,6 @@ import { CredentialError, type MatchedCredential } from '../../src/credentials/c
 import {
   decodeAuthField,
   DockerConfigError,
-  encodeDockerConfigEntry,
   parseDockerConfig,
   parseDockerConfigEntry,
   type DockerConfigEntry,
@@ -47,14 +46,6 @@ export const credentials: Handlers = {
       return { ok: false, error: 'error occurred while trying to unmarshal json' };
     }
   },
-
-  encode: (input) => ({
-    json: encodeDockerConfigEntry({
-      username: text(input, 'username'),
-      password: secret(text(input, 'password')),
-      email: text(input, 'email'),
-    }),
-  }),
 
   urls_match: (input, vector) => {
     const pattern = parsePattern(text(input, 'pattern'));

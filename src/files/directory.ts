@@ -1,6 +1,6 @@
 /**
- * All files of one directory as they stood at one moment. A mounted volume is replaced whole by swapping the link
- * `..data`; when that happens between the first and the last file, everything is read again.
+ * All files of a directory at one point in time. Kubernetes replaces the content of a mounted volume by swapping the link `..data`;
+ * if that happens between the first and the last file, all of them are read again.
  */
 import { readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,22 +9,22 @@ import { listDirectory, readBounded } from './read.ts';
 import { resolveInRoot } from './root.ts';
 
 export interface DirectoryOptions {
-  /** Which names are read; hidden ones never are. */
+  /** Selects the files to read by their names. Hidden files are never read. */
   readonly wanted: (name: string) => boolean;
   readonly maxEntries: number;
-  /** For each file. */
+  /** Limit for each file. */
   readonly maxBytes: number;
   /** Directory that stands for `/`, such as `/host`. */
   readonly root?: string | undefined;
 }
 
-/** Volumes are swapped minutes apart; one that is swapped during each of so many readings is a fault of its own. */
+/** Volumes are swapped minutes apart, so a swap during each of five attempts is a fault. */
 const maxAttempts = 5;
 
 /**
  * Reads the wanted files of a directory.
- * @returns by name, in bytewise order; a file that cannot be read is its error
- * @throws FileError where the directory itself cannot be read
+ * @returns contents by name, in bytewise order; an error in place of a file that cannot be read
+ * @throws FileError if the directory itself cannot be read
  */
 export async function readDirectory(
   dir: string,
@@ -54,14 +54,14 @@ async function readFiles(
   return files;
 }
 
-/** Where `..data` points to; `undefined` in a directory that is no mounted volume. */
+/** The target of `..data`; `undefined` in a directory that is not a mounted volume. */
 async function volumeVersion(dir: string, root: string | undefined): Promise<string | undefined> {
   try {
     const resolved = root === undefined ? dir : await resolveInRoot(root, dir);
     return await readlink(join(resolved, '..data'));
   } catch (error) {
     const code = errnoOf(error);
-    // EINVAL: it is there, but no link.
+    // EINVAL: it exists but is not a link.
     if (code === 'ENOENT' || code === 'EINVAL' || code === 'missing') return undefined;
     throw fileError(dir, error);
   }

@@ -1,26 +1,29 @@
-/** Why a file could not be used. `message` names the path and says what to do; it never quotes what the file holds. */
+/** Why a file cannot be used. Messages name the path and what to do; they never quote the content of the file. */
 export type FileErrorCode =
   'missing' | 'not-a-file' | 'too-large' | 'denied' | 'escapes-root' | 'not-text' | 'unreadable';
 
 export class FileError extends Error {
   readonly code: FileErrorCode;
-  /** Whether reading again later can help without anybody changing the file. */
+  /** Whether another attempt may succeed although the file does not change. */
   readonly temporary: boolean;
-  /** The path as it was asked for. */
+  /** The path as requested. */
   readonly where: string;
-  constructor(code: FileErrorCode, where: string, message: string, cause?: unknown) {
-    super(`${where}: ${message}`, cause === undefined ? undefined : { cause });
+  /** The message without the path. */
+  readonly reason: string;
+  constructor(code: FileErrorCode, where: string, reason: string, cause?: unknown) {
+    super(`${where}: ${reason}`, cause === undefined ? undefined : { cause });
     this.name = 'FileError';
     this.code = code;
     this.where = where;
+    this.reason = reason;
     this.temporary = code === 'unreadable';
   }
 }
 
 /**
- * Turns what `node:fs` throws into a FileError.
- * @param where the path as it was asked for
- * @param error what was thrown; a FileError stays as it is
+ * The FileError of an error of `node:fs`.
+ * @param where the path as requested
+ * @param error returned unchanged if it is a FileError
  */
 export function fileError(where: string, error: unknown): FileError {
   if (error instanceof FileError) return error;
@@ -40,7 +43,7 @@ export function fileError(where: string, error: unknown): FileError {
   return new FileError('unreadable', where, `cannot be read (${errno ?? 'unknown error'})`, error);
 }
 
-/** The system's name of an error, such as `ENOENT`. */
+/** The system's code of an error, such as `ENOENT`. */
 export function errnoOf(error: unknown): string | undefined {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;
   return undefined;

@@ -1,88 +1,106 @@
 /**
- * Content of files that is kept up to date. Whatever reads it (one file, several, a whole directory) is called again
- * when its directories may have changed; a new value counts only when its fingerprint differs, and when reading or
- * parsing fails, the last good value stays in force.
+ * Content of files that is kept up to date: read again after each possible change of its directories. A new value replaces the
+ * current one only if its fingerprint differs. If reading or parsing fails, the last good value stays in force.
  */
-import { watchDirectories, type WatchOptions } from './watch.ts';
+import { watchDirectories, type Watcher, type WatchOptions } from './watch.ts';
 
 export interface LiveContentOptions<T> extends WatchOptions {
-  /** Reads and parses; throws where the content cannot be used. Never called twice at once. */
+  /** Reads and parses; throws if the content cannot be used. Calls never overlap. */
   readonly read: () => Promise<T>;
   /** Equal for equal content. */
   readonly fingerprint: (value: T) => string;
-  /** Directories whose entries matter. */
+  /** Directories to watch. */
   readonly dirs: readonly string[];
-  /** Called with each new value, but not with what the first reading gives. */
+  /** Called with each new value except the first. */
   readonly onChange?: ((value: T) => void) | undefined;
-  /** Called after each reading with what it gave; `undefined` where it failed. */
+  /** Called after each attempt with the value; `undefined` if it failed. */
   readonly onRead?: ((value: T | undefined) => void) | undefined;
-  /** Called once for each distinct problem; the same problem is told again only after a success. */
+  /** Called once for each distinct problem, and again for the same problem only after a success. */
   readonly onProblem?: ((error: Error) => void) | undefined;
 }
 
 export interface LiveContent<T> {
-  /** The last good value; `undefined` where there never was one. */
+  /** The last good value; `undefined` before the first one. */
   current(): T | undefined;
-  /** Why the last reading failed; `undefined` where it did not. */
+  /** Why the last attempt failed; `undefined` after a success. */
   problem(): Error | undefined;
-  /** Looks again now. Resolves when a reading that began after this call is done. */
+  /** Reads again now. Resolves when an attempt that began after this call is complete. */
   refresh(): Promise<void>;
   close(): Promise<void>;
 }
 
-/**
- * Reads once, then keeps watching. A first reading that fails is a problem, not an exception: whoever needs a value
- * asks `current()`.
- */
+/** Reads once, then keeps watching. If the first attempt fails, `current()` is `undefined` and `problem()` says why. */
 export async function liveContent<T>(options: LiveContentOptions<T>): Promise<LiveContent<T>> {
-  let good: { value: T; fingerprint: string } | undefined;
-  let problem: Error | undefined;
-  let queue: Promise<void> = Promise.resolve();
-  let waiting: Promise<void> | undefined;
-  let started = false;
-  let closed = false;
+  const live = new LiveFiles(options);
+  await live.start();
+  return live;
+}
 
-  async function look(): Promise<void> {
-    waiting = undefined;
-    if (closed) return;
+class LiveFiles<T> implements LiveContent<T> {
+  readonly #options: LiveContentOptions<T>;
+  readonly #watcher: Watcher;
+  #good: { readonly value: T; readonly fingerprint: string } | undefined;
+  #problem: Error | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #next: Promise<void> | undefined;
+  #started = false;
+  #closed = false;
+
+  constructor(options: LiveContentOptions<T>) {
+    this.#options = options;
+    // Watching begins before the first attempt, so that a change during it is noticed.
+    this.#watcher = watchDirectories(options.dirs, () => void this.refresh(), options);
+  }
+
+  async start(): Promise<void> {
+    await this.refresh();
+    this.#started = true;
+  }
+
+  current(): T | undefined {
+    return this.#good?.value;
+  }
+
+  problem(): Error | undefined {
+    return this.#problem;
+  }
+
+  /** At most one attempt runs and one is queued, which sees all changes until it begins. */
+  refresh(): Promise<void> {
+    if (this.#next === undefined) {
+      this.#next = this.#running.then(() => this.#read());
+      this.#running = this.#next;
+    }
+    return this.#next;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#watcher.close();
+    await this.#running;
+  }
+
+  async #read(): Promise<void> {
+    this.#next = undefined;
+    if (this.#closed) return;
+    const { read, onRead, onProblem } = this.#options;
     try {
-      const value = await options.read();
-      const fingerprint = options.fingerprint(value);
-      problem = undefined;
-      options.onRead?.(value);
-      if (closed || fingerprint === good?.fingerprint) return;
-      good = { value, fingerprint };
-      if (started) options.onChange?.(value);
+      this.#take(await read());
     } catch (error) {
-      const told = problem?.message;
-      problem = error instanceof Error ? error : new Error(String(error));
-      options.onRead?.(undefined);
-      if (problem.message !== told) options.onProblem?.(problem);
+      const before = this.#problem?.message;
+      this.#problem = error instanceof Error ? error : new Error(String(error));
+      onRead?.(undefined);
+      if (this.#problem.message !== before) onProblem?.(this.#problem);
     }
   }
 
-  /** At most one reading runs and one waits: what happens meanwhile is seen by the one that waits. */
-  function refresh(): Promise<void> {
-    if (waiting === undefined) {
-      waiting = queue.then(look);
-      queue = waiting;
-    }
-    return waiting;
+  #take(value: T): void {
+    const { fingerprint: fingerprintOf, onRead, onChange } = this.#options;
+    const fingerprint = fingerprintOf(value);
+    this.#problem = undefined;
+    onRead?.(value);
+    if (this.#closed || fingerprint === this.#good?.fingerprint) return;
+    this.#good = { value, fingerprint };
+    if (this.#started) onChange?.(value);
   }
-
-  // Watching starts before the first reading, so that a change during it is not lost.
-  const watcher = watchDirectories(options.dirs, () => void refresh(), options);
-  await refresh();
-  started = true;
-
-  return {
-    current: () => good?.value,
-    problem: () => problem,
-    refresh,
-    async close() {
-      closed = true;
-      await watcher.close();
-      await queue;
-    },
-  };
 }

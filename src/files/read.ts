@@ -1,40 +1,39 @@
 /**
- * Reading files that others write: configuration, credentials, the node's own files. Nothing about such a path is
- * trusted: it may be a FIFO that would block, a device, a directory, an endless file, or a link out of the node's root.
+ * Reads files from other parties: configuration, credentials, the node's own files. Such a path is not trusted: it may be a
+ * FIFO that blocks, a device, a directory, an endless file, or a link out of the node's root.
  */
 import { isUtf8 } from 'node:buffer';
-import { constants } from 'node:fs';
-import { open, opendir, type FileHandle } from 'node:fs/promises';
+import { constants, type Stats } from 'node:fs';
+import { open, opendir, stat, type FileHandle } from 'node:fs/promises';
 import { errnoOf, FileError, fileError } from './error.ts';
 import { resolveInRoot } from './root.ts';
 
 export { FileError, type FileErrorCode } from './error.ts';
 
-/** Opening never waits for a FIFO's writer and never makes a terminal ours. */
+/** Opening does not wait for the writer of a FIFO and does not take over a terminal. */
 const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
-/** A path is resolved, then opened; what is gone by then may have been swapped just now, so it is tried again. */
+/** A volume may be swapped between resolving a path and opening it, which makes the file vanish for one attempt. */
 const maxAttempts = 3;
 
 const chunkBytes = 64 * 1024;
 
 export interface ReadOptions {
-  /** More bytes than this are an error; counted while reading, because sizes of files can lie or grow. */
+  /** Larger files are an error. Bytes are counted while reading, because the size of a file can be wrong or grow. */
   readonly maxBytes: number;
   /** Directory that stands for `/`, such as `/host`. */
   readonly root?: string | undefined;
 }
 
 /**
- * Reads a regular file whole.
+ * Reads a whole regular file.
  * @throws FileError
  */
 export async function readBounded(path: string, options: ReadOptions): Promise<Buffer> {
   return attempts(path, options.root, async (resolved, flags) => {
     const file = await open(resolved, flags);
     try {
-      const stat = await file.stat();
-      if (!stat.isFile()) throw new FileError('not-a-file', path, 'is not a regular file');
+      if (!(await file.stat()).isFile()) throw new FileError('not-a-file', path, 'is not a regular file');
       return await readAll(file, path, options.maxBytes);
     } finally {
       await file.close();
@@ -43,9 +42,23 @@ export async function readBounded(path: string, options: ReadOptions): Promise<B
 }
 
 /**
+ * The status of a file or directory, links followed.
+ * @returns undefined if it is missing
+ * @throws FileError
+ */
+export async function statPath(path: string, root: string | undefined): Promise<Stats | undefined> {
+  try {
+    return await attempts(path, root, (resolved) => stat(resolved));
+  } catch (error) {
+    if (error instanceof FileError && error.code === 'missing') return undefined;
+    throw error;
+  }
+}
+
+/**
  * The names in a directory, sorted bytewise.
  * @param options.maxEntries more names than this are an error
- * @throws FileError `missing` also where the path is no directory
+ * @throws FileError; `missing` also if the path is not a directory
  */
 export async function listDirectory(
   path: string,
@@ -64,9 +77,8 @@ export async function listDirectory(
 }
 
 /**
- * Decodes text, strictly: a file that is not UTF-8 is an error rather than a file with replaced characters.
- * A byte order mark is dropped.
- * @param where path for the error's message
+ * Decodes UTF-8 and drops a byte order mark. Invalid bytes are an error and not replaced.
+ * @param where path for the error message
  * @throws FileError `not-text`
  */
 export function decodeUtf8(bytes: Uint8Array, where: string): string {
@@ -114,7 +126,7 @@ function invalidUtf8Offset(bytes: Uint8Array): number {
   const replaced = Buffer.from(Buffer.from(bytes).toString('utf8'));
   let offset = 0;
   while (offset < bytes.length && bytes[offset] === replaced[offset]) offset += 1;
-  // The replacement character starts as some broken sequences do, which puts the difference a byte or two late.
+  // Some invalid sequences begin like the replacement character, so the difference may come one or two bytes late.
   while (!isUtf8(bytes.subarray(0, offset))) offset -= 1;
   return offset;
 }

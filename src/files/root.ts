@@ -1,7 +1,7 @@
 /**
- * Paths of a node's files, seen from a container that has the node's root mounted at, say, `/host`. A symbolic link
- * there that points to `/etc/x` means `/host/etc/x`; following it with the container's own root would read the wrong
- * file. So links are followed here, one path component at a time, and what leaves the root is refused.
+ * Paths of a node's files, seen from a container that mounts the node's root, for example at `/host`. There, a symbolic link to
+ * `/etc/x` means `/host/etc/x`; the kernel would follow it to the container's own `/etc/x`. So links are followed here, one path
+ * component at a time, and a path that leaves the root is refused.
  */
 import { lstat, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,9 +13,9 @@ const maxLinks = 40;
 /**
  * Resolves a path inside a root directory.
  * @param root directory that stands for `/`; the root itself is trusted and may be a link
- * @param path absolute inside the root; a relative one is taken from the root too
- * @returns the path of the same file as this process sees it, without symbolic links below the root
- * @throws FileError `missing`, `escapes-root` where `..` climbs above the root, `unreadable` for a circle of links
+ * @param path inside the root; a relative path starts at the root too
+ * @returns the path of the file for this process, without symbolic links below the root
+ * @throws FileError `missing`; `escapes-root` if `..` leads above the root; `unreadable` for a cycle of links
  */
 export async function resolveInRoot(root: string, path: string): Promise<string> {
   const waiting = path.split('/').reverse();
@@ -43,12 +43,12 @@ export async function resolveInRoot(root: string, path: string): Promise<string>
   return join(root, ...done);
 }
 
-/** Where a link points to, or `undefined` for what is no link. */
-async function linkTarget(at: string, asked: string): Promise<string | undefined> {
+/** The target of a link; `undefined` for any other file. */
+async function linkTarget(at: string, requested: string): Promise<string | undefined> {
   try {
     const stat = await lstat(at);
     return stat.isSymbolicLink() ? await readlink(at) : undefined;
   } catch (error) {
-    throw fileError(asked, error);
+    throw fileError(requested, error);
   }
 }

@@ -1,25 +1,23 @@
 /**
- * Watching directories. Kubernetes replaces the content of a mounted volume by swapping one symbolic link (`..data`),
- * editors and tools replace files by renaming, and both leave a watch on the file itself dead. So directories are
- * watched, never files; the kind of event is ignored; and because a watch can miss things (network file systems,
- * links that lead elsewhere), time is a reason to look again too. `onChange` means "look again", not "it changed":
- * compare content, as `liveContent` does.
+ * Watches directories. Kubernetes replaces the content of a mounted volume by swapping one symbolic link (`..data`), and editors
+ * replace files by renaming; both end a watch on the file itself. So directories are watched, never files, and the kind of event
+ * is ignored. A watch can miss changes (network file systems, links to other directories), so time passing is a reason to read
+ * again too. `onChange` means "read again", not "it changed": compare the content, as `liveContent` does.
  */
-import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { watch, type FSWatcher } from 'chokidar';
 import type { Log } from '../telemetry/log.ts';
+import { statPath } from './read.ts';
 import { resolveInRoot } from './root.ts';
 
-/** Contract of watching files: acts on content, not on events. */
 export interface Watcher {
   close(): Promise<void>;
 }
 
 export interface WatchOptions {
-  /** Looked at again after this long, whatever the events say; 10 s by default, as controller-runtime's certwatcher. */
+  /** `onChange` is called this often even without events. Default: 10 s, as in controller-runtime's certwatcher. */
   readonly pollMs?: number | undefined;
-  /** A burst of events is one change; 100 ms by default. */
+  /** A burst of events counts as one change. Default: 100 ms. */
   readonly debounceMs?: number | undefined;
   /** Directory that stands for `/`, such as `/host`; `dirs` are resolved inside it. */
   readonly root?: string | undefined;
@@ -29,102 +27,115 @@ export interface WatchOptions {
 const defaultPollMs = 10_000;
 const defaultDebounceMs = 100;
 
-/** Events that never pause would put off the change for ever; after this many debounce times it is told anyway. */
-const maxPostponements = 10;
+/** Without a limit, a steady stream of events would delay `onChange` forever. */
+const maxDebounceIntervals = 10;
 
 /**
- * Watches the entries of directories (not of their subdirectories). A directory may be missing, appear, be replaced
- * or vanish: it is found again. A watcher does not keep the process alive.
+ * Watches the entries of directories, without subdirectories. A directory that is missing, appears, is replaced or vanishes is
+ * found again. A watcher does not keep the process alive.
  * @param dirs absolute paths
- * @param onChange called when it is worth looking again
+ * @param onChange called after a possible change
  */
 export function watchDirectories(
   dirs: readonly string[],
   onChange: () => void,
   options: WatchOptions = {},
 ): Watcher {
-  const debounceMs = options.debounceMs ?? defaultDebounceMs;
-  let closed = false;
-  let watcher: FSWatcher | undefined;
-  let watched = '';
-  let debounce: NodeJS.Timeout | undefined;
-  let firstEventAt = 0;
-  let arming: Promise<void> = Promise.resolve();
+  return new DirectoryWatcher(dirs, onChange, options);
+}
 
-  /** Follows the directories to where they are now. */
-  async function arm(): Promise<void> {
-    const places = await Promise.all(dirs.map((dir) => place(dir, options.root)));
-    const now = places.map(({ path, identity }) => `${path}\0${identity}`).join('\0');
-    if (closed || now === watched) return;
-    const before = watcher;
-    watched = now;
-    watcher = watch([...new Set(places.map(({ path }) => path))], {
+class DirectoryWatcher implements Watcher {
+  readonly #dirs: readonly string[];
+  readonly #onChange: () => void;
+  readonly #options: WatchOptions;
+  readonly #debounceMs: number;
+  readonly #poll: NodeJS.Timeout;
+  #debounce: NodeJS.Timeout | undefined;
+  #firstEventAt = 0;
+  #watcher: FSWatcher | undefined;
+  /** Paths and identities of the directories that `#watcher` watches. */
+  #watched = '';
+  #arming: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(dirs: readonly string[], onChange: () => void, options: WatchOptions) {
+    this.#dirs = dirs;
+    this.#onChange = onChange;
+    this.#options = options;
+    this.#debounceMs = options.debounceMs ?? defaultDebounceMs;
+    this.#rearm();
+    this.#poll = setInterval(() => this.#notify(), options.pollMs ?? defaultPollMs).unref();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#poll);
+    clearTimeout(this.#debounce);
+    await this.#arming;
+    await this.#watcher?.close();
+  }
+
+  #rearm(): void {
+    this.#arming = this.#arming.then(() => this.#arm()).catch((error: unknown) => this.#failed(error));
+  }
+
+  /** Watches the directories at their current locations. */
+  async #arm(): Promise<void> {
+    const found = await Promise.all(this.#dirs.map((dir) => nearestDirectory(dir, this.#options.root)));
+    const now = found.map(({ path, identity }) => `${path}\0${identity}`).join('\0');
+    if (this.#closed || now === this.#watched) return;
+    const before = this.#watcher;
+    this.#watched = now;
+    const onEvent = (): void => this.#onEvent();
+    this.#watcher = watch([...new Set(found.map(({ path }) => path))], {
       depth: 0,
       followSymlinks: false,
       ignoreInitial: true,
       ignorePermissionErrors: true,
       persistent: false,
-    });
-    watcher.on('all', touched);
-    watcher.on('raw', touched);
-    watcher.on('ready', touched);
-    watcher.on('error', failed);
+    })
+      .on('all', onEvent)
+      .on('raw', onEvent)
+      .on('ready', onEvent)
+      .on('error', (error) => this.#failed(error));
     await before?.close();
   }
 
-  function rearm(): void {
-    arming = arming.then(arm).catch(failed);
+  #failed(error: unknown): void {
+    this.#options.log?.warn({ err: error, dirs: this.#dirs }, 'watching files failed, polling');
   }
 
-  function failed(error: unknown): void {
-    options.log?.warn({ err: error, dirs }, 'watching files failed, polling');
-  }
-
-  function touched(): void {
-    if (closed) return;
+  #onEvent(): void {
+    if (this.#closed) return;
     const now = performance.now();
-    if (debounce === undefined) firstEventAt = now;
-    else if (now - firstEventAt >= debounceMs * maxPostponements) return;
-    clearTimeout(debounce);
-    debounce = setTimeout(tell, debounceMs).unref();
+    if (this.#debounce === undefined) this.#firstEventAt = now;
+    else if (now - this.#firstEventAt >= this.#debounceMs * maxDebounceIntervals) return;
+    clearTimeout(this.#debounce);
+    this.#debounce = setTimeout(() => this.#notify(), this.#debounceMs).unref();
   }
 
-  function tell(): void {
-    debounce = undefined;
-    if (closed) return;
-    rearm();
-    onChange();
+  #notify(): void {
+    this.#debounce = undefined;
+    if (this.#closed) return;
+    this.#rearm();
+    this.#onChange();
   }
-
-  rearm();
-  const poll = setInterval(tell, options.pollMs ?? defaultPollMs).unref();
-
-  return {
-    async close() {
-      closed = true;
-      clearInterval(poll);
-      clearTimeout(debounce);
-      await arming;
-      await watcher?.close();
-    },
-  };
 }
 
-/** The directory itself, or while it is missing the nearest one above it, where it would have to appear. */
-async function place(dir: string, root: string | undefined): Promise<{ path: string; identity: string }> {
+/** The directory, or if it is missing its nearest parent, where it would appear. */
+async function nearestDirectory(
+  dir: string,
+  root: string | undefined,
+): Promise<{ path: string; identity: string }> {
   try {
-    const path = root === undefined ? dir : await resolveInRoot(root, dir);
-    const { dev, ino, isDirectory } = await identityOf(path);
-    if (isDirectory) return { path, identity: `${dev}:${ino}` };
+    const stats = await statPath(dir, root);
+    if (stats?.isDirectory() === true) {
+      const path = root === undefined ? dir : await resolveInRoot(root, dir);
+      return { path, identity: `${stats.dev}:${stats.ino}` };
+    }
   } catch {
-    // Missing, denied or no directory: its parent tells when that changes.
+    // A denied directory is handled like a missing one.
   }
   const parent = dirname(dir);
-  if (parent === dir) return { path: root ?? dir, identity: 'top' };
-  return place(parent, root);
-}
-
-async function identityOf(path: string): Promise<{ dev: number; ino: number; isDirectory: boolean }> {
-  const found = await stat(path);
-  return { dev: found.dev, ino: found.ino, isDirectory: found.isDirectory() };
+  return parent === dir ? { path: root ?? dir, identity: 'top' } : nearestDirectory(parent, root);
 }

@@ -26,7 +26,7 @@ t.test('the mirror of hosts.toml answers, and its files are shown', async (t) =>
     found.err,
     /containerd.*\/etc\/containerd\/config\.toml of containerd 2\.4\.2, hosts in \/etc\/certs\.d/,
   );
-  t.match(found.err, /broken\.example\/hosts\.toml.*server must be a text/);
+  t.match(found.err, /broken\.example\/hosts\.toml.*server must be a string/);
   const left = await run([
     'inspect',
     ...flags,

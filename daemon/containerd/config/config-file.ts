@@ -1,37 +1,37 @@
 /**
- * One file of containerd's configuration, brought up to the version that containerd itself has (containerd
- * `cmd/containerd/server/config/config.go`, `plugins/cri/images/plugin.go` configMigration). Only what matters to images is kept.
+ * One file of containerd's configuration and its migration to containerd's own version (containerd
+ * `cmd/containerd/server/config/config.go`, `plugins/cri/images/plugin.go` configMigration), reduced to the settings for images.
  */
-import { ConfigInvalid } from './registry.ts';
+import { InvalidConfig } from '../config-error.ts';
 import type { ContainerdRules } from './rules.ts';
-import { fieldsOf, isTable, parseTable, TomlRefused, type Table } from './toml.ts';
+import { fieldsOf, isTable, parseTable, type Table } from './toml.ts';
 
 export interface ConfigFile {
-  /** 0 where none is written, which means 1. */
+  /** 0 if the file has none, which means 1. */
   readonly version: number;
   readonly root: string;
   readonly imports: readonly string[];
   readonly disabledPlugins: readonly string[];
   readonly requiredPlugins: readonly string[];
-  /** By plugin id. */
+  /** Tables by plugin id. */
   readonly plugins: Table;
 }
 
-/** The CRI plugin until 1.7, and in files of versions 1 (by its short name) and 2. */
+/** The CRI plugin up to containerd 1.7, and in files of version 2. Version 1 has its short name. */
 export const criPlugin = 'io.containerd.grpc.v1.cri';
-/** Its part for images since 2.0. */
+/** The part of the CRI plugin for images, since 2.0. */
 export const imagesPlugin = 'io.containerd.cri.v1.images';
 const shortName = 'cri';
 
 /**
- * Parses a file as it is.
- * @throws TomlRefused
+ * Parses a file without migrating it.
+ * @throws InvalidConfig
  */
 export function parseConfigFile(text: string): ConfigFile {
   const fields = fieldsOf(parseTable(text), '');
   const plugins = fields.table('plugins') ?? {};
   for (const [id, table] of Object.entries(plugins)) {
-    if (!isTable(table)) throw new TomlRefused('type', `plugins.${id} must be a table`);
+    if (!isTable(table)) throw new InvalidConfig('type', `plugins.${id} must be a table`);
   }
   return {
     version: Number(fields.integer('version') ?? 0),
@@ -44,24 +44,24 @@ export function parseConfigFile(text: string): ConfigFile {
 }
 
 /**
- * Brings a file up to a version, one version after the other. At each step the old CRI plugin's settings of images replace those
- * of the new one, key by key (`registry` as a whole); a file that has the version already is left alone, whatever ids it uses.
- * @param version that containerd is built for; 0 changes nothing
- * @throws ConfigInvalid for a negative version
+ * Migrates a file to a version. The image settings of the old CRI plugin replace those of the new one, key by key (`registry` as a
+ * whole). A file of that version stays as it is, whatever plugin ids it uses.
+ * @param version containerd's own version of the configuration; 0 changes nothing
+ * @throws InvalidConfig for a negative version
  */
 export function migrateConfigFile(file: ConfigFile, version: number): ConfigFile {
-  if (file.version < 0) throw new ConfigInvalid('`version` must not be negative');
+  if (file.version < 0) throw new InvalidConfig('invalid', '`version` must not be negative');
   if (file.version >= version) return file;
   const named = file.version < 2 ? withFullNames(file) : file;
   return { ...named, version, plugins: withImagesPlugin(named.plugins) };
 }
 
-/** A file of version 1 with the full names of its plugins, taken for one of another version. */
+/** A file of version 1 with the full names of its plugins, marked with another version. */
 export function renameConfigFile(file: ConfigFile, version: number): ConfigFile {
   return { ...withFullNames(file), version };
 }
 
-/** Until 1.7 nothing is migrated; the id depends on the version of all files together. */
+/** Up to 1.7 nothing is migrated, so the plugin id depends on the version of the merged files. */
 export function imagesTableOf(plugins: Table, version: number, rules: ContainerdRules): Table {
   const id = rules.migrates ? imagesPlugin : version < 2 ? shortName : criPlugin;
   const table = plugins[id];
@@ -77,7 +77,7 @@ function withFullNames(file: ConfigFile): ConfigFile {
   };
 }
 
-/** Names without a dot are those of version 1. The rest of upstream's list names plugins that have nothing to do with images. */
+/** Names without a dot are short names of version 1. */
 function fullName(id: string): string {
   if (id.includes('.')) return id;
   return (
@@ -126,7 +126,7 @@ function withImagesPlugin(plugins: Table): Table {
   const present = plugins[imagesPlugin];
   const images: Record<string, unknown> = { ...(isTable(present) ? present : {}), ...pick(old, movedKeys) };
   const inner = old['containerd'];
-  // Upstream leaves before these keys where there is no table of runtimes.
+  // Upstream skips these keys without a table of runtimes.
   if (isTable(inner) && Object.hasOwn(inner, 'runtimes'))
     Object.assign(images, pick(inner, movedContainerdKeys));
   return { ...plugins, [imagesPlugin]: images };

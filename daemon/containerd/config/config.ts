@@ -1,7 +1,6 @@
 /**
- * containerd's configuration: config.toml and what it imports, each file brought up to containerd's version and merged over the
- * ones before it (containerd `cmd/containerd/server/config/config.go` LoadConfig). There is no directory of drop-ins but what a file
- * imports.
+ * containerd's configuration: config.toml and its imports, migrated to containerd's version and merged in order (containerd
+ * `cmd/containerd/server/config/config.go` LoadConfig). There is no drop-in directory unless a file imports it.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { FileError } from '../../../src/files/error.ts';
@@ -15,42 +14,27 @@ import {
   parseConfigFile,
   type ConfigFile,
 } from './config-file.ts';
-import { glob, GlobError } from './glob.ts';
-import { cleanPath } from '../hosts/go-url.ts';
-import { ConfigInvalid } from './registry.ts';
+import { glob } from './glob.ts';
+import { cleanPath } from '../../go/url.ts';
+import { ConfigFileError, InvalidConfig } from '../config-error.ts';
 import type { ContainerdRules } from './rules.ts';
-import { isTable, TomlRefused, tomlText, type Table } from './toml.ts';
+import { isTable, tomlText, type Table } from './toml.ts';
 
 /** containerd's own default configuration has 10 KiB. */
 const maxConfigBytes = 1_048_576;
-/** Files that import each other; machines have a handful. */
+/** Imported files; nodes have a handful. */
 const maxFiles = 200;
 
 export interface LoadedConfig extends ConfigFile {
-  /** In the order in which they were read. */
+  /** Paths in the order of reading. */
   readonly files: readonly string[];
 }
 
-/** A configuration with which containerd does not start; `where` is the file. */
-export class ConfigError extends Error {
-  readonly code = 'invalid';
-  readonly temporary = false;
-  readonly where: string;
-  /** The message without the file. */
-  readonly reason: string;
-  constructor(where: string, reason: string, cause?: unknown) {
-    super(`${where}: ${reason}`, cause === undefined ? undefined : { cause });
-    this.name = 'ConfigError';
-    this.where = where;
-    this.reason = reason;
-  }
-}
-
 /**
- * Loads a configuration, breadth first; a file that is imported twice counts once.
+ * Loads a configuration, breadth first. A file that is imported twice counts once.
  * @param hostRoot directory that stands for `/`
- * @throws FileError `missing` where the first file is
- * @throws ConfigError for all that keeps containerd from starting
+ * @throws FileError `missing` if the first file is missing
+ * @throws ConfigFileError if containerd would not start
  */
 export async function loadConfig(
   path: string,
@@ -63,11 +47,11 @@ export async function loadConfig(
   let merged: ConfigFile = together ? { ...emptyConfig, version: rules.configVersion } : emptyConfig;
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     if (files.includes(next)) continue;
-    if (files.length === maxFiles) throw new ConfigError(path, `it imports more than ${maxFiles} files`);
+    if (files.length === maxFiles) throw new ConfigFileError(path, `it imports more than ${maxFiles} files`);
     const text = await readConfig(next, files.length === 0, hostRoot);
     try {
       const file = parseConfigFile(tomlText(text));
-      merged = mergeConfig(merged, readyToMerge(file, merged.version, rules), rules);
+      merged = mergeConfig(merged, prepare(file, merged.version, rules), rules);
       waiting.push(...(await resolveImports(next, file.imports, rules, hostRoot)));
     } catch (error) {
       throw configError(next, error);
@@ -83,27 +67,27 @@ export async function loadConfig(
   return { ...merged, files };
 }
 
-/** @param version of the files before */
-function readyToMerge(file: ConfigFile, version: number, rules: ContainerdRules): ConfigFile {
+/** @param version of the merged files so far */
+function prepare(file: ConfigFile, version: number, rules: ContainerdRules): ConfigFile {
   if (!rules.migrates) return file;
   if (rules.migratesEachFile) return migrateConfigFile(file, rules.configVersion);
   return file.version === 0 || file.version === 1 ? renameConfigFile(file, version) : file;
 }
 
-/** The table of the CRI plugin that holds `registry`. */
+/** The table of the CRI plugin that contains `registry`. */
 export function imagesTable(config: ConfigFile, rules: ContainerdRules): Table {
   return imagesTableOf(config.plugins, config.version, rules);
 }
 
-/** Whether the plugin that serves the kubelet is switched off, as packages of Docker do. */
+/** Whether the CRI plugin, which serves the kubelet, is disabled. Packages of Docker disable it. */
 export function isCriDisabled({ disabledPlugins, version }: ConfigFile, rules: ContainerdRules): boolean {
   const ids = rules.migrates ? [criPlugin, imagesPlugin] : version < 2 ? ['cri'] : [criPlugin];
   return ids.some((id) => disabledPlugins.includes(id));
 }
 
 /**
- * Paths of imports: relative ones start at the importing file; only a star makes a pattern of one.
- * @throws GlobError
+ * Paths of imports. Relative paths start at the importing file. A path with a star is a pattern.
+ * @throws InvalidConfig
  */
 export async function resolveImports(
   parent: string,
@@ -114,7 +98,7 @@ export async function resolveImports(
   const found: string[] = [];
   for (const written of imports) {
     const isPattern = written.includes('*');
-    // 1.6 hands a pattern over as it is, so it starts where the service was started.
+    // In 1.6, a relative pattern starts at the working directory of the service.
     const base = isPattern && !rules.relativeGlobs ? '/' : dirname(parent);
     const path = isAbsolute(written) ? cleanPath(written) : join(base, written);
     if (isPattern) found.push(...(await glob(path, hostRoot)));
@@ -123,7 +107,7 @@ export async function resolveImports(
   return found;
 }
 
-/** A later file over an earlier one; lists at the top are united. */
+/** A later file over an earlier one. Top-level lists are united. */
 export function mergeConfig(into: ConfigFile, from: ConfigFile, rules: ContainerdRules): ConfigFile {
   return {
     version: from.version === 0 ? into.version : from.version,
@@ -146,7 +130,7 @@ const emptyConfig: ConfigFile = {
   plugins: {},
 };
 
-/** Tables are merged; anything else is replaced, also by something empty. The parser has limited how deep they are. */
+/** Tables are merged. Any other value is replaced, also by an empty one. The parser limits the depth. */
 function mergeTables(into: Table, from: Table): Table {
   const merged = new Map(Object.entries(into));
   for (const [key, value] of Object.entries(from)) {
@@ -160,23 +144,24 @@ function union(one: readonly string[], other: readonly string[]): string[] {
   return [...new Set([...one, ...other])];
 }
 
-/** @throws ConfigInvalid */
+/** @throws InvalidConfig */
 function validateConfig(
   { version, disabledPlugins, requiredPlugins, plugins }: ConfigFile,
   rules: ContainerdRules,
 ): void {
   if (rules.refusesNewerFiles && version > rules.configVersion) {
-    throw new ConfigInvalid(
-      `its version ${version} is newer than ${rules.configVersion}, the newest that this containerd knows`,
+    throw new InvalidConfig(
+      'invalid',
+      `its version ${version} is newer than ${rules.configVersion}, the newest that this containerd reads`,
     );
   }
-  // Until 1.7, names of version 1 are not checked.
+  // Up to 1.7, names in files of version 1 are not checked.
   if (!rules.migrates && version < 2) return;
   const parts = rules.migrates ? 2 : 4;
   const ids = [...disabledPlugins, ...requiredPlugins, ...(rules.migrates ? [] : Object.keys(plugins))];
   const short = ids.find((id) => id.split('.').length < parts);
   if (short !== undefined)
-    throw new ConfigInvalid(`the plugin ${JSON.stringify(short)} must have its full name`);
+    throw new InvalidConfig('invalid', `the plugin ${JSON.stringify(short)} must have its full name`);
 }
 
 async function readConfig(path: string, isFirst: boolean, root: string | undefined): Promise<Buffer> {
@@ -189,7 +174,6 @@ async function readConfig(path: string, isFirst: boolean, root: string | undefin
 }
 
 function configError(path: string, error: unknown): unknown {
-  if (error instanceof FileError) return new ConfigError(path, error.message.replace(`${path}: `, ''), error);
-  const known = error instanceof TomlRefused || error instanceof ConfigInvalid || error instanceof GlobError;
-  return known ? new ConfigError(path, error.message, error) : error;
+  if (error instanceof FileError) return new ConfigFileError(path, error.reason, error);
+  return error instanceof InvalidConfig ? new ConfigFileError(path, error.message, error) : error;
 }

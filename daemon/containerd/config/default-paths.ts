@@ -1,17 +1,17 @@
 /**
- * Where distributions keep the configuration and the program of containerd. Those that bring a containerd of their own come first: where
- * one of them is installed, a config.toml in the usual place belongs to a containerd that the kubelet does not use.
+ * Default paths of containerd's configuration and program. Distributions with a containerd of their own come first: on their nodes,
+ * a config.toml in the standard path belongs to a containerd that the kubelet does not use.
  */
 
-export interface ContainerdPlace {
+interface DefaultPaths {
   readonly config: string;
-  /** Programs that may be the containerd of this configuration, best first. */
+  /** Programs that may use this configuration, most likely first. */
   readonly programs: readonly string[];
 }
 
-const usualPrograms = ['/usr/local/bin/containerd', '/usr/bin/containerd', '/bin/containerd'];
+const standardPrograms = ['/usr/local/bin/containerd', '/usr/bin/containerd', '/bin/containerd'];
 
-const places: readonly ContainerdPlace[] = [
+const defaultPaths: readonly DefaultPaths[] = [
   {
     config: '/var/lib/rancher/k3s/agent/etc/containerd/config.toml',
     programs: ['/var/lib/rancher/k3s/data/current/bin/containerd'],
@@ -28,13 +28,13 @@ const places: readonly ContainerdPlace[] = [
   // Talos
   { config: '/etc/cri/containerd.toml', programs: ['/bin/containerd', '/usr/bin/containerd'] },
   // kubeadm, EKS, GKE, AKS, Bottlerocket
-  { config: '/etc/containerd/config.toml', programs: usualPrograms },
+  { config: '/etc/containerd/config.toml', programs: standardPrograms },
 ];
 
-/** Configurations that are looked for where none are named. */
-export const defaultConfigPathCandidates: readonly string[] = places.map(({ config }) => config);
+/** The default of `containerdConfigPathCandidates`. */
+export const defaultConfigPathCandidates: readonly string[] = defaultPaths.map(({ config }) => config);
 
-/** The programs that a configuration may belong to; of one that is not known, those in the usual places. */
+/** The programs that may use a configuration. Default: the standard paths. */
 export function programsFor(config: string): readonly string[] {
-  return places.find((place) => place.config === config)?.programs ?? usualPrograms;
+  return defaultPaths.find((paths) => paths.config === config)?.programs ?? standardPrograms;
 }

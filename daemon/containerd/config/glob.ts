@@ -1,29 +1,20 @@
-/** Go's `filepath.Glob` inside a host root, bounded: for `imports` of config.toml. */
+/** Go's `filepath.Glob` inside a host root, with limits, for `imports` of config.toml. */
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError } from '../../../src/files/error.ts';
 import { listDirectory } from '../../../src/files/read.ts';
 import { resolveInRoot } from '../../../src/files/root.ts';
+import { InvalidConfig } from '../config-error.ts';
 
-/** Directories of drop-ins hold a handful of files. */
+/** Drop-in directories contain a handful of files. */
 const maxEntries = 1000;
 const maxMatches = 200;
 
-/** A pattern that Go refuses, or one that matches far too much. */
-export class GlobError extends Error {
-  readonly code = 'malformed';
-  readonly temporary = false;
-  constructor(message: string) {
-    super(message);
-    this.name = 'GlobError';
-  }
-}
-
 /**
- * The paths that match, sorted within each directory. What is missing or cannot be listed matches nothing; names that begin with a
- * dot match as any other.
+ * The matching paths, sorted within each directory. Directories that cannot be listed match nothing. A leading dot in a name has no
+ * special meaning.
  * @param pattern absolute and clean
- * @throws GlobError
+ * @throws InvalidConfig if Go refuses the pattern, or it matches too many files
  */
 export async function glob(pattern: string, hostRoot?: string): Promise<string[]> {
   let found = ['/'];
@@ -38,14 +29,14 @@ export async function glob(pattern: string, hostRoot?: string): Promise<string[]
       }
       for (const name of await namesIn(dir, hostRoot)) if (matcher.test(name)) next.push(join(dir, name));
       if (next.length > maxMatches)
-        throw new GlobError(`a pattern of imports matches more than ${maxMatches} files`);
+        throw new InvalidConfig('invalid', `a pattern of imports matches more than ${maxMatches} files`);
     }
     found = next;
   }
   return found;
 }
 
-/** One part of a path, by the rules of Go's `filepath.Match`. */
+/** The rules of Go's `filepath.Match` for one part of a path. */
 function matcherOf(part: string): RegExp {
   const token = /\*|\?|\[(\^?)((?:(?:\\.|[^\\\]-])(?:-(?:\\.|[^\\\]-]))?)+)\]|\\(.)|([^*?[\\])/gsy;
   let source = '';
@@ -57,8 +48,9 @@ function matcherOf(part: string): RegExp {
     else if (range !== undefined) source += `[${negated}${classOf(range)}]`;
     else source += literal(escaped ?? plain ?? '');
   }
-  if (end < part.length) throw new GlobError('a pattern of imports is not valid: syntax error in pattern');
-  // Stars in a row mean the same as one, and would only cost time.
+  if (end < part.length)
+    throw new InvalidConfig('invalid', 'a pattern of imports is not valid: syntax error in pattern');
+  // Consecutive stars mean the same as one and would slow the expression down.
   return new RegExp(`^${source.replaceAll(/(?:\[\^\/\]\*)+/g, '[^/]*')}$`, 'su');
 }
 
@@ -67,14 +59,14 @@ function classOf(range: string): string {
   return items
     .map(([, low = '', high]) => {
       const [from, to] = [low, high ?? low].map((letter) => letter.replace(/^\\/, ''));
-      // An empty range matches nothing in Go and is an error here.
+      // An empty range matches nothing in Go; in a RegExp it is an error.
       if (from === undefined || to === undefined || from > to) return '';
       return `${literal(from)}-${literal(to)}`;
     })
     .join('');
 }
 
-/** Every character as its code, which means nothing but itself. */
+/** Each character as its code point, which has no special meaning. */
 function literal(text: string): string {
   return text.replaceAll(/./gsu, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);
 }

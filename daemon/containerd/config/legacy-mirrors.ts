@@ -1,27 +1,17 @@
 /**
- * The deprecated tables `registry.mirrors` and `registry.configs` of config.toml, which count where there is no `config_path`
- * (containerd `internal/cri/server/images/image_pull.go` registryEndpoints, registryHosts).
+ * The deprecated tables `registry.mirrors` and `registry.configs` of config.toml, in force without `config_path` (containerd
+ * `internal/cri/server/images/image_pull.go` registryEndpoints, registryHosts).
  */
 import { defaultHostName, type EffectiveHost } from '../hosts/host-defaults.ts';
-import { parseGoUrl, type GoUrl } from '../hosts/go-url.ts';
+import { parseGoUrl, type GoUrl } from '../../go/url.ts';
 import { defaultScheme, isLocalhost } from '../hosts/localhost.ts';
-import { HostFilesError } from '../lookup-error.ts';
+import { ConfigFileError, InvalidConfig } from '../config-error.ts';
 import type { Registry } from './registry.ts';
 
-/** An endpoint that is no URL, which fails every pull of its namespace. */
-export class MirrorInvalid extends Error {
-  readonly code = 'malformed';
-  readonly temporary = false;
-  constructor() {
-    super('an endpoint of registry.mirrors is no URL');
-    this.name = 'MirrorInvalid';
-  }
-}
-
 /**
- * URLs of the endpoints of a namespace: its mirrors or else those of `*`, then its default host unless an endpoint's host is the
- * namespace itself (so a listed `registry-1.docker.io` does not stand for `docker.io`).
- * @throws MirrorInvalid
+ * URLs of the endpoints of a namespace: its mirrors or else those of `*`, then its default host, unless an endpoint's host is the
+ * namespace itself. (A listed `registry-1.docker.io` does not replace the default host of `docker.io`.)
+ * @throws InvalidConfig for an endpoint that is not a URL; every pull of the namespace fails then
  */
 export function mirrorEndpoints(
   mirrors: ReadonlyMap<string, readonly string[]>,
@@ -38,8 +28,8 @@ export function mirrorEndpoints(
 }
 
 /**
- * The same as hosts, with the TLS settings that 1.x takes from `registry.configs`.
- * @throws MirrorInvalid, HostFilesError
+ * These endpoints as hosts, with the TLS settings that 1.x reads from `registry.configs`.
+ * @throws InvalidConfig, ConfigFileError
  */
 export function mirrorHosts(
   { mirrors, configs }: Pick<Registry, 'mirrors' | 'configs'>,
@@ -51,7 +41,7 @@ export function mirrorHosts(
     const { scheme, host, path } = urlOf(endpoint);
     const tls = configs.get(host)?.tls;
     if (tls?.client?.includes('') === true) {
-      throw new HostFilesError(`configs."${host}".tls`, 'cert_file and key_file go together');
+      throw new ConfigFileError(`configs."${host}".tls`, 'cert_file and key_file go together');
     }
     const lax = isLocalhost(namespace) && scheme === 'http';
     return {
@@ -71,6 +61,6 @@ export function mirrorHosts(
 
 function urlOf(text: string): GoUrl {
   const url = parseGoUrl(text);
-  if (!url) throw new MirrorInvalid();
+  if (!url) throw new InvalidConfig('invalid', 'an endpoint of registry.mirrors is not a URL');
   return url;
 }

@@ -1,14 +1,14 @@
 /**
- * The registry settings of the CRI plugin, out of its table in config.toml: which keys there are, which contradict each other, what
- * holds where nothing is written, and by which way images are pulled (containerd `internal/cri/config/config.go`,
- * `plugins/cri/images/plugin.go`).
+ * The registry settings of the CRI plugin in config.toml: keys, contradictions, defaults, and how images are pulled (containerd
+ * `internal/cri/config/config.go`, `plugins/cri/images/plugin.go`).
  */
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import type { Auth } from './auth.ts';
-import { parseGoUrl } from '../hosts/go-url.ts';
+import { parseGoUrl } from '../../go/url.ts';
 import type { Header } from '../hosts/hosts-file.ts';
+import { InvalidConfig } from '../config-error.ts';
 import type { ContainerdRules } from './rules.ts';
-import { fieldsOf, isTable, isTexts, TomlRefused, type Table } from './toml.ts';
+import { fieldsOf, isTable, isTexts, type Table } from './toml.ts';
 
 export interface RegistryTls {
   readonly ca?: string;
@@ -25,7 +25,7 @@ export interface Registry {
   readonly configPath: string;
   /** Endpoints by namespace or `*`. */
   readonly mirrors: ReadonlyMap<string, readonly string[]>;
-  /** By the host that is asked. */
+  /** By the host of the request. */
   readonly configs: ReadonlyMap<string, RegistryHostConfig>;
   /** By URL; `validateRegistry` moves them to `configs`. */
   readonly auths: ReadonlyMap<string, Auth>;
@@ -33,22 +33,12 @@ export interface Registry {
   readonly headers: readonly Header[];
 }
 
-/** Settings with which containerd does not start. */
-export class ConfigInvalid extends Error {
-  readonly code = 'invalid';
-  readonly temporary = false;
-  constructor(message: string) {
-    super(message);
-    this.name = 'ConfigInvalid';
-  }
-}
-
-/** `/etc/docker/certs.d` is there for machines that had Docker first. */
+/** `/etc/docker/certs.d` is included for machines that ran Docker before. */
 export const defaultConfigPath = '/etc/containerd/certs.d:/etc/docker/certs.d';
 
 /**
  * Reads the table `registry`.
- * @throws TomlRefused where a value has a type that containerd does not take
+ * @throws InvalidConfig `type`
  */
 export function readRegistry(table: Table, rules: ContainerdRules): Registry {
   const fields = fieldsOf(table, 'registry.');
@@ -65,45 +55,43 @@ export function readRegistry(table: Table, rules: ContainerdRules): Registry {
     }),
     auths: tablesOf(fields.table('auths'), 'registry.auths', readAuth),
     headers: Object.entries(fields.table('headers') ?? {}).flatMap(([name, values]) => {
-      if (!isTexts(values)) throw new TomlRefused('type', 'registry.headers must hold lists of texts');
+      if (!isTexts(values)) throw new InvalidConfig('type', 'registry.headers must be lists of strings');
       return values.map((value) => ({ name, value: secret(value) }));
     }),
   };
 }
 
 /**
- * Refuses what contradicts itself, and moves `auths` to `configs`.
- * @returns the registry as it counts
- * @throws ConfigInvalid
+ * Refuses contradictions and moves `auths` to `configs`.
+ * @throws InvalidConfig
  */
 export function validateRegistry(registry: Registry): Registry {
   const { configPath, mirrors, configs, auths } = registry;
   if (configPath !== '' && mirrors.size > 0) {
-    throw new ConfigInvalid('`mirrors` cannot be set when `config_path` is provided');
+    throw new InvalidConfig('invalid', '`mirrors` cannot be set when `config_path` is provided');
   }
   if (configPath !== '' && [...configs.values()].some(({ tls }) => tls)) {
-    throw new ConfigInvalid('`configs.tls` cannot be set when `config_path` is provided');
+    throw new InvalidConfig('invalid', '`configs.tls` cannot be set when `config_path` is provided');
   }
   const merged = new Map(configs);
   for (const [endpoint, auth] of auths) {
     const url = parseGoUrl(endpoint);
-    if (!url) throw new ConfigInvalid('failed to parse a registry url from `registry.auths`');
+    if (!url) throw new InvalidConfig('invalid', 'failed to parse a registry url from `registry.auths`');
     const host = url.scheme === '' ? endpoint : url.host;
     merged.set(host, { ...merged.get(host), auth });
   }
   return { ...registry, configs: merged };
 }
 
-/** `config_path` as it counts: since 2.2 there is a default where mirrors are not set either. */
+/** `config_path`, or since 2.2 its default if mirrors are not set either. */
 export function effectiveConfigPath({ configPath, mirrors }: Registry, rules: ContainerdRules): string {
   return rules.defaultConfigPath && configPath === '' && mirrors.size === 0 ? defaultConfigPath : configPath;
 }
 
 /**
- * Whether images are pulled by containerd's client rather than its transfer service: where that is asked for, and where a
- * setting is in use that the service does not have.
- * @param images the table of the CRI plugin that holds `registry`
- * @throws TomlRefused
+ * Whether containerd's client pulls images, not its transfer service: on request, or because of a setting that the service lacks.
+ * @param images the table of the CRI plugin that contains `registry`
+ * @throws InvalidConfig
  */
 export function usesLocalPull(images: Table, rules: ContainerdRules): boolean {
   if (!rules.transferService) return true;
@@ -124,8 +112,8 @@ export function usesLocalPull(images: Table, rules: ContainerdRules): boolean {
 }
 
 /**
- * The directories that hosts are looked for in. The transfer service takes all of `config_path` for one directory, whose name
- * then has colons in it (containerd `core/transfer/registry/registry.go`, up to 2.4).
+ * Directories of hosts. The transfer service does not split `config_path`: it reads one directory with colons in its name
+ * (containerd `core/transfer/registry/registry.go`, up to 2.4).
  */
 export function searchRoots(configPath: string, local: boolean): string[] {
   if (configPath === '') return [];
@@ -139,7 +127,7 @@ function tablesOf<T>(
 ): Map<string, T> {
   return new Map(
     Object.entries(tables ?? {}).map(([name, table]) => {
-      if (!isTable(table)) throw new TomlRefused('type', `${where}.${name} must be a table`);
+      if (!isTable(table)) throw new InvalidConfig('type', `${where}.${name} must be a table`);
       return [name, read(table, `${where}.${name}.`)];
     }),
   );
@@ -166,7 +154,7 @@ function readTlsTable(table: Table, where: string): RegistryTls {
   const key = text('key_file') ?? '';
   return {
     ...(ca !== '' && { ca }),
-    // One without the other is an error of each pull, not of the start.
+    // One without the other fails each pull, not the start.
     ...((certificate !== '' || key !== '') && { client: [certificate, key] as const }),
     skipVerify: flag('insecure_skip_verify') === true,
   };

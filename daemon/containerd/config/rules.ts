@@ -1,41 +1,41 @@
 /**
- * What differs between versions of containerd, in one place: each rule is named by what it means and says since when it holds
- * (read in the sources of 1.6.20, 1.7.24, 2.0.5, 2.1.4 and 2.4.2). A version that is not known is taken for the newest.
+ * Differences between versions of containerd (from the sources of 1.6.20, 1.7.24, 2.0.5, 2.1.4 and 2.4.2). Each rule has the version
+ * that introduced it. An unknown version has the rules of the newest.
  */
 
 export interface ContainerdRules {
-  /** Newest `version` of config.toml that it knows; older files are brought up to it (2: 1.x, 3: 2.0, 4: 2.3). */
+  /** Newest supported `version` of config.toml; older files are migrated to it (2: 1.x, 3: 2.0, 4: 2.3). */
   readonly configVersion: number;
-  /** 2.0: files of older versions are migrated. Before, plugins have their short name in version 1 and nothing else changes. */
+  /** 2.0: files of older versions are migrated. Before, files of version 1 use short plugin names and nothing else differs. */
   readonly migrates: boolean;
   /**
-   * 2.3: each file is migrated by itself. Before, all of them together are, and one of version 1, once its plugins have their full names,
-   * counts as migrated: what it says of the CRI plugin under the old name is lost.
+   * 2.3: each file is migrated before it is merged. Before, the merged files are migrated together, and a file of version 1 counts as
+   * migrated once its plugins have their full names: its settings of the old CRI plugin are lost.
    */
   readonly migratesEachFile: boolean;
-  /** 1.7: a file of a newer version keeps containerd from starting. 1.6 takes it for version 2. */
+  /** 1.7: containerd does not start with a file of a newer version. 1.6 reads it as version 2. */
   readonly refusesNewerFiles: boolean;
-  /** 2.0: tables of imported files are merged. Before, the table of a plugin replaces the whole one before it. */
+  /** 2.0: tables of imported files are merged. Before, the table of a plugin replaces an earlier one. */
   readonly mergesPlugins: boolean;
-  /** 1.7: a relative glob of `imports` starts at the importing file, as other imports do; in 1.6 where containerd was started. */
+  /** 1.7: a relative pattern of `imports` starts at the importing file; in 1.6, at the working directory of containerd. */
   readonly relativeGlobs: boolean;
-  /** Until 2.0: `configs."<host>".tls`. */
+  /** Before 2.0: `configs."<host>".tls`. */
   readonly tlsTables: boolean;
-  /** 2.1: images are pulled by the transfer service unless something forbids it. */
+  /** 2.1: the transfer service pulls images unless a setting excludes it. */
   readonly transferService: boolean;
-  /** 2.2: where neither `config_path` nor mirrors are set, there are default directories. */
+  /** 2.2: `config_path` has a default if mirrors are not set. */
   readonly defaultConfigPath: boolean;
-  /** 2.0: the order of hosts is that of table headers; before, every key under `host` counts, inline tables too. */
+  /** 2.0: hosts have the order of their table headers. Before, every key of `host` counts, inline tables too. */
   readonly hostsByHeader: boolean;
-  /** 1.7.32: a hosts.toml without any host is valid. */
+  /** 1.7.32: a hosts.toml without hosts is valid. */
   readonly hostsOptional: boolean;
   /** 2.2: the capability `referrers`. */
   readonly referrers: boolean;
   /** 2.1: `dial_timeout`. */
   readonly dialTimeout: boolean;
-  /** 1.7: https first, then http, for hosts that are written with `http://` and with TLS settings. */
+  /** 1.7: a host with `http://` and TLS settings is tried by https first, then by http. */
   readonly httpFallback: boolean;
-  /** 2.1: headers of a host are sent to its token server too. */
+  /** 2.1: headers of a host are also sent to its token server. */
   readonly tokenHeaders: boolean;
 }
 
@@ -43,7 +43,7 @@ type Version = readonly [major: number, minor: number, patch: number];
 
 /**
  * The rules of a version.
- * @param version such as `2.1.4`, `v1.7.24` or `1.6.20~ds1`; without one, or with one that cannot be read, the newest
+ * @param version such as `2.1.4`, `v1.7.24` or `1.6.20~ds1`. Default, also for unreadable versions: the newest
  */
 export function rulesFor(version?: string): ContainerdRules {
   const from = since(version === undefined ? undefined : parseVersion(version));
@@ -67,8 +67,8 @@ export function rulesFor(version?: string): ContainerdRules {
 }
 
 /**
- * Reads the numbers of a version.
- * @returns undefined where the text does not begin with any
+ * The numbers of a version.
+ * @returns undefined if the text does not begin with a version
  */
 export function parseVersion(text: string): Version | undefined {
   const [, major, minor, patch] = /^v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?/.exec(text) ?? [];

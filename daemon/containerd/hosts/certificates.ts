@@ -1,6 +1,6 @@
 /**
- * The certificates of a host, read from the files that its configuration names. A file that cannot be read or holds no certificate
- * makes the whole pull fail, not only the requests to that host (containerd `tlsConfigFromHost`).
+ * The certificates of a host, from the files in its configuration. A file that cannot be read or has no certificate fails the whole
+ * pull, not only the requests to that host (containerd `tlsConfigFromHost`).
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { FileError, readBounded } from '../../../src/files/read.ts';
@@ -8,14 +8,14 @@ import type { TlsSettings } from '../../../src/http/tls-settings.ts';
 import { certificatesIn } from '../../../src/http/trust.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import type { HostConfig } from './hosts-file.ts';
-import { HostFilesError } from '../lookup-error.ts';
+import { ConfigFileError } from '../config-error.ts';
 
 /** The largest bundles of CAs in use are about 500 KiB. */
 const maxCertificateBytes = 2 * 1024 * 1024;
 
 /**
  * @param hostRoot directory that stands for `/`
- * @throws HostFilesError
+ * @throws ConfigFileError
  */
 export async function readTls(
   { ca = [], client = [], skipVerify }: Pick<HostConfig, 'ca' | 'client' | 'skipVerify'>,
@@ -30,7 +30,7 @@ export async function readTls(
 
 async function readAuthorities(file: string, root: string | undefined): Promise<string[]> {
   const found = certificatesIn(await readText(file, root)).filter((pem) => certificateOf(pem) !== undefined);
-  if (found.length === 0) throw new HostFilesError(file, 'it holds no certificate in PEM');
+  if (found.length === 0) throw new ConfigFileError(file, 'it contains no certificate in PEM');
   return found;
 }
 
@@ -40,13 +40,12 @@ async function readPair(
 ): Promise<TlsSettings['client'][number]> {
   const certificate = await readText(certificateFile, root);
   const key = keyFile === '' ? certificate : await readText(keyFile, root);
-  const holder = secret(key);
   const leaf = certificateOf(certificatesIn(certificate)[0]);
-  if (leaf === undefined) throw new HostFilesError(certificateFile, 'it holds no certificate in PEM');
+  if (leaf === undefined) throw new ConfigFileError(certificateFile, 'it contains no certificate in PEM');
   const where = keyFile === '' ? certificateFile : keyFile;
-  if (!fits(leaf, key))
-    throw new HostFilesError(where, `it holds no key of the certificate in ${certificateFile}`);
-  return { certificate, key: holder };
+  if (!isKeyOf(leaf, key))
+    throw new ConfigFileError(where, `it does not contain the key of ${certificateFile}`);
+  return { certificate, key: secret(key) };
 }
 
 function certificateOf(pem: string | undefined): X509Certificate | undefined {
@@ -57,7 +56,7 @@ function certificateOf(pem: string | undefined): X509Certificate | undefined {
   }
 }
 
-function fits(certificate: X509Certificate, key: string): boolean {
+function isKeyOf(certificate: X509Certificate, key: string): boolean {
   try {
     return certificate.checkPrivateKey(createPrivateKey(key));
   } catch {
@@ -70,6 +69,6 @@ async function readText(file: string, root: string | undefined): Promise<string>
     return (await readBounded(file, { maxBytes: maxCertificateBytes, root })).toString('latin1');
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    throw new HostFilesError(file, error.message.replace(`${file}: `, ''), error);
+    throw new ConfigFileError(file, error.reason, error);
   }
 }

@@ -1,30 +1,29 @@
 /**
- * From what is configured to the hosts that are asked: the last one becomes the upstream's default where none is named, and hosts
- * that are written with `http://` but have TLS settings are asked by https first (containerd
- * `core/remotes/docker/config/hosts.go` ConfigureHosts).
+ * Fills configured hosts with defaults: a last host without a name becomes the namespace's default host, and hosts with `http://`
+ * and TLS settings are tried by https first (containerd `core/remotes/docker/config/hosts.go` ConfigureHosts).
  */
-import { capabilityNames, type HostConfig } from './hosts-file.ts';
+import { capabilityNames, noHost, type HostConfig } from './hosts-file.ts';
 import { isLocalhost, splitHostPort } from './localhost.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 
-/** A host as it is asked. */
+/** A host with all defaults. */
 export interface EffectiveHost extends HostConfig {
-  /** https, then http where the host does not speak TLS. */
+  /** https first, then http if the host does not speak TLS. */
   readonly httpFallback: boolean;
-  /** It is the namespace's own default host, not one that a file names. */
+  /** The namespace's default host, not one from a file. */
   readonly isDefault: boolean;
 }
 
-/** What clients of containerd other than the kubelet may set; the CRI plugin sets nothing. */
+/** Defaults of clients other than the kubelet. The CRI plugin sets none. */
 export interface HostDefaults {
   readonly scheme?: 'http' | 'https' | undefined;
-  /** Whether TLS settings were given for all hosts. */
+  /** Whether there are TLS settings for all hosts. */
   readonly tls?: boolean | undefined;
 }
 
 /**
- * @param configured of the namespace's directory; undefined where it has none
- * @returns at least one host, in the order in which they are asked
+ * @param configured hosts of the namespace's directory; undefined without a directory
+ * @returns at least one host, in the order of requests
  */
 export function effectiveHosts(
   configured: readonly HostConfig[] | undefined,
@@ -32,7 +31,7 @@ export function effectiveHosts(
   rules: ContainerdRules,
   defaults: HostDefaults = {},
 ): EffectiveHost[] {
-  const hosts = configured ?? [empty];
+  const hosts = configured ?? [noHost];
   return hosts.map((host, index) => {
     const isDefault = index === hosts.length - 1 && host.host === '';
     const filled = isDefault ? { ...host, ...defaultHost(namespace, rules, defaults) } : host;
@@ -43,12 +42,10 @@ export function effectiveHosts(
   });
 }
 
-/** Where a namespace is served when no file says otherwise (containerd `docker.DefaultHost`). */
+/** The host of a namespace without configuration (containerd `docker.DefaultHost`). */
 export function defaultHostName(namespace: string): string {
   return namespace === 'docker.io' ? 'registry-1.docker.io' : namespace;
 }
-
-const empty: HostConfig = { scheme: '', host: '', path: '', capabilities: [], headers: [] };
 
 function hasTls({ ca, client, skipVerify }: HostConfig): boolean {
   return ca !== undefined || client !== undefined || skipVerify !== undefined;
@@ -63,13 +60,13 @@ function defaultHost(namespace: string, rules: ContainerdRules, defaults: HostDe
   if (namespace === 'docker.io') return { ...common, scheme: 'https' };
   if (!isLocalhost(namespace)) return { ...common, scheme: defaults.scheme ?? 'https' };
   if (!rules.httpFallback) {
-    // 1.6: this machine speaks plain HTTP unless a client says otherwise.
+    // 1.6: plain HTTP for localhost, unless a client sets a scheme.
     const plain = (defaults.scheme ?? 'http') === 'http';
     return { ...common, scheme: defaults.scheme ?? 'http', ...(plain && { skipVerify: true }) };
   }
   if (defaults.scheme !== undefined) return { ...common, scheme: defaults.scheme };
   const port = splitHostPort(namespace)?.port ?? '';
   const scheme = port === '' || port === '443' ? 'https' : 'http';
-  // No certificate holds for this machine; with port 80 nothing is verified anyway.
+  // Certificates for localhost do not verify. Port 80 has no TLS.
   return { ...common, scheme, ...(port !== '80' && { skipVerify: true }) };
 }

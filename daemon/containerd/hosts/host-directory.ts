@@ -1,34 +1,32 @@
 /**
- * The directory of a registry namespace below `config_path`, and what is in it: `hosts.toml`, else certificate files as
- * Docker lays them out (containerd `core/remotes/docker/config/{hosts,config_unix}.go`).
+ * The directory of a registry namespace below `config_path`: `hosts.toml`, else certificate files in Docker's layout (containerd
+ * `core/remotes/docker/config/{hosts,config_unix}.go`).
  */
-import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError } from '../../../src/files/error.ts';
-import { listDirectory, readBounded } from '../../../src/files/read.ts';
-import { resolveInRoot } from '../../../src/files/root.ts';
-import { HostsFileInvalid, parseHostsFile, type HostConfig } from './hosts-file.ts';
-import { HostFilesError } from '../lookup-error.ts';
+import { listDirectory, readBounded, statPath } from '../../../src/files/read.ts';
+import { noHost, parseHostsFile, type HostConfig } from './hosts-file.ts';
+import { ConfigFileError, InvalidConfig } from '../config-error.ts';
 import type { ContainerdRules } from '../config/rules.ts';
-import { TomlRefused, tomlText } from '../config/toml.ts';
+import { tomlText } from '../config/toml.ts';
 
-/** A hosts.toml of a hundred mirrors with long headers stays below this. */
+/** Enough for a hosts.toml of a hundred mirrors with long headers. */
 export const maxHostsFileBytes = 512 * 1024;
 
-/** Certificates of one registry; a directory with more is something else. */
+/** A directory of certificates of one registry has fewer entries. */
 const maxEntries = 1000;
 
-/** Serves every namespace that has no directory of its own. */
+/** For every namespace without a directory of its own. */
 export const defaultDirectory = '_default';
 
 /**
- * A registry's domain as references have it. What else stands in front of a slash (`a_b.c/d`) could name the directory of
- * another registry, so it gets none.
+ * The domain of a registry in an image reference. Any other text before a slash (`a_b.c/d`) has no directory, because it could name the
+ * directory of another registry.
  */
 const domain =
   /^(?=.{1,260}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\[[0-9A-Fa-f:]+\])(?::\d+)?$/;
 
-/** Names that a namespace's directory may have, best first. */
+/** Possible names of a namespace's directory, best first. */
 export function directoryNames(namespace: string): string[] {
   if (!domain.test(namespace)) return [];
   const colon = namespace.lastIndexOf(':');
@@ -37,11 +35,11 @@ export function directoryNames(namespace: string): string[] {
 }
 
 /**
- * Finds the directory: in the first root that has any of the names, so `_default` of the first goes before the exact name in the second.
+ * Finds the directory: the first root with any of the names counts, so `_default` in the first root precedes the exact name in the
+ * second.
  * @param roots parts of `config_path`
  * @param hostRoot directory that stands for `/`
- * @returns undefined where there is none
- * @throws FileError where one is there but cannot be looked at
+ * @throws FileError if a directory exists but cannot be examined
  */
 export async function findHostDirectory(
   roots: readonly string[],
@@ -51,22 +49,21 @@ export async function findHostDirectory(
   for (const root of roots) {
     for (const name of directoryNames(namespace)) {
       const dir = join(root, name);
-      if ((await lookAt(dir, hostRoot)) !== undefined) return dir;
+      if ((await statPath(dir, hostRoot)) !== undefined) return dir;
     }
   }
   return undefined;
 }
 
-/** What a directory says. */
 export interface HostDirectory {
   readonly hosts: readonly HostConfig[];
-  /** Why its hosts.toml does not count; then `hosts` are the certificate files, as in containerd. */
-  readonly invalid?: TomlRefused | HostsFileInvalid;
+  /** The error in hosts.toml; then `hosts` are the certificate files, as in containerd. */
+  readonly invalid?: InvalidConfig;
 }
 
 /**
- * Reads a directory as containerd does at each pull.
- * @throws HostFilesError where containerd's pull would fail
+ * Reads a directory as containerd does for each pull.
+ * @throws ConfigFileError if containerd's pull would fail
  */
 export async function loadHostDirectory(
   dir: string,
@@ -74,19 +71,19 @@ export async function loadHostDirectory(
   hostRoot?: string,
 ): Promise<HostDirectory> {
   try {
-    if ((await lookAt(dir, hostRoot))?.isDirectory() === false)
-      throw new HostFilesError(dir, 'is no directory');
+    if ((await statPath(dir, hostRoot))?.isDirectory() === false)
+      throw new ConfigFileError(dir, 'is not a directory');
     const bytes = await readHostsFile(join(dir, 'hosts.toml'), hostRoot);
     if (bytes === undefined || bytes.length === 0) return { hosts: [await certificateFiles(dir, hostRoot)] };
     try {
       return { hosts: parseHostsFile(dir, tomlText(bytes), rules) };
     } catch (error) {
-      if (!(error instanceof TomlRefused || error instanceof HostsFileInvalid)) throw error;
+      if (!(error instanceof InvalidConfig)) throw error;
       return { hosts: [await certificateFiles(dir, hostRoot)], invalid: error };
     }
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    throw new HostFilesError(error.where, error.message.replace(`${error.where}: `, ''), error);
+    throw new ConfigFileError(error.where, error.reason, error);
   }
 }
 
@@ -99,42 +96,19 @@ async function readHostsFile(path: string, root: string | undefined): Promise<Bu
   }
 }
 
-/** `*.crt` are CAs, `*.cert` client certificates with the `.key` beside them, else with the key inside. */
+/** `*.crt` are CAs. `*.cert` are client certificates; the key is in the `.key` of the same name, else in the same file. */
 async function certificateFiles(dir: string, root: string | undefined): Promise<HostConfig> {
   const ca: string[] = [];
   const client: [string, string][] = [];
   for (const name of await listDirectory(dir, { maxEntries, root })) {
     if (!/\.(?:crt|cert)$/.test(name)) continue;
     const path = join(dir, name);
-    if ((await lookAt(path, root))?.isDirectory() === true) continue;
+    if ((await statPath(path, root))?.isDirectory() === true) continue;
     if (name.endsWith('.crt')) ca.push(path);
     else {
       const key = `${path.slice(0, -'.cert'.length)}.key`;
-      client.push([path, (await lookAt(key, root)) === undefined ? '' : key]);
+      client.push([path, (await statPath(key, root)) === undefined ? '' : key]);
     }
   }
-  return {
-    scheme: '',
-    host: '',
-    path: '',
-    capabilities: [],
-    headers: [],
-    ...(ca.length > 0 && { ca }),
-    ...(client.length > 0 && { client }),
-  };
-}
-
-async function lookAt(path: string, root: string | undefined) {
-  try {
-    return await stat(root === undefined ? path : await resolveInRoot(root, path));
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error instanceof FileError
-      ? error
-      : new FileError('unreadable', path, 'cannot be looked at', error);
-  }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'missing' || error.code === 'ENOENT');
+  return { ...noHost, ...(ca.length > 0 && { ca }), ...(client.length > 0 && { client }) };
 }

@@ -1,29 +1,22 @@
 /**
- * `hosts.toml`: the hosts of one registry namespace, in order, the one of `server` last (containerd
- * `core/remotes/docker/config/hosts.go`, docs/hosts.md). An error in it makes all of it invalid.
+ * `hosts.toml`: the hosts of one registry namespace in order, with `server` last (containerd
+ * `core/remotes/docker/config/hosts.go`, docs/hosts.md). One error makes the whole file invalid.
  */
 import { isAbsolute, join } from 'node:path';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
-import { goDuration } from '../config/duration.ts';
-import { cleanPath, parseGoUrl } from './go-url.ts';
+import { goDurationError, parseGoDuration } from '../../go/duration.ts';
+import { goType, goValue } from '../../go/print.ts';
+import { cleanPath, parseGoUrl } from '../../go/url.ts';
+import { InvalidConfig } from '../config-error.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { tableHeaders } from '../config/table-headers.ts';
-import {
-  fieldsOf,
-  goType,
-  goValue,
-  isTable,
-  isText,
-  parseTable,
-  TomlRefused,
-  type Table,
-} from '../config/toml.ts';
+import { fieldsOf, isTable, isText, parseTable, type Table } from '../config/toml.ts';
 
-/** In the order in which they are listed. */
+/** In containerd's order. */
 export const capabilityNames = ['pull', 'resolve', 'push', 'referrers'] as const;
 export type Capability = (typeof capabilityNames)[number];
 
-/** Whether a host may do all of what is asked of it. */
+/** Whether a host has all required capabilities. */
 export function hasCapabilities(held: readonly Capability[], required: readonly Capability[]): boolean {
   return required.every((capability) => held.includes(capability));
 }
@@ -34,43 +27,32 @@ export interface Header {
   readonly value: Secret;
 }
 
-/** One host as configured; without `host` it is to be filled with the default of the namespace. */
+/** One host as configured. An empty `host` stands for the default host of the namespace. */
 export interface HostConfig {
   readonly scheme: string;
   /** With its port. */
   readonly host: string;
   readonly path: string;
   readonly capabilities: readonly Capability[];
-  /** Files; undefined and empty are not the same: the latter is a TLS setting. */
+  /** Paths. An empty list is a TLS setting, undefined is not. */
   readonly ca?: readonly string[];
-  /** Files of certificate and key; an empty key is in the same file. */
+  /** Paths of certificate and key; an empty path: the key is in the file of the certificate. */
   readonly client?: readonly (readonly [certificate: string, key: string])[];
   readonly skipVerify?: boolean;
   readonly headers: readonly Header[];
   readonly dialTimeoutMs?: number;
 }
 
-/** A hosts.toml that is well formed but means nothing. */
-export class HostsFileInvalid extends Error {
-  readonly code = 'invalid';
-  readonly temporary = false;
-  /** What containerd writes into its log, where that quotes what may be a secret: a header's value, or user info of a URL. */
-  readonly upstream: Secret | undefined;
-  constructor(message: string, upstream = message) {
-    super(message);
-    this.name = 'HostsFileInvalid';
-    this.upstream = upstream === message ? undefined : secret(upstream);
-  }
-}
+export const noHost: HostConfig = { scheme: '', host: '', path: '', capabilities: [], headers: [] };
 
-/** Far more than any registry has mirrors. */
+/** Registries have a few mirrors. */
 const maxHosts = 100;
 
 /**
  * Parses a hosts.toml.
- * @param dir directory of the file, which relative file names start at
- * @returns at least one host; the last is that of the root: `server`
- * @throws TomlRefused, HostsFileInvalid
+ * @param dir directory of the file; relative paths start there
+ * @returns at least one host; the last one is `server`
+ * @throws InvalidConfig
  */
 export function parseHostsFile(dir: string, text: string, rules: ContainerdRules): HostConfig[] {
   const root = parseTable(text);
@@ -78,10 +60,10 @@ export function parseHostsFile(dir: string, text: string, rules: ContainerdRules
   const server = rootFields.text('server') ?? '';
   const configured = rootFields.table('host') ?? {};
   const order = hostOrder(text, root, rules);
-  if (order.length > maxHosts) throw new HostsFileInvalid(`it has more than ${maxHosts} hosts`);
+  if (order.length > maxHosts) throw invalid(`it has more than ${maxHosts} hosts`);
   checkTypes(root, '', rules);
   for (const [name, value] of Object.entries(configured)) {
-    if (!isTable(value)) throw new TomlRefused('type', `host.${name} must be a table`);
+    if (!isTable(value)) throw new InvalidConfig('type', `host.${name} must be a table`);
     checkTypes(value, `host.${name}.`, rules);
   }
   const hosts = order.map((name) => {
@@ -91,14 +73,14 @@ export function parseHostsFile(dir: string, text: string, rules: ContainerdRules
   return [...hosts, parseHost(server, dir, root, rules)];
 }
 
-/** Names of hosts in the order in which they are asked. */
+/** Names of hosts in the order of requests. */
 function hostOrder(text: string, root: Table, rules: ContainerdRules): string[] {
   if (!rules.hostsByHeader) {
     const hosts = root['host'];
-    if (!isTable(hosts) && !rules.hostsOptional) throw new HostsFileInvalid('invalid `host` tree');
+    if (!isTable(hosts) && !rules.hostsOptional) throw invalid('invalid `host` tree');
     return isTable(hosts) ? Object.keys(hosts) : [];
   }
-  // Upstream compares with the host before, which is the empty text at the start.
+  // Upstream compares with the previous host, which is empty at first.
   const order: string[] = [];
   for (const [first, name] of tableHeaders(text)) {
     if (first === 'host' && name !== undefined && name !== (order.at(-1) ?? '')) order.push(name);
@@ -106,7 +88,7 @@ function hostOrder(text: string, root: Table, rules: ContainerdRules): string[] 
   return order;
 }
 
-/** What the Go program's types refuse, also in tables that are never used. */
+/** Go checks the types of these fields, also in unused tables. */
 function checkTypes(table: Table, where: string, rules: ContainerdRules): void {
   const fields = fieldsOf(table, where);
   fields.texts('capabilities');
@@ -120,31 +102,31 @@ function parseHost(url: string, dir: string, table: Table, rules: ContainerdRule
   const fields = fieldsOf(table, '');
   const skipVerify = fields.flag('skip_verify');
   const capabilities = parseCapabilities(fields.texts('capabilities') ?? [], rules);
-  const place = parsePlace(url, fields.flag('override_path') === true);
+  const location = parseLocation(url, fields.flag('override_path') === true);
   const ca = parseCa(fields.any('ca'), dir);
   const client = parseClient(fields.any('client'), dir);
   const headers = parseHeaders(fields.table('header') ?? {});
   const timeout = rules.dialTimeout ? (fields.text('dial_timeout') ?? '') : '';
-  const dialTimeoutMs = timeout === '' ? 0 : goDuration(timeout);
-  if (typeof dialTimeoutMs === 'string') throw new HostsFileInvalid(dialTimeoutMs);
+  const dialTimeoutMs = timeout === '' ? undefined : parseGoDuration(timeout);
+  if (timeout !== '' && dialTimeoutMs === undefined) throw invalid(goDurationError(timeout));
   return {
-    ...place,
+    ...location,
     capabilities,
     ...(ca && { ca }),
     ...(client && { client }),
     ...(skipVerify !== undefined && { skipVerify }),
     headers,
-    ...(timeout !== '' && { dialTimeoutMs }),
+    ...(dialTimeoutMs !== undefined && { dialTimeoutMs }),
   };
 }
 
-function parsePlace(written: string, overridePath: boolean): Pick<HostConfig, 'scheme' | 'host' | 'path'> {
+function parseLocation(written: string, overridePath: boolean): Pick<HostConfig, 'scheme' | 'host' | 'path'> {
   if (written === '') return { scheme: '', host: '', path: '' };
   const text = written.startsWith('http') ? written : `https://${written}`;
   const url = parseGoUrl(text);
   if (!url) {
     const shown = text.replace(/\/\/.*@/s, '//');
-    throw new HostsFileInvalid(`unable to parse server ${shown}`, `unable to parse server ${text}`);
+    throw invalid(`unable to parse server ${shown}`, `unable to parse server ${text}`);
   }
   const { scheme, host } = url;
   if (url.path === '') return { scheme, host, path: overridePath ? '' : '/v2' };
@@ -158,7 +140,7 @@ function parseCapabilities(written: readonly string[], rules: ContainerdRules): 
   const wanted = new Set(
     written.map((word) => {
       const found = known.find((name) => name === word.toLowerCase());
-      if (found === undefined) throw new HostsFileInvalid(`unknown capability ${word}`);
+      if (found === undefined) throw invalid(`unknown capability ${word}`);
       return found;
     }),
   );
@@ -169,20 +151,20 @@ function parseCa(value: unknown, dir: string): string[] | undefined {
   if (value === undefined) return undefined;
   if (isText(value)) return [absolute(value, dir)];
   if (Array.isArray(value)) return texts(value).map((name) => absolute(name, dir));
-  throw new HostsFileInvalid(`invalid type ${goValue(value)} for "ca"`);
+  throw invalid(`invalid type ${goValue(value)} for "ca"`);
 }
 
-/** A text, a list of texts (files with both certificate and key) or a list of pairs. */
+/** A string, a list of strings (files with both certificate and key) or a list of pairs. */
 function parseClient(value: unknown, dir: string): [string, string][] | undefined {
   if (value === undefined) return undefined;
   if (isText(value)) return [[absolute(value, dir), '']];
-  if (!Array.isArray(value)) throw new HostsFileInvalid(`invalid type ${goValue(value)} for "client"`);
+  if (!Array.isArray(value)) throw invalid(`invalid type ${goValue(value)} for "client"`);
   const pairs = value.map((item: unknown): [string, string] => {
     if (isText(item)) return [absolute(item, dir), ''];
-    if (!Array.isArray(item)) throw new HostsFileInvalid(`invalid type ${goType(item)} for "client"`);
+    if (!Array.isArray(item)) throw invalid(`invalid type ${goType(item)} for "client"`);
     const [certificate, key, ...more] = texts(item);
     if (certificate === undefined || key === undefined || more.length > 0) {
-      throw new HostsFileInvalid(`invalid pair ${goValue(item)} for "client"`);
+      throw invalid(`invalid pair ${goValue(item)} for "client"`);
     }
     return [absolute(certificate, dir), absolute(key, dir)];
   });
@@ -194,7 +176,7 @@ function parseHeaders(table: Table): Header[] {
     if (isText(value)) return [{ name, value: secret(value) }];
     const quoted = JSON.stringify(name);
     if (!Array.isArray(value)) {
-      throw new HostsFileInvalid(
+      throw invalid(
         `invalid type ${goType(value)} for header ${quoted}`,
         `invalid type ${goValue(value)} for header ${quoted}`,
       );
@@ -207,14 +189,15 @@ function texts(list: readonly unknown[], shown?: string): string[] {
   return list.map((item) => {
     if (isText(item)) return item;
     const upstream = `unable to cast ${goValue(item)} to string`;
-    throw new HostsFileInvalid(
-      shown === undefined ? upstream : `unable to cast ${shown} to string`,
-      upstream,
-    );
+    throw invalid(shown === undefined ? upstream : `unable to cast ${shown} to string`, upstream);
   });
 }
 
-/** `filepath.Join` makes an empty name the directory itself, which can only fail later; without a directory it stays empty. */
+function invalid(message: string, upstream?: string): InvalidConfig {
+  return new InvalidConfig('invalid', message, upstream);
+}
+
+/** Go's `filepath.Join`: an empty name becomes the directory, which fails later. Without a directory it stays empty. */
 function absolute(name: string, dir: string): string {
   if (isAbsolute(name)) return name;
   return dir === '' && name === '' ? '' : join(dir, name);

@@ -1,7 +1,7 @@
-/** Which hosts containerd takes for this machine (containerd `core/remotes/docker/{resolver,registry}.go`): literals only, no names but one. */
+/** Hosts that containerd treats as local (`core/remotes/docker/{resolver,registry}.go`): `localhost` and loopback addresses. */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
-/** Go's `net.SplitHostPort`; undefined where it gives an error, such as for a host without a port. */
+/** Go's `net.SplitHostPort`; undefined for its errors, for example a host without a port. */
 export function splitHostPort(text: string): { readonly host: string; readonly port: string } | undefined {
   const [, bracketed, plain, port = ''] = /^(?:\[([^[\]]*)\]|([^:[\]]*)):([^:[\]]*)$/.exec(text) ?? [];
   const host = bracketed ?? plain;
@@ -18,21 +18,13 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8);
 loopback.addAddress('::1', 'ipv6');
 
-/** `docker.IsLocalhost`. `[::1]` without a port is none, because its brackets stay. */
+/** `docker.IsLocalhost`. `[::1]` without a port does not match, because upstream keeps its brackets. */
 export function isLocalhost(namespace: string): boolean {
   const host = splitHostPort(namespace)?.host ?? namespace;
   return host === 'localhost' || isLoopbackAddress(host);
 }
 
-/** `docker.MatchLocalhost`, by which clients of containerd choose plain HTTP; a port that is announced but missing is an error there. */
-export function matchLocalhost(host: string): boolean {
-  if (host === '::1' || host === '[::1]') return true;
-  const split = splitHostPort(host);
-  if (split === undefined) return !host.includes(':') && isLocalhost(host);
-  return split.port !== '' && (split.host === 'localhost' || isLoopbackAddress(split.host));
-}
-
-/** `defaultScheme` of the CRI plugin, for mirrors that are written without a scheme. */
+/** `defaultScheme` of the CRI plugin, for mirrors without a scheme. */
 export function defaultScheme(host: string): 'http' | 'https' {
   return isLocalhost(host) ? 'http' : 'https';
 }

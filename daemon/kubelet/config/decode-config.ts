@@ -4,7 +4,7 @@
  * nothing else; all other texts are YAML.
  */
 import type { EnvironmentVariable, ProviderConfig, TokenAttributes } from './provider-config.ts';
-import { parseGoDuration } from './go-duration.ts';
+import { parseGoDuration } from '../../go/duration.ts';
 import { parseJsonTree } from './tree-json.ts';
 import { parseYamlTree } from './tree-yaml.ts';
 import { boolean, DecodeError, entries, fields, items, text, type Tree } from './tree.ts';

@@ -3,7 +3,7 @@
  * `validateCredentialProviderConfig`, in its order. Paths carry no index.
  */
 import { aggregate, duplicate, forbidden, invalid, notSupported, required } from './field-error.ts';
-import { formatGoDuration } from './go-duration.ts';
+import { formatGoDuration } from '../../go/duration.ts';
 import { matchImageProblem } from './match-image.ts';
 import {
   execApiVersions,

@@ -4,7 +4,7 @@
  * Credential helpers (`credsStore`, `credHelpers`) and tokens (`identitytoken`, `registrytoken`) are not for the
  * kubelet and therefore not for us. One entry that cannot be understood rejects the whole document.
  */
-import { secret, reveal, type Secret } from '../../telemetry/secret.ts';
+import { secret } from '../../telemetry/secret.ts';
 import { Base64Error, decodeBase64 } from './base64.ts';
 import type { Credential } from '../credential.ts';
 import { members, namesField, readString } from './json.ts';
@@ -90,18 +90,6 @@ export function decodeAuthField(auth: string): Credential {
     throw new DockerConfigError('unable to parse auth field, must be formatted as base64(username:password)');
   }
   return { username: text.slice(0, colon), password: secret(text.slice(colon + 1)) };
-}
-
-/** Writes one entry as the kubelet's types do, with `auth` derived. The text holds the password in clear. */
-export function encodeDockerConfigEntry(entry: {
-  username: string;
-  password: Secret;
-  email: string;
-}): string {
-  const { username, email } = entry;
-  const password = reveal(entry.password);
-  const auth = Buffer.from(`${username}:${password}`).toString('base64');
-  return JSON.stringify({ username, password, email, auth });
 }
 
 function parseConfigJson(text: string): ReadonlyMap<string, DockerConfigEntry> {

@@ -94,7 +94,7 @@ t.test('headers for token servers: those of the host, since 2.1', async (t) => {
     const [origin] = await containerd.endpoints('gcr.io');
     return origin?.tokenHeaders?.map(({ name }) => name);
   };
-  t.same(await forAll(''), [], 'the transfer service keeps what is for all to registries');
+  t.same(await forAll(''), [], 'the transfer service sends them to registries only');
   t.same(await forAll(`[${table}]\nuse_local_image_pull = true\n`), ['X-All']);
   const local = files[config].replace(
     'version = 3\n',
@@ -118,7 +118,7 @@ t.test('an edit counts at once', async (t) => {
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
 });
 
-t.test('a broken hosts.toml keeps what was good, and is told once', async (t) => {
+t.test('a broken hosts.toml keeps its last good content', async (t) => {
   const file = '/certs.d/gcr.io/hosts.toml';
   const { root, containerd } = await nodeWith(t, {
     [config]: certsD,
@@ -136,22 +136,22 @@ t.test('a broken hosts.toml keeps what was good, and is told once', async (t) =>
   t.same(problems(containerd), []);
 });
 
-t.test('one that was never good is as in containerd', async (t) => {
+t.test('a hosts.toml that was never good is ignored, as in containerd', async (t) => {
   const { containerd } = await nodeWith(t, {
     [config]: certsD,
     '/certs.d/gcr.io/hosts.toml': 'capabilities = ["x"]',
   });
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
-  t.match(problems(containerd), [/unknown capability x; as in containerd, only certificate files/]);
+  t.match(problems(containerd), [/unknown capability x; as in containerd, only the certificate files/]);
 });
 
-t.test('a configuration that containerd would not start with', async (t) => {
+t.test('a configuration with which containerd would not start', async (t) => {
   const { root, containerd } = await nodeWith(t, {
     [config]: 'version = 9',
     '/certs.d/gcr.io/hosts.toml': 'server = "s.example"',
   });
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
-  t.match(problems(containerd), [/newer than 4.*would not start with it; the defaults count/]);
+  t.match(problems(containerd), [/newer than 4.*would not start with it; the defaults are in force/]);
   write(root, { [config]: certsD });
   await containerd.refresh();
   t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
@@ -161,7 +161,7 @@ t.test('a configuration that containerd would not start with', async (t) => {
   t.match(problems(containerd), [/`mirrors` cannot be set when .* its last good content stays in force/]);
 });
 
-t.test('certificates beside hosts, and one that cannot be used', async (t) => {
+t.test('certificate files, and unusable ones', async (t) => {
   const ca = await createCa();
   const pair = await ca.issue({ cn: 'client', client: true });
   const other = await ca.issue({ cn: 'other', client: true });
@@ -180,15 +180,15 @@ t.test('certificates beside hosts, and one that cannot be used', async (t) => {
   t.equal(endpoint?.tls.client[0]?.certificate, pair.cert);
   t.notMatch(JSON.stringify(endpoint), /PRIVATE KEY/);
   const failing: [name: string, files: Record<string, string>, message: RegExp][] = [
-    ['a key of another', { [`${dir}/c.key`]: other.key }, /c\.key: it holds no key of the certificate/],
-    ['no key', { [`${dir}/c.key`]: 'x' }, /c\.key: it holds no key/],
+    ['a key of another', { [`${dir}/c.key`]: other.key }, /c\.key: it does not contain the key of/],
+    ['no key', { [`${dir}/c.key`]: 'x' }, /c\.key: it does not contain the key/],
     [
       'no CA',
       {
         [`${dir}/c.key`]: pair.key,
         [`${dir}/ca.crt`]: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----',
       },
-      /ca\.crt: it holds no certificate/,
+      /ca\.crt: it contains no certificate/,
     ],
     [
       'a CA that is missing',
@@ -272,7 +272,7 @@ auth = "broken"
   }
 });
 
-t.test('mirrors may be kept from getting credentials', async (t) => {
+t.test('mirrors without credentials', async (t) => {
   let allowed = false;
   const hosts = 'server = "s.example"\n[host."https://m.example"]';
   const { containerd } = await nodeWith(
@@ -287,7 +287,7 @@ t.test('mirrors may be kept from getting credentials', async (t) => {
   t.same(await accepting(), [true, true]);
 });
 
-t.test('equal content has an equal fingerprint, and any difference another', async (t) => {
+t.test('the fingerprint depends on the content', async (t) => {
   const hosts = { '/certs.d/gcr.io/hosts.toml': '[header]\nx = "topsecret1"' };
   const one = await nodeWith(t, { [config]: certsD, ...hosts });
   const fingerprint = one.containerd.fingerprint();
@@ -326,7 +326,7 @@ t.test('the first candidate that exists, also through a link', async (t) => {
   t.equal(containerd.description(), '/a.toml of containerd 2.4.2, hosts in /certs.d');
 });
 
-t.test('changes are noticed without being told', async (t) => {
+t.test('changes are noticed without a refresh', async (t) => {
   const file = '/certs.d/gcr.io/hosts.toml';
   const { root, containerd } = await nodeWith(
     t,
@@ -341,7 +341,7 @@ t.test('changes are noticed without being told', async (t) => {
   t.not(containerd.fingerprint(), before);
 });
 
-t.test('what was found, part by part', async (t) => {
+t.test('a description of each part', async (t) => {
   const files = {
     [config]: certsD.replace('version = 3', 'version = 3\nimports = ["more.toml"]'),
     '/etc/containerd/more.toml': '',
@@ -369,12 +369,12 @@ t.test('what was found, part by part', async (t) => {
   const broken = await createContainerdEndpoints({ hostRoot: root, candidates: [config], ...byHand });
   t.teardown(() => broken.close());
   t.match(broken.describe(), [
-    { where: 'containerd', what: /not known/ },
-    { where: config, state: 'left-out', what: /the defaults count/ },
+    { where: 'containerd', what: /unknown/ },
+    { where: config, state: 'left-out', what: /the defaults are in force/ },
   ]);
 });
 
-t.test('readings that found faults are counted', async (t) => {
+t.test('the metric of broken sources', async (t) => {
   const metrics = createMetrics();
   const file = '/certs.d/gcr.io/hosts.toml';
   const { root, containerd } = await nodeWith(t, { [config]: certsD, [file]: '[' }, { metrics });
@@ -386,7 +386,7 @@ t.test('readings that found faults are counted', async (t) => {
   t.equal(await broken(), '0');
 });
 
-t.test('one line of the log for each fault', async (t) => {
+t.test('one log line for each problem', async (t) => {
   const lines: string[] = [];
   const log = createLog({ level: 'warn', destination: { write: (line) => void lines.push(line) } });
   const file = '/certs.d/gcr.io/hosts.toml';
@@ -395,5 +395,5 @@ t.test('one line of the log for each fault', async (t) => {
   await containerd.endpoints('gcr.io');
   await containerd.refresh();
   t.equal(lines.length, 1);
-  t.match(lines[0], /the configuration of containerd has a fault/);
+  t.match(lines[0], /containerd’s configuration has a problem/);
 });

@@ -1,4 +1,4 @@
-/** What a file says of a host stays with that host: each test is an attack that fails. */
+/** The settings of a host stay with that host: each test is an attack that fails. */
 import t from 'tap';
 import { image } from '../../support/registry/content.ts';
 import { patience, lookupOf, testClient } from '../../support/registry/ask.ts';
@@ -8,7 +8,7 @@ import { certsD, nodeWith, shown } from './files.ts';
 
 const config = '/etc/containerd/config.toml';
 
-t.test('headers of the directory for all do not reach the host that an image names', async (t) => {
+t.test('headers of _default do not reach the default host of a namespace', async (t) => {
   const hosts =
     '[header]\nAuthorization = "Basic topsecret"\nX-Key = "topsecret"\n[host."https://m.example".header]\nX-Key = "m"';
   const { containerd } = await nodeWith(t, { [config]: certsD, '/certs.d/_default/hosts.toml': hosts });
@@ -26,7 +26,7 @@ t.test('headers of the directory of a namespace reach its default host', async (
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2 Authorization=x']);
 });
 
-t.test('headers for every registry do not log in at the host that an image names', async (t) => {
+t.test('login headers for every registry do not reach the default host of a namespace', async (t) => {
   const headers =
     '[plugins."io.containerd.cri.v1.images".registry.headers]\nAuthorization = ["x"]\nCookie = ["y"]\nX-Client = ["z"]\n';
   const { containerd } = await nodeWith(t, {
@@ -83,7 +83,7 @@ t.test('a header cannot smuggle another one or another request', async (t) => {
     await t.rejects(client.lookup(lookupOf(endpoints), patience), RegistryError, header);
     await containerd.close();
   }
-  t.equal(registry.requests.length, 0, 'nothing was sent at all');
+  t.equal(registry.requests.length, 0, 'no request was sent');
 });
 
 t.test('values are sent as Go sends them: UTF-8, and several as a list', async (t) => {

@@ -8,7 +8,7 @@ const shown = (auth: Parameters<typeof parseAuth>[0], host = 'h') => {
   return found && [found.username, reveal(found.password)];
 };
 
-t.test('what goes before what', async (t) => {
+t.test('precedence', async (t) => {
   const all = { username: 'u', password: secret('p'), auth: base64('a:b'), identityToken: secret('i') };
   t.same(shown(all), ['u', 'p']);
   t.same(shown({ ...all, username: '' }), ['', 'i'], 'a password without a user name is nothing');
@@ -26,13 +26,13 @@ t.test('for one server only', async (t) => {
   t.same(
     shown({ ...auth, serverAddress: 'a.example' }, 'a.example'),
     undefined,
-    'a host without a scheme is none',
+    'a host without a scheme is not a URL',
   );
-  t.throws(() => shown({ ...auth, serverAddress: 'https://%zz' }), { code: 'malformed' });
+  t.throws(() => shown({ ...auth, serverAddress: 'https://%zz' }), { code: 'invalid' });
 });
 
-t.test('auth that is none', async (t) => {
+t.test('invalid auth', async (t) => {
   for (const auth of ['dTpw=', 'a b', 'dTp', Buffer.from('nocolon').toString('base64')]) {
-    t.throws(() => parseAuth({ auth: secret(auth) }, 'h'), { name: 'AuthInvalid' }, auth);
+    t.throws(() => parseAuth({ auth: secret(auth) }, 'h'), { name: 'InvalidConfig' }, auth);
   }
 });

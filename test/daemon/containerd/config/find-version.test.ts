@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import { createVersionFinder } from '../../../../daemon/containerd/config/find-version.ts';
 import { programsFor } from '../../../../daemon/containerd/config/default-paths.ts';
 
-/** Programs in a directory; the node's root is the machine's own, so that nothing needs the right to change roots. */
+/** Programs in a directory. The node's root is `/`, so the tests need no chroot. */
 function finder(t: Test, scripts: Readonly<Record<string, string>>) {
   const dir = t.testdir();
   chmodSync(dir, 0o755);
@@ -33,7 +33,7 @@ t.test('what programs print', async (t) => {
   t.same(await find('none'), {});
 });
 
-t.test('it is asked for its version, with nothing of our environment', async (t) => {
+t.test('the program gets --version and none of the agent’s environment', async (t) => {
   process.env['ARCHWRIGHT_TEST_SECRET'] = 'x';
   t.teardown(() => delete process.env['ARCHWRIGHT_TEST_SECRET']);
   const { find } = finder(t, {
@@ -42,7 +42,7 @@ t.test('it is asked for its version, with nothing of our environment', async (t)
   t.same(await find('p'), { version: 'v1.7.0' });
 });
 
-t.test('programs that say nothing, fail or may not be run', async (t) => {
+t.test('programs without a version, that fail, or that must not run', async (t) => {
   const { find, path } = finder(t, {
     silent: 'true',
     other: 'echo "runc version 1.1.5"',
@@ -59,7 +59,7 @@ t.test('programs that say nothing, fail or may not be run', async (t) => {
   }
 });
 
-t.test('it is run once, and again after it was replaced', async (t) => {
+t.test('a program runs once, and again after it was replaced', async (t) => {
   const { find, write, path } = finder(t, {});
   write('p', `echo x >>${path('runs')}; echo "containerd x v1.0.$(wc -l <${path('runs')}) y"`);
   t.same(await find('p'), { version: 'v1.0.1' });

@@ -9,7 +9,7 @@ t.test('versions', async (t) => {
   for (const none of ['', 'latest', '2', 'a2.1', '99999.1']) t.equal(parseVersion(none), undefined, none);
 });
 
-t.test('what begins and ends with a version', async (t) => {
+t.test('the first and the last version of each rule', async (t) => {
   const begins: [keyof ReturnType<typeof rulesFor>, before: string, from: string][] = [
     ['refusesNewerFiles', '1.6.38', '1.7.0'],
     ['relativeGlobs', '1.6.38', '1.7.0'],

@@ -20,7 +20,7 @@ t.test('names of directories', async (t) => {
   t.same(directoryNames('UPPER.example'), ['UPPER.example', '_default']);
 });
 
-t.test('what is no domain has no directory, not even the one for all', async (t) => {
+t.test('a name that is not a domain has no directory, not even the default', async (t) => {
   const odd = [
     '',
     '.',
@@ -54,7 +54,7 @@ t.test('a link that leads out of the host root is followed inside it', async (t)
   await t.rejects(findHostDirectory(['/certs'], 'c.example', root), { code: 'escapes-root' });
 });
 
-t.test('what is no directory, and files that are none, fail the pull', async (t) => {
+t.test('files in place of directories, and other special files, fail the pull', async (t) => {
   const root = t.testdir({
     file: 'x',
     dir: { 'hosts.toml': {} },
@@ -62,7 +62,7 @@ t.test('what is no directory, and files that are none, fail the pull', async (t)
     big: {},
     cert: { 'a.cert': 'x', 'b.crt': {} },
   });
-  await t.rejects(loadHostDirectory('/file', rules, root), /is no directory/);
+  await t.rejects(loadHostDirectory('/file', rules, root), /is not a directory/);
   await t.rejects(loadHostDirectory('/dir', rules, root), /not a regular file/);
   execFileSync('mkfifo', [join(root, 'fifo/hosts.toml')]);
   await t.rejects(loadHostDirectory('/fifo', rules, root), /not a regular file/);
@@ -70,14 +70,14 @@ t.test('what is no directory, and files that are none, fail the pull', async (t)
   await t.rejects(loadHostDirectory('/big', rules, root), /larger than/);
   write(root, { '/big/hosts.toml': '#'.repeat(10 * 1024 * 1024) });
   await t.rejects(loadHostDirectory('/big', rules, root), {
-    name: 'HostFilesError',
+    name: 'ConfigFileError',
     where: '/big/hosts.toml',
   });
   t.match(await loadHostDirectory('/cert', rules, root), { hosts: [{ client: [['/cert/a.cert', '']] }] });
   t.equal(
     (await loadHostDirectory('/cert', rules, root)).hosts[0]?.ca,
     undefined,
-    'a directory is no certificate',
+    'a directory is not a certificate',
   );
 });
 

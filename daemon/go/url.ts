@@ -1,35 +1,35 @@
-/** Just as much of Go's `net/url` as containerd needs: scheme, host and path of what is written in its files. */
-import { splitHostPath, type HostPath } from '../../../src/credentials/keyring/key.ts';
+/** The part of Go's `net/url` and `path` that containerd's files need: scheme, host and path. */
+import { splitHostPath, type HostPath } from '../../src/credentials/keyring/key.ts';
 
 export interface GoUrl {
-  /** In lower case; empty where there is none. */
+  /** Lower case; empty for a URL without a scheme. */
   readonly scheme: string;
   /** With its port, as written. */
   readonly host: string;
-  /** Percent escapes are decoded. */
+  /** With percent escapes decoded. */
   readonly path: string;
 }
 
 /**
- * `url.Parse`. User info, query and fragment are left out.
- * @returns undefined where Go gives an error
+ * `url.Parse`, without user info, query and fragment.
+ * @returns undefined if Go returns an error
  */
 export function parseGoUrl(text: string): GoUrl | undefined {
   const [, written = '', rest = text] = /^([A-Za-z][A-Za-z0-9+.-]*):(.*)$/s.exec(text) ?? [];
   if (text.startsWith(':')) return undefined;
   const scheme = written.toLowerCase();
   if (rest.startsWith('//') && (scheme !== '' || !rest.startsWith('///'))) {
-    // The splitter knows no zones, which no image reference can have.
+    // `splitHostPath` refuses IPv6 zones, which image references cannot have.
     const [, before, zone] = /^([^/?#]*\[[^\]/?#%]*)%25([^\]/?#%]+)(?=\])/.exec(rest.slice(2)) ?? [];
     if (before === undefined || zone === undefined) return withScheme(scheme, splitHostPath(rest.slice(2)));
     const split = splitHostPath(before + rest.slice(2 + before.length + '%25'.length + zone.length));
     return withScheme(scheme, split && { ...split, host: split.host.replace(']', `%${zone}]`) });
   }
-  // A slash in front makes it a path for the splitter, which then checks escapes and control characters.
+  // With a leading slash, `splitHostPath` reads a path and checks its escapes and control characters.
   const split = splitHostPath(rest.startsWith('/') ? rest : `/${rest}`);
   if (split === undefined) return undefined;
   if (rest.startsWith('/')) return { scheme, host: '', path: split.path };
-  // Without a slash, what follows a scheme is opaque; without a scheme, a colon would look like one.
+  // Without a slash, the text after a scheme is opaque. Without a scheme, Go refuses a colon in the first segment.
   if (scheme !== '') return { scheme, host: '', path: '' };
   if (split.path.split('/', 2)[1]?.includes(':') === true) return undefined;
   return { scheme, host: '', path: split.path.slice(1) };
@@ -39,7 +39,7 @@ function withScheme(scheme: string, split: HostPath | undefined): GoUrl | undefi
   return split && { scheme, ...split };
 }
 
-/** Go's `path.Clean`. */
+/** `path.Clean`. */
 export function cleanPath(path: string): string {
   const kept: string[] = [];
   const rooted = path.startsWith('/');
