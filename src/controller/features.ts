@@ -1,7 +1,7 @@
 /** What the leader does: every feature by the name that log and metrics call it. */
 import { certificates } from './certificates/certificates.ts';
 import { watchExecFormatErrors } from './exec-format/exec-format.ts';
-import { openGates } from './gates/gates.ts';
+import { decideGatedPods } from './gates/gates.ts';
 import { misplacedPods } from './misplaced/misplaced.ts';
 import { customResources } from './resources/resources.ts';
 import { countRunningImages } from './running-images/running-images.ts';
@@ -9,7 +9,7 @@ import { taints } from './taints/taints.ts';
 import { webhookConfiguration } from './webhook-configuration/webhook-configuration.ts';
 
 export const features = {
-  gates: openGates,
+  gates: decideGatedPods,
   certificates: certificates(),
   'webhook-configuration': webhookConfiguration(),
   'exec-format': watchExecFormatErrors,

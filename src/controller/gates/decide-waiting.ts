@@ -1,7 +1,7 @@
 /**
- * What is decided of a pod that exists. It differs from admission in three ways: nobody can be denied any more, so images
- * without a common architecture make it pend where policy would deny; its gate says that it waits for unknown images,
- * whatever policy says by now; and when its time is over the fallback applies.
+ * The decision for a pod that exists. It differs from admission in three ways. The pod cannot be denied any more, so images
+ * without a common architecture leave it pending even if policy says `deny`. Its gate means that it waits for unknown images,
+ * whatever policy says now. When its time is over, the fallback applies.
  */
 import type { FactsByImage, FactsWanted } from '../../cluster/facts-of-pod.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
@@ -21,7 +21,7 @@ export interface WaitingInput extends Omit<PlacementInput, 'facts' | 'pod'> {
 const noLabels: Readonly<Record<string, string>> = {};
 const noFacts: FactsByImage = new Map();
 
-/** What a decision on the pod needs besides facts. */
+/** What a decision needs besides image facts. */
 export function inputOf(pod: Pod, caches: Pick<Caches, 'namespaces'>, policies: Policies): WaitingInput {
   const namespace = pod.metadata?.namespace ?? '';
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? noLabels;
@@ -29,7 +29,7 @@ export function inputOf(pod: Pod, caches: Pick<Caches, 'namespaces'>, policies: 
   return { pod, namespace, namespaceLabels, policy, waiting: true };
 }
 
-/** What has to be known of its images. */
+/** The image facts that it needs. */
 export function wantedOf({ pod, namespace }: WaitingInput, budgetMs: number): FactsWanted {
   return {
     uses: imagesOf(pod.spec),
@@ -40,7 +40,7 @@ export function wantedOf({ pod, namespace }: WaitingInput, budgetMs: number): Fa
   };
 }
 
-/** The decision for a pod that needs none, without any facts; `undefined` for any other. */
+/** The decision for a pod that is skipped and needs no facts; `undefined` for any other. */
 export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
   return skipReasonOf(input) === undefined ? undefined : decideWaiting(input, noFacts, false);
 }
@@ -48,7 +48,7 @@ export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
 /**
  * Decides.
  * @param expired whether it has waited as long as it may
- * @returns with the outcome `gated` where it has to wait; never `denied`
+ * @returns outcome `gated` if it has to wait; never `denied`
  */
 export function decideWaiting(input: WaitingInput, facts: FactsByImage, expired: boolean): PlacementDecision {
   const { policy } = input;

@@ -1,4 +1,4 @@
-/** What the owner of a gated pod reads in its events. Texts are bounded, and hold no secret. */
+/** Events for the owner of a gated pod. Texts are bounded and hold no secret. */
 import type { EventRecorder } from '../../kube/events/events.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
@@ -9,7 +9,7 @@ import { describeUnknown } from '../../placement/rules/unknown.ts';
 export interface GateEvents {
   /** The images share no architecture: the pod stays pending. */
   noCommonArchitecture(pod: Pod, message: string): void;
-  /** The images of a waiting pod have changed so that nothing is left of what was required before. */
+  /** The pod's images have changed, and no architecture that was required before can run them. */
   contradiction(pod: Pod, before: readonly string[], now: readonly string[]): void;
   /** The images did not become known in time. */
   imageUnknown(pod: Pod, decision: PlacementDecision, waitedMs: number): void;
@@ -34,7 +34,7 @@ export function createGateEvents(events: EventRecorder): GateEvents {
     contradiction: (pod, before, now) => {
       const text =
         `required ${listOf(before)} when it was created, its images can only run on ${listOf(now)} now; ` +
-        'what was required cannot be taken back: create it again';
+        'requirements cannot be removed from a pod: create it again';
       warn(pod, 'NoCommonArchitecture', text);
     },
     imageUnknown: (pod, decision, waitedMs) => {
@@ -51,7 +51,7 @@ export function createGateEvents(events: EventRecorder): GateEvents {
   };
 }
 
-/** Why a pod that was made pending at its creation cannot run, from what was written into it then. */
+/** Why a pod that is pending since its creation cannot run, from the record in its annotation. */
 export function describeRecorded(pod: Pod): string {
   const images = recordedImages(pod).map(
     ([image, says]) => `${printable(image, maxListBytes)} has ${printable(says, maxListBytes) || 'none'}`,

@@ -1,16 +1,15 @@
 /**
- * Gates: pods that wait because an image was not known at their creation. Each is a key of a work queue, worked on when it
- * appears or changes, when an answer on its images is there, and at times that follow from its age (`schedule.ts`):
+ * Gates: pods that wait because an image was not known at their creation. Each pod is a key that is reconciled when it
+ * appears or changes, when facts of its images arrive, and at times that follow from its age (`schedule.ts`):
  *
  * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate at once.
- * 2. What is known of its images is looked up; what is not is asked for once for all pods that want it (`asking.ts`).
- * 3. Known: one patch sets the placement and takes the gate away (`open-gate.ts`). Not known: it waits for the next look.
- * 4. After `maxGateDuration` the fallback applies and the gate goes, with an event. If even that fails because of a defect
- *    or a refusal, the gate goes alone.
+ * 2. Facts of its images come from memory, or from one lookup for all pods that need them (`lookups.ts`).
+ * 3. Known: one patch sets the placement and removes the gate (`remove-gate.ts`). Not known: it waits.
+ * 4. After `maxGateDuration` the fallback applies and the gate is removed, with an event. If a defect or a refusal prevents
+ *    even that, only the gate is removed.
  *
- * Nothing of this is kept anywhere but in memory (`waiting.ts`), and each write is one patch that stands for itself: a
- * leader that comes or goes at any moment leaves nothing half done. Pods without our gate that the webhook made pending are
- * told about (`telling.ts`).
+ * All state is in memory (`waiting.ts`), and each write is one complete patch: a leader that comes or goes at any moment
+ * leaves nothing half done. Pods without our gate that the webhook made pending get an event (`events.ts`).
  */
 import { toConfirm } from '../../cluster/confirm-refusal.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
@@ -19,27 +18,23 @@ import type { Pod } from '../../kube/api/objects.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
-import { createGateLookups, signatureOf } from './lookups.ts';
+import { createReconciler, type Reconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { decideWaiting, inputOf, skippedOf, wantedOf, type WaitingInput } from './decide-waiting.ts';
-import { bindGateMetrics } from './gauges.ts';
+import { createGateEvents, describeRecorded, type GateEvents } from './events.ts';
+import { bindGateMetrics, type GateMeters } from './gauges.ts';
+import { GateLookups, signatureOf } from './lookups.ts';
 import type { WaitingReason } from './metrics.ts';
 import { createNodeCounts } from './node-counts.ts';
-import { createOpening, type Opened } from './remove-gate.ts';
 import { policiesKnown } from './policies-known.ts';
-import { createPullability } from './pullability.ts';
+import { createPullability, type WithPullability } from './pullability.ts';
+import { GateRemover, type Removal } from './remove-gate.ts';
 import { mostMs, nextLookMs } from './schedule.ts';
-import { createGateEvents, describeRecorded } from './events.ts';
-import { createWaitingPods, type Waiting } from './waiting.ts';
+import { WaitingPods, type WaitingPod } from './waiting.ts';
 
-export interface GatesOptions {
-  readonly maxOpenQuestions?: number;
-}
-
-/** As long as memory gives a question; whoever answers later is heard at the next look. */
-const askMs = 15_000;
-/** When the time of a pod is over, what is known has to do. */
-const lastAskMs = 1000;
+/** As long as memory gives a lookup. Facts that come later are found at the next look. */
+const lookupMs = 15_000;
+/** When the time of a pod is over, what can be found within this has to do. */
+const lastLookupMs = 1000;
 /** A namespace as new as its pod comes by another watch. */
 const namespacePatienceMs = 5000;
 const namespacePauseMs = 250;
@@ -47,213 +42,208 @@ const namespacePauseMs = 250;
 const conflictsMs = 15_000;
 
 /** Works while this replica leads. */
-export const openGates: Feature = (leading) => runGates(leading);
+export const decideGatedPods: Feature = (leading) => new Gates(leading).run();
 
-/** The same, with what tests inject. */
-export async function runGates(leading: Leading, options: GatesOptions = {}): Promise<void> {
-  const { caches, client, clock, log, policies, factsOfPod } = leading;
-  const waiting = createWaitingPods({ clock, serverNow: leading.serverNow });
-  const telling = createGateEvents(leading.events);
-  const meters = bindGateMetrics(leading.metrics, waiting);
-  const counts = createNodeCounts(caches.nodes);
-  const nodes = createPullability(leading);
-  const opening = createOpening({
-    client,
-    nodesOf: (architecture) => counts.of(architecture),
-    onConflict: () => meters.failed('conflict'),
-    step: leading.step,
-  });
-  const queue = createReconciler({
-    leading,
-    reconcile: work,
-    workers: leading.configuration().gateWorkers,
-    backOff: { firstMs: 250, mostMs },
-  });
-  const asking = createGateLookups({
-    factsOfPod,
-    answered: (key, facts, images) => {
-      const known = waiting.get(key);
-      if (known === undefined) return;
-      known.answer = { images, facts };
-      queue.add(key);
-    },
-    turn: (key) => queue.add(key),
-    log,
-    startTimer: clock.timer,
-    ...(options.maxOpenQuestions !== undefined && { maxOpen: options.maxOpenQuestions }),
-  });
+class Gates {
+  readonly #leading: Leading;
+  readonly #pods: WaitingPods;
+  readonly #reconciler: Reconciler;
+  readonly #lookups: GateLookups;
+  readonly #remover: GateRemover;
+  readonly #events: GateEvents;
+  readonly #meters: GateMeters;
+  readonly #withPullability: WithPullability;
 
-  function podOf(key: string): Pod | undefined {
-    const [namespace = '', name = ''] = key.split('/');
-    return caches.waitingPods.get(namespace, name)?.pod;
+  constructor(leading: Leading) {
+    const { caches, client, clock, configuration, factsOfPod, log, metrics, step } = leading;
+    this.#leading = leading;
+    this.#pods = new WaitingPods(leading);
+    this.#events = createGateEvents(leading.events);
+    this.#meters = bindGateMetrics(metrics, this.#pods);
+    this.#withPullability = createPullability(leading);
+    this.#reconciler = createReconciler({
+      leading,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      workers: configuration().gateWorkers,
+      backOff: { firstMs: 250, mostMs },
+    });
+    this.#lookups = new GateLookups({
+      factsOfPod,
+      onFacts: (key, facts, images) => {
+        this.#pods.get(key)?.answered({ images, facts });
+        this.#reconciler.add(key);
+      },
+      onTurn: (key) => this.#reconciler.add(key),
+      clock,
+      log,
+    });
+    this.#remover = new GateRemover({
+      client,
+      nodesOf: createNodeCounts(caches.nodes),
+      onConflict: () => this.#meters.failed('conflict'),
+      step,
+    });
   }
 
-  async function work(key: string, stopping: AbortSignal): Promise<ReconcileResult> {
-    const pod = podOf(key);
+  async run(): Promise<void> {
+    const { caches } = this.#leading;
+    await policiesKnown(this.#leading);
+    caches.waitingPods.onEach(({ namespace, name, object }) => {
+      const key = `${namespace}/${name}`;
+      if (object === undefined) this.#pods.forget(key);
+      else this.#reconciler.add(key);
+    });
+    caches.namespaces.onEach(({ name, object, previous }) => {
+      if (JSON.stringify(object) === JSON.stringify(previous)) return;
+      for (const { pod } of caches.waitingPods.values())
+        if (pod.metadata?.namespace === name) this.#reconciler.add(keyOf(pod));
+    });
+    await this.#reconciler.run([...caches.waitingPods.values()].map(({ pod }) => keyOf(pod)));
+    this.#lookups.stop();
+    this.#meters.close();
+  }
+
+  async #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
+    const [namespace = '', name = ''] = key.split('/');
+    const pod = this.#leading.caches.waitingPods.get(namespace, name)?.pod;
     if (pod === undefined) {
-      waiting.forget(key);
+      this.#pods.forget(key);
       return undefined;
     }
-    const known = waiting.of(key, pod);
+    const waiting = this.#pods.of(key, pod);
     if (pod.metadata?.deletionTimestamp !== undefined) return undefined;
-    if (!carriesGate(pod)) tellPending(pod, known);
-    else if (!known.opened) await lookAt(key, pod, known, stopping);
-    return undefined;
-  }
-
-  /** Its images shared no architecture when it was created; the webhook can record no events. */
-  function tellPending(pod: Pod, known: Waiting): void {
-    known.opened = true;
-    if (known.told) return;
-    known.told = true;
-    telling.noCommonArchitecture(pod, describeRecorded(pod));
-  }
-
-  async function lookAt(key: string, pod: Pod, known: Waiting, stopping: AbortSignal): Promise<void> {
+    if (!carriesGate(pod)) {
+      // Pending since its creation; the webhook cannot write events.
+      if (waiting.report()) this.#events.noCommonArchitecture(pod, describeRecorded(pod));
+      return undefined;
+    }
+    if (waiting.reason === undefined) return undefined;
     try {
-      await decideAndOpen(key, pod, known, stopping);
+      return await this.#decide(pod, waiting, signal);
     } catch (error) {
-      if (stopping.aborted || (error instanceof KubeError && error.code === 'not-leading')) throw error;
-      const isFault = !(error instanceof KubeError);
-      meters.failed(isFault ? 'fault' : isRefusal(error) ? 'refused' : 'unavailable');
-      if (isFault) log.error({ err: error, pod: key }, 'a gated pod could not be decided');
-      // What passes by itself is tried again as it is; a defect or a refusal would hold the pod for ever.
-      if (!isExpired(known) || !(isFault || isLasting(error, known))) throw error;
-      const why = isFault ? 'archwright failed; its log says how' : error.message;
-      finish(known, await opening.openOnly(pod, why, stopping));
+      if (signal.aborted || (error instanceof KubeError && error.code === 'not-leading')) throw error;
+      return await this.#afterFailure(error, pod, waiting, signal);
     }
   }
 
-  async function decideAndOpen(key: string, pod: Pod, known: Waiting, stopping: AbortSignal): Promise<void> {
+  async #decide(pod: Pod, waiting: WaitingPod, signal: AbortSignal): Promise<ReconcileResult> {
+    const { caches, policies } = this.#leading;
     const input = inputOf(pod, caches, policies);
-    if (waiting.ageMs(known) < namespacePatienceMs && !caches.namespaces.get('', input.namespace)) {
-      queue.add(key, namespacePauseMs);
-      return;
-    }
+    if (waiting.ageMs < namespacePatienceMs && !caches.namespaces.get('', input.namespace))
+      return { requeueAfterMs: namespacePauseMs };
     const skipped = skippedOf(input);
-    const expired = isExpired(known);
-    const facts = skipped ? new Map<never, never>() : factsFor(key, input, known, expired);
+    const expired = this.#isExpired(waiting);
+    const facts = skipped ? new Map<never, never>() : this.#factsFor(input, waiting, expired);
     if (facts === undefined) {
-      if (known.reason === 'new') known.reason = 'asking';
-      // An answer comes by itself, but for one that was asked for by a pod that has gone, and the end of the time.
-      if (!expired) lookLater(key, known);
-      return;
+      if (waiting.reason === 'new') waiting.waitsFor('asking');
+      // Facts arrive by themselves, unless the pod that started the lookup is gone.
+      return expired ? undefined : this.#nextLook(waiting);
     }
-    const looked = skipped ? input : await nodes.wherePullable(input, facts, expired);
+    const looked = skipped ? input : await this.#withPullability(input, facts, expired);
     const decision = skipped ?? decideWaiting(looked, facts, expired);
     if (decision.outcome === 'gated') {
-      known.reason = reasonOf(decision);
-      lookLater(key, known);
-      return;
+      waiting.waitsFor(reasonOf(decision));
+      return this.#nextLook(waiting);
     }
-    if (decision.required?.length === 0 && !expired && isAskedAgain(key, input, known, facts)) return;
+    if (decision.required?.length === 0 && !expired && this.#isToConfirm(input, waiting, facts))
+      return this.#nextLook(waiting);
     const again = (now: Pod): PlacementDecision | undefined => {
       const { pullability } = looked;
       const changed = { ...inputOf(now, caches, policies), ...(pullability && { pullability }) };
       const next = skippedOf(changed) ?? decideWaiting(changed, facts, expired);
       return next.outcome === 'gated' || imagesOf(changed) !== imagesOf(input) ? undefined : next;
     };
-    const opened = await opening.open(pod, decision, again, stopping);
-    if (opened.kind === 'changed') queue.add(key, namespacePauseMs);
-    finish(known, opened);
+    return this.#finish(waiting, await this.#remover.place(pod, decision, again, signal));
   }
 
-  /** An answer is used once, and only for the images that it was asked for. */
-  function factsFor(
-    key: string,
-    input: WaitingInput,
-    known: Waiting,
-    expired: boolean,
-  ): FactsByImage | undefined {
-    const { answer } = known;
-    known.answer = undefined;
-    if (answer?.images === imagesOf(input)) return answer.facts;
-    return asking.ask(key, wantedOf(input, expired ? lastAskMs : askMs), expired);
-  }
-
-  /**
-   * What a pod is made to pend for can never be taken from it, so it is made sure first, once. The answer is in memory then.
-   * @returns true where the pod has to wait for that
-   */
-  function isAskedAgain(key: string, input: WaitingInput, known: Waiting, facts: FactsByImage): boolean {
-    const wanted = known.confirmed ? undefined : toConfirm(wantedOf(input, askMs), facts);
-    known.confirmed = true;
-    if (wanted === undefined || asking.ask(key, wanted, true) !== undefined) return false;
-    lookLater(key, known);
-    return true;
-  }
-
-  function imagesOf(input: WaitingInput): string {
-    return signatureOf(wantedOf(input, 0));
-  }
-
-  function finish(known: Waiting, opened: Opened): void {
-    if (opened.kind === 'changed') return;
-    known.opened = true;
-    if (opened.kind === 'gone') return;
-    const waitedMs = waiting.ageMs(known);
-    const { pod } = opened;
-    if (opened.kind === 'gate-only') {
-      meters.opened('gate-only', waitedMs);
-      telling.placementFailed(pod, opened.why);
-      return;
-    }
-    const { decision } = opened;
-    meters.opened(decision.outcome, waitedMs);
-    if (decision.outcome === 'fallback') telling.imageUnknown(pod, decision, waitedMs);
-    if (decision.outcome === 'pending') {
-      known.told = true;
-      telling.noCommonArchitecture(pod, decision.message ?? describeRecorded(pod));
-    }
-    const [before, now] = [decision.replaces?.architectures, decision.required];
-    if (before?.length && now?.length && !now.some((name) => before.includes(name)))
-      telling.contradiction(pod, before, now);
-    log.debug(
-      { pod: `${pod.metadata?.namespace}/${pod.metadata?.name}`, outcome: decision.outcome, waitedMs },
-      'a gate was opened',
+  #factsFor(input: WaitingInput, waiting: WaitingPod, expired: boolean): FactsByImage | undefined {
+    return (
+      waiting.takeAnswer(imagesOf(input)) ??
+      this.#lookups.find(keyOf(input.pod), wantedOf(input, expired ? lastLookupMs : lookupMs), expired)
     );
   }
 
-  /** Conflicts pass, but not all of them: who guards changes to pods may refuse them with this status too. */
-  function isLasting(error: KubeError, known: Waiting): boolean {
-    return error.code === 'conflict' ? remainingMs(known) <= -conflictsMs : isRefusal(error);
+  /**
+   * Requirements can never be taken from a pod, so a decision that leaves it pending is confirmed first, by one more lookup,
+   * whose facts are in memory then.
+   * @returns whether the pod has to wait for that
+   */
+  #isToConfirm(input: WaitingInput, waiting: WaitingPod, facts: FactsByImage): boolean {
+    const wanted = waiting.confirm() ? toConfirm(wantedOf(input, lookupMs), facts) : undefined;
+    return wanted !== undefined && this.#lookups.find(keyOf(input.pod), wanted, true) === undefined;
   }
 
-  function isExpired(known: Waiting): boolean {
-    return remainingMs(known) <= 0;
+  /** A temporary failure is tried again. After the pod's time a defect or a refusal costs it the placement, not the gate. */
+  async #afterFailure(
+    error: unknown,
+    pod: Pod,
+    waiting: WaitingPod,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult> {
+    if (error instanceof KubeError) {
+      this.#meters.failed(isRefusal(error) ? 'refused' : 'unavailable');
+      if (!this.#isExpired(waiting) || !this.#isLasting(error, waiting)) throw error;
+      return this.#finish(waiting, await this.#remover.removeOnly(pod, error.message, signal));
+    }
+    this.#meters.failed('fault');
+    this.#leading.log.error({ err: error, pod: keyOf(pod) }, 'a gated pod could not be decided');
+    if (!this.#isExpired(waiting)) throw error;
+    const why = 'archwright failed; see its log';
+    return this.#finish(waiting, await this.#remover.removeOnly(pod, why, signal));
   }
 
-  function remainingMs(known: Waiting): number {
-    return leading.configuration().maxGateDuration - waiting.ageMs(known);
+  #finish(waiting: WaitingPod, removal: Removal): ReconcileResult {
+    if (removal.kind === 'changed') return { requeueAfterMs: namespacePauseMs };
+    waiting.ungated();
+    if (removal.kind === 'gate-only') {
+      this.#meters.removed('gate-only', waiting.ageMs);
+      this.#events.placementFailed(removal.pod, removal.why);
+    } else if (removal.kind === 'placed') this.#placed(waiting, removal.pod, removal.decision);
+    return undefined;
   }
 
-  /** Never at once: a time that is over by now is seen at the next look. */
-  function lookLater(key: string, known: Waiting): void {
-    const ms = Math.min(nextLookMs(waiting.ageMs(known), known.uid), remainingMs(known));
-    queue.add(key, Math.max(1, ms));
+  #placed(waiting: WaitingPod, pod: Pod, decision: PlacementDecision): void {
+    const { ageMs: waitedMs } = waiting;
+    const { outcome, message, required, replaces } = decision;
+    this.#meters.removed(outcome, waitedMs);
+    if (outcome === 'fallback') this.#events.imageUnknown(pod, decision, waitedMs);
+    if (outcome === 'pending' && waiting.report())
+      this.#events.noCommonArchitecture(pod, message ?? describeRecorded(pod));
+    const [before, now] = [replaces?.architectures, required];
+    if (before?.length && now?.length && !now.some((name) => before.includes(name)))
+      this.#events.contradiction(pod, before, now);
+    this.#leading.log.debug({ pod: keyOf(pod), outcome, waitedMs }, 'a scheduling gate was removed');
   }
 
-  await policiesKnown(leading, clock.timer);
-  caches.waitingPods.onEach(({ namespace, name, object }) => {
-    const key = `${namespace}/${name}`;
-    if (object === undefined) waiting.forget(key);
-    else queue.add(key);
-  });
-  caches.namespaces.onEach(({ name, object, previous }) => {
-    if (JSON.stringify(object) === JSON.stringify(previous)) return;
-    for (const { pod } of caches.waitingPods.values())
-      if (pod.metadata?.namespace === name) queue.add(`${name}/${pod.metadata.name}`);
-  });
-  await queue.run(
-    [...caches.waitingPods.values()].map(({ pod }) => `${pod.metadata?.namespace}/${pod.metadata?.name}`),
-  );
-  asking.stop();
-  meters.close();
+  /** Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too. */
+  #isLasting(error: KubeError, waiting: WaitingPod): boolean {
+    return error.code === 'conflict' ? this.#remainingMs(waiting) <= -conflictsMs : isRefusal(error);
+  }
+
+  #isExpired(waiting: WaitingPod): boolean {
+    return this.#remainingMs(waiting) <= 0;
+  }
+
+  #remainingMs({ ageMs }: WaitingPod): number {
+    return this.#leading.configuration().maxGateDuration - ageMs;
+  }
+
+  #nextLook(waiting: WaitingPod): ReconcileResult {
+    return { requeueAfterMs: Math.min(nextLookMs(waiting.ageMs, waiting.uid), this.#remainingMs(waiting)) };
+  }
+}
+
+function keyOf({ metadata }: Pod): string {
+  return `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
+}
+
+function imagesOf(input: WaitingInput): string {
+  return signatureOf(wantedOf(input, 0));
 }
 
 /**
- * Whether the API server understood the patch and does not want it. Other admission webhooks and policies choose the status
- * of their refusals themselves; 400 is what the API server makes of one without.
+ * Whether the API server understood the patch and refuses it. Other admission webhooks and policies choose the status of
+ * their refusals themselves; 400 is what the API server makes of one without.
  */
 function isRefusal({ code, temporary }: KubeError): boolean {
   return !temporary && code !== 'conflict' && code !== 'unauthorized';

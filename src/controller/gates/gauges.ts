@@ -1,4 +1,4 @@
-/** Counting of what happens to gates. */
+/** Counts what happens to gates. */
 import type { Metrics } from '../../telemetry/metrics.ts';
 import {
   ageBuckets,
@@ -7,49 +7,39 @@ import {
   gatedSeconds,
   gateFailures,
   waitingReasons,
-  gateFailureReasons,
-  gateOutcomes,
+  type gateFailureReasons,
+  type gateOutcomes,
 } from './metrics.ts';
 import type { WaitingPods } from './waiting.ts';
 
 export interface GateMeters {
-  opened(outcome: (typeof gateOutcomes)[number], waitedMs: number): void;
+  removed(outcome: (typeof gateOutcomes)[number], waitedMs: number): void;
   failed(reason: (typeof gateFailureReasons)[number]): void;
-  /** From here on nothing waits, as far as this replica knows. */
+  /** This replica knows of no waiting pods any more. */
   close(): void;
 }
 
 export function bindGateMetrics(metrics: Metrics, waiting: WaitingPods): GateMeters {
   const seconds = metrics.histogram(gatedSeconds);
-  const outcomes = new Map(
-    gateOutcomes.map((outcome) => [outcome, metrics.counter(gateDecisions, { outcome })] as const),
-  );
-  const failures = new Map(
-    gateFailureReasons.map((reason) => [reason, metrics.counter(gateFailures, { reason })] as const),
-  );
-  let current: WaitingPods | undefined = waiting;
-  const levels = Object.keys(ageBuckets).flatMap((age) =>
+  const gauges = Object.keys(ageBuckets).flatMap((age) =>
     waitingReasons.map((reason) => ({
       key: `${age} ${reason}`,
-      level: metrics.gauge(gatedPods, { age, reason }),
+      gauge: metrics.gauge(gatedPods, { age, reason }),
     })),
   );
-
-  function update(): void {
-    const counts = current?.counts();
-    if (counts) for (const { key, level } of levels) level.set(counts.get(key) ?? 0);
-  }
-  metrics.beforeScrape(update);
-
+  const stopUpdates = metrics.beforeScrape(() => {
+    const counts = waiting.counts();
+    for (const { key, gauge } of gauges) gauge.set(counts.get(key) ?? 0);
+  });
   return {
-    opened: (outcome, waitedMs) => {
-      outcomes.get(outcome)?.inc();
+    removed: (outcome, waitedMs) => {
+      metrics.counter(gateDecisions, { outcome }).inc();
       seconds.observe(waitedMs / 1000);
     },
-    failed: (reason) => failures.get(reason)?.inc(),
+    failed: (reason) => metrics.counter(gateFailures, { reason }).inc(),
     close: () => {
-      current = undefined;
-      for (const { level } of levels) level.set(0);
+      stopUpdates();
+      for (const { gauge } of gauges) gauge.set(0);
     },
   };
 }

@@ -1,40 +1,110 @@
 /**
- * Questions about images for many pods at once: pods with the same images, pull secrets and service account wait for one
- * answer, and no worker waits at all. How many questions are open is bounded; more of them wait for their turn.
+ * Looks up image facts for many pods at once: pods with the same images, pull secrets and service account share one lookup,
+ * and no worker waits for it. The number of open lookups is limited; more keys wait for their turn.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../cluster/facts-of-pod.ts';
 import type { Log } from '../../telemetry/log.ts';
 
-export interface GateLookups {
-  /**
-   * @returns the facts, where they are known; else `undefined`: the key hears by `answered`, or by `turn` when a question
-   * can be asked for it
-   * @param urgent whether the question takes no turn
-   */
-  ask(key: string, wanted: FactsWanted, urgent?: boolean): FactsByImage | undefined;
-  /** Open questions and keys that wait. */
-  readonly open: number;
-  readonly parked: number;
-  stop(): void;
-}
-
 export interface GateLookupsOptions {
   readonly factsOfPod: FactsOfPod;
-  /** `images`: the signature of what was asked for, which need not be what the pod wants by now. */
-  readonly answered: (key: string, facts: FactsByImage, images: string) => void;
-  readonly turn: (key: string) => void;
+  /** A lookup of the key has ended. `images`: the signature of its images, which the pod may no longer have. */
+  readonly onFacts: (key: string, facts: FactsByImage, images: string) => void;
+  /** The key can be looked up now. */
+  readonly onTurn: (key: string) => void;
+  readonly clock: Clock;
   readonly log: Log;
-  readonly startTimer: Clock['timer'];
   readonly maxOpen?: number;
 }
 
 /** Each may be a request to an agent; those that hang must not stand in the way of those that do not. */
 const defaultMaxOpen = 512;
-/** Facts come within the time that was asked for; a defect there must not hold pods. */
+/** Facts come within their time limit; a defect there must not hold pods. */
 const graceMs = 2000;
 
 const noFacts: FactsByImage = new Map();
+
+interface Lookup {
+  readonly images: string;
+  /** The pods that wait for it. */
+  readonly keys: Set<string>;
+}
+
+export class GateLookups {
+  readonly #options: GateLookupsOptions;
+  readonly #maxOpen: number;
+  readonly #open = new Map<string, Lookup>();
+  /** Keys that wait for their turn. */
+  readonly #parked = new Set<string>();
+  #isStopped = false;
+
+  constructor(options: GateLookupsOptions) {
+    this.#options = options;
+    this.#maxOpen = options.maxOpen ?? defaultMaxOpen;
+  }
+
+  /**
+   * Starts a lookup for the key, or joins the one that is open.
+   * @returns the facts if they are known; else `undefined`, and `onFacts` or `onTurn` is called for the key later
+   * @param isUrgent whether it needs no turn
+   */
+  find(key: string, wanted: FactsWanted, isUrgent = false): FactsByImage | undefined {
+    const images = signatureOf(wanted);
+    // A short lookup does not wait for the end of a long one.
+    const id = `${wanted.budgetMs} ${images}`;
+    const open = this.#open.get(id);
+    if (open !== undefined) {
+      open.keys.add(key);
+      return undefined;
+    }
+    if (this.#open.size >= this.#maxOpen && !isUrgent) {
+      this.#parked.add(key);
+      return undefined;
+    }
+    const found = this.#options.factsOfPod(wanted);
+    if (!(found instanceof Promise)) return found;
+    this.#open.set(id, { images, keys: new Set([key]) });
+    void this.#follow(id, found, wanted.budgetMs);
+    return undefined;
+  }
+
+  /** Number of open lookups, and of keys that wait for their turn. */
+  get size(): { readonly open: number; readonly parked: number } {
+    return { open: this.#open.size, parked: this.#parked.size };
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#open.clear();
+    this.#parked.clear();
+  }
+
+  async #follow(id: string, facts: Promise<FactsByImage>, budgetMs: number): Promise<void> {
+    const { clock, log } = this.#options;
+    const cancel = clock.timer(budgetMs + graceMs, () => this.#settle(id, noFacts));
+    try {
+      this.#settle(id, await facts);
+    } catch (error) {
+      log.error({ err: error }, 'image facts of a gated pod could not be looked up');
+      this.#settle(id, noFacts);
+    } finally {
+      cancel();
+    }
+  }
+
+  #settle(id: string, facts: FactsByImage): void {
+    const lookup = this.#open.get(id);
+    if (lookup === undefined || this.#isStopped) return;
+    this.#open.delete(id);
+    for (const key of lookup.keys) this.#options.onFacts(key, facts, lookup.images);
+    // Every free place is offered: a parked pod may be gone meanwhile and not take its turn.
+    const free = Math.max(0, this.#maxOpen - this.#open.size);
+    for (const key of [...this.#parked].slice(0, free)) {
+      this.#parked.delete(key);
+      this.#options.onTurn(key);
+    }
+  }
+}
 
 /** What an answer depends on. */
 export function signatureOf({ uses, namespace, pullSecrets, serviceAccount }: FactsWanted): string {
@@ -44,71 +114,4 @@ export function signatureOf({ uses, namespace, pullSecrets, serviceAccount }: Fa
     serviceAccount?.name,
     uses.map(({ image, pullPolicy }) => [image, pullPolicy]),
   ]);
-}
-
-/** Makes an asker without questions. */
-export function createGateLookups(options: GateLookupsOptions): GateLookups {
-  const { factsOfPod, answered, turn, log, startTimer, maxOpen = defaultMaxOpen } = options;
-  /** By question, the keys that wait for its answer. */
-  const open = new Map<string, { readonly images: string; readonly keys: Set<string> }>();
-  const parked = new Set<string>();
-  let stopped = false;
-
-  function settle(question: string, facts: FactsByImage): void {
-    const asked = open.get(question);
-    if (asked === undefined || stopped) return;
-    open.delete(question);
-    for (const key of asked.keys) answered(key, facts, asked.images);
-    // Whoever has a turn may have gone meanwhile, so each place that is free by now is given away.
-    const free = [...parked].slice(0, Math.max(0, maxOpen - open.size));
-    for (const key of free) {
-      parked.delete(key);
-      turn(key);
-    }
-  }
-
-  async function follow(question: string, promise: Promise<FactsByImage>, budgetMs: number): Promise<void> {
-    const cancel = startTimer(budgetMs + graceMs, () => settle(question, noFacts));
-    try {
-      settle(question, await promise);
-    } catch (error) {
-      log.error({ err: error }, 'facts of a gated pod could not be had');
-      settle(question, noFacts);
-    } finally {
-      cancel();
-    }
-  }
-
-  return {
-    ask: (key, wanted, urgent = false) => {
-      // A short question does not wait for the end of a long one.
-      const images = signatureOf(wanted);
-      const question = `${wanted.budgetMs} ${images}`;
-      const waiting = open.get(question);
-      if (waiting) {
-        waiting.keys.add(key);
-        return undefined;
-      }
-      if (open.size >= maxOpen && !urgent) {
-        parked.add(key);
-        return undefined;
-      }
-      const found = factsOfPod(wanted);
-      if (!(found instanceof Promise)) return found;
-      open.set(question, { images, keys: new Set([key]) });
-      void follow(question, found, wanted.budgetMs);
-      return undefined;
-    },
-    get open() {
-      return open.size;
-    },
-    get parked() {
-      return parked.size;
-    },
-    stop: () => {
-      stopped = true;
-      open.clear();
-      parked.clear();
-    },
-  };
 }

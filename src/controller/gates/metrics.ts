@@ -3,7 +3,7 @@ import { factsErrorCodes } from '../../images/facts/facts.ts';
 import { outcomes } from '../../placement/decision.ts';
 import type { MetricSpec } from '../../telemetry/metrics.ts';
 
-/** `new`: nothing was asked yet. `asking`: no answer so far. Otherwise what inspection said of the first unknown image. */
+/** `new`: no lookup yet. `asking`: a lookup is open. Otherwise why the first unknown image is unknown. */
 export const waitingReasons = ['new', 'asking', 'unknown', ...factsErrorCodes] as const;
 export type WaitingReason = (typeof waitingReasons)[number];
 
@@ -14,11 +14,11 @@ export type AgeBucket = keyof typeof ageBuckets;
 export const gatedPods: MetricSpec = {
   name: 'archwright_gated_pods',
   type: 'gauge',
-  help: 'Pods that wait behind the scheduling gate, by age (below the bound) and by what they wait for.',
+  help: 'Pods behind the scheduling gate, by age (below the bound) and by what they wait for.',
   labels: { age: Object.keys(ageBuckets), reason: waitingReasons },
 };
 
-/** `gate-only`: the gate was taken away without a placement, because that was refused. */
+/** `gate-only`: the gate was removed without a placement, because that was refused. */
 export const gateOutcomes = [...outcomes, 'gate-only'] as const;
 
 export const gateDecisions: MetricSpec = {
@@ -31,7 +31,7 @@ export const gateDecisions: MetricSpec = {
 export const gatedSeconds: MetricSpec = {
   name: 'archwright_gated_duration_seconds',
   type: 'histogram',
-  help: 'Time from the creation of a gated pod until its gate was taken away, in seconds.',
+  help: 'Time from the creation of a gated pod until its gate was removed, in seconds.',
   // Creation times have whole seconds. The usual end is an answer of a registry, the last one is maxGateDuration (300 s).
   buckets: [1, 2, 3, 5, 10, 20, 40, 60, 120, 300, 330, 600],
 };
@@ -41,7 +41,7 @@ export const gateFailureReasons = ['conflict', 'refused', 'unavailable', 'fault'
 export const gateFailures: MetricSpec = {
   name: 'archwright_gate_failures_total',
   type: 'counter',
-  help: 'Tries to open a gate that failed: the pod had changed meanwhile, the API server failed or refused, or a fault of ours.',
+  help: 'Failed attempts to remove a gate: the pod had changed, the API server failed or refused, or a defect of archwright.',
   labels: { reason: gateFailureReasons },
 };
 

@@ -1,24 +1,21 @@
-/** How many nodes of each architecture there are; counted again after nodes have changed, not for each question. */
+/** How many nodes of each architecture exist; counted again only after nodes have changed. */
 import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { CachedNode } from '../caches/caches.ts';
 
-export interface NodeCounts {
-  of(architecture: string): number;
-}
-
-export function createNodeCounts(nodes: Pick<Reflector<CachedNode>, 'values' | 'onChange'>): NodeCounts {
+/** @returns the number of nodes of an architecture */
+export function createNodeCounts(
+  nodes: Pick<Reflector<CachedNode>, 'values' | 'onChange'>,
+): (architecture: string) => number {
   let counts: Map<string, number> | undefined;
   nodes.onChange(() => {
     counts = undefined;
   });
-  return {
-    of: (wanted) => {
-      if (counts === undefined) {
-        counts = new Map();
-        for (const { architecture } of nodes.values())
-          if (architecture !== undefined) counts.set(architecture, (counts.get(architecture) ?? 0) + 1);
-      }
-      return counts.get(wanted) ?? 0;
-    },
+  return (wanted) => {
+    if (counts === undefined) {
+      counts = new Map();
+      for (const { architecture } of nodes.values())
+        if (architecture !== undefined) counts.set(architecture, (counts.get(architecture) ?? 0) + 1);
+    }
+    return counts.get(wanted) ?? 0;
   };
 }

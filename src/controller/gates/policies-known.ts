@@ -1,31 +1,30 @@
 /**
- * What a new leader waits for before it decides: namespaces and custom resources, on which the policy of each pod depends,
- * and nodes, which decide between several possible terms. Their lists come by watches of their own, often after that of the
- * pods, and a pod that was decided without them would have lost its gate by a policy that is not its own.
+ * A new leader waits for namespaces and custom resources, because the policy of each pod depends on them, and for nodes,
+ * which decide between several possible terms. Their lists come by their own watches, often after that of the pods. A pod
+ * that was decided without them would lose its gate by the wrong policy.
  */
-import type { Clock } from '../../async/clock.ts';
 import type { Leading } from '../leadership/leading.ts';
 
-/** What cannot be listed, such as for want of a right, must not hold pods. */
+/** A kind that cannot be listed, for example without the right to, must not hold pods. */
 const patienceMs = 10_000;
 
-/** Resolves when they are known, the time is over, or leadership ends; never rejects. */
-export function policiesKnown(
-  { caches, signal, log }: Pick<Leading, 'caches' | 'signal' | 'log'>,
-  startTimer: Clock['timer'],
-): Promise<void> {
+/** Resolves when they are listed, the time is over, or leadership ends; never rejects. */
+export function policiesKnown({
+  caches,
+  signal,
+  clock,
+  log,
+}: Pick<Leading, 'caches' | 'signal' | 'clock' | 'log'>): Promise<void> {
   const { namespaces, clusterConfigs, podConfigs, nodes } = caches;
   return new Promise((resolve) => {
-    const cancel = startTimer(patienceMs, () => {
+    const cancel = clock.timer(patienceMs, () => {
       log.warn('namespaces, nodes or custom resources cannot be listed; gated pods are decided without them');
       resolve();
     });
     const all = [namespaces, clusterConfigs, podConfigs, nodes].map((each) => each.ready(signal));
-    void Promise.all(all)
-      .catch(() => undefined)
-      .finally(() => {
-        cancel();
-        resolve();
-      });
+    void Promise.allSettled(all).then(() => {
+      cancel();
+      resolve();
+    });
   });
 }

@@ -1,134 +1,137 @@
 /**
- * Opens the gate of one pod by one patch. Where the pod has changed meanwhile it is decided again from what it is now. Where
- * the API server refuses the placement itself, the gate goes without it: a pod that may run anywhere is told about, a pod
- * that is stuck is a loss.
+ * Removes the scheduling gate of one pod by one patch, which also sets the placement. If the pod changed meanwhile, it is
+ * decided again. If the API server refuses the placement itself, only the gate is removed: a pod that may run anywhere is
+ * reported by an event, a pod that stays gated is lost.
  */
-import { paths } from '../../kube/api/paths.ts';
-import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
+import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import type { NodesOf } from '../../placement/patch/narrow-terms.ts';
 import { patchGatedPod, ungatedPod } from '../../placement/patch/patch.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 
-/** `opened`: as decided. `gate-only`: without the placement. `gone`: nothing of ours is left to do. `changed`: look again. */
-export type Opened =
-  | { readonly kind: 'opened'; readonly pod: Pod; readonly decision: PlacementDecision }
+/** `placed`: as decided. `gate-only`: without the placement. `gone`: nothing to do any more. `changed`: decide again later. */
+export type Removal =
+  | { readonly kind: 'placed'; readonly pod: Pod; readonly decision: PlacementDecision }
   | { readonly kind: 'gate-only'; readonly pod: Pod; readonly why: string }
   | { readonly kind: 'gone' }
   | { readonly kind: 'changed' };
 
-export interface OpeningOptions {
+export interface GateRemoverOptions {
   readonly client: KubeClient;
   readonly nodesOf: NodesOf;
-  /** Called for each try that failed and was answered by another one. */
+  /** Called for each try that failed and is followed by another one. */
   readonly onConflict: () => void;
   readonly step: (name: string) => Promise<void> | void;
 }
 
-export interface Opening {
+/** What the API server says about annotations of more than 256 KiB together (apimachinery `ValidateAnnotationsSize`). */
+const noRoomForRecord = 'metadata.annotations: Too long';
+
+/** Other writers change a gated pod once or twice, not in a circle. */
+const maxTries = 4;
+
+export class GateRemover {
+  readonly #options: GateRemoverOptions;
+
+  constructor(options: GateRemoverOptions) {
+    this.#options = options;
+  }
+
   /**
+   * Sets the placement and removes the gate.
    * @param pod as it was decided
-   * @param again decides the pod from what it is now; `undefined`: it has to wait
-   * @throws KubeError where trying again later can help
+   * @param again decides the pod as it is now; `undefined`: it has to wait
+   * @throws KubeError if trying again later can help
    */
-  open(
+  async place(
     pod: Pod,
     decision: PlacementDecision,
     again: (pod: Pod) => PlacementDecision | undefined,
     signal: AbortSignal,
-  ): Promise<Opened>;
-  /**
-   * Takes the gate away and changes nothing else.
-   * @throws KubeError
-   */
-  openOnly(pod: Pod, why: string, signal: AbortSignal): Promise<Opened>;
-}
-
-/** What the API server says of annotations that have more than 256 KiB together (apimachinery `ValidateAnnotationsSize`). */
-const noRoomForRecord = 'metadata.annotations: Too long';
-
-/** Somebody who writes to a gated pod does so once or twice, not in a circle. */
-const maxTries = 4;
-
-export function createOpening({ client, nodesOf, onConflict, step }: OpeningOptions): Opening {
-  async function write(pod: Pod, body: readonly object[], signal: AbortSignal): Promise<void> {
-    await step('gates/decided');
-    await client.patch(pathOf(pod), { type: 'json', body }, { signal });
-    await step('gates/opened');
-  }
-
-  /** The pod as it is now; `undefined` where it is gone, another one by that name, or no longer held by us. */
-  async function reread(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
-    try {
-      const now = await client.get<Pod>(pathOf(pod), { signal });
-      return now.metadata?.uid === pod.metadata?.uid && carriesGate(now) ? now : undefined;
-    } catch (error) {
-      if (isCode(error, 'not-found')) return undefined;
-      throw error;
+  ): Promise<Removal> {
+    let current = { pod, decision };
+    let withRecord = true;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const { nodesOf } = this.#options;
+        await this.#patch(
+          current.pod,
+          patchGatedPod(current.pod, current.decision, { nodesOf, withRecord }),
+          signal,
+        );
+        return { kind: 'placed', ...current };
+      } catch (error) {
+        const isInvalid = isCode(error, 'invalid');
+        if (isInvalid && withRecord && error.message.includes(noRoomForRecord)) {
+          withRecord = false;
+          continue;
+        }
+        if (isInvalid && error.namesFields) return this.removeOnly(current.pod, error.message, signal);
+        const now = await this.#afterFailure(error, current.pod, tries, signal);
+        if (now === undefined) return { kind: 'gone' };
+        // A patch that does not fit the very pod it was made for never will.
+        const isSame = now.metadata?.resourceVersion === current.pod.metadata?.resourceVersion;
+        if (isInvalid && isSame) return this.removeOnly(now, error.message, signal);
+        const next = again(now);
+        if (next === undefined) return { kind: 'changed' };
+        current = { pod: now, decision: next };
+      }
     }
   }
 
-  /** Somebody between us and the API server may say so of a pod that is there, and it would wait for ever. */
-  async function goneUnlessThere(pod: Pod, error: KubeError, signal: AbortSignal): Promise<Opened> {
-    if ((await reread(pod, signal)) !== undefined) throw error;
-    return { kind: 'gone' };
-  }
-
-  async function openOnly(pod: Pod, why: string, signal: AbortSignal): Promise<Opened> {
+  /**
+   * Removes the gate and changes nothing else.
+   * @throws KubeError
+   */
+  async removeOnly(pod: Pod, why: string, signal: AbortSignal): Promise<Removal> {
     let current = pod;
     for (let tries = 1; ; tries += 1) {
       try {
-        await write(current, ungatedPod(current), signal);
+        await this.#patch(current, ungatedPod(current), signal);
         return { kind: 'gate-only', pod: current, why };
       } catch (error) {
-        if (isCode(error, 'not-found')) return goneUnlessThere(current, error, signal);
-        if (!(isCode(error, 'conflict') || isCode(error, 'invalid')) || tries === maxTries) throw error;
-        onConflict();
-        const now = await reread(current, signal);
+        const now = await this.#afterFailure(error, current, tries, signal);
         if (now === undefined) return { kind: 'gone' };
         current = now;
       }
     }
   }
 
-  return {
-    open: async (pod, decision, again, signal) => {
-      let current = { pod, decision };
-      let withRecord = true;
-      for (let tries = 1; ; tries += 1) {
-        try {
-          const patch = patchGatedPod(current.pod, current.decision, { nodesOf, withRecord });
-          await write(current.pod, patch, signal);
-          return { kind: 'opened', ...current };
-        } catch (error) {
-          if (isCode(error, 'not-found')) return goneUnlessThere(current.pod, error, signal);
-          if (isCode(error, 'invalid') && withRecord && error.message.includes(noRoomForRecord)) {
-            withRecord = false;
-            continue;
-          }
-          if (isCode(error, 'invalid') && error.namesFields)
-            return openOnly(current.pod, error.message, signal);
-          if (!(isCode(error, 'conflict') || isCode(error, 'invalid')) || tries === maxTries) throw error;
-          onConflict();
-          const now = await reread(current.pod, signal);
-          if (now === undefined) return { kind: 'gone' };
-          // A patch that does not fit the very pod it was made for never will.
-          const isSame = now.metadata?.resourceVersion === current.pod.metadata?.resourceVersion;
-          if (isCode(error, 'invalid') && isSame) return openOnly(now, error.message, signal);
-          const next = again(now);
-          if (next === undefined) return { kind: 'changed' };
-          current = { pod: now, decision: next };
-        }
-      }
-    },
-    openOnly,
-  };
-}
+  async #patch(pod: Pod, body: readonly object[], signal: AbortSignal): Promise<void> {
+    const { client, step } = this.#options;
+    await step('gates/decided');
+    await client.patch(pathOf(pod), { type: 'json', body }, { signal });
+    await step('gates/opened');
+  }
 
-function isCode(error: unknown, code: KubeError['code']): error is KubeError {
-  return error instanceof KubeError && error.code === code;
+  /**
+   * @returns the pod to try again with; `undefined` if nothing is left to do
+   * @throws the error if it is not a conflict, or there were too many tries
+   */
+  async #afterFailure(
+    error: unknown,
+    pod: Pod,
+    tries: number,
+    signal: AbortSignal,
+  ): Promise<Pod | undefined> {
+    // A proxy or an admission webhook may answer 404 for a pod that exists; its gate would stay for ever.
+    if (isCode(error, 'not-found')) {
+      if ((await this.#reread(pod, signal)) !== undefined) throw error;
+      return undefined;
+    }
+    if (!isCode(error, 'conflict', 'invalid') || tries === maxTries) throw error;
+    this.#options.onConflict();
+    return await this.#reread(pod, signal);
+  }
+
+  /** The pod as it is now; `undefined` if it is gone, replaced by another one of its name, or no longer gated by us. */
+  async #reread(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
+    const now = await ignoring('not-found', this.#options.client.get<Pod>(pathOf(pod), { signal }));
+    return now && now.metadata?.uid === pod.metadata?.uid && carriesGate(now) ? now : undefined;
+  }
 }
 
 function pathOf({ metadata = {} }: Pod): string {

@@ -1,6 +1,6 @@
 /**
- * When a pod is looked at again. The times follow from its age alone, so that a new leader goes on where the last one was,
- * and nothing has to be counted in the pod: after 1, 2, 4, 8 and 16 seconds, then each 15, spread by the pod's UID.
+ * When a pod is looked at again: 1, 2, 4, 8 and 16 seconds after its creation, then every 15, spread by its UID. The times
+ * follow from its age alone, so a new leader goes on where the last one was and nothing is counted in the pod.
  */
 import { hashText } from '../../placement/record/hash.ts';
 

@@ -1,7 +1,7 @@
 /** Ten thousand pods at once: bounded questions, bounded work, one patch for each pod. */
 import t from 'tap';
 import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
-import { createGateLookups } from '../../../src/controller/gates/lookups.ts';
+import { GateLookups } from '../../../src/controller/gates/lookups.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { facts } from '../../support/placement-input.ts';
@@ -64,12 +64,12 @@ function asking(maxOpen: number) {
   const answered: string[] = [];
   const turns: string[] = [];
   const time = createFakeClock();
-  const it = createGateLookups({
+  const it = new GateLookups({
     factsOfPod: (what) => new Promise((resolve) => asked.push({ wanted: what, resolve })),
-    answered: (key, found) => void answered.push(`${key}: ${[...found.keys()].join()}`),
-    turn: (key) => void turns.push(key),
+    onFacts: (key, found) => void answered.push(`${key}: ${[...found.keys()].join()}`),
+    onTurn: (key) => void turns.push(key),
     log: createLog({ level: 'silent' }),
-    startTimer: time.timer,
+    clock: time,
     maxOpen,
   });
   return { it, asked, answered, turns, time };
@@ -81,27 +81,27 @@ void t.test(
   'who wants the same waits for the same answer; who brings other credentials does not',
   async (t) => {
     const { it, asked, answered } = asking(10);
-    it.ask('a', wanted('web'));
-    it.ask('b', wanted('web'));
-    it.ask('b', wanted('web'));
-    it.ask('c', wanted('web', { pullSecrets: { names: ['registry'] } }));
-    it.ask('d', wanted('web', { namespace: 'other' }));
-    it.ask('e', wanted('web', { serviceAccount: { namespace: 'shop', name: 'robot' } }));
-    it.ask('f', wanted('web', { budgetMs: 5 }));
+    it.find('a', wanted('web'));
+    it.find('b', wanted('web'));
+    it.find('b', wanted('web'));
+    it.find('c', wanted('web', { pullSecrets: { names: ['registry'] } }));
+    it.find('d', wanted('web', { namespace: 'other' }));
+    it.find('e', wanted('web', { serviceAccount: { namespace: 'shop', name: 'robot' } }));
+    it.find('f', wanted('web', { budgetMs: 5 }));
     t.equal(asked.length, 5);
     asked[0]?.resolve(new Map([['web', facts('arm64')]]));
     await settled();
     t.same(answered, ['a: web', 'b: web']);
-    t.equal(it.open, 4);
+    t.equal(it.size.open, 4);
   },
 );
 
 void t.test('more questions than may be open wait for their turn, but for the urgent', async (t) => {
   const { it, asked, turns } = asking(2);
-  for (const image of ['a', 'b', 'c', 'd']) it.ask(image, wanted(image));
+  for (const image of ['a', 'b', 'c', 'd']) it.find(image, wanted(image));
   t.equal(asked.length, 2);
-  t.equal(it.parked, 2);
-  it.ask('e', wanted('e'), true);
+  t.equal(it.size.parked, 2);
+  it.find('e', wanted('e'), true);
   t.equal(asked.length, 3);
   asked[0]?.resolve(new Map());
   await settled();
@@ -112,12 +112,12 @@ void t.test('more questions than may be open wait for their turn, but for the ur
   asked[2]?.resolve(new Map());
   await settled();
   t.same(turns, ['c', 'd'], 'a turn that nobody took does not hold up the next');
-  t.equal(it.parked, 0);
+  t.equal(it.size.parked, 0);
 });
 
 void t.test('an answer that never comes is none; one that comes after that is too late', async (t) => {
   const { it, asked, answered, time } = asking(2);
-  it.ask('a', wanted('web'));
+  it.find('a', wanted('web'));
   await time.advance(2099);
   t.same(answered, []);
   await time.advance(1);
@@ -125,8 +125,8 @@ void t.test('an answer that never comes is none; one that comes after that is to
   asked[0]?.resolve(new Map([['web', facts('arm64')]]));
   await settled();
   t.same(answered, ['a: ']);
-  t.equal(it.open, 0);
-  it.ask('b', wanted('web'));
+  t.equal(it.size.open, 0);
+  it.find('b', wanted('web'));
   it.stop();
   await time.advance(10_000);
   t.same(answered, ['a: '], 'nobody hears anything after the end');

@@ -1,6 +1,6 @@
 /** Gates over an API server with a store: facts that the test gives out, and time that it lets pass. */
 import type { Test } from 'tap';
-import { runGates } from '../../../src/controller/gates/gates.ts';
+import { decideGatedPods } from '../../../src/controller/gates/gates.ts';
 import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import type { Pod } from '../../../src/kube/api/objects.ts';
@@ -40,7 +40,6 @@ export interface GatesSetupOptions {
   readonly store?: KubeStore;
   readonly time?: FakeClock;
   readonly change?: (leading: Leading) => Leading;
-  readonly maxOpenQuestions?: number;
 }
 
 export function path(name: string, namespace = 'shop'): string {
@@ -133,9 +132,7 @@ export async function startGates(
       });
     },
   });
-  const ended = runGates(leading, {
-    ...(options.maxOpenQuestions !== undefined && { maxOpenQuestions: options.maxOpenQuestions }),
-  });
+  const ended = decideGatedPods(leading);
   t.teardown(() => {
     test.depose();
     return ended;

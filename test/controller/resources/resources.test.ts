@@ -296,12 +296,16 @@ void t.test('the log of the leader follows the object', async (t) => {
     test.leading.configuration,
     collectResources({ clusterConfigs: caches.clusterConfigs }),
   );
-  await run(t, { ...test, leading: { ...test.leading, configuration } });
-  await until(t, "the configuration's level", () => log.level === 'warn');
+  const { fire } = await run(t, { ...test, leading: { ...test.leading, configuration } });
+  const isLevel = (level: string) => (): boolean => {
+    fire();
+    return log.level === level;
+  };
+  await until(t, "the configuration's level", isLevel('warn'));
   test.store.put(clusterPath, clusterConfig({ logVerbosity: 'Trace' }));
-  await until(t, "the object's", () => log.level === 'trace');
+  await until(t, "the object's", isLevel('trace'));
   test.store.put(clusterPath, clusterConfig({}));
-  await until(t, "the configuration's again", () => log.level === 'warn');
+  await until(t, "the configuration's again", isLevel('warn'));
 });
 
 void t.test('a changed configuration is judged again', async (t) => {
