@@ -14,7 +14,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Names of objects in the cluster, which two releases must not share. */}}
+{{/* Names of cluster-scoped objects, which must differ between releases. */}}
 {{- define "archwright.clusterName" -}}
 {{- $name := include "archwright.fullname" . -}}
 {{- if eq $name .Release.Namespace -}}{{ $name }}{{- else -}}{{ printf "%s-%s" .Release.Namespace $name }}{{- end -}}

@@ -1,6 +1,6 @@
 {{/* Pieces of every pod. */}}
 
-{{/* Taints of architectures say nothing to an image that runs on all of them; `archwright.affinity` keeps away from others. dict root tolerations */}}
+{{/* Tolerates the taints of the image's architectures; `archwright.affinity` excludes other nodes. dict root tolerations */}}
 {{- define "archwright.tolerations" -}}
 tolerations:
   - key: kubernetes.io/arch
@@ -81,7 +81,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* A security context: the chart's, and above it what the values say; null takes a field away. dict base own */}}
+{{/* A security context: the chart's, overridden by the values; null removes a field. dict base own */}}
 {{- define "archwright.contextOf" -}}
 {{- $context := mergeOverwrite .base (deepCopy .own) -}}
 {{- range $key, $value := .own }}{{ if kindIs "invalid" $value }}{{ $_ := unset $context $key }}{{ end }}{{ end -}}
@@ -89,7 +89,7 @@ securityContext:
   {{- toYaml $context | nindent 2 }}
 {{- end -}}
 
-{{/* What Pod Security calls restricted. */}}
+{{/* Pod Security level: restricted. */}}
 {{- define "archwright.podSecurityContext" -}}
 {{- $base := dict "runAsNonRoot" true "runAsUser" 65532 "runAsGroup" 65532 "fsGroup" 65532 "seccompProfile" (dict "type" "RuntimeDefault") -}}
 {{ include "archwright.contextOf" (dict "base" $base "own" .podSecurityContext) }}
@@ -139,12 +139,12 @@ metadata:
     {{- include "archwright.labels" (dict "root" .root "kind" "pod" "part" .part "labels" (mergeOverwrite (dict) .values.podLabels (.labels | default dict))) | nindent 4 }}
 {{- end -}}
 
-{{/* Volumes of credentials that the chart's user gave; webhook without agents, and agents. */}}
+{{/* Volumes with registry credentials, for agents and for a webhook without agents. */}}
 {{- define "archwright.credentialVolumes" -}}
 {{- if .Values.registryCredentials }}
 - name: creds
   projected:
-    # Read by the user that the part runs as; agents are root.
+    # Readable by the user of the container. Agents run as root.
     defaultMode: 288 # 0440
     sources:
       {{- $inline := list }}
@@ -153,7 +153,7 @@ metadata:
       {{- if $credential.existingSecret }}
       - secret:
           name: {{ $credential.existingSecret }}
-          # A pod must not wait for a Secret that nobody has made yet.
+          # Optional: the pod must not wait for a Secret that does not exist yet.
           optional: true
           items:
             - { key: {{ $credential.key | default $file | quote }}, path: {{ $file | quote }} }

@@ -29,8 +29,8 @@ subjects:
   - { kind: ServiceAccount, name: {{ if .account }}{{ .account }}{{ else }}{{ include "archwright.serviceAccount" . }}{{ end }}, namespace: {{ .root.Release.Namespace }} }
 {{- end -}}
 
-{{/* Templates have no pull secrets yet that those of their service account would have given their pods. */}}
+{{/* Templates lack the pull secrets that pods get from their service account. */}}
 {{- define "archwright.pullSecretRules" -}}
-# By name, when a pod names them; never listed.
+# Read by name, if a pod names them. Never listed.
 - { apiGroups: [''], resources: [secrets, serviceaccounts], verbs: [get] }
 {{- end -}}

@@ -1,4 +1,4 @@
-{{/* What each part may do. */}}
+{{/* The RBAC rules of each part. */}}
 
 {{- define "archwright.webhookClusterRules" }}
 - { apiGroups: [''], resources: [nodes, namespaces], verbs: [list, watch] }
@@ -7,29 +7,29 @@
 
 {{- define "archwright.controllerClusterRules" }}
 {{- include "archwright.webhookClusterRules" . }}
-# For `kubectl exec` of `archwright explain`; it is listed anyway.
+# For `kubectl exec` of `archwright explain`. The controller lists pods anyway.
 - { apiGroups: [''], resources: [namespaces], verbs: [get] }
-# Gates, tolerations: one patch each.
+# Gates and tolerations: one patch each.
 - { apiGroups: [''], resources: [pods], verbs: [get, list, watch, patch] }
 {{- $logs := include "archwright.setting" (dict "root" . "key" "execFormatErrorMonitor") }}
 {{- if eq $logs "true" }}
-# The end of the log of a crash-looping container says whether its binary is of another architecture.
+# The log of a crash-looping container shows an exec format error.
 - { apiGroups: [''], resources: [pods/log], verbs: [get] }
 {{- end }}
 {{- if eq (include "archwright.settingText" (dict "root" . "key" "misplacedPods")) "evict" }}
 - { apiGroups: [''], resources: [pods/eviction], verbs: [create] }
 {{- end }}
-# Whose pods they are: how many may be moved at the same time, and what carries an event about it.
+# Owners of pods: for the limit of simultaneous evictions, and as objects of events.
 - { apiGroups: [''], resources: [replicationcontrollers], verbs: [get] }
 - { apiGroups: [apps], resources: [replicasets, statefulsets, daemonsets], verbs: [get] }
 - { apiGroups: [batch], resources: [jobs], verbs: [get] }
 # Taints.
 - { apiGroups: [''], resources: [nodes], verbs: [get, patch] }
 - { apiGroups: [''], resources: [events], verbs: [create, patch] }
-# Their finalizer, and what became of them.
+# Finalizer and status.
 - { apiGroups: [arch.example], resources: [clusterpodplacementconfigs], verbs: [patch] }
 - { apiGroups: [arch.example], resources: [clusterpodplacementconfigs/status, podplacementconfigs/status], verbs: [patch] }
-# Not created: what was removed stays removed.
+# No create: a deleted object stays deleted.
 - { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, list, watch, patch] }
 {{- end }}
 

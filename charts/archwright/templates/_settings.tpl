@@ -1,6 +1,6 @@
-{{/* The settings of the program: what the values say, and archwright.toml made of it. */}}
+{{/* The program's settings: values, rendered as archwright.toml. */}}
 
-{{/* A value as TOML, tables inline; texts of JSON are texts of TOML. */}}
+{{/* A value as TOML with inline tables. JSON strings are valid TOML strings. */}}
 {{- define "archwright.toml" -}}
 {{- if kindIs "map" . -}}
 { {{- range $index, $key := keys . | sortAlpha }}{{ if $index }},{{ end }} {{ $key | toJson }} = {{ include "archwright.toml" (get $ $key) }}{{ end }} }
@@ -15,7 +15,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What the values say of every setting, flat: {"kubeletConfig.binDir": …}, as JSON. dict root values */}}
+{{/* The values of all settings, flat: {"kubeletConfig.binDir": …}, as JSON. dict root values */}}
 {{- define "archwright.settingsIn" -}}
 {{- $found := dict -}}
 {{- range $key, $_ := .root.Files.Get "files/settings.json" | fromJson -}}
@@ -61,7 +61,7 @@ values: of a pool of nodes, above those of the release.
 {{- $own := include "archwright.settingsIn" (dict "root" $root "values" $root.Values) | fromJson -}}
 {{- $pool := dict -}}
 {{- with .values }}{{ $pool = include "archwright.settingsIn" (dict "root" $root "values" .) | fromJson }}{{ end -}}
-{{- /* Not merge, which would mix tables: a setting is taken whole. */ -}}
+{{- /* No merge: it would mix tables. A setting replaces the default as a whole. */ -}}
 {{- $all := dict -}}
 {{- range $layer := list $defaults $own $pool $fixed -}}
 {{- range $key, $value := $layer }}{{ $_ := set $all $key $value }}{{ end -}}
@@ -69,14 +69,14 @@ values: of a pool of nodes, above those of the release.
 {{- toJson $all -}}
 {{- end -}}
 
-{{/* One setting in effect, with the program's default. dict root key */}}
+{{/* The effective value of a setting, with the program's default. dict root key */}}
 {{- define "archwright.setting" -}}
 {{- $all := include "archwright.settings" (dict "root" .root) | fromJson -}}
 {{- if hasKey $all .key }}{{ get $all .key | toJson }}
 {{- else }}{{ get (get (.root.Files.Get "files/settings.json" | fromJson) .key) "default" | toJson }}{{ end -}}
 {{- end -}}
 
-{{/* The same where it is a text. */}}
+{{/* The same for a string. */}}
 {{- define "archwright.settingText" -}}
 {{- index (printf "[%s]" (include "archwright.setting" .) | fromJsonArray) 0 -}}
 {{- end -}}
@@ -87,7 +87,7 @@ values: of a pool of nodes, above those of the release.
 {{- end }}
 {{- end -}}
 
-{{/* Changes where a setting changes that takes effect when the program starts. */}}
+{{/* Changes if a setting changes that requires a restart. */}}
 {{- define "archwright.restartChecksum" -}}
 {{- $known := .root.Files.Get "files/settings.json" | fromJson -}}
 {{- $some := dict -}}
@@ -97,7 +97,7 @@ values: of a pool of nodes, above those of the release.
 {{- toJson $some | sha256sum | trunc 16 -}}
 {{- end -}}
 
-{{/* The file of a registry's credentials in the directory `creds`, which is also a key of a Secret. */}}
+{{/* File name of a registry's credentials in `creds`. It is also a key of a Secret. */}}
 {{- define "archwright.credentialFile" -}}
 {{- regexReplaceAll ":([0-9]+)$" . "_${1}_" }}.toml
 {{- end -}}

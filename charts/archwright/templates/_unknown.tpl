@@ -1,16 +1,16 @@
 {{/*
-Values that the chart does not know, and for each the nearest one that it does: what a schema could not say. Distances are counted
-only where something is unknown.
+Unknown values, each with the most similar known one. A JSON schema cannot suggest names. Distances are computed only for unknown
+values.
 */}}
 
-{{/* A list in JSON: what is wrong, a text each. dict root values known path */}}
+{{/* Errors as a JSON list of strings. dict root values known path */}}
 {{- define "archwright.unknownValues" -}}
 {{- $wrong := list -}}
 {{- range $name, $value := .values -}}
 {{- if not (hasKey $.known $name) -}}
-{{- /* Other charts have values of their own there. */ -}}
+{{- /* Other charts put their values there too. */ -}}
 {{- if ne $.path "global." -}}
-{{- $wrong = append $wrong (printf "%s%s is no value of this chart%s" $.path $name (include "archwright.didYouMean" (dict "root" $.root "known" $.known "path" $.path "name" $name))) -}}
+{{- $wrong = append $wrong (printf "%s%s is not a value of this chart%s" $.path $name (include "archwright.didYouMean" (dict "root" $.root "known" $.known "path" $.path "name" $name))) -}}
 {{- end -}}
 {{- else if and (kindIs "map" (get $.known $name)) (kindIs "map" $value) -}}
 {{- $wrong = concat $wrong (include "archwright.unknownValues" (dict "root" $.root "values" $value "known" (get $.known $name) "path" (printf "%s%s." $.path $name)) | fromJsonArray) -}}
@@ -19,9 +19,9 @@ only where something is unknown.
 {{- toJson $wrong -}}
 {{- end -}}
 
-{{/* `; did you mean x?`, or nothing: a neighbor that is written nearly so, else values of that name elsewhere. dict root known path name */}}
+{{/* `; did you mean x?` or nothing: a similar sibling, else values of the same name elsewhere. dict root known path name */}}
 {{- define "archwright.didYouMean" -}}
-{{- /* Farther than a third of the word, it is more likely another word than a mistake in this one; as in the program. */ -}}
+{{- /* Beyond a third of the word's length it is probably another word. The program has the same rule. */ -}}
 {{- $least := add1 (max 1 (div (len .name) 3)) -}}
 {{- $nearest := "" -}}
 {{- range $candidate := keys .known | sortAlpha -}}
@@ -36,7 +36,7 @@ only where something is unknown.
 {{- with $found }}; did you mean {{ join " or " . }}?{{ end -}}
 {{- end -}}
 
-{{/* Paths of values with this last name, in JSON. dict known path name */}}
+{{/* Paths of values with this name, as a JSON list. dict known path name */}}
 {{- define "archwright.valuesNamed" -}}
 {{- $found := list -}}
 {{- range $name, $inner := .known -}}
@@ -48,7 +48,7 @@ only where something is unknown.
 {{- toJson $found -}}
 {{- end -}}
 
-{{/* Insertions, deletions, replacements and swaps of neighbors from a to b. dict a b */}}
+{{/* Damerau-Levenshtein distance. dict a b */}}
 {{- define "archwright.distance" -}}
 {{- $a := splitList "" .a -}}
 {{- $b := splitList "" .b -}}

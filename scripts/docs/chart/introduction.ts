@@ -126,7 +126,7 @@ deleted. With an older version, run it yourself first.
 \`helm install\`, \`upgrade\`, \`template\` and \`lint\` refuse unknown values with a suggestion, and values of a wrong type:
 
 \`\`\`text
-webhook.replica is no value of this chart; did you mean webhook.replicas?
+webhook.replica is not a value of this chart; did you mean webhook.replicas?
 \`\`\`
 
 \`global\` may hold what other charts have there, and \`enabled\` is accepted for charts that depend on this one under a condition.

@@ -12,7 +12,7 @@ function refusal(run: () => unknown): readonly string[] {
   } catch (error) {
     return (error as Error).message
       .split('\n')
-      .flatMap((line) => /(\S+ is no value of this chart.*)/.exec(line)?.[1] ?? []);
+      .flatMap((line) => /(\S+ is not a value of this chart.*)/.exec(line)?.[1] ?? []);
   }
   return [];
 }
@@ -45,7 +45,7 @@ const cases: readonly (readonly [values: object, said: readonly string[]])[] = [
 for (const helm of helms) {
   t.test(`${helm} names what was meant`, async (t) => {
     for (const [values, said] of cases) {
-      const wanted = said.map((line) => line.replace('…', ' is no value of this chart'));
+      const wanted = said.map((line) => line.replace('…', ' is not a value of this chart'));
       t.same(
         refusal(() => render(helm, values)),
         wanted,
@@ -58,7 +58,7 @@ for (const helm of helms) {
     const args = ['lint', chart, '--kube-version', kubeVersion, '--set', 'webhook.replica=3'];
     const { code, out, err } = runHelm(helm, args);
     t.equal(code, 1);
-    t.match(out + err, 'webhook.replica is no value of this chart; did you mean webhook.replicas?');
+    t.match(out + err, 'webhook.replica is not a value of this chart; did you mean webhook.replicas?');
   });
 }
 
@@ -84,7 +84,7 @@ t.test('the nearest is the one that the program would name', async (t) => {
     at[wrong] = 1;
     const meant = suggestionFor(wrong, siblings(path).toSorted());
     t.type(meant, 'string', key);
-    wanted.push(`${path}${wrong} is no value of this chart; did you mean ${path}${meant ?? ''}?`);
+    wanted.push(`${path}${wrong} is not a value of this chart; did you mean ${path}${meant ?? ''}?`);
   }
   t.ok(wanted.length > 15);
   t.same(refusal(() => render('helm4', values)).toSorted(), wanted.toSorted());

@@ -1,11 +1,11 @@
-{{/* What a DaemonSet of agents is made of. */}}
+{{/* Pieces of the agents' DaemonSets. */}}
 
-{{/* The pools, or the one for all nodes: a list in JSON of {suffix, config, values of agent}. */}}
+{{/* The pools, or one for all nodes, as a JSON list of {suffix, config, values of agent}. */}}
 {{- define "archwright.pools" -}}
 {{- $base := omit .Values.agent "pools" "enabled" "serviceAccount" "updateStrategy" "serviceAccountTokenAudiences" "terminationGracePeriodSeconds" -}}
 {{- $pools := list -}}
 {{- range .Values.agent.pools -}}
-{{- /* Each value is taken whole: a pool's node selector replaces that of all agents. */ -}}
+{{- /* Values are not merged: a pool's node selector replaces the one of `agent`. */ -}}
 {{- $pool := deepCopy $base -}}
 {{- range $key, $value := omit . "name" "config" }}{{ $_ := set $pool $key $value }}{{ end -}}
 {{- $pools = append $pools (dict "name" .name "config" (.config | default dict) "values" $pool) -}}
@@ -15,7 +15,7 @@
 {{- toJson $pools -}}
 {{- end -}}
 
-{{/* Host paths of a pool: a list in JSON of {path, type}. dict root pool settings */}}
+{{/* Host paths of a pool as a JSON list of {path, type}. dict root pool settings */}}
 {{- define "archwright.hostPaths" -}}
 {{- $values := .pool.values -}}
 {{- $settings := .settings -}}
@@ -39,7 +39,7 @@
 {{- $entry = set (deepCopy $entry) "path" (clean $entry.path) -}}
 {{- $found = append $found $entry -}}
 {{- end -}}
-{{- /* What lies inside another one is there already; mounts inside of read-only mounts would not even work. */ -}}
+{{- /* Skip paths inside other paths: they are mounted already, and a mount point inside a read-only mount fails. */ -}}
 {{- $kept := list -}}
 {{- range $index, $entry := $found -}}
 {{- $inside := false -}}

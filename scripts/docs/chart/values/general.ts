@@ -2,7 +2,7 @@
 import type { JsonSchema } from '../../../../src/policy/settings/setting.ts';
 import { flag, object, objects, oneOf, shaped, text, textMap, texts, valuesOf, type Described, type Section } from '../value.ts';
 
-/** Kinds of objects that can get labels and annotations of their own. */
+/** Kinds of objects with their own labels and annotations. */
 const labeled = [
   'pod',
   'deployment',
@@ -34,7 +34,7 @@ function perKind(): Described {
   );
 }
 
-/** Secrets are named by DNS subdomains, their keys by a smaller set of characters than files. */
+/** Names of Secrets are DNS subdomains. Their keys allow fewer characters than file names. */
 const credential: JsonSchema = {
   type: 'object',
   properties: {
@@ -51,29 +51,29 @@ export const general: readonly Section[] = [
   {
     title: 'Names and image',
     values: valuesOf('', {
-      nameOverride: text({ help: 'Name in place of the chart’s in labels and names.', default: '', example: 'arch' }),
-      fullnameOverride: text({ help: 'Beginning of the name of every object.', default: '', example: 'placement' }),
+      nameOverride: text({ help: 'Replaces the chart’s name in labels and names.', default: '', example: 'arch' }),
+      fullnameOverride: text({ help: 'Prefix of every object’s name.', default: '', example: 'placement' }),
       'image.registry': text({ help: 'Registry of the image.', default: 'ghcr.io', example: 'registry.example.com' }),
       'image.repository': text({ help: 'Repository of the image.', default: 'archwright/archwright', example: 'mirror/archwright' }),
-      'image.tag': text({ help: 'Tag of the image; empty: the version of the chart’s program.', default: '', example: '0.1.1' }),
+      'image.tag': text({ help: 'Tag of the image. Empty: the version of archwright that belongs to the chart.', default: '', example: '0.1.1' }),
       'image.digest': text({
-        help: 'Digest of the image, which then counts instead of the tag.',
+        help: 'Digest of the image. It replaces the tag.',
         default: '',
         example: `sha256:${'1'.repeat(64)}`,
       }),
       'image.pullPolicy': oneOf('Always', 'IfNotPresent', 'Never')({
-        help: 'When nodes pull the image.',
+        help: 'Pull policy of the image.',
         default: 'IfNotPresent',
         example: 'Always',
       }),
       'image.architectures': texts({
         help:
-          'Architectures that the image has: all pods of the chart go to Linux nodes of these only, agents too. Empty: to every Linux node.',
+          'Architectures of the image. All pods of the chart, agents included, run only on Linux nodes of these. Empty: every Linux node.',
         default: ['amd64', 'arm64'],
         example: ['amd64'],
       }),
       imagePullSecrets: objects({
-        help: 'Pull secrets for the image, in the release’s namespace.',
+        help: 'Pull secrets for the image, in the namespace of the release.',
         default: [],
         example: [{ name: 'registry-login' }],
       }),
@@ -82,21 +82,21 @@ export const general: readonly Section[] = [
   {
     title: 'Global values',
     values: valuesOf('global', {
-      imageRegistry: text({ help: 'Registry in place of `image.registry`.', default: '', example: 'mirror.example.com' }),
-      imagePullSecrets: objects({ help: 'Further pull secrets.', default: [], example: [{ name: 'global-login' }] }),
+      imageRegistry: text({ help: 'Replaces `image.registry`.', default: '', example: 'mirror.example.com' }),
+      imagePullSecrets: objects({ help: 'Additional pull secrets.', default: [], example: [{ name: 'global-login' }] }),
       commonLabels: textMap({ help: 'Labels of every object.', default: {}, example: { team: 'platform' } }),
       priorityClassName: text({
-        help: 'Priority class of every pod that names none of its own.',
+        help: 'Default priority class of every pod.',
         default: '',
         example: 'system-cluster-critical',
       }),
       nodeSelector: textMap({
-        help: 'Node selector of webhook, controller and Jobs where they have none of their own.',
+        help: 'Default node selector of webhook, controller and Jobs.',
         default: {},
         example: { pool: 'system' },
       }),
       tolerations: objects({
-        help: 'Further tolerations of webhook, controller and Jobs.',
+        help: 'Additional tolerations of webhook, controller and Jobs.',
         default: [],
         example: [{ key: 'CriticalAddonsOnly', operator: 'Exists' }],
       }),
@@ -119,14 +119,14 @@ export const general: readonly Section[] = [
         { type: 'object', additionalProperties: credential },
         {
           help:
-            'Credentials by registry, each mounted as `creds/<registry>.toml`: given here by `user` and `secret`, or in an ' +
-            '`existingSecret`, whose `key` (default: `<registry>.toml`, a port as `_5000_`) holds such a file.',
+            'Credentials by registry, mounted as `creds/<registry>.toml`: either `user` and `secret`, or an `existingSecret` with ' +
+            'such a file under `key` (default: `<registry>.toml`; a port is written `_5000_`).',
           default: {},
           example: { 'ghcr.io': { existingSecret: 'ghcr-login', key: 'ghcr.io.toml' } },
         },
       ),
       dockerConfigSecretName: text({
-        help: 'Secret of type `kubernetes.io/dockerconfigjson` in the release’s namespace whose credentials are used like those of `registryCredentials`.',
+        help: 'Secret of type `kubernetes.io/dockerconfigjson` in the namespace of the release, used like `registryCredentials`.',
         default: '',
         example: 'registry-login',
       }),
@@ -137,39 +137,39 @@ export const general: readonly Section[] = [
     values: valuesOf('', {
       certificates: oneOf('builtin', 'certManager', 'external')({
         help:
-          'Who makes the certificates: the controller (`builtin`), cert-manager by objects of this chart (`certManager`), or somebody ' +
-          'else who writes the Secrets (`external`).',
+          'Issuer of the certificates: the controller (`builtin`), cert-manager with objects of this chart (`certManager`), or you, by ' +
+          'writing the Secrets (`external`).',
         default: 'builtin',
         example: 'certManager',
       }),
       'certManager.issuerRef': object({
-        help: 'Issuer that signs the CA of archwright; empty: one that signs itself.',
+        help: 'Issuer of archwright’s CA. Empty: a self-signed CA.',
         default: {},
         example: { kind: 'ClusterIssuer', name: 'corp' },
       }),
-      'certManager.duration': text({ help: 'How long certificates are valid.', default: '2160h', example: '720h' }),
-      'certManager.renewBefore': text({ help: 'How long before their end they are renewed.', default: '720h', example: '240h' }),
+      'certManager.duration': text({ help: 'Validity of certificates.', default: '2160h', example: '720h' }),
+      'certManager.renewBefore': text({ help: 'Renewal time before expiry.', default: '720h', example: '240h' }),
     }),
   },
   {
     title: 'Custom resources, access and other objects',
     values: valuesOf('', {
-      'crds.install': flag({ help: 'Whether the chart installs its CustomResourceDefinitions.', default: true, example: false }),
+      'crds.install': flag({ help: 'Installs the CustomResourceDefinitions.', default: true, example: false }),
       'crds.keep': flag({
-        help: 'Whether they, and with them the custom resources, stay when the release is uninstalled.',
+        help: 'Keeps the definitions, and with them the custom resources, when the release is uninstalled.',
         default: false,
         example: true,
       }),
-      'rbac.create': flag({ help: 'Whether roles and bindings are made.', default: true, example: false }),
+      'rbac.create': flag({ help: 'Creates roles and bindings.', default: true, example: false }),
       'rbac.aggregate': flag({
-        help: 'Whether the roles view, edit and admin of the cluster get rights on the custom resources.',
+        help: 'Adds rights on the custom resources to the cluster roles view, edit and admin.',
         default: true,
         example: false,
       }),
       'rbac.pullSecrets': oneOf('cluster', 'namespaces', 'none')({
         help:
-          'Where pull secrets and service accounts may be read: in the whole cluster, in `rbac.pullSecretNamespaces` only, or nowhere. ' +
-          'Images that only other pull secrets open then count as unknown.',
+          'Where pull secrets and service accounts may be read: in the whole cluster, only in `rbac.pullSecretNamespaces`, or nowhere. ' +
+          'Images that require other pull secrets are unknown.',
         default: 'cluster',
         example: 'none',
       }),
@@ -179,52 +179,52 @@ export const general: readonly Section[] = [
         example: ['shop'],
       }),
       'priorityClass.create': flag({
-        help: 'Whether a priority class is made for the pods of the chart that have none of their own.',
+        help: 'Creates the default priority class of the chart’s pods.',
         default: true,
         example: false,
       }),
       'priorityClass.value': shaped(
         { type: 'integer', maximum: 1_000_000_000 },
-        { help: 'Its value.', default: 900_000_000, example: 1000 },
+        { help: 'Value of that priority class.', default: 900_000_000, example: 1000 },
       ),
       'protection.enabled': flag({
-        help: 'Whether a ValidatingAdmissionPolicy keeps others from changing archwright’s annotation and taking away its gate on pods.',
+        help: 'Adds a ValidatingAdmissionPolicy, so that nobody else can change archwright’s annotation or remove its gate.',
         default: true,
         example: false,
       }),
       'protection.exemptGroups': texts({
-        help: 'Groups that may do so, besides archwright itself and whoever may delete the binding of the policy.',
+        help: 'Groups that may do so, in addition to archwright and users who may delete the policy’s binding.',
         default: ['system:masters'],
         example: ['oncall'],
       }),
       'protection.exemptUsers': texts({
-        help: 'Users that may do so, besides archwright itself.',
+        help: 'Users that may do so, in addition to archwright.',
         default: [],
         example: ['system:serviceaccount:backup:restore'],
       }),
       'networkPolicy.enabled': flag({
-        help: 'Whether traffic to webhook, controller, and agents outside of the network of their node is limited to their ports.',
+        help: 'Limits traffic to the ports of webhook, controller, and agents without the host network.',
         default: true,
         example: false,
       }),
       'networkPolicy.metricsFrom': objects({
-        help: 'Who may reach the ports for metrics and health, as peers of a NetworkPolicy; empty: everybody.',
+        help: 'NetworkPolicy peers that may reach the ports for metrics and health. Empty: all.',
         default: [],
         example: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }],
       }),
       'networkPolicy.egress': objects({
-        help: 'Rules for traffic from webhook and controller; empty: not limited.',
+        help: 'Egress rules of webhook and controller. Empty: not limited.',
         default: [],
         example: [{ ports: [{ port: 443, protocol: 'TCP' }] }],
       }),
       'flowSchema.enabled': flag({
-        help: 'Whether requests of archwright to the API server get a FlowSchema and a priority level of their own.',
+        help: 'Adds a FlowSchema and a priority level for archwright’s requests to the API server.',
         default: false,
         example: true,
       }),
       'flowSchema.nominalConcurrencyShares': shaped(
         { type: 'integer', minimum: 1 },
-        { help: 'Shares of that priority level.', default: 20, example: 30 },
+        { help: 'Concurrency shares of that priority level.', default: 20, example: 30 },
       ),
       'flowSchema.matchingPrecedence': shaped(
         { type: 'integer', minimum: 1, maximum: 10_000 },
@@ -234,8 +234,8 @@ export const general: readonly Section[] = [
         { type: 'array', items: { type: ['object', 'string'] } },
         {
           help:
-            'Further objects, as YAML or as texts; both are templates. Custom resources of archwright only after the first install, which ' +
-            'brings their definitions.',
+            'Additional objects, as YAML or as strings; both are templates. archwright’s custom resources require that the definitions are ' +
+            'already installed.',
           default: [],
           example: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'extra' } }],
         },

@@ -17,79 +17,79 @@ import {
   type Section,
 } from '../value.ts';
 
-/** What every Pod template takes. */
+/** Values of every pod template. */
 function podValues(resources: { readonly requests: Record<string, string>; readonly limits: Record<string, string> }): Described {
   return {
     resources: object({ help: 'Resources of the container.', default: resources, example: { requests: { cpu: '1' } } }),
     nodeSelector: textMap({ help: 'Node selector.', default: {}, example: { pool: 'system' } }),
     affinity: object({
-      help: 'Affinity, besides to nodes that can run the image.',
+      help: 'Additional affinity. Pods always require nodes that can run the image.',
       default: {},
       example: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [] } },
     }),
-    podLabels: textMap({ help: 'Labels of its pods.', default: {}, example: { 'azure.workload.identity/use': 'true' } }),
-    podAnnotations: textMap({ help: 'Annotations of its pods.', default: {}, example: { 'sidecar.istio.io/inject': 'false' } }),
-    priorityClassName: text({ help: 'Priority class; empty: that of the chart.', default: '', example: 'system-cluster-critical' }),
+    podLabels: textMap({ help: 'Labels of the pods.', default: {}, example: { 'azure.workload.identity/use': 'true' } }),
+    podAnnotations: textMap({ help: 'Annotations of the pods.', default: {}, example: { 'sidecar.istio.io/inject': 'false' } }),
+    priorityClassName: text({ help: 'Priority class. Empty: the chart’s default.', default: '', example: 'system-cluster-critical' }),
     podSecurityContext: object({
-      help: 'Added to the security context of the pod; null takes a field away.',
+      help: 'Merged into the security context of the pod. `null` removes a field.',
       default: {},
       example: { fsGroup: 2000 },
     }),
     securityContext: object({
-      help: 'Added to the security context of the container; null takes a field away.',
+      help: 'Merged into the security context of the container. `null` removes a field.',
       default: {},
       example: { seLinuxOptions: { type: 'spc_t' } },
     }),
   };
 }
 
-/** What long-running parts take besides. */
+/** Additional values of long-running parts. */
 const runningValues: Described = {
-  extraArgs: texts({ help: 'Further flags of the program.', default: [], example: ['--log-level=debug'] }),
+  extraArgs: texts({ help: 'Additional flags of the program.', default: [], example: ['--log-level=debug'] }),
   extraEnv: objects({
-    help: 'Further variables, such as `HTTPS_PROXY`.',
+    help: 'Additional variables, such as `HTTPS_PROXY`.',
     default: [],
     example: [{ name: 'HTTPS_PROXY', value: 'http://proxy.example.com:3128' }],
   }),
-  extraVolumes: objects({ help: 'Further volumes.', default: [], example: [{ name: 'extra', emptyDir: {} }] }),
+  extraVolumes: objects({ help: 'Additional volumes.', default: [], example: [{ name: 'extra', emptyDir: {} }] }),
   extraVolumeMounts: objects({
-    help: 'Further volume mounts.',
+    help: 'Additional volume mounts.',
     default: [],
     example: [{ name: 'extra', mountPath: '/extra' }],
   }),
 };
 
 const accountValues: Described = {
-  'serviceAccount.create': flag({ help: 'Whether its service account is made.', default: true, example: false }),
-  'serviceAccount.name': text({ help: 'Name of its service account; empty: made from that of the release.', default: '', example: 'mine' }),
+  'serviceAccount.create': flag({ help: 'Creates the service account.', default: true, example: false }),
+  'serviceAccount.name': text({ help: 'Name of the service account. Empty: derived from the release.', default: '', example: 'mine' }),
   'serviceAccount.annotations': textMap({
-    help: 'Annotations of its service account.',
+    help: 'Annotations of the service account.',
     default: {},
     example: { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/x' },
   }),
 };
 
-/** What the two Deployments take besides. */
+/** Additional values of the two Deployments. */
 const deploymentValues: Described = {
   replicas: shaped(
     { type: ['integer', 'null'], minimum: 0 },
-    { help: 'How many; null leaves the field out, for somebody else who sets it.', default: 2, example: 3 },
+    { help: 'Replicas. `null` omits the field, for example for an autoscaler.', default: 2, example: 3 },
   ),
   tolerations: objects({
-    help: 'Tolerations, besides those for taints of architectures, which the image runs on.',
+    help: 'Additional tolerations. Taints of the image’s architectures are always tolerated.',
     default: [],
     example: [{ key: 'dedicated', operator: 'Exists' }],
   }),
   topologySpreadConstraints: shaped(
     { type: ['array', 'null'], items: { type: 'object' } },
     {
-      help: 'How pods spread; not set: over zones and nodes where possible.',
+      help: 'Spread of the pods. Default: over zones and nodes if possible.',
       example: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }],
     },
   ),
-  'podDisruptionBudget.enabled': flag({ help: 'Whether there is a PodDisruptionBudget.', default: true, example: false }),
+  'podDisruptionBudget.enabled': flag({ help: 'Creates a PodDisruptionBudget.', default: true, example: false }),
   'podDisruptionBudget.maxUnavailable': countOrPercent({
-    help: 'How many may be away at the same time.',
+    help: 'Maximum of unavailable pods.',
     default: 1,
     example: '50%',
   }),
@@ -109,50 +109,50 @@ const hostPath = {
 
 const agentPod = podValues({ requests: { cpu: '20m', memory: '96Mi' }, limits: { memory: '256Mi' } });
 
-/** What a pool of nodes may have of its own. */
+/** Values of one pool of nodes. */
 const poolValues: Described = {
   tolerations: objects({
-    help: 'Tolerations; by default every taint.',
+    help: 'Tolerations. Default: every taint.',
     default: [{ operator: 'Exists' }],
     example: [{ key: 'dedicated', operator: 'Exists' }],
   }),
   ...agentPod,
   ...runningValues,
   hostNetwork: flag({
-    help: 'Whether the agent uses the network of its node, as the kubelet does; metadata services of clouds often answer nobody else.',
+    help: 'Uses the network of the node, as the kubelet does. Metadata services of clouds often respond to the node only.',
     default: true,
     example: false,
   }),
-  dnsPolicy: text({ help: 'DNS policy; `Default` is the DNS of the node, as the kubelet uses it.', default: 'Default', example: 'ClusterFirst' }),
-  port: port({ help: 'Port of its API, on the address of the node.', default: 9443, example: 9553 }),
-  metricsPort: port({ help: 'Port of its metrics and health, on the address of the node.', default: 9444, example: 9554 }),
+  dnsPolicy: text({ help: 'DNS policy. `Default` is the DNS of the node, as for the kubelet.', default: 'Default', example: 'ClusterFirst' }),
+  port: port({ help: 'Port of the agent API, on the address of the node.', default: 9443, example: 9553 }),
+  metricsPort: port({ help: 'Port of metrics and health, on the address of the node.', default: 9444, example: 9554 }),
   hostPaths: shaped(
     { type: ['array', 'null'], items: hostPath },
     {
       help:
-        'Directories of the node that the agent sees, read-only, below `/host`. Not set: what the settings name (see Host paths below); ' +
-        '`/` is all of the node.',
+        'Directories of the node that are mounted read-only below `/host`. Default: the paths in the settings (see Host paths below). ' +
+        '`/` mounts the whole node.',
       example: ['/etc/containerd', '/etc/pki'],
     },
   ),
   extraHostPaths: shaped(
     { type: 'array', items: hostPath },
-    { help: 'Directories of the node besides those.', default: [], example: ['/etc/pki'] },
+    { help: 'Additional directories of the node.', default: [], example: ['/etc/pki'] },
   ),
   readKubeletEnvironment: flag({
-    help: 'Whether plugins get the environment of the running kubelet; takes the capability `SYS_PTRACE`, `hostPID` and all of the host’s files.',
+    help: 'Passes the environment of the running kubelet to plugins. Requires the capability `SYS_PTRACE`, `hostPID` and the whole host file system.',
     default: false,
     example: true,
   }),
   stateHostPath: text({
-    help: 'Directory of the node in which the agent keeps what it knows across restarts; empty: as long as the pod lives.',
+    help: 'Directory of the node for image facts, which survive a restart there. Empty: an `emptyDir`.',
     default: '',
     example: '/var/lib/archwright',
   }),
-  stateSizeLimit: text({ help: 'Limit of that where it is kept as long as the pod lives.', default: '256Mi', example: '1Gi' }),
+  stateSizeLimit: text({ help: 'Size limit of that `emptyDir`.', default: '256Mi', example: '1Gi' }),
 };
 
-/** Schema of one entry of `agent.pools`, and the names of what it may hold. */
+/** JSON Schema of one entry of `agent.pools`. */
 function poolSchema(): { readonly [key: string]: unknown } {
   const properties = Object.fromEntries(
     Object.entries(poolValues)
@@ -171,29 +171,29 @@ const labelSelector = 'as in a MutatingWebhookConfiguration';
 
 export const partSections: readonly Section[] = [
   {
-    title: 'What the API server sends to the webhook',
+    title: 'Webhook configuration',
     values: valuesOf('', {
       failurePolicy: oneOf('Ignore', 'Fail')({
-        help: 'What happens to pods and DaemonSets while the webhook does not answer: created as they are (`Ignore`) or refused (`Fail`).',
+        help: 'What happens to pods and DaemonSets while the webhook does not respond: admitted unchanged (`Ignore`) or refused (`Fail`).',
         default: 'Ignore',
         example: 'Fail',
       }),
       timeoutSeconds: shaped(
         { type: 'integer', minimum: 1, maximum: 30 },
-        { help: 'How long the API server waits for the webhook.', default: 2, example: 5 },
+        { help: 'Time limit of the API server for a webhook call, in seconds.', default: 2, example: 5 },
       ),
       reinvocationPolicy: oneOf('IfNeeded', 'Never')({
-        help: 'Whether the webhook is called again after another one changed the pod, such as one that adds a sidecar.',
+        help: 'Whether the API server calls the webhook again after another webhook changed the pod, for example to add a sidecar.',
         default: 'IfNeeded',
         example: 'Never',
       }),
       namespaceSelector: object({
-        help: `Which namespaces, ${labelSelector}; the release’s own and \`excludedNamespaces\` are always left out.`,
+        help: `Selects namespaces, ${labelSelector}. The release’s own and \`excludedNamespaces\` are always excluded.`,
         default: {},
         example: { matchLabels: { team: 'shop' } },
       }),
       objectSelector: object({
-        help: `Which pods and workloads, ${labelSelector}; those with the label \`arch.example/placement: disabled\` are always left out.`,
+        help: `Selects pods and workloads, ${labelSelector}. The label \`arch.example/placement: disabled\` always excludes.`,
         default: {},
         example: { matchLabels: { tier: 'web' } },
       }),
@@ -209,13 +209,13 @@ export const partSections: readonly Section[] = [
           },
         },
         {
-          help: 'Further conditions in CEL that a pod must meet.',
+          help: 'Additional conditions in CEL that a pod must meet.',
           default: [],
           example: [{ name: 'not-batch', expression: "object.metadata.namespace != 'batch'" }],
         },
       ),
       workloadWarnings: flag({
-        help: 'Whether Deployments and other workloads, and new images of running pods, are looked at too, for warnings to who applies them.',
+        help: 'Warns users who apply Deployments and other workloads, or new images of running pods, that cannot run.',
         default: true,
         example: false,
       }),
@@ -228,29 +228,29 @@ export const partSections: readonly Section[] = [
       ...podValues({ requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '384Mi' } }),
       ...runningValues,
       ...accountValues,
-      port: port({ help: 'Port that it listens on.', default: 8443, example: 9443 }),
+      port: port({ help: 'Port of the webhook.', default: 8443, example: 9443 }),
       metricsPort: port({ help: 'Port of metrics and health.', default: 8080, example: 9080 }),
       hostNetwork: flag({
         help:
-          'Whether it uses the network of its node, for API servers that cannot reach pods. Each replica then needs a node of its own, and ' +
-          'updates take one away before the next comes.',
+          'Uses the network of the node, for API servers that cannot reach pods. Each replica then needs its own node, and an update ' +
+          'stops a replica before it starts the next.',
         default: false,
         example: true,
       }),
-      terminationGracePeriodSeconds: seconds({ help: 'Time to end; longer than `drainTime` and 5 s.', default: 45, example: 60 }),
-      'autoscaling.enabled': flag({ help: 'Whether a HorizontalPodAutoscaler sets the replicas.', default: false, example: true }),
-      'autoscaling.minReplicas': count({ help: 'Its least.', default: 2, example: 3 }),
-      'autoscaling.maxReplicas': count({ help: 'Its most.', default: 6, example: 9 }),
-      'autoscaling.targetCPUUtilizationPercentage': count({ help: 'Its target.', default: 70, example: 50 }),
-      'verticalAutoscaling.enabled': flag({ help: 'Whether there is a VerticalPodAutoscaler.', default: false, example: true }),
-      'verticalAutoscaling.updateMode': text({ help: 'Its mode.', default: 'Auto', example: 'Off' }),
+      terminationGracePeriodSeconds: seconds({ help: 'Termination grace period. Must exceed `drainTime` by more than 5 s.', default: 45, example: 60 }),
+      'autoscaling.enabled': flag({ help: 'Creates a HorizontalPodAutoscaler.', default: false, example: true }),
+      'autoscaling.minReplicas': count({ help: 'Minimum of replicas.', default: 2, example: 3 }),
+      'autoscaling.maxReplicas': count({ help: 'Maximum of replicas.', default: 6, example: 9 }),
+      'autoscaling.targetCPUUtilizationPercentage': count({ help: 'Target CPU utilization in percent.', default: 70, example: 50 }),
+      'verticalAutoscaling.enabled': flag({ help: 'Creates a VerticalPodAutoscaler.', default: false, example: true }),
+      'verticalAutoscaling.updateMode': text({ help: 'Update mode of the VerticalPodAutoscaler.', default: 'Auto', example: 'Off' }),
     }),
   },
   {
     title: 'Controller',
     values: valuesOf('controller', {
       enabled: flag({
-        help: 'Whether it runs. Without it nothing is gated, certificates must be `external`, and the webhook configuration is written by the chart’s user.',
+        help: 'Runs the controller. Without it no pod is gated, certificates must be `external`, and you write the webhook configuration.',
         default: true,
         example: false,
       }),
@@ -259,24 +259,24 @@ export const partSections: readonly Section[] = [
       ...runningValues,
       ...accountValues,
       metricsPort: port({ help: 'Port of metrics and health.', default: 8080, example: 9080 }),
-      terminationGracePeriodSeconds: seconds({ help: 'Time to end.', default: 30, example: 60 }),
+      terminationGracePeriodSeconds: seconds({ help: 'Termination grace period.', default: 30, example: 60 }),
     }),
   },
   {
     title: 'Agent',
     values: [
       ...valuesOf('agent', {
-        enabled: flag({ help: 'Whether agents run; without them the webhook asks registries itself.', default: true, example: false }),
+        enabled: flag({ help: 'Runs the agents. Without them the webhook inspects images itself.', default: true, example: false }),
         ...poolValues,
         ...accountValues,
         'updateStrategy.maxUnavailable': countOrPercent({
-          help: 'How many nodes may be without an agent during an update.',
+          help: 'Maximum of nodes without an agent during an update.',
           default: '10%',
           example: 1,
         }),
-        terminationGracePeriodSeconds: seconds({ help: 'Time to end.', default: 30, example: 60 }),
+        terminationGracePeriodSeconds: seconds({ help: 'Termination grace period.', default: 30, example: 60 }),
         serviceAccountTokenAudiences: texts({
-          help: 'Audiences for which agents may ask for tokens of service accounts, under `serviceAccountTokens`.',
+          help: 'Audiences for which agents may request service account tokens (`serviceAccountTokens`).',
           default: [],
           example: ['registry.example.com'],
         }),
@@ -284,8 +284,8 @@ export const partSections: readonly Section[] = [
           { type: 'array', items: poolSchema() as never },
           {
             help:
-              'One DaemonSet for each pool of nodes in place of one for all, with a `name`, any of the values above, and in `config` ' +
-              'settings of its own. Their node selectors or affinities must not overlap.',
+              'One DaemonSet for each pool of nodes instead of one for all nodes. Each has a `name`, any of the values above, and its own ' +
+              'settings in `config`. Node selectors or affinities of pools must not overlap.',
             default: [],
             example: [{ name: 'gpu', nodeSelector: { pool: 'gpu' }, config: { proxies: ['docker.io=mirror.example.com'] } }],
           },
@@ -294,26 +294,26 @@ export const partSections: readonly Section[] = [
     ],
   },
   {
-    title: 'Jobs: leaving, checks',
+    title: 'Jobs: uninstall, checks',
     values: [
       ...valuesOf('clean', {
         enabled: flag({
-          help: 'Whether `archwright clean` runs before the release is uninstalled: it takes away gates and taints.',
+          help: 'Runs `archwright clean` before the release is uninstalled: it removes gates and taints.',
           default: true,
           example: false,
         }),
-        extraArgs: texts({ help: 'Further flags, such as `--restart-pods`.', default: [], example: ['--restart-pods'] }),
-        activeDeadlineSeconds: seconds({ help: 'Its time limit.', default: 240, example: 600 }),
+        extraArgs: texts({ help: 'Additional flags, such as `--restart-pods`.', default: [], example: ['--restart-pods'] }),
+        activeDeadlineSeconds: seconds({ help: 'Time limit of the Job, in seconds.', default: 240, example: 600 }),
       }),
       ...valuesOf('startupCheck', {
         enabled: flag({
-          help: 'Whether a Job after each install and upgrade waits until the webhook answers through the API server.',
+          help: 'Runs a Job after each install and upgrade that waits until the API server calls the webhook.',
           default: true,
           example: false,
         }),
-        timeout: text({ help: 'How long it waits.', default: '4m', example: '1m' }),
+        timeout: text({ help: 'Time limit of that Job.', default: '4m', example: '1m' }),
         namespace: text({
-          help: 'Namespace of the pod that it asks the API server about, by a dry run; one that the webhook serves.',
+          help: 'Namespace of the pod that the Job creates in a dry run. The webhook must serve it.',
           default: 'default',
           example: 'shop',
         }),
@@ -321,7 +321,7 @@ export const partSections: readonly Section[] = [
       ...valuesOf('jobs', {
         ...podValues({ requests: { cpu: '20m', memory: '96Mi' }, limits: { memory: '256Mi' } }),
         tolerations: objects({
-          help: 'Tolerations of the Jobs, besides those for taints of architectures.',
+          help: 'Additional tolerations of the Jobs. Taints of the image’s architectures are always tolerated.',
           default: [],
           example: [{ key: 'dedicated', operator: 'Exists' }],
         }),
