@@ -6,12 +6,14 @@ import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { patience, startCluster, type Cluster } from '../cluster/harness.ts';
+import { startCluster, type Cluster } from '../cluster/harness.ts';
 import { takesPods, type FakeNode, type NodeObject } from '../cluster/nodes.ts';
 import { waitFor } from '../cluster/watch.ts';
-import { chart, runHelm } from './helm.ts';
+import { differencesFrom, listEverything } from '../cluster/listing.ts';
+import { runningPod } from '../cluster/pods.ts';
+import { createHelm } from '../helm/release.ts';
+import { chart } from './helm.ts';
 import type { Rendered } from './rendered.ts';
-import { settled, snapshot } from './snapshot.ts';
 
 interface OwnPod extends KubeObject {
   readonly spec: Omit<Pod['spec'], 'volumes'> & {
@@ -113,7 +115,7 @@ const examples: Readonly<Record<string, Example>> = {
         t.equal(secrets.length, 1);
         for (const { name, items } of secrets) {
           const path = `/api/v1/namespaces/archwright/secrets/${name}`;
-          const { data } = await cluster.client.get<Rendered>(path, { signal: patience() });
+          const { data } = await cluster.get<Rendered>(path);
           for (const { key } of items ?? []) t.ok(data?.[key], `the Secret ${name} has ${key}`);
         }
       }
@@ -124,7 +126,7 @@ const examples: Readonly<Record<string, Example>> = {
   },
   'examples/helm/openshift.yaml': {
     check: async (t, cluster, agents) => {
-      for (const { metadata, spec } of await list<OwnPod>(cluster, ownPods)) {
+      for (const { metadata, spec } of await cluster.list<OwnPod>(ownPods)) {
         if (metadata?.labels?.['app.kubernetes.io/component'] === 'agent') continue;
         for (const field of ['runAsUser', 'runAsGroup', 'fsGroup'])
           t.notOk(field in (spec.securityContext ?? {}), `${metadata?.name}: users come from the range`);
@@ -135,7 +137,7 @@ const examples: Readonly<Record<string, Example>> = {
         t.same(paths, ['/var/lib/kubelet/config.json', '/etc/pki']);
       }
       const path = '/apis/rbac.authorization.k8s.io/v1/namespaces/archwright/rolebindings';
-      const binding = await cluster.client.get(`${path}/archwright-agent-privileged`, { signal: patience() });
+      const binding = await cluster.get(`${path}/archwright-agent-privileged`);
       const subject = { kind: 'ServiceAccount', name: 'archwright-agent', namespace: 'archwright' };
       t.match(binding, { roleRef: { name: 'system:openshift:scc:privileged' }, subjects: [subject] });
       const toml = (await configMap(cluster, 'archwright')).data?.['archwright.toml'];
@@ -145,7 +147,7 @@ const examples: Readonly<Record<string, Example>> = {
   'examples/kind/values.yaml': {
     check: async (t, cluster, agents) => {
       t.same([...agents.keys()].sort(), ownNodes, 'no agents on nodes that kwok plays');
-      const pods = await list<OwnPod>(cluster, ownPods);
+      const pods = await cluster.list<OwnPod>(ownPods);
       const images = new Set(pods.flatMap(({ spec }) => spec.containers.map(({ image }) => image)));
       t.same([...images], ['localhost/archwright:dev'], 'the image of docker build');
       t.same(
@@ -155,13 +157,9 @@ const examples: Readonly<Record<string, Example>> = {
       );
       await cluster.applyYaml(readFileSync('examples/kind/pod.yaml', 'utf8'));
       const web = '/api/v1/namespaces/default/pods/web';
-      const runs = await waitFor<Pod & { readonly status?: { readonly phase?: string } }>(
-        cluster.client,
-        web,
-        (pod) => pod?.status?.phase === 'Running',
-      );
-      t.match(runs?.spec.nodeName, /^fake-/, 'pods that ask for it count as running there');
-      await cluster.client.delete(web, { signal: patience() });
+      const runs = await runningPod(cluster, 'web');
+      t.match(runs.spec.nodeName, /^fake-/, 'pods that ask for it count as running there');
+      await cluster.delete(web);
       await waitFor(cluster.client, web, (pod) => pod === undefined);
     },
   },
@@ -183,36 +181,28 @@ void t.test('examples of values', async (t) => {
   }
   await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 
+  const helm = createHelm('helm4', cluster);
   for (const [file, { before, check }] of Object.entries(examples)) {
     await t.test(file, async (t) => {
       await before?.(cluster);
-      const there = await snapshot(cluster.client);
-      const helm = (...args: readonly string[]): void => {
-        const all = [...args, '--wait', '--timeout', '3m', '--namespace', 'archwright'];
-        const { code, out, err } = runHelm('helm4', all, { kubeconfig: cluster.kubeconfig });
-        t.equal(code, 0, `${args.join(' ')}: ${out}${err}`);
-      };
-      helm('install', 'archwright', chart, '--values', file);
+      const there = await listEverything(cluster);
+      await helm.run('install archwright', chart, `--wait --timeout 3m --values ${file}`);
       await check(t, cluster, await agentsByNode(cluster));
-      helm('uninstall', 'archwright');
-      t.same(await settled(cluster.client, there), there, 'everything is as it was');
+      await helm.run('uninstall archwright --wait --timeout 3m');
+      t.same(await differencesFrom(cluster, there), [], 'everything is as it was');
     });
   }
 });
 
-async function list<T extends KubeObject>(cluster: Cluster, path: string): Promise<readonly T[]> {
-  return (await cluster.client.get<{ readonly items: readonly T[] }>(path, { signal: patience() })).items;
-}
-
 /** The pods of agents by the node that each is on. */
 async function agentsByNode(cluster: Cluster): Promise<ReadonlyMap<string, OwnPod>> {
-  const pods = await list<OwnPod>(cluster, ownPods);
+  const pods = await cluster.list<OwnPod>(ownPods);
   const agents = pods.filter(({ metadata }) => metadata?.labels?.['app.kubernetes.io/component'] === 'agent');
   return new Map(agents.map((pod) => [pod.spec.nodeName ?? '', pod]));
 }
 
 async function configMap(cluster: Cluster, name: string): Promise<Rendered> {
-  return cluster.client.get(`/api/v1/namespaces/archwright/configmaps/${name}`, { signal: patience() });
+  return cluster.get(`/api/v1/namespaces/archwright/configmaps/${name}`);
 }
 
 async function webhooksOf(cluster: Cluster): Promise<readonly { readonly namespaceSelector?: object }[]> {
@@ -227,10 +217,9 @@ async function isAllowed(
   what: { readonly namespace: string; readonly verb: string; readonly resource: string },
 ): Promise<boolean> {
   const [resource, subresource] = what.resource.split('/');
-  const review = await cluster.client.create<{ readonly status?: { readonly allowed?: boolean } }>(
+  const review = await cluster.post<{ readonly status?: { readonly allowed?: boolean } }>(
     '/apis/authorization.k8s.io/v1/subjectaccessreviews',
     { spec: { user, resourceAttributes: { ...what, resource, subresource } } },
-    { signal: patience() },
   );
   return review.status?.allowed === true;
 }

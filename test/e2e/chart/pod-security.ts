@@ -1,11 +1,10 @@
 /** Pod Security: webhook, controller and Jobs are admitted where `restricted` is enforced; the agent, which reads its node's files, is not. */
 import type { Test } from 'tap';
-import { patience, type Cluster } from '../cluster/harness.ts';
+import { type Cluster } from '../cluster/harness.ts';
 import { render } from './helm.ts';
 import { dryRun, objectsOf, priorityClasses } from './rendered.ts';
 
 export async function heldToPodSecurity(t: Test, cluster: Cluster): Promise<void> {
-  const { client } = cluster;
   await cluster.createNamespace('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' });
   for (const account of ['webhook', 'controller', 'clean', 'startup-check', 'agent']) {
     await cluster.create({
@@ -15,7 +14,7 @@ export async function heldToPodSecurity(t: Test, cluster: Cluster): Promise<void
     });
   }
   const priorityClass = { metadata: { name: 'archwright' }, value: 1 };
-  await client.create(priorityClasses, priorityClass, { signal: patience() });
+  await cluster.post(priorityClasses, priorityClass);
   let seen = 0;
   for (const object of objectsOf(render('helm4'))) {
     const template =
@@ -28,10 +27,10 @@ export async function heldToPodSecurity(t: Test, cluster: Cluster): Promise<void
       kind: 'Pod',
       metadata: { ...template.metadata, name: `x-${name}`, namespace: 'restricted' },
     };
-    if (name === 'archwright-agent') await t.rejects(dryRun(client, pod), /violates PodSecurity/);
-    else await t.resolves(dryRun(client, pod), name);
+    if (name === 'archwright-agent') await t.rejects(dryRun(cluster, pod), /violates PodSecurity/);
+    else await t.resolves(dryRun(cluster, pod), name);
     seen++;
   }
   t.equal(seen, 6, 'webhook, controller, agent, two Jobs and the pod of helm test');
-  await client.delete(`${priorityClasses}/archwright`, { signal: patience() });
+  await cluster.delete(`${priorityClasses}/archwright`);
 }

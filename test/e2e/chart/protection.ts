@@ -1,26 +1,23 @@
-/** The admission policy of the chart: our annotation and our gate change only by archwright, and by whoever could take the policy away. */
+/** The admission policy of the chart: only archwright, and administrators who could delete the policy, change its annotation and its gate. */
 import type { Test } from 'tap';
 import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
 import { patience, type Cluster } from '../cluster/harness.ts';
-import { chart, runHelm } from './helm.ts';
+import { createHelm } from '../helm/release.ts';
+import { chart } from './helm.ts';
 
 export async function protects(t: Test, cluster: Cluster): Promise<void> {
-  const helm = (...args: readonly string[]): void => {
-    const all = [...args, '--no-hooks', '--namespace', 'archwright'];
-    const { code, out, err } = runHelm('helm4', all, { kubeconfig: cluster.kubeconfig });
-    t.equal(code, 0, `${args.join(' ')}: ${out}${err}`);
-  };
-  helm('install', 'archwright', chart);
-  // As the role `edit` may, which controllers put together.
+  const helm = createHelm('helm4', cluster);
+  await helm.run('install archwright', chart, '--no-hooks');
+  // The rights of the role `edit`, which a controller aggregates.
   await cluster.create({
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRole',
     metadata: { name: 'pods' },
     rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'create', 'patch', 'update'] }],
   });
-  const dev = await somebody(cluster, 'dev', 'pods');
-  const administrator = await somebody(cluster, 'administrator', 'cluster-admin');
+  const dev = await userWith(cluster, 'dev', 'pods');
+  const administrator = await userWith(cluster, 'administrator', 'cluster-admin');
   t.teardown(() => {
     dev.close();
     administrator.close();
@@ -42,22 +39,22 @@ export async function protects(t: Test, cluster: Cluster): Promise<void> {
     metadata: { annotations: { 'arch.example/decision': `{"v":${version}}` } },
   });
   const open = { spec: { schedulingGates: [] } };
-  // Policies are in force a moment after they were created.
+  // A policy is enforced a moment after it was created.
   await t.rejects(
     untilRefused((tries) => patch(dev, forge(tries + 2))),
     /written by archwright only/,
   );
   await t.rejects(patch(dev, { metadata: { annotations: null } }), /written by archwright only/);
   await t.rejects(patch(dev, open), /taken away by archwright only/);
-  await t.resolves(patch(administrator, forge(100)), 'who could take the policy away need not');
-  await t.resolves(patch(dev, { metadata: { labels: { a: 'b' } } }), 'anything else is theirs');
-  await t.resolves(patch(cluster.client, open), 'the way out for an administrator');
-  helm('uninstall', 'archwright');
-  await cluster.client.delete(path, { signal: patience() });
+  await t.resolves(patch(administrator, forge(100)), 'an administrator could delete the policy anyway');
+  await t.resolves(patch(dev, { metadata: { labels: { a: 'b' } } }), 'other fields may change');
+  await t.resolves(patch(cluster.client, open), 'an administrator can ungate a pod');
+  await helm.run('uninstall archwright --no-hooks');
+  await cluster.delete(path);
 }
 
-/** Somebody with a role in the whole cluster, and in no group that is exempt. */
-async function somebody(cluster: Cluster, name: string, role: string): Promise<KubeClient> {
+/** A user with a role in the whole cluster, and in no exempt group. */
+async function userWith(cluster: Cluster, name: string, role: string): Promise<KubeClient> {
   await cluster.create({
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRoleBinding',
@@ -67,11 +64,11 @@ async function somebody(cluster: Cluster, name: string, role: string): Promise<K
   });
   const kubeconfig = await cluster.identities.kubeconfig({ cn: name, group: 'devs' }, cluster.server);
   const access = await kubeconfigAccess({ path: kubeconfig });
-  if (!access) throw new TypeError('no access by a kubeconfig that was just written');
+  if (!access) throw new TypeError('the kubeconfig that was just written gives no access');
   return createKubeClient({ access, userAgent: 'archwright-e2e' });
 }
 
-/** @throws what refused it at last */
+/** @throws KubeError when the change is refused */
 async function untilRefused(change: (tries: number) => Promise<unknown>): Promise<void> {
   for (let tries = 0; tries < 20; tries++) {
     await change(tries);

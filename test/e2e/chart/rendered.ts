@@ -1,8 +1,8 @@
-/** Objects as the chart renders them, and what an API server says to them without keeping them. */
+/** Objects as the chart renders them, and as an API server takes them. */
 import { parse, parseAllDocuments } from 'yaml';
-import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { patience } from '../cluster/harness.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
+import type { Cluster } from '../cluster/harness.ts';
 import { pathOf } from '../cluster/paths.ts';
 
 export interface Rendered extends KubeObject {
@@ -23,16 +23,15 @@ export function objectsOf(text: string): readonly Rendered[] {
 }
 
 /**
- * Applies in a dry run, refusing unknown and double fields.
- * @param path of its collection, where it is known already
- * @throws KubeError where it is refused
+ * Applies in a dry run. Unknown and duplicate fields are refused.
+ * @param path of its collection, if it is known
+ * @throws KubeError
  */
-export async function dryRun(client: KubeClient, object: Rendered, path?: string): Promise<void> {
-  await client.patch(
-    `${path ?? (await pathOf(client, object))}/${object.metadata?.name ?? ''}`,
-    { type: 'apply', body: object, fieldManager: 'e2e', force: true },
-    { signal: patience(), query: { dryRun: 'All', fieldValidation: 'Strict' } },
-  );
+export async function dryRun(cluster: Cluster, object: Rendered, path?: string): Promise<void> {
+  const collection = path ?? (await pathOf(cluster.client, object));
+  const query = { dryRun: 'All', fieldValidation: 'Strict' };
+  const patch = { type: 'apply', body: object, fieldManager: 'e2e', force: true } as const;
+  await cluster.patch(`${collection}/${object.metadata?.name ?? ''}`, patch, query);
 }
 
 /** The webhook configuration that a controller applies, from the ConfigMap with its webhooks. */
@@ -47,5 +46,24 @@ export function withWebhooks(map: Rendered | undefined): Rendered {
   } as Rendered;
 }
 
-/** Pods of ours are admitted only where it is; its value can never be changed. */
+/** Pods are admitted only if their priority class exists. Its value cannot be changed. */
 export const priorityClasses = '/apis/scheduling.k8s.io/v1/priorityclasses';
+
+const configurationPath = paths.mutatingWebhookConfigurations('archwright');
+
+/** Applies the webhooks of the installed chart, as the controller does. */
+export async function applyWebhooks(cluster: Cluster): Promise<void> {
+  const map = await cluster.get<Rendered>(paths.configMaps('archwright', 'archwright'));
+  const fieldManager = 'archwright-controller';
+  await cluster.patch(configurationPath, {
+    type: 'apply',
+    body: withWebhooks(map),
+    fieldManager,
+    force: true,
+  });
+}
+
+export async function webhooksOf(cluster: Cluster): Promise<readonly unknown[]> {
+  const { webhooks = [] } = await cluster.get<{ readonly webhooks?: readonly unknown[] }>(configurationPath);
+  return webhooks;
+}

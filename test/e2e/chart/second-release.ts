@@ -1,15 +1,16 @@
 /**
- * A second release in the same cluster would act on the same pods, and the protection of each would refuse the controller of the other:
- * Helm refuses it before it makes anything, and says where the first one is.
+ * A second release would act on the same pods, and the admission policy of each would refuse the controller of the other. Helm refuses it
+ * before it makes anything, and names the first one.
  */
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { kubernetesPrograms } from '../programs/kubernetes.ts';
 import type { Cluster } from '../cluster/harness.ts';
+import { differencesFrom, steadyListing } from '../cluster/listing.ts';
 import { createKubectl } from '../helm/kubectl.ts';
-import { helms, type HelmName } from '../programs/helm.ts';
-import { chart, render, runHelm } from './helm.ts';
-import { settled, steady } from './snapshot.ts';
+import { createHelm } from '../helm/release.ts';
+import { helms } from '../programs/helm.ts';
+import { chart, render } from './helm.ts';
 
 const elsewhere = 'default';
 const definition = /CustomResourceDefinition "clusterpodplacementconfigs\.arch\.example"/;
@@ -18,12 +19,12 @@ const owner = /"meta\.helm\.sh\/release-name" must equal "second": current value
 const place = /"meta\.helm\.sh\/release-namespace" must equal "default": current value is "archwright"/;
 const foreign = /missing key "meta\.helm\.sh\/release-name"/;
 
-/** What the second one is, and what Helm says to it. */
+/** Second releases, and the errors of Helm. */
 const seconds: readonly (readonly [
   release: string,
   namespace: string,
   values: readonly string[],
-  said: readonly RegExp[],
+  patterns: readonly RegExp[],
 ])[] = [
   ['second', elsewhere, [], [definition, owner, place]],
   ['archwright', elsewhere, [], [definition, place]],
@@ -41,36 +42,29 @@ const seconds: readonly (readonly [
 
 /** @param cluster with the namespace `archwright`, in which agents may run */
 export async function refusesSecond(t: Test, cluster: Cluster): Promise<void> {
-  const { client } = cluster;
-  const run = (
-    helm: HelmName,
-    ...args: readonly string[]
-  ): { readonly code: number | null; readonly text: string } => {
-    const { code, out, err } = runHelm(helm, [...args, '--no-hooks'], { kubeconfig: cluster.kubeconfig });
-    return { code, text: out + err };
-  };
-  const works = (helm: HelmName, ...args: readonly string[]): void => {
-    const { code, text } = run(helm, ...args);
-    t.equal(code, 0, `${helm} ${args.join(' ')}: ${text}`);
-  };
-  const before = await steady(client);
-  for (const helm of helms) {
-    works(helm, 'install', 'archwright', chart, '--namespace', 'archwright');
-    const first = await steady(client);
-    for (const [release, namespace, values, said] of seconds) {
-      const sets = values.flatMap((value) => ['--set', value]);
-      const { code, text } = run(helm, 'install', release, chart, '--namespace', namespace, ...sets);
-      const what = `${helm}: ${release} in ${namespace} ${values.join(',')}`;
+  const before = await steadyListing(cluster);
+  for (const name of helms) {
+    const helm = createHelm(name, cluster);
+    const run = (words: string): Promise<string> => helm.run(words, '--no-hooks');
+    await run(`install archwright ${chart}`);
+    const first = await steadyListing(cluster);
+    for (const [release, namespace, values, patterns] of seconds) {
+      const sets = values.map((value) => `--set ${value}`);
+      const { code, text } = await helm.tryRun(
+        `install ${release} ${chart} --namespace ${namespace} --no-hooks`,
+        ...sets,
+      );
+      const what = `${name}: ${release} in ${namespace} ${values.join(',')}`;
       t.equal(code, 1, what);
-      for (const pattern of said) t.match(text, pattern, what);
+      for (const pattern of patterns) t.match(text, pattern, what);
     }
-    t.same(await settled(client, first), first, `${helm}: nothing was made`);
-    works(helm, 'upgrade', 'archwright', chart, '--namespace', 'archwright', '--set', 'crds.keep=true');
-    works(helm, 'uninstall', 'archwright', '--namespace', 'archwright');
-    // To another place with the custom resources that were kept.
-    works(helm, 'install', 'second', chart, '--namespace', elsewhere, '--take-ownership');
-    works(helm, 'uninstall', 'second', '--namespace', elsewhere);
-    t.same(await settled(client, before), before, `${helm}: nothing is left`);
+    t.same(await differencesFrom(cluster, first), [], `${name}: nothing was made`);
+    await run(`upgrade archwright ${chart} --set crds.keep=true`);
+    await run('uninstall archwright');
+    // A release in another namespace takes over the custom resources that were kept.
+    await run(`install second ${chart} --namespace ${elsewhere} --take-ownership`);
+    await run(`uninstall second --namespace ${elsewhere}`);
+    t.same(await differencesFrom(cluster, before), [], `${name}: nothing is left`);
   }
 
   const kubectl = createKubectl(
@@ -80,18 +74,18 @@ export async function refusesSecond(t: Test, cluster: Cluster): Promise<void> {
   );
   const plain = render('helm4', {}, ['--no-hooks']);
   await kubectl(['apply', '-f', '-'], plain);
-  for (const helm of helms) {
+  for (const name of helms) {
     for (const [value, object] of [
       ['true', definition],
       ['false', marker],
     ] as const) {
-      const args = ['second', chart, '--namespace', elsewhere, '--set', `crds.install=${value}`];
-      const { code, text } = run(helm, 'install', ...args);
-      t.equal(code, 1, `${helm} beside plain manifests, crds.install=${value}`);
+      const words = `install second ${chart} --no-hooks --namespace ${elsewhere} --set crds.install=${value}`;
+      const { code, text } = await createHelm(name, cluster).tryRun(words);
+      t.equal(code, 1, `${name} beside plain manifests, crds.install=${value}`);
       t.match(text, object);
       t.match(text, foreign);
     }
   }
   await kubectl(['delete', '-f', '-', '--ignore-not-found'], plain);
-  t.same(await settled(client, before), before);
+  t.same(await differencesFrom(cluster, before), []);
 }

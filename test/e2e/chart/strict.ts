@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { parse } from 'yaml';
-import { patience, type Cluster } from '../cluster/harness.ts';
+import { type Cluster } from '../cluster/harness.ts';
 import { pathOf } from '../cluster/paths.ts';
 import { render } from './helm.ts';
 import { dryRun, objectsOf, priorityClasses, withWebhooks, type Rendered } from './rendered.ts';
@@ -46,13 +46,12 @@ const foreign: readonly string[] = [
 
 /** @param cluster with the definitions of foreign kinds and of the chart's own */
 export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wanted[]): Promise<void> {
-  const { client } = cluster;
   const kinds = new Set(wanted.map(({ object }) => `${object.apiVersion} ${object.kind}`));
   for (const kind of foreign) t.ok(kinds.has(kind), `the chart renders ${kind}`);
 
   for (const namespace of new Set(wanted.map(({ object }) => object.metadata?.namespace ?? 'default'))) {
     const path = '/api/v1/namespaces';
-    const there = await client.get(`${path}/${namespace}`, { signal: patience() }).then(
+    const there = await cluster.get(`${path}/${namespace}`).then(
       () => true,
       () => false,
     );
@@ -64,10 +63,10 @@ export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wante
   const paths = new Map<string, Promise<string>>();
   const check = async ({ from, object }: Wanted): Promise<void> => {
     const key = [object.apiVersion, object.kind, object.metadata?.namespace].join(' ');
-    const path = paths.get(key) ?? pathOf(client, object);
+    const path = paths.get(key) ?? pathOf(cluster.client, object);
     paths.set(key, path);
     await t.resolves(
-      path.then((collection) => dryRun(client, object, collection)),
+      path.then((collection) => dryRun(cluster, object, collection)),
       `${object.kind} ${object.metadata?.name}: ${from}`,
     );
   };
@@ -78,20 +77,19 @@ export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wante
 
 /** A pod is admitted only where its account and its priority class are. */
 async function admitting(cluster: Cluster, pods: readonly Wanted[]): Promise<() => Promise<void>> {
-  const { client } = cluster;
   const made: string[] = [];
   for (const name of new Set(pods.map(({ object }) => object.spec?.priorityClassName ?? ''))) {
     if (name === '' || name.startsWith('system-')) continue;
-    await client.create(priorityClasses, { metadata: { name }, value: 1 }, { signal: patience() });
+    await cluster.post(priorityClasses, { metadata: { name }, value: 1 });
     made.push(`${priorityClasses}/${name}`);
   }
   for (const name of new Set(pods.map(({ object }) => object.spec?.serviceAccountName ?? 'default'))) {
     const accounts = '/api/v1/namespaces/archwright/serviceaccounts';
     if (name === 'default') continue;
-    await client.create(accounts, { metadata: { name } }, { signal: patience() });
+    await cluster.post(accounts, { metadata: { name } });
     made.push(`${accounts}/${name}`);
   }
   return async () => {
-    for (const path of made) await client.delete(path, { signal: patience() });
+    for (const path of made) await cluster.delete(path);
   };
 }

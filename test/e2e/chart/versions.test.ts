@@ -5,7 +5,7 @@
 import t from 'tap';
 import { kubernetes, oldestKubernetes } from '../programs/kubernetes.ts';
 import { define, takenAndRefused, withDefinitions } from '../cluster/definitions.ts';
-import { patience, startCluster } from '../cluster/harness.ts';
+import { startCluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
 import { heldToPodSecurity } from './pod-security.ts';
@@ -18,7 +18,7 @@ for (const version of [oldestKubernetes, kubernetes]) {
   void t.test(`Kubernetes ${version}`, async (t) => {
     const cluster = await startCluster({ apiServerOnly: version });
     t.teardown(() => cluster.stop());
-    t.match(await cluster.client.get('/version', { signal: patience() }), { gitVersion: version });
+    t.match(await cluster.get('/version'), { gitVersion: version });
     await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 
     await t.test('others may not write our annotation or take our gate away', async (t) => {

@@ -1,24 +1,24 @@
 /**
- * The program as its users run it, beside a cluster: agents, webhook and controller as processes of their own, with certificates
- * from an authority of the test, and the webhook configuration by URL. Each knows the API server by its own name
- * (`archwright-webhook`, …), with an administrator's rights, and ends with the cluster.
+ * archwright beside a cluster: agents, webhook and controller as child processes, with certificates of the test's authorities, and a
+ * webhook configuration by URL. Each has a kubeconfig of its own name (`archwright-webhook`, …) with an administrator's rights, and
+ * ends with the cluster.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createCa, type IssueOptions } from '../../support/certificates.ts';
-import { patience, type Cluster } from './harness.ts';
+import type { Cluster } from './harness.ts';
 import { freePorts } from './ports.ts';
 import { ready, startProcess, type Running } from './processes.ts';
 
-/** Namespace that archwright itself is in. */
+/** Namespace of archwright itself. */
 export const ownNamespace = 'archwright';
 
-/** Values of settings by their flags: `{ 'max-gate-duration': '5s' }`. Later ones win. */
+/** Flag → value: `{ 'max-gate-duration': '5s' }`. */
 export type Settings = Readonly<Record<string, string>>;
 
 export interface TlsDirs {
-  /** Certificates of the webhook are checked by it. */
+  /** Signs the webhook's certificate. */
   readonly webhookCa: string;
   readonly webhook: string;
   readonly agent: string;
@@ -28,7 +28,6 @@ export interface TlsDirs {
 
 export interface Server {
   readonly process: Running;
-  /** Where it is asked; of a controller, where its health and metrics are. */
   readonly url: string;
   /** Base of `/readyz` and `/metrics`. */
   readonly health: string;
@@ -36,17 +35,17 @@ export interface Server {
 
 export interface StartOptions {
   readonly tls: TlsDirs;
-  /** Of the process, its log and its identity; different for each that runs at the same time. */
+  /** Of the process, its log and its identity; unique among those that run at the same time. */
   readonly name?: string;
   readonly settings?: Settings;
-  /** How it reaches the API server, where there is something before it. */
+  /** URL of the API server, if a proxy is in front of it. */
   readonly apiServer?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** A file that is run in place of the program. */
+  /** Entry point to run instead of the program's. */
   readonly entry?: string;
-  /** Where it listens; a free port by default. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** Whether it may have ended before it is ready, such as one that kills itself. */
+  /** Whether it may end before it is ready, because it kills itself. */
   readonly mayEnd?: boolean;
 }
 
@@ -56,7 +55,7 @@ export interface WithAgents extends StartOptions {
 
 export const programEntry = fileURLToPath(new URL('../../../cmd/archwright.ts', import.meta.url));
 
-/** Writes certificates for all parts, and creates archwright's own namespace. */
+/** Writes certificates for all components, and creates archwright's namespace. */
 export async function prepareArchwright(cluster: Cluster): Promise<TlsDirs> {
   const [agents, webhooks] = await Promise.all([createCa('agents'), createCa('webhook')]);
   const write = async (ca: typeof agents, name: string, options: IssueOptions): Promise<string> => {
@@ -78,7 +77,6 @@ export async function prepareArchwright(cluster: Cluster): Promise<TlsDirs> {
   };
 }
 
-/** @param options.settings by `hostRoot` it knows the files of its node, by `caFiles` the registries of `images.ts` */
 export async function startAgent(cluster: Cluster, options: StartOptions): Promise<Server> {
   const { name = 'agent', tls } = options;
   return start(cluster, 'agent', options, {
@@ -88,30 +86,27 @@ export async function startAgent(cluster: Cluster, options: StartOptions): Promi
   });
 }
 
-/** Resolves when it is ready; `configureWebhook` makes the API server call it. */
 export async function startWebhook(cluster: Cluster, options: WithAgents): Promise<Server> {
   return start(cluster, 'webhook', options, {
     'tls-dir': options.tls.webhook,
     namespace: ownNamespace,
-    // Nobody sends requests to one that is told to end.
     'drain-time': '1s',
     ...(await kubeconfigSetting(cluster, 'archwright-webhook', options.apiServer)),
     ...agentSettings(options.agents, options.tls.webhookClient),
   });
 }
 
-/** Resolves when it answers, not when it leads. */
+/** Resolves when it answers, which may be before it leads. */
 export async function startController(cluster: Cluster, options: WithAgents): Promise<Server> {
   return start(cluster, 'controller', options, {
     namespace: ownNamespace,
-    // Those of `prepareArchwright` are there already.
     certificates: 'external',
     ...(await kubeconfigSetting(cluster, options.name ?? 'archwright-controller', options.apiServer)),
     ...agentSettings(options.agents, options.tls.controllerClient),
   });
 }
 
-/** Runs a subcommand to its end, such as `clean`. */
+/** Runs a subcommand such as `clean` to its end. */
 export async function runArchwright(
   cluster: Cluster,
   args: readonly string[],
@@ -131,7 +126,7 @@ export async function runArchwright(
 export interface WebhookConfigurationOptions {
   readonly tls: TlsDirs;
   readonly webhook: Server;
-  /** `Ignore` by default, as a chart would have it. */
+  /** Default: `Ignore`. */
   readonly failurePolicy?: 'Ignore' | 'Fail';
   readonly timeoutSeconds?: number;
   readonly name?: string;
@@ -175,18 +170,18 @@ export async function configureWebhook(
   await inForce(cluster, webhook);
 }
 
-/** A dry run is admitted as a creation is, and the webhook counts what it has seen. */
+/** Waits until the webhook counts admissions: a dry run calls it as a creation does. */
 async function inForce(cluster: Cluster, webhook: Pick<Server, 'health'>): Promise<void> {
   const before = await metricOf(webhook, 'archwright_admissions_total');
   const until = performance.now() + 30_000;
   while (performance.now() < until) {
-    await cluster.client.create(
+    await cluster.post(
       '/api/v1/namespaces/default/pods',
       {
         metadata: { generateName: 'probe-' },
         spec: { containers: [{ name: 'app', image: 'probe.invalid/probe:1', imagePullPolicy: 'Never' }] },
       },
-      { signal: patience(), query: { dryRun: 'All' } },
+      { dryRun: 'All' },
     );
     if ((await metricOf(webhook, 'archwright_admissions_total')) > before) return;
   }
@@ -231,7 +226,7 @@ async function start(
   return { process: process_, url: `https://127.0.0.1:${port}`, health };
 }
 
-/** Nothing of whoever runs the tests: proxies and settings would change what happens. */
+/** Without proxies and settings of this process. */
 function environment(cluster: Cluster): Record<string, string> {
   return { PATH: process.env['PATH'] ?? '', HOME: cluster.directory };
 }
@@ -251,8 +246,7 @@ function agentSettings(agents: WithAgents['agents'], tlsDir: string): Settings {
 }
 
 /**
- * A metric of a server: the sum over its labels; 0 where it is not there.
- * @param labels of the samples that count, such as `{ outcome: 'decided' }`
+ * The sum of a metric's samples that have these labels; 0 without any.
  */
 export async function metricOf(
   server: Pick<Server, 'health'>,

@@ -5,14 +5,14 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import type { Pod, Secret } from '../../../src/kube/api/objects.ts';
+import type { Secret } from '../../../src/kube/api/objects.ts';
 import { createCa } from '../../support/certificates.ts';
 import { ownNamespace } from './archwright.ts';
 import { install, leafSecrets, ownAddress, type Installed } from './cert-manager/installed.ts';
 import { certManagerNamespace, untilIssued } from './cert-manager/program.ts';
 import { answered, renewAll, trusted } from './cert-manager/settled.ts';
-import { patience } from './harness.ts';
-import { waitFor } from './watch.ts';
+import { secretTexts } from './issued.ts';
+import { nodeOf, podOf } from './pods.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
@@ -70,7 +70,6 @@ const cases = [
 void t.test('an issuer signs the authority of archwright', { skip }, async (t) => {
   const installed = await install(t);
   const { cluster, issued, askAgent, images } = installed;
-  const { client } = cluster;
   const corporate = await createCa('corporate root');
   const give = (name: string, data: object): Promise<unknown> =>
     cluster.create({
@@ -84,9 +83,8 @@ void t.test('an issuer signs the authority of archwright', { skip }, async (t) =
   await cluster.applyYaml(issuers);
   await untilIssued(cluster, certManagerNamespace, 'intermediate', 0);
   await untilIssued(cluster, 'default', 'stranger', 0);
-  const { data: { 'tls.crt': cert, 'tls.key': key } = {} } = await client.get<Secret>(
+  const { data: { 'tls.crt': cert, 'tls.key': key } = {} } = await cluster.get<Secret>(
     paths.secrets(certManagerNamespace, 'intermediate'),
-    { signal: patience() },
   );
   await give('without-root', { 'tls.crt': cert, 'tls.key': key });
 
@@ -116,16 +114,8 @@ void t.test('an issuer signs the authority of archwright', { skip }, async (t) =
 
     await trusted(installed);
     await answered(installed);
-    await cluster.create({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name },
-      spec: { containers: [{ name: 'app', image: images.push(name, ['s390x']) }] },
-    });
-    const pod = await waitFor<Pod>(client, `/api/v1/namespaces/default/pods/${name}`, (now) => {
-      return now?.spec.nodeName !== undefined;
-    });
-    t.equal(pod?.spec.nodeName, 's390x-0', 'a pod is placed through the webhook');
+    await cluster.create(podOf(name, images.push(name, ['s390x'])));
+    t.equal(await nodeOf(cluster, name), 's390x-0', 'a pod is placed through the webhook');
 
     const asked = askAgent(await dirOfStranger(installed));
     if (stranger) t.ok((await asked, true), 'who has a certificate of the same root is answered');
@@ -135,14 +125,12 @@ void t.test('an issuer signs the authority of archwright', { skip }, async (t) =
 
 /** @returns a directory with the certificate of somebody else, who trusts what we do */
 async function dirOfStranger({ cluster, issued }: Installed): Promise<string> {
-  const { data = {} } = await cluster.client.get<Secret>(paths.secrets('default', 'stranger'), {
-    signal: patience(),
-  });
+  const texts = await secretTexts(cluster, 'stranger', 'default');
   const { bundle } = await issued('archwright-webhook-client-tls');
   const dir = join(cluster.directory, 'stranger');
   await mkdir(dir, { recursive: true });
   for (const file of ['tls.crt', 'tls.key'])
-    await writeFile(join(dir, file), Buffer.from(data[file] ?? '', 'base64'), { mode: 0o600 });
+    await writeFile(join(dir, file), texts[file] ?? '', { mode: 0o600 });
   await writeFile(join(dir, 'ca.crt'), bundle.map(({ pem }) => pem).join(''));
   return dir;
 }

@@ -21,7 +21,6 @@ import {
 } from './cert-manager/installed.ts';
 import { renew, untilIssued } from './cert-manager/program.ts';
 import { renewAll, shown, trusted } from './cert-manager/settled.ts';
-import { patience } from './harness.ts';
 import { waitFor } from './watch.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
@@ -128,7 +127,7 @@ void t.test('archwright runs on what cert-manager issues', { skip }, async (t) =
 /** Deletes a Secret, and waits until cert-manager has written it again. */
 async function lose({ cluster }: Installed, secretName: string): Promise<void> {
   const path = paths.secrets(ownNamespace, secretName);
-  await cluster.client.delete(path, { signal: patience() });
+  await cluster.delete(path);
   await waitFor<Secret>(cluster.client, path, (now) => now?.data?.['tls.crt'] !== undefined);
 }
 

@@ -6,18 +6,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { keys } from '../../../src/names/keys.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
-import {
-  configureWebhook,
-  prepareArchwright,
-  startAgent,
-  startController,
-  startWebhook,
-} from './archwright.ts';
 import { takenAndRefused, withDefinitions } from './definitions.ts';
-import { patience, startCluster } from './harness.ts';
-import { startImages } from './images.ts';
+import { startCluster } from './harness.ts';
+import { isGated, podOf } from './pods.ts';
+import { startArchwright } from './start-archwright.ts';
 import { waitFor } from './watch.ts';
 
 type Resource = KubeObject & { readonly spec?: unknown; readonly status?: ResourceStatus };
@@ -40,18 +33,9 @@ void t.test('what the definitions take and refuse', async (t) => {
 void t.test('in force, told in the status, and gone after the last gate', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
   t.teardown(() => cluster.stop());
-  const images = await startImages(cluster);
-  const tls = await prepareArchwright(cluster);
-  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
+  // Webhook and controller start without the definitions, and find them later.
   const settings = { 'schedulable-architectures': 'amd64,arm64' };
-  const controller = await startController(cluster, {
-    tls,
-    agents: [agent],
-    settings: { ...settings, 'max-gate-duration': '1h' },
-  });
-  // Both began without the definitions, and find them later.
-  const webhook = await startWebhook(cluster, { tls, agents: [agent], settings });
-  await configureWebhook(cluster, { tls, webhook });
+  const { images, controller } = await startArchwright(cluster, { settings }, { 'max-gate-duration': '1h' });
   await withDefinitions(cluster);
   await cluster.createNamespace('shop');
   await cluster.createNamespace('left-out', { team: 'other' });
@@ -77,23 +61,17 @@ void t.test('in force, told in the status, and gone after the last gate', async 
   await cluster.create(podConfig({ priority: 1, labelSelector: { matchLabels: { app: 'web' } } }, 'younger'));
   const younger = `${group}/namespaces/shop/podplacementconfigs/younger`;
   await waitFor<Resource>(cluster.client, younger, (now) => condition(now, 'Conflict') === 'True');
-  await cluster.client.delete(`${group}/namespaces/shop/podplacementconfigs/older`, { signal: patience() });
+  await cluster.delete(`${group}/namespaces/shop/podplacementconfigs/older`);
   await waitFor<Resource>(cluster.client, younger, (now) => condition(now, 'Conflict') === 'False');
 
   const image = images.push('both', ['amd64', 'arm64']);
-  const podOf = (name: string, from: string): object => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name },
-    spec: { containers: [{ name: 'app', image: from }] },
-  });
   /** What admission makes of a pod, as soon as it is what is waited for: the webhook hears of changes by itself. */
   async function admitted(namespace: string, from: string, isIt: (pod: Pod) => boolean): Promise<Pod> {
     const until = performance.now() + 60_000;
     for (;;) {
       const query = { dryRun: 'All' };
       const path = `/api/v1/namespaces/${namespace}/pods`;
-      const pod = await cluster.client.create<Pod>(path, podOf('try', from), { signal: patience(), query });
+      const pod = await cluster.post<Pod>(path, podOf('try', from), query);
       if (isIt(pod)) return pod;
       if (performance.now() > until) throw new Error(`not admitted so: ${JSON.stringify(pod)}`);
       await pause(100);
@@ -103,14 +81,12 @@ void t.test('in force, told in the status, and gone after the last gate', async 
   await admitted('shop', image, (pod) => preference.test(JSON.stringify(pod)));
   t.notMatch(JSON.stringify(await admitted('left-out', image, () => true)), /arch\.example/, 'the selector');
 
-  const isGated = (pod: Pod | undefined): boolean =>
-    pod?.spec.schedulingGates?.some(({ name }) => name === keys.gate) ?? false;
   const missing = images.push('other', ['amd64']).replace('/other', '/missing');
   await admitted('shop', missing, isGated);
-  const gated = await cluster.client.create<Pod>(podsPath, podOf('gated', missing), { signal: patience() });
+  const gated = await cluster.post<Pod>(podsPath, podOf('gated', missing));
   t.ok(isGated(gated), 'an unknown image waits while a controller leads');
 
-  await cluster.client.delete(clusterPath, { signal: patience() });
+  await cluster.delete(clusterPath);
   const leaving = await waitFor<Resource>(
     cluster.client,
     clusterPath,
@@ -118,7 +94,7 @@ void t.test('in force, told in the status, and gone after the last gate', async 
   );
   t.equal(condition(leaving, 'Progressing'), 'True');
   await admitted('shop', missing, (pod) => !isGated(pod));
-  await cluster.client.delete(`${podsPath}/gated`, { signal: patience() });
+  await cluster.delete(`${podsPath}/gated`);
   t.ok(
     await waitFor<Resource>(cluster.client, clusterPath, (now) => now === undefined).then(() => true),
     'it is gone',

@@ -4,7 +4,7 @@ import type { Test } from 'tap';
 import { parse } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { objectCases, podConfig } from '../../policy/resources/objects.ts';
-import { patience, type Cluster } from './harness.ts';
+import { type Cluster } from './harness.ts';
 import { waitFor } from './watch.ts';
 
 interface Definition extends KubeObject {
@@ -39,7 +39,7 @@ export async function takenAndRefused(t: Test, cluster: Cluster): Promise<void> 
   await cluster.createNamespace('shop');
   async function answer(object: object, path: string, fieldValidation: string): Promise<string> {
     const query = { dryRun: 'All', fieldValidation };
-    return cluster.client.create(path, object, { signal: patience(), query }).then(
+    return cluster.post(path, object, query).then(
       () => 'taken',
       (error: unknown) => String(error),
     );
@@ -59,8 +59,6 @@ export async function takenAndRefused(t: Test, cluster: Cluster): Promise<void> 
   await cluster.applyYaml(await readFile(example, 'utf8'));
   await cluster.create({ ...podConfig({ labelSelector: { matchLabels: { app: 'web' } } }) });
   const path = `${group}/namespaces/shop/podplacementconfigs/web`;
-  const made = await cluster.client.get<KubeObject & { readonly spec?: unknown }>(path, {
-    signal: patience(),
-  });
+  const made = await cluster.get<KubeObject & { readonly spec?: unknown }>(path);
   t.match(made.spec, { priority: 0 }, 'the default');
 }

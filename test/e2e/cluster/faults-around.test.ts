@@ -2,7 +2,7 @@
 import t from 'tap';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { ownNamespace, startAgent, startWebhook, type Server } from './archwright.ts';
-import { isGated } from './faults/crowd.ts';
+import { isGated, podOf } from './pods.ts';
 import { startScene } from './faults/scene.ts';
 import { writeWebhooksFile } from './issued.ts';
 import { waitFor } from './watch.ts';
@@ -16,12 +16,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   const scene = await startScene(t);
   const { cluster, images, tls } = scene;
   const plain = async (name: string, image: string): Promise<void> => {
-    await cluster.create({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name },
-      spec: { containers: [{ name: 'app', image }] },
-    });
+    await cluster.create(podOf(name, image));
   };
   const bound = (name: string): Promise<string> =>
     scene.pods.until(`${name} is bound`, (pods) => pods.get(`default/${name}`)?.spec.nodeName, 60_000);

@@ -17,14 +17,15 @@ import {
   type TlsDirs,
 } from './archwright.ts';
 import { cleanUp } from './faults/clean.ts';
-import { createCrowd, maxGateMs, type Crowd, type PodNow } from './faults/crowd.ts';
-import { leaderOf, shortLease } from './faults/leader.ts';
+import { createCrowd, maxGateMs, type Crowd } from './faults/crowd.ts';
+import { type PodNow } from './pods.ts';
+import { leaderOf, shortLease } from './start-archwright.ts';
 import { startLoad } from './faults/load.ts';
 import { nodes } from './faults/scene.ts';
 import { killedAt } from './faults/steps.ts';
 import { isSettled, readIssued, wrongIn, type Issued } from './faults/trust.ts';
 import { createVictims } from './faults/victims.ts';
-import { patience, startCluster } from './harness.ts';
+import { startCluster } from './harness.ts';
 import { startImages } from './images.ts';
 import { mount, writeWebhooksFile } from './issued.ts';
 import { freePorts } from './ports.ts';
@@ -165,11 +166,7 @@ void t.test('a controller is killed at each step of issuing certificates, and at
     { op: 'remove', path: '/webhooks/0/namespaceSelector' },
     { op: 'add', path: '/webhooks/-', value: foreign },
   ];
-  await client.patch(
-    paths.mutatingWebhookConfigurations(name),
-    { type: 'json', body: edit },
-    { signal: patience() },
-  );
+  await cluster.patch(paths.mutatingWebhookConfigurations(name), { type: 'json', body: edit });
   await victims.kill('webhook-configuration/applied', { settings: lives.first });
   t.same(
     namesIn(await sound('webhook-configuration/applied')).toSorted(),

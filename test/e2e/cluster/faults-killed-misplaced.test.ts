@@ -10,12 +10,12 @@ import { clusterConfigsPath } from '../../../src/policy/resources/placement.ts';
 import { clusterConfig } from '../../policy/resources/objects.ts';
 import { ownNamespace, type Settings } from './archwright.ts';
 import { withDefinitions } from './definitions.ts';
-import { isGated, type Ground } from './faults/crowd.ts';
+import { type Ground } from './faults/crowd.ts';
+import { isGated, podOf, type PodNow } from './pods.ts';
 import { startScene, type Scene } from './faults/scene.ts';
 import { killedAt } from './faults/steps.ts';
 import { createVictims } from './faults/victims.ts';
-import { patience } from './harness.ts';
-import { cordon, crash, deployment, isGoing, podsOf, settledOn, type PodNow } from './misplaced.ts';
+import { cordon, crash, deployment, isGoing, podsOf, settledOn } from './misplaced.ts';
 import { waitFor, watch, type Watched } from './watch.ts';
 
 type Resource = KubeObject & { readonly status?: ResourceStatus };
@@ -38,15 +38,9 @@ async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched
   const elsewhere = ['amd64-0', 's390x-0'];
   // They leave no room for those who ask for more than half of a node.
   for (const name of elsewhere) {
-    await cluster.create({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: `fills-${name}` },
-      spec: {
-        nodeSelector: { 'kubernetes.io/hostname': name },
-        containers: [{ name: 'app', image, resources: { requests: { cpu: '40' } } }],
-      },
-    });
+    const containers = [{ name: 'app', image, resources: { requests: { cpu: '40' } } }];
+    const nodeSelector = { 'kubernetes.io/hostname': name };
+    await cluster.create(podOf(`fills-${name}`, image, { nodeSelector, containers }));
   }
   await pods.until('two nodes are half full', (objects) =>
     elsewhere.every((name) => objects.get(`default/fills-${name}`)?.spec.nodeName === name),
@@ -70,11 +64,10 @@ async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched
 /** Takes the namespace out of what the webhook is asked about. */
 async function lookAside({ cluster }: Scene): Promise<void> {
   const path = '/webhooks/0/namespaceSelector/matchExpressions/0/values/-';
-  await cluster.client.patch(
-    '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright',
-    { type: 'json', body: [{ op: 'add', path, value: unseen }] },
-    { signal: patience() },
-  );
+  await cluster.patch('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright', {
+    type: 'json',
+    body: [{ op: 'add', path, value: unseen }],
+  });
 }
 
 void t.test('a controller is killed at each step of moving pods and keeping custom resources', async (t) => {
@@ -119,7 +112,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
     waitFor<Resource>(client, clusterPath, isIt, 60_000);
   const notes = async (): Promise<number> => {
     const path = `/api/v1/namespaces/${ownNamespace}/configmaps/archwright-moved-pods`;
-    return Object.keys((await client.get<Notes>(path, { signal: patience() })).data ?? {}).length;
+    return Object.keys((await cluster.get<Notes>(path)).data ?? {}).length;
   };
   const told = (reason: string, kind: string, name: RegExp): Promise<true> =>
     events.until(
@@ -150,7 +143,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
   await victims.kill('resources/status-written');
   t.equal((await resource((now) => now?.status !== undefined))?.status?.observedGeneration, 1);
   const body = { spec: { preferredArchitecture: 'amd64' } };
-  await client.patch(clusterPath, { type: 'merge', body }, { signal: patience() });
+  await cluster.merge(clusterPath, body);
 
   await victims.kill('misplaced/noted', {
     settings,
@@ -182,7 +175,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
       await scene.leader((now) => now === name);
       const waiting = await scene.crowd({ name: 'waiting', count: 20 });
       await waiting.gated();
-      await client.delete(clusterPath, { signal: patience() });
+      await cluster.delete(clusterPath);
       const leaving = await resource((now) => now?.status?.gatedPods !== undefined);
       t.equal(leaving?.status?.gatedPods, 20, 'it waits for the gates');
       waiting.release();

@@ -10,6 +10,7 @@ import { nodes, startScene, type Scene } from './faults/scene.ts';
 import { killedAt } from './faults/steps.ts';
 import { createVictims, type Victims } from './faults/victims.ts';
 import type { NodeObject } from './nodes.ts';
+import { podOf } from './pods.ts';
 import { waitFor } from './watch.ts';
 
 const seed = seedOfRun();
@@ -20,15 +21,9 @@ const taintKey = 'arch.example/architecture';
 /** Pods that chose their architecture themselves, so that nothing but the controller gives them a toleration. */
 async function occupy(scene: Scene, name: string): Promise<void> {
   for (let index = 0; index < 3; index += 1) {
-    await scene.cluster.create({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: `${name}-${index}` },
-      spec: {
-        nodeSelector: { 'kubernetes.io/arch': 's390x' },
-        containers: [{ name: 'app', image: scene.images.push('occupant', ['s390x']) }],
-      },
-    });
+    const nodeSelector = { 'kubernetes.io/arch': 's390x' };
+    const image = scene.images.push('occupant', ['s390x']);
+    await scene.cluster.create(podOf(`${name}-${index}`, image, { nodeSelector }));
   }
   await scene.pods.until('occupants run', (pods) =>
     [0, 1, 2].every((index) => pods.get(`default/${name}-${index}`)?.status?.phase === 'Running'),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { libfaketime } from '../programs/debian.ts';
 import type { Server } from './archwright.ts';
-import { isGated } from './faults/crowd.ts';
+import { isGated } from './pods.ts';
 import { startScene } from './faults/scene.ts';
 
 /** Whether a write is under way just when a leader is stopped is a matter of luck. */

@@ -5,6 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { keepClientCertificate } from '../../../src/controller/certificates/client-certificate.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
+import type { Secret } from '../../../src/kube/api/objects.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { ownNamespace } from './archwright.ts';
 import { patience, type Cluster } from './harness.ts';
@@ -58,4 +60,16 @@ export async function mount(t: Test, cluster: Cluster, secretName: string, ms: n
   t.teardown(() => kept.close());
   await kept.ready(patience());
   return dir;
+}
+
+/** The decoded texts of a Secret in archwright's namespace. @throws KubeError */
+export async function secretTexts(
+  cluster: Cluster,
+  name: string,
+  namespace = ownNamespace,
+): Promise<Record<string, string>> {
+  const { data = {} } = await cluster.get<Secret>(paths.secrets(namespace, name));
+  return Object.fromEntries(
+    Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
+  );
 }

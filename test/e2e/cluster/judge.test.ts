@@ -1,20 +1,13 @@
 /**
- * The scheduler as judge: random pods through the real API server, webhook, controller and scheduler. No pod lands where one of its
- * images cannot run or where its author forbade it; none stays pending that could have run.
+ * Random pods through a real API server, webhook, controller and scheduler. No pod lands on a node that its images or its author exclude;
+ * no pod stays pending that could have run.
  *
- *   E2E_SEED    seed of the pods; printed, random by default
- *   E2E_CASES   how many, 500 by default
+ *   E2E_SEED    seed of the pods. Default: random; it is printed.
+ *   E2E_CASES   number of pods. Default: 500.
  */
 import t from 'tap';
 import { createRandom, seedOfRun } from '../random.ts';
-import {
-  configureWebhook,
-  prepareArchwright,
-  startAgent,
-  startController,
-  startWebhook,
-} from './archwright.ts';
-import { leaderOf } from './faults/leader.ts';
+import { prepareArchwright } from './archwright.ts';
 import { startCluster } from './harness.ts';
 import { startImages } from './images.ts';
 import {
@@ -25,20 +18,21 @@ import {
   pushImages,
   ungateOther,
   untilSettled,
-  type PodNow,
   type Verdict,
 } from './judge/court.ts';
 import { generateCase } from './judge/generate.ts';
 import { expectedOf, nodesWithoutUs } from './judge/model.ts';
 import { nodes, policies } from './judge/world.ts';
+import { isGated, type PodNow } from './pods.ts';
+import { startArchwright } from './start-archwright.ts';
 import { watch } from './watch.ts';
 
 const seed = seedOfRun();
 const count = Number(process.env['E2E_CASES'] ?? 500);
 const settleMs = 90_000;
-/** Several times what is slow or fails at first takes to be known, short enough to wait for what is never known. */
+/** Several times as long as slow and failing registries take; short enough to wait for images that are never known. */
 const maxGateDuration = '30s';
-/** In which a controller gives its Lease back; the next would have to wait for the Lease's end otherwise, and gates with it. */
+/** Time for a controller to release its Lease. The next one would have to wait until it expires. */
 const politeMs = 20_000;
 const shown = 5;
 
@@ -53,9 +47,8 @@ void t.test('random pods', async (t) => {
   const pods = await watch<PodNow>(cluster.client, '/api/v1/pods');
   t.teardown(() => pods.close());
   const everGated = new Set<string>();
-  pods.onChange(({ object: { metadata, spec } }) => {
-    if (spec.schedulingGates?.some(({ name }) => name === 'arch.example/scheduling-gate') === true)
-      everGated.add(`${metadata?.namespace}/${metadata?.name}`);
+  pods.onChange(({ object }) => {
+    if (isGated(object)) everGated.add(`${object.metadata?.namespace}/${object.metadata?.name}`);
   });
   const names = cases.map(({ name }) => name);
 
@@ -66,7 +59,7 @@ void t.test('random pods', async (t) => {
     t.equal(wrong.length, 0, [what, ...first].join('; '));
   }
 
-  // The half of the model that is not about us is judged by the same scheduler.
+  // Without archwright, the model's rules about nodes are compared with the same scheduler.
   await cluster.createNamespace('without');
   await createAll(
     cluster,
@@ -85,25 +78,16 @@ void t.test('random pods', async (t) => {
   );
 
   const tls = await prepareArchwright(cluster);
-  const settings = { 'max-gate-duration': maxGateDuration };
   for (const [index, policy] of policies.entries()) {
     const own = cases.filter((_, each) => each % policies.length === index);
     const namespace = `judge-${index}`;
     await cluster.createNamespace(namespace);
     makeTrouble(images);
-    const agent = await startAgent(cluster, {
-      tls,
-      settings: { ...images.settings, ...images.hostSettings },
-    });
-    const webhook = await startWebhook(cluster, { tls, agents: [agent], settings: policy.settings });
-    const controller = await startController(cluster, {
-      tls,
-      agents: [agent],
-      settings: { ...policy.settings, ...settings },
-    });
-    // Nothing is gated while nobody leads.
-    await leaderOf(cluster.client);
-    await configureWebhook(cluster, { tls, webhook, failurePolicy: 'Fail' });
+    const started = await startArchwright(
+      cluster,
+      { images, tls, settings: policy.settings, failurePolicy: 'Fail' },
+      { 'max-gate-duration': maxGateDuration },
+    );
     const sent = own.map((one) => podToSend(one, references));
     const refused = await createAll(cluster, namespace, sent);
     const created = own.filter(({ name }) => !refused.has(name));
@@ -127,12 +111,8 @@ void t.test('random pods', async (t) => {
     report(placed, `${policy.name}: all pods are where their authors, their images and the settings allow`);
     t.ok(bound.length > own.length / 3, 'a third at least could run');
     t.ok(gated.length > own.length / 50, 'some were gated');
-    await cluster.client.delete(
-      '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright',
-      {
-        signal: AbortSignal.timeout(30_000),
-      },
-    );
-    await Promise.all([webhook, controller, agent].map(({ process }) => process.stop(politeMs)));
+    await cluster.delete('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright');
+    const servers = [started.webhook, started.controller, ...started.agents];
+    await Promise.all(servers.map(({ process }) => process.stop(politeMs)));
   }
 });

@@ -15,11 +15,12 @@ import {
   startController,
   startWebhook,
 } from './archwright.ts';
-import { patience, startCluster, type Cluster } from './harness.ts';
+import { startCluster, type Cluster } from './harness.ts';
+import { differences, listEverything } from './listing.ts';
+import { isGated, podOf } from './pods.ts';
 import { startProcess } from './processes.ts';
 import { watch } from './watch.ts';
 
-const gate = 'arch.example/scheduling-gate';
 const leaseMs = 6000;
 const controllerSettings = {
   certificates: 'builtin',
@@ -30,54 +31,11 @@ const controllerSettings = {
   'lease-retry-period': '500ms',
 };
 
-interface Group {
-  readonly groups: readonly { readonly preferredVersion: { readonly groupVersion: string } }[];
-}
-interface Kinds {
-  readonly resources: readonly { readonly name: string; readonly verbs: readonly string[] }[];
-}
-
-/** Names of everything in the cluster, and what of nodes others than us leave alone. */
-async function everything(cluster: Cluster): Promise<string[]> {
-  const { client } = cluster;
-  const get = <T>(path: string): Promise<T> => client.get<T>(path, { signal: patience() });
-  const { groups } = await get<Group>('/apis');
-  const bases = [
-    '/api/v1',
-    ...groups.map(({ preferredVersion }) => `/apis/${preferredVersion.groupVersion}`),
-  ];
-  const found = new Set<string>();
-  for (const base of bases) {
-    const { resources } = await get<Kinds>(base);
-    for (const { name, verbs } of resources) {
-      if (name.includes('/') || !verbs.includes('list') || name === 'events' || name === 'pods') continue;
-      const { items = [] } = await get<{ items?: readonly KubeObject[] }>(`${base}/${name}`);
-      for (const { metadata } of items)
-        found.add(`${base}/${name} ${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`);
-    }
-  }
-  const nodes = await get<{
-    items: readonly (KubeObject & { readonly spec: { readonly taints?: unknown } })[];
-  }>('/api/v1/nodes');
-  for (const { metadata, spec } of nodes.items)
-    found.add(
-      `node ${metadata?.name} ${JSON.stringify(spec.taints)} ${Object.keys(metadata?.annotations ?? {})
-        .sort()
-        .join()}`,
-    );
-  return [...found].sort();
-}
-
 /** Creates a pod of an image that nobody can know. */
 async function createPod(cluster: Cluster, name: string, dryRun = false): Promise<Pod> {
-  return await cluster.client.create<Pod>(
-    '/api/v1/namespaces/default/pods',
-    { metadata: { name }, spec: { containers: [{ name: 'app', image: '127.0.0.1:1/nobody/knows:1' }] } },
-    { signal: patience(), ...(dryRun && { query: { dryRun: 'All' } }) },
-  );
+  const pod = podOf(name, '127.0.0.1:1/nobody/knows:1');
+  return cluster.post<Pod>('/api/v1/namespaces/default/pods', pod, dryRun ? { dryRun: 'All' } : {});
 }
-
-const isGated = ({ spec }: Pod): boolean => spec.schedulingGates?.some(({ name }) => name === gate) ?? false;
 
 async function untilGating(cluster: Cluster, wanted: boolean, ms: number): Promise<number> {
   const began = performance.now();
@@ -93,7 +51,7 @@ void t.test('gates only under a leader; clean leaves nothing behind', async (t) 
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
   t.teardown(() => cluster.stop());
   const tls = await prepareArchwright(cluster);
-  const before = await everything(cluster);
+  const before = await listEverything(cluster, ['pods']);
 
   const webhook = await startWebhook(cluster, { tls });
   await configureWebhook(cluster, { tls, webhook });
@@ -147,12 +105,14 @@ void t.test('gates only under a leader; clean leaves nothing behind', async (t) 
   await pods.until('the last pods', (found) => found.has(`default/app-${created - 1}`));
   t.equal(gatedNow(), 0, `none of ${created} pods waits`);
   pods.close();
-  t.same(await everything(cluster), before, 'the cluster is what it was');
+  const left = async (): Promise<readonly string[]> =>
+    differences(before, await listEverything(cluster, ['pods']));
+  t.same(await left(), [], 'the cluster is what it was');
 
   // Whoever stood aside does not come back.
   await pause(leaseMs + 2000);
-  t.same(await everything(cluster), before, 'and stays so while controllers run');
+  t.same(await left(), [], 'and stays so while controllers run');
   t.match(first.process.log(), /removed from this cluster by archwright clean/);
   t.equal((await runArchwright(cluster, args)).code, 0, 'once more is no error');
-  t.same(await everything(cluster), before);
+  t.same(await left(), []);
 });

@@ -4,27 +4,12 @@
  */
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import {
-  configureWebhook,
-  metricOf,
-  prepareArchwright,
-  startAgent,
-  startController,
-  startWebhook,
-} from './archwright.ts';
-import { patience, startCluster } from './harness.ts';
+import { metricOf, startController } from './archwright.ts';
+import { startCluster } from './harness.ts';
 import { startImages } from './images.ts';
-import {
-  cordon,
-  crash,
-  deployment,
-  isGoing,
-  isOn,
-  isReady,
-  podsOf,
-  settledOn,
-  type PodNow,
-} from './misplaced.ts';
+import { cordon, crash, deployment, isGoing, isOn, isReady, podsOf, settledOn } from './misplaced.ts';
+import type { PodNow } from './pods.ts';
+import { startAdmission } from './start-archwright.ts';
 import { watch } from './watch.ts';
 
 interface EventNow extends KubeObject {
@@ -54,10 +39,7 @@ void t.test('misplaced pods are moved', async (t) => {
   for (const pod of await settledOn(pods, 'free', 'arm64', 1)) await crash(cluster, pod);
   await cordon(cluster, ['amd64-0', 'amd64-1'], false);
 
-  const tls = await prepareArchwright(cluster);
-  const agents = [await startAgent(cluster, { tls, settings: images.settings })];
-  const webhook = await startWebhook(cluster, { tls, agents });
-  await configureWebhook(cluster, { tls, webhook });
+  const { tls, agents } = await startAdmission(cluster, { images });
   let mostMoving = 0;
   pods.onChange(() => {
     const staying = podsOf(pods.objects.values(), 'web').filter(
@@ -78,7 +60,7 @@ void t.test('misplaced pods are moved', async (t) => {
   t.equal(await metricOf(first, 'archwright_misplaced_pods'), 6, 'without the one that is left alone');
   await first.process.stop();
 
-  await client.delete('/apis/policy/v1/namespaces/default/poddisruptionbudgets/web', { signal: patience() });
+  await cluster.delete('/apis/policy/v1/namespaces/default/poddisruptionbudgets/web');
   const second = await startController(cluster, { tls, agents, settings, name: 'second' });
   await settledOn(pods, 'web', 'amd64', 6);
   t.ok(mostMoving <= 2, `${mostMoving} of 6 at once`);

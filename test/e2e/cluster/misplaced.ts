@@ -1,14 +1,7 @@
 /** Pods on nodes that cannot run them, made on a cluster whose kubelets do not exist. */
-import type { Pod } from '../../../src/kube/api/objects.ts';
-import { patience, type Cluster } from './harness.ts';
+import { type Cluster } from './harness.ts';
+import type { PodNow } from './pods.ts';
 import type { Watched } from './watch.ts';
-
-export type PodNow = Pod & {
-  readonly status?: {
-    readonly phase?: string;
-    readonly conditions?: readonly { type: string; status: string }[];
-  };
-};
 
 export const isReady = ({ status }: PodNow): boolean =>
   status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') ?? false;
@@ -52,7 +45,7 @@ export async function cordon(
 ): Promise<void> {
   for (const node of nodes) {
     const body = { spec: { unschedulable } };
-    await cluster.client.patch(`/api/v1/nodes/${node}`, { type: 'merge', body }, { signal: patience() });
+    await cluster.merge(`/api/v1/nodes/${node}`, body);
   }
 }
 
@@ -74,11 +67,10 @@ export async function crash(cluster: Cluster, pod: PodNow): Promise<void> {
       },
     ],
   };
-  await cluster.client.patch(
-    `/api/v1/namespaces/${namespace}/pods/${name}/status`,
-    { type: 'strategic', body: { status } },
-    { signal: patience() },
-  );
+  await cluster.patch(`/api/v1/namespaces/${namespace}/pods/${name}/status`, {
+    type: 'strategic',
+    body: { status },
+  });
 }
 
 export const podsOf = (pods: Iterable<PodNow>, app: string): PodNow[] =>

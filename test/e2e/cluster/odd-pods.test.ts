@@ -1,4 +1,4 @@
-/** Pods and images as few people write them, through the real API server, webhook, controller and scheduler. */
+/** Unusual pods and images, through a real API server, webhook, controller and scheduler. */
 import t from 'tap';
 import type { Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import {
@@ -14,21 +14,13 @@ import {
   schema1,
   type Content,
 } from '../../support/registry/content.ts';
-import {
-  configureWebhook,
-  prepareArchwright,
-  startAgent,
-  startController,
-  startWebhook,
-} from './archwright.ts';
 import { startCluster } from './harness.ts';
-import { startImages } from './images.ts';
-import { waitFor } from './watch.ts';
+import { nodeOf, podOf } from './pods.ts';
+import { startArchwright } from './start-archwright.ts';
 
-const path = (name: string): string => `/api/v1/namespaces/default/pods/${name}`;
 const decision = 'arch.example/decision';
 
-/** What the API server takes of annotations altogether. */
+/** Limit of the API server for all annotations of an object (ValidateAnnotationsSize). */
 const most = 256 * 1024;
 
 function annotationsOf(length: number): Readonly<Record<string, string>> {
@@ -52,19 +44,7 @@ void t.test('odd pods', async (t) => {
     ],
   });
   t.teardown(() => cluster.stop());
-  const images = await startImages(cluster);
-  const tls = await prepareArchwright(cluster);
-  const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
-  const settings = { 'on-unknown-image': 'gate' };
-  const webhook = await startWebhook(cluster, { tls, agents: [agent], settings });
-  await startController(cluster, { tls, agents: [agent], settings });
-  await configureWebhook(cluster, { tls, webhook });
-  await waitFor(
-    cluster.client,
-    '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller',
-    (lease) => lease !== undefined,
-  );
-
+  const { images } = await startArchwright(cluster, { settings: { 'on-unknown-image': 'gate' } });
   const push = (name: string, content: Content): string => {
     images.public.push(name, '1', content);
     return `${images.public.host}/${name}:1`;
@@ -74,28 +54,18 @@ void t.test('odd pods', async (t) => {
     image: string,
     spec: Partial<PodSpec> = {},
     annotations: Readonly<Record<string, string>> = {},
-  ): Promise<Pod> =>
-    cluster.create<Pod>({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name, annotations },
-      spec: { containers: [{ name: 'app', image }], ...spec },
-    });
-  const nodeOf = async (name: string): Promise<string | undefined> => {
-    const bound = await waitFor<Pod>(cluster.client, path(name), (now) => now?.spec.nodeName !== undefined);
-    return bound?.spec.nodeName;
-  };
+  ): Promise<Pod> => cluster.create<Pod>(podOf(name, image, spec, { annotations }));
 
-  await t.test('a pod for Windows that says so by its nodeSelector only', async (t) => {
+  await t.test('a pod for Windows that has only a nodeSelector', async (t) => {
     const app = images.push('both-systems', ['linux/arm64', 'windows/amd64']);
     await create('windows', app, { nodeSelector: { 'kubernetes.io/os': 'windows' } });
-    t.equal(await nodeOf('windows'), 'windows-0');
+    t.equal(await nodeOf(cluster, 'windows'), 'windows-0');
     const onlyWindows = images.push('windows-only', ['windows/amd64']);
     await create('windows-only', onlyWindows, { nodeSelector: { 'kubernetes.io/os': 'windows' } });
-    t.equal(await nodeOf('windows-only'), 'windows-0');
+    t.equal(await nodeOf(cluster, 'windows-only'), 'windows-0');
   });
 
-  await t.test('images that constrain nothing, or cannot be known: nobody waits', async (t) => {
+  await t.test('images that constrain nothing, or cannot be known: no pod waits', async (t) => {
     const odd = document(mediaTypes.ociConfig, { created: '2026-01-01T00:00:00Z' });
     const contents: readonly [string, Content][] = [
       ['wasm', image('wasi/wasm')],
@@ -110,10 +80,10 @@ void t.test('odd pods', async (t) => {
         pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution,
         `${name} requires nothing`,
       );
-      t.ok(await nodeOf(name), name);
+      t.ok(await nodeOf(cluster, name), name);
     }
     await create('nonsense', 'UPPER/case::1');
-    t.ok(await nodeOf('nonsense'), 'what the kubelet refuses by itself');
+    t.ok(await nodeOf(cluster, 'nonsense'), 'an invalid reference, which the kubelet refuses');
   });
 
   await t.test('images in unusual wrapping', async (t) => {
@@ -128,22 +98,22 @@ void t.test('odd pods', async (t) => {
     ];
     for (const [name, content] of contents) {
       await create(name, push(name, content));
-      t.equal(await nodeOf(name), 'arm64-0', name);
+      t.equal(await nodeOf(cluster, name), 'arm64-0', name);
     }
     const tagged = push('tagged', multiArch(['linux/arm64'], { label: 'tagged' }));
     const { digest } = multiArch(['linux/arm64'], { label: 'tagged' });
     await create('by-digest', `${tagged}@${digest}`);
-    t.equal(await nodeOf('by-digest'), 'arm64-0', 'tag and digest');
+    t.equal(await nodeOf(cluster, 'by-digest'), 'arm64-0', 'tag and digest');
   });
 
-  await t.test('annotations up to what the API server takes', async (t) => {
+  await t.test('annotations up to the limit of the API server', async (t) => {
     const app = images.push('large', ['arm64']);
     for (const room of [0, 320, 800]) {
       const name = `large-${room}`;
       const pod = await create(name, app, {}, annotationsOf(most - room));
       t.ok(bytesOf(pod) <= most);
       t.equal(decision in (pod.metadata?.annotations ?? {}), room > 0, `room for ${room}`);
-      t.equal(await nodeOf(name), 'arm64-0');
+      t.equal(await nodeOf(cluster, name), 'arm64-0');
     }
     images.public.faults.add({ path: /\/large-late\//u, fault: { kind: 'delay', ms: 2000 } });
     for (const room of [0, 150]) {
@@ -152,20 +122,20 @@ void t.test('odd pods', async (t) => {
       const spec = { initContainers: [{ name: 'known', image: app }] };
       const pod = await create(name, late, spec, annotationsOf(most - room));
       t.equal(pod.spec.schedulingGates?.length, 1, 'it is gated');
-      t.equal(await nodeOf(name), 'arm64-0', 'and placed later');
+      t.equal(await nodeOf(cluster, name), 'arm64-0', 'and placed later');
     }
   });
 
-  await t.test('a tag that was pushed again with what it lacked', async (t) => {
+  await t.test('a tag that was pushed again with a missing architecture', async (t) => {
     const both = [images.push('again', ['amd64']), images.push('beside', ['arm64'])];
     const containers = both.map((each, position) => ({ name: `c${position}`, image: each }));
     await t.rejects(create('again', '', { containers }), { message: /again:1 has amd64/u });
     images.push('again', ['amd64', 'arm64']);
     await create('again', '', { containers });
-    t.equal(await nodeOf('again'), 'arm64-0');
+    t.equal(await nodeOf(cluster, 'again'), 'arm64-0');
   });
 
-  await t.test('a record that somebody forged', async (t) => {
+  await t.test('a forged decision record', async (t) => {
     const app = images.push('forged', ['arm64']);
     const record = {
       v: 1,
@@ -180,9 +150,9 @@ void t.test('odd pods', async (t) => {
       nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
     };
     await create('forged', app, { affinity }, { [decision]: JSON.stringify(record) });
-    t.equal(await nodeOf('forged'), 'arm64-0');
+    t.equal(await nodeOf(cluster, 'forged'), 'arm64-0');
     await create('rubbish', app, {}, { [decision]: '{"v":1,"added":[[]]' });
-    t.equal(await nodeOf('rubbish'), 'arm64-0');
+    t.equal(await nodeOf(cluster, 'rubbish'), 'arm64-0');
   });
 
   await t.test('hundreds of containers', async (t) => {
@@ -193,6 +163,6 @@ void t.test('odd pods', async (t) => {
       image: position === 299 ? last : app,
     }));
     await create('many', '', { containers });
-    t.equal(await nodeOf('many'), 'arm64-0');
+    t.equal(await nodeOf(cluster, 'many'), 'arm64-0');
   });
 });

@@ -15,14 +15,13 @@ import { webhookConfiguration } from '../../../src/controller/webhook-configurat
 import { openConnection, type AgentConnection } from '../../../src/fleet/agents/connection.ts';
 import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
-import type { Secret } from '../../../src/kube/api/objects.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { ownNamespace, startAgent, startWebhook, type Server, type TlsDirs } from './archwright.ts';
 import { patience, startCluster, type Cluster } from './harness.ts';
-import { mount, writeWebhooksFile } from './issued.ts';
+import { mount, secretTexts, writeWebhooksFile } from './issued.ts';
 import { freePorts } from './ports.ts';
 import { waitFor } from './watch.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
@@ -122,7 +121,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   } as Partial<TlsDirs> as TlsDirs;
   // Nothing is in force until the webhook answers.
   await pause(2000);
-  t.same((await client.get<{ webhooks?: unknown }>(configured, { signal: patience() })).webhooks, undefined);
+  t.same((await cluster.get<{ webhooks?: unknown }>(configured)).webhooks, undefined);
   await startWebhook(cluster, { tls, port });
   await waitFor<WebhookConfiguration>(client, configured, (now) => now?.webhooks !== undefined);
 
@@ -168,11 +167,10 @@ void t.test('a rotation under load loses no admission', async (t) => {
 
   // Somebody edits what is ours in the middle of it.
   await pause(3000);
-  await client.patch(
-    configured,
-    { type: 'json', body: [{ op: 'remove', path: '/webhooks/0/namespaceSelector' }] },
-    { signal: patience() },
-  );
+  await cluster.patch(configured, {
+    type: 'json',
+    body: [{ op: 'remove', path: '/webhooks/0/namespaceSelector' }],
+  });
   const edited = await waitFor<WebhookConfiguration>(client, configured, (now) =>
     Object.hasOwn(now?.webhooks?.[0]?.['namespaceSelector'] ?? {}, 'matchExpressions'),
   );
@@ -182,17 +180,9 @@ void t.test('a rotation under load loses no admission', async (t) => {
   const leaves = new Set<string>();
   const until = performance.now() + 180_000;
   for (;;) {
-    const texts = async (secret: string): Promise<Record<string, string>> => {
-      const { data = {} } = await client.get<Secret>(paths.secrets(ownNamespace, secret), {
-        signal: patience(),
-      });
-      return Object.fromEntries(
-        Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
-      );
-    };
-    const found = readAuthorities(await texts('archwright-ca'));
+    const found = readAuthorities(await secretTexts(cluster, 'archwright-ca'));
     if (found.newest) authorities.add(found.newest.certificate.id);
-    const { certificate } = readLeaf(await texts('archwright-webhook-tls'));
+    const { certificate } = readLeaf(await secretTexts(cluster, 'archwright-webhook-tls'));
     if (certificate) leaves.add(certificate.id);
     const isThrough = authorities.size >= 3 && found.previous.length === 0;
     if (isThrough || performance.now() > until) break;

@@ -3,20 +3,14 @@
  * back; pods that may run there go on being placed there; and all of it goes again.
  */
 import t from 'tap';
-import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import {
-  configureWebhook,
-  prepareArchwright,
-  startAgent,
-  startController,
-  startWebhook,
-} from './archwright.ts';
-import { patience, startCluster } from './harness.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { startController } from './archwright.ts';
+import { startCluster } from './harness.ts';
 import { startImages } from './images.ts';
 import type { NodeObject } from './nodes.ts';
+import { podOf, type PodNow } from './pods.ts';
+import { startAdmission } from './start-archwright.ts';
 import { watch } from './watch.ts';
-
-type PodNow = Pod & { readonly status?: { readonly phase?: string } };
 
 interface EventNow extends KubeObject {
   readonly reason: string;
@@ -94,11 +88,8 @@ void t.test('pods first, then nodes, and back', async (t) => {
   );
   t.ok(onArm.length > 0, `${onArm.length} pods on arm64`);
 
-  const tls = await prepareArchwright(cluster);
-  const agents = [await startAgent(cluster, { tls, settings: images.settings })];
-  const webhook = await startWebhook(cluster, { tls, agents, settings: { 'taint-architectures': 'arm64' } });
-  await configureWebhook(cluster, { tls, webhook });
   const settings = { 'taint-architectures': 'arm64' };
+  const { tls, agents } = await startAdmission(cluster, { images, settings });
   const controller = await startController(cluster, { tls, agents, settings });
   await events.until(
     'the DaemonSet that holds the taint back',
@@ -112,11 +103,9 @@ void t.test('pods first, then nodes, and back', async (t) => {
   t.equal(taintedAt.size, 0);
 
   const tolerations = [{ operator: 'Exists', effect: 'NoSchedule' }];
-  await client.patch(
-    '/apis/apps/v1/namespaces/default/daemonsets/log',
-    { type: 'merge', body: { spec: { template: { spec: { tolerations } } } } },
-    { signal: patience() },
-  );
+  await cluster.merge('/apis/apps/v1/namespaces/default/daemonsets/log', {
+    spec: { template: { spec: { tolerations } } },
+  });
   await nodes.until('both taints', () => taintedAt.size === 2, 60_000);
   const first = Math.min(...taintedAt.values());
   for (const { metadata } of onArm) {
@@ -140,15 +129,7 @@ void t.test('pods first, then nodes, and back', async (t) => {
 
   await cluster.createNodes([{ name: 'arm64-9', architecture: 'arm64' }]);
   await nodes.until('the taint of the new node', () => taintedAt.has('arm64-9'));
-  await cluster.create({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: 'goes-there' },
-    spec: {
-      nodeSelector: { 'kubernetes.io/hostname': 'arm64-9' },
-      containers: [{ name: 'app', image: both }],
-    },
-  });
+  await cluster.create(podOf('goes-there', both, { nodeSelector: { 'kubernetes.io/hostname': 'arm64-9' } }));
   await pods.until(
     'a new pod on the new node',
     (objects) => objects.get('default/goes-there')?.spec.nodeName === 'arm64-9',

@@ -5,14 +5,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
-import { patience, type Cluster } from '../cluster/harness.ts';
+import { type Cluster } from '../cluster/harness.ts';
 import type { NodeObject } from '../cluster/nodes.ts';
 import { waitFor, watch } from '../cluster/watch.ts';
 import { nothingForbidden, sameAsBefore } from './leaving.ts';
-import { listEverything } from './listing.ts';
+import { listEverything } from '../cluster/listing.ts';
 import type { Followed } from './logs.ts';
 import { webhooksInForce, whole } from './parts.ts';
-import type { PodNow } from './pods.ts';
+import { type PodNow } from '../cluster/pods.ts';
 import type { Helm } from './release.ts';
 import { step } from './report.ts';
 import { usesItsRights } from './rights.ts';
@@ -34,8 +34,8 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   const { cluster, images } = world;
   const { client } = cluster;
   const of = (name: string): string => `${helm.name}, features: ${name}`;
-  await client.delete('/api/v1/nodes/amd64-0', { signal: patience() });
-  const before = await listEverything(client);
+  await cluster.delete('/api/v1/nodes/amd64-0');
+  const before = await listEverything(cluster);
   const misplaced = await step(of('a pod lands on a node that cannot run it'), async () => {
     // Of its own the node has no credential for it; of a single manifest it would not even look at the architecture.
     await cluster.create(workload('Deployment', 'misplaced', { image: images['team/others'] ?? '' }));
@@ -69,7 +69,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   await step(of('a taint waits for a DaemonSet that does not tolerate it'), async () => {
     await eventOf(cluster, 'TaintHeldBack');
     assert.deepEqual(await taintsOf(cluster), []);
-    await client.delete(workloadPaths[2] ?? '', { signal: patience() });
+    await cluster.delete(workloadPaths[2] ?? '');
     await waitFor<NodeObject>(
       client,
       '/api/v1/nodes/s390x-0',
@@ -87,7 +87,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
       );
     }
     for (const path of resourcePaths) {
-      await client.delete(path, { signal: patience() });
+      await cluster.delete(path);
       await waitFor(client, path, (object) => object === undefined);
     }
   });
@@ -104,13 +104,12 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
     eventOf(cluster, 'ExecFormatError'),
   );
 
-  for (const path of workloadPaths.slice(0, 2)) await client.delete(path, { signal: patience() });
+  for (const path of workloadPaths.slice(0, 2)) await cluster.delete(path);
   await step(of('uninstall takes the taint away'), async () => {
     await helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m');
     assert.deepEqual(await taintsOf(cluster), []);
   });
-  for (const name of ['arm64-0', 's390x-0'])
-    await client.delete(`/api/v1/nodes/${name}`, { signal: patience() });
+  for (const name of ['arm64-0', 's390x-0']) await cluster.delete(`/api/v1/nodes/${name}`);
   await sameAsBefore(world, helm, before);
   await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
   await step(of('every right is used'), () => usesItsRights(helm, values));
@@ -154,9 +153,8 @@ async function podNamed(cluster: Cluster, prefix: string, fits: (pod: PodNow) =>
 async function eventOf(cluster: Cluster, reason: string): Promise<void> {
   const until = performance.now() + patienceMs;
   for (;;) {
-    const { items } = await cluster.client.get<{ readonly items: readonly Pod[] }>('/api/v1/events', {
-      signal: patience(),
-      query: { fieldSelector: `reason=${reason}` },
+    const { items } = await cluster.get<{ readonly items: readonly Pod[] }>('/api/v1/events', {
+      fieldSelector: `reason=${reason}`,
     });
     if (items.length > 0) return;
     assert(performance.now() < until, `an event ${reason}`);
@@ -166,6 +164,6 @@ async function eventOf(cluster: Cluster, reason: string): Promise<void> {
 
 /** Of archwright, of the node of the architecture that is tainted. */
 async function taintsOf(cluster: Cluster): Promise<readonly string[]> {
-  const node = await cluster.client.get<NodeObject>('/api/v1/nodes/s390x-0', { signal: patience() });
+  const node = await cluster.get<NodeObject>('/api/v1/nodes/s390x-0');
   return (node.spec?.taints ?? []).flatMap(({ key }) => (key.startsWith('arch.example/') ? [key] : []));
 }

@@ -22,8 +22,8 @@ async function main(): Promise<void> {
     await step('our image is pushed', () =>
       registries.copy(process.env['IMAGE'] ?? '', 'public', `${own.repository}:${own.tag}`),
     );
-    await wholeLife(world, createHelm('helm4', programs, cluster.kubeconfig), logs);
-    const helm3 = createHelm('helm3', programs, cluster.kubeconfig);
+    await wholeLife(world, createHelm('helm4', cluster), logs);
+    const helm3 = createHelm('helm3', cluster);
     await lateImage(world, helm3, logs);
     await features(world, helm3, logs);
     await restricted(world, helm3, logs);

@@ -1,22 +1,19 @@
 /** kubectl as its user runs it. */
-import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
+import { runCommand } from './command.ts';
 
 /**
  * Runs kubectl to its end.
- * @param input what it reads from standard input
- * @returns what it wrote to standard output
- * @throws where it ends with another code than 0; the message has all that it said
+ * @param input its standard input
+ * @returns its standard output
+ * @throws Error for another exit code than 0; the message has all its output
  */
 export type Kubectl = (args: readonly string[], input?: string) => Promise<string>;
 
-/** As long as the longest wait of a test. */
-const timeoutMs = 300_000;
-
 /**
  * @param program its path
- * @param home a folder for what it remembers of API servers
- * @param path where it finds plugins, and they their programs
+ * @param home folder for its caches
+ * @param path where it finds plugins, and plugins find their programs
  */
 export function createKubectl(
   program: string,
@@ -25,24 +22,21 @@ export function createKubectl(
   path = '/usr/bin:/bin',
 ): Kubectl {
   mkdirSync(home, { recursive: true });
-  return (args, input = '') =>
-    new Promise((resolve, reject) => {
-      const child = spawn(program, args, {
-        stdio: ['pipe', 'pipe', 'pipe'],
-        timeout: timeoutMs,
-        env: { PATH: path, HOME: home, KUBECONFIG: kubeconfig },
-      });
-      const texts = { stdout: '', stderr: '' };
-      for (const name of ['stdout', 'stderr'] as const)
-        child[name].on('data', (chunk: Buffer) => (texts[name] += chunk.toString()));
-      child.on('error', reject);
-      child.on('close', (code) => {
-        if (code === 0) resolve(texts.stdout);
-        else
-          reject(new Error(`kubectl ${args.join(' ')}: exit code ${code}: ${texts.stdout}${texts.stderr}`));
-      });
-      // A child that ended without reading says why by its exit code.
-      child.stdin.on('error', () => undefined);
-      child.stdin.end(input);
-    });
+  return async (args, input) => {
+    const { code, out, text } = await runCommand(
+      program,
+      args,
+      { PATH: path, HOME: home, KUBECONFIG: kubeconfig },
+      input,
+    );
+    if (code !== 0) throw new Error(`kubectl ${args.join(' ')}: exit code ${code}: ${text}`);
+    return out;
+  };
+}
+
+/** The lines of `kubectl apply` for objects that changed. */
+export function changedIn(output: string): readonly string[] {
+  const lines = output.trim().split('\n');
+  // kubectl always replaces the selector of a PodDisruptionBudget, by itself.
+  return lines.filter((line) => !/ unchanged$|^poddisruptionbudget\./.test(line));
 }

@@ -2,34 +2,25 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
-import { patience } from '../cluster/harness.ts';
 import { watch } from '../cluster/watch.ts';
 import { leaving, nothingForbidden } from './leaving.ts';
-import { listEverything } from './listing.ts';
+import { listEverything } from '../cluster/listing.ts';
 import type { Followed } from './logs.ts';
 import { webhooksInForce, whole } from './parts.ts';
+import type { PodNow } from '../cluster/pods.ts';
 import { deletePods, isPlaced, podOf, runningPod, whereRuns } from './pods.ts';
 import { namespace, type Helm } from './release.ts';
 import { step } from './report.ts';
 import { cardValues } from './values.ts';
 import type { World } from './world.ts';
 
-type OwnPod = Pod & {
-  readonly status?: {
-    readonly containerStatuses?: readonly {
-      readonly state?: { readonly waiting?: { readonly reason?: string } };
-    }[];
-  };
-};
-
 export async function lateImage(world: World, helm: Helm, logs: Followed): Promise<void> {
   const { cluster, images, own } = world;
   const of = (name: string): string => `${helm.name}: ${name}`;
-  for (const name of ['arm64-0', 's390x-0'])
-    await cluster.client.delete(`/api/v1/nodes/${name}`, { signal: patience() });
+  for (const name of ['arm64-0', 's390x-0']) await cluster.delete(`/api/v1/nodes/${name}`);
   // The real one takes 110 pods.
   await cluster.createNodes([{ name: 'amd64-0', architecture: 'amd64', pods: 5000 }]);
-  const before = await listEverything(cluster.client);
+  const before = await listEverything(cluster);
   const card = cardValues(world);
   const missing = helm.values('missing', {
     ...card,
@@ -39,7 +30,7 @@ export async function lateImage(world: World, helm: Helm, logs: Followed): Promi
 
   await step(of('install where nothing has our image yet'), async () => {
     await helm.run('install', 'archwright', chart, missing);
-    const watched = await watch<OwnPod>(cluster.client, `/api/v1/namespaces/${namespace}/pods`);
+    const watched = await watch<PodNow>(cluster.client, `/api/v1/namespaces/${namespace}/pods`);
     try {
       await watched.until(
         'pods of ours wait for their image',

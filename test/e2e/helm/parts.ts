@@ -5,7 +5,7 @@ import { probe } from '../../../cmd/probe.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { wait } from '../../../src/async/wait.ts';
 import { systemClock } from '../../../src/async/clock.ts';
-import { patience, type Cluster } from '../cluster/harness.ts';
+import { type Cluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { namespace } from './release.ts';
 
@@ -67,18 +67,14 @@ export function crash(part: PartName): number {
 
 /** Deletes all pods of a part at once, without time to end. */
 export async function deletePart(cluster: Cluster, part: PartName): Promise<void> {
-  const { items } = await cluster.client.get<{ readonly items: readonly Pod[] }>(
+  const { items } = await cluster.get<{ readonly items: readonly Pod[] }>(
     `/api/v1/namespaces/${namespace}/pods`,
-    {
-      signal: patience(),
-      query: { labelSelector: `app.kubernetes.io/component=${part}` },
-    },
+    { labelSelector: `app.kubernetes.io/component=${part}` },
   );
   assert(items.length > 0, `there are pods of the ${part}`);
   for (const { metadata } of items) {
-    await cluster.client.delete(`/api/v1/namespaces/${namespace}/pods/${metadata?.name ?? ''}`, {
-      signal: patience(),
-      query: { gracePeriodSeconds: 0 },
+    await cluster.delete(`/api/v1/namespaces/${namespace}/pods/${metadata?.name ?? ''}`, {
+      gracePeriodSeconds: 0,
     });
   }
 }

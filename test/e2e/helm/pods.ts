@@ -1,9 +1,11 @@
-/** Pods made as people make them, and where they end up. */
+/** Pods of users, and the nodes that they run on. */
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { patience, type Cluster } from '../cluster/harness.ts';
-import { waitFor, watch } from '../cluster/watch.ts';
+import type { Pod } from '../../../src/kube/api/objects.ts';
+import { keys } from '../../../src/names/keys.ts';
+import { type Cluster } from '../cluster/harness.ts';
+import { watch } from '../cluster/watch.ts';
+import { isGated, podPath, runningPod as runs, type PodNow } from '../cluster/pods.ts';
 import { nodeName } from './node.ts';
 
 export interface WantedPod {
@@ -12,23 +14,12 @@ export interface WantedPod {
   readonly preferred?: string;
   readonly pullSecret?: string;
   readonly pullPolicy?: string;
-  /** Given by whoever makes it, past the scheduler. */
+  /** Its `nodeName`, which bypasses the scheduler. */
   readonly node?: string;
 }
 
-export type PodNow = Pod & {
-  readonly status?: {
-    readonly phase?: string;
-    readonly containerStatuses?: readonly { readonly containerID?: string }[];
-  };
-};
-
-const gate = 'arch.example/scheduling-gate';
-const decision = 'arch.example/decision';
 /** Pulls of a megabyte from loopback; a loaded machine gets more. */
 const patienceMs = 90_000;
-
-export const pathOfPod = (name: string): string => `/api/v1/namespaces/default/pods/${name}`;
 
 export function podOf({ name, images, preferred, pullSecret, pullPolicy, node }: WantedPod): object {
   return {
@@ -48,23 +39,13 @@ export function podOf({ name, images, preferred, pullSecret, pullPolicy, node }:
   };
 }
 
-export const isGated = (pod: Pod | undefined): boolean =>
-  (pod?.spec.schedulingGates ?? []).some(({ name }) => name === gate);
 export const isPlaced = (pod: Pod | undefined): boolean =>
-  pod?.metadata?.annotations?.[decision] !== undefined;
+  pod?.metadata?.annotations?.[keys.decision] !== undefined;
 
-export async function runningPod(cluster: Cluster, name: string): Promise<PodNow> {
-  const pod = await waitFor<PodNow>(
-    cluster.client,
-    pathOfPod(name),
-    (now) => now?.status?.phase === 'Running',
-    patienceMs,
-  );
-  assert(pod !== undefined);
-  return pod;
-}
+export const runningPod = (cluster: Cluster, name: string): Promise<PodNow> =>
+  runs(cluster, name, 'default', patienceMs);
 
-/** The architecture of the node that a pod runs on; on the real node it has a container. */
+/** The architecture of the node that a pod runs on. On the real node it must have a container. */
 export async function whereRuns(cluster: Cluster, name: string): Promise<string> {
   const pod = await runningPod(cluster, name);
   const node = pod.spec.nodeName ?? '';
@@ -75,12 +56,12 @@ export async function whereRuns(cluster: Cluster, name: string): Promise<string>
       `${name} has a container`,
     );
   }
-  const { metadata } = await cluster.client.get<KubeObject>(`/api/v1/nodes/${node}`, { signal: patience() });
+  const { metadata } = await cluster.get(`/api/v1/nodes/${node}`);
   return metadata?.labels?.['kubernetes.io/arch'] ?? '';
 }
 
 export async function deletePods(cluster: Cluster, names: readonly string[]): Promise<void> {
-  for (const name of names) await cluster.client.delete(pathOfPod(name), { signal: patience() });
+  for (const name of names) await cluster.delete(podPath(name));
   const watched = await watch<Pod>(cluster.client, '/api/v1/namespaces/default/pods');
   try {
     await watched.until(
@@ -93,7 +74,7 @@ export async function deletePods(cluster: Cluster, names: readonly string[]): Pr
   }
 }
 
-/** Where the stream of pods was interrupted by nothing. */
+/** What became of the pods of a stream. */
 export interface Streamed {
   readonly made: number;
   readonly gated: number;
@@ -104,8 +85,8 @@ export interface Streamed {
 const everyMs = 200;
 
 /**
- * Makes pods one after the other while something happens, and sees them all onto nodes.
- * @throws where one is refused, or stays without a node
+ * Makes pods one after the other while something happens, and waits until all have a node.
+ * @throws Error if one is refused, or stays without a node
  */
 export async function whilePodsAreMade(
   cluster: Cluster,

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
-import { patience } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
-import { listEverything } from './listing.ts';
+import { listEverything } from '../cluster/listing.ts';
 import { nothingForbidden, sameAsBefore } from './leaving.ts';
 import type { Followed } from './logs.ts';
 import { webhooksInForce } from './parts.ts';
-import { deletePods, isPlaced, pathOfPod, podOf } from './pods.ts';
+import { podPath } from '../cluster/pods.ts';
+import { deletePods, isPlaced, podOf } from './pods.ts';
 import { namespace, type Helm } from './release.ts';
 import { step } from './report.ts';
 import { onRealNode } from './values.ts';
@@ -17,12 +17,10 @@ import type { World } from './world.ts';
 export async function restricted(world: World, helm: Helm, logs: Followed): Promise<void> {
   const { cluster, own, registries } = world;
   const of = (name: string): string => `${helm.name}, restricted: ${name}`;
-  await cluster.client.patch(
-    `/api/v1/namespaces/${namespace}`,
-    { type: 'merge', body: { metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } } } },
-    { signal: patience() },
-  );
-  const before = await listEverything(cluster.client);
+  await cluster.merge(`/api/v1/namespaces/${namespace}`, {
+    metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } },
+  });
+  const before = await listEverything(cluster);
   const values = helm.values('restricted', {
     ...onRealNode(own),
     agent: { enabled: false },
@@ -42,7 +40,7 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
     assert(isPlaced(pod));
     await cluster.create(podOf({ name: 'unknown', images: [world.images['plugin/multi'] ?? ''] }));
     for (const name of ['known', 'unknown'])
-      await waitFor<Pod>(cluster.client, pathOfPod(name), (now) => now?.spec.nodeName !== undefined);
+      await waitFor<Pod>(cluster.client, podPath(name), (now) => now?.spec.nodeName !== undefined);
     await deletePods(cluster, ['known', 'unknown']);
   });
   await step(of('uninstall'), () => helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'));

@@ -7,11 +7,12 @@ import { chart } from '../chart/helm.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { nodeName } from './node.ts';
 import { documented } from './documented.ts';
-import { listEverything } from './listing.ts';
+import { listEverything } from '../cluster/listing.ts';
 import { leaving, nothingForbidden } from './leaving.ts';
 import type { Followed } from './logs.ts';
 import { crash, deletePart, partNames, webhooksInForce, whole } from './parts.ts';
-import { deletePods, isGated, isPlaced, pathOfPod, podOf, whereRuns, type WantedPod } from './pods.ts';
+import { isGated, podPath } from '../cluster/pods.ts';
+import { deletePods, isPlaced, podOf, whereRuns, type WantedPod } from './pods.ts';
 import type { Helm } from './release.ts';
 import { step, tell } from './report.ts';
 import { duringStream } from './stream.ts';
@@ -31,7 +32,7 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
   ]);
   await cluster.create(podOf({ name: 'old', images: [world.images['public/multi'] ?? ''], node: nodeName }));
   await whereRuns(cluster, 'old');
-  const before = await listEverything(cluster.client);
+  const before = await listEverything(cluster);
 
   await step(of('each example of values can be installed'), async () => {
     for (const file of [...globSync('examples/helm/*.yaml'), 'examples/kind/values.yaml'])
@@ -127,7 +128,7 @@ async function placements(world: World, of: (name: string) => string): Promise<v
       await cluster.create(podOf({ name: `placed-${index}`, ...wanted }));
     for (const [index, [what, , architecture]] of cases.entries()) {
       assert.equal(await whereRuns(cluster, `placed-${index}`), architecture, what);
-      const pod = await waitFor<Pod>(cluster.client, pathOfPod(`placed-${index}`), isPlaced);
+      const pod = await waitFor<Pod>(cluster.client, podPath(`placed-${index}`), isPlaced);
       assert(isPlaced(pod), `${what}: the decision is told`);
     }
     await deletePods(cluster, names);
@@ -157,7 +158,7 @@ async function gates(world: World, of: (name: string) => string): Promise<void> 
     assert(isGated(pod), 'gated');
     await waitFor<Pod>(
       cluster.client,
-      pathOfPod('lost'),
+      podPath('lost'),
       (now) => !isGated(now) && now?.spec.nodeName !== undefined,
       maxGateMs + 20_000,
     );

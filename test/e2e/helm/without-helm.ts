@@ -8,14 +8,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { patience } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
-import { createKubectl, type Kubectl } from './kubectl.ts';
+import { changedIn, createKubectl, type Kubectl } from './kubectl.ts';
 import { gated, nothingForbidden, sameAsBefore } from './leaving.ts';
-import { listEverything } from './listing.ts';
+import { listEverything } from '../cluster/listing.ts';
 import type { Followed } from './logs.ts';
 import { webhooksInForce, whole } from './parts.ts';
-import { deletePods, isGated, isPlaced, pathOfPod, podOf, whereRuns } from './pods.ts';
+import { isGated, podPath } from '../cluster/pods.ts';
+import { deletePods, isPlaced, podOf, whereRuns } from './pods.ts';
 import { namespace } from './release.ts';
 import { step } from './report.ts';
 import { realNode, type World } from './world.ts';
@@ -34,7 +34,7 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
   const of = (name: string): string => `kubectl: ${name}`;
   // The manifests bring it.
   await kubectl(['delete', 'namespace', namespace, '--timeout=2m']);
-  const before = await listEverything(client);
+  const before = await listEverything(cluster);
   writeOverlay(world.own);
 
   await step(of('apply of a kustomization, until it is ready'), async () => {
@@ -45,19 +45,13 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
   await step(of('pods are placed'), async () => {
     await cluster.create(podOf({ name: 'plain', images: [images['public/intel'] ?? ''] }));
     assert.equal(await whereRuns(cluster, 'plain'), 'amd64');
-    assert(isPlaced(await client.get<Pod>(pathOfPod('plain'), { signal: patience() })));
+    assert(isPlaced(await cluster.get<Pod>(podPath('plain'))));
   });
   await gated(world, 'waits');
 
   await step(of('the same again changes nothing, and prunes nothing that archwright made'), async () => {
     const [found, objects] = [await written(kubectl), await contents(kubectl)];
-    const said = await kubectl(['apply', '-k', overlay]);
-    const changed = said
-      .trim()
-      .split('\n')
-      // Its selector is always replaced, by itself.
-      .filter((line) => !/ unchanged$|^poddisruptionbudget\./.test(line));
-    assert.deepEqual(changed, []);
+    assert.deepEqual(changedIn(await kubectl(['apply', '-k', overlay])), []);
     await kubectl(['apply', '-k', overlay, '--prune', '-l', 'app.kubernetes.io/instance=archwright']);
     assert.deepEqual(await written(kubectl), found);
     assert.deepEqual(await contents(kubectl), objects);
@@ -88,7 +82,7 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
       '--timeout=2m',
       'job/archwright-clean',
     ]);
-    const open = await waitFor<Pod>(client, pathOfPod('waits'), (pod) => !isGated(pod));
+    const open = await waitFor<Pod>(client, podPath('waits'), (pod) => !isGated(pod));
     assert(open !== undefined);
     assert.deepEqual(await written(kubectl), {});
   });

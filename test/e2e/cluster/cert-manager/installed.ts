@@ -8,7 +8,6 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { openConnection, type AgentConnection } from '../../../../src/fleet/agents/connection.ts';
-import type { Secret } from '../../../../src/kube/api/objects.ts';
 import { readCertificates, type Certificate } from '../../../../src/controller/certificates/pem.ts';
 import { ServingError } from '../../../../src/serving/error.ts';
 import { createLog } from '../../../../src/telemetry/log.ts';
@@ -21,17 +20,17 @@ import {
   type Settings,
   type TlsDirs,
 } from '../archwright.ts';
-import { maxGateMs, type Ground, type PodNow } from '../faults/crowd.ts';
-import { shortLease } from '../faults/leader.ts';
+import { maxGateMs, type Ground } from '../faults/crowd.ts';
+import { type PodNow } from '../pods.ts';
+import { shortLease } from '../start-archwright.ts';
 import { nodes } from '../faults/scene.ts';
 import { patience, startCluster } from '../harness.ts';
 import { startImages } from '../images.ts';
-import { mount } from '../issued.ts';
+import { mount, secretTexts } from '../issued.ts';
 import { freePorts } from '../ports.ts';
 import { watch } from '../watch.ts';
 import { startCertManager } from './program.ts';
 import { renderChart } from './rendered.ts';
-import { paths } from '../../../../src/kube/api/paths.ts';
 
 /** Secrets of the four, and the Certificates that cert-manager makes them from. */
 export const leaves = {
@@ -162,14 +161,12 @@ export async function install(t: Test, options: { readonly settings?: Settings }
     come,
     leave: async () => {
       const slices = `/apis/discovery.k8s.io/v1/namespaces/${ownNamespace}/endpointslices`;
-      await client.delete(`${slices}/${sliceName}`, { signal: patience() });
+      await cluster.delete(`${slices}/${sliceName}`);
     },
     issued: async (secretName) => {
-      const { data = {} } = await client.get<Secret>(paths.secrets(ownNamespace, secretName), {
-        signal: patience(),
-      });
+      const texts = await secretTexts(cluster, secretName);
       const certificatesIn = (key: string): readonly Certificate[] => {
-        const found = readCertificates(Buffer.from(data[key] ?? '', 'base64').toString());
+        const found = readCertificates(texts[key] ?? '');
         if (found === undefined) throw new Error(`${secretName}: no certificates in ${key}`);
         return found;
       };

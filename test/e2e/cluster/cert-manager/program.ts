@@ -4,7 +4,7 @@ import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { certManagerProgram } from '../../programs/cert-manager.ts';
 import { certManagerDefinitions } from '../../programs/definitions.ts';
 import { define } from '../definitions.ts';
-import { patience, type Cluster } from '../harness.ts';
+import { type Cluster } from '../harness.ts';
 import { startProcess, type Running } from '../processes.ts';
 import { waitFor } from '../watch.ts';
 
@@ -61,7 +61,7 @@ export async function renew(cluster: Cluster, namespace: string, name: string): 
     const body = { metadata: { resourceVersion: metadata?.resourceVersion }, status: { conditions } };
     const path = `${certificates(namespace, name)}/status`;
     try {
-      await cluster.client.patch(path, { type: 'merge', body }, { signal: patience() });
+      await cluster.merge(path, body);
     } catch (error) {
       // cert-manager has written in between.
       if (error instanceof KubeError && error.code === 'conflict') continue;

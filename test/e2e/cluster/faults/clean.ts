@@ -1,9 +1,9 @@
 /** The end of a test of faults: `archwright clean`, after which nothing of ours may be left. */
 import type { Test } from 'tap';
 import { ownNamespace, runArchwright } from '../archwright.ts';
-import { patience } from '../harness.ts';
 import type { NodeObject } from '../nodes.ts';
-import { isGated, type Ground } from './crowd.ts';
+import { type Ground } from './crowd.ts';
+import { isGated } from '../pods.ts';
 
 /** Runs it, and checks. */
 export async function cleanUp(t: Test, { cluster, pods }: Pick<Ground, 'cluster' | 'pods'>): Promise<void> {
@@ -15,7 +15,7 @@ export async function cleanUp(t: Test, { cluster, pods }: Pick<Ground, 'cluster'
   ]);
   t.equal(code, 0, 'clean ends well', { output });
   const list = async <T>(path: string): Promise<readonly T[]> =>
-    (await cluster.client.get<{ items: T[] }>(path, { signal: patience() })).items;
+    (await cluster.get<{ items: T[] }>(path)).items;
   const webhooks = await list<{ metadata: { name: string } }>(
     '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations',
   );

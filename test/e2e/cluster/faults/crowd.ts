@@ -1,20 +1,15 @@
-/** Pods of a test of faults: created together, and what each of them must come to. */
+/** Pods of a fault test that are created together, and what each of them must come to. */
 import type { Test } from 'tap';
-import type { Pod } from '../../../../src/kube/api/objects.ts';
 import type { Cluster } from '../harness.ts';
 import type { Images } from '../images.ts';
+import { isGated, podOf, type PodNow } from '../pods.ts';
 import type { Watched } from '../watch.ts';
 
-export interface PodNow extends Pod {
-  readonly status?: { readonly phase?: string };
-}
-
-/** Pods that were created together, and what they must come to. */
 export interface Crowd {
   readonly names: readonly string[];
-  /** Lets their images become known. */
+  /** Makes the registry answer for their images. */
   release(): void;
-  /** Waits until all wait behind our gate. */
+  /** Waits until all are gated. */
   gated(): Promise<void>;
   /** Waits until all are bound, and checks each. */
   end(): Promise<void>;
@@ -23,11 +18,10 @@ export interface Crowd {
 export interface CrowdOptions {
   readonly name: string;
   readonly count: number;
-  /** Whether some have an image that no registry has. */
+  /** Whether every tenth has an image that no registry has. */
   readonly withUnknown?: boolean;
 }
 
-/** What pods are created in, and seen by. */
 export interface Ground {
   readonly cluster: Cluster;
   readonly images: Images;
@@ -35,11 +29,11 @@ export interface Ground {
 }
 
 export const maxGateMs = 15_000;
-/** What the issue of faults allows on top. */
+/** Allowed beyond maxGateDuration while something fails. */
 export const graceMs = 30_000;
 export const kinds = [['arm64'], ['amd64', 's390x'], ['s390x'], ['amd64', 'arm64']] as const;
 
-/** Creates them; their images become known only when the test lets them. */
+/** Creates pods. The registry does not answer for their images until `release`. */
 export async function createCrowd(
   t: Test,
   { cluster, images, pods }: Ground,
@@ -64,12 +58,7 @@ export async function createCrowd(
   const left = [...wanted];
   const work = async (): Promise<void> => {
     for (let one = left.shift(); one !== undefined; one = left.shift()) {
-      await cluster.create({
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { name: one.name },
-        spec: { containers: [{ name: 'app', image: one.image }] },
-      });
+      await cluster.create(podOf(one.name, one.image));
     }
   };
   await Promise.all(Array.from({ length: 8 }, work));
@@ -85,30 +74,38 @@ export async function createCrowd(
       await pods.until(`${name}: all are gated`, () => wanted.every((one) => isGated(now(one.name))));
     },
     end: async () => {
-      const rest = Math.max(1000, maxGateMs + graceMs - (performance.now() - created));
-      const late = await pods
-        .until(`${name}: all are bound`, () => wanted.every((one) => now(one.name)?.spec.nodeName), rest)
-        .then(
-          () => [],
-          () => wanted.filter((one) => !now(one.name)?.spec.nodeName),
-        );
-      t.same(
-        late.map((one) => summary(now(one.name))),
-        [],
-        `${name}: no pod is lost, or gated longer than it may be`,
-      );
-      const wrong = wanted.filter((one) => !isRight(now(one.name), one.architectures));
-      t.same(
-        wrong.map((one) => summary(now(one.name))),
-        [],
-        `${name}: every pod requires what its images can run on`,
-      );
+      const left = Math.max(1000, maxGateMs + graceMs - (performance.now() - created));
+      await allPlaced(t, pods, name, wanted, left);
     },
   };
 }
 
-/** Bound where its images can run, by a requirement that says just that; where they are unknown, by none. */
-export function isRight(pod: PodNow | undefined, architectures: readonly string[] | undefined): boolean {
+/** Waits until all pods are bound, and checks each: none is lost, and each requires what its image can run on. */
+export async function allPlaced(
+  t: Test,
+  pods: Watched<PodNow>,
+  about: string,
+  wanted: readonly { readonly name: string; readonly architectures: readonly string[] | undefined }[],
+  ms: number,
+): Promise<void> {
+  const now = (name: string): PodNow | undefined => pods.objects.get(`default/${name}`);
+  const unbound = (): typeof wanted => wanted.filter(({ name }) => !now(name)?.spec.nodeName);
+  await pods.until(`${about}: all are bound`, () => unbound().length === 0, ms).catch(() => undefined);
+  t.same(
+    unbound().map(({ name }) => summary(now(name))),
+    [],
+    `${about}: no pod is lost, or gated longer than maxGateDuration`,
+  );
+  const wrong = wanted.filter(({ name, architectures }) => !isRight(now(name), architectures));
+  t.same(
+    wrong.map(({ name }) => summary(now(name))),
+    [],
+    `${about}: every pod requires what its images can run on`,
+  );
+}
+
+/** Bound to a node that can run its images, by a requirement for exactly their architectures; without one if they are unknown. */
+function isRight(pod: PodNow | undefined, architectures: readonly string[] | undefined): boolean {
   const terms =
     pod?.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   if (architectures === undefined) return terms === undefined;
@@ -122,10 +119,6 @@ export function isRight(pod: PodNow | undefined, architectures: readonly string[
   );
 }
 
-export function isGated(pod: PodNow | undefined): boolean {
-  return (pod?.spec.schedulingGates ?? []).some(({ name }) => name === 'arch.example/scheduling-gate');
-}
-
-export function summary(pod: PodNow | undefined): unknown {
+function summary(pod: PodNow | undefined): unknown {
   return pod && [pod.metadata?.name, pod.spec.nodeName, pod.spec.schedulingGates, pod.metadata?.annotations];
 }

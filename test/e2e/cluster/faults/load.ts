@@ -1,16 +1,17 @@
-/** Pods that keep coming while something goes wrong, each of an image that nobody knows yet. */
+/** Pods that are created all the time while something fails, each with a new image. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
-import { graceMs, isGated, isRight, kinds, maxGateMs, summary, type Ground } from './crowd.ts';
+import { isGated, podOf } from '../pods.ts';
+import { allPlaced, graceMs, kinds, maxGateMs, type Ground } from './crowd.ts';
 
 export interface Load {
-  /** Ends it, and checks: none was refused, none waited longer than it may, each requires what its image can run on. */
+  /** Ends it, and checks: no pod was refused or gated too long, and each requires what its image can run on. */
   end(): Promise<void>;
 }
 
 const everyMs = 250;
 
-/** Begins it. What is refused is a fault of the webhook, its certificate, or who trusts whom. */
+/** Starts it. A refused pod is a fault of the webhook or of its certificate. */
 export function startLoad(t: Test, { cluster, images, pods }: Ground): Load {
   const ending = new AbortController();
   const refused: string[] = [];
@@ -29,9 +30,7 @@ export function startLoad(t: Test, { cluster, images, pods }: Ground): Load {
     for (let index = 0; !ending.signal.aborted; index += 1) {
       const name = `load-${index}`;
       const architectures = kinds[index % kinds.length] ?? [];
-      const image = images.push(name, architectures);
-      const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name } };
-      await cluster.create({ ...pod, spec: { containers: [{ name: 'app', image }] } }).then(
+      await cluster.create(podOf(name, images.push(name, architectures))).then(
         () => created.push({ name, architectures }),
         (error: unknown) => refused.push(error instanceof Error ? error.message : String(error)),
       );
@@ -49,24 +48,8 @@ export function startLoad(t: Test, { cluster, images, pods }: Ground): Load {
       );
       t.same(refused.slice(0, 5), [], `${refused.length} refused`);
       t.ok(created.length > 100, `${created.length} pods`);
-      const now = (name: string) => pods.objects.get(`default/${name}`);
-      const unbound = (): typeof created => created.filter(({ name }) => !now(name)?.spec.nodeName);
-      await pods
-        .until('all are bound', () => unbound().length === 0, maxGateMs + graceMs)
-        .catch(() => undefined);
-      t.same(
-        unbound().map(({ name }) => summary(now(name))),
-        [],
-        'no pod is lost',
-      );
+      await allPlaced(t, pods, 'load', created, maxGateMs + graceMs);
       t.ok(longestMs <= maxGateMs + graceMs, 'none was gated longer than it may be');
-      t.same(
-        created
-          .filter((one) => !isRight(now(one.name), one.architectures))
-          .map(({ name }) => summary(now(name))),
-        [],
-        'every pod requires what its image can run on',
-      );
     },
   };
 }

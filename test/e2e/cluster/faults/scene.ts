@@ -5,11 +5,7 @@
  */
 import type { Test } from 'tap';
 import {
-  configureWebhook,
-  prepareArchwright,
-  startAgent,
   startController,
-  startWebhook,
   type Server,
   type Settings,
   type StartOptions,
@@ -19,8 +15,9 @@ import { startCluster, type ClusterOptions } from '../harness.ts';
 import { startImages } from '../images.ts';
 import { watch } from '../watch.ts';
 import { cleanUp } from './clean.ts';
-import { leaderOf, shortLease } from './leader.ts';
-import { createCrowd, maxGateMs, type Crowd, type CrowdOptions, type Ground, type PodNow } from './crowd.ts';
+import { leaderOf, shortLease, startAdmission } from '../start-archwright.ts';
+import { createCrowd, maxGateMs, type Crowd, type CrowdOptions, type Ground } from './crowd.ts';
+import { type PodNow } from '../pods.ts';
 
 export interface SceneOptions extends Pick<ClusterOptions, 'apiServerFlags'> {
   readonly settings?: Settings;
@@ -58,25 +55,22 @@ export async function startScene(t: Test, options: SceneOptions = {}): Promise<S
   t.teardown(() => cluster.stop());
   const images = await startImages(cluster);
   await before?.({ cluster, images });
-  const tls = await prepareArchwright(cluster);
   const pods = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods');
   t.teardown(() => pods.close());
-  const agent = await startAgent(cluster, { tls, settings: images.settings });
   const common: Settings = { 'on-unknown-image': 'gate', ...settings };
-  const webhook = await startWebhook(cluster, { tls, agents: [agent], settings: common });
-  await configureWebhook(cluster, { tls, webhook });
+  const { tls, agents, webhook } = await startAdmission(cluster, { images, settings: common });
 
   const scene: Scene = {
     cluster,
     tls,
     images,
     pods,
-    agent,
+    agent: agents[0],
     webhook,
     controller: ({ settings: more, name = 'archwright-controller', env, ...rest } = {}) =>
       startController(cluster, {
         tls,
-        agents: [agent],
+        agents,
         name,
         env: { HOSTNAME: name, ...env },
         settings: { ...common, ...shortLease, 'max-gate-duration': `${maxGateMs}ms`, ...more },

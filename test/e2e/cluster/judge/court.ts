@@ -2,8 +2,8 @@
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { Container, Pod } from '../../../../src/kube/api/objects.ts';
 import type { Cluster } from '../harness.ts';
-import { patience } from '../harness.ts';
 import type { Images } from '../images.ts';
+import type { PodNow } from '../pods.ts';
 import type { Watched } from '../watch.ts';
 import { otherGate, type Case } from './generate.ts';
 import type { Expected } from './model.ts';
@@ -11,18 +11,6 @@ import { images as judgeImages, type JudgeImage } from './world.ts';
 
 /** Ten times what an admission waits. */
 const slowMs = 1500;
-
-export interface PodNow extends Pod {
-  readonly status?: {
-    readonly phase?: string;
-    readonly conditions?: readonly {
-      readonly type: string;
-      readonly status: string;
-      readonly reason?: string;
-      readonly message?: string;
-    }[];
-  };
-}
 
 /** Repository → reference; puts every image into its registry. */
 export function pushImages(images: Images): ReadonlyMap<string, string> {
@@ -86,7 +74,7 @@ export async function createAll(
   const work = async (): Promise<void> => {
     for (let pod = left.shift(); pod !== undefined; pod = left.shift()) {
       try {
-        await cluster.client.create(`/api/v1/namespaces/${namespace}/pods`, pod, { signal: patience() });
+        await cluster.post(`/api/v1/namespaces/${namespace}/pods`, pod);
       } catch (error) {
         if (!(error instanceof KubeError) || error.code !== 'forbidden') throw error;
         refused.set(pod.metadata?.name ?? '', error.message);
@@ -101,7 +89,7 @@ export async function createAll(
 export async function ungateOther(cluster: Cluster, namespace: string, name: string): Promise<void> {
   const body = { spec: { schedulingGates: [{ $patch: 'delete', name: otherGate }] } };
   const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
-  await cluster.client.patch(path, { type: 'strategic', body }, { signal: patience() });
+  await cluster.patch(path, { type: 'strategic', body });
 }
 
 /** Whether the scheduler has said its word: bound, or told that no node is possible. */

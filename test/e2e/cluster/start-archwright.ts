@@ -1,0 +1,84 @@
+/** All of archwright beside a cluster, with registries of images. */
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
+import {
+  configureWebhook,
+  ownNamespace,
+  prepareArchwright,
+  startAgent,
+  startController,
+  startWebhook,
+  type Server,
+  type Settings,
+  type TlsDirs,
+  type WebhookConfigurationOptions,
+} from './archwright.ts';
+import type { Cluster } from './harness.ts';
+import { startImages, type Images } from './images.ts';
+import { waitFor } from './watch.ts';
+
+/** With them a new leader is there within seconds. */
+export const shortLease: Settings = {
+  'lease-duration': '3s',
+  'lease-renew-deadline': '2s',
+  'lease-retry-period': '300ms',
+};
+
+export interface AdmissionOptions extends Pick<WebhookConfigurationOptions, 'failurePolicy'> {
+  /** Default: registries of its own. */
+  readonly images?: Images;
+  /** Default: new certificates. */
+  readonly tls?: TlsDirs;
+  /** Of the webhook. */
+  readonly settings?: Settings;
+}
+
+export interface Admission {
+  readonly images: Images;
+  readonly tls: TlsDirs;
+  readonly agents: readonly [Server];
+  readonly webhook: Server;
+}
+
+/** An agent with the registries' certificates and logins, and a webhook that the API server calls. */
+export async function startAdmission(cluster: Cluster, options: AdmissionOptions = {}): Promise<Admission> {
+  const { settings = {}, failurePolicy = 'Ignore' } = options;
+  const images = options.images ?? (await startImages(cluster));
+  const tls = options.tls ?? (await prepareArchwright(cluster));
+  const agents = [
+    await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } }),
+  ] as const;
+  const webhook = await startWebhook(cluster, { tls, agents, settings });
+  await configureWebhook(cluster, { tls, webhook, failurePolicy });
+  return { images, tls, agents, webhook };
+}
+
+/** The same with a controller. Resolves when it leads: before, no pod is gated. @param more settings of the controller */
+export async function startArchwright(
+  cluster: Cluster,
+  options: AdmissionOptions = {},
+  more: Settings = {},
+): Promise<Admission & { readonly controller: Server }> {
+  const admission = await startAdmission(cluster, options);
+  const { tls, agents } = admission;
+  const controller = await startController(cluster, {
+    tls,
+    agents,
+    settings: { ...options.settings, ...more },
+  });
+  await leaderOf(cluster.client);
+  return { ...admission, controller };
+}
+
+type Lease = KubeObject & { readonly spec?: { readonly holderIdentity?: string } };
+
+/** Waits until a controller leads. @returns its name: the identity up to the underscore */
+export async function leaderOf(
+  client: KubeClient,
+  isIt: (name: string) => boolean = (name) => name !== '',
+): Promise<string> {
+  const path = paths.leases(ownNamespace, 'archwright-controller');
+  const nameIn = (lease: Lease | undefined): string => lease?.spec?.holderIdentity?.split('_')[0] ?? '';
+  return nameIn(await waitFor<Lease>(client, path, (lease) => isIt(nameIn(lease))));
+}
