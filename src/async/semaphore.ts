@@ -1,23 +1,31 @@
 /**
- * At most so many requests to one host at a time; the others wait in the order in which they came. A mirror has a lane for
- * each registry behind it, and one lane gets at most half of the places: what is slow behind a mirror must not hold up
- * everything else that it serves.
+ * A concurrency limit for each host: further requests wait in order of arrival. A mirror has one lane for each registry behind
+ * it, and one lane gets at most half of the places, so that one slow registry does not block the others.
  */
 
-/**
- * Registries and their proxies throttle clients with many connections. Answers take 50 to 400 ms, so that these are the images
- * of 40 new pods a second and more.
- */
+/** Registries and their proxies throttle clients with many connections. A response takes 50 to 400 ms: 40 images a second or more. */
 export const defaultPerHost = 16;
 
 export interface HostSemaphore {
   /**
    * Waits for a place at a host.
-   * @param lane what the request is for; the host itself, or a registry behind it
-   * @returns what gives the place back; calling it twice does no harm
-   * @throws the signal's reason where it aborts first
+   * @param lane the host itself, or a registry behind it
+   * @returns releases the place; a second call has no effect
+   * @throws the signal's reason if it aborts first
    */
   enter(host: string, signal: AbortSignal, lane?: string): Promise<() => void>;
+}
+
+export function createHostSemaphore(perHost = defaultPerHost): HostSemaphore {
+  const hosts = new Map<string, Host>();
+  return {
+    enter: async (name, signal, lane = name) => {
+      signal.throwIfAborted();
+      const host = hosts.get(name) ?? new Host(name, perHost, () => hosts.delete(name));
+      hosts.set(name, host);
+      return await host.enter(lane, signal);
+    },
+  };
 }
 
 interface Waiter {
@@ -25,72 +33,67 @@ interface Waiter {
   readonly go: () => void;
 }
 
-interface Host {
-  inside: number;
-  readonly lanes: Map<string, number>;
-  readonly waiting: Set<Waiter>;
-}
+class Host {
+  readonly #name: string;
+  readonly #places: number;
+  readonly #onEmpty: () => void;
+  readonly #lanes = new Map<string, number>();
+  readonly #waiting = new Set<Waiter>();
+  #inside = 0;
 
-export function createHostSemaphore(perHost = defaultPerHost): HostSemaphore {
-  const hosts = new Map<string, Host>();
-  const perLane = Math.max(1, Math.ceil(perHost / 2));
-
-  function hasRoom(name: string, host: Host, lane: string): boolean {
-    return host.inside < perHost && (lane === name || (host.lanes.get(lane) ?? 0) < perLane);
+  constructor(name: string, places: number, onEmpty: () => void) {
+    this.#name = name;
+    this.#places = places;
+    this.#onEmpty = onEmpty;
   }
 
-  /** Takes a place and returns what gives it back. */
-  function take(name: string, host: Host, lane: string): () => void {
-    host.inside += 1;
-    host.lanes.set(lane, (host.lanes.get(lane) ?? 0) + 1);
-    let left = false;
+  enter(lane: string, signal: AbortSignal): Promise<() => void> {
+    if (this.#hasRoom(lane)) return Promise.resolve(this.#take(lane));
+    const { promise, resolve, reject } = Promise.withResolvers<() => void>();
+    const waiter: Waiter = {
+      lane,
+      // Takes the place at once, before a later request can find it free.
+      go: () => {
+        signal.removeEventListener('abort', abort);
+        resolve(this.#take(lane));
+      },
+    };
+    const abort = (): void => {
+      this.#waiting.delete(waiter);
+      reject(signal.reason as Error);
+    };
+    this.#waiting.add(waiter);
+    signal.addEventListener('abort', abort, { once: true });
+    return promise;
+  }
+
+  #hasRoom(lane: string): boolean {
+    const perLane = Math.max(1, Math.ceil(this.#places / 2));
+    const isHost = lane === this.#name;
+    return this.#inside < this.#places && (isHost || (this.#lanes.get(lane) ?? 0) < perLane);
+  }
+
+  #take(lane: string): () => void {
+    this.#inside += 1;
+    this.#lanes.set(lane, (this.#lanes.get(lane) ?? 0) + 1);
+    let isReleased = false;
     return () => {
-      if (left) return;
-      left = true;
-      leave(name, host, lane);
+      if (!isReleased) this.#release(lane);
+      isReleased = true;
     };
   }
 
-  function leave(name: string, host: Host, lane: string): void {
-    host.inside -= 1;
-    const inLane = (host.lanes.get(lane) ?? 1) - 1;
-    if (inLane === 0) host.lanes.delete(lane);
-    else host.lanes.set(lane, inLane);
-    for (const waiter of host.waiting) {
-      if (!hasRoom(name, host, waiter.lane)) continue;
-      host.waiting.delete(waiter);
+  #release(lane: string): void {
+    this.#inside -= 1;
+    const inLane = (this.#lanes.get(lane) ?? 1) - 1;
+    if (inLane === 0) this.#lanes.delete(lane);
+    else this.#lanes.set(lane, inLane);
+    for (const waiter of this.#waiting) {
+      if (!this.#hasRoom(waiter.lane)) continue;
+      this.#waiting.delete(waiter);
       waiter.go();
       return;
     }
-    if (host.inside === 0) hosts.delete(name);
+    if (this.#inside === 0) this.#onEmpty();
   }
-
-  return {
-    enter: async (name, signal, lane = name) => {
-      signal.throwIfAborted();
-      const host = hosts.get(name) ?? {
-        inside: 0,
-        lanes: new Map<string, number>(),
-        waiting: new Set<Waiter>(),
-      };
-      hosts.set(name, host);
-      if (hasRoom(name, host, lane)) return take(name, host, lane);
-      return await new Promise<() => void>((resolve, reject) => {
-        const waiter: Waiter = {
-          lane,
-          // The place is taken at once, so that nobody who comes later finds it free.
-          go: () => {
-            signal.removeEventListener('abort', abort);
-            resolve(take(name, host, lane));
-          },
-        };
-        const abort = (): void => {
-          host.waiting.delete(waiter);
-          reject(signal.reason as Error);
-        };
-        host.waiting.add(waiter);
-        signal.addEventListener('abort', abort, { once: true });
-      });
-    },
-  };
 }

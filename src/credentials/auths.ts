@@ -1,7 +1,7 @@
 /**
- * A pod's pull credentials on their way from the webhook to an agent: `auths` of `POST /v1/facts`, an object of index
- * keys, each with one credential or a list of them in the order in which they are tried. Only what the pod's pull
- * secrets gave for the asked images travels, never a whole Secret.
+ * A pod's pull credentials on their way from the webhook to an agent: `auths` of `POST /v1/facts`, an object of index keys,
+ * each with one credential or a list of them in order of use. Only the credentials that match the requested images are sent,
+ * never a whole Secret.
  */
 import { secret, reveal } from '../telemetry/secret.ts';
 import { CredentialError, type CredentialSource, type MatchedCredential } from './credential.ts';
@@ -15,16 +15,15 @@ export interface WireCredential {
 }
 export type WireAuths = Readonly<Record<string, WireCredential | readonly WireCredential[]>>;
 
-/** More than all credentials that match the images of one pod, by far. */
+/** Far more than the credentials that match the images of one pod. */
 const maxCredentials = 1000;
-/** A domain and a repository path may have 255 letters each. */
+/** A domain and a repository path may have 255 characters each. */
 const maxKeyLength = 1024;
-/** Clouds hand out signed tokens as passwords; the longest seen have some 16 KiB. */
+/** Clouds issue signed tokens as passwords; the longest seen have some 16 KiB. */
 const maxFieldLength = 64 * 1024;
 
 /**
- * The wire form of what pull secrets gave; matches of other sources are left out, they are the agent's own business.
- * Holds passwords in clear.
+ * The wire form of matches from pull secrets; the agent has its own copy of all other sources. Holds passwords in clear.
  * @param matched the matches of one or several images of one pod, each best first
  */
 export function toAuths(matched: readonly MatchedCredential[]): WireAuths {
@@ -41,9 +40,9 @@ export function toAuths(matched: readonly MatchedCredential[]): WireAuths {
 }
 
 /**
- * A source for one question, from `auths` as the agent received it.
+ * A source for one request, from `auths` as the agent received it.
  * @param value parsed JSON; `undefined` is an empty source
- * @throws CredentialError that says what is wrong and quotes nothing
+ * @throws CredentialError that names the fault and quotes nothing
  */
 export function parseAuths(value: unknown): CredentialSource {
   const held: HeldCredential[] = [];

@@ -1,23 +1,23 @@
 /**
- * Credentials: what a pod, a file or a plugin offers for a registry, found by the kubelet's matching rules.
+ * Credentials for registries from pods, files and plugins, found by the kubelet's matching rules.
  *
- * A source is a place that holds credentials (the pod's pull secrets, `creds/<registry>.toml`, the kubelet's docker
- * config, …). Each source is a keyring of its own: inside it, keys match a normalized repository (`docker.io/library/nginx`,
- * never a tag or digest) and the most specific key comes first; the answers of the sources are concatenated in the
- * order of the list they stand in. Nothing here talks to a network, and nothing here prints a password.
+ * A source holds credentials (the pod's pull secrets, `creds/<registry>.toml`, the kubelet's docker config, …). Each source is
+ * a keyring of its own: its keys match a normalized repository (`docker.io/library/nginx`, never a tag or digest), and the most
+ * specific key comes first. The results of several sources are concatenated in the order of the sources. This room uses no
+ * network and prints no password.
  */
 import type { Secret } from '../telemetry/secret.ts';
 import type { ServiceAccountName } from './service-account.ts';
 
-/** What the kubelet hands to the runtime: a user name and a password, either of which may be empty. */
+/** User name and password, as the kubelet passes them to the runtime; either may be empty. */
 export interface Credential {
   readonly username: string;
   readonly password: Secret;
 }
 
 /**
- * The kinds of source, in the order in which they are tried. `service-account`: a credential provider plugin that was given
- * a token of the pod's service account; it stands among the other plugins.
+ * The kinds of source, in order of use. `service-account`: a credential provider plugin that received a token of the pod's
+ * service account; its place is among the other plugins.
  */
 export const credentialSourceNames = [
   'pull-secret',
@@ -30,7 +30,7 @@ export const credentialSourceNames = [
 ] as const;
 export type CredentialSourceName = (typeof credentialSourceNames)[number];
 
-/** A credential together with why it applies; everything but the credential may be shown to people. */
+/** A credential and why it applies; everything but the credential may be shown to people. */
 export interface MatchedCredential {
   readonly credential: Credential;
   readonly source: CredentialSourceName;
@@ -42,7 +42,7 @@ export interface MatchedCredential {
   readonly id: string;
 }
 
-/** Why a source, or a part of it, is left out. Shown by `inspect --verbose` and logged once. */
+/** Why a source, or a part of it, is not used. Shown by `inspect --verbose` and logged once. */
 export interface SourceProblem {
   readonly source: CredentialSourceName;
   readonly origin: string;
@@ -55,8 +55,8 @@ export interface CredentialSource {
   /**
    * The credentials for a repository, best first.
    * @param repository normalized, `domain/path`
-   * @param serviceAccount of the pod, where it is known
-   * @throws CredentialError where the node would refuse the pull because of this source
+   * @param serviceAccount of the pod, if known
+   * @throws CredentialError if the node would refuse the pull because of this source
    */
   lookup(
     repository: string,
@@ -64,25 +64,24 @@ export interface CredentialSource {
     serviceAccount?: ServiceAccountName,
   ): Promise<readonly MatchedCredential[]>;
   /**
-   * Whether another service account may have other credentials for this repository. Absent where none ever has.
+   * Whether another service account may have other credentials for this repository. Absent: never.
    * @param repository normalized, `domain/path`
    */
   dependsOnServiceAccount?(repository: string): boolean;
   problems(): readonly SourceProblem[];
-  /** A hash over what the source holds; equal for equal content, reveals nothing. */
+  /** A hash over the source's content; equal for equal content, reveals nothing. */
   fingerprint(): string;
 }
 
-/** A source that makes the whole pull fail, as a malformed pull secret does on a node. */
+/** A source that makes the whole pull fail, as on a node, for example a malformed pull secret. */
 export class CredentialError extends Error {
-  readonly code: 'malformed';
+  readonly code = 'malformed';
   readonly temporary = false;
   /** The file or Secret at fault. */
   readonly where: string;
   constructor(where: string, message: string) {
     super(message);
     this.name = 'CredentialError';
-    this.code = 'malformed';
     this.where = where;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Names for secrets that reveal nothing. Two are needed: an identity of a credential inside this process, for cache
- * keys, and a fingerprint of a source's content that is the same on every node with the same content.
+ * Names for secrets that reveal nothing: identities of credentials inside this process, for cache keys, and fingerprints of
+ * sources that are equal on every node with the same content.
  */
 import { createHash, createHmac, randomBytes, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -8,7 +8,7 @@ import { reveal } from '../telemetry/secret.ts';
 import type { Credential, CredentialSourceName } from './credential.ts';
 import type { HeldCredential } from './keyring/keyring.ts';
 
-/** Never leaves the process, so that nobody can test guesses against an identity. */
+/** Never leaves the process, so that an identity cannot be used to test guesses. */
 const processKey = randomBytes(32);
 
 /** 2^14 blocks of 1 KiB: 16 MiB and some 40 ms for each guess, within the memory an idle agent is allowed. */
@@ -32,10 +32,10 @@ export function contentId(held: readonly HeldCredential[]): string {
 }
 
 /**
- * Fingerprint of what a source holds: equal on all nodes that hold the same credentials under the same keys in the
- * same order, wherever their files are. It crosses the network, so it is slow to compute on purpose and covers all
- * content at once: to test one guess of a weak password, an attacker must know everything else and pay for scrypt.
- * A random salt is not possible, because nodes must agree without talking.
+ * Fingerprint of a source's content: equal on all nodes with the same credentials under the same keys in the same order,
+ * wherever the files are. It crosses the network, so it is slow on purpose and covers all content at once: to test one guess of
+ * a weak password, an attacker must know everything else and pay for scrypt. A random salt is not possible, because nodes must
+ * agree without communication.
  */
 export async function contentFingerprint(
   source: CredentialSourceName,
@@ -45,7 +45,7 @@ export async function contentFingerprint(
   return textFingerprint(source, JSON.stringify(plain(held)));
 }
 
-/** The same for a source that holds a text, such as a configuration with secrets in it. */
+/** The same for a text, such as a configuration with secrets in it. */
 export async function textFingerprint(source: CredentialSourceName, text: string): Promise<string> {
   const digest = await derive(text, `archwright ${source}`, 32, scryptCost);
   return digest.toString('base64url');

@@ -1,14 +1,14 @@
 /**
- * IP addresses that a server may not send us to. A realm or a redirect is chosen by whoever runs the registry, and an
- * agent asks it with the identity of its node: so the address is checked after name resolution, and the checked address is the
- * one to be dialed (a name that is resolved twice may answer differently).
+ * Kinds of IP addresses, and which of them a realm or redirect may name. A registry chooses both, and an agent follows them with
+ * the identity of its node. So the address is checked after name resolution, and the checked address is dialed (a second
+ * resolution may have another result).
  */
 import { isIP, isIPv4 } from 'node:net';
 
 export type AddressKind =
   'public' | 'private' | 'loopback' | 'link-local' | 'metadata' | 'unspecified' | 'multicast' | 'reserved';
 
-/** IPv4 ranges by kind, the first that holds the address counts (IANA special-purpose registry). */
+/** IPv4 ranges by kind; the first match counts (IANA special-purpose registry). */
 const ranges4: readonly (readonly [network: string, bits: number, kind: AddressKind])[] = [
   ['169.254.169.254', 32, 'metadata'],
   ['169.254.170.2', 32, 'metadata'], // Amazon ECS task credentials
@@ -43,7 +43,7 @@ const ranges6: readonly (readonly [
   ['::ffff:0:0', 96, 'embedded', 128], // IPv4-mapped
   ['::ffff:0:0:0', 96, 'embedded', 128], // IPv4-translated
   ['64:ff9b::', 96, 'embedded', 128], // NAT64
-  ['64:ff9b:1::', 48, 'private'], // NAT64 of a site, where the IPv4 part may stand anywhere
+  ['64:ff9b:1::', 48, 'private'], // NAT64 of a site: the position of the IPv4 part is unknown
   ['2001::', 32, 'reserved'], // Teredo hides an IPv4 address
   ['2002::', 16, 'embedded', 48], // 6to4
   ['fc00::', 7, 'private'],
@@ -67,7 +67,7 @@ const parsed6 = ranges6.map(([network, bits, kind, end = 128]) => ({
 /**
  * The kind of an IP address.
  * @param ip literal without brackets; a zone (`%eth0`) is ignored
- * @returns undefined where it is no IP literal
+ * @returns undefined if it is not an IP literal
  */
 export function addressKind(ip: string): AddressKind | undefined {
   if (isIPv4(ip)) return kind4(number4(ip));
@@ -77,8 +77,8 @@ export function addressKind(ip: string): AddressKind | undefined {
 /**
  * Whether a realm or redirect target may not be dialed.
  * @param ip the resolved address of the target
- * @param registryIp the address at which the registry itself was reached. A registry inside a private network, or on this
- *   machine, may send us to a neighbor in the same kind of network; a public one only to public addresses.
+ * @param registryIp the registry's own address. A registry in a private network or on this machine may name a neighbor in the
+ *   same kind of network; a public one only public addresses.
  */
 export function isForbiddenAddress(ip: string, registryIp?: string): boolean {
   const kind = addressKind(ip);

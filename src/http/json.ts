@@ -1,6 +1,6 @@
-/** JSON from strangers: the bytes are counted by whoever read them, the depth is counted here before anything is built. */
+/** JSON from servers that are not trusted. The reader limits its bytes; its depth is limited here, before it is parsed. */
 
-/** Manifests, configs and token answers nest five deep at most; hostile ones nest a million deep. */
+/** Manifests, configs and token responses nest at most five deep; hostile ones nest a million deep. */
 const maxDepth = 64;
 
 /** A document that cannot be used. The message holds nothing of the document. */
@@ -17,7 +17,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * Parses an object.
- * @throws InvalidDocument where the bytes are no UTF-8, no JSON, nested too deeply, or no object
+ * @throws InvalidDocument if the bytes are not UTF-8, not JSON, nested too deeply, or not an object
  */
 export function parseObject(bytes: Uint8Array): JsonObject {
   if (depth(bytes) > maxDepth) throw new InvalidDocument(`it nests deeper than ${maxDepth}`);
@@ -28,7 +28,7 @@ export function parseObject(bytes: Uint8Array): JsonObject {
     throw new InvalidDocument('it is not JSON in UTF-8');
   }
   const object = asObject(value);
-  if (!object) throw new InvalidDocument('it is no JSON object');
+  if (!object) throw new InvalidDocument('it is not a JSON object');
   return object;
 }
 
@@ -38,17 +38,17 @@ export function asObject(value: unknown): JsonObject | undefined {
     : undefined;
 }
 
-/** Longer than any name that is compared with anything. */
+/** Longer than any name that is compared. */
 const maxTextLength = 256;
 
-/** A text of sensible length, or undefined. */
+/** A text of limited length, or undefined. */
 export function asText(value: unknown): string | undefined {
   return typeof value === 'string' && value.length <= maxTextLength ? value : undefined;
 }
 
 const [quote, backslash, openBrace, closeBrace, openBracket, closeBracket] = Buffer.from('"\\{}[]');
 
-/** The deepest nesting, told from the bytes; what is in strings does not count. */
+/** The deepest nesting, counted in the bytes outside of strings. */
 function depth(bytes: Uint8Array): number {
   let deepest = 0;
   let level = 0;

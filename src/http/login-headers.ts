@@ -1,7 +1,7 @@
-/** Headers that log in. Whoever writes one means the host that it is written for, and no other. */
+/** Headers that authenticate: they are sent only to the host that they were configured for. */
 const loginHeaders: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
 
-/** @param name in any case; white space around it does not count */
+/** @param name in any case; white space around it is ignored */
 export function isLoginHeader(name: string): boolean {
   return loginHeaders.has(name.trim().toLowerCase());
 }

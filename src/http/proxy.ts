@@ -1,6 +1,5 @@
 /**
- * Proxies from the environment, by the rules of Go's `golang.org/x/net/http/httpproxy`, because the node's container
- * runtime obeys those: `HTTPS_PROXY` and `HTTP_PROXY` (upper case first), `NO_PROXY`, and never a proxy for loopback.
+ * Proxies from the environment, by the rules of Go's `golang.org/x/net/http/httpproxy`, as in the node's container runtime: `HTTPS_PROXY` and `HTTP_PROXY` (upper case first), `NO_PROXY`, and never a proxy for loopback.
  */
 import { BlockList, isIP } from 'node:net';
 import type { SourcePart } from '../files/source-part.ts';
@@ -9,7 +8,7 @@ import { secret, type Secret } from '../telemetry/secret.ts';
 export interface Proxy {
   /** `http:` or `https:`, host and port; without user info. */
   readonly url: URL;
-  /** Value of `Proxy-Authorization`, where the variable holds a user name. */
+  /** Value of `Proxy-Authorization`, if the variable holds a user name. */
   readonly authorization?: Secret;
 }
 
@@ -31,7 +30,7 @@ export class ProxyError extends Error {
 /**
  * The proxy for a request, or `undefined` for a direct connection.
  * @param target URL of the request; only scheme, host and port count
- * @throws ProxyError where the variable that applies is no http or https URL
+ * @throws ProxyError if the variable that applies is not an http or https URL
  */
 export function proxyFor(target: URL, environment: Environment): Proxy | undefined {
   const name = target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
@@ -42,7 +41,7 @@ export function proxyFor(target: URL, environment: Environment): Proxy | undefin
   return parseProxy(name, value);
 }
 
-/** The variables that are set, for people; user names and passwords in them are left out. */
+/** The variables that are set, for people, without user names and passwords. */
 export function describeProxies(environment: Environment): readonly SourcePart[] {
   const differs = [
     'containerd has the variables of its own service: compare `systemctl show containerd -p Environment`',
@@ -60,7 +59,7 @@ export function describeProxies(environment: Environment): readonly SourcePart[]
       parts.push({
         where: name,
         state: 'left-out',
-        what: `${error.message}; what goes there fails`,
+        what: `${error.message}; requests through it fail`,
         differs,
       });
     }
@@ -69,7 +68,12 @@ export function describeProxies(environment: Environment): readonly SourcePart[]
   if (parts.length > 0 && direct !== '') parts.push({ where: 'NO_PROXY', state: 'used', what: direct });
   if (parts.length > 0) return parts;
   return [
-    { where: 'HTTPS_PROXY, HTTP_PROXY', state: 'absent', what: 'not set, nothing goes by a proxy', differs },
+    {
+      where: 'HTTPS_PROXY, HTTP_PROXY',
+      state: 'absent',
+      what: 'not set; no requests go through a proxy',
+      differs,
+    },
   ];
 }
 

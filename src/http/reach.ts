@@ -1,11 +1,11 @@
 /**
- * Reach: which addresses and ports a request may connect to. Whoever may create a pod chooses the host of a registry,
- * and whoever runs a registry chooses its realm and redirects, while we connect with the identity of a node. So every
- * address is checked after name resolution, and only a checked address is dialed.
+ * Reach: which addresses and ports a request may connect to. The author of a pod chooses the registry's host, and a registry
+ * chooses its realm and redirects, but the connection has the identity of a node. So every address is checked after name
+ * resolution, and only a checked address is dialed.
  *
- * - An endpoint may be public or private. Loopback is allowed where the image names it (`localhost:5000`, as containerd
- *   allows it) or where the endpoint was configured, never for a name that merely resolves to it.
- * - A realm or redirect may be as near as the registry itself was: see `isForbiddenAddress`.
+ * - An endpoint may be public or private. Loopback is allowed if the image names it (`localhost:5000`, as in containerd) or the
+ *   endpoint was configured, never for a name that merely resolves to it.
+ * - A realm or redirect may be as near as the registry itself: see `isForbiddenAddress`.
  * - Ports that only a node's own services use are refused, unless the endpoint was configured.
  */
 import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
@@ -19,9 +19,9 @@ export const nodePorts: ReadonlySet<number> = new Set([
 ]);
 
 export interface AddressPolicy {
-  /** Loopback addresses of registries: where the image names them (default), always, or never. */
+  /** Loopback addresses of registries: if the image names them (default), always, or never. */
   readonly loopback?: 'named' | 'always' | 'never';
-  /** Ports that are not connected to unless an endpoint was configured; `nodePorts` by default. */
+  /** Ports refused unless an endpoint was configured. Default: `nodePorts`. */
   readonly refusedPorts?: ReadonlySet<number>;
 }
 
@@ -33,9 +33,9 @@ export type Resolve = (
 ) => void;
 
 export interface Reach {
-  /** Equal for equal rules: connections are shared only among requests that may go equally far. */
+  /** Equal for equal rules: requests share connections only if their rules are equal. */
   readonly id: string;
-  /** Why an address may not be connected to, in words; `undefined` where it may. */
+  /** Why an address is refused, in words; `undefined` if it is allowed. */
   refusal(address: string): string | undefined;
   /** The same for a port. */
   portRefusal(port: number): string | undefined;
@@ -50,7 +50,7 @@ const neverRegistries: ReadonlySet<AddressKind | undefined> = new Set<AddressKin
   'reserved',
 ]);
 
-/** How far a request to an endpoint itself may go. */
+/** The reach of a request to an endpoint. */
 export function endpointReach(
   endpoint: { readonly base: string; readonly origin: string },
   policy: AddressPolicy = {},
@@ -63,7 +63,7 @@ export function endpointReach(
     id: `endpoint loopback=${loopback}`,
     refusal: (address) => {
       const kind = addressKind(address);
-      if (neverRegistries.has(kind)) return `${kind ?? 'unknown'} addresses are no registries`;
+      if (neverRegistries.has(kind)) return `${kind ?? 'unknown'} addresses are never registries`;
       return kind === 'loopback' && !loopback ? 'the name leads to this machine' : undefined;
     },
     portRefusal: (port) => (configured ? undefined : refusePort(port, refused)),
@@ -71,8 +71,8 @@ export function endpointReach(
 }
 
 /**
- * How far a realm or a redirect of a registry may go.
- * @param registryIp where the registry was reached; undefined where a proxy hides it
+ * The reach of a request to a registry's realm or redirect target.
+ * @param registryIp the registry's address; undefined behind a proxy
  */
 export function targetReach(registryIp: string | undefined, policy: AddressPolicy = {}): Reach {
   const kind = registryIp === undefined ? 'public' : addressKind(registryIp);
@@ -80,7 +80,7 @@ export function targetReach(registryIp: string | undefined, policy: AddressPolic
     id: `target of ${kind}`,
     refusal: (address) =>
       isForbiddenAddress(address, registryIp)
-        ? `a ${addressKind(address) ?? 'unknown'} address, which a ${kind} registry may not send us to`
+        ? `a ${addressKind(address) ?? 'unknown'} address, which a ${kind} registry may not name`
         : undefined,
     portRefusal: (port) => refusePort(port, policy.refusedPorts ?? nodePorts),
   };
@@ -90,14 +90,14 @@ function refusePort(port: number, refused: ReadonlySet<number>): string | undefi
   return refused.has(port) ? `port ${port} belongs to the node's own services` : undefined;
 }
 
-/** Whether a URL names this machine in its text, as Node will dial it. */
+/** Whether the text of a URL names this machine, as Node will dial it. */
 export function namesLoopback(url: string): boolean {
   const host = hostOf(new URL(url));
   return host === 'localhost' || addressKind(host) === 'loopback';
 }
 
 /**
- * Checks what can be told without resolving a name: the port, and the address where the host is a literal.
+ * Checks what needs no name resolution: the port, and the address of a literal host.
  * @throws TransportError `refused-address`
  */
 export function checkTarget(url: URL, reach: Reach): void {
@@ -107,7 +107,7 @@ export function checkTarget(url: URL, reach: Reach): void {
   if (reason !== undefined) throw new TransportError('refused-address', url.host, `refused: ${reason}`);
 }
 
-/** A `lookup` for `net.connect` that fails where any address of a name may not be connected to. */
+/** A `lookup` for `net.connect` that fails if any address of a name is refused. */
 export function checkedLookup(reach: Reach, resolve: Resolve = lookup): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {

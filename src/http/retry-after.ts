@@ -1,22 +1,22 @@
-/** `Retry-After` (RFC 9110, section 10.2.3): seconds or a date, of a server whose clock and good will are unknown. */
+/** `Retry-After` (RFC 9110, section 10.2.3): seconds or a date. Neither the server's clock nor its figure is trusted. */
 
-/** A date in the past or `0` still means: not at once. */
+/** Also for `0` and for a date in the past. */
 export const minRetryAfterMs = 1000;
 
-/** Longer than this no pod is left guessing because of one header; one request then finds out. */
+/** One header must not stop lookups for longer; after this one request tries again. */
 export const maxRetryAfterMs = 15 * 60_000;
 
 /**
- * How long to leave a server alone.
+ * The pause that a server requests.
  * @param value the header, or undefined
  * @param now wall clock, milliseconds
- * @returns milliseconds within the bounds above; undefined where there is no usable value
+ * @returns milliseconds within the bounds above; undefined if there is no usable value
  */
 export function retryAfter(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined;
   const text = value.trim();
   const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now;
-  // Date.parse takes `12.5` and `-1` for dates; a date of RFC 9110 always begins with a day's name.
+  // Date.parse accepts `12.5` and `-1`; a date of RFC 9110 always begins with the name of a day.
   if (Number.isNaN(ms) || !/^(\d+$|[A-Z])/i.test(text)) return undefined;
   return Math.min(Math.max(ms, minRetryAfterMs), maxRetryAfterMs);
 }

@@ -1,8 +1,8 @@
 /**
- * Which certificates are trusted: Node's own roots, the system's bundle (below the host root, because the agent must
- * trust what its node trusts), `SSL_CERT_FILE`, and files of our configuration. Node's `ca` option replaces the roots
- * where Go's adds to them, so everything is put together here. Files are looked at again after a while. Links in the node's
- * files lead to other files of the node: distributions link their bundles by absolute paths.
+ * Trusted certificates: Node's own roots, the system's bundle (below the host root, because the agent must trust what its node
+ * trusts), `SSL_CERT_FILE`, and configured files. Node's `ca` option replaces the roots instead of adding to them as in Go, so
+ * all are combined here. Files are read again after a while. Links in the node's files lead to other files of the node:
+ * distributions link their bundles by absolute paths.
  */
 import { createHash } from 'node:crypto';
 import { rootCertificates } from 'node:tls';
@@ -12,7 +12,7 @@ import { readBounded } from '../files/read.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Environment } from './proxy.ts';
 
-/** Where distributions keep the bundle; the first that exists is used (Go crypto/x509 root_linux.go). */
+/** Bundles of the distributions; the first that exists is used (Go crypto/x509 root_linux.go). */
 const systemBundles = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -22,20 +22,20 @@ const systemBundles = [
   '/etc/ssl/cert.pem',
 ];
 
-/** The largest bundles in use are about 500 KiB; more is no certificate bundle. */
+/** The largest bundles in use have about 500 KiB. */
 const maxBundleBytes = 8 * 1024 * 1024;
 
-/** A rotated corporate CA should work without a restart, and reading a bundle costs milliseconds. */
+/** A rotated corporate CA must work without a restart; reading a bundle takes milliseconds. */
 const rereadMs = 60_000;
 
 export interface TrustOptions {
   readonly environment: Environment;
   readonly clock: Clock;
-  /** Root of the node's file system; `/` by default. */
+  /** Root of the node's file system. Default: `/`. */
   readonly hostRoot?: string | undefined;
-  /** Further PEM files, as our configuration names them; not below the host root. */
+  /** Configured PEM files; not below the host root. */
   readonly extraFiles?: readonly string[] | undefined;
-  /** Told of each file that was named and cannot be used. */
+  /** Called once for each named file that cannot be used. */
   readonly onProblem?: ((file: string, message: string) => void) | undefined;
 }
 
@@ -46,11 +46,11 @@ export interface Roots {
 }
 
 export interface Trust {
-  /** The roots of this moment; never fails, because Node's own are always there. */
+  /** The current roots; never fails, because Node's own always exist. */
   roots(): Promise<Roots>;
 }
 
-/** Makes the trust of one process. Files are read at the first use. */
+/** Makes the trust of one process. Files are read on first use. */
 export function createTrust(options: TrustOptions): Trust {
   let current: Promise<Roots> | undefined;
   let readAt = 0;
@@ -80,13 +80,13 @@ export function createTrust(options: TrustOptions): Trust {
   };
 }
 
-/** The PEM certificates of a text, in its order; everything between them is left out. */
+/** The PEM certificates in a text, in order, without the text between them. */
 export function certificatesIn(text: string): string[] {
   return text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 }
 
 /**
- * What is trusted besides Node's own roots, for people.
+ * The trusted files besides Node's own roots, for people.
  * @param options as for `createTrust`
  */
 export async function describeTrust(options: Omit<TrustOptions, 'clock'>): Promise<readonly SourcePart[]> {
@@ -97,12 +97,12 @@ export async function describeTrust(options: Omit<TrustOptions, 'clock'>): Promi
       : { where: file, state: 'left-out', what: problem },
   );
   if (hasSystemBundle) return parts;
-  const what = 'no certificates of the system were found; those that come with Node.js are trusted';
+  const what = 'no system certificates found; the ones built into Node.js are trusted';
   return [{ where: systemBundles.join(', '), state: 'absent', what }, ...parts];
 }
 
 interface Bundle {
-  /** As it was named. */
+  /** As named. */
   readonly file: string;
   readonly certificates: readonly string[];
   readonly problem?: string | undefined;
@@ -130,7 +130,7 @@ async function readBundles({
 async function readBundle(file: string, root?: string): Promise<Bundle> {
   try {
     const bytes = await readBounded(file, { maxBytes: maxBundleBytes, root });
-    // PEM is ASCII; what stands between certificates may be in any encoding.
+    // PEM is ASCII; the text between certificates may be in any encoding.
     const certificates = certificatesIn(bytes.toString('latin1'));
     if (certificates.length === 0) throw new FileError('not-text', file, 'it holds no PEM certificate');
     return { file, certificates };

@@ -7,11 +7,11 @@ const patience = new AbortController().signal;
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 t.test('so many at a time, the others in order', async (t) => {
-  const gate = createHostSemaphore(2);
+  const semaphore = createHostSemaphore(2);
   const order: number[] = [];
   const leaves: (() => void)[] = [];
   for (let n = 0; n < 5; n += 1) {
-    void gate.enter('host', patience).then((leave) => {
+    void semaphore.enter('host', patience).then((leave) => {
       order.push(n);
       leaves.push(leave);
     });
@@ -29,44 +29,44 @@ t.test('so many at a time, the others in order', async (t) => {
 });
 
 t.test('hosts do not wait for each other', async (t) => {
-  const gate = createHostSemaphore(1);
-  await gate.enter('one', patience);
-  t.type(await gate.enter('two', patience), 'function');
+  const semaphore = createHostSemaphore(1);
+  await semaphore.enter('one', patience);
+  t.type(await semaphore.enter('two', patience), 'function');
 });
 
 t.test('who gives up leaves the line', async (t) => {
-  const gate = createHostSemaphore(1);
-  const leave = await gate.enter('host', patience);
+  const semaphore = createHostSemaphore(1);
+  const leave = await semaphore.enter('host', patience);
   const controller = new AbortController();
-  const impatient = gate.enter('host', controller.signal);
-  const patient = gate.enter('host', patience);
+  const impatient = semaphore.enter('host', controller.signal);
+  const patient = semaphore.enter('host', patience);
   controller.abort(new Error('enough'));
   await t.rejects(impatient, { message: 'enough' });
   leave();
   const second = await patient;
   second();
-  const third = await gate.enter('host', controller.signal).catch((error: Error) => error.message);
+  const third = await semaphore.enter('host', controller.signal).catch((error: Error) => error.message);
   t.equal(third, 'enough', 'a late one does not even enter');
-  t.type(await gate.enter('host', patience), 'function', 'and the place is free');
+  t.type(await semaphore.enter('host', patience), 'function', 'and the place is free');
 });
 
 t.test('a registry behind a mirror gets at most half of its places', async (t) => {
-  const gate = createHostSemaphore(4);
+  const semaphore = createHostSemaphore(4);
   const slow = await Promise.all([
-    gate.enter('mirror', patience, 'mirror for slow'),
-    gate.enter('mirror', patience, 'mirror for slow'),
+    semaphore.enter('mirror', patience, 'mirror for slow'),
+    semaphore.enter('mirror', patience, 'mirror for slow'),
   ]);
   const order: string[] = [];
-  void gate.enter('mirror', patience, 'mirror for slow').then(() => order.push('slow'));
+  void semaphore.enter('mirror', patience, 'mirror for slow').then(() => order.push('slow'));
   const others = ['one', 'two'].map((name) =>
-    gate.enter('mirror', patience, `mirror for ${name}`).then((leave) => {
+    semaphore.enter('mirror', patience, `mirror for ${name}`).then((leave) => {
       order.push(name);
       return leave;
     }),
   );
   await settle();
   t.same(order, ['one', 'two'], 'the others pass the one that waits');
-  const late = gate.enter('mirror', patience, 'mirror for late').then(() => order.push('late'));
+  const late = semaphore.enter('mirror', patience, 'mirror for late').then(() => order.push('late'));
   const [leave] = await Promise.all(others);
   leave?.();
   await late;
@@ -77,8 +77,8 @@ t.test('a registry behind a mirror gets at most half of its places', async (t) =
 });
 
 t.test('the host itself may use all places', async (t) => {
-  const gate = createHostSemaphore(4);
-  const leaves = await Promise.all([1, 2, 3, 4].map(() => gate.enter('host', patience)));
+  const semaphore = createHostSemaphore(4);
+  const leaves = await Promise.all([1, 2, 3, 4].map(() => semaphore.enter('host', patience)));
   t.equal(leaves.length, 4);
   t.type(
     await createHostSemaphore(1).enter('mirror', patience, 'mirror for one'),

@@ -94,7 +94,7 @@ t.test('sources with what is wrong with them', async (t) => {
   t.match(out, /docker-config: .*\n    ignored: .*config\.json/);
   t.match(
     err,
-    /^archwright: warn: credentials are left out: .*broken\.example\.toml/m,
+    /^archwright: warn: some credentials are not used: .*broken\.example\.toml/m,
     'also without --verbose',
   );
 });

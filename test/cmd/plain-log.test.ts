@@ -8,12 +8,12 @@ t.test('one plain line for each event, without secrets', async (t) => {
   const password = 'password-of-the-plain-log';
   secret(password);
   log.info('not said');
-  log.warn({ origin: '/etc/x.toml', problem: `has ${password} in it` }, 'credentials are left out');
+  log.warn({ origin: '/etc/x.toml', problem: `has ${password} in it` }, 'some credentials are not used');
   log.error({ err: new Error('no room') }, 'writing failed');
   log.warn('alone');
   t.equal(
     text,
-    'archwright: warn: credentials are left out: origin /etc/x.toml, problem has [secret] in it\n' +
+    'archwright: warn: some credentials are not used: origin /etc/x.toml, problem has [secret] in it\n' +
       'archwright: error: writing failed: error no room\n' +
       'archwright: warn: alone\n',
   );

@@ -27,7 +27,7 @@ t.test('registry TOML files, one by one', async (t) => {
   });
   const source = await createRegistryTomlSource({ dir, ...byHand });
   const node =
-    'the kubelet does not know these credentials: the node pulls such an image only with a pull secret or with credentials of its own';
+    'the kubelet does not have these credentials: the node pulls such an image only with a pull secret or with credentials of its own';
   t.same(await told(t, source, dir), [
     ` | used | files: 3 | ${node}`,
     '/a.example.toml | used | a credential for a.example',
@@ -60,9 +60,9 @@ t.test('the candidate that counts, those before and those after it', async (t) =
   t.same(await told(t, source, dir), [
     '/a/config.json | absent | there is no such file',
     '/b/config.json | left-out | is not valid JSON',
-    '/c/config.json | used | the first that can be read, so it counts; entries: 1 | the kubelet remembers what it read for 5 minutes; here a change counts at once',
-    '/c/config.json | left-out | entries left out because their keys are not registries: 1',
-    '/d/config.json | unused | not looked at, because an earlier one counts',
+    '/c/config.json | used | in use: the first readable candidate; entries: 1 | the kubelet caches the file for 5 minutes; here a change counts at once',
+    '/c/config.json | left-out | entries skipped because their keys are not registries: 1',
+    '/d/config.json | unused | not read, because an earlier candidate is in use',
   ]);
 });
 

@@ -43,7 +43,7 @@ const faults: readonly (readonly [name: string, fault: Fault, code: string, mess
     'a contradictory type',
     { kind: 'headers', headers: { 'content-type': mediaTypes.dockerManifest } },
     'unsupported-media-type',
-    /not the one it was sent with/,
+    /differs from the one in the response/,
   ],
   ['204', { kind: 'status', status: 204, body: '' }, 'unavailable', /204/],
   ['304', { kind: 'status', status: 304, body: '' }, 'unavailable', /304/],

@@ -25,7 +25,7 @@ export function decodeBase64(text: string, padding: 'padded' | 'unpadded'): Buff
   return Buffer.from(text, 'base64');
 }
 
-/** Where Go would report an error (encoding/base64 `decodeQuantum`), or `undefined` where there is none. */
+/** Position of the error that Go would report (encoding/base64 `decodeQuantum`), if any. */
 function faultOf(text: string, padded: boolean): number | undefined {
   /** Letters in the current group of four. */
   let group = 0;
@@ -41,7 +41,7 @@ function faultOf(text: string, padded: boolean): number | undefined {
   return group === 1 || (group > 0 && padded) ? text.length - group : undefined;
 }
 
-/** The same for what follows the first `=`, which stands at `from`. */
+/** The same for the text after the first `=`, at `from`. */
 function faultOfPadding(text: string, from: number, group: number): number | undefined {
   let at = skipNewlines(text, from + 1);
   if (group === 2) {

@@ -1,7 +1,7 @@
 /**
- * The kubelet's docker config: the first of several candidate files that parses, even where it holds nothing
- * (kubernetes pkg/credentialprovider/config.go `ReadDockerConfigFile`). Candidates that are missing are silent;
- * unreadable and malformed ones are skipped as on the node, but told.
+ * The kubelet's docker config: the first of several candidate files that parses, even if it is empty (kubernetes
+ * pkg/credentialprovider/config.go `ReadDockerConfigFile`). Missing candidates are no problem. Unreadable and malformed ones are
+ * skipped as on the node, and reported.
  */
 import { basename, dirname } from 'node:path';
 import { FileError, readBounded } from '../../files/read.ts';
@@ -34,10 +34,10 @@ export const defaultDockerConfigPathCandidates: readonly string[] = [
 /** The kubelet has no limit; a thousand registries with long tokens stay below this. */
 const maxBytes = 4 * 1024 * 1024;
 
-/** The kubelet remembers what it read for so long, so that it seldom sees a file that is being written. */
+/** The kubelet caches the file for this long, so it seldom sees a file that is being written. */
 const kubeletCacheMs = 5 * 60_000;
 
-const slower = 'the kubelet remembers what it read for 5 minutes; here a change counts at once';
+const slower = 'the kubelet caches the file for 5 minutes; here a change counts at once';
 
 export interface DockerConfigSourceOptions extends FileSourceOptions {
   /** Paths in order. One named `.dockercfg` has that older format, any other is a `config.json`. */
@@ -45,7 +45,7 @@ export interface DockerConfigSourceOptions extends FileSourceOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Reads the candidates once and then keeps up with them. */
+/** Reads the candidates, and again when they change. */
 export async function createDockerConfigSource(
   options: DockerConfigSourceOptions = {},
 ): Promise<LiveCredentialSource> {
@@ -53,7 +53,7 @@ export async function createDockerConfigSource(
   const clock = options.clock ?? systemClock;
   let good: { found: Findings; path: string; at: number } | undefined;
 
-  /** A file that was good stays good for as long as the kubelet may remember it. */
+  /** A file that breaks stays in force for as long as the kubelet may cache it. */
   async function read(): Promise<Findings> {
     const { found, path, broken } = await search(candidates, options.root);
     const now = clock.monotonic();
@@ -91,11 +91,11 @@ async function search(
       const content = await readBounded(path, { maxBytes, root });
       const format = basename(path) === '.dockercfg' ? 'dockercfg' : 'config.json';
       const { held, skipped } = holdEntries(parseDockerConfig(content, format), path);
-      const what = `the first that can be read, so it counts; entries: ${held.length}`;
+      const what = `in use: the first readable candidate; entries: ${held.length}`;
       parts.push({ where: path, state: 'used', what, differs: [slower] });
-      if (skipped > 0) problem(path, `entries left out because their keys are not registries: ${skipped}`);
+      if (skipped > 0) problem(path, `entries skipped because their keys are not registries: ${skipped}`);
       for (const where of candidates.slice(index + 1)) {
-        parts.push({ where, state: 'unused', what: 'not looked at, because an earlier one counts' });
+        parts.push({ where, state: 'unused', what: 'not read, because an earlier candidate is in use' });
       }
       return { found: { held, problems, parts }, path, broken };
     } catch (error) {

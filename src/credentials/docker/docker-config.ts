@@ -1,8 +1,8 @@
 /**
  * Docker credential files as the kubelet reads them (kubernetes pkg/credentialprovider/config.go). Two formats:
  * `config.json`, of which only the object `auths` counts, and the older `.dockercfg`, which is that object itself.
- * Credential helpers (`credsStore`, `credHelpers`) and tokens (`identitytoken`, `registrytoken`) are not for the
- * kubelet and therefore not for us. One entry that cannot be understood rejects the whole document.
+ * The kubelet ignores credential helpers (`credsStore`, `credHelpers`) and tokens (`identitytoken`, `registrytoken`). One
+ * malformed entry makes the whole document malformed.
  */
 import { secret } from '../../telemetry/secret.ts';
 import { Base64Error, decodeBase64 } from './base64.ts';
@@ -12,19 +12,18 @@ import { indexKey } from '../keyring/key.ts';
 
 export type DockerConfigFormat = 'config.json' | 'dockercfg';
 
-/** One entry. An entry with nothing in it is still a credential: an empty one. */
+/** One entry. An empty entry is an empty credential. */
 export interface DockerConfigEntry extends Credential {
   readonly email: string;
 }
 
-/** What is wrong with a document, for people; quotes no value. */
+/** The fault of a document, for people; quotes no value. */
 export class DockerConfigError extends Error {
-  readonly code: 'malformed';
+  readonly code = 'malformed';
   readonly temporary = false;
   constructor(message: string) {
     super(message);
     this.name = 'DockerConfigError';
-    this.code = 'malformed';
   }
 }
 
@@ -38,7 +37,7 @@ export function parseDockerConfig(
   content: Uint8Array,
   format: DockerConfigFormat,
 ): ReadonlyMap<string, DockerConfigEntry> {
-  // Keeps a byte order mark, which is no JSON: Go refuses such a file too.
+  // Keeps a byte order mark, which is not JSON: Go rejects such a file too.
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(content);
   try {
     JSON.parse(text);
@@ -56,7 +55,7 @@ export function parseDockerConfig(
 /**
  * Reads one entry.
  * @param text valid JSON
- * @param name how to call the entry in the error
+ * @param name of the entry, for the error
  * @throws DockerConfigError
  */
 export function parseDockerConfigEntry(text: string, name: string): DockerConfigEntry {
@@ -77,13 +76,13 @@ export function parseDockerConfigEntry(text: string, name: string): DockerConfig
 }
 
 /**
- * Decodes the field `auth`: padded base64 where it ends with `=`, else unpadded, of `username:password`. Either part
+ * Decodes the field `auth`: padded base64 if it ends with `=`, else unpadded, of `username:password`. Either part
  * may be empty; trailing NUL bytes stay.
  * @throws Base64Error, DockerConfigError
  */
 export function decodeAuthField(auth: string): Credential {
   const bytes = decodeBase64(auth, auth.trimEnd().endsWith('=') ? 'padded' : 'unpadded');
-  // Bytes that are no UTF-8 are replaced: the kubelet cannot hand them to the runtime either, which fails the attempt.
+  // Bytes other than UTF-8 are replaced: the kubelet cannot pass them to the runtime either, so the attempt fails.
   const text = bytes.toString('utf8');
   const colon = text.indexOf(':');
   if (colon < 0) {
@@ -95,7 +94,7 @@ export function decodeAuthField(auth: string): Credential {
 function parseConfigJson(text: string): ReadonlyMap<string, DockerConfigEntry> {
   const auths = new Map<string, DockerConfigEntry>();
   for (const [name, value] of objectMembers(text, 'the document')) {
-    // Decoding a second `auths` into the same map adds to it, and null empties it: that is what Go does.
+    // As in Go, a second `auths` adds to the first, and null empties it.
     if (namesField(name, 'auths')) {
       if (value === 'null') auths.clear();
       else parseAuths(value, auths);
@@ -120,7 +119,7 @@ function objectMembers(text: string, name: string): readonly (readonly [string, 
   return found;
 }
 
-/** A string, or what was there before where it is null. */
+/** A string, or the previous value for null. */
 function stringOr(text: string, before: string, name: string): string {
   if (text === 'null') return before;
   const value = readString(text);

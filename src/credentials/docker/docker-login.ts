@@ -1,11 +1,11 @@
 /**
- * The docker login of whoever runs the command line: what `docker login` wrote, read by the kubelet's rules. Logins
- * that docker keeps in a credential helper are empty entries there and give no password.
+ * The docker login of the user of the command line, read by the kubelet's rules. Logins in a credential helper are empty
+ * entries in that file and give no password.
  */
 import { join } from 'node:path';
 
 /**
- * Where docker keeps its logins: `$DOCKER_CONFIG/config.json` where that is set, else `~/.docker/config.json`.
+ * The file of `docker login`: `$DOCKER_CONFIG/config.json` if that is set, else `~/.docker/config.json`.
  * @returns candidates for `createDockerConfigSource`
  */
 export function dockerLoginCandidates(

@@ -1,7 +1,7 @@
 /**
- * The parts of Go's encoding/json that `JSON.parse` cannot do and docker config files rely on: members in their
- * written order with duplicates, and names that match whatever their case. The grammar itself is checked by
- * `JSON.parse`; values are handed out as JSON text, because most of them are never looked into.
+ * The parts of Go's encoding/json that docker config files rely on and `JSON.parse` lacks: members in written order with
+ * duplicates, and names in any case. `JSON.parse` checks the grammar; values are returned as JSON text, because most of them are
+ * never read.
  */
 
 /** Go refuses deeper nesting (encoding/json `maxNestingDepth`). */
@@ -10,8 +10,8 @@ const maxDepth = 10_000;
 /**
  * The members of an object, in written order, duplicates included.
  * @param text a valid JSON text; check it with `JSON.parse` first
- * @returns pairs of name and JSON text of the value, or `undefined` where the text is no object
- * @throws RangeError where it is nested too deeply
+ * @returns pairs of name and JSON text of the value, or `undefined` if the text is not an object
+ * @throws RangeError if it is nested too deeply
  */
 export function members(text: string): readonly (readonly [name: string, value: string])[] | undefined {
   let at = skipSpace(text, 0);
@@ -36,7 +36,7 @@ export function readString(text: string): string | undefined {
 }
 
 /**
- * Whether a member's name stands for a field, as encoding/json folds names: ASCII case, and the two letters outside
+ * Whether a member's name means a field, as encoding/json folds names: ASCII case, and the two letters outside
  * ASCII whose simple case folding is an ASCII letter (U+017F for s, U+212A for k).
  * @param field in lower case
  */
@@ -50,14 +50,14 @@ function skipSpace(text: string, from: number): number {
   return at;
 }
 
-/** Where the string that begins at `from` ends, behind its closing quote. */
+/** End of the string that begins at `from`, after its closing quote. */
 function stringEnd(text: string, from: number): number {
   let at = from + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
   return at + 1;
 }
 
-/** Where the value that begins at `from` ends. A loop, not a recursion: depth costs no stack. */
+/** End of the value that begins at `from`. A loop, not a recursion: depth costs no stack. */
 function valueEnd(text: string, from: number): number {
   let depth = 0;
   let at = from;

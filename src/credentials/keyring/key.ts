@@ -1,7 +1,6 @@
 /**
- * Keys of a docker config, taken apart as Go's net/url does it (kubernetes pkg/credentialprovider/keyring.go). WHATWG
- * `URL` must not be used: it lower-cases hosts, drops `:443`, rewrites numbers to addresses and resolves `..`, while
- * here equality of ports and case is part of the contract.
+ * Keys of a docker config, split as by Go's net/url (kubernetes pkg/credentialprovider/keyring.go). WHATWG `URL` must not be
+ * used: it lower-cases hosts, drops `:443`, rewrites numbers to addresses and resolves `..`, but here ports and case must be equal.
  */
 import { isIPv6 } from 'node:net';
 
@@ -23,7 +22,7 @@ const optionalPort = /^(?::[0-9]*)?$/;
 /**
  * Splits `host[:port][/path][?query][#fragment]`, which may begin with user info.
  * @param text without a scheme
- * @returns `undefined` where Go's parser gives an error
+ * @returns `undefined` if Go's parser returns an error
  */
 export function splitHostPath(text: string): HostPath | undefined {
   const [beforeFragment, fragment] = cut(text, '#');
@@ -41,8 +40,8 @@ export function splitHostPath(text: string): HostPath | undefined {
 
 /**
  * The index key of a docker config's map key: host and path without scheme, user info, query, fragment, and without
- * the `/v1` or `/v2` of a registry's API when more follows.
- * @returns `undefined` where the key cannot be parsed; the kubelet skips such an entry alone
+ * the `/v1` or `/v2` of a registry's API if more follows.
+ * @returns `undefined` if the key cannot be parsed; the kubelet skips only such an entry
  */
 export function indexKey(mapKey: string): string | undefined {
   const split = splitHostPath(mapKey.replace(/^https?:\/\//, ''));
@@ -54,7 +53,7 @@ export function indexKey(mapKey: string): string | undefined {
 function parseHost(host: string): string | undefined {
   if (!hostCharacters.test(host) || forbiddenHostEscape.test(host)) return undefined;
   if (host.includes('[')) {
-    // Current Go takes brackets for an IPv6 address only. Zones are left out: no image reference can have one.
+    // Current Go allows brackets only for an IPv6 address. Zones are not supported: no image reference can have one.
     const [, address = '', port = ''] = /^\[([^\]]*)\](.*)$/.exec(host) ?? [];
     return isIPv6(address) && !address.includes('%') && optionalPort.test(port) ? host : undefined;
   }
@@ -63,7 +62,7 @@ function parseHost(host: string): string | undefined {
   return unescape(host);
 }
 
-/** Decodes percent escapes to UTF-8; `undefined` where one is broken. */
+/** Decodes percent escapes to UTF-8; `undefined` if one is broken. */
 function unescape(text: string): string | undefined {
   if (brokenEscape.test(text)) return undefined;
   if (!text.includes('%')) return text;

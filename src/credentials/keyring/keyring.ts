@@ -1,9 +1,8 @@
 /**
  * A keyring: the credentials of one source, found by repository (kubernetes pkg/credentialprovider/keyring.go
- * `BasicDockerKeyring`). Every key that matches contributes all its credentials; keys are tried in descending byte
- * order, which puts a longer path before its prefix and a literal label before `*`; under one key, credentials keep
- * the order in which they were added, equal ones too. Only where no key matched does the classic key of Docker Hub,
- * `index.docker.io`, stand in for images of Docker Hub.
+ * `BasicDockerKeyring`). Every matching key contributes all its credentials. Keys are tried in descending byte order: a longer
+ * path before its prefix, a literal label before `*`. Credentials under one key keep their order, equal ones too. Images of
+ * Docker Hub that match no key use the classic key `index.docker.io`.
  */
 import type { Credential, CredentialSourceName, MatchedCredential } from '../credential.ts';
 import { credentialId } from '../identity.ts';
@@ -17,13 +16,13 @@ export interface HeldCredential {
   readonly credential: Credential;
   /** File or Secret that holds it. */
   readonly origin: string;
-  /** Where it is of another kind than the keyring's others. */
+  /** Set if it differs from the keyring's source. */
   readonly source?: CredentialSourceName;
 }
 
 export interface Keyring {
   /**
-   * The credentials for a repository, in the order in which they are tried.
+   * The credentials for a repository, in order of use.
    * @param repository normalized, `domain/path`
    */
   lookup(repository: string): readonly MatchedCredential[];
@@ -31,7 +30,7 @@ export interface Keyring {
 
 const dockerHubKey = 'index.docker.io';
 
-/** @param held in the order in which they are found: secret after secret, entry after entry */
+/** @param held in the order of secrets, and of entries in each secret */
 export function createKeyring(source: CredentialSourceName, held: readonly HeldCredential[]): Keyring {
   const slots = new Map<string, { pattern: Pattern | undefined; credentials: MatchedCredential[] }>();
   for (const { key, credential, origin, source: own = source } of held) {
@@ -55,7 +54,7 @@ export function createKeyring(source: CredentialSourceName, held: readonly HeldC
 
 /**
  * The entries of a docker config under their index keys.
- * @returns what can be held, and how many entries were left out because their key is no registry's
+ * @returns the entries, and the number of those skipped because their key is not a registry
  */
 export function holdEntries(
   entries: ReadonlyMap<string, Credential>,
@@ -68,7 +67,7 @@ export function holdEntries(
   return { held, skipped: entries.size - held.length };
 }
 
-/** Whether the classic key of Docker Hub may stand in (upstream `isDefaultRegistryMatch`). */
+/** Whether the classic key of Docker Hub may be used (upstream `isDefaultRegistryMatch`). */
 export function isDockerHub(repository: string): boolean {
   const [domain = '', path] = repository.split('/', 2);
   if (domain === '') return false;

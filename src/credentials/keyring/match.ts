@@ -1,7 +1,7 @@
 /**
  * Whether a pattern matches a repository: the kubelet's rules for docker config keys and for `matchImages`
  * (kubernetes pkg/credentialprovider/keyring.go `URLsMatch`). The ports are equal as written, the hosts have the same
- * number of labels and match label by label (`*` stands for any text inside a label), and the pattern's path is a
+ * number of labels and match label by label (`*` matches any text inside a label), and the pattern's path is a
  * plain prefix of the repository's. There are no default ports, and case matters.
  */
 import { splitHostPath } from './key.ts';
@@ -14,7 +14,7 @@ export interface Pattern {
 
 /**
  * @param text `host[:port][/path]` without a scheme, such as `*.dkr.ecr.*.amazonaws.com`
- * @returns `undefined` where it cannot be parsed; such a pattern matches nothing
+ * @returns `undefined` if it cannot be parsed; such a pattern matches nothing
  */
 export function parsePattern(text: string): Pattern | undefined {
   const split = splitHostPath(text);
@@ -33,7 +33,7 @@ export function matches(pattern: Pattern, repository: Pattern): boolean {
   );
 }
 
-/** As Go's net.SplitHostPort; where that fails, all of it is the host. */
+/** As Go's net.SplitHostPort; if that fails, all of it is the host. */
 function splitPort(text: string): { host: string; port: string } {
   const split = /^(?:\[([^[\]]*)\]|([^:[\]]*)):([^:]*)$/.exec(text);
   if (split === null) return { host: text, port: '' };
@@ -42,7 +42,7 @@ function splitPort(text: string): { host: string; port: string } {
 
 /** Linear in practice and never exponential: only the last star is ever tried again. */
 function matchesLabel(pattern: string, label: string): boolean {
-  // The kubelet's glob reads an IPv6 address in brackets as a class of characters, which never means the address.
+  // The kubelet's glob treats an IPv6 address in brackets as a character class, which never matches the address.
   if (pattern.includes('[')) return false;
   let at = 0;
   let star = -1;

@@ -1,12 +1,11 @@
 /**
- * Asking without credentials. The kubelet does it only where no credential matched; `privateRegistries` of the
- * configuration names registries where even that is not wanted, because an anonymous answer there would be about
- * something else, or would count as an attack.
+ * Anonymous requests. As in the kubelet, they are sent only if no credential matched. `privateRegistries` excludes registries
+ * whose anonymous responses are misleading, or that count them as attacks.
  */
 import { matches, parsePattern } from '../keyring/match.ts';
 
 /**
- * Whether a repository for which no credential matched may be asked for anonymously.
+ * Whether a repository without a matching credential may be requested anonymously.
  * @param privateRegistries patterns as in `matchImages`: `*.corp.example`, `registry.corp:5000/team`
  */
 export function mayAskAnonymously(repository: string, privateRegistries: readonly string[]): boolean {

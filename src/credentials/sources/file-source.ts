@@ -1,6 +1,6 @@
 /**
- * What the sources that live in files share: they are read again when their directories change, their problems are
- * logged once, and the slow fingerprint is computed only when what they hold has really changed.
+ * The common part of sources in files: they are read again when their directories change, their problems are logged once, and
+ * the slow fingerprint is computed only if their content changed.
  */
 import { liveContent } from '../../files/live.ts';
 import type { WatchOptions } from '../../files/watch.ts';
@@ -11,26 +11,26 @@ import { contentFingerprint, contentId } from '../identity.ts';
 import { createKeyring, type HeldCredential, type Keyring } from '../keyring/keyring.ts';
 import { bindSourceMetrics, type LiveSourceName } from './metrics.ts';
 
-/** A source with files behind it. */
+/** A source in files. */
 export interface LiveCredentialSource extends CredentialSource {
-  /** Each part of it as it was found, in the order in which they are looked at. */
+  /** The state of each part, in order of reading. */
   describe(): Promise<readonly SourcePart[]>;
-  /** Looks at the files now instead of at the next change. */
+  /** Reads the files now instead of at the next change. */
   refresh(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What a source found in its files; one that is wrong in part has both. */
+/** The content of a source's files; a partly malformed source has credentials and problems. */
 export interface Findings {
   readonly held: readonly HeldCredential[];
   readonly problems: readonly SourceProblem[];
-  /** Everything that was looked at, the problems included. */
+  /** Every part that was read, including the problems. */
   readonly parts: readonly SourcePart[];
 }
 
 export interface FileSourceOptions extends WatchOptions {
   readonly metrics?: Metrics | undefined;
-  /** Called when the source holds something else than before. */
+  /** Called when the content changed. */
   readonly onChange?: (() => void) | undefined;
 }
 
@@ -42,8 +42,8 @@ interface State extends Findings {
 
 /**
  * @param name kind of the source
- * @param dirs directories whose entries matter
- * @param read finds out what there is; never called twice at once
+ * @param dirs directories to watch
+ * @param read reads the files; never called concurrently
  */
 export async function createFileSource(
   name: LiveSourceName,
@@ -67,7 +67,7 @@ export async function createFileSource(
     const known = new Set(last.problems.map(identify));
     for (const problem of problems) {
       if (!known.has(identify(problem))) {
-        log?.warn({ origin: problem.origin, problem: problem.message }, 'credentials are left out');
+        log?.warn({ origin: problem.origin, problem: problem.message }, 'some credentials are not used');
       }
     }
     const id = contentId(held);
@@ -86,7 +86,8 @@ export async function createFileSource(
     fingerprint: ({ id }) => id,
     onChange: () => options.onChange?.(),
     onRead: (state) => meter.read(state?.problems.length === 0),
-    onProblem: (error) => log?.warn({ err: error }, 'reading credentials failed, the last ones stay'),
+    onProblem: (error) =>
+      log?.warn({ err: error }, 'reading credentials failed; the previous ones stay in force'),
   });
 
   return {

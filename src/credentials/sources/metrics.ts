@@ -1,4 +1,4 @@
-/** Metrics of the sources that live in files: whether what is there now can be used. */
+/** Metrics of the sources in files: whether their current content can be used. */
 import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
 /** The sources that are read again when their files change. */
@@ -13,14 +13,14 @@ export type LiveSourceName = (typeof liveSourceNames)[number];
 const failedReadings: MetricSpec = {
   name: 'archwright_source_failed_readings_total',
   type: 'counter',
-  help: 'Readings of a source of credentials or endpoints that found something it could not use; files are read when they change and every 10 seconds.',
+  help: 'Readings of a source of credentials or endpoints with content that could not be used; files are read when they change and every 10 seconds.',
   labels: { source: liveSourceNames },
 };
 
 const broken: MetricSpec = {
   name: 'archwright_source_broken',
   type: 'gauge',
-  help: 'Whether something of a source cannot be used as it is now: 1, or 0 where all of it was understood. What was good before may still be in force.',
+  help: '1 if part of the current content of a source cannot be used, else 0. The previous good content may still be in force.',
   labels: { source: liveSourceNames },
 };
 
@@ -30,12 +30,12 @@ export const sourceMetrics: readonly MetricSpec[] = [failedReadings, broken];
 export interface SourceMeter {
   /**
    * Counts one reading.
-   * @param understood nothing had to be left out
+   * @param understood whether all of it could be used
    */
   read(understood: boolean): void;
 }
 
-/** Binds the metrics of one source; without metrics nothing is counted. */
+/** Binds the metrics of one source. */
 export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSourceName): SourceMeter {
   const failed = metrics?.counter(failedReadings, { source });
   const now = metrics?.gauge(broken, { source });

@@ -1,7 +1,7 @@
 /**
- * The pull secrets of a pod (kubernetes pkg/credentialprovider/secrets/secrets.go). Type and data key must agree, else
- * a Secret is ignored; all that count form one keyring in the pod's order. A recognized Secret that cannot be read
- * makes the whole pull fail on the node, whatever the image, so every lookup fails here too.
+ * The pull secrets of a pod (kubernetes pkg/credentialprovider/secrets/secrets.go). A Secret whose type and
+ * data key do not agree is ignored; all others form one keyring in the pod's order. A malformed Secret makes the whole pull fail
+ * on the node, for every image, so every lookup fails here too.
  */
 import type { PodSpec, Secret, ServiceAccount } from '../../kube/api/objects.ts';
 import { Base64Error, decodeBase64 } from '../docker/base64.ts';
@@ -17,9 +17,8 @@ const kinds: readonly { type: string; dataKey: string; format: DockerConfigForma
 
 /**
  * A source for one pod.
- * @param secrets the Secrets that exist of those the pod names, in the pod's order
- * @returns a source whose `lookup` throws CredentialError where the node would refuse the pull, and whose fingerprint
- *   is good in this process only
+ * @param secrets the existing Secrets among those that the pod names, in the pod's order
+ * @returns a source with a fingerprint for this process only. `lookup` throws CredentialError if the node would refuse the pull
  */
 export function createPullSecretSource(secrets: readonly Secret[]): CredentialSource {
   const held: HeldCredential[] = [];
@@ -32,8 +31,7 @@ export function createPullSecretSource(secrets: readonly Secret[]): CredentialSo
     try {
       const read = readSecret(secret, origin);
       held.push(...read.held);
-      if (read.skipped > 0)
-        problem(`entries left out because their keys are not registries: ${read.skipped}`);
+      if (read.skipped > 0) problem(`entries skipped because their keys are not registries: ${read.skipped}`);
     } catch (error) {
       if (!(error instanceof DockerConfigError || error instanceof Base64Error)) throw error;
       malformed ??= new CredentialError(
@@ -53,10 +51,7 @@ export function createPullSecretSource(secrets: readonly Secret[]): CredentialSo
   };
 }
 
-/**
- * The part of a Secret that a source reads: what a Secret of another type holds is nobody's business here, and large
- * Secrets become small.
- */
+/** The part of a Secret that a source reads: no content of other types, and large Secrets become small. */
 export function pullSecretPart({ metadata, type, data }: Secret): Secret {
   const { namespace, name } = metadata ?? {};
   const dataKey = kinds.find((kind) => kind.type === type)?.dataKey;
@@ -69,8 +64,8 @@ export function pullSecretPart({ metadata, type, data }: Secret): Secret {
 }
 
 /**
- * The names of the pull secrets a pod will have: its own, or its service account's where it has none. They are never
- * merged (kubernetes plugin/pkg/admission/serviceaccount). Empty names count for nothing.
+ * The names of a pod's pull secrets: its own, or its service account's if it has none. They are never merged (kubernetes
+ * plugin/pkg/admission/serviceaccount). Empty names are ignored.
  */
 export function pullSecretNames(
   spec: Pick<PodSpec, 'imagePullSecrets'>,

@@ -1,9 +1,9 @@
 /**
  * Registry TOML files: `creds/<registry>.toml` with `user` and `secret`, one file per registry, usually mounted from a
- * Secret. The file's name without `.toml` is the key, and it matches as any other key does: `docker.io.toml`,
+ * Secret. The file's name without `.toml` is the key and matches like any other key: `docker.io.toml`,
  * `registry.corp:5000.toml`, `*.corp.example.toml`. Keys of a Secret cannot contain a colon, so a port may also be
- * written as containerd writes it in directory names: `registry.corp_5000_.toml`. Both `docker.io.toml` and
- * `index.docker.io.toml` are for Docker Hub; where both are there, the first one serves.
+ * written as in containerd's directory names: `registry.corp_5000_.toml`. Both `docker.io.toml` and `index.docker.io.toml` are for
+ * Docker Hub; the first one has priority.
  */
 import { join } from 'node:path';
 import { parse } from 'toml';
@@ -27,17 +27,17 @@ const maxBytes = 64 * 1024;
 const maxEntries = 2000;
 
 export interface RegistryTomlSourceOptions extends FileSourceOptions {
-  /** The directory; one that does not exist holds nothing. */
+  /** The directory; a missing one counts as empty. */
   readonly dir: string;
 }
 
-/** Reads the directory once and then keeps up with it. */
+/** Reads the directory, and again when it changes. */
 export async function createRegistryTomlSource(
   options: RegistryTomlSourceOptions,
 ): Promise<LiveCredentialSource> {
   let last = new Map<string, HeldCredential>();
 
-  /** A file that was good and is broken now keeps its last good credential; one that is gone does not. */
+  /** A file that breaks keeps its last good credential; a removed file does not. */
   async function read(): Promise<Findings> {
     const problems: SourceProblem[] = [];
     const next = new Map<string, HeldCredential>();
@@ -67,7 +67,7 @@ export async function createRegistryTomlSource(
   return createFileSource('registry-toml', [options.dir], read, options);
 }
 
-/** What is wrong with a file, for people; quotes no value. */
+/** The fault of a file, for people; quotes no value. */
 export class RegistryTomlError extends Error {
   readonly code = 'malformed';
   readonly temporary = false;
@@ -89,7 +89,7 @@ export function parseRegistryToml(text: string): Credential {
 }
 
 /**
- * The key that a file's name stands for.
+ * The key in a file's name.
  * @throws RegistryTomlError
  */
 export function registryKey(fileName: string): string {
@@ -114,12 +114,12 @@ async function readFiles({
   }
 }
 
-/** @param files how many there are; undefined where there is no directory */
+/** @param files their number; undefined if there is no directory */
 function describeDirectory(where: string, files: number | undefined): SourcePart {
   if (files === undefined) return { where, state: 'absent', what: 'there is no such directory' };
   if (files === 0) return { where, state: 'unused', what: 'holds no file <registry>.toml' };
   const differs = [
-    'the kubelet does not know these credentials: the node pulls such an image only with a pull secret or with ' +
+    'the kubelet does not have these credentials: the node pulls such an image only with a pull secret or with ' +
       'credentials of its own',
   ];
   return { where, state: 'used', what: `files: ${files}`, differs };
@@ -137,7 +137,7 @@ function parseToml(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Syntax errors and faults of meaning, such as a key given twice, say it in two ways. */
+/** Syntax errors and semantic errors, such as a duplicate key, have different members. */
 function lineOf(error: unknown): number | undefined {
   const { line, location } = error as { line?: number; location?: { start: { line: number } } };
   return line ?? location?.start.line;

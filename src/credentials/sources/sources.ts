@@ -1,6 +1,6 @@
 /**
- * Credential sources together. Each source is a keyring of its own, so the most specific key wins only inside a
- * source; the answers are concatenated in the order of the list (kubernetes pkg/credentialprovider `UnionDockerKeyring`).
+ * Several credential sources as one. Each source is a keyring of its own, so the most specific key wins only inside a source;
+ * results are concatenated in the order of the sources (kubernetes pkg/credentialprovider `UnionDockerKeyring`).
  */
 import type { CredentialSource, MatchedCredential, SourceProblem } from '../credential.ts';
 import { combineFingerprints } from '../identity.ts';
@@ -9,8 +9,8 @@ import type { ServiceAccountName } from '../service-account.ts';
 export interface CombinedSources {
   /**
    * @param repository normalized, `domain/path`
-   * @param serviceAccount of the pod, where it is known
-   * @throws CredentialError where one of the sources does: the node would refuse the pull
+   * @param serviceAccount of the pod, if known
+   * @throws CredentialError if one of the sources does: the node would refuse the pull
    */
   lookup(
     repository: string,
@@ -24,7 +24,7 @@ export interface CombinedSources {
   fingerprint(): string;
 }
 
-/** @param sources in the order in which they are tried */
+/** @param sources in order of use */
 export function combineSources(sources: readonly CredentialSource[]): CombinedSources {
   return {
     async lookup(repository, signal, serviceAccount) {

@@ -1,14 +1,14 @@
 /**
- * The endpoints of a namespace without a containerd configuration: our own `proxies` first, then the origin by
+ * The endpoints of a namespace without a containerd configuration: archwright's `proxies` first, then the origin by
  * containerd's defaults (containerd `core/remotes/docker/config/hosts.go`).
  *
  * - `docker.io` is served by `registry-1.docker.io`; every other namespace by itself.
  * - `localhost` and loopback addresses: https without a port or with 443, http with port 80, otherwise https without
- *   verification and, where the peer does not speak TLS, http. `[::1]` without a port is not recognized as loopback.
- * - Everything else is asked by https, unless `insecureRegistries` lists it.
+ *   verification and, if the peer does not speak TLS, http. `[::1]` without a port is not recognized as loopback.
+ * - Everything else: https, unless `insecureRegistries` lists it.
  *
- * A proxy is asked as containerd asks a mirror, with `?ns=<namespace>`, by https unless it is written with `http://`; its
- * path is kept before `/v2`. It gets the credentials of the namespace, because whoever configured it meant it to.
+ * A proxy gets requests like a mirror in containerd, with `?ns=<namespace>`, by https unless its setting begins with `http://`; its
+ * path is kept before `/v2`. It gets the credentials of the namespace, because it was configured for that.
  */
 import { createHash } from 'node:crypto';
 import { addressKind } from '../../http/address.ts';
@@ -18,13 +18,13 @@ import type { Endpoint, EndpointSource } from './endpoint.ts';
 export interface DefaultEndpointsOptions {
   /** Namespace → `[scheme://]host[:port][/path]` of its proxy, such as `docker.io` → `docker-proxy.company.corp`. */
   readonly proxies?: Readonly<Record<string, string>>;
-  /** Namespaces (`host[:port]`) that are asked by https without verification, and by http where they speak no TLS. */
+  /** Namespaces (`host[:port]`) with https without verification, and http if they do not speak TLS. */
   readonly insecureRegistries?: readonly string[];
   /** PEM texts to trust for every endpoint made here. */
   readonly ca?: readonly string[];
 }
 
-/** Proxies that cannot be understood. */
+/** A proxy setting that is not valid. */
 export class ProxySettingError extends Error {
   readonly code = 'malformed';
   readonly temporary = false;
@@ -39,7 +39,7 @@ export class ProxySettingError extends Error {
 
 /**
  * Makes the source of default endpoints.
- * @throws ProxySettingError where a proxy is no host or http(s) URL
+ * @throws ProxySettingError if a proxy is not a host or http(s) URL
  */
 export function createDefaultEndpoints(options: DefaultEndpointsOptions = {}): EndpointSource {
   const tls: TlsSettings = { ca: options.ca ?? [], client: [], skipVerify: false };
@@ -65,7 +65,7 @@ export function createDefaultEndpoints(options: DefaultEndpointsOptions = {}): E
 
 /**
  * The origin of a namespace.
- * @param insecure whether it is asked without verification, and by http where it does not speak TLS
+ * @param insecure https without verification, and http if it does not speak TLS
  */
 export function originEndpoint(namespace: string, tls: TlsSettings, insecure = false): Endpoint {
   const host = namespace === 'docker.io' ? 'registry-1.docker.io' : namespace;
@@ -89,7 +89,10 @@ export function originEndpoint(namespace: string, tls: TlsSettings, insecure = f
 function proxyEndpoint(namespace: string, proxy: string, tls: TlsSettings): Endpoint {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `https://${proxy}`);
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.hostname === '') {
-    throw new ProxySettingError(namespace, `the proxy of ${namespace} is no host and no http or https URL`);
+    throw new ProxySettingError(
+      namespace,
+      `the proxy of ${namespace} is not a host, nor an http or https URL`,
+    );
   }
   if (url.username !== '' || url.search !== '' || url.hash !== '') {
     throw new ProxySettingError(
@@ -114,7 +117,7 @@ function proxyEndpoint(namespace: string, proxy: string, tls: TlsSettings): Endp
   };
 }
 
-/** Hosts that containerd takes for this machine (containerd `docker.IsLocalhost`): by name or by literal, nothing else. */
+/** Hosts that are this machine for containerd (`docker.IsLocalhost`): by name or by literal, nothing else. */
 function isLoopbackNamespace(namespace: string): boolean {
   const { host } = splitNamespace(namespace);
   return host === 'localhost' || addressKind(host) === 'loopback';

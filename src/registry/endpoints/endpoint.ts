@@ -1,7 +1,7 @@
 /**
- * An endpoint is a URL base that serves a registry namespace: the origin itself or a mirror of it, with everything a
- * request to it needs. Which endpoints a namespace has, and in which order, is decided by endpoint sources: `proxies` of
- * our own configuration first, then what the node's containerd would use, else the origin by containerd's defaults.
+ * An endpoint is a URL base that serves a registry namespace: the origin itself or a mirror of it, with everything that a
+ * request to it needs. Endpoint sources decide which endpoints a namespace has, and their order: archwright's `proxies`, then the
+ * endpoints of the node's containerd, else the origin by containerd's defaults.
  */
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { TlsSettings } from '../../http/tls-settings.ts';
@@ -13,7 +13,7 @@ export interface EndpointHeader {
 }
 
 export interface Endpoint {
-  /** `scheme://host[:port]/path` up to where `/<repository>/manifests/…` follows; usually ends in `/v2`. */
+  /** `scheme://host[:port]/path` before `/<repository>/manifests/…`; usually ends in `/v2`. */
   readonly base: string;
   /** Host and port as written, for people and for limits. */
   readonly host: string;
@@ -21,7 +21,7 @@ export interface Endpoint {
   readonly namespace: string;
   /** Whether `?ns=<namespace>` is appended, as containerd does for every host that is not the namespace itself. */
   readonly namespaceParameter: boolean;
-  /** https first, then http when the peer does not speak TLS. Only for loopback and where configured. */
+  /** https first, then http if the peer does not speak TLS. Only for loopback and if configured. */
   readonly httpFallback: boolean;
   /** May turn a tag into a digest. */
   readonly resolve: boolean;
@@ -29,20 +29,20 @@ export interface Endpoint {
   readonly tls: TlsSettings;
   /** Sent with every request to this host, and only there. Values may be secret. */
   readonly headers: readonly EndpointHeader[];
-  /** Sent to its token server too; what logs in only where that is the same host. */
+  /** Sent to its token server too; headers that authenticate only if that is the same host. */
   readonly tokenHeaders?: readonly EndpointHeader[];
   readonly dialTimeoutMs?: number;
   /** Whether credentials matched for the namespace may be sent here. */
   readonly acceptsCredentials: boolean;
-  /** Offered to this endpoint alone, and only where nobody has a credential for the namespace. */
+  /** Offered only to this endpoint, and only if there is no other credential for the namespace. */
   readonly ownCredential?: MatchedCredential;
-  /** Where it was found: `default`, `proxies`, or a file. */
+  /** Source: `default`, `proxies`, `insecureRegistries`, or a file. */
   readonly origin: string;
 }
 
 export interface EndpointSource {
   /**
-   * The endpoints of a namespace in the order in which they are tried.
+   * The endpoints of a namespace, in the order of use.
    * @param namespace a registry domain as normalized in references, such as `docker.io` or `localhost:5000`
    */
   endpoints(namespace: string): Promise<readonly Endpoint[]>;

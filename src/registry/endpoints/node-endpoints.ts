@@ -1,13 +1,13 @@
 /**
- * Endpoints of our own configuration together with those of the node's container runtime: `proxies` come first, then what the node
- * would ask. `insecureRegistries` holds for the default host of a namespace wherever that stands in the node's list.
+ * Configured endpoints together with those of the node's container runtime: `proxies` first, then the node's. `insecureRegistries`
+ * applies to the default host of a namespace, at any place in the node's list.
  */
 import { createHash } from 'node:crypto';
 import type { EndpointSource } from './endpoint.ts';
 
 /**
  * @param own default endpoints with `proxies` (`createDefaultEndpoints`)
- * @param node what the node's runtime would ask; where it fails, so does this, because the node's pull would fail too
+ * @param node endpoints of the node's runtime; its failures are passed on, because the node's pull would fail too
  */
 export function withNodeEndpoints(own: EndpointSource, node: EndpointSource): EndpointSource {
   return {

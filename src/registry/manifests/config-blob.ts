@@ -1,25 +1,24 @@
 /**
- * The config blob of a single manifest: the only place that says which platform it is for, and whether it is a bundle of the
- * Operator Lifecycle Manager. A bundle holds manifests and no program. It is built for one architecture and unpacked on nodes
- * of any by a Job that brings the program from another image: bound to its own architecture, that Job would wait for ever where
- * no node has it.
+ * The config blob of a single manifest names its platform, and shows whether it is a bundle of the Operator Lifecycle Manager. A
+ * bundle holds manifests and no program. It is built for one architecture, but a Job with a program from another image unpacks
+ * it on any node. Bound to the bundle's architecture, that Job would wait forever in a cluster without such nodes.
  */
 import { asObject, asText, parseObject } from '../../http/json.ts';
 import { readPlatform } from './manifest.ts';
 import type { WrittenPlatform } from '../lookup.ts';
 
-/** Real configs are a few KiB (long histories some hundred); one is held in memory per question. */
+/** Real configs are a few KiB (long histories some hundred); one is in memory for each lookup. */
 export const maxConfigBytes = 1024 * 1024;
 
-/** What a config says. */
+/** The part of a config that counts here. */
 export interface ImageConfig {
-  /** Absent where the document is no image config: it names no architecture. */
+  /** Absent if the document names no architecture: then it is not an image config. */
   readonly platform?: WrittenPlatform;
   readonly isBundle: boolean;
 }
 
 /**
- * Labels of a bundle, of which some are often missing.
+ * Prefix of a bundle's labels; some of them are often missing.
  * @see operator-framework/operator-registry docs/design/operator-bundle.md, "Bundle Annotations"
  */
 const bundleLabel = 'operators.operatorframework.io.bundle.';
@@ -27,7 +26,7 @@ const bundleLabel = 'operators.operatorframework.io.bundle.';
 /**
  * Reads an image config.
  * @param bytes the blob, already counted and verified
- * @throws InvalidDocument where it is no JSON object
+ * @throws InvalidDocument if it is not a JSON object
  */
 export function readConfig(bytes: Uint8Array): ImageConfig {
   const document = parseObject(bytes);
@@ -35,7 +34,7 @@ export function readConfig(bytes: Uint8Array): ImageConfig {
   return { ...(platform && { platform }), isBundle: isBundle(document['config']) };
 }
 
-/** By its labels, and because it has nothing to run: a label alone must not send a program to any node. */
+/** A bundle has the labels and nothing to run: a label alone must not send a program to any node. */
 function isBundle(value: unknown): boolean {
   const config = asObject(value);
   const labels = asObject(config?.['Labels']);

@@ -10,7 +10,7 @@ export function isDigest(text: string): boolean {
 
 /**
  * The digest of bytes.
- * @param like a digest whose algorithm is used; sha256 where there is none
+ * @param like a digest of the algorithm to use. Default: sha256
  */
 export function digestOf(bytes: Uint8Array, like?: string): string {
   const algorithm = like?.startsWith('sha512:') === true ? 'sha512' : 'sha256';

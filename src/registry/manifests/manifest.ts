@@ -1,14 +1,14 @@
 /**
- * Manifests and indexes, read and classified. The media type of the answer counts first, then what the document says of
- * itself; where the two contradict each other, or a document is two kinds at once, it is refused as containerd refuses it
- * (containerd `core/images/image.go`, `validateMediaType`).
+ * Manifests and indexes. The media type of the response counts first, then the document's own. If the two contradict each
+ * other, or a document has the members of two kinds, it is rejected as by containerd (`core/images/image.go`,
+ * `validateMediaType`).
  */
 import { isDigest } from './digest.ts';
 import { asObject, asText, InvalidDocument, parseObject, type JsonObject } from '../../http/json.ts';
 import { bareMediaType, documentKind, isImageConfig, isVague, type DocumentKind } from './media-types.ts';
 import type { WrittenPlatform } from '../lookup.ts';
 
-/** Above 4,393,216 bytes (4 · 1048 · 1048) containerd leaves a host out; we stop a little earlier. */
+/** Above 4,393,216 bytes (4 · 1048 · 1048) containerd skips a host; this limit is a little lower. */
 export const maxManifestBytes = 4 * 1024 * 1024;
 
 export interface Descriptor {
@@ -17,7 +17,7 @@ export interface Descriptor {
   readonly size: number;
   readonly platform?: WrittenPlatform;
   readonly artifactType?: string;
-  /** What BuildKit adds for provenance; it is no image. */
+  /** Provenance that BuildKit adds; not an image. */
   readonly attestation: boolean;
 }
 
@@ -42,14 +42,14 @@ export type ManifestDocument =
 /**
  * Reads a manifest document.
  * @param bytes the body, already counted and verified
- * @param contentType of the answer, or of the descriptor that led here
- * @throws InvalidDocument where it is no manifest of a known kind
+ * @param contentType of the response, or of the descriptor
+ * @throws InvalidDocument if it is not a manifest of a known kind
  */
 export function readManifest(bytes: Uint8Array, contentType: string | undefined): ManifestDocument {
   const document = parseObject(bytes);
   const mediaType = mediaTypeOf(document, bareMediaType(contentType));
   const kind = documentKind(mediaType);
-  if (kind === undefined) throw new InvalidDocument('its media type is that of no image');
+  if (kind === undefined) throw new InvalidDocument('its media type is not that of an image');
   refuseMixed(document, kind);
   if (kind === 'index') return readIndex(document, mediaType);
   if (kind === 'manifest') return readSingle(document, mediaType);
@@ -62,12 +62,12 @@ function mediaTypeOf(document: JsonObject, header: string): string {
   const written = bareMediaType(asText(document['mediaType']));
   if (isVague(header)) return written === '' ? sniff(document) : written;
   if (written !== '' && written !== header && documentKind(header) !== 'schema1') {
-    throw new InvalidDocument('its media type is not the one it was sent with');
+    throw new InvalidDocument('its media type differs from the one in the response');
   }
   return header;
 }
 
-/** OCI documents need not say what they are. */
+/** OCI documents need not name their media type. */
 function sniff(document: JsonObject): string {
   if (Array.isArray(document['manifests'])) return 'application/vnd.oci.image.index.v1+json';
   if (asObject(document['config'])) return 'application/vnd.oci.image.manifest.v1+json';
@@ -135,8 +135,8 @@ function readDescriptor(value: unknown): Descriptor {
 }
 
 /**
- * A platform object, as an index or an image config writes it.
- * @returns undefined where there is none with an architecture
+ * A platform object of an index or an image config.
+ * @returns undefined if it names no architecture
  */
 export function readPlatform(value: unknown): WrittenPlatform | undefined {
   const written = asObject(value);

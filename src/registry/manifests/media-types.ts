@@ -1,4 +1,4 @@
-/** Media types of the documents that registries hold (OCI image specification 1.1, distribution schema 2). */
+/** Media types of documents in registries (OCI image specification 1.1, distribution schema 2). */
 
 export type DocumentKind = 'index' | 'manifest' | 'schema1';
 
@@ -11,7 +11,7 @@ const documentKinds: ReadonlyMap<string, DocumentKind> = new Map([
   ['application/vnd.docker.distribution.manifest.v1+json', 'schema1'],
 ]);
 
-/** Media types that say nothing: then the document's own words count. */
+/** Media types without meaning: then the document's own media type counts. */
 const vague: ReadonlySet<string> = new Set([
   '',
   '*/*',
@@ -26,8 +26,8 @@ const imageConfigs: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Sent with every manifest request, always whole: some registries answer with schema 1 or with the first platform where
- * an index is not asked for.
+ * Sent with every manifest request, always complete: some registries return schema 1 or only the first platform to clients that
+ * do not accept an index.
  */
 export const acceptManifests = [
   'application/vnd.docker.distribution.manifest.v2+json',

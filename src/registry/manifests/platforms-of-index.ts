@@ -1,19 +1,19 @@
 /**
- * The platforms of a manifest document, whatever its kind. An index usually says all itself; what it leaves open is
- * fetched, within bounds: nested indexes, and configs of children where no child names a platform.
+ * The platforms of a manifest document of any kind. An index usually names them itself. Missing parts are fetched, within
+ * bounds: nested indexes, and the configs of children if no child names a platform.
  */
 import type { ImageConfig } from './config-blob.ts';
 import type { Descriptor, ManifestDocument } from './manifest.ts';
 import { documentKind, isImageConfig } from './media-types.ts';
 import { RegistryError, type WrittenPlatform } from '../lookup.ts';
 
-/** An index of indexes is rare, a third level unheard of. */
+/** An index of indexes is rare, a third level unknown. */
 export const maxIndexDepth = 3;
 
 /** More children than any image has; a list of a thousand platforms is an attack or a mistake. */
 export const maxChildren = 1000;
 
-/** Each costs two requests; an index of so many nameless children is read as far as this. */
+/** Each costs two requests; further children without a platform are not read. */
 export const maxConfigsRead = 16;
 
 export interface Content {
@@ -21,7 +21,7 @@ export interface Content {
   readonly platforms: readonly WrittenPlatform[];
 }
 
-/** How documents that are referred to are got, verified by digest. */
+/** Fetches documents by descriptor and verifies them by digest. */
 export interface ContentReader {
   /** For messages. */
   readonly where: string;
@@ -32,8 +32,8 @@ export interface ContentReader {
 /**
  * Finds the platforms of a document.
  * @param digest of the document itself
- * @throws RegistryError `not-an-image` where no platform can be found and it is no artifact either, `too-large` where
- * the nesting or the number of children has no end
+ * @throws RegistryError `not-an-image` if it has no platform and is not an artifact either, `too-large` for too many children or
+ * levels
  */
 export async function contentOf(
   document: ManifestDocument,
@@ -69,7 +69,7 @@ async function contentOfSingle(
 ): Promise<Content> {
   if (!document.imageConfig) return { kind: 'artifact', platforms: [] };
   const { platform, isBundle } = await reader.config(document.config);
-  // A node takes out of an index only what is for it, a bundle too.
+  // From an index, a node takes only its own platform, even of a bundle.
   if (isBundle && place === 'alone') return { kind: 'bundle', platforms: [] };
   if (platform) return { kind: 'image', platforms: [platform] };
   if (document.claimsArtifact) return { kind: 'artifact', platforms: [] };
@@ -82,7 +82,7 @@ async function contentOfSingle(
 
 interface Found {
   readonly platforms: WrittenPlatform[];
-  /** Children that may be images and name no platform. */
+  /** Children without a platform that may be images. */
   readonly nameless: Descriptor[];
   artifacts: number;
   children: number;
@@ -121,7 +121,7 @@ async function walk(
   }
 }
 
-/** What attestations are filed under: `unknown/unknown`. */
+/** Attestations have the platform `unknown/unknown`. */
 function isUnknown({ os, architecture }: WrittenPlatform): boolean {
   return os === 'unknown' || architecture === 'unknown';
 }

@@ -76,7 +76,7 @@ t.test('a file with an unusable entry is used without it', async (t) => {
   const root = t.testdir({ a: JSON.stringify({ auths: { 'gcr.io': {}, 'gcr.io:*': {} } }) });
   const { made, users } = await source(t, { root, candidates: ['/a'] });
   t.same(await users(), ['/a ']);
-  t.match(made.problems(), [{ source: 'docker-config', origin: '/a', message: /^entries left out .*: 1$/ }]);
+  t.match(made.problems(), [{ source: 'docker-config', origin: '/a', message: /^entries skipped .*: 1$/ }]);
 });
 
 t.test('a file that breaks stays in force for as long as the kubelet may remember it', async (t) => {

@@ -98,7 +98,7 @@ t.test('a key that is no registry is told and left out', async (t) => {
   const source = createPullSecretSource([flat('odd', { 'gcr.io:*': entry, 'gcr.io': entry })]);
   t.equal((await source.lookup('gcr.io/a')).length, 1);
   t.match(source.problems(), [
-    { origin: 'team/odd', message: 'entries left out because their keys are not registries: 1' },
+    { origin: 'team/odd', message: 'entries skipped because their keys are not registries: 1' },
   ]);
 });
 

@@ -55,7 +55,7 @@ t.test('documents that are refused', async (t) => {
     [
       { mediaType: mediaTypes.ociManifest, manifests: [] },
       mediaTypes.ociIndex,
-      /not the one it was sent with/,
+      /differs from the one in the response/,
     ],
     [{ manifests: {} }, mediaTypes.ociIndex, /without manifests/],
     [{ manifests: [null] }, mediaTypes.ociIndex, /digest/],
@@ -66,8 +66,8 @@ t.test('documents that are refused', async (t) => {
     [{ manifests: [{ ...entry, size: 1.5 }] }, mediaTypes.ociIndex, /size/],
     [{ layers: [] }, mediaTypes.ociManifest, /digest/],
     [{ fsLayers: [] }, mediaTypes.schema1, /without architecture/],
-    [{ manifests: [] }, 'text/html', /no image/],
-    [{ mediaType: 'text/html' }, undefined, /no image/],
+    [{ manifests: [] }, 'text/html', /not that of an image/],
+    [{ mediaType: 'text/html' }, undefined, /not that of an image/],
     [{}, undefined, /neither/],
     [{ manifests: null, config: null }, 'text/plain', /neither/],
   ] as const;

@@ -196,7 +196,7 @@ const refused: readonly (readonly [name: string, content: Content, code: string,
     'a child that is announced as something else',
     index([{ content: { ...index([]), mediaType: mediaTypes.ociManifest } }]),
     'unsupported-media-type',
-    /not the one it was sent with/,
+    /differs from the one in the response/,
   ],
 ];
 

@@ -1,4 +1,4 @@
-/** What protects the other side, seen from outside: the gate, the breaker, Retry-After. */
+/** What protects registries: concurrency limit, circuit breaker, Retry-After. */
 import t, { type Test } from 'tap';
 import type { RegistryClientOptions } from '../../../src/registry/client.ts';
 import {
