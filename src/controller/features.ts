@@ -14,7 +14,7 @@ export const features = {
   'webhook-configuration': webhookConfiguration(),
   'exec-format': watchExecFormatErrors,
   taints,
-  'misplaced-pods': misplacedPods(),
+  'misplaced-pods': misplacedPods,
   'custom-resources': customResources(),
   'running-images': countRunningImages,
 } as const;

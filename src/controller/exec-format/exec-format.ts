@@ -1,187 +1,183 @@
 /**
- * Exec format errors: what a manifest says of an image and what its binaries are can differ. `suspects.ts` finds containers
- * that may have ended for that reason, their log decides, `notes.ts` writes it down for the namespace in which it was seen.
- * Decisions from then on avoid the architecture until the note expires; the pod's owner reads why in an event.
+ * Exec format errors: an image's manifest and its binaries can differ. `suspects.ts` finds containers that may have failed for that reason,
+ * their log decides, and `broken-notes.ts` notes it for the namespace. From then on, decisions avoid the architecture until the note
+ * expires. Events tell the pod's owner why.
  */
+import { backOffMs } from '../../async/back-off.ts';
+import { BoundedMap } from '../../async/bounded-map.ts';
+import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
+import { isCode, KubeError } from '../../kube/api/errors.ts';
+import { paths } from '../../kube/api/paths.ts';
 import { isArchitecture } from '../../names/architecture.ts';
-import { KubeError } from '../../kube/api/errors.ts';
-import { createRateLimiter } from '../../async/rate-limiter.ts';
-import type { ObjectReference } from '../../kube/events/event.ts';
+import type { Gauge } from '../../telemetry/metrics.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { createReconciler } from '../reconcile/reconciler.ts';
-import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
+import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { isDaemon } from '../scope/daemon-set.ts';
-import { createNodeAwaited } from './node-awaited.ts';
-import { createNotes, type Notes } from './notes.ts';
-import { saysExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
-import { paths } from '../../kube/api/paths.ts';
+import { createSkippedPods } from '../scope/skipped-pods.ts';
+import { referenceOf } from '../scope/workload.ts';
+import { BrokenNotes, type Noted } from './broken-notes.ts';
+import { isExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
 
-/** A kubelet reads logs from its disk; a cluster full of crashing pods must not make it a hot path. */
+/** A kubelet reads logs from disk. A cluster full of crashing pods must not cause many reads. */
 const logReads = { perSecond: 1, burst: 10 };
-/** Of a log: the one line that there can be. */
+/** The error is the only line of its log. */
 const maxLogBytes = 8192;
 const logTimeoutMs = 5000;
-/** Containers whose log said something else are not asked again for a while. */
-const forgetAfterMs = 10 * 60_000;
+/** A container is checked again after this time. */
+const checkAgainMs = 10 * 60_000;
 const maxRemembered = 5000;
-const pruneEveryMs = 60 * 60_000;
-/** No pod has this key. */
+const pruneIntervalMs = 60 * 60_000;
+/** For a pod with an unknown node, half a minute altogether: pods and nodes come by different watches, in any order. */
+const nodeWait = { firstMs: 500, mostMs: 60_000, checks: 6 };
+
+/** Not a pod: its key has no slash. */
 const pruneKey = 'prune';
 
-/** Works while this replica leads. */
+/** Watches for exec format errors while this replica leads. */
 export const watchExecFormatErrors: Feature = async (leading) => {
-  const { client, clock, log, signal, caches, metrics } = leading;
-  const configuration = leading.configuration();
-  const { namespace, brokenImagesName } = configuration;
+  const { signal, caches, log, configuration } = leading;
+  const { namespace } = configuration();
   if (namespace === undefined) {
-    log.warn('exec format errors are not watched: the namespace of archwright is not known');
+    log.warn('exec format errors are not watched: set namespace, the namespace of archwright');
     return;
   }
-  const notes = createNotes({ client, namespace, name: brokenImagesName });
-  const limiter = createRateLimiter({ ...logReads, clock });
-  const level = metrics.gauge(brokenImages);
-  /** When a container's log was read, by pod and container. */
-  const looked = new Map<string, number>();
-  const awaited = createNodeAwaited();
-  const leftAlone = createSkippedPods(leading);
-  let isRefused = false;
-
-  function isFresh(key: string): boolean {
-    const at = looked.get(key);
-    return at !== undefined && clock.monotonic() - at < forgetAfterMs;
-  }
-
-  function remember(key: string): void {
-    looked.delete(key);
-    looked.set(key, clock.monotonic());
-    const oldest = looked.size > maxRemembered ? looked.keys().next().value : undefined;
-    if (oldest !== undefined) looked.delete(oldest);
-  }
-
-  /** The custom resource can switch on what the chart gave no right for; somebody should hear of that, once. */
-  function refused(error: string): void {
-    if (!isRefused)
-      log.warn({ error }, 'logs of pods may not be read; exec format errors are seldom found so');
-    isRefused = true;
-  }
-
-  async function count(): Promise<void> {
-    level.set(await notes.prune(leading.serverNow(), signal));
-  }
-
-  async function lookAt(pod: RunningPod): Promise<void> {
-    const node = caches.nodes.get('', pod.node);
-    if (node === undefined) {
-      const key = `${pod.namespace}/${pod.name}`;
-      const againMs = awaited.next(key);
-      if (againMs !== undefined) reconciler.add(key, againMs);
-      return;
-    }
-    const { architecture } = node;
-    if (architecture === undefined || !isArchitecture(architecture)) return;
-    // A note would be of use to nobody. The template of a DaemonSet is placed for itself.
-    if (!isDaemon(pod) && (await leftAlone())(pod)) return;
-    for (const suspect of suspectsOf(pod)) {
-      const key = `${pod.uid}/${suspect.container}`;
-      if (isFresh(key)) continue;
-      if (!suspect.certain) await limiter.take(signal);
-      const isOne = suspect.certain || saysExecFormatError(await logOf(leading, pod, suspect, refused));
-      const isNews = isOne && (await note(leading, notes, pod, suspect, architecture));
-      remember(key);
-      if (isNews) await count();
-    }
-  }
-
+  const monitor = new ExecFormatMonitor(leading, namespace);
   const reconciler = createReconciler({
     leading,
     workers: 2,
-    reconcile: async (key) => {
-      if (key === pruneKey) {
-        await count();
-        return { requeueAfterMs: pruneEveryMs };
-      }
-      const [inNamespace = '', name = ''] = key.split('/');
-      const pod = caches.runningPods.get(inNamespace, name);
-      const isWatched = pod !== undefined && leading.configuration().execFormatErrorMonitor;
-      if (isWatched) await lookAt(pod);
-      if (!isWatched || caches.nodes.get('', pod.node)) awaited.forget(key);
-      return undefined;
-    },
+    reconcile: (key) => (key === pruneKey ? monitor.prune() : monitor.check(key)),
   });
-  // Without the nodes nothing is known of a pod's architecture, and nobody would look again until the pod changes.
+  // Without the nodes, the architecture of a pod is unknown.
   await caches.ready(signal).catch(() => undefined);
   caches.runningPods.onEach(({ namespace: inNamespace, name, object }) => {
     const key = `${inNamespace}/${name}`;
-    awaited.forget(key);
+    monitor.changed(key);
     if (object && suspectsOf(object).length > 0) reconciler.add(key);
   });
-  for (const pod of caches.runningPods.values()) {
-    if (suspectsOf(pod).length > 0) reconciler.add(`${pod.namespace}/${pod.name}`);
-  }
-  await reconciler.run([pruneKey]);
-  // The next leader counts; two replicas must not both show the same notes.
-  level.set(0);
+  const suspects = [...caches.runningPods.values()].filter((pod) => suspectsOf(pod).length > 0);
+  await reconciler.run([pruneKey, ...suspects.map((pod) => `${pod.namespace}/${pod.name}`)]);
 };
 
-/** A log that cannot be read is no evidence: the pod is gone, or its node cannot be reached. */
-async function logOf(
-  { client, signal, log }: Leading,
-  pod: RunningPod,
-  { container, previous }: Suspect,
-  refused: (error: string) => void,
-): Promise<string | undefined> {
-  const path = `${paths.pods(pod.namespace, pod.name)}/log`;
-  const query = { container, limitBytes: maxLogBytes, ...(previous && { previous }) };
-  try {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(logTimeoutMs)]);
-    return await client.text(path, { signal: limit, query, maxBytes: maxLogBytes });
-  } catch (error) {
-    signal.throwIfAborted();
-    const code = error instanceof KubeError ? error.code : 'timeout';
-    if (error instanceof KubeError && code === 'forbidden') refused(error.message);
-    log.debug({ path, container, code }, 'the log of a crashing container could not be read');
+class ExecFormatMonitor {
+  readonly #leading: Leading;
+  readonly #notes: BrokenNotes;
+  readonly #limiter: RateLimiter;
+  readonly #gauge: Gauge;
+  readonly #skippedPods: ReturnType<typeof createSkippedPods>;
+  /** When a container was checked, by pod and container. */
+  readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
+  /** How often a pod without a known node was checked, by key. */
+  readonly #nodeChecks = new Map<string, number>();
+  #hasWarned = false;
+
+  constructor(leading: Leading, namespace: string) {
+    const { client, clock, metrics, configuration } = leading;
+    this.#leading = leading;
+    this.#notes = new BrokenNotes({ client, namespace, name: configuration().brokenImagesName });
+    this.#limiter = createRateLimiter({ ...logReads, clock });
+    this.#gauge = metrics.gauge(brokenImages);
+    this.#skippedPods = createSkippedPods(leading);
+  }
+
+  async prune(): Promise<ReconcileResult> {
+    const { serverNow, signal } = this.#leading;
+    this.#gauge.set(await this.#notes.prune(serverNow(), signal));
+    return { requeueAfterMs: pruneIntervalMs };
+  }
+
+  /** The pod changed, so its node is waited for again. */
+  changed(key: string): void {
+    this.#nodeChecks.delete(key);
+  }
+
+  async check(key: string): Promise<ReconcileResult> {
+    const { caches, configuration } = this.#leading;
+    const [namespace = '', name = ''] = key.split('/');
+    const pod = caches.runningPods.get(namespace, name);
+    const node = pod && caches.nodes.get('', pod.node);
+    if (pod && !node && configuration().execFormatErrorMonitor) return this.#waitForNode(key);
+    this.#nodeChecks.delete(key);
+    const architecture = node?.architecture;
+    if (pod && configuration().execFormatErrorMonitor && architecture && isArchitecture(architecture))
+      await this.#checkPod(pod, architecture);
     return undefined;
   }
-}
 
-/** @returns whether it is news */
-async function note(
-  { signal, events, metrics, log, configuration, serverNow }: Leading,
-  notes: Notes,
-  pod: RunningPod,
-  { container, image, digest }: Suspect,
-  architecture: string,
-): Promise<boolean> {
-  const until = serverNow() + configuration().brokenImageTime;
-  const noted = await notes.add({ digest, architecture, image, namespace: pod.namespace, until }, signal);
-  const { brokenImagesName } = configuration();
-  metrics.counter(execFormatErrors, { architecture }).inc();
-  const text = {
-    type: 'Warning',
-    reason: 'ExecFormatError',
-    message:
-      `Container ${container}: a binary of ${image.slice(0, 256)} is not for ${architecture}, the architecture of node ${pod.node}, ` +
-      `whatever its manifest says. ${
-        noted === 'full'
-          ? `That could not be noted: ConfigMap ${brokenImagesName} has all the notes that it may have.`
-          : `New pods of this namespace avoid ${architecture} where the image has another architecture.`
-      }`,
-  } as const;
-  for (const about of subjectsOf(pod)) events.record(about, text);
-  if (noted !== 'known') {
-    log.warn(
-      { image, digest, architecture, namespace: pod.namespace, noted: noted === 'news' },
-      'an image is broken on an architecture',
-    );
+  /** A node that does not come is gone. Its pods are checked again when they change. */
+  #waitForNode(key: string): ReconcileResult {
+    const checks = (this.#nodeChecks.get(key) ?? 0) + 1;
+    if (checks > nodeWait.checks) return undefined;
+    this.#nodeChecks.set(key, checks);
+    return { requeueAfterMs: backOffMs(nodeWait, checks) };
   }
-  return noted === 'news';
-}
 
-function subjectsOf({ namespace, name, uid, owner }: RunningPod): readonly ObjectReference[] {
-  const pod = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
-  if (owner === undefined) return [pod];
-  const { apiVersion, kind, name: ownerName, uid: ownerUid } = owner;
-  return [pod, { apiVersion, kind, namespace, name: ownerName, uid: ownerUid }];
+  async #checkPod(pod: RunningPod, architecture: string): Promise<void> {
+    const { clock, signal } = this.#leading;
+    // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
+    if (!isDaemon(pod) && (await this.#skippedPods())(pod)) return;
+    for (const suspect of suspectsOf(pod)) {
+      const key = `${pod.uid}/${suspect.container}`;
+      const checkedAt = this.#checkedAt.get(key);
+      if (checkedAt !== undefined && clock.monotonic() - checkedAt < checkAgainMs) continue;
+      if (!suspect.certain) await this.#limiter.take(signal);
+      const isBroken = suspect.certain || isExecFormatError(await this.#logOf(pod, suspect));
+      const noted = isBroken ? await this.#note(pod, suspect, architecture) : undefined;
+      this.#checkedAt.set(key, clock.monotonic());
+      if (noted === 'new') await this.prune();
+    }
+  }
+
+  /** @returns `undefined`: the log cannot be read, because the pod is gone or its node cannot be reached */
+  async #logOf(pod: RunningPod, { container, previous }: Suspect): Promise<string | undefined> {
+    const { client, signal, log } = this.#leading;
+    const path = `${paths.pods(pod.namespace, pod.name)}/log`;
+    const query = { container, limitBytes: maxLogBytes, ...(previous && { previous }) };
+    try {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(logTimeoutMs)]);
+      return await client.text(path, { signal: limit, query, maxBytes: maxLogBytes });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isCode(error, 'forbidden')) this.#warnOnce(error.message);
+      const code = error instanceof KubeError ? error.code : 'timeout';
+      log.debug({ path, container, code }, 'the log of a crashing container could not be read');
+      return undefined;
+    }
+  }
+
+  /** The custom resource can enable the monitor although the chart gave no right to read logs. */
+  #warnOnce(error: string): void {
+    if (!this.#hasWarned)
+      this.#leading.log.warn(
+        { error },
+        'logs of pods may not be read: most exec format errors are not found',
+      );
+    this.#hasWarned = true;
+  }
+
+  async #note(pod: RunningPod, { container, image, digest }: Suspect, architecture: string): Promise<Noted> {
+    const { signal, events, metrics, log, configuration, serverNow } = this.#leading;
+    const { namespace, name, uid, owner } = pod;
+    const { brokenImagesName, brokenImageTime } = configuration();
+    const until = serverNow() + brokenImageTime;
+    const noted = await this.#notes.add({ digest, architecture, image, namespace, until }, signal);
+    metrics.counter(execFormatErrors, { architecture }).inc();
+    const effect =
+      noted === 'full'
+        ? `That could not be noted: ConfigMap ${brokenImagesName} is full.`
+        : `New pods of this namespace avoid ${architecture} if the image has another architecture.`;
+    const message =
+      `Container ${container}: a binary of ${image.slice(0, 256)} is not for ${architecture}, the architecture of node ${pod.node}, ` +
+      `although its manifest says so. ${effect}`;
+    const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+    for (const each of owner ? [about, referenceOf(namespace, owner)] : [about])
+      events.record(each, { type: 'Warning', reason: 'ExecFormatError', message });
+    if (noted !== 'known')
+      log.warn(
+        { image, digest, architecture, namespace, noted: noted === 'new' },
+        'an image is broken on an architecture',
+      );
+    return noted;
+  }
 }

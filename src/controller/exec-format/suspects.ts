@@ -1,7 +1,7 @@
 /**
- * Containers that may have ended because their binary is made for another architecture. Kubernetes has no status for that:
- * the container starts and ends at once, with the exit code 1 or 255 (runc before and after 1.2), and only its log says
- * `exec /app: exec format error`. Where the pod asks for `FallbackToLogsOnError` the same text is its termination message.
+ * Containers that may have failed because their binary is for another architecture. Kubernetes has no status for that: the container
+ * exits at once, with code 1 or 255 (runc before and after 1.2), and only its log says `exec /app: exec format error`. With
+ * `FallbackToLogsOnError` the same text is the termination message.
  */
 import type { RunningContainer, RunningPod } from '../caches/caches.ts';
 
@@ -11,30 +11,30 @@ export interface Suspect {
   readonly image: string;
   /** Digest of what ran. */
   readonly digest: string;
-  /** Whether the status says it already; else the log has to be read. */
+  /** Whether the termination message says it. Otherwise the log decides. */
   readonly certain: boolean;
-  /** Whether that log is of the container before this one. */
+  /** Whether the log of the previous container is needed. */
   readonly previous: boolean;
 }
 
-/** What runc writes; nothing else may stand in the log, since the program never ran. */
+/** The message of runc. The log has nothing else, because the program never ran. */
 const wholeText = /^exec \/?[^\n]{0,4096}: exec format error\s*$/;
 
 const exitCodes: ReadonlySet<number | undefined> = new Set([1, 255]);
 
-/** Whether a log or termination message is that of a program that could not be run. */
-export function saysExecFormatError(text: string | undefined): boolean {
+/** Whether a log or termination message says that a program could not be run. */
+export function isExecFormatError(text: string | undefined): boolean {
   return text !== undefined && wholeText.test(text);
 }
 
-/** The containers of a pod that are worth a look. */
+/** The containers of a pod that are worth a check. */
 export function suspectsOf(pod: RunningPod): readonly Suspect[] {
   if (pod.deleting) return [];
   return pod.containers.flatMap((container) => {
     const digest = /@(sha256:[0-9a-f]{64})$/.exec(container.imageID)?.[1];
     if (digest === undefined || container.ready || !exitCodes.has(container.exitCode)) return [];
-    const certain = saysExecFormatError(container.message);
-    // One crash is no pattern: reading logs costs the node's kubelet something.
+    const certain = isExecFormatError(container.message);
+    // Not for one crash: reading logs costs the node's kubelet something.
     if (!certain && !crashesAgain(pod, container)) return [];
     const image = pod.images.find(({ usedBy }) => usedBy === container.name)?.image ?? container.image;
     return [

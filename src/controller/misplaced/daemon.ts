@@ -1,18 +1,17 @@
 /**
- * Pods of DaemonSets. Their controller makes the next one for the same node, so none is evicted; what keeps them off a node is
- * the template. The webhook places that when it is applied, so one that was applied before archwright came, or while the
- * webhook was away, goes on making pods for every new node. Placing it restarts all of its pods, which is for a person to
- * choose: they are told.
+ * Pods of DaemonSets. Their controller creates the next one on the same node, so they are never evicted; only the template keeps them off a
+ * node. The webhook places a template when it is applied. A template that was applied before archwright was installed, or while the
+ * webhook was down, makes pods for every new node. Placing it restarts all of its pods, so a person has to decide that.
  */
 import type { PodTemplate } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementInput } from '../../placement/decision.ts';
 
 /**
- * What is to be told of a DaemonSet with a pod on a node that cannot run it.
+ * What to report about a DaemonSet with a pod on a node that cannot run it.
  * @param architecture of the node
- * @returns `unplaced`: applied again, its template would keep it off such nodes; `undefined`: it is left alone, it is on its way
- *   already, or that is not sure
+ * @returns `unplaced`: if it is applied again, its template keeps pods off such nodes; `undefined`: the webhook skips it, it is rolling
+ *   out already, or that is not certain
  */
 export function daemonVerdict(
   template: PodTemplate,

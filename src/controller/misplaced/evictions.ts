@@ -1,120 +1,107 @@
-/** The moves of one leader: how many of a workload are under way, and when the next eviction may be asked for. */
+/** The evictions of one leader: how many pods of a workload are disrupted, and when the next eviction may be requested. */
+import { BoundedMap } from '../../async/bounded-map.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { mayMove, onTheMove } from './max-unavailable.ts';
 import type { Workload } from '../scope/workload.ts';
+import { disruptedPods, maxUnavailable } from './max-unavailable.ts';
 
-export interface Evictions {
-  /** Pods of an owner that are there and going. */
-  going(ownerUid: string): number;
-  /** Whether another pod of the workload may be moved now. */
-  hasRoom(pod: RunningPod, workload: Workload, movingSince: number | undefined): boolean;
-  moved(pod: RunningPod): void;
-  /** An eviction without a clear answer: it counts as one until the pod turns out to be there still. */
-  perhapsMoved(pod: RunningPod): void;
-  /** Takes the next turn for an eviction. @returns milliseconds to wait for it */
-  turn(): number;
-}
-
-/** What is missing of a workload so long after an eviction is missing for another reason. */
+/** Pods that are missing so long after an eviction are missing for another reason. */
 const rememberMs = 10 * 60_000;
-/** A new leader cannot know which of the missing pods were evicted; its predecessor's are settled by then. */
-const unsureMs = 5 * 60_000;
-/** What an eviction did is seen in the cache by then. */
-const seenMs = 30_000;
-/** Owners by workload are found by evictions, a few in a minute. */
+/** A new leader cannot know which of the missing pods were evicted. Evictions of the last leader are settled by then. */
+const newLeaderMs = 5 * 60_000;
+/** The cache shows the result of an eviction by then. */
+const cacheLagMs = 30_000;
+/** Evictions add a few workloads in a minute. */
 const maxWorkloads = 1000;
 
 interface Evicted {
+  /** Uid. */
   readonly owner: string;
   readonly at: number;
-  readonly isSure: boolean;
+  readonly isCertain: boolean;
 }
 
-export function createEvictions({ caches, clock, serverNow, configuration }: Leading): Evictions {
-  const startedAt = clock.monotonic();
+export class Evictions {
+  readonly #leading: Leading;
+  readonly #startedAt: number;
   /** By uid of the pod. */
-  let evicted = new Map<string, Evicted>();
-  /** By uid of the workload: what its owners want, by their uid. */
-  const owners = new Map<string, Map<string, number | undefined>>();
-  let nextTurn = startedAt;
+  #evicted = new Map<string, Evicted>();
+  /** By uid of the workload: how many pods its owners want, by their uid. */
+  readonly #owners = new BoundedMap<string, Map<string, number | undefined>>(maxWorkloads);
+  #nextAt: number;
 
-  function ownersOf(pod: RunningPod, { top, wanted }: Workload): ReadonlyMap<string, number | undefined> {
-    const known = owners.get(top.uid) ?? new Map<string, number | undefined>();
-    known.set(pod.owner?.uid ?? '', wanted);
-    owners.delete(top.uid);
-    owners.set(top.uid, known);
-    const oldest = owners.size > maxWorkloads ? owners.keys().next().value : undefined;
-    if (oldest !== undefined) owners.delete(oldest);
-    return known;
+  constructor(leading: Leading) {
+    this.#leading = leading;
+    this.#startedAt = leading.clock.monotonic();
+    this.#nextAt = this.#startedAt;
   }
 
-  function remember({ uid, owner }: RunningPod, isSure: boolean): void {
-    evicted.set(uid, { owner: owner?.uid ?? '', at: clock.monotonic(), isSure });
+  /** How many pods of an owner are there and being deleted. */
+  goingPods(ownerUid: string): number {
+    return [...this.#leading.caches.runningPods.values()].filter(
+      ({ owner, deleting, uid }) => owner?.uid === ownerUid && (deleting || this.#evicted.has(uid)),
+    ).length;
   }
 
-  /** The pod in question was just read: it is there. Of the others the cache knows by now. */
-  function forgetWhatDidNotHappen(now: number, inQuestion: RunningPod): void {
-    const open = [...evicted].filter(([, { isSure }]) => !isSure);
-    if (open.length === 0) return;
-    const there = new Set(
-      [...caches.runningPods.values()].flatMap((each) => (each.deleting ? [] : each.uid)),
-    );
-    for (const [uid, { at }] of open)
-      if (uid === inQuestion.uid || (now - at >= seenMs && there.has(uid))) evicted.delete(uid);
+  /**
+   * Whether another pod of the workload may be evicted now.
+   * @param pod as it was just read
+   * @param since when the evictions of this workload began; server time, milliseconds
+   */
+  hasRoom(pod: RunningPod, workload: Workload, since: number | undefined): boolean {
+    const { caches, clock, serverNow, configuration } = this.#leading;
+    const now = clock.monotonic();
+    this.#evicted = new Map([...this.#evicted].filter(([, { at }]) => now - at < rememberMs));
+    this.#forgetUncertain(now, pod);
+    const isNewLeader = now - this.#startedAt < newLeaderMs && since !== undefined;
+    const owners = this.#ownersOf(pod, workload);
+    const podsOf = Map.groupBy(caches.runningPods.values(), ({ owner }) => owner?.uid);
+    let disrupted = 0;
+    let total = 0;
+    for (const [owner, wanted] of owners) {
+      const pods = podsOf.get(owner) ?? [];
+      const ours = [...this.#evicted].filter(([, each]) => each.owner === owner).map(([uid]) => uid);
+      total += wanted ?? pods.length;
+      disrupted += disruptedPods({
+        pods,
+        wanted,
+        evicted: new Set(ours),
+        maxMissing: isNewLeader ? Number.POSITIVE_INFINITY : ours.length,
+        since,
+        now: serverNow(),
+      });
+    }
+    return disrupted < maxUnavailable(total, configuration().misplacedPodsShare);
   }
 
-  return {
-    going: (ownerUid) =>
-      [...caches.runningPods.values()].filter(
-        ({ owner, deleting, uid }) => owner?.uid === ownerUid && (deleting || evicted.has(uid)),
-      ).length,
-    hasRoom: (pod, workload, movingSince) => {
-      const now = clock.monotonic();
-      evicted = new Map([...evicted].filter(([, { at }]) => now - at < rememberMs));
-      forgetWhatDidNotHappen(now, pod);
-      const isUnsure = now - startedAt < unsureMs && movingSince !== undefined;
-      const byOwner = ownersOf(pod, workload);
-      const podsOf = podsByOwner(caches.runningPods.values(), byOwner);
-      let moving = 0;
-      let total = 0;
-      for (const [owner, wanted] of byOwner) {
-        const pods = podsOf.get(owner) ?? [];
-        const ours = [...evicted].filter(([, each]) => each.owner === owner);
-        total += wanted ?? pods.length;
-        moving += onTheMove({
-          pods,
-          wanted,
-          evicted: new Set(ours.map(([uid]) => uid)),
-          lackingOurs: isUnsure ? Number.POSITIVE_INFINITY : ours.length,
-          movingSince,
-          now: serverNow(),
-        });
-      }
-      return moving < mayMove(total, configuration().misplacedPodsShare);
-    },
-    moved: (pod) => remember(pod, true),
-    perhapsMoved: (pod) => remember(pod, false),
-    turn: () => {
-      const now = clock.monotonic();
-      const at = Math.max(now, nextTurn);
-      nextTurn = at + 60_000 / configuration().evictionsPerMinute;
-      return at - now;
-    },
-  };
-}
-
-function podsByOwner(
-  pods: Iterable<RunningPod>,
-  wanted: ReadonlyMap<string, unknown>,
-): ReadonlyMap<string, readonly RunningPod[]> {
-  const found = new Map<string, RunningPod[]>();
-  for (const pod of pods) {
-    const uid = pod.owner?.uid;
-    if (uid === undefined || !wanted.has(uid)) continue;
-    const list = found.get(uid) ?? [];
-    found.set(uid, list);
-    list.push(pod);
+  /** @param isCertain false: there was no clear answer. The eviction counts until the pod turns out to be there. */
+  add({ uid, owner }: RunningPod, isCertain: boolean): void {
+    this.#evicted.set(uid, { owner: owner?.uid ?? '', at: this.#leading.clock.monotonic(), isCertain });
   }
-  return found;
+
+  /** Reserves the next eviction under `evictionsPerMinute`. @returns milliseconds to wait for it */
+  reserve(): number {
+    const { clock, configuration } = this.#leading;
+    const now = clock.monotonic();
+    const at = Math.max(now, this.#nextAt);
+    this.#nextAt = at + 60_000 / configuration().evictionsPerMinute;
+    return at - now;
+  }
+
+  #ownersOf(pod: RunningPod, { top, wanted }: Workload): ReadonlyMap<string, number | undefined> {
+    const owners = this.#owners.get(top.uid) ?? new Map<string, number | undefined>();
+    owners.set(pod.owner?.uid ?? '', wanted);
+    this.#owners.set(top.uid, owners);
+    return owners;
+  }
+
+  /** Forgets evictions that did not happen: the pod was just read, or the cache has it. */
+  #forgetUncertain(now: number, pod: RunningPod): void {
+    const uncertain = [...this.#evicted].filter(([, { isCertain }]) => !isCertain);
+    if (uncertain.length === 0) return;
+    const alive = [...this.#leading.caches.runningPods.values()].filter(({ deleting }) => !deleting);
+    const there = new Set(alive.map(({ uid }) => uid));
+    for (const [uid, { at }] of uncertain)
+      if (uid === pod.uid || (now - at >= cacheLagMs && there.has(uid))) this.#evicted.delete(uid);
+  }
 }

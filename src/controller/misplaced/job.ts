@@ -1,6 +1,6 @@
 /**
- * What an eviction costs a Job: it counts a pod that is deleted as one that failed, and ends for good where it may lose no
- * more of them (measured with 1.36: `backoffLimit: 0`, and the Job fails). Then nobody would make another pod.
+ * What an eviction costs a Job. A Job counts a deleted pod as a failed one, and fails for good at its limit (measured with 1.36:
+ * `backoffLimit: 0`). It would create no other pod then.
  *
  * Rules: Kubernetes documentation, "Jobs": pod backoff failure policy, backoff limit per index, pod failure policy.
  */
@@ -30,9 +30,9 @@ const usualLimit = 6;
 const indexFailures = 'batch.kubernetes.io/job-index-failure-count';
 
 /**
- * How many pods a Job may lose yet and still make others.
+ * How many pods a Job may still lose without failing.
  * @param pod one of its pods, which is to be evicted
- * @returns infinity where an eviction does not count
+ * @returns infinity: evictions do not count
  */
 export function lossesLeft({ spec = {}, status = {} }: Job, { metadata }: Pod): number {
   const { backoffLimit = usualLimit, backoffLimitPerIndex, podFailurePolicy } = spec;

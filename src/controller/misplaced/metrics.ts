@@ -4,10 +4,10 @@ import type { Counter, Gauge, Metrics, MetricSpec } from '../../telemetry/metric
 export const misplacedPods: MetricSpec = {
   name: 'archwright_misplaced_pods',
   type: 'gauge',
-  help: 'Pods that are not ready on a node whose architecture their images lack; without those that are left alone.',
+  help: 'Pods that are not ready on a node with an architecture that their images lack; without pods that archwright skips.',
 };
 
-export const moveOutcomes = [
+const outcomes = [
   'evicted',
   'told',
   'held',
@@ -18,39 +18,29 @@ export const moveOutcomes = [
   'unplaced',
   'failed',
 ] as const;
-export type MoveOutcome = (typeof moveOutcomes)[number];
+export type MisplacedOutcome = (typeof outcomes)[number];
 
-export const misplacedPodsMoved: MetricSpec = {
+export const misplacedPodsHandled: MetricSpec = {
   name: 'archwright_misplaced_pods_total',
   type: 'counter',
   help:
-    'What was done about misplaced pods: evicted; told, where misplacedPods is event; held, where the eviction was refused, as by ' +
-    'a PodDisruptionBudget; again, where the successor of an evicted pod is misplaced too; no-node and no-architecture, where ' +
-    'eviction would not help; last-try, where a Job would end by it; unplaced, where a DaemonSet has to be applied again; failed.',
-  labels: { outcome: moveOutcomes },
+    'What was done about misplaced pods: evicted; told, if misplacedPods is event; held, if the eviction was refused, for example by ' +
+    'a PodDisruptionBudget; again, if the successor of an evicted pod is misplaced too; no-node and no-architecture, if ' +
+    'eviction would not help; last-try, if a Job would fail by it; unplaced, if a DaemonSet has to be applied again; failed.',
+  labels: { outcome: outcomes },
 };
 
-export const misplacedMetrics: readonly MetricSpec[] = [misplacedPods, misplacedPodsMoved];
+export const misplacedMetrics: readonly MetricSpec[] = [misplacedPods, misplacedPodsHandled];
 
 export interface MisplacedCounts {
   readonly pods: Gauge;
-  readonly moved: Readonly<Record<MoveOutcome, Counter>>;
+  readonly handled: Readonly<Record<MisplacedOutcome, Counter>>;
 }
 
 export function misplacedCounts(metrics: Metrics): MisplacedCounts {
-  const count = (outcome: MoveOutcome): Counter => metrics.counter(misplacedPodsMoved, { outcome });
+  const counters = outcomes.map((outcome) => [outcome, metrics.counter(misplacedPodsHandled, { outcome })]);
   return {
     pods: metrics.gauge(misplacedPods),
-    moved: {
-      evicted: count('evicted'),
-      told: count('told'),
-      held: count('held'),
-      again: count('again'),
-      'no-node': count('no-node'),
-      'no-architecture': count('no-architecture'),
-      'last-try': count('last-try'),
-      unplaced: count('unplaced'),
-      failed: count('failed'),
-    },
+    handled: Object.fromEntries(counters) as MisplacedCounts['handled'],
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Images of a pod that its node's architecture surely cannot run: what the registry says of them is fresh and without
- * error, no container of theirs runs there (an emulator may be at work, or the manifest be wrong), and what was pulled is
- * what the facts are about. A tag may have been pushed again since: then the facts of the digest that was pulled decide.
+ * Images of a pod that certainly cannot run on its node: their facts are fresh and without error; no container of theirs runs there (there may
+ * be an emulator, or the manifest may be wrong); and the facts are about the digest that was pulled. If the tag was pushed again
+ * since, the facts of the pulled digest decide.
  */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
@@ -11,15 +11,15 @@ import type { RunningContainer, RunningPod } from '../caches/caches.ts';
 
 export interface ImageWithoutArchitecture {
   readonly image: string;
-  /** Of the facts; the image as it is written where they have none. */
+  /** Of the facts; the image as it is written if they have none. */
   readonly digest: string;
   /** What it has for the pod's operating system. */
   readonly architectures: readonly string[];
-  /** References by digest of what was pulled, where that is not what the facts are about. */
+  /** References by digest to what was pulled, if the facts are about something else. */
   readonly pulled: readonly string[];
 }
 
-/** The pod's images in the form in which facts are asked for. */
+/** The pod's images, for a lookup of facts. */
 export function usesOf({ images }: RunningPod): readonly ImageUse[] {
   return images.map(({ image, pullPolicy, usedBy }) => ({
     image,
@@ -29,7 +29,7 @@ export function usesOf({ images }: RunningPod): readonly ImageUse[] {
   }));
 }
 
-/** The images of a pod that lack an architecture; empty where that is not sure. */
+/** The images of a pod that certainly lack an architecture. */
 export function imagesWithoutArchitecture(
   pod: RunningPod,
   architecture: string,
@@ -44,14 +44,14 @@ export function imagesWithoutArchitecture(
     const statuses = pod.containers.filter(({ name }) => usedBy.includes(name));
     if (pod.containers.some((container) => uses(pod, container, image) && runs(container))) continue;
     const { digest = image } = known;
-    const pulled = statuses.flatMap(({ imageID }) => pulledOtherwise(imageID, known));
+    const pulled = statuses.flatMap(({ imageID }) => pulledInstead(imageID, known));
     found.set(image, { image, digest, architectures, pulled });
   }
   return [...found.values()];
 }
 
-/** Whether facts of what was pulled say the same. */
-export function alsoLack(
+/** Whether the pulled images lack the architecture too. */
+export function isMissingInPulled(
   { pulled }: ImageWithoutArchitecture,
   os: string,
   architecture: string,
@@ -65,7 +65,7 @@ export function alsoLack(
   });
 }
 
-/** A reference by digest as a question about facts. */
+/** A reference by digest, for a lookup of facts. */
 export function useOf(reference: string): ImageUse {
   return { image: reference, usedBy: [], pullPolicy: 'IfNotPresent', volumeOnly: false };
 }
@@ -78,15 +78,15 @@ function uses({ images }: RunningPod, { name }: RunningContainer, image: string)
   return images.some((each) => each.usedBy === name && each.image === image);
 }
 
-/** It runs, or has ended well: the node could start it. A container that waits, or ended badly, says why. */
+/** The node could start it: it runs, or ended well. A container that waits or failed has a reason. */
 function runs({ ready, running, reason, imageID }: RunningContainer): boolean {
   return ready || running || reason === 'Completed' || (reason === undefined && imageID !== '');
 }
 
 const byDigest = /@sha256:[0-9a-f]{64}$/u;
 
-/** What cannot be told by its digest was never seen by a registry; no facts of one can be about it. */
-function pulledOtherwise(imageID: string, { digest }: ImageFacts): readonly string[] {
+/** An image ID without a digest was imported: no registry has facts about it. */
+function pulledInstead(imageID: string, { digest }: ImageFacts): readonly string[] {
   if (imageID === '' || digest === undefined) return [];
   const reference = imageID.replace(/^[a-z-]+:\/\//u, '');
   return byDigest.test(reference) && reference.endsWith(`@${digest}`) ? [] : [reference];

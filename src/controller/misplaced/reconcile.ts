@@ -1,214 +1,172 @@
-/** What is done about one misplaced pod. */
+/** Finds misplaced pods and evicts them, one after the other. */
+import { concurrently } from '../../async/concurrently.ts';
 import { KubeError } from '../../kube/api/errors.ts';
-import type { Pod } from '../../kube/api/objects.ts';
-import { trimRunningPod } from '../caches/running-pods.ts';
-import { hasChosenNode } from '../scope/chosen-nodes.ts';
 import type { RunningPod } from '../caches/caches.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
-import { createCauses, type Cause } from './causes.ts';
-import { daemonVerdict } from './daemon.ts';
-import { evict } from './evict.ts';
-import { lossesLeft } from './job.ts';
-import { alsoLack, imagesWithoutArchitecture } from './missing-architectures.ts';
-import type { MisplacedCounts } from './metrics.ts';
-import type { Misplaced, PassOptions } from './misplaced.ts';
-import { createEvictions } from './evictions.ts';
-import { replacementOf } from './replacement.ts';
-import { isSuspect, type Suspects } from './suspects.ts';
-import { createMisplacedEvents } from './events.ts';
-import { workloadOf, type Workload } from '../scope/workload.ts';
-import { paths } from '../../kube/api/paths.ts';
+import { isDaemon } from '../scope/daemon-set.ts';
+import { createSkippedPods } from '../scope/skipped-pods.ts';
+import { Causes } from './causes.ts';
+import { createMisplacedEvents, type MisplacedEvents } from './events.ts';
+import { evict, type Eviction } from './evict.ts';
+import { Evictions } from './evictions.ts';
+import { misplacedCounts, type MisplacedCounts } from './metrics.ts';
+import { misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
+import { createSuspects, isSuspect, type Suspects } from './suspects.ts';
+import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
 
-export interface MisplacedReconciler {
-  /** @throws KubeError where nothing can be done about any pod now */
-  move(misplaced: Misplaced): Promise<void>;
-}
-
-export interface MisplacedReconcilerOptions extends Required<Pick<PassOptions, 'sleep' | 'notes'>> {
-  /** Hears of a pod that constrains its architecture itself: where it is is its own choice. */
-  readonly leftAlone: (pod: RunningPod) => void;
-}
-
-/** Pods that wait for others of their workload. */
-const forOthersMs = 15_000;
-/** The cache knows of a change by then. */
-const changedMs = 5_000;
+const factsWorkers = 8;
+/** Limits of one run, so that it works on current data. */
+const most = { checked: 200, handled: 20 };
 /**
- * Between suspects' grace of 30 s and now, with room for clocks of several API servers that differ: what existed before
- * the first eviction is older, what came of it is younger.
+ * Before the first eviction, the start of the evictions is set this much back. Suspects are at least 30 s old, so pods from before the
+ * first eviction are older, and successors are younger, even if the clocks of several API servers differ.
  */
 const marginMs = 15_000;
-/** An API server that refuses so many in a row refuses all. */
+/** An API server that refuses so many evictions in a row refuses all. */
 const maxFailed = 5;
 
-export function createMisplacedReconciler(
-  leading: Leading,
-  suspects: Suspects,
-  counts: MisplacedCounts,
-  { sleep, notes, leftAlone }: MisplacedReconcilerOptions,
-): MisplacedReconciler {
-  const { signal, client, caches, configuration, policies, serverNow, step, log } = leading;
-  const causes = createCauses({ client, ...notes });
-  const moves = createEvictions(leading);
-  const telling = createMisplacedEvents(leading);
-  let failed = 0;
+type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
 
-  /** The pod as it is now, where it still is what it seemed to be. */
-  async function read({ pod, architecture, images, facts }: Misplaced): Promise<Pod | undefined> {
-    const path = paths.pods(pod.namespace, pod.name);
-    try {
-      const now = await client.get<Pod>(path, { signal });
-      const trimmed = trimRunningPod(now, (value) => value);
-      if (trimmed === undefined || trimmed.uid !== pod.uid || trimmed.node !== pod.node) return undefined;
-      if (!isSuspect(trimmed)) return undefined;
-      const still = imagesWithoutArchitecture(trimmed, architecture, facts);
-      const isStill = still.some(
-        (each) =>
-          images.some(({ image, pulled }) => image === each.image && same(pulled, each.pulled)) ||
-          alsoLack(each, trimmed.os, architecture, facts),
-      );
-      return isStill ? now : undefined;
-    } catch (error) {
-      if (error instanceof KubeError && error.code === 'not-found') return undefined;
-      throw error;
-    }
+export class MisplacedReconciler {
+  readonly #leading: Leading;
+  readonly #suspects: Suspects;
+  readonly #counts: MisplacedCounts;
+  readonly #events: MisplacedEvents;
+  readonly #causes: Causes;
+  readonly #evictions: Evictions;
+  readonly #skippedPods: ReturnType<typeof createSkippedPods>;
+  /** Uids of the pods that are misplaced now. */
+  #known = new Set<string>();
+  /** Evictions that failed in a row. */
+  #failed = 0;
+
+  /** @param namespace of the ConfigMap with the causes */
+  constructor(leading: Leading, namespace: string) {
+    const { client, clock, serverNow, metrics, configuration } = leading;
+    this.#leading = leading;
+    this.#suspects = createSuspects(clock, serverNow);
+    this.#counts = misplacedCounts(metrics);
+    this.#events = createMisplacedEvents(leading);
+    this.#causes = new Causes({ client, namespace, name: configuration().movedPodsName });
+    this.#evictions = new Evictions(leading);
+    this.#skippedPods = createSkippedPods(leading);
   }
 
-  async function move(misplaced: Misplaced): Promise<void> {
-    const { pod, architecture, images } = misplaced;
-    const now = await read(misplaced);
-    if (now === undefined) {
-      suspects.later(pod, changedMs);
-      return;
+  /**
+   * @returns whether there is more to do at once
+   * @throws KubeError, and Error if the API server refuses evictions
+   */
+  async reconcile(): Promise<boolean> {
+    const { caches, configuration } = this.#leading;
+    if (configuration().misplacedPods === 'off') {
+      this.#counts.pods.set(0);
+      return false;
     }
-    const { namespace } = pod;
-    const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
-    const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.labels });
-    const { facts } = misplaced;
-    if (isDaemon(pod)) {
-      const template = await daemonTemplateOf(pod, { client, signal });
-      const input = { namespace, namespaceLabels, policy, facts: (image: string) => facts.get(image) };
-      const verdict = typeof template === 'object' ? daemonVerdict(template, input, architecture) : undefined;
-      if (verdict) tell(verdict, misplaced);
-      suspects.later(pod);
-      return;
-    }
-    const replacement = replacementOf({
-      pod: now,
-      namespace,
-      namespaceLabels,
-      policy,
-      facts,
-      architecture,
-      nodes: caches.nodes.values(),
+    const due = this.#suspects.due(caches.runningPods.values());
+    const misplaced = await this.#check(due.slice(0, most.checked));
+    const alive = new Set([...caches.runningPods.values()].filter(isSuspect).map(({ uid }) => uid));
+    this.#known = new Set([...this.#known].filter((uid) => alive.has(uid)));
+    this.#counts.pods.set(this.#known.size);
+    for (const each of misplaced.slice(0, most.handled)) await this.#handle(each);
+    this.#counts.pods.set(this.#known.size);
+    return due.length > most.checked || misplaced.length > most.handled;
+  }
+
+  async #check(due: readonly RunningPod[]): Promise<readonly MisplacedPod[]> {
+    const isSkipped = due.length > 0 ? await this.#skippedPods() : () => true;
+    const checked = await concurrently(due, factsWorkers, async (pod) => {
+      this.#leading.signal.throwIfAborted();
+      // For a pod of a DaemonSet, the template decides.
+      const found = !isDaemon(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leading, pod);
+      if (found) this.#known.add(pod.uid);
+      else {
+        this.#known.delete(pod.uid);
+        this.#suspects.later(pod);
+      }
+      return found;
     });
-    const { misplacedPods: mode } = configuration();
-    if ('not' in replacement) {
-      if (replacement.not === 'no-node' || replacement.not === 'no-architecture')
-        tell(replacement.not, misplaced);
-      if (replacement.not === 'left-alone') leftAlone(pod);
-      suspects.later(pod);
-      return;
-    }
-    const { nodes, selectors } = replacement;
-    if (selectors && !(await hasChosenNode(nodes, selectors, { client, signal }))) {
-      tell('no-node', misplaced);
-      suspects.later(pod);
-      return;
-    }
-    // Before the Job is read: one that is gone by now has been counted by then.
-    const going = moves.going(pod.owner?.uid ?? '');
-    const workload = pod.owner && (await workloadOf(pod.namespace, pod.owner, { client, signal }));
-    if (workload === undefined || mode !== 'evict') {
-      if (workload && mode === 'event') tell('told', misplaced, workload);
-      suspects.later(pod);
-      return;
-    }
-    const left = workload.job === undefined ? Number.POSITIVE_INFINITY : lossesLeft(workload.job, now);
-    if (left - going <= 0) {
-      if (left === 0) tell('last-try', misplaced, workload);
-      suspects.later(pod, left === 0 ? undefined : forOthersMs);
-      return;
-    }
-    const cause = { uid: workload.top.uid, digests: images.map(({ digest }) => digest), architecture };
-    const since = await causes.since(cause, signal);
-    if (since !== undefined && pod.createdAt >= since) {
-      tell('again', misplaced, workload);
-      suspects.later(pod);
-      return;
-    }
-    if (!moves.hasRoom(pod, workload, since)) {
-      suspects.later(pod, forOthersMs);
-      return;
-    }
-    await carryOut(misplaced, now, workload, { cause, since });
+    return checked.filter((each) => each !== undefined);
   }
 
-  async function carryOut(
-    misplaced: Misplaced,
-    asRead: Pod,
-    workload: Workload,
-    { cause, since }: { readonly cause: Cause; readonly since: number | undefined },
-  ): Promise<void> {
-    const { pod } = misplaced;
-    const waitMs = moves.turn();
-    if (waitMs > 0) await sleep(waitMs, signal);
-    const now = waitMs > 0 ? await read(misplaced) : asRead;
-    if (now === undefined) {
-      suspects.later(pod, changedMs);
-      return;
+  /** An error that is due to one pod, for example to a selector of its own, must not stop the others. */
+  async #handle(misplaced: MisplacedPod): Promise<void> {
+    const { signal, log } = this.#leading;
+    try {
+      const memory = { causes: this.#causes, evictions: this.#evictions };
+      await this.#carryOut(misplaced, await verdictOf(this.#leading, misplaced, memory));
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.temporary || signal.aborted) throw error;
+      const { namespace, name } = misplaced.pod;
+      log.warn({ namespace, pod: name, error: error.message }, 'a misplaced pod could not be evicted');
+      this.#suspects.later(misplaced.pod);
     }
+  }
+
+  async #carryOut(misplaced: MisplacedPod, verdict: Verdict): Promise<void> {
+    const { pod } = misplaced;
+    if (verdict.kind === 'evict') return await this.#evictInTurn(misplaced, verdict);
+    if (verdict.kind === 'skipped') this.#known.delete(pod.uid);
+    if (verdict.kind === 'report') {
+      const { report, workload } = verdict;
+      if (this.#events.record(report, misplaced, workload?.top)) this.#counts.handled[report].inc();
+    }
+    this.#suspects.later(pod, verdict.kind === 'later' ? verdict.ms : undefined);
+  }
+
+  /** Waits for the rate limit, and reads the pod again after that. */
+  async #evictInTurn(misplaced: MisplacedPod, verdict: EvictVerdict): Promise<void> {
+    const { signal, clock } = this.#leading;
+    const waitMs = this.#evictions.reserve();
+    if (waitMs > 0) await clock.sleep(waitMs, signal);
+    const pod = waitMs > 0 ? await readMisplaced(this.#leading, misplaced) : verdict.pod;
+    if (pod === undefined) this.#suspects.later(misplaced.pod, cacheLagMs);
+    else await this.#evict(misplaced, { ...verdict, pod });
+  }
+
+  async #evict(misplaced: MisplacedPod, { pod, workload, cause, since }: EvictVerdict): Promise<void> {
+    const { signal, serverNow, step } = this.#leading;
     if (since === undefined) {
-      await causes.add(cause, Math.floor((serverNow() - marginMs) / 1000) * 1000, signal);
+      await this.#causes.add(cause, Math.floor((serverNow() - marginMs) / 1000) * 1000, signal);
       await step('misplaced/noted');
     }
-    const eviction = await evict(now, { client, signal }).catch((error: unknown) => {
-      moves.perhapsMoved(pod);
+    const eviction = await evict(pod, this.#leading).catch((error: unknown) => {
+      this.#evictions.add(misplaced.pod, false);
       throw error;
     });
-    if (eviction.outcome === 'evicted') {
-      failed = 0;
-      moves.moved(pod);
-      counts.moved.evicted.inc();
-      telling.tell('evicted', misplaced, workload.top);
+    const isCertainlyNot = 'why' in eviction ? eviction.isCertain : eviction.outcome === 'changed';
+    // Pods that are created while the first eviction is refused are no successors.
+    const isNoteWrong = since === undefined && isCertainlyNot;
+    await this.#record(misplaced, eviction, workload.top);
+    if (isNoteWrong) await this.#causes.remove(cause, signal);
+    this.#countFailure(eviction);
+  }
+
+  async #record(
+    misplaced: MisplacedPod,
+    eviction: Eviction,
+    top: EvictVerdict['workload']['top'],
+  ): Promise<void> {
+    const { log, step } = this.#leading;
+    const { pod } = misplaced;
+    const { outcome } = eviction;
+    if (outcome !== 'changed') this.#counts.handled[outcome].inc();
+    if (outcome === 'evicted') {
+      this.#evictions.add(pod, true);
+      this.#events.record('evicted', misplaced, top);
       await step('misplaced/evicted');
     }
-    const isFirst = since === undefined;
-    if (!('why' in eviction)) {
-      suspects.later(pod, changedMs);
-      if (isFirst && eviction.outcome === 'changed') await causes.takeBack(cause, signal);
-      return;
-    }
-    const { outcome, why, stays } = eviction;
-    counts.moved[outcome].inc();
-    suspects.later(pod);
-    if (!stays) moves.perhapsMoved(pod);
-    // What is made while the first one is refused, as by a budget, is no successor of anything.
-    else if (isFirst) await causes.takeBack(cause, signal);
-    if (outcome === 'held') telling.tell('held', misplaced, workload.top, why);
-    else log.warn({ namespace: pod.namespace, pod: pod.name, why }, 'an eviction failed');
-    failed = outcome === 'failed' ? failed + 1 : 0;
-    if (failed < maxFailed) return;
-    failed = 0;
-    throw new Error(`the API server refuses evictions: ${why}`);
+    this.#suspects.later(pod, 'why' in eviction ? undefined : cacheLagMs);
+    if (!('why' in eviction)) return;
+    if (!eviction.isCertain) this.#evictions.add(pod, false);
+    if (outcome === 'held') this.#events.record('held', misplaced, top, eviction.why);
+    else log.warn({ namespace: pod.namespace, pod: pod.name, why: eviction.why }, 'an eviction failed');
   }
 
-  function tell(
-    told: 'told' | 'again' | 'no-node' | 'no-architecture' | 'last-try' | 'unplaced',
-    misplaced: Misplaced,
-    workload?: Workload,
-  ): void {
-    const why =
-      told === 'no-node'
-        ? [...new Set(misplaced.images.flatMap((each) => each.architectures))].join(', ')
-        : '';
-    if (telling.tell(told, misplaced, workload?.top, why)) counts.moved[told].inc();
+  #countFailure(eviction: Eviction): void {
+    if (eviction.outcome === 'changed') return;
+    this.#failed = eviction.outcome === 'failed' ? this.#failed + 1 : 0;
+    if (this.#failed < maxFailed || !('why' in eviction)) return;
+    this.#failed = 0;
+    throw new Error(`the API server refuses evictions: ${eviction.why}`);
   }
-
-  return { move };
-}
-
-function same(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((each, index) => each === b[index]);
 }

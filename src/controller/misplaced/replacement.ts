@@ -1,4 +1,4 @@
-/** Whether a successor of a pod would be placed where it can run: decided as the webhook would, were it created now. */
+/** Whether the successor of a pod would be placed on a node that can run it: the webhook's decision for a pod that is created now. */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
@@ -11,20 +11,19 @@ import { selectorOf } from '../scope/chosen-nodes.ts';
 import { letsIn, takesPods } from '../scope/node-room.ts';
 
 export type Replacement =
-  /**
-   * It would go to one of these architectures. `nodes`: their nodes that are ready and let it in by their taints;
-   * `selectors`: one of these label selectors has to fit as well, where the pod itself, or policy, chooses among nodes.
-   */
+  /** On an architecture that can run it. */
   | {
-      readonly to: readonly string[];
+      readonly kind: 'placed';
+      /** Possible nodes: ready, and their taints let it in. */
       readonly nodes: ReadonlySet<string>;
+      /** If the pod, or the policy, chooses among nodes: label selectors, and one of them has to fit as well. */
       readonly selectors: readonly string[] | undefined;
     }
   /**
-   * `left-alone`: a person said so, or the pod constrains its architecture itself. `no-architecture`: no architecture has
-   * all of its images. `no-node`: no node of those that have them takes pods now. `unsure`: it may land here again.
+   * `skipped`: placement is disabled, or the pod constrains its architecture itself. `no-architecture`: no architecture has
+   * all of its images. `no-node`: no node with such an architecture takes pods now. `unsure`: it may land here again.
    */
-  | { readonly not: 'left-alone' | 'no-architecture' | 'no-node' | 'unsure' };
+  | { readonly kind: 'skipped' | 'no-architecture' | 'no-node' | 'unsure' };
 
 export interface ReplacementInput {
   /** As it is now. */
@@ -49,10 +48,10 @@ export function replacementOf(input: ReplacementInput): Replacement {
     facts: (image) => facts.get(image),
   });
   const { outcome, required } = decision;
-  if (outcome === 'skipped' || outcome === 'own-constraint') return { not: 'left-alone' };
-  if (outcome === 'denied' || outcome === 'pending') return { not: 'no-architecture' };
+  if (outcome === 'skipped' || outcome === 'own-constraint') return { kind: 'skipped' };
+  if (outcome === 'denied' || outcome === 'pending') return { kind: 'no-architecture' };
   if (required === undefined || required.length === 0 || required.includes(architecture))
-    return { not: 'unsure' };
+    return { kind: 'unsure' };
   const tolerations = [...(spec.tolerations ?? []), ...decision.tolerations];
   const nodes = new Set<string>();
   for (const node of input.nodes) {
@@ -60,11 +59,11 @@ export function replacementOf(input: ReplacementInput): Replacement {
     if (isRight && node.os === decision.os && takesPods(node) && letsIn(node, tolerations))
       nodes.add(node.name);
   }
-  if (nodes.size === 0) return { not: 'no-node' };
-  return { to: required, nodes, selectors: selectorsOf(decision) };
+  if (nodes.size === 0) return { kind: 'no-node' };
+  return { kind: 'placed', nodes, selectors: selectorsOf(decision) };
 }
 
-/** What its own part and policy choose among nodes; an expression that no label selector can say lets every node through. */
+/** What the pod itself and the policy choose among nodes. An expression that no label selector can express accepts every node. */
 function selectorsOf(decision: PlacementDecision): readonly string[] | undefined {
   const { nodeSelector = {}, terms } = decision.own ?? {};
   const chosen = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
@@ -78,7 +77,7 @@ function selectorsOf(decision: PlacementDecision): readonly string[] | undefined
   );
 }
 
-/** `undefined` where policy asks for no labels: then the nodes are known already. */
+/** `undefined`: the policy requires no labels. */
 function labelGroupsOf(
   decision: PlacementDecision,
 ): readonly (readonly NodeSelectorRequirement[])[] | undefined {

@@ -1,19 +1,19 @@
 /**
- * Pods that are worth a look: not ready, although they had time to become so, and owned by a controller that would make
- * another one (a DaemonSet for the same node, `daemon.ts`). Each is looked at again after a pause that doubles, because its facts may come late; a crash loop of an
- * application's own must not cost a look at the registry every few seconds.
+ * Pods that are worth a check: they had time to become ready but are not, and a controller would replace them (a DaemonSet on the same node,
+ * `daemon.ts`). Each is checked again after a pause that doubles: its facts may come late, but an application's own crash loop
+ * must not cost a registry request every few seconds.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { RunningPod } from '../caches/caches.ts';
 
-/** What a pod gets to become ready, or to become ready again, before anything is thought of it. */
+/** How long a pod may take to become ready, for the first time or again. */
 export const graceMs = 30_000;
-const lookAgain = { firstMs: 15_000, mostMs: 10 * 60_000 };
+const pause = { firstMs: 15_000, mostMs: 10 * 60_000 };
 
 export interface Suspects {
-  /** Those whose time has come. What is not suspect any more is forgotten. */
+  /** The suspects that are due. Forgets pods that are no longer suspects. */
   due(pods: Iterable<RunningPod>): readonly RunningPod[];
-  /** Has a pod looked at again after this time at the earliest; by default after a pause that doubles. */
+  /** Makes a pod due again after this time. Default: a pause that doubles. */
   later(pod: RunningPod, ms?: number): void;
 }
 
@@ -32,7 +32,7 @@ export function createSuspects(clock: Clock, serverNow: () => number): Suspects 
       const found: RunningPod[] = [];
       for (const pod of pods) {
         if (!isSuspect(pod)) continue;
-        const known = watched.get(pod.uid) ?? { nextAt: now + graceMs, pauseMs: lookAgain.firstMs };
+        const known = watched.get(pod.uid) ?? { nextAt: now + graceMs, pauseMs: pause.firstMs };
         still.set(pod.uid, known);
         if (known.nextAt <= now && serverNow() - pod.createdAt >= graceMs) found.push(pod);
       }
@@ -43,12 +43,12 @@ export function createSuspects(clock: Clock, serverNow: () => number): Suspects 
       const known = watched.get(pod.uid);
       if (known === undefined) return;
       known.nextAt = clock.monotonic() + (ms ?? known.pauseMs);
-      if (ms === undefined) known.pauseMs = Math.min(known.pauseMs * 2, lookAgain.mostMs);
+      if (ms === undefined) known.pauseMs = Math.min(known.pauseMs * 2, pause.mostMs);
     },
   };
 }
 
-/** Whether a pod may be one that its owner would replace, or has to be kept from making. */
+/** Whether a pod is not ready and has an owner. */
 export function isSuspect({ ready, deleting, phase, owner, annotations }: RunningPod): boolean {
   if (ready || deleting || phase === 'Succeeded' || phase === 'Failed') return false;
   if (annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;

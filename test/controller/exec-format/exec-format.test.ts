@@ -5,6 +5,7 @@ import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../src/policy/resources/overlay.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
 
@@ -244,18 +245,6 @@ t.test('an API server that refuses the note: tried again', async (t) => {
   t.ok(store.asked(/^POST .*configmaps$/).length >= 3);
 });
 
-t.test('who does not lead shows no broken images', async (t) => {
-  const test = await startLeading(t);
-  addNode(test);
-  test.store.log(podPath('web-1'), () => log);
-  test.store.put(podPath('web-1'), crashing('web-1'));
-  const done = watchExecFormatErrors(test.leading);
-  while ((await test.series('archwright_broken_images')) !== 1) await test.store.quiet();
-  test.depose();
-  await done;
-  t.equal(await test.series('archwright_broken_images'), 0);
-});
-
 t.test('a leader that knows the pods before the nodes looks at them all the same', async (t) => {
   const test = await startLeading(t);
   addNode(test);
@@ -277,4 +266,23 @@ t.test('a leader that knows the pods before the nodes looks at them all the same
   isListed = true;
   listed.resolve();
   await test.store.until(() => test.store.get(notesPath) !== undefined, 'the note');
+});
+
+t.test('a node that comes after its pod, and one that does not come', async (t) => {
+  const clock = createFakeClock();
+  const test = await startLeading(t, { clock });
+  const { store } = test;
+  run(t, test);
+  store.put(podPath('web'), crashing('web', 'shop/web:1', log));
+  await store.until(() => test.leading.caches.runningPods.size === 1, 'the pod');
+  await clock.advance(1_000);
+  addNode(test);
+  await store.until(() => test.leading.caches.nodes.size === 1, 'the node');
+  await clock.advance(1_000);
+  await store.until(() => store.get(notesPath) !== undefined, 'the note');
+
+  store.put(podPath('lost'), { ...crashing('lost', 'shop/web:1', log), spec: { nodeName: 'gone' } });
+  await store.until(() => test.leading.caches.runningPods.size === 2, 'the pod');
+  await clock.advance(60_000);
+  t.equal(clock.pending, 1, 'only the next pruning waits');
 });

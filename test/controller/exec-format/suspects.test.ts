@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { RunningContainer, RunningPod } from '../../../src/controller/caches/caches.ts';
-import { saysExecFormatError, suspectsOf } from '../../../src/controller/exec-format/suspects.ts';
+import { isExecFormatError, suspectsOf } from '../../../src/controller/exec-format/suspects.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
@@ -91,5 +91,5 @@ t.test('what the log of a program that never ran says', async (t) => {
     ['', false],
     [undefined, false],
   ];
-  for (const [text, says] of cases) t.equal(saysExecFormatError(text), says, JSON.stringify(text));
+  for (const [text, says] of cases) t.equal(isExecFormatError(text), says, JSON.stringify(text));
 });

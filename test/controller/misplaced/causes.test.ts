@@ -1,6 +1,6 @@
 /** The notes on moved workloads: what makes a cause, what survives a leader, and how many there can be. */
 import t, { type Test } from 'tap';
-import { createCauses, type Cause, type Causes } from '../../../src/controller/misplaced/causes.ts';
+import { Causes, type Cause } from '../../../src/controller/misplaced/causes.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 import { digest, notesPath, serverStart } from './setup.ts';
@@ -17,7 +17,7 @@ async function start(t: Test): Promise<{ store: KubeStore; next: () => Causes }>
   });
   return {
     store,
-    next: () => createCauses({ client, namespace: 'archwright', name: 'archwright-moved-pods' }),
+    next: () => new Causes({ client, namespace: 'archwright', name: 'archwright-moved-pods' }),
   };
 }
 
@@ -63,14 +63,14 @@ void t.test('the ConfigMap goes while a leader knows it', async (t) => {
   t.equal(await causes.since(another, signal), serverStart);
 });
 
-void t.test('taken back', async (t) => {
+void t.test('removed', async (t) => {
   const { store, next } = await start(t);
   const causes = next();
-  await causes.takeBack(cause, signal);
-  t.equal(store.get(notesPath), undefined, 'nothing to take back, nothing is made');
+  await causes.remove(cause, signal);
+  t.equal(store.get(notesPath), undefined, 'nothing to remove, nothing is created');
   await causes.add(cause, serverStart, signal);
   await causes.add({ ...cause, uid: 'v' }, serverStart, signal);
-  await causes.takeBack(cause, signal);
+  await causes.remove(cause, signal);
   for (const each of [causes, next()]) {
     t.equal(await each.since(cause, signal), undefined);
     t.equal(await each.since({ ...cause, uid: 'v' }, signal), serverStart);

@@ -64,7 +64,7 @@ interface Case {
 }
 
 const unplaced =
-  /app:1 has amd64\. Its DaemonSet would make .*: kubectl -n shop rollout restart daemonset probe$/;
+  /app:1 has amd64\. Its DaemonSet would create .*: kubectl -n shop rollout restart daemonset probe$/;
 
 const cases: readonly Case[] = [
   { name: 'applied while nobody placed it', event: unplaced },
@@ -142,8 +142,8 @@ for (const { name, template = {}, pod, configuration, facts: given, before, even
       },
     ]);
     const told = world.events.length;
-    world.advance(20 * 60_000);
-    await world.pass();
+    await world.clock.advance(20 * 60_000);
+    await world.reconcile();
     t.equal(world.events.length, told, 'once');
   });
 }

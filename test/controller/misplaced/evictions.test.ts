@@ -1,8 +1,11 @@
 /** How many go at once, how fast, never twice for one cause, and what faults and a new leader change of that. */
 import t from 'tap';
-import { misplacedPods } from '../../../src/controller/misplaced/misplaced.ts';
 import { facts } from '../../support/placement-input.ts';
-import { onTheMove, mayMove, type ShareInput } from '../../../src/controller/misplaced/max-unavailable.ts';
+import {
+  disruptedPods,
+  maxUnavailable,
+  type DisruptionInput,
+} from '../../../src/controller/misplaced/max-unavailable.ts';
 import type { RunningPod } from '../../../src/controller/caches/caches.ts';
 import {
   digest,
@@ -30,21 +33,21 @@ void t.test('a share at a time; the next ones when the successors are ready', as
   const { store } = world;
   await world.afterGrace();
   t.equal(world.pods().length, 6);
-  world.advance(20_000);
+  await world.clock.advance(20_000);
   await world.settled();
-  await world.pass();
+  await world.reconcile();
   t.equal(world.pods().length, 6, 'two are missing');
 
   const gone = names(8).filter((name) => !world.pods().includes(name));
   for (const name of gone) putPod(store, `${name}-next`, { node: 'amd-1', createdAt: world.now() });
   await world.settled();
-  world.advance(20_000);
-  await world.pass();
+  await world.clock.advance(20_000);
+  await world.reconcile();
   t.equal(world.pods().length, 8, 'two are not ready yet');
   putPod(store, `${gone[0]}-next`, { node: 'amd-1', createdAt: world.now(), ready: true });
   await world.settled();
-  world.advance(20_000);
-  await world.pass();
+  await world.clock.advance(20_000);
+  await world.reconcile();
   t.equal(world.pods().length, 7, 'one more may go');
 });
 
@@ -62,8 +65,8 @@ void t.test('two ReplicaSets of one Deployment have one share', async (t) => {
   const started = world.pods().length;
   t.ok(started >= 6, 'two of eight');
   await world.settled();
-  world.advance(16_000);
-  await world.pass();
+  await world.clock.advance(16_000);
+  await world.reconcile();
   t.equal(world.pods().length, 6, 'not two of each, and not one');
 });
 
@@ -97,11 +100,11 @@ void t.test('a successor that never becomes ready does not keep the others for e
   t.equal(world.pods().length, 3);
   putPod(world.store, 'next', { node: 'amd-1', createdAt: world.now() });
   await world.settled();
-  world.advance(9 * 60_000);
-  await world.pass();
+  await world.clock.advance(9 * 60_000);
+  await world.reconcile();
   t.equal(world.pods().length, 4);
-  world.advance(2 * 60_000);
-  await world.pass();
+  await world.clock.advance(2 * 60_000);
+  await world.reconcile();
   t.equal(world.pods().length, 3);
 });
 
@@ -113,8 +116,8 @@ void t.test('a new leader knows what is under way', async (t) => {
   const second = await startWorld(t, { over: first, configuration: { misplacedPodsShare: 25 } });
   await second.afterGrace();
   t.equal(second.pods().length, 6, 'two are missing, so none may go');
-  second.advance(6 * 60_000);
-  await second.pass();
+  await second.clock.advance(6 * 60_000);
+  await second.reconcile();
   t.equal(second.pods().length, 4, 'what is missing now is not our doing');
 });
 
@@ -130,8 +133,8 @@ void t.test('never twice for the same cause, also by the next leader', async (t)
   t.match(first.events.at(-1), { reason: 'MisplacedPodAgain', about: { kind: 'Deployment', name: 'web' } });
   t.equal(await first.series('archwright_misplaced_pods_total{outcome="again"}'), 1);
   const told = first.events.length;
-  first.advance(3_600_000);
-  await first.pass();
+  await first.clock.advance(3_600_000);
+  await first.reconcile();
   t.equal(first.events.length, told, 'told once');
   first.depose();
 
@@ -180,7 +183,7 @@ void t.test('evictions per minute', async (t) => {
   t.equal(world.pauses.length, 19);
   t.ok(world.pauses.every((ms) => ms === 2000));
   await world.settled();
-  await world.pass();
+  await world.reconcile();
   t.same(world.pods(), []);
 });
 
@@ -213,9 +216,9 @@ void t.test(
     const asked: number[] = [];
     let last = world.now();
     for (let n = 0; n < 200 && world.pods().length > 0; n += 1) {
-      world.advance(5000);
+      await world.clock.advance(5000);
       const before = store.asked(evictions).length;
-      await world.pass();
+      await world.reconcile();
       if (store.asked(evictions).length === before) continue;
       asked.push(Math.round((world.now() - last) / 1000));
       last = world.now();
@@ -236,11 +239,11 @@ void t.test('what is made while a budget holds the first eviction back is no suc
   t.same(world.pods(), ['web-a']);
   t.same((store.get(notesPath) as { data?: object } | undefined)?.data ?? {}, {}, 'nothing was moved');
   store.remove(podPath('web-a'));
-  world.advance(60_000);
+  await world.clock.advance(60_000);
   putPod(store, 'web-b', { createdAt: world.now() });
   await world.settled();
-  world.advance(10_000);
-  await world.pass();
+  await world.clock.advance(10_000);
+  await world.reconcile();
   await world.afterGrace();
   t.same(world.pods(), [], 'the next one is moved');
   t.equal(
@@ -265,10 +268,10 @@ for (const { status, isSure } of [
     t.same(world.pods(), ['web-a']);
     end();
     store.remove(podPath('web-a'));
-    world.advance(60_000);
+    await world.clock.advance(60_000);
     putPod(store, 'web-b', { createdAt: world.now() });
     await world.settled();
-    await world.pass();
+    await world.reconcile();
     await world.afterGrace();
     t.same(world.pods(), isSure ? [] : ['web-b'], isSure ? 'is no successor' : 'may be a successor');
   });
@@ -307,7 +310,7 @@ for (const path of [
     await t.rejects(world.afterGrace(), { code: 'unavailable' });
     t.same(store.asked(evictions), []);
     end();
-    await world.pass();
+    await world.reconcile();
     t.same(world.pods(), []);
   });
 }
@@ -319,7 +322,7 @@ void t.test('an eviction whose answer is lost', async (t) => {
   await world.afterGrace();
   t.same(world.pods(), []);
   await world.settled();
-  await world.pass();
+  await world.reconcile();
   t.equal(world.store.asked(evictions).length, 1);
 });
 
@@ -327,14 +330,14 @@ void t.test('an eviction whose answer is lost counts as one under way', async (t
   for (const carriedOut of [true, false]) {
     const world = await withPods(t, 4, 25);
     // A leader that has led for a while knows what it did itself, and counts nothing else.
-    world.advance(10 * 60_000);
+    await world.clock.advance(10 * 60_000);
     world.store.fault(evictions, { times: 1, ...(carriedOut ? { lost: true } : { reset: true }) });
     await world.afterGrace();
     t.equal(world.pods().length, carriedOut ? 3 : 4, 'no second one in the same pass');
     await world.settled();
     for (let look = 0; look < 3; look += 1) {
-      world.advance(16_000);
-      await world.pass();
+      await world.clock.advance(16_000);
+      await world.reconcile();
       await world.settled();
       t.equal(world.pods().length, 3, 'one, at the first try or the second');
     }
@@ -343,19 +346,19 @@ void t.test('an eviction whose answer is lost counts as one under way', async (t
 
 void t.test('an eviction that ends without an answer in time, and one that never succeeds', async (t) => {
   const late = await withPods(t, 4, 25);
-  late.advance(10 * 60_000);
+  await late.clock.advance(10 * 60_000);
   late.store.fault(evictions, { times: 1, status: 504 });
   await t.rejects(late.afterGrace(), { code: 'timeout' });
   const [asked] = late.store.asked(evictions);
   t.ok(asked);
   late.store.remove(asked?.path.replace('/eviction', '') ?? '');
   await late.settled();
-  late.advance(16_000);
-  await late.pass();
+  await late.clock.advance(16_000);
+  await late.reconcile();
   t.equal(late.pods().length, 3, 'it was carried out: no second one');
 
   const never = await withPods(t, 4, 25);
-  never.advance(10 * 60_000);
+  await never.clock.advance(10 * 60_000);
   let first: string | undefined;
   never.store.fault(({ path }) => path.endsWith('/eviction') && path === (first ??= path), {
     status: 500,
@@ -364,9 +367,9 @@ void t.test('an eviction that ends without an answer in time, and one that never
   await never.afterGrace();
   t.equal(never.pods().length, 4);
   for (let look = 0; look < 8; look += 1) {
-    never.advance(10_000);
+    await never.clock.advance(10_000);
     await never.settled();
-    await never.pass();
+    await never.reconcile();
   }
   t.same(never.pods().length, 3, 'another one has gone');
 });
@@ -413,46 +416,55 @@ function running(uid: string, more: Partial<RunningPod> = {}): RunningPod {
   };
 }
 
-const shares: readonly { name: string; input: Partial<ShareInput>; moving: number }[] = [
-  { name: 'nobody', input: {}, moving: 0 },
-  { name: 'going', input: { pods: [running('a', { deleting: true }), running('b')] }, moving: 1 },
-  { name: 'evicted, not yet seen', input: { evicted: new Set(['a']) }, moving: 1 },
-  { name: 'evicted and gone', input: { evicted: new Set(['z']), wanted: 3, lackingOurs: 1 }, moving: 1 },
-  { name: 'missing for reasons of its own', input: { wanted: 30, lackingOurs: 1 }, moving: 1 },
-  { name: 'more than wanted', input: { wanted: 1, lackingOurs: 5 }, moving: 0 },
+const shares: readonly { name: string; input: Partial<DisruptionInput>; disrupted: number }[] = [
+  { name: 'nobody', input: {}, disrupted: 0 },
+  { name: 'going', input: { pods: [running('a', { deleting: true }), running('b')] }, disrupted: 1 },
+  { name: 'evicted, not yet seen', input: { evicted: new Set(['a']) }, disrupted: 1 },
+  { name: 'evicted and gone', input: { evicted: new Set(['z']), wanted: 3, maxMissing: 1 }, disrupted: 1 },
+  { name: 'missing for reasons of its own', input: { wanted: 30, maxMissing: 1 }, disrupted: 1 },
+  { name: 'more than wanted', input: { wanted: 1, maxMissing: 5 }, disrupted: 0 },
   {
     name: 'ended',
-    input: { pods: [running('a', { phase: 'Succeeded' })], wanted: 0, lackingOurs: 9 },
-    moving: 0,
+    input: { pods: [running('a', { phase: 'Succeeded' })], wanted: 0, maxMissing: 9 },
+    disrupted: 0,
   },
   {
     name: 'a successor that is not ready',
-    input: { pods: [running('a', { ready: false, createdAt: 100 })], movingSince: 100, now: 1000 },
-    moving: 1,
+    input: { pods: [running('a', { ready: false, createdAt: 100 })], since: 100, now: 1000 },
+    disrupted: 1,
   },
   {
     name: 'not ready, but there before',
-    input: { pods: [running('a', { ready: false, createdAt: 99 })], movingSince: 100, now: 1000 },
-    moving: 0,
+    input: { pods: [running('a', { ready: false, createdAt: 99 })], since: 100, now: 1000 },
+    disrupted: 0,
   },
 ];
-for (const { name, input, moving } of shares) {
-  void t.test(`on the move: ${name}`, async (t) => {
-    const given: ShareInput = {
+for (const { name, input, disrupted } of shares) {
+  void t.test(`disrupted: ${name}`, async (t) => {
+    const given: DisruptionInput = {
       pods: [running('a'), running('b')],
       wanted: undefined,
       evicted: new Set(),
-      lackingOurs: 0,
-      movingSince: undefined,
+      maxMissing: 0,
+      since: undefined,
       now: 0,
       ...input,
     };
-    t.equal(onTheMove(given), moving);
+    t.equal(disruptedPods(given), disrupted);
   });
 }
 
 void t.test('one may always move', async (t) => {
-  t.same([mayMove(1, 25), mayMove(7, 25), mayMove(8, 25), mayMove(10, 100), mayMove(0, 1)], [1, 1, 2, 10, 1]);
+  t.same(
+    [
+      maxUnavailable(1, 25),
+      maxUnavailable(7, 25),
+      maxUnavailable(8, 25),
+      maxUnavailable(10, 100),
+      maxUnavailable(0, 1),
+    ],
+    [1, 1, 2, 10, 1],
+  );
 });
 
 void t.test('what is refused because of one pod keeps no other from being moved', async (t) => {
@@ -473,18 +485,8 @@ void t.test('what is refused because of one pod keeps no other from being moved'
   putPod(world.store, 'web-b');
   await world.afterGrace();
   t.same(world.pods(), ['odd']);
-  t.ok(world.lines.some((line) => line.includes('could not be moved') && line.includes('"odd"')));
+  t.ok(world.lines.some((line) => line.includes('could not be evicted') && line.includes('"odd"')));
   world.store.fault(/^GET .*\/pods\/odd$/u, { status: 503 });
-  world.advance(60_000);
-  await t.rejects(world.pass(), { code: 'unavailable' }, 'what passes ends the pass, and is waited for');
-});
-
-void t.test('who does not lead shows no misplaced pods', async (t) => {
-  const world = await startWorld(t, { configuration: { misplacedPods: 'event' } });
-  putPod(world.store, 'web-a');
-  await world.afterGrace();
-  t.equal(await world.series('archwright_misplaced_pods'), 1);
-  world.depose();
-  await misplacedPods()(world.leading);
-  t.equal(await world.series('archwright_misplaced_pods'), 0);
+  await world.clock.advance(60_000);
+  await t.rejects(world.reconcile(), { code: 'unavailable' }, 'what passes ends the pass, and is waited for');
 });

@@ -90,11 +90,15 @@ void t.test('a Job that would end by the eviction keeps its pod, and that is tol
   putJob(world, 0, 0);
   putPod(world.store, 'work-a', { owner });
   await world.afterGrace();
-  world.advance(20_000);
-  await world.pass();
+  await world.clock.advance(20_000);
+  await world.reconcile();
   t.same(world.store.writes(), []);
   t.match(world.events, [
-    { reason: 'MisplacedPod', about: { kind: 'Pod', name: 'work-a' }, message: /its Job .* ends for good/ },
+    {
+      reason: 'MisplacedPod',
+      about: { kind: 'Pod', name: 'work-a' },
+      message: /its Job .* would fail for good/,
+    },
     { reason: 'MisplacedPod', about: { kind: 'Job', name: 'work' } },
   ]);
   t.equal(world.events.length, 2);
@@ -127,14 +131,14 @@ void t.test('a Job loses no more pods than it may, also while it has not counted
   putJob(world, limit, ++failed);
   store.remove('/api/v1/namespaces/shop/pods/work-d');
   await world.settled();
-  world.advance(20_000);
-  await world.pass();
+  await world.clock.advance(20_000);
+  await world.reconcile();
   t.equal(store.asked(evictions).length, 1);
   t.ok(world.events.some(({ reason }) => reason === 'MisplacedPod'));
 
   limit = 4;
   putJob(world, limit, failed);
-  world.advance(10 * 60_000);
-  await world.pass();
+  await world.clock.advance(10 * 60_000);
+  await world.reconcile();
   t.equal(store.asked(evictions).length, 3, 'it may lose two more');
 });

@@ -34,11 +34,7 @@ void t.test(
     });
     t.same(
       store.writes().map(({ method, path }) => `${method} ${path}`),
-      [
-        `PATCH ${notesPath}`,
-        'POST /api/v1/namespaces/archwright/configmaps',
-        `POST ${podPath('web-a')}/eviction`,
-      ],
+      ['POST /api/v1/namespaces/archwright/configmaps', `POST ${podPath('web-a')}/eviction`],
     );
     const { data } = store.get(notesPath) as unknown as { data: Record<string, string> };
     t.same(Object.values(data), [new Date(serverStart + 31_000 - 15_000).toISOString()]);
@@ -329,8 +325,8 @@ for (const { name, pod, configuration, facts: given, before, moved = false, alon
     if (event) {
       t.match(world.events[0]?.message, event);
       const told = world.events.length;
-      world.advance(20 * 60_000);
-      await world.pass();
+      await world.clock.advance(20 * 60_000);
+      await world.reconcile();
       t.equal(world.events.length, told, 'once');
     }
   });
@@ -366,8 +362,8 @@ for (const [what, selector, moved] of [
     t.equal(await world.series('archwright_misplaced_pods'), 0);
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { archwright: 'on' } } });
     await store.until(() => 'archwright' in (leading.caches.namespaces.get('', 'shop')?.labels ?? {}));
-    world.advance(60_000);
-    await world.pass();
+    await world.clock.advance(60_000);
+    await world.reconcile();
     t.same(world.pods(), [], 'it is left in now');
   });
 }
@@ -410,7 +406,7 @@ void t.test('the gauge says what is misplaced now', async (t) => {
   t.equal(await world.series('archwright_misplaced_pods'), 1);
   world.store.remove(podPath('web-a'));
   await world.settled();
-  await world.pass();
+  await world.reconcile();
   t.equal(await world.series('archwright_misplaced_pods'), 0);
 });
 
@@ -419,18 +415,18 @@ void t.test('a pod that was not ready for a moment is not looked at', async (t) 
   const { store } = world;
   putPod(store, 'web-a');
   await world.settled();
-  await world.pass();
-  world.advance(20_000);
+  await world.reconcile();
+  await world.clock.advance(20_000);
   putPod(store, 'web-a', { ready: true });
   await world.settled();
-  await world.pass();
+  await world.reconcile();
   putPod(store, 'web-a');
   await world.settled();
-  await world.pass();
-  world.advance(20_000);
-  await world.pass();
+  await world.reconcile();
+  await world.clock.advance(20_000);
+  await world.reconcile();
   t.same(world.pods(), ['web-a']);
-  world.advance(11_000);
-  await world.pass();
+  await world.clock.advance(11_000);
+  await world.reconcile();
   t.same(world.pods(), []);
 });

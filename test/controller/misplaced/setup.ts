@@ -1,16 +1,12 @@
-/** Misplaced pods of a workload, in an API server with a store, and a leader that makes a pass when the test says so. */
+/** Misplaced pods of a workload, in an API server with a store, and a leader that reconciles when the test says so. */
 import type { Test } from 'tap';
-import type { Leading } from '../../../src/controller/leadership/leading.ts';
-import { createPass } from '../../../src/controller/misplaced/misplaced.ts';
-import { createSuspects } from '../../../src/controller/misplaced/suspects.ts';
+import { MisplacedReconciler } from '../../../src/controller/misplaced/reconcile.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import type { Taint } from '../../../src/kube/api/objects.ts';
-import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
-import { policyFor } from '../../../src/policy/effective/effective.ts';
+import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
 import { facts } from '../../support/placement-input.ts';
 import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
-import { noTimers } from '../../support/fake-clock.ts';
 
 export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
 export const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-moved-pods';
@@ -26,22 +22,21 @@ export const known: Readonly<Record<string, ImageFacts>> = {
 export const serverStart = Date.parse('2026-11-21T12:00:00Z');
 
 export interface World extends TestLeading {
-  readonly leading: Leading;
-  /** Looks once. */
-  pass(): Promise<boolean>;
-  /** Lets time pass for everybody. */
-  advance(ms: number): void;
+  readonly clock: FakeClock;
+  /** Reconciles once. */
+  reconcile(): Promise<boolean>;
   /** Server time. */
   now(): number;
-  /** What was waited for between evictions. */
+  /** Waiting times between evictions. */
   readonly pauses: number[];
-  /** A pass when the suspects had their time. */
+  /** Reconciles when the suspects had their time. */
   afterGrace(): Promise<boolean>;
   /** Names of pods that are there. */
   pods(): readonly string[];
 }
 
-export interface WorldOptions extends Omit<TestLeadingOptions, 'over'> {
+export interface WorldOptions extends Omit<TestLeadingOptions, 'over' | 'clock' | 'now'> {
+  /** An earlier leader. */
   readonly over?: World;
   /** Happens in each pause between evictions. */
   readonly whilePausing?: (store: KubeStore) => void;
@@ -49,61 +44,38 @@ export interface WorldOptions extends Omit<TestLeadingOptions, 'over'> {
 
 export async function startWorld(t: Test, options: WorldOptions = {}): Promise<World> {
   const { over, whilePausing, ...rest } = options;
-  let monotonic = 1_000_000;
-  let passed = over ? over.now() - serverStart : 0;
-  const now = (): number => serverStart + passed;
-  const given = { facts: known, ...rest, now };
-  const test = over ? await startLeading(t, { ...given, over: over.store }) : await startLeading(t, given);
-  const { store } = test;
-  let configuration: Configuration = {
-    ...defaultConfiguration(),
-    namespace: 'archwright',
-    misplacedPodsShare: 100,
-    ...options.configuration,
-  };
-  const advance = (ms: number): void => {
-    monotonic += ms;
-    passed += ms;
-  };
+  const clock = over?.clock ?? createFakeClock();
+  if (!over) clock.setWall(serverStart);
   const pauses: number[] = [];
-  const leading: Leading = {
-    ...test.leading,
-    clock: { ...noTimers, now, monotonic: () => monotonic },
-    serverNow: now,
-    configuration: () => configuration,
-    policies: { policyOf: () => policyFor(configuration) },
-  };
-  const suspects = createSuspects(leading.clock, now);
-  const sleep = (ms: number): Promise<void> => {
+  const sleep = async (ms: number): Promise<void> => {
     pauses.push(ms);
-    advance(ms);
-    whilePausing?.(store);
-    return Promise.resolve();
+    await clock.advance(ms);
+    whilePausing?.(test.store);
   };
-  const pass = createPass(leading, suspects, {
-    sleep,
-    notes: { namespace: 'archwright', name: 'archwright-moved-pods' },
+  const test = await startLeading(t, {
+    facts: known,
+    ...rest,
+    configuration: { misplacedPodsShare: 100, ...options.configuration },
+    clock: { ...clock, sleep },
+    ...(over && { over: over.store }),
   });
-  const world: World = {
+  const work = new MisplacedReconciler(test.leading, 'archwright');
+  const { store } = test;
+  if (!over) putCluster(store);
+  return {
     ...test,
-    leading,
-    pass,
-    advance,
-    now,
+    clock,
+    now: clock.now,
     pauses,
-    configure: (changes) => {
-      configuration = { ...configuration, ...changes };
-    },
+    reconcile: () => work.reconcile(),
     afterGrace: async () => {
-      await world.settled();
-      await pass();
-      advance(31_000);
-      return pass();
+      await test.settled();
+      await work.reconcile();
+      await clock.advance(31_000);
+      return await work.reconcile();
     },
     pods: () => store.list('/api/v1/pods').map(({ metadata }) => metadata.name),
   };
-  if (!over) putCluster(store);
-  return world;
 }
 
 function putCluster(store: KubeStore): void {

@@ -1,6 +1,6 @@
 /** Writing the notes: two containers of one image, in two namespaces, that fail at the same time. */
-import t from 'tap';
-import { createNotes } from '../../../src/controller/exec-format/notes.ts';
+import t, { type Test } from 'tap';
+import { BrokenNotes } from '../../../src/controller/exec-format/broken-notes.ts';
 import {
   formatBroken,
   keyOfBroken,
@@ -8,29 +8,33 @@ import {
   type BrokenImage,
 } from '../../../src/images/sources/broken-images.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
-import { startKubeStore } from '../../support/kube-store.ts';
+import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 
 const signal = AbortSignal.timeout(60_000);
 const path = '/api/v1/namespaces/archwright/configmaps/notes';
 const until = Date.parse('2027-01-01T00:00:00Z');
 const seen = { digest: `sha256:${'a'.repeat(64)}`, architecture: 'arm64', image: 'shop/web:1', until };
 
+async function start(t: Test): Promise<{ store: KubeStore; notes: BrokenNotes }> {
+  const store = await startKubeStore();
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  t.teardown(async () => {
+    client.close();
+    await store.close();
+  });
+  return { store, notes: new BrokenNotes({ client, namespace: 'archwright', name: 'notes' }) };
+}
+
 for (const [title, data] of [
   ['a ConfigMap that is there', {}],
   ['none yet', undefined],
 ] as const) {
   void t.test(`no namespace is lost where several are noted at once: ${title}`, async (t) => {
-    const store = await startKubeStore();
-    const client = createKubeClient({ access: store.access, userAgent: 'test' });
-    t.teardown(async () => {
-      client.close();
-      await store.close();
-    });
+    const { store, notes } = await start(t);
     if (data) store.put(path, { data });
-    const notes = createNotes({ client, namespace: 'archwright', name: 'notes' });
     const namespaces = ['bank', 'mail', 'shop'];
     const news = await Promise.all(namespaces.map((namespace) => notes.add({ ...seen, namespace }, signal)));
-    t.same(news, ['news', 'news', 'news']);
+    t.same(news, ['new', 'new', 'new']);
     const kept = parseBroken((store.get(path) as { readonly data?: Record<string, string> }).data);
     t.same(
       kept.map((note) => note.namespaces),
@@ -56,9 +60,9 @@ function dataOf(count: number, namespaces: readonly string[]): Record<string, st
 const [first] = Object.entries(dataOf(1, [long('n', 0)]));
 for (const { title, data, namespace, digest = seen.digest, noted } of [
   { title: 'as many notes as there may be', data: dataOf(1000, ['shop']), namespace: 'shop', noted: 'full' },
-  { title: 'one less', data: dataOf(999, ['shop']), namespace: 'shop', noted: 'news' },
+  { title: 'one less', data: dataOf(999, ['shop']), namespace: 'shop', noted: 'new' },
   { title: 'less, but as many bytes', data: dataOf(600, manyNamespaces), namespace: 'shop', noted: 'full' },
-  { title: 'less bytes', data: dataOf(500, manyNamespaces), namespace: 'shop', noted: 'news' },
+  { title: 'less bytes', data: dataOf(500, manyNamespaces), namespace: 'shop', noted: 'new' },
   {
     title: 'as many bytes, one more namespace',
     data: { ...dataOf(600, manyNamespaces), ...Object.fromEntries(first ? [first] : []) },
@@ -89,14 +93,8 @@ for (const { title, data, namespace, digest = seen.digest, noted } of [
   },
 ] as const) {
   void t.test(`what an object holds: ${title}`, async (t) => {
-    const store = await startKubeStore();
-    const client = createKubeClient({ access: store.access, userAgent: 'test' });
-    t.teardown(async () => {
-      client.close();
-      await store.close();
-    });
+    const { store, notes } = await start(t);
     store.put(path, { data });
-    const notes = createNotes({ client, namespace: 'archwright', name: 'notes' });
     const later = until + 2 * 3_600_000;
     t.equal(await notes.add({ ...seen, digest, namespace, until: later }, signal), noted);
     t.equal(store.writes().length, noted === 'full' ? 0 : 1);

@@ -1,0 +1,94 @@
+/** Decides what is done about one misplaced pod. */
+import type { Pod } from '../../kube/api/objects.ts';
+import type { Leading } from '../leadership/leading.ts';
+import { hasChosenNode } from '../scope/chosen-nodes.ts';
+import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
+import { workloadOf, type Workload } from '../scope/workload.ts';
+import type { Cause, Causes } from './causes.ts';
+import { daemonVerdict } from './daemon.ts';
+import type { Report } from './events.ts';
+import type { Evictions } from './evictions.ts';
+import { lossesLeft } from './job.ts';
+import { readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
+import { replacementOf } from './replacement.ts';
+
+export type Verdict =
+  | {
+      readonly kind: 'evict';
+      /** As it was just read. */
+      readonly pod: Pod;
+      readonly workload: Workload;
+      readonly cause: Cause;
+      /** Since when pods are evicted for this cause; `undefined`: this is the first one. */
+      readonly since: number | undefined;
+    }
+  /** It stays, and the events say why. */
+  | {
+      readonly kind: 'report';
+      readonly report: Exclude<Report, 'evicted' | 'held'>;
+      readonly workload?: Workload;
+    }
+  /** The pod chooses its architecture itself, so it is not misplaced. */
+  | { readonly kind: 'skipped' }
+  /** It stays for now. `ms`: when to look again; `undefined`: after the usual pause. */
+  | { readonly kind: 'later'; readonly ms?: number };
+
+/** For pods that wait for other pods of their workload. */
+const waitForOthersMs = 15_000;
+/** The cache shows a change by then. */
+export const cacheLagMs = 5_000;
+
+const later: Verdict = { kind: 'later' };
+
+interface Memory {
+  readonly causes: Causes;
+  readonly evictions: Evictions;
+}
+
+/** @throws KubeError */
+export async function verdictOf(
+  leading: Leading,
+  misplaced: MisplacedPod,
+  { causes, evictions }: Memory,
+): Promise<Verdict> {
+  const { signal, caches, configuration, policies } = leading;
+  const { pod, architecture, images, facts } = misplaced;
+  const now = await readMisplaced(leading, misplaced);
+  if (now === undefined) return { kind: 'later', ms: cacheLagMs };
+  const { namespace, labels } = pod;
+  const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
+  const policy = policies.policyOf({ namespace, namespaceLabels, labels });
+  const context = { namespace, namespaceLabels, policy };
+  if (isDaemon(pod)) {
+    const template = await daemonTemplateOf(pod, leading);
+    if (typeof template === 'string') return later;
+    const report = daemonVerdict(template, { ...context, facts: (image) => facts.get(image) }, architecture);
+    return report ? { kind: 'report', report } : later;
+  }
+
+  const nodes = caches.nodes.values();
+  const replacement = replacementOf({ ...context, pod: now, facts, architecture, nodes });
+  if (replacement.kind === 'skipped') return { kind: 'skipped' };
+  if (replacement.kind === 'unsure') return later;
+  if (replacement.kind !== 'placed') return { kind: 'report', report: replacement.kind };
+  const { selectors } = replacement;
+  if (selectors && !(await hasChosenNode(replacement.nodes, selectors, leading)))
+    return { kind: 'report', report: 'no-node' };
+
+  // Before the Job is read: the Job has counted a pod that is gone by then.
+  const going = evictions.goingPods(pod.owner?.uid ?? '');
+  const workload = pod.owner && (await workloadOf(namespace, pod.owner, leading));
+  if (workload === undefined) return later;
+  const { misplacedPods: mode } = configuration();
+  if (mode !== 'evict') return mode === 'event' ? { kind: 'report', report: 'told', workload } : later;
+
+  const left = workload.job === undefined ? Number.POSITIVE_INFINITY : lossesLeft(workload.job, now);
+  if (left === 0) return { kind: 'report', report: 'last-try', workload };
+  if (left - going <= 0) return { kind: 'later', ms: waitForOthersMs };
+
+  const cause = { uid: workload.top.uid, digests: images.map(({ digest }) => digest), architecture };
+  const since = await causes.since(cause, signal);
+  if (since !== undefined && pod.createdAt >= since) return { kind: 'report', report: 'again', workload };
+  if (!evictions.hasRoom(pod, workload, since)) return { kind: 'later', ms: waitForOthersMs };
+  return { kind: 'evict', pod: now, workload, cause, since };
+}
