@@ -29,21 +29,33 @@ export function recordThatFits(
   decision: PlacementDecision,
   added: Added,
 ): string | undefined {
-  // `explain` reads files, which can have a number where the API server accepts only text.
-  const others = Object.entries(metadata?.annotations ?? {}).filter(
-    ([key, value]) => key !== keys.decision && typeof value === 'string',
-  );
+  const annotations = metadata?.annotations ?? {};
   const whole = recordText(decision, added);
-  if (fits(others, whole)) return whole;
+  if (fits(annotations, whole)) return whole;
   const short = recordText(decision, added, { withImages: false });
-  return fits(others, short) ? short : undefined;
+  return fits(annotations, short) ? short : undefined;
 }
 
-function fits(others: readonly (readonly [string, string])[], record: string): boolean {
-  const texts = [keys.decision, record, ...others.flat()];
-  const units = texts.reduce((sum, text) => sum + text.length, 0);
-  if (units * bytesPerUnit <= maxAnnotationsBytes) return true;
-  return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) <= maxAnnotationsBytes;
+function fits(annotations: Readonly<Record<string, string>>, record: string): boolean {
+  const units = sizeWith(annotations, record, (text) => text.length);
+  return (
+    units * bytesPerUnit <= maxAnnotationsBytes ||
+    sizeWith(annotations, record, (text) => Buffer.byteLength(text)) <= maxAnnotationsBytes
+  );
+}
+
+/** Size of all annotations with this record. */
+function sizeWith(
+  annotations: Readonly<Record<string, string>>,
+  record: string,
+  sizeOf: (text: string) => number,
+): number {
+  let size = sizeOf(keys.decision) + sizeOf(record);
+  for (const [key, value] of Object.entries(annotations)) {
+    // `explain` reads files, which can have a number where the API server accepts only text.
+    if (key !== keys.decision && typeof value === 'string') size += sizeOf(key) + sizeOf(value);
+  }
+  return size;
 }
 
 /** The text of the annotation. */
