@@ -3,13 +3,13 @@
  * `core/remotes/docker/config/hosts.go`, docs/hosts.md). One error makes the whole file invalid.
  */
 import { isAbsolute, join } from 'node:path';
+import { tableHeaders } from '../../../src/policy/configuration/toml-positions.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { goDurationError, parseGoDuration } from '../../go/duration.ts';
 import { goType, goValue } from '../../go/print.ts';
 import { cleanPath, parseGoUrl } from '../../go/url.ts';
 import { InvalidConfig } from '../config-error.ts';
 import type { ContainerdRules } from '../config/rules.ts';
-import { tableHeaders } from '../config/table-headers.ts';
 import { fieldsOf, isTable, isText, parseTable, type Table } from '../config/toml.ts';
 
 /** In containerd's order. */

@@ -3,7 +3,7 @@
  * of every layer is checked, also one that a later layer covers, because it is wrong all the same.
  */
 import { isTable } from '../kinds/plain.ts';
-import { locate } from './locate.ts';
+import { locate } from './toml-positions.ts';
 import { didYouMean } from '../../names/suggestion.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
 import { flagName, variableName, type Path, type Setting, type Settings } from '../settings/setting.ts';
