@@ -159,9 +159,27 @@ for (const [name, text, headers] of headerCases) {
 }
 
 t.test('property: the scanner ends on any text', async () => {
-  const unit = fc.constantFrom(
-    ...['[', '[[', ']', '{', '}', '"', '"""', "'", "'''", '=', '.', ',', '#', '\n', 'a', ' ', '\\', '\\u00'],
-  );
+  const pieces = [
+    '[',
+    '[[',
+    ']',
+    '{',
+    '}',
+    '"',
+    '"""',
+    "'",
+    "'''",
+    '=',
+    '.',
+    ',',
+    '#',
+    '\n',
+    'a',
+    ' ',
+    '\\',
+    '\\u00',
+  ];
+  const unit = fc.constantFrom(...pieces);
   const texts = fc.oneof(fc.string({ unit, maxLength: 60 }), fc.string({ unit: 'binary' }));
   fc.assert(
     fc.property(texts, (text) => locate(text)(['a']) >= 1 && Array.isArray(tableHeaders(text))),
