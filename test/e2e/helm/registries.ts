@@ -1,33 +1,23 @@
 /**
- * The registries of the cluster: each is a docker-registry of its own, with TLS by an authority that only the node's containerd
- * configuration names, and its own users.
+ * The registries of the cluster. Each is a docker-registry with its own user, and TLS by an authority that only the node's containerd
+ * configuration trusts.
  *
- * | name | who may pull |
+ * | name | credentials |
  * | --- | --- |
- * | `public.example` | everybody; archwright's own image is here |
- * | `plugin.example` | whom the credential provider plugin of the node names |
- * | `team.example` | whom `creds/<registry>.toml` names |
- * | `secret.example` | whom a pull secret of the pod names |
+ * | `public.example` | none; archwright's image is here |
+ * | `plugin.example` | from the credential provider plugin of the node |
+ * | `team.example` | from `creds/<registry>.toml` |
+ * | `secret.example` | from a pull secret of the pod |
  */
 import { execFile } from 'node:child_process';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createCa } from '../../support/certificates.ts';
-import {
-  document,
-  index,
-  manifest,
-  mediaTypes,
-  platformOf,
-  type Content,
-} from '../../support/registry/content.ts';
-import { tarOf } from '../kubelet/images.ts';
+import { busyboxTar, unpackable, unpackableIndex, waiting, writeLayout } from '../layout.ts';
 import { providersFile } from '../kubelet/provider.ts';
 import { htpasswd } from '../registry/clients.ts';
 import { startRegistry } from '../registry/servers.ts';
-import { copyFileSync } from 'node:fs';
-import { gzipSync } from 'node:zlib';
 import { pluginConfig, pluginDirectory } from './node.ts';
 import type { Programs } from './programs.ts';
 
@@ -37,10 +27,10 @@ export type RegistryName = (typeof names)[number];
 export interface Registries {
   /** `plugin.example:40123` */
   readonly hosts: Readonly<Record<RegistryName, string>>;
-  /** Of a registry where nobody listens. */
+  /** Of a registry that does not listen. */
   readonly goneHost: string;
   /**
-   * Pushes an image that waits for ever where it is run.
+   * Pushes an image that only waits.
    * @param architectures one: a single manifest; several: an index
    * @returns its reference
    */
@@ -64,7 +54,7 @@ export async function startRegistries(programs: Programs): Promise<Registries> {
     const { host } = await startRegistry({
       program: programs['docker-registry'],
       directory: join('/tmp/registries', name),
-      // Its own readiness is looked at by address.
+      // Its readiness is polled by address.
       tls: await ca.issue({ cn: name, dns: [`${name}.example`], ip: ['127.0.0.1'] }),
       ca: ca.cert,
       auth:
@@ -98,6 +88,7 @@ export async function startRegistries(programs: Programs): Promise<Registries> {
     );
     return image;
   };
+  const tar = busyboxTar(programs.busybox);
   let layouts = 0;
   return {
     hosts,
@@ -107,13 +98,20 @@ export async function startRegistries(programs: Programs): Promise<Registries> {
     push: async (registry, repository, architectures) => {
       layouts += 1;
       const directory = `/tmp/layouts/${layouts}`;
-      writeLayout(directory, waiting(programs.busybox, architectures));
+      const platforms = architectures.map((name) => `linux/${name}`);
+      const [only = ''] = platforms;
+      const single = platforms.length === 1;
+      // The same program for other architectures: there it is never run.
+      writeLayout(
+        directory,
+        single ? unpackable(only, tar, waiting) : unpackableIndex(platforms, tar, waiting),
+      );
       return copy(`oci:${directory}:1`, registry, `${repository}:1`);
     },
   };
 }
 
-/** The node's containerd trusts it, and so must whoever reads the node's configuration. */
+/** Makes the node's containerd, and agents that read its configuration, trust a registry. */
 function trust(host: string, ca: string): void {
   const directory = join('/etc/containerd/certs.d', host);
   mkdirSync(directory, { recursive: true });
@@ -124,7 +122,7 @@ function trust(host: string, ca: string): void {
   );
 }
 
-/** A plugin as clouds have them, but a shell script: it needs the programs of its node. */
+/** A credential provider plugin as a shell script, which needs the programs of the node. */
 function installPlugin(host: string, username: string, password: string): void {
   mkdirSync(pluginDirectory, { recursive: true });
   const providers = [{ name: 'e2e-login', matchImages: [host], defaultCacheDuration: '1m' }];
@@ -140,43 +138,4 @@ function installPlugin(host: string, username: string, password: string): void {
     `#!/bin/sh\ngrep -q '"image":"${host}/' || exit 3\ncat <<'END'\n${answer}\nEND\n`,
     { mode: 0o755 },
   );
-}
-
-/** An image of one static program that waits. Of other architectures it is the same program: there it is never run. */
-function waiting(busybox: string, architectures: readonly string[]): Content {
-  const root = '/tmp/waiting';
-  mkdirSync(root, { recursive: true });
-  copyFileSync(busybox, join(root, 'busybox'));
-  const tar = tarOf(root);
-  const layer = document(mediaTypes.ociLayer, gzipSync(tar));
-  const images = architectures.map((architecture) => {
-    const config = document(mediaTypes.ociConfig, {
-      os: 'linux',
-      architecture,
-      config: { Entrypoint: ['/busybox', 'sleep', '100000'] },
-      rootfs: { type: 'layers', diff_ids: [document('', tar).digest] },
-    });
-    return { content: manifest(config, [layer]), platform: platformOf(`linux/${architecture}`) };
-  });
-  const [only] = images;
-  return only !== undefined && images.length === 1 ? only.content : index(images);
-}
-
-function writeLayout(directory: string, top: Content): void {
-  const blobs = join(directory, 'blobs', 'sha256');
-  mkdirSync(blobs, { recursive: true });
-  const write = ({ digest, bytes, children, blobs: parts }: Content): void => {
-    writeFileSync(join(blobs, digest.replace('sha256:', '')), bytes);
-    for (const part of [...children, ...parts]) write(part);
-  };
-  write(top);
-  const { mediaType, digest, bytes } = top;
-  const named = {
-    mediaType,
-    digest,
-    size: bytes.length,
-    annotations: { 'org.opencontainers.image.ref.name': '1' },
-  };
-  writeFileSync(join(directory, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [named] }));
-  writeFileSync(join(directory, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }));
 }

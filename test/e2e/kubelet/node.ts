@@ -1,9 +1,8 @@
-/** The node: a real containerd for the whole run, and a real kubelet that is started anew for each setup, because it reads its files once. */
+/** The node: one containerd for the whole run, and a new kubelet for each setup, because a kubelet reads its files once. */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { document, manifest, mediaTypes } from '../../support/registry/content.ts';
-import { tarOf } from './images.ts';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { busyboxTar, tarOf, unpackable, waiting, writeLayout } from '../layout.ts';
 import { ready, startProcess, type Running } from '../cluster/processes.ts';
 import type { Programs } from './programs.ts';
 
@@ -11,7 +10,7 @@ export interface NodeOptions {
   readonly programs: Programs;
   readonly nodeName: string;
   readonly kubeconfig: string;
-  /** Control group that holds all others. */
+  /** Parent of all control groups. */
   readonly cgroup: string;
   /** Certificates that containerd trusts. */
   readonly caFile: string;
@@ -24,6 +23,8 @@ export interface KubeletOptions {
   readonly binDir: string;
 }
 
+export const nodeArchitecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+
 const containerdConfig = `version = 3
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = "localhost/pause:1"
@@ -32,7 +33,7 @@ const containerdConfig = `version = 3
   disable_apparmor = true
 `;
 
-/** Starts containerd, with an image for sandboxes in it. It ends with the box. */
+/** Starts containerd with an image for sandboxes. It ends with the box. */
 export async function startContainerd({ programs, caFile }: NodeOptions): Promise<void> {
   mkdirSync('/etc/containerd', { recursive: true });
   writeFileSync('/etc/containerd/config.toml', containerdConfig);
@@ -60,36 +61,16 @@ export async function startContainerd({ programs, caFile }: NodeOptions): Promis
   ctr('images', 'import', pauseImage(programs.busybox));
 }
 
-/** An image of one static program that waits, as an archive for `ctr images import`. */
+/** An image that waits, as an archive for `ctr images import`. */
 export function pauseImage(busybox: string): string {
-  const root = '/tmp/pause';
-  mkdirSync(join(root, 'rootfs'), { recursive: true });
-  copyFileSync(busybox, join(root, 'rootfs', 'busybox'));
-  const bytes = tarOf(join(root, 'rootfs'));
-  const layer = document('application/vnd.oci.image.layer.v1.tar', bytes);
-  const config = document(mediaTypes.ociConfig, {
-    os: 'linux',
-    architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
-    config: { Entrypoint: ['/busybox', 'sleep', '100000'] },
-    rootfs: { type: 'layers', diff_ids: [layer.digest] },
-  });
-  const top = manifest(config, [layer]);
-  const layout = join(root, 'layout');
-  mkdirSync(join(layout, 'blobs', 'sha256'), { recursive: true });
-  for (const { digest, bytes } of [top, config, layer]) {
-    writeFileSync(join(layout, 'blobs', digest.replace(':', '/')), bytes);
-  }
-  const { mediaType, digest } = top;
-  const annotations = { 'io.containerd.image.name': 'localhost/pause:1' };
-  const index = { schemaVersion: 2, manifests: [{ mediaType, digest, size: top.bytes.length, annotations }] };
-  writeFileSync(join(layout, 'index.json'), JSON.stringify(index));
-  writeFileSync(join(layout, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }));
-  const archive = '/tmp/pause.tar';
-  writeFileSync(archive, tarOf(layout));
-  return archive;
+  const image = unpackable(`linux/${nodeArchitecture}`, busyboxTar(busybox), waiting);
+  const layout = '/tmp/pause';
+  writeLayout(layout, image, { 'io.containerd.image.name': 'localhost/pause:1' });
+  writeFileSync(`${layout}.tar`, tarOf(layout));
+  return `${layout}.tar`;
 }
 
-/** Starts a kubelet; `ready` tells whether it has come up, which one with a bad configuration never does. */
+/** Starts a kubelet. One with a bad configuration never becomes ready. */
 export function startKubelet(node: NodeOptions, options: KubeletOptions): Running {
   const config = '/tmp/kubelet.json';
   writeFileSync(config, JSON.stringify(kubeletConfiguration(node.cgroup)));
@@ -109,12 +90,12 @@ export function startKubelet(node: NodeOptions, options: KubeletOptions): Runnin
   return startProcess({ name: 'kubelet', program, args, env: options.env, cwd: '/', logs: '/tmp' });
 }
 
-/** Whether the kubelet watches for pods: its own health endpoint answers. */
+/** Waits until the kubelet's health endpoint answers. */
 export async function kubeletReady(kubelet: Running): Promise<void> {
   await ready(kubelet, async () => (await fetch('http://127.0.0.1:10248/healthz')).ok);
 }
 
-/** The configuration file of a kubelet that leaves the machine alone. */
+/** The configuration of a kubelet that does not change the machine. */
 export function kubeletConfiguration(cgroup: string): object {
   const little = { 'memory.available': '10Mi', 'nodefs.available': '1%', 'nodefs.inodesFree': '1%' };
   return {
@@ -130,9 +111,9 @@ export function kubeletConfiguration(cgroup: string): object {
     authorization: { mode: 'AlwaysAllow' },
     evictionHard: { ...little, 'imagefs.available': '1%', 'imagefs.inodesFree': '1%' },
     imageGCHighThresholdPercent: 100,
-    // Secrets are got when a pod needs them, not from a watch that may be behind.
+    // A watch may be behind; with `Get` the kubelet reads a Secret when a pod needs it.
     configMapAndSecretChangeDetectionStrategy: 'Get',
-    // One pull after the other is the default; these limits would only make the run slower.
+    // These limits would only make the run slower.
     registryPullQPS: 0,
     eventRecordQPS: 0,
     kubeAPIQPS: 200,

@@ -1,6 +1,6 @@
 /**
- * The registries of the box. Their names lead to addresses of the box by `/etc/hosts`, so that both sides find them by the
- * defaults for registries without any configuration. Everything that they are asked is recorded; the side is told by its user agent.
+ * The registries of the box. `/etc/hosts` maps their names to addresses of the box, so both sides use the defaults for registries without
+ * configuration. All requests are recorded; the user agent tells the side.
  */
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { createCa } from '../../support/certificates.ts';
@@ -8,7 +8,8 @@ import type { RecordedRequest } from '../../support/registry/record.ts';
 import { startTestRegistry, type TestRegistry } from '../../support/registry/server.ts';
 import { createIssuer } from '../../support/registry/tokens.ts';
 import { referenceOf } from './observation.ts';
-import { smallImage } from './images.ts';
+import { unpackable } from '../layout.ts';
+import { nodeArchitecture } from './node.ts';
 import { users, type CaseImage } from './setup.ts';
 
 export type Side = 'kubelet' | 'agent';
@@ -62,7 +63,7 @@ export async function startRegistries(): Promise<Registries> {
     tokens: await startTestRegistry({ ...secure, auth: bearer, listen: { address: '10.99.0.2', port: 443 } }),
     local: await startTestRegistry({ tls: false, auth: basic, listen: { address: '127.0.0.1', port: 5001 } }),
   };
-  const content = smallImage();
+  const content = unpackable(`linux/${nodeArchitecture}`);
 
   function serverOf(domain: string): TestRegistry {
     if (domain.endsWith(':5000')) return servers.port;

@@ -1,27 +1,14 @@
 /**
- * Images that containerd really unpacks, each case with a document of its own, so that nothing of an earlier pull answers
- * for it. All share one layer, which is there after the first pull.
+ * Images that containerd unpacks. Each case has its own documents, so that nothing of an earlier pull answers for it. All share one
+ * layer, which is there after the first pull.
  */
-import { createHash } from 'node:crypto';
-import { gzipSync } from 'node:zlib';
-import {
-  document,
-  index,
-  manifest,
-  mediaTypes,
-  platformOf,
-  type Content,
-} from '../../support/registry/content.ts';
+import type { Content } from '../../support/registry/content.ts';
+import { emptyTar, unpackable, unpackableIndex } from '../layout.ts';
 import type { Stock } from './registry.ts';
 
 export const imageKinds = ['multi', 'single', 'single-other', 'other-only'] as const;
 /** `single-other`: one manifest for an architecture that is not this node's; `other-only`: an index without it. */
 export type ImageKind = (typeof imageKinds)[number];
-
-/** One empty tar archive: two blocks of zeros. */
-const archive = Buffer.alloc(1024);
-const layer = document(mediaTypes.ociLayer, gzipSync(archive));
-const diffId = `sha256:${createHash('sha256').update(archive).digest('hex')}`;
 
 const platforms: Readonly<Record<ImageKind, readonly string[]>> = {
   multi: ['linux/amd64', 'linux/arm64', 'linux/s390x'],
@@ -32,26 +19,21 @@ const platforms: Readonly<Record<ImageKind, readonly string[]>> = {
 
 /** @param label makes otherwise equal images differ */
 export function makeImage(kind: ImageKind, label: string): Content {
-  const images = platforms[kind].map((platform) => {
-    const config = document(mediaTypes.ociConfig, {
-      ...platformOf(platform),
-      config: { Labels: { title: label } },
-      rootfs: { type: 'layers', diff_ids: [diffId] },
-    });
-    return { content: manifest(config, [layer]), platform: platformOf(platform) };
-  });
-  const [first] = images;
-  return kind.startsWith('single') && first ? first.content : index(images);
+  const config = { Labels: { title: label } };
+  const [first = ''] = platforms[kind];
+  return kind.startsWith('single')
+    ? unpackable(first, emptyTar, config)
+    : unpackableIndex(platforms[kind], emptyTar, config);
 }
 
-/** What the registries of a case have: an image by tag `1` and by digest, and another for those that are behind. */
+/** Contents of a case's registries: an image by tag `1` and by digest, and another for mirrors that are behind. */
 export function makeStock(
   repository: string,
   kind: ImageKind,
 ): { readonly stock: Stock; readonly digest: string } {
   const current = makeImage(kind, repository);
   const stale = makeImage(kind, `${repository} of yesterday`);
-  // By digest a mirror that is behind has both.
+  // A mirror that is behind has both by digest.
   const digests = [...objectsOf(current), ...objectsOf(stale)];
   return {
     stock: {

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createCa, type PemPair } from '../../support/certificates.ts';
 import { debianProgram } from '../programs/debian.ts';
-import { createLayout } from './layouts.ts';
+import { unpackableIndex, writeLayout } from '../layout.ts';
 import { inspect, written } from './program.ts';
 import { startRegistry } from './servers.ts';
 
@@ -49,11 +49,8 @@ function push(): void {
     'client.cert': right.cert,
     'client.key': right.key,
   });
-  const place = join(directory, 'layout');
-  mkdirSync(place);
-  const layout = createLayout(place);
-  const image = (architecture: string) => layout.image({ os: 'linux', architecture });
-  const finished = layout.finish(layout.index(image('amd64'), image('s390x')));
+  const layout = join(directory, 'layout');
+  writeLayout(layout, unpackableIndex(['linux/amd64', 'linux/s390x']));
   for (const repository of ['team/app', 'library/app']) {
     execFileSync(debianProgram('skopeo'), [
       '--insecure-policy',
@@ -61,7 +58,7 @@ function push(): void {
       '--quiet',
       '--all',
       `--dest-cert-dir=${certificates}`,
-      `oci:${finished}:1`,
+      `oci:${layout}:1`,
       `docker://${registry.host}/${repository}:1`,
     ]);
   }
@@ -198,6 +195,6 @@ for (const [name, files] of refused) {
   t.test(`${name}: no answer, and an error that says so`, async (t) => {
     const { code, results } = await ask(t, files);
     t.equal(code, 1);
-    t.match(results[0]?.error, { code: 'unavailable', message: /client certificate .* in hosts\.toml/ });
+    t.match(results[0]?.error, { code: 'unavailable', message: /client certificate.* in hosts\.toml/ });
   });
 }

@@ -2,14 +2,22 @@
  * `archwright inspect` against real registries, real clients and real TLS: for everything that skopeo and crane pushed
  * it must say what they say.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createCa, type TestCa } from '../../support/certificates.ts';
 import { debianProgram } from '../programs/debian.ts';
 import { craneProgram, distributionProgram } from '../programs/helm.ts';
 import { createClients, htpasswd, type Clients } from './clients.ts';
-import { createLayout, type Layout } from './layouts.ts';
+import {
+  attestation,
+  helmChart,
+  index,
+  platformOf,
+  type Content,
+  type IndexEntry,
+} from '../../support/registry/content.ts';
+import { unpackable, unpackableIndex, writeLayout } from '../layout.ts';
 import { inspect, written } from './program.ts';
 import { startRegistry, type Auth, type RunningRegistry } from './servers.ts';
 import { startTokenServer } from './token-server.ts';
@@ -21,66 +29,41 @@ const issuer = 'token.test';
 interface Pushed {
   readonly name: string;
   readonly how: 'skopeo' | 'skopeo v2s2' | 'crane';
-  /** Platforms as written into the image; the client has to agree before inspect is asked. */
+  /** As written into the image; the client must agree before inspect is asked. */
   readonly platforms: readonly string[];
-  readonly make: (layout: Layout) => string;
+  readonly content: Content;
 }
 
-const linux = (
-  architecture: string,
-  variant?: string,
-): { os: string; architecture: string; variant?: string } => ({
-  os: 'linux',
-  architecture,
-  ...(variant === undefined ? {} : { variant }),
-});
-
-const multi = (layout: Layout): string =>
-  layout.finish(
-    layout.index(
-      layout.image(linux('amd64')),
-      layout.image(linux('arm64')),
-      layout.image(linux('arm', 'v7')),
-    ),
-  );
+const [amd64, arm64, ppc64le] = ['linux/amd64', 'linux/arm64', 'linux/ppc64le'].map((platform) => ({
+  content: unpackable(platform),
+  platform: platformOf(platform),
+})) as [IndexEntry, IndexEntry, IndexEntry];
+const three = ['linux/amd64', 'linux/arm/v7', 'linux/arm64'];
+const multi = unpackableIndex(three);
 
 const images: readonly Pushed[] = [
-  { name: 'multi', how: 'skopeo', platforms: ['linux/amd64', 'linux/arm/v7', 'linux/arm64'], make: multi },
-  {
-    name: 'list',
-    how: 'skopeo v2s2',
-    platforms: ['linux/amd64', 'linux/arm/v7', 'linux/arm64'],
-    make: multi,
-  },
-  {
-    name: 'single-oci',
-    how: 'skopeo',
-    platforms: ['linux/arm64'],
-    make: (layout) => layout.finish(layout.image(linux('arm64'))),
-  },
+  { name: 'multi', how: 'skopeo', platforms: three, content: multi },
+  { name: 'list', how: 'skopeo v2s2', platforms: three, content: multi },
+  { name: 'single-oci', how: 'skopeo', platforms: ['linux/arm64'], content: arm64.content },
   {
     name: 'single-docker',
     how: 'skopeo v2s2',
     platforms: ['linux/s390x'],
-    make: (layout) => layout.finish(layout.image(linux('s390x'))),
+    content: unpackable('linux/s390x'),
   },
   {
     name: 'nested',
     how: 'crane',
     platforms: ['linux/amd64', 'linux/ppc64le'],
-    make: (layout) =>
-      layout.finish(layout.index(layout.image(linux('amd64')), layout.index(layout.image(linux('ppc64le'))))),
+    content: index([amd64, { content: index([ppc64le]) }]),
   },
   {
     name: 'attested',
     how: 'crane',
     platforms: ['linux/amd64', 'linux/arm64'],
-    make: (layout) => {
-      const [amd64, arm64] = [layout.image(linux('amd64')), layout.image(linux('arm64'))];
-      return layout.finish(layout.index(amd64, arm64, layout.attestation(amd64), layout.attestation(arm64)));
-    },
+    content: index([amd64, arm64, attestation(amd64.content), attestation(arm64.content)]),
   },
-  { name: 'artifact', how: 'crane', platforms: [], make: (layout) => layout.finish(layout.artifact()) },
+  { name: 'artifact', how: 'crane', platforms: [], content: helmChart() },
 ];
 
 /** Debian's registry 2.8, and version 3. */
@@ -141,11 +124,10 @@ async function createWorld(t: Test): Promise<World> {
 async function push(world: World, clients: Clients, host: string, repository: string): Promise<void> {
   for (const image of images) {
     const directory = join(world.directory, 'layouts', `${host.replace(':', '-')}-${repository}`, image.name);
-    mkdirSync(directory, { recursive: true });
-    const layout = image.make(createLayout(directory));
+    writeLayout(directory, image.content);
     const target = `${host}/${repository}/${image.name}:1`;
-    if (image.how === 'crane') await clients.crane(layout, target);
-    else await clients.skopeo(layout, target, image.how === 'skopeo v2s2' ? 'v2s2' : 'oci');
+    if (image.how === 'crane') await clients.crane(directory, target);
+    else await clients.skopeo(directory, target, image.how === 'skopeo v2s2' ? 'v2s2' : 'oci');
   }
 }
 
