@@ -6,10 +6,8 @@ import { runController, type ControllerOptions } from '../src/controller/control
 import { features } from '../src/controller/features.ts';
 import { startHealth } from '../src/serving/health.ts';
 import { systemClock } from '../src/async/clock.ts';
-import { openFleet } from './wiring/fleet.ts';
-import { openInspection } from './wiring/inspection.ts';
+import { openImageFacts } from './wiring/image-facts.ts';
 import { openKubernetes, withOwnNamespace } from './wiring/kubernetes.ts';
-import { openMemory } from './wiring/memory.ts';
 import { stopped } from './program/signals.ts';
 import { startup } from './program/startup.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
@@ -41,8 +39,7 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
   const leaseClient = kubernetes.another();
   opened.defer(() => leaseClient.close());
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
-  const { namespace, agents, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } =
-    configuration();
+  const { namespace, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } = configuration();
   if (namespace === undefined)
     throw new UsageError('controller', 'name the namespace of archwright by --namespace');
   if (agentTlsDir !== undefined && certificates === 'builtin') {
@@ -55,24 +52,19 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
     });
     opened.defer(() => kept.close());
   }
-  const fleet = await openFleet({
-    subcommand: 'controller',
-    agents,
-    agentTlsDir,
-    client,
-    log,
-    metrics,
-    mayWait: true,
-  });
-  if (fleet) opened.defer(() => fleet.close());
-  const inspection = fleet
-    ? undefined
-    : await openInspection({ configuration, dockerConfigs: 'none', env: io.env, log, metrics });
-  if (inspection) opened.defer(() => inspection.close());
-  const inspector = fleet?.fleet ?? inspection?.inspector;
-  if (!inspector) throw new TypeError('neither agents nor an inspector of its own');
-  const memory = await openMemory({ configuration, inspector, log, metrics });
-  opened.defer(() => memory.close());
+  const { memory, fleet } = await openImageFacts(
+    {
+      subcommand: 'controller',
+      configuration,
+      dockerConfigs: 'none',
+      env: io.env,
+      client,
+      log,
+      metrics,
+      mayWait: true,
+    },
+    opened,
+  );
   const health = await startHealth({
     listen: metricsListen,
     // A candidate is ready too: a rollout must not wait for leadership.
@@ -90,7 +82,7 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
     identity,
     configuration,
     features,
-    fleet: fleet?.fleet,
+    fleet,
     memory,
     clock: systemClock,
     log,

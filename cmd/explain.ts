@@ -6,24 +6,18 @@ import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
 import { FileError } from '../src/files/error.ts';
 import { concurrently } from '../src/async/concurrently.ts';
-import { systemClock } from '../src/async/clock.ts';
 import { clusterObjects } from '../src/cluster/objects.ts';
-import { createFactsOfPod } from '../src/cluster/facts-of-pod.ts';
-import { bindCounters } from '../src/webhook/metrics.ts';
-import { createPullSecrets } from '../src/cluster/pull-secrets.ts';
 import { createPullableNodes } from '../src/cluster/pullable-nodes.ts';
 import { DocumentError, parseObjects, readText, type FoundObject } from './objects/documents.ts';
-import { brokenImagesAround } from './explain/broken-images.ts';
 import { describe } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObject, readNamedObjects } from './explain/named-objects.ts';
+import { openPodFacts } from './explain/pod-facts.ts';
 import { policiesAround } from './explain/policies.ts';
 import { resultOf } from './explain/result.ts';
 import { createPodContext } from './explain/context.ts';
-import { openInspector } from './wiring/inspector.ts';
-import { openKubernetes, withOwnNamespace, type Kubernetes } from './wiring/kubernetes.ts';
-import { openMemory } from './wiring/memory.ts';
+import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
 import { openCliContext, outputOf, untilStopped, type CliContext } from './program/cli-context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
@@ -57,9 +51,6 @@ export const subcommand: Subcommand = {
 
 /** Objects explained at a time. A chart has some dozens, and their images share registries. */
 const concurrentObjects = 8;
-/** Time to read the pull secrets before the images are inspected. */
-const readingSecretsMs = 6000;
-const keepSecretsMs = 60_000;
 /** archwright's Lease and records, which few people may read. Anything else that is unreadable gets a warning. */
 const ofArchwright = /\/(?:leases|configmaps)$/;
 
@@ -148,17 +139,17 @@ async function openExplainer(
   { kubernetes, input, warn }: World,
   opened: AsyncDisposableStack,
 ): Promise<ReturnType<typeof createExplainer>> {
-  const { configuration, log, metrics } = shot;
-  const { inspector, fleet } = await openInspector('explain', invocation, shot, kubernetes, opened);
-  const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
-  opened.defer(() => memory.close());
+  const { configuration, log } = shot;
   const onForbidden = (path: string): void => {
     if (!ofArchwright.test(path)) warn(`no permission to read ${path}; the decision ignores it`);
   };
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const surroundings = createPodContext({ input, cluster, warn });
-  const clock = systemClock;
-  const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
+  const facts = await openPodFacts(
+    { subcommand: 'explain', invocation, context: shot, kubernetes, surroundings },
+    opened,
+  );
+  const { factsOfPod, pullSecrets, fleet, budgetMs } = facts;
   const policies = await policiesAround({
     configuration,
     input,
@@ -166,24 +157,15 @@ async function openExplainer(
     isClusterKnown: cluster !== undefined,
     stop: invocation.stop,
   });
-  const inForce = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
-  const broken = await brokenImagesAround(inForce, surroundings, invocation.stop);
   if (configuration.requirePullableNodes && !fleet)
     warn('only agents know which nodes can pull; set --agents');
   return createExplainer({
-    factsOfPod: createFactsOfPod({
-      memory,
-      pullSecrets,
-      counters: bindCounters(metrics),
-      broken,
-      clock,
-      log,
-    }),
+    factsOfPod,
     // Node names are good enough here. The hostname label differs on few clusters.
     pullableNodes: fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => node, log }),
     policies,
     surroundings,
-    budgetMs: configuration.inspectTimeout + readingSecretsMs,
+    budgetMs,
     stop: invocation.stop,
   });
 }

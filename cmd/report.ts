@@ -3,22 +3,16 @@
  * image. Each image is looked up once, with the pull secrets of the pods that use it.
  */
 import { setMaxListeners } from 'node:events';
-import { createFactsOfPod, type FactsByImage } from '../src/cluster/facts-of-pod.ts';
 import { clusterObjects } from '../src/cluster/objects.ts';
-import { createPullSecrets } from '../src/cluster/pull-secrets.ts';
 import { concurrently } from '../src/async/concurrently.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
 import { isArchitecture } from '../src/names/architecture.ts';
-import { systemClock } from '../src/async/clock.ts';
-import { bindCounters } from '../src/webhook/metrics.ts';
-import { brokenImagesAround } from './explain/broken-images.ts';
 import { sortObjects } from './explain/input.ts';
 import { createPodContext } from './explain/context.ts';
-import { openInspector } from './wiring/inspector.ts';
-import { openKubernetes, withOwnNamespace, type Kubernetes } from './wiring/kubernetes.ts';
-import { openMemory } from './wiring/memory.ts';
+import { openPodFacts } from './explain/pod-facts.ts';
+import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
 import { openCliContext, outputOf, untilStopped, type CliContext } from './program/cli-context.ts';
-import { listNodes, listPods, type ReportedPod } from './report/pods.ts';
+import { listNodes, listPods } from './report/pods.ts';
 import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.ts';
 import { judge, judgeImages } from './report/verdict.ts';
 import { workloadsOf } from './report/workloads.ts';
@@ -48,9 +42,6 @@ export const subcommand: Subcommand = {
 
 /** Sets of images looked up at a time. The registry client limits the requests of each registry. */
 const concurrentSets = 16;
-/** Time to read the pull secrets before the images are inspected. */
-const readingSecretsMs = 6000;
-const keepSecretsMs = 600_000;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
 
@@ -125,11 +116,20 @@ async function judgedPods(
       'archwright: warning: no permission to read nodes; the report does not show where pods run\n',
     );
   const workloadOf = await workloadsOf(pods, client, stop);
-  const factsOf = await openFacts(invocation, shot, kubernetes, opened);
+  const surroundings = createPodContext({
+    input: sortObjects([], 'default'),
+    cluster: clusterObjects({ client, log: shot.log }),
+    warn: (message) => invocation.io.err(`archwright: warning: ${message}\n`),
+    limitMs: clusterLimitMs,
+  });
+  const { factsOfPod, budgetMs } = await openPodFacts(
+    { subcommand: 'report', invocation, context: shot, kubernetes, surroundings },
+    opened,
+  );
   const sets = [...Map.groupBy(pods, ({ made }) => made).values()];
   const judged = await concurrently(sets, concurrentSets, async ([first, ...more]) => {
     if (first === undefined) return [];
-    const facts = await factsOf(first);
+    const facts = await factsOfPod({ ...first.made.wanted, budgetMs });
     const images = judgeImages(first.made, architecture, (image) => facts.get(image));
     return [first, ...more].map((pod) => {
       const workload = workloadOf(pod);
@@ -138,31 +138,4 @@ async function judgedPods(
     });
   });
   return judged.flat();
-}
-
-/** Looks up the images of a pod as the webhook does, with more time. */
-async function openFacts(
-  invocation: Invocation,
-  shot: CliContext,
-  kubernetes: Kubernetes,
-  opened: AsyncDisposableStack,
-): Promise<(pod: ReportedPod) => Promise<FactsByImage>> {
-  const { configuration, log, metrics } = shot;
-  const { inspector } = await openInspector('report', invocation, shot, kubernetes, opened);
-  const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
-  opened.defer(() => memory.close());
-  const surroundings = createPodContext({
-    input: sortObjects([], 'default'),
-    cluster: clusterObjects({ client: kubernetes.client, log }),
-    warn: (message) => invocation.io.err(`archwright: warning: ${message}\n`),
-    limitMs: clusterLimitMs,
-  });
-  const clock = systemClock;
-  const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
-  const inForce = withOwnNamespace(() => configuration, kubernetes)();
-  const broken = await brokenImagesAround(inForce, surroundings, invocation.stop);
-  const counters = bindCounters(metrics);
-  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
-  const budgetMs = configuration.inspectTimeout + readingSecretsMs;
-  return async ({ made: { wanted } }) => await factsOfPod({ ...wanted, budgetMs });
 }

@@ -4,10 +4,8 @@ import { connectCluster } from '../src/cluster/connect.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
 import { followBrokenImages } from './wiring/broken-images.ts';
 import { followPolicies } from './wiring/cluster-policies.ts';
-import { openFleet } from './wiring/fleet.ts';
-import { openInspection } from './wiring/inspection.ts';
+import { openImageFacts } from './wiring/image-facts.ts';
 import { openKubernetes } from './wiring/kubernetes.ts';
-import { openMemory } from './wiring/memory.ts';
 import { stopped } from './program/signals.ts';
 import { startup } from './program/startup.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
@@ -38,30 +36,18 @@ async function run(invocation: Invocation): Promise<number> {
   opened.defer(() => followed.close());
   const broken = kubernetes && followBrokenImages({ configuration: live, kubernetes, log });
   if (broken) opened.defer(() => broken.close());
-  const agents = await openFleet({
-    subcommand: 'webhook',
-    agents: configuration.agents,
-    agentTlsDir: configuration.agentTlsDir,
-    client: kubernetes?.client,
-    log,
-    metrics,
-  });
-  if (agents) opened.defer(() => agents.close());
-  const inspection = agents
-    ? undefined
-    : await openInspection({
-        configuration: () => live.current(),
-        dockerConfigs: 'none',
-        env: invocation.io.env,
-        log,
-        metrics,
-      });
-  if (inspection) opened.defer(() => inspection.close());
-  const inspector = agents?.fleet ?? inspection?.inspector;
-  if (!inspector) throw new TypeError('neither agents nor an inspector of its own');
-  const memory = await openMemory({ configuration: () => live.current(), inspector, log, metrics });
-  opened.defer(() => memory.close());
-
+  const { memory, fleet } = await openImageFacts(
+    {
+      subcommand: 'webhook',
+      configuration: () => live.current(),
+      dockerConfigs: 'none',
+      env: invocation.io.env,
+      client: kubernetes?.client,
+      log,
+      metrics,
+    },
+    opened,
+  );
   const webhook = await startWebhook({
     listen: configuration.listen,
     tlsDir: configuration.tlsDir,
@@ -70,7 +56,7 @@ async function run(invocation: Invocation): Promise<number> {
     policies: followed.policies,
     policiesReady: (signal) => followed.ready(signal),
     memory,
-    fleet: agents?.fleet,
+    fleet,
     broken,
     cluster,
     warmUpMs: configuration.warmUpTime,

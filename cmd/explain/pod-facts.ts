@@ -1,0 +1,72 @@
+/** Image facts of pods for `explain` and `report`: looked up as by the webhook, with more time. */
+import { createFactsOfPod, type FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
+import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secrets.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
+import { bindCounters } from '../../src/webhook/metrics.ts';
+import type { CliContext } from '../program/cli-context.ts';
+import type { Invocation } from '../program/subcommand.ts';
+import { openImageFacts } from '../wiring/image-facts.ts';
+import { withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
+import { brokenImagesAround } from './broken-images.ts';
+import type { PodContext } from './context.ts';
+
+/** Limit for the discovery of agents. */
+const discoveryMs = 5000;
+/** A report of a large cluster reads each pull secret once. */
+const keepSecretsMs = 600_000;
+/** Time to read the pull secrets before the images are inspected. */
+const readingSecretsMs = 6000;
+
+export interface PodFactsOptions {
+  readonly subcommand: string;
+  readonly invocation: Invocation;
+  readonly context: CliContext;
+  readonly kubernetes: Kubernetes | undefined;
+  readonly surroundings: PodContext;
+}
+
+export interface PodFacts {
+  readonly factsOfPod: FactsOfPod;
+  readonly pullSecrets: PullSecrets;
+  readonly fleet: Fleet | undefined;
+  /** Time limit for the images of one pod, milliseconds. */
+  readonly budgetMs: number;
+}
+
+/** @param opened closes what this opens */
+export async function openPodFacts(
+  options: PodFactsOptions,
+  opened: AsyncDisposableStack,
+): Promise<PodFacts> {
+  const { subcommand, invocation, context, kubernetes, surroundings } = options;
+  const { configuration, dockerConfigs, log, metrics } = context;
+  const { stop, io } = invocation;
+  const { memory, fleet, ready } = await openImageFacts(
+    {
+      subcommand,
+      configuration: () => configuration,
+      dockerConfigs,
+      env: io.env,
+      client: kubernetes?.client,
+      log,
+      metrics,
+    },
+    opened,
+  );
+  const patience = AbortSignal.any([stop, AbortSignal.timeout(discoveryMs)]);
+  await ready(patience).catch(() => undefined);
+  // A refusal goes on to the other credential groups, so they must be known first.
+  await fleet?.grouped(patience);
+  const clock = systemClock;
+  const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
+  const inForce = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
+  const broken = await brokenImagesAround(inForce, surroundings, stop);
+  const counters = bindCounters(metrics);
+  return {
+    factsOfPod: createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log }),
+    pullSecrets,
+    fleet,
+    budgetMs: configuration.inspectTimeout + readingSecretsMs,
+  };
+}
