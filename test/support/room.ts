@@ -11,7 +11,10 @@ const [room = ''] = process.argv.slice(2);
 const cwd = fileURLToPath(new URL('..', import.meta.url));
 
 for (const file of globSync(`${room}/**/*.test.ts`, { cwd }).sort()) {
+  const before = process.cpuUsage();
   t.comment(`test/${file}`);
   await import(pathToFileURL(`${cwd}${file}`).href);
   if (!t.idle) await once(t, 'idle');
+  const { user, system } = process.cpuUsage(before);
+  t.comment(`${Math.round((user + system) / 1000)} ms of CPU: test/${file}`);
 }
