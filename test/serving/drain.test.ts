@@ -28,6 +28,19 @@ async function start(
   };
 }
 
+/** The port stays closed when the quiet time is over. */
+async function untilRefused(url: string): Promise<void> {
+  const end = performance.now() + 10_000;
+  while (performance.now() < end) {
+    const error = await send(url).then(
+      () => undefined,
+      (error: NodeJS.ErrnoException) => error,
+    );
+    if (error?.code === 'ECONNREFUSED') return;
+  }
+  throw new Error('the server still accepts connections');
+}
+
 test('answers under way get Connection: close, then nothing is accepted', async (t) => {
   const { server, release, waiting } = await start(t, { quietMs: 20 });
   const agent = keepAlive(t, server.url);
@@ -36,7 +49,7 @@ test('answers under way get Connection: close, then nothing is accepted', async 
 
   let drained = false;
   const drain = server.drain(10_000).then(() => (drained = true));
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await untilRefused(server.url);
   t.notOk(drained, 'it waits for the answer');
   release();
   t.match(await answer, { body: 'slow', headers: { connection: 'close' } });

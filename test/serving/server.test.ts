@@ -47,7 +47,9 @@ test('an idle connection outlives the limits for requests', async (t) => {
   const ports = new Set<number | undefined>();
   agent.on('free', (socket: { localPort?: number }) => ports.add(socket.localPort));
   await send(server.url, { agent });
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  const unfinished = await rawConnection(t, server.port);
+  unfinished.write('GET / HTTP/1.1\r\n');
+  await until('a younger connection is cut by the limits', () => unfinished.closed);
   t.equal((await send(server.url, { agent })).body, 'hello');
   t.equal(ports.size, 1, 'one connection was used');
 });
