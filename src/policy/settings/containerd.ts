@@ -11,9 +11,9 @@ const absolutePath = text('path', (value) =>
 export const containerdSettings = {
   containerdConfigPathCandidates: optional(listOf(absolutePath), {
     help:
-      'Configurations of containerd of which the first that exists below `hostRoot` counts. Not set: where ' +
-      'distributions keep it, those with a containerd of their own first. Empty: containerd is left out, and ' +
-      'registries are asked as if it had no configuration.',
+      'Containerd configuration files below `hostRoot`; the first existing one applies. Default: the ' +
+      "locations that distributions use, those with their own containerd first. Empty: containerd's " +
+      'configuration is ignored.',
     parts,
     restart: true,
   }),
@@ -23,8 +23,8 @@ export const containerdSettings = {
     ),
     {
       help:
-        'Version of containerd, whose rules for its configuration differ. Not set: the program of the node is asked; ' +
-        'where it cannot be, the newest.',
+        'Version of containerd, which determines the rules for its configuration. Default: the version ' +
+        "of the node's containerd program; the newest if it cannot be run.",
       parts,
       restart: true,
     },
@@ -32,8 +32,8 @@ export const containerdSettings = {
   mirrorCredentials: setting(flag, {
     default: true,
     help:
-      "Whether the mirrors in containerd's configuration get the credentials of the registry that they mirror, as they do " +
-      'from containerd.',
+      "Sends the credentials of a registry to its mirrors in containerd's configuration, as containerd " +
+      'does.',
     parts,
   }),
 };

@@ -16,56 +16,59 @@ export const misplacedPodsValues = ['evict', 'event', 'off'] as const;
 export const controllerSettings = {
   leaseName: setting(text('name'), {
     default: 'archwright-controller',
-    help: "Lease in archwright's own namespace by which controllers agree on a leader; the webhook gates pods only while it is held.",
+    help:
+      "Lease in archwright's own namespace for leader election. The webhook gates pods only while the " +
+      'Lease is held.',
     parts: ['controller', 'webhook', 'explain', 'clean'],
     restart: true,
   }),
   leaseDuration: setting(duration(2 * second, 10 * minute), {
     default: 15 * second,
-    help: 'How long the other replicas wait for a silent leader before one of them takes over.',
+    help: 'How long other replicas wait before they take over from a leader that does not renew its Lease.',
     parts: controller,
     restart: true,
   }),
   leaseRenewDeadline: setting(duration(second, 10 * minute), {
     default: 10 * second,
-    help: 'A leader that could not renew its Lease for this long stops leading; shorter than `leaseDuration`.',
+    help: 'A leader that cannot renew its Lease for this long stops leading. Shorter than `leaseDuration`.',
     parts: controller,
     restart: true,
   }),
   leaseRetryPeriod: setting(duration(100, minute), {
     default: 2 * second,
-    help: 'Pause between tries to take or renew the Lease; shorter than `leaseRenewDeadline`.',
+    help: 'Pause between attempts to take or renew the Lease. Shorter than `leaseRenewDeadline`.',
     parts: controller,
     restart: true,
   }),
   maxGateDuration: setting(duration(second, 7 * day), {
     default: 5 * minute,
-    help: 'How long a pod waits at most, from its creation, for its images to become known. Then the fallback applies.',
+    help: "Time limit for unknown images of a gated pod, from the pod's creation. Then the fallback applies.",
     parts: controller,
   }),
   gateWorkers: setting(integer(1, 1000), {
     default: 64,
-    help: 'Gated pods that are decided at the same time.',
+    help: 'Gated pods that are decided concurrently.',
     parts: controller,
     restart: true,
   }),
   kubeRequestsPerSecond: setting(integer(1, 10_000), {
     default: 400,
-    help: 'Requests to the API server that change something, per second.',
+    help: 'Write requests to the API server per second.',
     parts: controllerAndClean,
     restart: true,
   }),
   kubeRequestsBurst: setting(integer(1, 10_000), {
     default: 800,
-    help: 'Requests to the API server that change something, at once.',
+    help: 'Write requests to the API server in a burst.',
     parts: controllerAndClean,
     restart: true,
   }),
   taintArchitectures: setting(listOf(text('architecture or *', checkArchitectureOrAll)), {
     default: [],
     help:
-      'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, after the pods that run there got its ' +
-      'toleration; `*` stands for every architecture. An architecture that is taken from the list has its taints taken off.',
+      'Architectures whose nodes get the taint `<taintKey>=<architecture>:NoSchedule`, once the pods on ' +
+      'them tolerate it. `*`: every architecture. The taints of an architecture are removed when it is ' +
+      'removed from the list.',
     parts: ['controller', 'webhook', 'explain'],
   }),
   taintKey: setting(labelKey, {
@@ -76,13 +79,13 @@ export const controllerSettings = {
   misplacedPods: setting(choice(misplacedPodsValues), {
     default: 'evict',
     help:
-      'What happens to a pod that is not ready on a node whose architecture its images lack: it is evicted (`evict`; ' +
-      'PodDisruptionBudgets hold), only told about in events (`event`), or left alone (`off`).',
+      'Effect on a pod that is not ready, on a node that its images cannot run on: it is evicted ' +
+      '(`evict`, within PodDisruptionBudgets), only reported by events (`event`), or ignored (`off`).',
     parts: controller,
   }),
   misplacedPodsShare: setting(integer(1, 100), {
     default: 25,
-    help: 'Percent of the pods of one workload that may be moved at the same time; one at least.',
+    help: 'Percentage of the pods of one workload that may be evicted at the same time. At least one.',
     parts: controller,
   }),
   evictionsPerMinute: setting(integer(1, 6000), {
@@ -92,20 +95,22 @@ export const controllerSettings = {
   }),
   movedPodsName: setting(text('name'), {
     default: 'archwright-moved-pods',
-    help: "ConfigMap in archwright's own namespace that remembers for which workloads pods were moved, so that none is moved twice.",
+    help:
+      "ConfigMap in archwright's own namespace with the workloads whose pods were evicted, so that no " +
+      'pods are evicted twice.',
     parts: controllerAndClean,
     restart: true,
   }),
   execFormatErrorMonitor: setting(flag, {
     default: true,
     help:
-      'Whether containers that end with an exec format error make their image count as broken on the architecture of ' +
-      'their node. Needs the right to read the logs of pods.',
+      'Records an image as broken on the architecture of a node if its containers end with an exec ' +
+      'format error there. Needs the right to read pod logs.',
     parts: controller,
   }),
   brokenImageTime: setting(duration(minute, 365 * day), {
     default: 7 * day,
-    help: 'How long an image counts as broken on an architecture after an exec format error was seen.',
+    help: 'How long an image stays recorded as broken on an architecture.',
     parts: controller,
   }),
   brokenImagesName: setting(text('name'), {
@@ -116,7 +121,7 @@ export const controllerSettings = {
   }),
   runningImagesMetric: setting(flag, {
     default: true,
-    help: 'Whether the images of running pods are counted by operating system, architecture and variant.',
+    help: 'Counts the images of running pods by operating system, architecture and variant.',
     parts: controller,
     restart: true,
   }),
@@ -129,78 +134,83 @@ export const certificateSettings = {
   certificates: setting(choice(certificatesValues), {
     default: 'builtin',
     help:
-      'Who makes the certificates of webhook, agents and controller: the controller (`builtin`), or somebody else, such as ' +
-      'cert-manager, who writes them to the Secrets (`external`). Either way the controller keeps `caBundle` true.',
+      'Issuer of the certificates of webhook, agents and controller: the controller (`builtin`), or ' +
+      'another program, such as cert-manager, that writes them to the Secrets (`external`). The ' +
+      'controller keeps `caBundle` current in both modes.',
     parts: controllerAndClean,
     restart: true,
   }),
   certificateTime: setting(duration(minute, 3650 * day), {
     default: 90 * day,
     help:
-      'How long an issued certificate is valid; it is replaced after two thirds of that. Less than an hour is for tests: ' +
-      'the kubelet takes up to two minutes to bring a changed Secret to a pod.',
+      'Validity of an issued certificate, which is replaced after two thirds of it. Less than an hour is ' +
+      'for tests only: the kubelet takes up to two minutes to update a changed Secret in a pod.',
     parts: controller,
     restart: true,
   }),
   caTime: setting(duration(2 * minute, 3650 * day), {
     default: 365 * day,
-    help: 'How long the CA of the built-in certificates is valid; a new one joins it after two thirds of that.',
+    help: 'Validity of the built-in CA. A new CA is added after two thirds of it.',
     parts: controller,
     restart: true,
   }),
   caSecret: setting(text('name'), {
     default: 'archwright-ca',
-    help: "Secret in archwright's own namespace with the CA and its key; only the controller may read it.",
+    help: "Secret in archwright's own namespace with the CA and its key. Only the controller may read it.",
     parts: controllerAndClean,
     restart: true,
   }),
   webhookTlsSecret: setting(text('name'), {
     default: 'archwright-webhook-tls',
-    help: "Secret with the webhook's serving certificate, and the CA that `caBundle` is taken from.",
+    help: "Secret with the webhook's serving certificate and the CA for `caBundle`.",
     parts: controllerAndClean,
     restart: true,
   }),
   agentTlsSecret: setting(text('name'), {
     default: 'archwright-agent-tls',
-    help: "Secret with the agents' serving certificate, and the CA that signs their clients.",
+    help: "Secret with the agents' serving certificate and the CA of their clients.",
     parts: controllerAndClean,
     restart: true,
   }),
   webhookClientTlsSecret: setting(text('name'), {
     default: 'archwright-webhook-client-tls',
-    help: 'Secret with the client certificate by which agents know the webhook.',
+    help: "Secret with the webhook's client certificate for agents.",
     parts: controllerAndClean,
     restart: true,
   }),
   controllerClientTlsSecret: setting(text('name'), {
     default: 'archwright-controller-client-tls',
-    help: 'Secret with the client certificate by which agents know the controller; each controller keeps a copy in `agentTlsDir`.',
+    help:
+      "Secret with the controller's client certificate for agents. Each controller keeps a copy in " +
+      '`agentTlsDir`.',
     parts: controllerAndClean,
     restart: true,
   }),
   webhookNames: setting(listOf(text('DNS name or IP address')), {
     default: [],
-    help: 'Names and addresses in the certificate of the webhook. Not set: those of its Service, taken from `webhooksFile`.',
+    help:
+      "DNS names and IP addresses in the webhook's certificate. Default: those of its Service in " +
+      '`webhooksFile`.',
     parts: controller,
     restart: true,
   }),
   webhookConfiguration: optional(text('name'), {
-    help: 'MutatingWebhookConfiguration whose webhooks the controller keeps as `webhooksFile` says. Not set: none.',
+    help: 'MutatingWebhookConfiguration that the controller keeps equal to `webhooksFile`. Default: none.',
     parts: controllerAndClean,
     restart: true,
   }),
   webhooksFile: optional(text('path'), {
     help:
-      'File in YAML with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`. They are written when the ' +
-      'webhook answers for the first time.',
+      'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`. The ' +
+      'controller writes them once the webhook responds.',
     parts: controller,
     restart: true,
   }),
   webhookAbsenceTime: setting(duration(0, day), {
     default: 30 * second,
     help:
-      'A webhook with `failurePolicy: Fail` that has had no ready endpoint for this long gets `Ignore` until it is back, so ' +
-      'that pods can be created. 0s: never.',
+      'A webhook with `failurePolicy: Fail` and without a ready endpoint for this long gets `Ignore` ' +
+      'until it is back, so that pods can be created. 0s: never.',
     parts: controller,
   }),
 };

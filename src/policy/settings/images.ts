@@ -11,34 +11,36 @@ const parts = ['webhook', 'agent', 'controller'] as const;
 export const imageSettings = {
   ifNotPresentCacheTime: setting(duration(1000, 365 * day), {
     default: 7 * day,
-    help: 'How long what a tag stands for is remembered.',
+    help: 'How long image facts of a tag are cached.',
     parts,
   }),
   pullAlwaysCacheTime: optional(duration(0, 365 * day), {
     help:
-      'The same for containers with the pull policy `Always`. Not set: the registry is asked each time, once for all ' +
-      'who ask at the same time.',
+      'How long they are cached for containers with the pull policy `Always`. Default: not cached; ' +
+      'concurrent requests share one lookup.',
     parts,
   }),
   revalidateInterval: setting(duration(1000, maxTimerMs), {
     default: 15 * minute,
-    help: 'How often a remembered tag that is in use is compared with its registry, by a request that is not counted.',
+    help:
+      'How often a cached tag in use is compared with its registry, by a request that registries do not ' +
+      'count.',
     parts,
   }),
   cacheSize: setting(size(mebibyte, 16 * 1024 * mebibyte), {
     default: 64 * mebibyte,
-    help: 'Memory for what is known about images; the least recently used is forgotten first.',
+    help: 'Memory for image facts. The least recently used facts are removed first.',
     parts,
     restart: true,
   }),
   inspectTimeout: setting(duration(100, 10 * minute), {
     default: 15_000,
-    help: 'Time limit for learning about one image, all endpoints and credentials together.',
+    help: 'Time limit for the inspection of one image, over all endpoints and credentials.',
     parts: ['webhook', 'agent', 'controller', 'inspect', 'explain'],
     restart: true,
   }),
   stateDir: optional(text('directory'), {
-    help: 'Directory in which the agent keeps what it knows across restarts. Not set: it is kept in memory only.',
+    help: 'Directory for the image facts of the agent, so that they survive restarts. Default: memory only.',
     parts: ['agent'],
     restart: true,
   }),

@@ -7,38 +7,40 @@ const parts = ['agent', 'inspect', 'explain'] as const;
 export const kubeletSettings = {
   'kubeletConfig.config': optional(text('path'), {
     help:
-      "Configuration of the kubelet's credential provider plugins, a file below `hostRoot`; what the kubelet's flag " +
-      '`--image-credential-provider-config` says. Needs `kubeletConfig.binDir`.',
+      "Configuration file of the kubelet's credential provider plugins, below `hostRoot`: the value of " +
+      "the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`.",
     parts,
     restart: true,
   }),
   'kubeletConfig.configDir': optional(text('directory'), {
     help:
-      'The same where it is a directory, which the kubelet can do since Kubernetes 1.34: all its `.json`, `.yaml` and ' +
-      '`.yml` files together.',
+      'The same as a directory (Kubernetes 1.34 and later): all of its `.json`, `.yaml` and `.yml` files ' +
+      'are combined.',
     parts,
     restart: true,
   }),
   'kubeletConfig.binDir': optional(text('directory'), {
     help:
-      "Directory of the plugins' programs below `hostRoot`; what the kubelet's flag " +
-      '`--image-credential-provider-bin-dir` says.',
+      "Directory of the plugins' programs, below `hostRoot`: the value of the kubelet's flag " +
+      '`--image-credential-provider-bin-dir`.',
     parts,
     restart: true,
   }),
   serviceAccountTokens: setting(flag, {
     default: false,
     help:
-      'Whether to ask the cluster for tokens of service accounts, for credential provider plugins with `tokenAttributes`; such ' +
-      'plugins are left out otherwise. Needs rights that are worth a thought: see docs/install/kubelet.md.',
+      'Requests service account tokens from the cluster for credential provider plugins with ' +
+      '`tokenAttributes`. Without it such plugins are ignored. It needs far-reaching rights: see ' +
+      'docs/install/kubelet.md.',
     parts,
     restart: true,
   }),
   kubeletEnvironment: setting(tableOf(checkVariable, text('value')), {
     default: {},
     help:
-      "Variables for credential provider plugins, such as `HTTPS_PROXY` or `AWS_REGION`, added to those of the node's " +
-      'kubelet, or where these cannot be read to `HOME` and `PATH`. Plugins get none of the variables of archwright itself.',
+      'Environment variables for credential provider plugins, such as `HTTPS_PROXY` or `AWS_REGION`. ' +
+      "They are added to those of the node's kubelet, or to `HOME` and `PATH` if these cannot be read. " +
+      "Plugins get none of archwright's own variables.",
     parts,
     restart: true,
   }),

@@ -18,58 +18,63 @@ const parts = ['webhook', 'controller', 'explain'] as const;
 export const placementSettings = {
   schedulableArchitectures: setting(listOf(architecture), {
     default: [],
-    help: 'Architectures that nodes of this cluster can have; empty: whatever the images have.',
+    help: 'Architectures of the nodes of this cluster. Empty: no limit.',
     parts,
   }),
   preferredArchitecture: optional(architecture, {
-    help: 'Architecture that pods go to where their images allow it.',
+    help: 'Preferred architecture for pods, if their images have it.',
     parts,
   }),
   preferredWeights: setting(weights, {
     default: {},
-    help: 'Preferred architectures with weights from 1 to 100, in place of `preferredArchitecture`.',
+    help: 'Preferred architectures with weights from 1 to 100. It replaces `preferredArchitecture`.',
     parts,
   }),
   preferenceMode: setting(choice(preferenceModes), {
     default: 'soft',
-    help: 'Whether a preference is a weight that the scheduler may overrule (`soft`) or pins the pod (`hard`).',
+    help:
+      '`soft`: a preference is a weight that the scheduler may overrule. `hard`: a preference pins the ' +
+      'pod.',
     parts,
   }),
   fallbackArchitecture: optional(architecture, {
-    help: 'Architecture for pods with an image about which nothing can be learned.',
+    help: 'Architecture for pods with an unknown image.',
     parts,
   }),
   onUnknownImage: optional(choice(onUnknownImageValues), {
     help:
-      'What happens to a pod with an image about which nothing is known in time. `gate` keeps it from being scheduled ' +
-      'until the controller has decided it; it is what happens where nothing is set. While no controller leads, and where ' +
-      'nothing is set or `gate`: `fallback` where `fallbackArchitecture` is set, else `allow`.',
+      'Effect of an image that cannot be inspected in time. `gate`: a scheduling gate holds the pod ' +
+      'until the controller has decided it. `fallback`: `fallbackArchitecture`. `allow`: the pod is ' +
+      'admitted. `deny`: the pod is refused. Default: `gate` while a controller leads; otherwise ' +
+      '`fallback` if `fallbackArchitecture` is set, else `allow`.',
     parts,
   }),
   onNoCommonArchitecture: setting(choice(onNoCommonArchitectureValues), {
     default: 'deny',
     help:
-      'What happens to a pod whose images share no architecture: it is refused with an explanation (`deny`), stays ' +
-      'pending (`pend`), or is left as it is (`allow`).',
+      'Effect of images that share no architecture: the pod is refused with an explanation (`deny`), ' +
+      'stays pending (`pend`), or is admitted unchanged (`allow`).',
     parts,
   }),
   matchNodeLabels: setting(listOf(labelKey), {
     default: [],
-    help: 'Label keys: where a pod carries one of them, its node must carry the same key with the same value.',
+    help:
+      'Label keys. If a pod has one of these labels, its node must have the same label with the same ' +
+      'value.',
     parts,
   }),
   requirePullableNodes: setting(flag, {
     default: false,
     help:
-      'Keeps pods away from nodes whose credentials or network cannot pull their images, as far as agents have found ' +
-      'out. It needs `agents`. DaemonSets are left as they are.',
+      'Excludes nodes whose credentials or network cannot pull the images of a pod, as far as agents ' +
+      'know. Needs `agents`. DaemonSets stay unchanged.',
     parts,
   }),
   tolerations: setting(oneOrMore(tolerationTemplate), {
     default: [],
     help:
-      'Toleration added for each architecture that a pod can run on: `key`, `operator` and `effect` as given, with ' +
-      'the architecture as `value`.',
+      'Tolerations for each architecture that a pod can run on: the given `key`, `operator` and ' +
+      '`effect`, with the architecture as `value`.',
     parts,
   }),
   tolerateArchitectureTaint: setting(flag, {
@@ -80,30 +85,30 @@ export const placementSettings = {
   architectures: setting(recordsByName(checkArchitecture, architectureRules), {
     default: {},
     help:
-      'For each architecture, `taintsToTolerate`: what pods that can run there tolerate, and `requireNodeLabels`: ' +
-      'what a node of it must carry.',
+      'By architecture: `taintsToTolerate`, taints that its pods tolerate, and `requireNodeLabels`, ' +
+      'labels that its nodes must have.',
     parts,
   }),
   excludedNamespaces: setting(listOf(text('namespace')), {
     default: ['kube-system'],
-    help: 'Namespaces whose pods are left alone, besides the one that archwright runs in.',
+    help: "Namespaces to skip, in addition to archwright's own.",
     parts,
   }),
   namespace: optional(text('namespace'), {
-    help: 'Namespace that archwright itself runs in; its pods are left alone. Not set: that of the service account.',
+    help: "Archwright's own namespace, which is skipped. Default: the namespace of the service account.",
     parts: [...parts, 'clean'],
   }),
   'compat.labels': setting(flag, {
     default: false,
-    help: "Whether pods' labels of other programs count as ours: `arch.noe.adevinta.com/preferred`.",
+    help: 'Reads preference labels of other programs too: `arch.noe.adevinta.com/preferred`.',
     parts,
   }),
   imageOverrides: setting(oneOrMore(imageOverride), {
     default: [],
     help:
-      'Images whose architectures are taken from here instead of their registry; the first that matches counts. ' +
-      '`match` is an image in which `*` stands for any characters but a slash and `**` for any; `architectures` is a ' +
-      'list that may be empty, for an image that runs anywhere.',
+      'Architectures of images, in place of those in the registry. The first match applies. `match` is ' +
+      'an image reference; `*` matches any characters except a slash, `**` any characters. ' +
+      '`architectures` may be empty, for an image that runs on any architecture.',
     parts: ['webhook', 'agent', 'controller', 'inspect', 'explain'],
   }),
 };
