@@ -6,21 +6,24 @@ import t, { type Test } from 'tap';
 import { createHttpClient, type HttpRequest } from '../../src/http/client.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import { credential, endpointOf, patience, lookupOf, testClient } from '../support/registry/ask.ts';
+import {
+  clientFor,
+  credential,
+  endpointOf,
+  lookUp,
+  patience,
+  startRegistry,
+} from '../support/registry/client.ts';
 import { createCa } from '../support/certificates.ts';
 import { multiArch } from '../support/registry/content.ts';
-import { startTestRegistry } from '../support/registry/server.ts';
+
 import { endpointReach } from '../../src/http/reach.ts';
 
 async function setUp(t: Test) {
-  const registry = await startTestRegistry();
+  const registry = await startRegistry(t);
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
-  const client = testClient();
-  t.teardown(async () => {
-    client.close();
-    await registry.close();
-  });
-  const ask = () => client.lookup(lookupOf([registry]), patience);
+  const client = clientFor(t);
+  const ask = () => lookUp(client, registry);
   return { registry, client, ask };
 }
 
@@ -71,13 +74,13 @@ t.test('connections are shared only where trust and client certificate are the s
     { ...known, client: [{ certificate: pair.cert, key: secret(pair.key) }] },
     { ...known },
   ]) {
-    await client.lookup(lookupOf([endpointOf(registry, { tls })]), patience);
+    await lookUp(client, endpointOf(registry, { tls }));
   }
   t.same(
     registry.requests.map(({ connection }) => connection),
     [1, 2, 3, 4, 1],
   );
-  await client.lookup(lookupOf([registry], { credentials: [credential('ann', 'password-a')] }), patience);
+  await lookUp(client, registry, { credentials: [credential('ann', 'password-a')] });
   t.equal(registry.requests.at(-1)?.connection, 1, 'credentials travel with the request, not the connection');
 });
 
@@ -102,12 +105,12 @@ t.test('a client certificate is shown to the endpoint', async (t) => {
     client: [{ certificate: pair.cert, key: secret(pair.key) }],
     skipVerify: false,
   };
-  await t.rejects(client.lookup(lookupOf([endpointOf(registry, { base, tls })]), patience), {
+  await t.rejects(lookUp(client, endpointOf(registry, { base, tls })), {
     code: 'not-found',
   });
   t.same(seen, ['node-1']);
   const broken = { ...tls, client: [{ certificate: pair.cert, key: secret('no key at all') }] };
-  await t.rejects(client.lookup(lookupOf([endpointOf(registry, { base, tls: broken })]), patience), {
+  await t.rejects(lookUp(client, endpointOf(registry, { base, tls: broken })), {
     code: 'unavailable',
     message: /client certificate is not usable PEM/,
   });
@@ -119,7 +122,7 @@ t.test('what HTTP does not allow in a header is no crash', async (t) => {
     { name: 'x-team', value: secret('a\r\nhost: evil') },
     { name: 'bad name', value: secret('value') },
   ]) {
-    await t.rejects(client.lookup(lookupOf([endpointOf(registry, { headers: [header] })]), patience), {
+    await t.rejects(lookUp(client, endpointOf(registry, { headers: [header] })), {
       code: 'unavailable',
     });
   }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import t, { type Test } from 'tap';
 import { certificatesIn, createTrust, describeTrust } from '../../src/http/trust.ts';
-import { patience, lookupOf, endpointOf, testClient } from '../support/registry/ask.ts';
+import { endpointOf, lookUp, testClient } from '../support/registry/client.ts';
 import { createCa } from '../support/certificates.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { startTestRegistry } from '../support/registry/server.ts';
@@ -157,18 +157,18 @@ t.test('a registry of a private CA is asked once its CA is known, and not before
     knowing.close();
     await registry.close();
   });
-  await t.rejects(ignorant.lookup(lookupOf([endpointOf(registry, without)]), patience), {
+  await t.rejects(lookUp(ignorant, endpointOf(registry, without)), {
     code: 'unavailable',
     message: /certificate is not trusted/,
   });
   t.same(registry.requests, []);
-  t.equal((await knowing.lookup(lookupOf([endpointOf(registry, without)]), patience)).platforms.length, 1);
+  t.equal((await lookUp(knowing, endpointOf(registry, without))).platforms.length, 1);
   const lax = { tls: { ca: [], client: [], skipVerify: true } };
-  t.equal((await ignorant.lookup(lookupOf([endpointOf(registry, lax)]), patience)).platforms.length, 1);
+  t.equal((await lookUp(ignorant, endpointOf(registry, lax))).platforms.length, 1);
   const broken = {
     tls: { ca: ['-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----'], client: [], skipVerify: false },
   };
-  await t.rejects(ignorant.lookup(lookupOf([endpointOf(registry, broken)]), patience), {
+  await t.rejects(lookUp(ignorant, endpointOf(registry, broken)), {
     code: 'unavailable',
     message: /not usable PEM/,
   });
@@ -194,7 +194,7 @@ t.test('an authority that is configured need not be a root', async (t) => {
   const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}/v2`;
   const ask = (ca: string): Promise<unknown> => {
     const tls = { ca: [ca], client: [], skipVerify: false };
-    return client.lookup(lookupOf([endpointOf(registry, { base, tls })]), patience);
+    return lookUp(client, endpointOf(registry, { base, tls }));
   };
   await t.rejects(ask(ours.cert), { code: 'not-found' }, 'it is asked');
   await t.rejects(ask(other.cert), { code: 'unavailable', message: /certificate is not trusted/ });

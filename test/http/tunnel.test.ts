@@ -1,6 +1,6 @@
 /** The client behind a proxy: tunnels for https, plain requests for http. */
 import t, { type Test } from 'tap';
-import { credential, endpointOf, patience, lookupOf, testClient } from '../support/registry/ask.ts';
+import { clientFor, credential, endpointOf, lookUp, testClient } from '../support/registry/client.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { startTestProxy, type TestProxyOptions } from '../support/registry/proxy.ts';
 import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
@@ -37,7 +37,7 @@ t.test('https goes through a tunnel that is kept', async (t) => {
   const { registry, proxy, client, endpoint } = await setUp(t, { auth });
   for (let count = 0; count < 2; count += 1) {
     const credentials = [credential('ann', 'password-a')];
-    const answer = await client.lookup(lookupOf([endpoint], { credentials }), patience);
+    const answer = await lookUp(client, endpoint, { credentials });
     t.equal(answer.platforms.length, 1);
   }
   t.same(proxy.requests, [{ line: 'CONNECT registry.test:443', authorization }]);
@@ -48,12 +48,12 @@ t.test('https goes through a tunnel that is kept', async (t) => {
 t.test('the certificate behind the tunnel is checked', async (t) => {
   const { registry, client, endpoint } = await setUp(t);
   const stranger = { ...endpoint, tls: { ca: [], client: [], skipVerify: false } };
-  await t.rejects(client.lookup(lookupOf([stranger]), patience), {
+  await t.rejects(lookUp(client, stranger), {
     code: 'unavailable',
     message: /certificate/,
   });
   const other = { ...endpoint, base: 'https://other.test/v2' };
-  await t.rejects(client.lookup(lookupOf([other]), patience), { code: 'unavailable', message: /ALTNAME/ });
+  await t.rejects(lookUp(client, other), { code: 'unavailable', message: /ALTNAME/ });
   t.same(registry.requests, []);
 });
 
@@ -62,7 +62,7 @@ t.test('https is followed by http where the server behind the tunnel speaks no T
   for (const host of ['registry.test', 'registry.test:5000']) {
     proxy.requests.length = 0;
     const lax = { ...endpoint, base: `https://${host}/v2`, host, httpFallback: true };
-    const answer = await client.lookup(lookupOf([lax]), patience);
+    const answer = await lookUp(client, lax);
     t.equal(answer.platforms.length, 1);
     const [tunnel, plain] = proxy.requests;
     t.equal(tunnel?.line, `CONNECT ${host.includes(':') ? host : `${host}:443`}`);
@@ -72,21 +72,21 @@ t.test('https is followed by http where the server behind the tunnel speaks no T
 
 t.test('http is asked of the proxy with the whole URL', async (t) => {
   const { registry, proxy, client, endpoint } = await setUp(t, { tls: false });
-  t.equal((await client.lookup(lookupOf([endpoint]), patience)).platforms.length, 1);
+  t.equal((await lookUp(client, endpoint)).platforms.length, 1);
   t.same(proxy.requests, [{ line: 'GET http://registry.test/v2/library/app/manifests/v1', authorization }]);
   t.equal(registry.requests[0]?.headers.host, 'registry.test');
 });
 
 t.test('loopback is asked directly', async (t) => {
   const { registry, proxy, client } = await setUp(t);
-  await client.lookup(lookupOf([registry]), patience);
+  await lookUp(client, registry);
   t.same(proxy.requests, []);
 });
 
 t.test('addresses are refused through a proxy too', async (t) => {
   const { proxy, client, endpoint } = await setUp(t);
   const metadata = { ...endpoint, base: 'https://169.254.169.254/v2', origin: 'default' };
-  await t.rejects(client.lookup(lookupOf([metadata]), patience), { code: 'forbidden' });
+  await t.rejects(lookUp(client, metadata), { code: 'forbidden' });
   t.same(proxy.requests, []);
 });
 
@@ -109,7 +109,7 @@ for (const [name, connectAnswer, code, message] of [
       { connectAnswer },
       connectAnswer === '' ? { dialMs: 300 } : {},
     );
-    const error: unknown = await client.lookup(lookupOf([endpoint]), patience).catch((e: unknown) => e);
+    const error: unknown = await lookUp(client, endpoint).catch((e: unknown) => e);
     t.match(error, { code, message });
     t.notMatch(JSON.stringify([String(error), error]), /proxy-password/);
     t.equal(proxy.requests.length, 1);
@@ -123,16 +123,15 @@ t.test('a proxy that is not there, or no proxy at all', async (t) => {
     ['http://127.0.0.1:1', /the proxy 127\.0\.0\.1:1 cannot be reached/],
     ['socks5://127.0.0.1:1', /not supported/],
   ] as const) {
-    const client = testClient({ environment: { HTTPS_PROXY } });
-    t.teardown(() => client.close());
-    await t.rejects(client.lookup(lookupOf([endpoint]), patience), { code: 'unavailable', message });
+    const client = clientFor(t, { environment: { HTTPS_PROXY } });
+    await t.rejects(lookUp(client, endpoint), { code: 'unavailable', message });
   }
 });
 
 t.test('giving up closes the tunnel that is being opened', async (t) => {
   const { proxy, client, endpoint } = await setUp(t, {}, { connectAnswer: '' });
   const controller = new AbortController();
-  const asked = client.lookup(lookupOf([endpoint]), controller.signal);
+  const asked = lookUp(client, endpoint, {}, controller.signal);
   await until(() => proxy.requests.length === 1);
   controller.abort();
   await t.rejects(asked, { code: 'timeout' });

@@ -1,24 +1,16 @@
-import t, { type Test } from 'tap';
-import { credential, endpointOf, patience, lookupOf, testClient, tracing } from '../support/registry/ask.ts';
-import { helmChart, image, mediaTypes, multiArch, schema1 } from '../support/registry/content.ts';
+import t from 'tap';
 import {
-  startTestRegistry,
-  type TestRegistry,
-  type TestRegistryOptions,
-} from '../support/registry/server.ts';
+  clientFor,
+  credential,
+  endpointOf,
+  lookUp,
+  lookupOf,
+  patience,
+  startRegistry,
+  tracing,
+} from '../support/registry/client.ts';
+import { helmChart, image, mediaTypes, multiArch, schema1 } from '../support/registry/content.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
-
-async function start(t: Test, options: TestRegistryOptions = {}): Promise<TestRegistry> {
-  const registry = await startTestRegistry(options);
-  t.teardown(() => registry.close());
-  return registry;
-}
-
-function client(t: Test, options: Parameters<typeof testClient>[0] = {}) {
-  const made = testClient(options);
-  t.teardown(() => made.close());
-  return made;
-}
 
 const both = [
   { os: 'linux', architecture: 'amd64' },
@@ -26,7 +18,7 @@ const both = [
 ];
 
 t.test('what is asked of a registry for each kind of content', async (t) => {
-  const registry = await start(t);
+  const registry = await startRegistry(t);
   const cases = [
     [
       'index',
@@ -49,11 +41,11 @@ t.test('what is asked of a registry for each kind of content', async (t) => {
     ],
     ['schema 1', schema1('ppc64le'), [{ os: 'linux', architecture: 'ppc64le' }], { 'GET manifests': 1 }],
   ] as const;
-  const asker = client(t);
+  const asker = clientFor(t);
   for (const [name, content, platforms, counts] of cases) {
     registry.clearRequests();
     registry.push('library/app', 'v1', content);
-    const answer = await asker.lookup(lookupOf([registry]), patience);
+    const answer = await lookUp(asker, registry);
     t.same(answer.platforms, platforms, name);
     t.equal(answer.digest, content.digest, name);
     t.equal(answer.mediaType, content.mediaType, name);
@@ -64,7 +56,7 @@ t.test('what is asked of a registry for each kind of content', async (t) => {
   }
   registry.clearRequests();
   registry.push('library/app', 'v1', helmChart());
-  const chart = await asker.lookup(lookupOf([registry]), patience);
+  const chart = await lookUp(asker, registry);
   t.match(chart, { kind: 'artifact', platforms: [], mediaType: mediaTypes.ociManifest });
   t.same(registry.counts(), { 'GET manifests': 1 });
   t.match(registry.requests[0]?.headers, {
@@ -74,30 +66,29 @@ t.test('what is asked of a registry for each kind of content', async (t) => {
 });
 
 t.test('by digest', async (t) => {
-  const registry = await start(t);
+  const registry = await startRegistry(t);
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   registry.push('library/app', 'v1', content);
-  const answer = await client(t).lookup(
-    lookupOf([endpointOf(registry, { resolve: false })], { reference: content.digest }),
-    patience,
-  );
+  const answer = await lookUp(clientFor(t), endpointOf(registry, { resolve: false }), {
+    reference: content.digest,
+  });
   t.equal(answer.digest, content.digest);
   t.same(answer.platforms, both);
 });
 
 t.test('a known digest costs one HEAD while it holds', async (t) => {
-  const registry = await start(t);
+  const registry = await startRegistry(t);
   const content = multiArch(['linux/amd64']);
   registry.push('library/app', 'v1', content);
-  const asker = client(t);
-  const held = await asker.lookup(lookupOf([registry], { knownDigest: content.digest }), patience);
+  const asker = clientFor(t);
+  const held = await lookUp(asker, registry, { knownDigest: content.digest });
   t.match(held, { unchanged: true, digest: content.digest, platforms: [] });
   t.same(registry.counts(), { 'HEAD manifests': 1 });
 
   registry.clearRequests();
   const changed = multiArch(['linux/amd64', 'linux/arm64']);
   registry.push('library/app', 'v1', changed);
-  const fresh = await asker.lookup(lookupOf([registry], { knownDigest: content.digest }), patience);
+  const fresh = await lookUp(asker, registry, { knownDigest: content.digest });
   t.match(fresh, { unchanged: false, digest: changed.digest, platforms: both });
   t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
 });
@@ -107,29 +98,29 @@ for (const [name, options] of [
   ['gives no digest header', { digestHeader: false }],
 ] as const) {
   t.test(`a registry that ${name} is asked by GET and compared`, async (t) => {
-    const registry = await start(t, options);
+    const registry = await startRegistry(t, options);
     const content = image('linux/amd64');
     registry.push('library/app', 'v1', content);
-    const answer = await client(t).lookup(lookupOf([registry], { knownDigest: content.digest }), patience);
+    const answer = await lookUp(clientFor(t), registry, { knownDigest: content.digest });
     t.match(answer, { unchanged: true, digest: content.digest });
     t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'and no config is read');
   });
 }
 
 t.test('mirror first, then the origin', async (t) => {
-  const [mirror, origin] = [await start(t), await start(t)];
+  const [mirror, origin] = [await startRegistry(t), await startRegistry(t)];
   const content = image('linux/arm64');
   const viaMirror = endpointOf(mirror, { namespace: 'docker.io', namespaceParameter: true });
   origin.push('library/app', 'v1', content);
-  const asker = client(t);
-  const answer = await asker.lookup(lookupOf([viaMirror, origin]), patience);
+  const asker = clientFor(t);
+  const answer = await lookUp(asker, [viaMirror, origin]);
   t.equal(answer.endpoint.host, origin.host);
   t.equal(mirror.requests[0]?.query.get('ns'), 'docker.io');
   t.same(mirror.counts(), { 'GET manifests': 1 });
 
   mirror.push('library/app', 'v1', content, 'docker.io');
   origin.clearRequests();
-  const again = await asker.lookup(lookupOf([viaMirror, origin]), patience);
+  const again = await lookUp(asker, [viaMirror, origin]);
   t.equal(again.endpoint.host, mirror.host);
   t.same(origin.counts(), {});
   t.ok(
@@ -139,34 +130,34 @@ t.test('mirror first, then the origin', async (t) => {
 });
 
 t.test('a mirror that may not resolve is asked for digests only', async (t) => {
-  const [mirror, origin] = [await start(t), await start(t)];
+  const [mirror, origin] = [await startRegistry(t), await startRegistry(t)];
   const content = multiArch(['linux/amd64']);
   for (const registry of [mirror, origin]) registry.push('library/app', 'v1', content);
-  const asker = client(t);
+  const asker = clientFor(t);
   const endpoints = [endpointOf(mirror, { resolve: false }), endpointOf(origin)];
-  t.equal((await asker.lookup(lookupOf(endpoints), patience)).endpoint.host, origin.host);
+  t.equal((await lookUp(asker, endpoints)).endpoint.host, origin.host);
   t.same(mirror.counts(), {});
   const byDigest = lookupOf(endpoints, { reference: content.digest });
   t.equal((await asker.lookup(byDigest, patience)).endpoint.host, mirror.host);
-  await t.rejects(asker.lookup(lookupOf([endpointOf(mirror, { resolve: false })]), patience), {
+  await t.rejects(lookUp(asker, endpointOf(mirror, { resolve: false })), {
     code: 'not-found',
     where: '',
   });
-  await t.rejects(asker.lookup(lookupOf([endpointOf(mirror, { pull: false })]), patience), {
+  await t.rejects(lookUp(asker, endpointOf(mirror, { pull: false })), {
     code: 'not-found',
   });
 });
 
 t.test('credentials in order, the first that succeeds, and no anonymous attempt after them', async (t) => {
-  const registry = await start(t, { auth: { kind: 'basic', users: { bea: 'password-b' } } });
+  const registry = await startRegistry(t, { auth: { kind: 'basic', users: { bea: 'password-b' } } });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const [ann, bea, cid] = [
     credential('ann', 'password-a'),
     credential('bea', 'password-b'),
     credential('cid', 'password-c'),
   ];
-  const asker = client(t);
-  const answer = await asker.lookup(lookupOf([registry], { credentials: [ann, ann, bea, cid] }), patience);
+  const asker = clientFor(t);
+  const answer = await lookUp(asker, registry, { credentials: [ann, ann, bea, cid] });
   t.equal(answer.credential, bea);
   t.same(
     registry.requests.map(({ authorization }) => authorization?.user),
@@ -175,7 +166,7 @@ t.test('credentials in order, the first that succeeds, and no anonymous attempt 
   );
 
   registry.clearRequests();
-  const wrong = asker.lookup(lookupOf([registry], { credentials: [ann, cid] }), patience);
+  const wrong = lookUp(asker, registry, { credentials: [ann, cid] });
   await t.rejects(wrong, {
     code: 'unauthorized',
     temporary: false,
@@ -189,24 +180,21 @@ t.test('credentials in order, the first that succeeds, and no anonymous attempt 
 });
 
 t.test('a registry that asks for nothing gets no credential, and the answer is anonymous', async (t) => {
-  const registry = await start(t);
+  const registry = await startRegistry(t);
   registry.push('library/app', 'v1', image('linux/amd64'));
-  const answer = await client(t).lookup(
-    lookupOf([registry], { credentials: [credential('ann', 'password-a')] }),
-    patience,
-  );
+  const answer = await lookUp(clientFor(t), registry, { credentials: [credential('ann', 'password-a')] });
   t.equal(answer.credential, undefined);
   t.ok(registry.requests.every(({ headers }) => headers.authorization === undefined));
 });
 
 t.test('an endpoint that accepts no credentials gets none, and is asked once for all of them', async (t) => {
   const users = { ann: 'password-a', bea: 'password-b' };
-  const mirror = await start(t, { auth: { kind: 'basic', users } });
-  const origin = await start(t, { auth: { kind: 'basic', users: { bea: 'password-b' } } });
+  const mirror = await startRegistry(t, { auth: { kind: 'basic', users } });
+  const origin = await startRegistry(t, { auth: { kind: 'basic', users: { bea: 'password-b' } } });
   for (const registry of [mirror, origin]) registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const endpoints = [endpointOf(mirror, { acceptsCredentials: false }), endpointOf(origin)];
   const credentials = [credential('ann', 'password-a'), credential('bea', 'password-b')];
-  const answer = await client(t).lookup(lookupOf(endpoints, { credentials }), patience);
+  const answer = await lookUp(clientFor(t), endpoints, { credentials });
   t.equal(answer.endpoint.host, origin.host);
   t.equal(answer.credential, credentials[1]);
   t.same(mirror.counts(), { 'GET manifests': 1 });
@@ -215,11 +203,11 @@ t.test('an endpoint that accepts no credentials gets none, and is asked once for
 
 t.test('the trace tells each request and no secret', async (t) => {
   const issuer = createIssuer({ users: { ann: 'password-a' } });
-  const registry = await start(t, { auth: { kind: 'bearer', issuer } });
+  const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer } });
   registry.push('library/app', 'v1', image('linux/amd64'));
   const { trace, lines, attempts } = tracing();
   const credentials = [credential('ann', 'password-a')];
-  await client(t).lookup(lookupOf([registry], { credentials, trace }), patience);
+  await lookUp(clientFor(t), registry, { credentials, trace });
   t.same(lines, ['GET manifest 401', 'POST token 200', 'GET manifest 200', 'GET config 200']);
   t.equal(attempts[0]?.credential, 'anonymous');
   t.equal(attempts[1]?.credential, 'docker-config registry.test (/var/lib/kubelet/config.json)');

@@ -1,19 +1,15 @@
 /** A registry that answers garbage, too much, too slowly, in circles: a typed error, and the socket is closed. */
 import t, { type Test } from 'tap';
 import type { HttpClientLimits } from '../../src/http/client.ts';
-import { patience, lookupOf, testClient } from '../support/registry/ask.ts';
+import { clientFor, lookUp, startRegistry, testClient } from '../support/registry/client.ts';
 import { document, image, index, mediaTypes, multiArch } from '../support/registry/content.ts';
 import type { Fault } from '../support/registry/faults.ts';
 import { startTestRegistry, type TestRegistry } from '../support/registry/server.ts';
 
 async function setUp(t: Test, content = multiArch(['linux/amd64']), limits: Partial<HttpClientLimits> = {}) {
-  const registry = await startTestRegistry();
+  const registry = await startRegistry(t);
   registry.push('library/app', 'v1', content);
-  const client = testClient({ limits, breaker: { threshold: 1000 } });
-  t.teardown(async () => {
-    client.close();
-    await registry.close();
-  });
+  const client = clientFor(t, { limits, breaker: { threshold: 1000 } });
   return { registry, client };
 }
 
@@ -80,10 +76,10 @@ for (const [name, fault, code, message] of faults) {
   t.test(name, async (t) => {
     const { registry, client } = await setUp(t);
     registry.faults.add({ path: /manifests/, fault });
-    await t.rejects(client.lookup(lookupOf([registry]), patience), { name: 'RegistryError', code, message });
+    await t.rejects(lookUp(client, registry), { name: 'RegistryError', code, message });
     t.same(registry.counts(), { 'GET manifests': 1 });
     registry.faults.clear();
-    const answer = await client.lookup(lookupOf([registry]), patience);
+    const answer = await lookUp(client, registry);
     t.equal(answer.platforms.length, 1, 'and afterwards all is well');
   });
 }
@@ -104,7 +100,7 @@ for (const [name, fault, limits, message] of slow) {
   t.test(name, async (t) => {
     const { registry, client } = await setUp(t, undefined, limits);
     registry.faults.add({ path: /manifests/, fault });
-    await t.rejects(client.lookup(lookupOf([registry]), patience), {
+    await t.rejects(lookUp(client, registry), {
       code: 'timeout',
       temporary: true,
       message,
@@ -117,7 +113,7 @@ t.test('an error page without end is not read to its end', async (t) => {
   const { registry, client } = await setUp(t);
   const page = 'x'.repeat(10 * 1024 * 1024);
   registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 403, body: page } });
-  await t.rejects(client.lookup(lookupOf([registry]), patience), { code: 'forbidden' });
+  await t.rejects(lookUp(client, registry), { code: 'forbidden' });
   t.equal(await registry.requests[0]?.ended, 'aborted');
 });
 
@@ -127,7 +123,7 @@ t.test('no error quotes what the server said', async (t) => {
     const body = JSON.stringify({ errors: [{ message: 'root:x:0:0 internal' }] });
     const headers = { 'x-internal': 'root:x', 'www-authenticate': 'Basic realm="internal"' };
     registry.faults.add({ path: /manifests/, fault: { kind: 'status', status, body, headers } });
-    const error: unknown = await client.lookup(lookupOf([registry]), patience).catch((e: unknown) => e);
+    const error: unknown = await lookUp(client, registry).catch((e: unknown) => e);
     t.notMatch(JSON.stringify([String(error), error]), /internal|root:x/);
   }
 });
@@ -147,7 +143,7 @@ t.test('when the asker gives up, the socket closes on both sides', async (t) => 
     registry.push('library/app', 'v1', multiArch(['linux/amd64']));
     registry.faults.add({ path: /manifests/, fault });
     const controller = new AbortController();
-    const asked = client.lookup(lookupOf([registry]), controller.signal);
+    const asked = lookUp(client, registry, {}, controller.signal);
     const request = await registry.waitFor(({ method }) => method === 'GET');
     controller.abort();
     await t.rejects(asked, { code: 'timeout', temporary: true, where: registry.host }, fault.kind);
@@ -157,7 +153,7 @@ t.test('when the asker gives up, the socket closes on both sides', async (t) => 
 
 t.test('a question that is late from the start asks nobody', async (t) => {
   const { registry, client } = await setUp(t);
-  await t.rejects(client.lookup(lookupOf([registry]), AbortSignal.abort()), { code: 'timeout' });
+  await t.rejects(lookUp(client, registry, {}, AbortSignal.abort()), { code: 'timeout' });
   t.same(registry.requests, []);
 });
 
@@ -210,7 +206,7 @@ const documents: readonly (readonly [name: string, body: unknown, mediaType: str
 for (const [name, body, mediaType, code] of documents) {
   t.test(`a document: ${name}`, async (t) => {
     const { registry, client } = await setUp(t, document(mediaType, body));
-    await t.rejects(client.lookup(lookupOf([registry]), patience), { code });
+    await t.rejects(lookUp(client, registry), { code });
     t.same(registry.counts(), { 'GET manifests': 1 });
   });
 }
@@ -218,11 +214,11 @@ for (const [name, body, mediaType, code] of documents) {
 t.test('a manifest of 100 MB is refused by its announced length', async (t) => {
   const { registry, client } = await setUp(t);
   registry.faults.add({ path: /manifests/, fault: { kind: 'short', missing: 100 * 1024 * 1024 } });
-  await t.rejects(client.lookup(lookupOf([registry]), patience), { code: 'too-large' });
+  await t.rejects(lookUp(client, registry), { code: 'too-large' });
 });
 
 async function answers(registry: TestRegistry, client: ReturnType<typeof testClient>) {
-  return (await client.lookup(lookupOf([registry]), patience)).platforms;
+  return (await lookUp(client, registry)).platforms;
 }
 
 t.test('an index that leads back to itself ends', async (t) => {

@@ -4,22 +4,26 @@ import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
-import { credential, endpointOf, patience, lookupOf, testClient, tracing } from '../support/registry/ask.ts';
+import {
+  clientFor,
+  credential,
+  endpointOf,
+  lookUp,
+  startRegistry,
+  testClient,
+  tracing,
+} from '../support/registry/client.ts';
 import { document, image, mediaTypes, multiArch, type Content } from '../support/registry/content.ts';
-import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
+import { type TestRegistryOptions } from '../support/registry/server.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
 
 const users = { ann: 'password-a' };
 const ann = credential('ann', 'password-a');
 
 async function setUp(t: Test, options: TestRegistryOptions = {}, content: Content = image('linux/amd64')) {
-  const registry = await startTestRegistry(options);
+  const registry = await startRegistry(t, options);
   registry.push('library/app', 'v1', content);
-  const client = testClient();
-  t.teardown(async () => {
-    client.close();
-    await registry.close();
-  });
+  const client = clientFor(t);
   return { registry, client };
 }
 
@@ -34,7 +38,7 @@ for (const [name, options] of [
     });
     const endpoints = await createDefaultEndpoints().endpoints(registry.host);
     const { trace, attempts } = tracing();
-    const answer = await client.lookup(lookupOf(endpoints, { credentials: [ann], trace }), patience);
+    const answer = await lookUp(client, endpoints, { credentials: [ann], trace });
     t.equal(answer.platforms.length, 1);
     t.equal(answer.credential, ann);
     t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1, 'GET blobs': 1 });
@@ -46,7 +50,7 @@ for (const [name, options] of [
 t.test('without leave there is no http', async (t) => {
   const { registry, client } = await setUp(t, { tls: false });
   const endpoint = endpointOf(registry, { base: `https://${registry.host}/v2` });
-  await t.rejects(client.lookup(lookupOf([endpoint]), patience), {
+  await t.rejects(lookUp(client, endpoint), {
     code: 'unavailable',
     message: /does not speak TLS/,
   });
@@ -57,12 +61,9 @@ t.test('a certificate that does not hold is never followed by http', async (t) =
   const { registry, client } = await setUp(t);
   const tls = { ca: [], client: [], skipVerify: false };
   const { trace, attempts } = tracing();
-  await t.rejects(
-    client.lookup(lookupOf([endpointOf(registry, { httpFallback: true, tls })], { trace }), patience),
-    {
-      message: /certificate is not trusted/,
-    },
-  );
+  await t.rejects(lookUp(client, endpointOf(registry, { httpFallback: true, tls }), { trace }), {
+    message: /certificate is not trusted/,
+  });
   t.equal(attempts.length, 1);
 });
 
@@ -85,7 +86,7 @@ t.test('a peer that says nothing to a handshake is asked by http', async (t) => 
   const host = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
   const endpoint = endpointOf(registry, { base: `https://${host}/v2`, host, httpFallback: true });
   const { trace, lines } = tracing();
-  await t.rejects(client.lookup(lookupOf([endpoint], { trace }), patience), { code: 'not-found' });
+  await t.rejects(lookUp(client, endpoint, { trace }), { code: 'not-found' });
   t.same(lines, ['GET manifest the TLS handshake took longer than 200 ms', 'GET manifest 404']);
 });
 
@@ -93,13 +94,13 @@ t.test('nobody listening: http only where no port is named', async (t) => {
   const { registry, client } = await setUp(t);
   const closed = endpointOf(registry, { base: 'https://127.0.0.1:1/v2', httpFallback: true });
   const { trace, attempts } = tracing();
-  await t.rejects(client.lookup(lookupOf([closed], { trace }), patience), {
+  await t.rejects(lookUp(client, closed, { trace }), {
     code: 'unavailable',
     message: /connection was refused/,
   });
   t.equal(attempts.length, 1);
   const portless = endpointOf(registry, { base: 'https://127.0.0.255/v2', httpFallback: true });
-  await t.rejects(client.lookup(lookupOf([portless], { trace }), patience), { code: 'unavailable' });
+  await t.rejects(lookUp(client, portless, { trace }), { code: 'unavailable' });
   t.same(
     attempts.slice(1).map(({ url }) => new URL(url).protocol),
     ['https:', 'http:'],
@@ -118,7 +119,7 @@ t.test('names that no reference has are asked of nobody', async (t) => {
     ['library/app%2f', 'v1'],
     ['library/app\r\nx', 'v1'],
   ] as const) {
-    await t.rejects(client.lookup(lookupOf([registry], { repository, reference }), patience), {
+    await t.rejects(lookUp(client, registry, { repository, reference }), {
       code: 'not-found',
     });
   }
@@ -135,11 +136,11 @@ t.test('a digest of another algorithm is verified by that algorithm', async (t) 
       fault: { kind: 'headers', headers: { 'docker-content-digest': digest } },
     });
   announce(sha512);
-  t.equal((await client.lookup(lookupOf([registry]), patience)).digest, sha512);
+  t.equal((await lookUp(client, registry)).digest, sha512);
   announce(`sha512:${'0'.repeat(128)}`);
-  await t.rejects(client.lookup(lookupOf([registry]), patience), { code: 'digest-mismatch' });
+  await t.rejects(lookUp(client, registry), { code: 'digest-mismatch' });
   announce('nonsense');
-  t.equal((await client.lookup(lookupOf([registry]), patience)).digest, content.digest);
+  t.equal((await lookUp(client, registry)).digest, content.digest);
 });
 
 t.test('asked by digest, only that digest will do', async (t) => {
@@ -150,7 +151,7 @@ t.test('asked by digest, only that digest will do', async (t) => {
     path: /manifests/,
     fault: { kind: 'body', body: other.bytes.toString() },
   });
-  await t.rejects(client.lookup(lookupOf([registry], { reference: content.digest }), patience), {
+  await t.rejects(lookUp(client, registry, { reference: content.digest }), {
     code: 'digest-mismatch',
   });
 });
@@ -166,7 +167,7 @@ t.test('a HEAD that is refused', async (t) => {
     const content = multiArch(['linux/amd64']);
     const { registry, client } = await setUp(t, {}, content);
     registry.faults.add({ path: /manifests/, method: 'HEAD', fault: { kind: 'status', status } });
-    const asked = client.lookup(lookupOf([registry], { knownDigest: content.digest }), patience);
+    const asked = lookUp(client, registry, { knownDigest: content.digest });
     await t.rejects(asked, { code }, String(status));
     t.same(registry.counts(), { 'HEAD manifests': 1 });
   }
@@ -177,6 +178,6 @@ t.test('a HEAD that promises what the GET does not keep', async (t) => {
   const { registry, client } = await setUp(t, {}, fresh);
   const headers = { 'docker-content-digest': `sha256:${'1'.repeat(64)}` };
   registry.faults.add({ path: /manifests/, method: 'HEAD', fault: { kind: 'headers', headers } });
-  const answer = await client.lookup(lookupOf([registry], { knownDigest: old.digest }), patience);
+  const answer = await lookUp(client, registry, { knownDigest: old.digest });
   t.equal(answer.digest, fresh.digest, 'the bytes count');
 });

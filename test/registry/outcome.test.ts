@@ -1,16 +1,14 @@
 import t, { type Test } from 'tap';
 import { registryErrorCodes, type RegistryErrorCode } from '../../src/registry/lookup.ts';
 import { registryError } from '../../src/registry/outcome.ts';
-import { credential, patience, lookupOf, testClient } from '../support/registry/ask.ts';
+import { clientFor, credential, lookUp, startRegistry } from '../support/registry/client.ts';
 import type { Fault } from '../support/registry/faults.ts';
 import { multiArch } from '../support/registry/content.ts';
-import { startTestRegistry } from '../support/registry/server.ts';
 
 async function registryThat(t: Test, fault: Fault) {
-  const registry = await startTestRegistry();
+  const registry = await startRegistry(t);
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   registry.faults.add({ path: /manifests/, fault });
-  t.teardown(() => registry.close());
   return registry;
 }
 
@@ -36,10 +34,9 @@ t.test('of several endpoints the error that counts', async (t) => {
     [gone, gone, 'unavailable'],
   ];
   for (const [first, last, code] of cases) {
-    const client = testClient();
-    t.teardown(() => client.close());
+    const client = clientFor(t);
     const [mirror, origin] = [await registryThat(t, first), await registryThat(t, last)];
-    const error: unknown = await client.lookup(lookupOf([mirror, origin]), patience).catch((e: unknown) => e);
+    const error: unknown = await lookUp(client, [mirror, origin]).catch((e: unknown) => e);
     t.match(error, { name: 'RegistryError', code }, JSON.stringify([first, last]));
     t.equal(mirror.requests.length, 1);
     t.equal(origin.requests.length, 1);
@@ -47,16 +44,15 @@ t.test('of several endpoints the error that counts', async (t) => {
 });
 
 t.test('where nobody answers, the other credentials are not tried', async (t) => {
-  const client = testClient();
-  t.teardown(() => client.close());
+  const client = clientFor(t);
   const [mirror, origin] = [await registryThat(t, gone), await registryThat(t, gone)];
   const credentials = ['a', 'b', 'c'].map((name) => credential(name, `password-${name}`));
-  await t.rejects(client.lookup(lookupOf([mirror, origin], { credentials }), patience), {
+  await t.rejects(lookUp(client, [mirror, origin], { credentials }), {
     code: 'unavailable',
   });
   t.equal(mirror.requests.length + origin.requests.length, 2);
   const [answering, silent] = [await registryThat(t, status(403)), await registryThat(t, gone)];
-  await t.rejects(client.lookup(lookupOf([answering, silent], { credentials }), patience), {
+  await t.rejects(lookUp(client, [answering, silent], { credentials }), {
     code: 'unavailable',
   });
   t.equal(answering.requests.length, 3, 'one that answers is asked with each');

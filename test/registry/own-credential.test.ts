@@ -1,22 +1,15 @@
 /** Credentials and headers that belong to one endpoint. */
 import t, { type Test } from 'tap';
 import { secret } from '../../src/telemetry/secret.ts';
-import { credential, endpointOf, patience, lookupOf, testClient } from '../support/registry/ask.ts';
+import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../support/registry/client.ts';
 import { image } from '../support/registry/content.ts';
-import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
+import { type TestRegistryOptions } from '../support/registry/server.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
 
 async function start(t: Test, options: TestRegistryOptions = {}) {
-  const registry = await startTestRegistry({ tls: false, ...options });
-  t.teardown(() => registry.close());
+  const registry = await startRegistry(t, { tls: false, ...options });
   registry.push('library/app', 'v1', image('linux/arm64'));
   return registry;
-}
-
-function client(t: Test) {
-  const made = testClient();
-  t.teardown(() => made.close());
-  return made;
 }
 
 const own = credential('own', 'secret1', { source: 'containerd', key: 'host', id: 'own' });
@@ -25,7 +18,7 @@ const users = { own: 'secret1', kubelet: 'secret2' };
 t.test("an endpoint's own credential counts where there is no other", async (t) => {
   const registry = await start(t, { auth: { kind: 'basic', users } });
   const endpoint = endpointOf(registry, { ownCredential: own });
-  const answer = await client(t).lookup(lookupOf([endpoint]), patience);
+  const answer = await lookUp(clientFor(t), endpoint);
   t.equal(answer.credential?.source, 'containerd');
 });
 
@@ -33,15 +26,14 @@ t.test('it does not count where there is another one, even an empty one', async 
   const registry = await start(t, { auth: { kind: 'basic', users } });
   const endpoint = endpointOf(registry, { ownCredential: own });
   for (const other of [credential('kubelet', 'wrong'), credential('', '')]) {
-    await t.rejects(client(t).lookup(lookupOf([endpoint], { credentials: [other] }), patience), {
+    await t.rejects(lookUp(clientFor(t), endpoint, { credentials: [other] }), {
       code: 'unauthorized',
     });
   }
   const mirror = endpointOf(registry, { ownCredential: own, acceptsCredentials: false });
-  await t.rejects(
-    client(t).lookup(lookupOf([mirror], { credentials: [credential('kubelet', 'secret2')] }), patience),
-    { code: 'unauthorized' },
-  );
+  await t.rejects(lookUp(clientFor(t), mirror, { credentials: [credential('kubelet', 'secret2')] }), {
+    code: 'unauthorized',
+  });
   t.notOk(registry.requests.some(({ headers }) => headers.authorization === `Basic ${btoa('own:secret1')}`));
 });
 
@@ -51,7 +43,7 @@ t.test('it is never offered to the next endpoint', async (t) => {
     await start(t, { auth: { kind: 'basic', users } }),
   ];
   const endpoints = [endpointOf(first, { ownCredential: own }), endpointOf(second)];
-  await t.rejects(client(t).lookup(lookupOf(endpoints), patience), { code: 'unauthorized' });
+  await t.rejects(lookUp(clientFor(t), endpoints), { code: 'unauthorized' });
   t.ok(first.requests.some(({ headers }) => headers.authorization !== undefined));
   t.notOk(second.requests.some(({ headers }) => headers.authorization !== undefined));
 });
@@ -65,9 +57,7 @@ t.test('a token server on another host gets the headers that are for it, and no 
     headers: [header('X-Key'), header('X-Other')],
     tokenHeaders: [header('X-Key'), header('Authorization'), header('Cookie')],
   });
-  await client(t)
-    .lookup(lookupOf([endpoint]), patience)
-    .catch(() => undefined);
+  await lookUp(clientFor(t), endpoint).catch(() => undefined);
   const asked = tokens.requests.map(({ headers }) =>
     [headers['x-key'], headers['x-other'], headers.authorization, headers.cookie].join(),
   );

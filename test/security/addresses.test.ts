@@ -5,7 +5,7 @@ import t, { type Test } from 'tap';
 import { createRegistrySource } from '../../src/images/sources/registry-source.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
-import { patience, testClient } from '../support/registry/ask.ts';
+import { patience, testClient } from '../support/registry/client.ts';
 
 /** Names as an attacker's DNS answers them. */
 const names: Readonly<Record<string, string>> = {

@@ -3,9 +3,8 @@ import t, { type Test } from 'tap';
 import { originEndpoint } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { Resolve } from '../../src/http/reach.ts';
 import { createCa } from '../support/certificates.ts';
-import { endpointOf, patience, lookupOf, testClient } from '../support/registry/ask.ts';
+import { clientFor, endpointOf, lookUp, startRegistry } from '../support/registry/client.ts';
 import { multiArch } from '../support/registry/content.ts';
-import { startTestRegistry } from '../support/registry/server.ts';
 
 /** Answers with one address after the other; the last one stays. */
 function rebinding(...addresses: readonly string[]): { resolve: Resolve; asked: () => number } {
@@ -21,8 +20,7 @@ function rebinding(...addresses: readonly string[]): { resolve: Resolve; asked: 
 }
 
 async function victim(t: Test) {
-  const registry = await startTestRegistry({ tls: await createCa(), names: ['rebind.test'] });
-  t.teardown(() => registry.close());
+  const registry = await startRegistry(t, { tls: await createCa(), names: ['rebind.test'] });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   return registry;
 }
@@ -31,14 +29,13 @@ t.test('public at first, then loopback', async (t) => {
   const registry = await victim(t);
   // TEST-NET-1 leads nowhere.
   const { resolve, asked } = rebinding('192.0.2.1', '127.0.0.1');
-  const client = testClient({ resolve, limits: { dialMs: 50 } });
-  t.teardown(() => client.close());
+  const client = clientFor(t, { resolve, limits: { dialMs: 50 } });
   const tls = { ca: [registry.ca], client: [], skipVerify: false };
   const endpoint = originEndpoint(`rebind.test:${registry.port}`, tls);
-  const first: unknown = await client.lookup(lookupOf([endpoint]), patience).catch((error: unknown) => error);
+  const first: unknown = await lookUp(client, endpoint).catch((error: unknown) => error);
   t.match(first, { name: 'RegistryError' });
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    await t.rejects(client.lookup(lookupOf([endpoint]), patience), {
+    await t.rejects(lookUp(client, endpoint), {
       name: 'RegistryError',
       message: attempt === 0 ? /this machine/ : /./,
     });
@@ -51,10 +48,9 @@ t.test('public at first, then loopback', async (t) => {
 t.test('the address that was checked is the one that is dialed', async (t) => {
   const registry = await victim(t);
   const { resolve, asked } = rebinding('127.0.0.1', '169.254.169.254');
-  const client = testClient({ resolve });
-  t.teardown(() => client.close());
+  const client = clientFor(t, { resolve });
   const base = `https://rebind.test:${registry.port}/v2`;
-  const ask = () => client.lookup(lookupOf([endpointOf(registry, { base })]), patience);
+  const ask = () => lookUp(client, endpointOf(registry, { base }));
   t.equal((await ask()).platforms.length, 1);
   t.equal(asked(), 1, 'it is resolved once for each connection');
   registry.faults.add({ path: /./, fault: { kind: 'close-after-headers' }, times: 1 });

@@ -7,7 +7,7 @@ import { openInspection, type Inspection } from '../../cmd/wiring/inspection.ts'
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
-import { patience } from '../support/registry/ask.ts';
+import { patience } from '../support/registry/client.ts';
 import { captureLog } from '../daemon/kubelet/support.ts';
 
 /** A directory that ends with the test. */

@@ -1,7 +1,7 @@
 /** The settings of a host stay with that host: each test is an attack that fails. */
 import t from 'tap';
 import { image } from '../../support/registry/content.ts';
-import { patience, lookupOf, testClient } from '../../support/registry/ask.ts';
+import { lookUp, startRegistry, testClient } from '../../support/registry/client.ts';
 import { startTestRegistry } from '../../support/registry/server.ts';
 import { RegistryError } from '../../../src/registry/lookup.ts';
 import { certsD, nodeWith, shown } from './files.ts';
@@ -59,8 +59,7 @@ t.test('headers of connections and bodies are never sent', async (t) => {
 });
 
 t.test('a header cannot smuggle another one or another request', async (t) => {
-  const registry = await startTestRegistry({ tls: false });
-  t.teardown(() => registry.close());
+  const registry = await startRegistry(t, { tls: false });
   registry.push('library/app', 'v1', image('linux/arm64'), 'gcr.io');
   const client = testClient();
   t.teardown(() => client.close());
@@ -80,15 +79,14 @@ t.test('a header cannot smuggle another one or another request', async (t) => {
       '/certs.d/gcr.io/hosts.toml': `server = "${registry.url}"\n[header]\n${header}`,
     });
     const endpoints = await containerd.endpoints('gcr.io');
-    await t.rejects(client.lookup(lookupOf(endpoints), patience), RegistryError, header);
+    await t.rejects(lookUp(client, endpoints), RegistryError, header);
     await containerd.close();
   }
   t.equal(registry.requests.length, 0, 'no request was sent');
 });
 
 t.test('values are sent as Go sends them: UTF-8, and several as a list', async (t) => {
-  const registry = await startTestRegistry({ tls: false });
-  t.teardown(() => registry.close());
+  const registry = await startRegistry(t, { tls: false });
   registry.push('library/app', 'v1', image('linux/arm64'), 'gcr.io');
   const client = testClient();
   t.teardown(() => client.close());
@@ -96,7 +94,7 @@ t.test('values are sent as Go sends them: UTF-8, and several as a list', async (
     [config]: certsD,
     '/certs.d/gcr.io/hosts.toml': `server = "${registry.url}"\n[header]\nX-Name = "käse ☃"\nx-list = ["a", "b"]`,
   });
-  await client.lookup(lookupOf(await containerd.endpoints('gcr.io')), patience);
+  await lookUp(client, await containerd.endpoints('gcr.io'));
   const headers = registry.requests[0]?.headers;
   t.equal(Buffer.from(String(headers?.['x-name']), 'latin1').toString('utf8'), 'käse ☃');
   t.equal(headers?.['x-list'], 'a, b');
@@ -126,7 +124,7 @@ X-First = "1"
 [host."${second.url}"]
 `,
   });
-  await client.lookup(lookupOf(await containerd.endpoints('gcr.io')), patience).catch(() => undefined);
+  await lookUp(client, await containerd.endpoints('gcr.io')).catch(() => undefined);
   const seen = (registry: typeof first) =>
     registry.requests.map(({ headers }) =>
       [headers.authorization, headers['x-first'], headers['x-server']].join(),

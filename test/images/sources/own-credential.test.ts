@@ -2,7 +2,7 @@
 import t from 'tap';
 import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
-import { credential, endpointOf, patience, testClient } from '../../support/registry/ask.ts';
+import { credential, endpointOf, patience, testClient } from '../../support/registry/client.ts';
 import { image } from '../../support/registry/content.ts';
 import { startTestRegistry } from '../../support/registry/server.ts';
 

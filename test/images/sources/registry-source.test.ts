@@ -8,7 +8,7 @@ import {
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
 import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
-import { credential, endpointOf, patience, testClient } from '../../support/registry/ask.ts';
+import { clientFor, credential, endpointOf, patience, startRegistry } from '../../support/registry/client.ts';
 import {
   artifact,
   attestation,
@@ -18,11 +18,7 @@ import {
   multiArch,
   platformOf,
 } from '../../support/registry/content.ts';
-import {
-  startTestRegistry,
-  type TestRegistry,
-  type TestRegistryOptions,
-} from '../../support/registry/server.ts';
+import { type TestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
 import { digestOf, clockOfFacts, hour, recordedLog } from '../support.ts';
 
 interface Node {
@@ -42,12 +38,8 @@ async function start(
   registryOptions: TestRegistryOptions = {},
   options: Partial<RegistrySourceOptions> = {},
 ): Promise<Node> {
-  const registry = await startTestRegistry(registryOptions);
-  const client = testClient();
-  t.teardown(async () => {
-    client.close();
-    await registry.close();
-  });
+  const registry = await startRegistry(t, registryOptions);
+  const client = clientFor(t);
   const time = clockOfFacts();
   const node: Node = {
     registry,

@@ -2,20 +2,16 @@ import t, { type Test } from 'tap';
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import {
+  clientFor,
   credential,
   endpointOf,
-  patience,
-  lookupOf,
-  testClient,
+  lookUp,
+  startRegistry,
   tracing,
-} from '../../support/registry/ask.ts';
+} from '../../support/registry/client.ts';
 import { createCa } from '../../support/certificates.ts';
 import { image, multiArch } from '../../support/registry/content.ts';
-import {
-  startTestRegistry,
-  type TestRegistry,
-  type TestRegistryOptions,
-} from '../../support/registry/server.ts';
+import { type TestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
 import { createIssuer, type IssuerOptions } from '../../support/registry/tokens.ts';
 
 const users = { ann: 'password-a', bea: 'password-b' };
@@ -23,8 +19,7 @@ const ann = credential('ann', 'password-a');
 const bea = credential('bea', 'password-b');
 
 async function start(t: Test, options: TestRegistryOptions): Promise<TestRegistry> {
-  const registry = await startTestRegistry(options);
-  t.teardown(() => registry.close());
+  const registry = await startRegistry(t, options);
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   registry.push('library/other', 'v1', multiArch(['linux/arm64']));
   return registry;
@@ -35,33 +30,27 @@ async function withTokens(t: Test, options: IssuerOptions = {}) {
   return { issuer, registry: await start(t, { auth: { kind: 'bearer', issuer } }) };
 }
 
-function client(t: Test) {
-  const made = testClient();
-  t.teardown(() => made.close());
-  return made;
-}
-
 t.test('a token is asked for once, and the next questions bring it along', async (t) => {
   const { registry } = await withTokens(t);
-  const asker = client(t);
-  const answer = await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  const asker = clientFor(t);
+  const answer = await lookUp(asker, registry, { credentials: [ann] });
   t.equal(answer.credential, ann);
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
   t.match(registry.requests[1]?.body, /^grant_type=password&username=ann&password=password-a&service=/);
   t.match(registry.requests[1]?.body, /scope=repository%3Alibrary%2Fapp%3Apull&client_id=archwright$/);
 
   registry.clearRequests();
-  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  await lookUp(asker, registry, { credentials: [ann] });
   t.same(registry.counts(), { 'GET manifests': 1 });
 
   registry.clearRequests();
-  await asker.lookup(lookupOf([registry], { credentials: [ann], repository: 'library/other' }), patience);
+  await lookUp(asker, registry, { credentials: [ann], repository: 'library/other' });
   t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 1 }, 'another repository: only a token more');
 });
 
 t.test('a server that knows only GET gets GET with Basic', async (t) => {
   const { registry } = await withTokens(t, { accepts: ['GET'], member: 'token' });
-  await client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  await lookUp(clientFor(t), registry, { credentials: [ann] });
   t.same(
     registry.requests.map(({ method, path, authorization }) => [method, path, authorization?.scheme]),
     [
@@ -88,7 +77,7 @@ for (const [status, falls] of [
     const { registry } = await withTokens(t);
     const headers = status === 307 ? { location: '/elsewhere' } : {};
     registry.faults.add({ path: /token/, method: 'POST', fault: { kind: 'status', status, headers } });
-    const asked = client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience);
+    const asked = lookUp(clientFor(t), registry, { credentials: [ann] });
     if (falls) await asked;
     else await t.rejects(asked, { code: status === 500 ? 'unavailable' : 'unauthorized' });
     t.equal(registry.counts()['GET token'], falls ? 1 : undefined);
@@ -99,12 +88,12 @@ for (const [status, falls] of [
 
 t.test('an anonymous token, for public images of registries that want one', async (t) => {
   const { registry } = await withTokens(t, { access: (_, repository) => repository === 'library/app' });
-  const asker = client(t);
-  const answer = await asker.lookup(lookupOf([registry]), patience);
+  const asker = clientFor(t);
+  const answer = await lookUp(asker, registry);
   t.equal(answer.credential, undefined);
   t.same(registry.counts(), { 'GET manifests': 2, 'GET token': 1 });
   t.equal(registry.requests[1]?.headers.authorization, undefined);
-  await t.rejects(asker.lookup(lookupOf([registry], { repository: 'library/other' }), patience), {
+  await t.rejects(lookUp(asker, registry, { repository: 'library/other' }), {
     code: 'unauthorized',
     message: /without a credential: give the pod a pull secret/,
   });
@@ -114,13 +103,13 @@ t.test('tokens of two credentials are never mixed', async (t) => {
   const { registry, issuer } = await withTokens(t, {
     access: (user, repository) => user === 'ann' || (user === 'bea' && repository === 'library/other'),
   });
-  const asker = client(t);
-  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
-  await t.rejects(asker.lookup(lookupOf([registry], { credentials: [bea] }), patience), {
+  const asker = clientFor(t);
+  await lookUp(asker, registry, { credentials: [ann] });
+  await t.rejects(lookUp(asker, registry, { credentials: [bea] }), {
     code: 'unauthorized',
   });
-  await t.rejects(asker.lookup(lookupOf([registry]), patience), { code: 'unauthorized' });
-  await asker.lookup(lookupOf([registry], { credentials: [bea, ann] }), patience);
+  await t.rejects(lookUp(asker, registry), { code: 'unauthorized' });
+  await lookUp(asker, registry, { credentials: [bea, ann] });
   const bearers = registry.requests.filter(({ authorization }) => authorization?.scheme === 'bearer');
   t.same(
     bearers.map(({ authorization }) => authorization?.user),
@@ -136,9 +125,9 @@ t.test('a token of one registry is never sent to another', async (t) => {
   const server = await start(t, { tls: ca, tokens: issuer });
   const auth = { kind: 'bearer', issuer, realm: `${server.url}/token`, service: 'shared' } as const;
   const registries = [await start(t, { tls: ca, auth }), await start(t, { tls: ca, auth })];
-  const asker = client(t);
+  const asker = clientFor(t);
   for (const registry of [...registries, ...registries]) {
-    await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
+    await lookUp(asker, registry, { credentials: [ann] });
   }
   const [one, other] = registries.map(
     ({ requests }) => new Set(requests.flatMap(({ authorization }) => authorization?.token ?? [])),
@@ -158,7 +147,7 @@ t.test("a token server on another host gets none of the endpoint's own headers",
     auth: { kind: 'bearer', issuer, realm: `${server.url}/token` },
   });
   const headers = [{ name: 'X-Team', value: secret('platform-team') }];
-  await client(t).lookup(lookupOf([endpointOf(registry, { headers })], { credentials: [ann] }), patience);
+  await lookUp(clientFor(t), endpointOf(registry, { headers }), { credentials: [ann] });
   t.equal(server.requests[0]?.headers['x-team'], undefined);
   t.equal(registry.requests[0]?.headers['x-team'], 'platform-team');
 });
@@ -174,7 +163,7 @@ t.test('a realm at an address that no registry may send us to', async (t) => {
   ]) {
     const registry = await start(t, { auth: { kind: 'bearer', issuer: createIssuer({ users }), realm } });
     const { trace, lines } = tracing();
-    await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [ann], trace }), patience), {
+    await t.rejects(lookUp(clientFor(t), registry, { credentials: [ann], trace }), {
       code: 'unavailable',
       temporary: false,
       message: /no token: the realm/,
@@ -186,11 +175,10 @@ t.test('a realm at an address that no registry may send us to', async (t) => {
 t.test('a realm whose name leads to such an address', async (t) => {
   const realm = 'https://auth.test/token';
   const registry = await start(t, { auth: { kind: 'bearer', issuer: createIssuer({ users }), realm } });
-  const asker = testClient({
+  const asker = clientFor(t, {
     resolve: (_name, _options, callback) => callback(null, [{ address: '169.254.169.254', family: 4 }]),
   });
-  t.teardown(() => asker.close());
-  await t.rejects(asker.lookup(lookupOf([registry], { credentials: [ann] }), patience), {
+  await t.rejects(lookUp(asker, registry, { credentials: [ann] }), {
     code: 'forbidden',
     message: /auth\.test.*metadata address/,
   });
@@ -200,7 +188,7 @@ t.test('an http realm of an https registry is refused', async (t) => {
   const server = await start(t, { tls: false, tokens: createIssuer({ users }) });
   const auth = { kind: 'bearer', issuer: createIssuer({ users }), realm: `${server.url}/token` } as const;
   const registry = await start(t, { auth });
-  await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience), {
+  await t.rejects(lookUp(clientFor(t), registry, { credentials: [ann] }), {
     message: /the realm is http/,
   });
   t.same(server.requests, []);
@@ -208,23 +196,23 @@ t.test('an http realm of an https registry is refused', async (t) => {
 
 t.test('a revoked token is replaced once', async (t) => {
   const { registry, issuer } = await withTokens(t, { lifetimeSeconds: 3600 });
-  const asker = client(t);
-  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  const asker = clientFor(t);
+  await lookUp(asker, registry, { credentials: [ann] });
   issuer.revoke();
   registry.clearRequests();
-  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  await lookUp(asker, registry, { credentials: [ann] });
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
 t.test('a fresh token that is refused is not asked for again', async (t) => {
   const { registry } = await withTokens(t, { access: () => false });
-  const asker = client(t);
+  const asker = clientFor(t);
   for (const expected of [
     { 'GET manifests': 2, 'POST token': 1 },
     { 'GET manifests': 1, 'POST token': 1 },
   ]) {
     registry.clearRequests();
-    await t.rejects(asker.lookup(lookupOf([registry], { credentials: [ann] }), patience), {
+    await t.rejects(lookUp(asker, registry, { credentials: [ann] }), {
       code: 'unauthorized',
       message:
         /401 for library\/app with the credential docker-config registry\.test .*: ask for a new password/,
@@ -236,7 +224,7 @@ t.test('a fresh token that is refused is not asked for again', async (t) => {
 t.test('a wrong password: the token server says so', async (t) => {
   const { registry } = await withTokens(t);
   const wrong = credential('ann', 'password-x');
-  await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [wrong] }), patience), {
+  await t.rejects(lookUp(clientFor(t), registry, { credentials: [wrong] }), {
     code: 'unauthorized',
     temporary: false,
     message: /the token server answered 401: ask for a new password/,
@@ -257,25 +245,19 @@ t.test('what a token server can do wrong', async (t) => {
   ] as const) {
     const { registry } = await withTokens(t);
     registry.faults.add({ path: /token/, fault });
-    await t.rejects(
-      client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience),
-      { code, message },
-      name,
-    );
+    await t.rejects(lookUp(clientFor(t), registry, { credentials: [ann] }), { code, message }, name);
   }
 });
 
 t.test('concurrent questions share one token exchange', async (t) => {
   const { registry } = await withTokens(t);
-  const asker = client(t);
-  const ask = () => asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  const asker = clientFor(t);
+  const ask = () => lookUp(asker, registry, { credentials: [ann] });
   await ask();
   const repository = 'library/other';
   registry.clearRequests();
   await Promise.all(
-    Array.from({ length: 5 }, () =>
-      asker.lookup(lookupOf([registry], { credentials: [ann], repository }), patience),
-    ),
+    Array.from({ length: 5 }, () => lookUp(asker, registry, { credentials: [ann], repository })),
   );
   t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 5 });
 });
@@ -289,7 +271,7 @@ t.test('a password without user name', async (t) => {
   for (const [source, method] of cases) {
     const { registry } = await withTokens(t);
     const identity = credential('', 'identity-token', { source });
-    await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [identity] }), patience), {
+    await t.rejects(lookUp(clientFor(t), registry, { credentials: [identity] }), {
       code: 'unauthorized',
     });
     t.equal(registry.requests[1]?.method, method, source);
@@ -302,7 +284,7 @@ t.test('a password without user name', async (t) => {
 t.test('Basic needs both halves', async (t) => {
   for (const half of [credential('ann', ''), credential('', 'password-a', { source: 'containerd' })]) {
     const registry = await start(t, { auth: { kind: 'basic', users } });
-    await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [half] }), patience), {
+    await t.rejects(lookUp(clientFor(t), registry, { credentials: [half] }), {
       code: 'unauthorized',
     });
     t.same(registry.counts(), { 'GET manifests': 1 });
@@ -312,15 +294,15 @@ t.test('Basic needs both halves', async (t) => {
 t.test('a registry that changes from Basic to Bearer is understood', async (t) => {
   const issuer = createIssuer({ users });
   const registry = await start(t, { auth: { kind: 'bearer', issuer } });
-  const asker = client(t);
+  const asker = clientFor(t);
   const headers = { 'www-authenticate': 'Basic realm="old"' };
   const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 401, headers } });
-  await t.rejects(asker.lookup(lookupOf([registry], { credentials: [ann] }), patience), {
+  await t.rejects(lookUp(asker, registry, { credentials: [ann] }), {
     code: 'unauthorized',
   });
   remove();
   registry.clearRequests();
-  t.equal((await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience)).platforms.length, 1);
+  t.equal((await lookUp(asker, registry, { credentials: [ann] })).platforms.length, 1);
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
@@ -335,15 +317,15 @@ t.test('a scope of another name, as the challenge wants it, is remembered for th
     times: 1,
     fault: { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } },
   });
-  const asker = client(t);
-  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  const asker = clientFor(t);
+  await lookUp(asker, registry, { credentials: [ann] });
   t.equal(
     new URLSearchParams(registry.requests[1]?.body).get('scope'),
     `repository:library/app:pull ${scope}`,
     'both, sorted',
   );
   registry.clearRequests();
-  await asker.lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  await lookUp(asker, registry, { credentials: [ann] });
   t.same(registry.counts(), { 'GET manifests': 1, 'GET blobs': 1 });
 });
 
@@ -354,7 +336,7 @@ t.test("the endpoint's own headers go to it and its own token server", async (t)
     { name: 'Authorization', value: secret('Basic c3RhdGljOnN0YXRpYw==') },
   ];
   const endpoint = endpointOf(registry, { headers, tokenHeaders: headers });
-  await client(t).lookup(lookupOf([endpoint], { credentials: [ann] }), patience);
+  await lookUp(clientFor(t), endpoint, { credentials: [ann] });
   t.ok(registry.requests.every((request) => request.headers['x-team'] === 'platform-team'));
   t.same(
     registry.requests.map(({ authorization }) => authorization?.scheme),
@@ -364,7 +346,7 @@ t.test("the endpoint's own headers go to it and its own token server", async (t)
 
   registry.clearRequests();
   const old = endpointOf(registry, { headers });
-  await client(t).lookup(lookupOf([old], { credentials: [ann] }), patience);
+  await lookUp(clientFor(t), old, { credentials: [ann] });
   t.same(
     registry.requests.map((request) => request.headers['x-team']),
     ['platform-team', undefined, 'platform-team'],
@@ -378,11 +360,11 @@ t.test('a header that logs in opens the token server of the same host', async (t
     { name: 'Authorization', value: secret(`Basic ${btoa(`ann:${password}`)}`) },
   ];
   const good = endpointOf(registry, { headers: login('password-a'), tokenHeaders: login('password-a') });
-  t.equal((await client(t).lookup(lookupOf([good]), patience)).credential, undefined);
+  t.equal((await lookUp(clientFor(t), good)).credential, undefined);
   // The same client, so that it could have remembered the token.
-  const asker = client(t);
-  t.equal((await asker.lookup(lookupOf([good]), patience)).platforms.length, 1);
-  await t.rejects(asker.lookup(lookupOf([registry]), patience), { code: 'unauthorized' });
+  const asker = clientFor(t);
+  t.equal((await lookUp(asker, good)).platforms.length, 1);
+  await t.rejects(lookUp(asker, registry), { code: 'unauthorized' });
   const bad = endpointOf(registry, { headers: login('wrong'), tokenHeaders: login('wrong') });
-  await t.rejects(client(t).lookup(lookupOf([bad]), patience), { code: 'unauthorized' });
+  await t.rejects(lookUp(clientFor(t), bad), { code: 'unauthorized' });
 });

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { patience, lookupOf, testClient } from '../../support/registry/ask.ts';
+import { clientFor, lookUp, startRegistry } from '../../support/registry/client.ts';
 import {
   artifact,
   attestation,
@@ -13,7 +13,6 @@ import {
   platformOf,
   type Content,
 } from '../../support/registry/content.ts';
-import { startTestRegistry } from '../../support/registry/server.ts';
 
 const at = (platform: string, label?: string) => ({
   content: image(platform, label === undefined ? {} : { label }),
@@ -30,14 +29,10 @@ const bundleLabels = {
 const labeled = (config: unknown): Content => image('linux/amd64', { config: { config } });
 
 async function ask(t: Test, content: Content) {
-  const registry = await startTestRegistry();
-  const client = testClient();
-  t.teardown(async () => {
-    client.close();
-    await registry.close();
-  });
+  const registry = await startRegistry(t);
+  const client = clientFor(t);
   registry.push('library/app', 'v1', content);
-  const asked = client.lookup(lookupOf([registry]), patience);
+  const asked = lookUp(client, registry);
   return { registry, asked };
 }
 

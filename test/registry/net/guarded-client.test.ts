@@ -2,15 +2,17 @@
 import t, { type Test } from 'tap';
 import type { RegistryClientOptions } from '../../../src/registry/client.ts';
 import {
+  clientFor,
   credential,
   endpointOf,
-  patience,
+  lookUp,
   lookupOf,
-  testClient,
+  patience,
+  startRegistry,
   tracing,
-} from '../../support/registry/ask.ts';
+} from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { startTestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
+import { type TestRegistryOptions } from '../../support/registry/server.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
 async function setUp(
@@ -18,7 +20,7 @@ async function setUp(
   options: RegistryClientOptions = {},
   registryOptions: TestRegistryOptions = {},
 ) {
-  const registry = await startTestRegistry(registryOptions);
+  const registry = await startRegistry(t, registryOptions);
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const clock = {
     time: 0,
@@ -26,11 +28,7 @@ async function setUp(
     ...noTimers,
     monotonic: () => clock.time,
   };
-  const client = testClient({ clock, ...options });
-  t.teardown(async () => {
-    client.close();
-    await registry.close();
-  });
+  const client = clientFor(t, { clock, ...options });
   return { registry, client, clock };
 }
 
@@ -38,9 +36,9 @@ t.test('no more than so many requests to one host at a time', async (t) => {
   const { registry, client } = await setUp(t, { perHost: 2 });
   registry.faults.add({ path: /manifests/, times: 2, fault: { kind: 'hold' } });
   const held = [new AbortController(), new AbortController()];
-  const holding = Promise.allSettled(held.map(({ signal }) => client.lookup(lookupOf([registry]), signal)));
+  const holding = Promise.allSettled(held.map(({ signal }) => lookUp(client, registry, {}, signal)));
   await registry.waitFor(() => registry.requests.length === 2);
-  const third = client.lookup(lookupOf([registry]), patience);
+  const third = lookUp(client, registry);
   for (let n = 0; n < 50; n += 1) await new Promise(setImmediate);
   t.equal(registry.requests.length, 2);
   held[0]?.abort();
@@ -54,15 +52,15 @@ t.test('waiting in line ends when the asker gives up', async (t) => {
   registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
   const first = new AbortController();
   const second = new AbortController();
-  const held = client.lookup(lookupOf([registry]), first.signal);
+  const held = lookUp(client, registry, {}, first.signal);
   await registry.waitFor(() => true);
-  const waiting = client.lookup(lookupOf([registry]), second.signal);
+  const waiting = lookUp(client, registry, {}, second.signal);
   second.abort();
   await t.rejects(waiting, { code: 'timeout' });
   t.equal(registry.requests.length, 1);
   first.abort();
   await t.rejects(held, { code: 'timeout' });
-  t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
+  t.equal((await lookUp(client, registry)).platforms.length, 1);
 });
 
 t.test('a mirror that fails for one registry still serves the others', async (t) => {
@@ -73,20 +71,18 @@ t.test('a mirror that fails for one registry still serves the others', async (t)
   const headers = { 'retry-after': '60' };
   const fault = { kind: 'status', status: 503, headers } as const;
   const remove = registry.faults.add({ path: /ns=gone.example/, fault });
-  await t.rejects(client.lookup(lookupOf([gone]), patience), { message: /503/ });
-  await t.rejects(client.lookup(lookupOf([gone]), patience), { message: /gets no requests for 60 s/ });
-  t.equal((await client.lookup(lookupOf([docker]), patience)).platforms.length, 1, 'Retry-After is of one');
+  await t.rejects(lookUp(client, gone), { message: /503/ });
+  await t.rejects(lookUp(client, gone), { message: /gets no requests for 60 s/ });
+  t.equal((await lookUp(client, docker)).platforms.length, 1, 'Retry-After is of one');
   remove();
   clock.time = 60_000;
-  await t.rejects(client.lookup(lookupOf([gone]), patience), { code: 'not-found' });
+  await t.rejects(lookUp(client, gone), { code: 'not-found' });
   registry.faults.add({ path: /ns=gone.example/, fault: { kind: 'status', status: 504 } });
-  for (let n = 0; n < 5; n += 1)
-    await t.rejects(client.lookup(lookupOf([gone]), patience), { message: /504/ });
-  await t.rejects(client.lookup(lookupOf([gone]), patience), { message: /gets no requests/ });
-  t.equal((await client.lookup(lookupOf([docker]), patience)).platforms.length, 1, 'failures are of one');
+  for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, gone), { message: /504/ });
+  await t.rejects(lookUp(client, gone), { message: /gets no requests/ });
+  t.equal((await lookUp(client, docker)).platforms.length, 1, 'failures are of one');
   registry.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
-  for (let n = 0; n < 5; n += 1)
-    await t.rejects(client.lookup(lookupOf([docker]), patience), { message: /closed/ });
+  for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, docker), { message: /closed/ });
   const another = lookupOf([mirrorOf('quay.io')]);
   await t.rejects(
     client.lookup(another, patience),
@@ -98,10 +94,9 @@ t.test('a mirror that fails for one registry still serves the others', async (t)
 t.test('the circuit of a registry that keeps failing opens, and a trial closes it', async (t) => {
   const { registry, client, clock } = await setUp(t);
   const remove = registry.faults.add({ path: /manifests/, fault: { kind: 'status', status: 500 } });
-  for (let n = 0; n < 5; n += 1)
-    await t.rejects(client.lookup(lookupOf([registry]), patience), { message: /500/ });
+  for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, registry), { message: /500/ });
   const { trace, lines } = tracing();
-  await t.rejects(client.lookup(lookupOf([registry], { trace }), patience), {
+  await t.rejects(lookUp(client, registry, { trace }), {
     code: 'unavailable',
     temporary: true,
     retryAfterMs: 5000,
@@ -112,8 +107,8 @@ t.test('the circuit of a registry that keeps failing opens, and a trial closes i
   t.equal(registry.requests.length, 5);
   remove();
   clock.time = 5000;
-  t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
-  t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
+  t.equal((await lookUp(client, registry)).platforms.length, 1);
+  t.equal((await lookUp(client, registry)).platforms.length, 1);
 });
 
 t.test(
@@ -121,14 +116,13 @@ t.test(
   async (t) => {
     const { registry, client } = await setUp(t, { breaker: { threshold: 2 } });
     for (let n = 0; n < 3; n += 1) {
-      await t.rejects(client.lookup(lookupOf([registry], { reference: 'v2' }), patience), {
+      await t.rejects(lookUp(client, registry, { reference: 'v2' }), {
         code: 'not-found',
       });
     }
     registry.faults.add({ path: /manifests/, fault: { kind: 'garbage' } });
-    for (let n = 0; n < 2; n += 1)
-      await t.rejects(client.lookup(lookupOf([registry]), patience), { message: /HTTP/ });
-    await t.rejects(client.lookup(lookupOf([registry]), patience), { message: /gets no requests/ });
+    for (let n = 0; n < 2; n += 1) await t.rejects(lookUp(client, registry), { message: /HTTP/ });
+    await t.rejects(lookUp(client, registry), { message: /gets no requests/ });
   },
 );
 
@@ -136,11 +130,11 @@ t.test('callers that give up do not open the circuit', async (t) => {
   const { registry, client } = await setUp(t, { breaker: { threshold: 1 } });
   registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
   const controller = new AbortController();
-  const held = client.lookup(lookupOf([registry]), controller.signal);
+  const held = lookUp(client, registry, {}, controller.signal);
   await registry.waitFor(() => true);
   controller.abort();
   await t.rejects(held, { code: 'timeout' });
-  t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
+  t.equal((await lookUp(client, registry)).platforms.length, 1);
 });
 
 const waits = [
@@ -160,13 +154,13 @@ for (const [value, ms] of waits) {
       fault: { kind: 'status', status: 429, headers: { 'retry-after': value } },
     });
     const limited = { code: 'rate-limited', temporary: true, retryAfterMs: ms };
-    await t.rejects(client.lookup(lookupOf([registry]), patience), limited);
-    await t.rejects(client.lookup(lookupOf([registry]), patience), limited);
+    await t.rejects(lookUp(client, registry), limited);
+    await t.rejects(lookUp(client, registry), limited);
     clock.time = ms - 1;
-    await t.rejects(client.lookup(lookupOf([registry]), patience), { ...limited, retryAfterMs: 1 });
+    await t.rejects(lookUp(client, registry), { ...limited, retryAfterMs: 1 });
     t.equal(registry.requests.length, 1);
     clock.time = ms;
-    t.equal((await client.lookup(lookupOf([registry]), patience)).platforms.length, 1);
+    t.equal((await lookUp(client, registry)).platforms.length, 1);
   });
 }
 
@@ -174,7 +168,7 @@ t.test('a limit of one credential is not a limit of another', async (t) => {
   const users = { ann: 'password-a', bea: 'password-b' };
   const { registry, client } = await setUp(t, {}, { auth: { kind: 'basic', users } });
   const [ann, bea] = [credential('ann', 'password-a'), credential('bea', 'password-b')];
-  const ask = (credentials: (typeof ann)[]) => client.lookup(lookupOf([registry], { credentials }), patience);
+  const ask = (credentials: (typeof ann)[]) => lookUp(client, registry, { credentials });
   await ask([ann]);
   registry.faults.add({
     path: /manifests/,
@@ -195,11 +189,11 @@ t.test('503 with Retry-After holds for everyone', async (t) => {
     times: 1,
     fault: { kind: 'status', status: 503, headers: { 'retry-after': '60' } },
   });
-  await t.rejects(client.lookup(lookupOf([registry]), patience), {
+  await t.rejects(lookUp(client, registry), {
     code: 'unavailable',
     retryAfterMs: 60_000,
   });
-  await t.rejects(client.lookup(lookupOf([registry]), patience), {
+  await t.rejects(lookUp(client, registry), {
     code: 'unavailable',
     retryAfterMs: 60_000,
   });
@@ -211,7 +205,7 @@ t.test('the circuit of a mirror is open, the origin answers', async (t) => {
   const { registry: origin } = await setUp(t);
   mirror.faults.add({ path: /manifests/, fault: { kind: 'drop' } });
   for (let n = 0; n < 3; n += 1) {
-    const answer = await client.lookup(lookupOf([mirror, origin]), patience);
+    const answer = await lookUp(client, [mirror, origin]);
     t.equal(answer.endpoint.host, origin.host);
   }
   t.equal(mirror.requests.length, 1);

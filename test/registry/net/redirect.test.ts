@@ -1,37 +1,24 @@
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { secret } from '../../../src/telemetry/secret.ts';
 import {
+  clientFor,
   credential,
   endpointOf,
-  patience,
-  lookupOf,
-  testClient,
+  lookUp,
+  startRegistry,
   tracing,
-} from '../../support/registry/ask.ts';
+} from '../../support/registry/client.ts';
 import { createCa } from '../../support/certificates.ts';
 import { image, multiArch } from '../../support/registry/content.ts';
-import { startTestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
 import { createIssuer } from '../../support/registry/tokens.ts';
 
 const users = { ann: 'password-a' };
 const ann = credential('ann', 'password-a');
 
-async function start(t: Test, options: TestRegistryOptions = {}) {
-  const registry = await startTestRegistry(options);
-  t.teardown(() => registry.close());
-  return registry;
-}
-
-function client(t: Test, options: Parameters<typeof testClient>[0] = {}) {
-  const made = testClient(options);
-  t.teardown(() => made.close());
-  return made;
-}
-
 t.test('a config in object storage is fetched without anything that identifies us', async (t) => {
   const ca = await createCa();
-  const storage = await start(t, { tls: ca });
-  const registry = await start(t, {
+  const storage = await startRegistry(t, { tls: ca });
+  const registry = await startRegistry(t, {
     tls: ca,
     auth: { kind: 'bearer', issuer: createIssuer({ users }) },
     blobsAt: storage.url,
@@ -40,10 +27,7 @@ t.test('a config in object storage is fetched without anything that identifies u
   for (const place of [registry, storage]) place.push('library/app', 'v1', content);
   const headers = [{ name: 'X-Team', value: secret('platform-team') }];
   const { trace, lines, attempts } = tracing();
-  const answer = await client(t).lookup(
-    lookupOf([endpointOf(registry, { headers })], { credentials: [ann], trace }),
-    patience,
-  );
+  const answer = await lookUp(clientFor(t), endpointOf(registry, { headers }), { credentials: [ann], trace });
   t.same(answer.platforms, [{ os: 'linux', architecture: 'arm64' }]);
   t.same(lines.slice(-2), ['GET config 307', 'GET config 200']);
   t.equal(
@@ -58,25 +42,25 @@ t.test('a config in object storage is fetched without anything that identifies u
 });
 
 t.test('on the same host everything is kept', async (t) => {
-  const registry = await start(t, { auth: { kind: 'basic', users } });
+  const registry = await startRegistry(t, { auth: { kind: 'basic', users } });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   registry.push('moved/app', 'v1', multiArch(['linux/arm64']));
   registry.faults.add({
     path: /library/,
     fault: { kind: 'redirect', to: '/v2/moved/app/manifests/v1', status: 301 },
   });
-  const answer = await client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience);
+  const answer = await lookUp(clientFor(t), registry, { credentials: [ann] });
   t.same(answer.platforms, [{ os: 'linux', architecture: 'arm64' }]);
   t.equal(registry.requests.at(-1)?.authorization?.user, 'ann');
 });
 
 t.test('a redirect target that answers 401 gets no credentials', async (t) => {
   const ca = await createCa();
-  const target = await start(t, { tls: ca, auth: { kind: 'basic', users } });
-  const registry = await start(t, { tls: ca, auth: { kind: 'basic', users } });
+  const target = await startRegistry(t, { tls: ca, auth: { kind: 'basic', users } });
+  const registry = await startRegistry(t, { tls: ca, auth: { kind: 'basic', users } });
   const to = `${target.url}/v2/library/app/manifests/v1`;
   registry.faults.add({ path: /manifests/, fault: { kind: 'redirect', to } });
-  await t.rejects(client(t).lookup(lookupOf([registry], { credentials: [ann] }), patience), {
+  await t.rejects(lookUp(clientFor(t), registry, { credentials: [ann] }), {
     code: 'unauthorized',
     where: target.host,
     message: /never gets any/,
@@ -89,8 +73,8 @@ t.test('a redirect target that answers 401 gets no credentials', async (t) => {
 
 t.test('coming back to the first host brings nothing back', async (t) => {
   const ca = await createCa();
-  const other = await start(t, { tls: ca });
-  const registry = await start(t, { tls: ca });
+  const other = await startRegistry(t, { tls: ca });
+  const registry = await startRegistry(t, { tls: ca });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   registry.faults.add({ path: /manifests\/v1$/, fault: { kind: 'redirect', to: `${other.url}/hop` } });
   other.faults.add({
@@ -98,7 +82,7 @@ t.test('coming back to the first host brings nothing back', async (t) => {
     fault: { kind: 'redirect', to: `${registry.url}/v2/library/app/manifests/v1?again` },
   });
   const headers = [{ name: 'X-Team', value: secret('platform-team') }];
-  await client(t).lookup(lookupOf([endpointOf(registry, { headers })]), patience);
+  await lookUp(clientFor(t), endpointOf(registry, { headers }));
   t.same(
     registry.requests.map((request) => request.headers['x-team']),
     ['platform-team', undefined],
@@ -106,10 +90,10 @@ t.test('coming back to the first host brings nothing back', async (t) => {
 });
 
 t.test('redirects that are refused', async (t) => {
-  const plain = await start(t, { tls: false });
+  const plain = await startRegistry(t, { tls: false });
   const cases = [
     ['a circle', () => '', /in a circle/, 'unavailable'],
-    ['no Location', () => undefined, /to no URL/, 'unavailable'],
+    ['no Location', () => undefined, /something other than a URL/, 'unavailable'],
     ['another scheme', () => 'ftp://example.com/', /redirects to ftp:/, 'unavailable'],
     ['user info', () => 'https://a:b@example.com/', /user info/, 'unavailable'],
     ['https to http', () => `${plain.url}/x`, /from https to http/, 'unavailable'],
@@ -120,7 +104,7 @@ t.test('redirects that are refused', async (t) => {
     ["the node's own services", () => 'https://127.0.0.1:10250/pods', /port 10250/, 'forbidden'],
   ] as const;
   for (const [name, to, message, code] of cases) {
-    const registry = await start(t);
+    const registry = await startRegistry(t);
     const location = to();
     registry.faults.add({
       path: /manifests/,
@@ -130,14 +114,14 @@ t.test('redirects that are refused', async (t) => {
         headers: location === undefined ? {} : { location },
       },
     });
-    await t.rejects(client(t).lookup(lookupOf([registry]), patience), { code, message }, name);
+    await t.rejects(lookUp(clientFor(t), registry), { code, message }, name);
     t.equal(registry.requests.length, 1, name);
   }
   t.same(plain.requests, []);
 });
 
 t.test('a chain is followed five times', async (t) => {
-  const registry = await start(t);
+  const registry = await startRegistry(t);
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const hop = (from: number, last: number) => {
     const to = from === last ? '/v2/library/app/manifests/v1?end' : `/hop${from + 1}`;
@@ -145,9 +129,9 @@ t.test('a chain is followed five times', async (t) => {
   };
   registry.faults.add({ path: /manifests\/v1$/, fault: { kind: 'redirect', to: '/hop1' } });
   for (const from of [1, 2, 3, 4]) hop(from, 4);
-  t.equal((await client(t).lookup(lookupOf([registry]), patience)).platforms.length, 1);
+  t.equal((await lookUp(clientFor(t), registry)).platforms.length, 1);
   for (const from of [1, 2, 3, 4, 5]) hop(from, 5);
-  await t.rejects(client(t).lookup(lookupOf([registry]), patience), {
+  await t.rejects(lookUp(clientFor(t), registry), {
     message: /redirects more than 5 times/,
   });
 });
@@ -155,13 +139,13 @@ t.test('a chain is followed five times', async (t) => {
 t.test('a public registry may not lead us to a private address, even by name', async (t) => {
   const ca = await createCa();
   const names = ['registry.test', 'inside.test'];
-  const registry = await start(t, { tls: ca, names });
+  const registry = await startRegistry(t, { tls: ca, names });
   registry.faults.add({
     path: /manifests/,
     fault: { kind: 'redirect', to: `https://inside.test:${registry.port}/x` },
   });
   const asked: string[] = [];
-  const asker = client(t, {
+  const asker = clientFor(t, {
     resolve: (hostname, _options, callback) => {
       asked.push(hostname);
       const address = hostname === 'registry.test' ? '127.0.0.1' : '169.254.169.254';
@@ -169,7 +153,7 @@ t.test('a public registry may not lead us to a private address, even by name', a
     },
   });
   const base = `https://registry.test:${registry.port}/v2`;
-  await t.rejects(asker.lookup(lookupOf([endpointOf(registry, { base })]), patience), {
+  await t.rejects(lookUp(asker, endpointOf(registry, { base })), {
     code: 'forbidden',
     message: /inside\.test.*metadata address/,
   });

@@ -1,12 +1,18 @@
-/** Short ways to put a question to test registries. */
+/** Clients and lookups for test registries. */
+import type { Test } from 'tap';
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
 import { createRegistryClient, type RegistryClientOptions } from '../../../src/registry/client.ts';
 import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
-import type { Attempt, ManifestLookup, RegistryClient } from '../../../src/registry/lookup.ts';
+import type {
+  Attempt,
+  ManifestLookup,
+  ManifestResult,
+  RegistryClient,
+} from '../../../src/registry/lookup.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
-import type { TestRegistry } from './server.ts';
+import { startTestRegistry, type TestRegistry, type TestRegistryOptions } from './server.ts';
 
-/** The endpoint that a test registry is; as if configured, unless the changes say otherwise. */
+/** A test registry as a configured endpoint. */
 export function endpointOf(registry: TestRegistry, changes: Partial<Endpoint> = {}): Endpoint {
   return {
     base: `${registry.url}/v2`,
@@ -24,7 +30,7 @@ export function endpointOf(registry: TestRegistry, changes: Partial<Endpoint> = 
   };
 }
 
-/** A credential as the docker config of a node would give it. */
+/** A credential as from a node's docker config. */
 export function credential(
   username: string,
   password: string,
@@ -40,11 +46,10 @@ export function credential(
   };
 }
 
-/** A question for `library/app:v1` at these registries or endpoints, in this order. */
-export function lookupOf(
-  where: readonly (TestRegistry | Endpoint)[],
-  changes: Partial<ManifestLookup> = {},
-): ManifestLookup {
+type Place = TestRegistry | Endpoint;
+
+/** A lookup of `library/app:v1` at these registries or endpoints, in this order. */
+export function lookupOf(where: readonly Place[], changes: Partial<ManifestLookup> = {}): ManifestLookup {
   return {
     repository: 'library/app',
     reference: 'v1',
@@ -52,6 +57,31 @@ export function lookupOf(
     credentials: [],
     ...changes,
   };
+}
+
+/** Looks up `library/app:v1` at one or several registries or endpoints. */
+export function lookUp(
+  client: RegistryClient,
+  where: Place | readonly Place[],
+  changes: Partial<ManifestLookup> = {},
+  signal: AbortSignal = patience,
+): Promise<ManifestResult> {
+  const places = 'length' in where ? where : [where];
+  return client.lookup(lookupOf(places, changes), signal);
+}
+
+/** Starts a registry that ends with the test. */
+export async function startRegistry(t: Test, options: TestRegistryOptions = {}): Promise<TestRegistry> {
+  const registry = await startTestRegistry(options);
+  t.teardown(() => registry.close());
+  return registry;
+}
+
+/** A `testClient` that ends with the test. */
+export function clientFor(t: Test, options: RegistryClientOptions = {}): RegistryClient {
+  const client = testClient(options);
+  t.teardown(() => client.close());
+  return client;
 }
 
 /** A client that knows no proxy and no files of this machine, with limits that a busy machine does not reach. */
