@@ -4,8 +4,8 @@ import { access, stat } from 'node:fs/promises';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import { fileError } from '../../src/files/error.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import { describeProxies, type Environment } from '../../src/http/proxy.ts';
-import { describeTrust } from '../../src/http/trust.ts';
+import { describeProxies, type Environment } from '../../src/http/proxy/proxy.ts';
+import { describeTrust } from '../../src/http/tls/trust.ts';
 import { ServingError } from '../../src/serving/error.ts';
 import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
 

@@ -6,11 +6,11 @@ import type { Clock } from '../async/clock.ts';
 import { readBeginning, readBody } from './body.ts';
 import { createConnections } from './connections.ts';
 import { openExchange, type ExchangeRequest, type OpenResponse } from './exchange.ts';
-import { proxyFor, ProxyError, type Environment, type Proxy } from './proxy.ts';
-import { checkTarget, type Reach, type Resolve } from './reach.ts';
-import type { TlsSettings } from './tls-settings.ts';
+import { proxyFor, ProxyError, type Environment, type Proxy } from './proxy/proxy.ts';
+import { checkTarget, type Reach, type Resolve } from './reach/reach.ts';
+import type { TlsSettings } from './tls/settings.ts';
 import { TransportError } from './transport-error.ts';
-import { createTrust, type Trust } from './trust.ts';
+import { createTrust, type Trust } from './tls/trust.ts';
 
 /** The body of a failed response is read only to keep the connection, as far as containerd reads it. */
 const maxErrorBodyBytes = 64 * 1024;

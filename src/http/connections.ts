@@ -9,12 +9,12 @@ import { isIP } from 'node:net';
 import { BoundedMap } from '../async/bounded-map.ts';
 import { reveal } from '../telemetry/secret.ts';
 import { retirePool } from './pool.ts';
-import type { Proxy } from './proxy.ts';
-import { checkedLookup, type Reach, type Resolve } from './reach.ts';
-import { createSecureContexts, trustId } from './secure-contexts.ts';
-import type { TlsSettings } from './tls-settings.ts';
-import type { Roots } from './trust.ts';
-import { openTunnel, type TunnelOptions } from './tunnel.ts';
+import type { Proxy } from './proxy/proxy.ts';
+import { checkedLookup, type Reach, type Resolve } from './reach/reach.ts';
+import { createSecureContexts, trustId } from './tls/secure-contexts.ts';
+import type { TlsSettings } from './tls/settings.ts';
+import type { Roots } from './tls/trust.ts';
+import { openTunnel, type TunnelOptions } from './proxy/tunnel.ts';
 
 /** More than the TLS settings in a node's hosts.toml files. */
 const maxPools = 64;

@@ -8,7 +8,7 @@ import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { reveal } from '../telemetry/secret.ts';
 import { closeIdle } from './pool.ts';
-import type { Proxy } from './proxy.ts';
+import type { Proxy } from './proxy/proxy.ts';
 import {
   TransportError,
   transportError,

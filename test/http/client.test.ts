@@ -17,7 +17,7 @@ import {
 import { createCa } from '../support/certificates.ts';
 import { multiArch } from '../support/registry/content.ts';
 
-import { endpointReach } from '../../src/http/reach.ts';
+import { endpointReach } from '../../src/http/reach/reach.ts';
 
 async function setUp(t: Test) {
   const registry = await startRegistry(t);

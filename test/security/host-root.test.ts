@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
-import { describeTrust } from '../../src/http/trust.ts';
+import { describeTrust } from '../../src/http/tls/trust.ts';
 import { dockerConfig } from '../cmd/world.ts';
 import { directory, openNode, pluginConfig, write, writePlugin } from './support.ts';
 

@@ -1,7 +1,7 @@
 /** Attack: a name that resolves to a harmless address when it is checked, and to another one when it is connected to. */
 import t, { type Test } from 'tap';
 import { originEndpoint } from '../../src/registry/endpoints/default-endpoints.ts';
-import type { Resolve } from '../../src/http/reach.ts';
+import type { Resolve } from '../../src/http/reach/reach.ts';
 import { createCa } from '../support/certificates.ts';
 import { clientFor, endpointOf, lookUp, startRegistry } from '../support/registry/client.ts';
 import { multiArch } from '../support/registry/content.ts';

@@ -8,7 +8,7 @@
  */
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { Clock } from '../../async/clock.ts';
-import { endpointReach, type AddressPolicy } from '../../http/reach.ts';
+import { endpointReach, type AddressPolicy } from '../../http/reach/reach.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import type { GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects, type FinalResponse } from '../net/redirect.ts';

@@ -10,7 +10,7 @@
  *   `https://2130706433/` counts as 127.0.0.1. Names are checked after resolution (`reach.ts`). A proxy resolves names itself:
  *   behind it only literals and the names below are checked.
  */
-import { addressKind, isForbiddenAddress } from '../../http/address.ts';
+import { addressKind, isForbiddenAddress } from '../../http/reach/address.ts';
 
 export type RealmVerdict =
   | { readonly ok: true; readonly url: URL }

@@ -4,7 +4,7 @@ import { headersId } from '../../credentials/identity.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { HttpResponse } from '../../http/client.ts';
 import { isLoginHeader } from '../../http/login-headers.ts';
-import { endpointReach, targetReach, type AddressPolicy } from '../../http/reach.ts';
+import { endpointReach, targetReach, type AddressPolicy } from '../../http/reach/reach.ts';
 import type { Secret } from '../../telemetry/secret.ts';
 import type { GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects } from '../net/redirect.ts';

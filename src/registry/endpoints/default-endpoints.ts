@@ -11,8 +11,8 @@
  * path is kept before `/v2`. It gets the credentials of the namespace, because it was configured for that.
  */
 import { createHash } from 'node:crypto';
-import { addressKind } from '../../http/address.ts';
-import type { TlsSettings } from '../../http/tls-settings.ts';
+import { addressKind } from '../../http/reach/address.ts';
+import type { TlsSettings } from '../../http/tls/settings.ts';
 import type { Endpoint, EndpointSource } from './endpoint.ts';
 
 export interface DefaultEndpointsOptions {

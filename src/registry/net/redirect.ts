@@ -3,7 +3,7 @@
  * anywhere. So each step is checked as a new target, and everything that identifies the client (Authorization, the endpoint's
  * own headers, client certificates) is sent only to the first host, and not again if the chain comes back to it.
  */
-import { targetReach, type AddressPolicy } from '../../http/reach.ts';
+import { targetReach, type AddressPolicy } from '../../http/reach/reach.ts';
 import type { HttpResponse, HttpRequest } from '../../http/client.ts';
 import { TransportError } from '../../http/transport-error.ts';
 

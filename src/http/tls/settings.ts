@@ -1,5 +1,5 @@
 /** How the TLS of one destination differs from the defaults. */
-import type { Secret } from '../telemetry/secret.ts';
+import type { Secret } from '../../telemetry/secret.ts';
 
 export interface TlsSettings {
   /** PEM texts trusted besides the system's roots. */

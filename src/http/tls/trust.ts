@@ -6,11 +6,11 @@
  */
 import { createHash } from 'node:crypto';
 import { rootCertificates } from 'node:tls';
-import type { SourcePart } from '../files/source-part.ts';
-import { FileError } from '../files/error.ts';
-import { readBounded } from '../files/read.ts';
-import type { Clock } from '../async/clock.ts';
-import type { Environment } from './proxy.ts';
+import type { SourcePart } from '../../files/source-part.ts';
+import { FileError } from '../../files/error.ts';
+import { readBounded } from '../../files/read.ts';
+import type { Clock } from '../../async/clock.ts';
+import type { Environment } from '../proxy/proxy.ts';
 
 /** Bundles of the distributions; the first that exists is used (Go crypto/x509 root_linux.go). */
 const systemBundles = [

@@ -11,7 +11,7 @@
 import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { addressKind, isForbiddenAddress, type AddressKind } from './address.ts';
-import { TransportError } from './transport-error.ts';
+import { TransportError } from '../transport-error.ts';
 
 /** kubelet, kube-proxy, etcd, API server, controller manager, scheduler, cloud controller, containerd metrics. */
 export const nodePorts: ReadonlySet<number> = new Set([

@@ -1,6 +1,6 @@
 import t from 'tap';
 import * as fc from 'fast-check';
-import { addressKind, isForbiddenAddress } from '../../src/http/address.ts';
+import { addressKind, isForbiddenAddress } from '../../../src/http/reach/address.ts';
 
 t.test('kinds of addresses, at the edges of their ranges', (t) => {
   const cases: Record<string, string[]> = {

@@ -4,10 +4,10 @@
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { BoundedMap } from '../async/bounded-map.ts';
-import { reveal } from '../telemetry/secret.ts';
-import type { TlsSettings } from './tls-settings.ts';
-import { TransportError } from './transport-error.ts';
+import { BoundedMap } from '../../async/bounded-map.ts';
+import { reveal } from '../../telemetry/secret.ts';
+import type { TlsSettings } from './settings.ts';
+import { TransportError } from '../transport-error.ts';
 import { certificatesIn, type Roots } from './trust.ts';
 
 /** More than the TLS settings in a node's hosts.toml files. */

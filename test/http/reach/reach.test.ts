@@ -6,9 +6,9 @@ import {
   endpointReach,
   namesLoopback,
   targetReach,
-} from '../../src/http/reach.ts';
-import { originEndpoint } from '../../src/registry/endpoints/default-endpoints.ts';
-import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
+} from '../../../src/http/reach/reach.ts';
+import { originEndpoint } from '../../../src/registry/endpoints/default-endpoints.ts';
+import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
 
 const tls = { ca: [], client: [], skipVerify: false };
 const origin = (namespace: string): Endpoint => originEndpoint(namespace, tls);

@@ -8,9 +8,9 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { once } from 'node:events';
-import { reveal } from '../telemetry/secret.ts';
+import { reveal } from '../../telemetry/secret.ts';
 import type { Proxy } from './proxy.ts';
-import { TransportError, transportError } from './transport-error.ts';
+import { TransportError, transportError } from '../transport-error.ts';
 
 /** As for the header block of any response. */
 const maxHeaderBytes = 16 * 1024;

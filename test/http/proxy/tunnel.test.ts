@@ -1,9 +1,9 @@
 /** The client behind a proxy: tunnels for https, plain requests for http. */
 import t, { type Test } from 'tap';
-import { clientFor, credential, endpointOf, lookUp, testClient } from '../support/registry/client.ts';
-import { multiArch } from '../support/registry/content.ts';
-import { startTestProxy, type TestProxyOptions } from '../support/registry/proxy.ts';
-import { startTestRegistry, type TestRegistryOptions } from '../support/registry/server.ts';
+import { clientFor, credential, endpointOf, lookUp, testClient } from '../../support/registry/client.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import { startTestProxy, type TestProxyOptions } from '../../support/registry/proxy.ts';
+import { startTestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
 
 async function setUp(
   t: Test,

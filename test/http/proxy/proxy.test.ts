@@ -1,6 +1,6 @@
 import t from 'tap';
-import { bypasses, proxyFor } from '../../src/http/proxy.ts';
-import { reveal } from '../../src/telemetry/secret.ts';
+import { bypasses, proxyFor } from '../../../src/http/proxy/proxy.ts';
+import { reveal } from '../../../src/telemetry/secret.ts';
 
 const https = new URL('https://registry.corp/v2/');
 const http = new URL('http://registry.corp/v2/');

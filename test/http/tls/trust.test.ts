@@ -5,12 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import t, { type Test } from 'tap';
-import { certificatesIn, createTrust, describeTrust } from '../../src/http/trust.ts';
-import { endpointOf, lookUp, testClient } from '../support/registry/client.ts';
-import { createCa } from '../support/certificates.ts';
-import { multiArch } from '../support/registry/content.ts';
-import { startTestRegistry } from '../support/registry/server.ts';
-import { noTimers } from '../support/fake-clock.ts';
+import { certificatesIn, createTrust, describeTrust } from '../../../src/http/tls/trust.ts';
+import { endpointOf, lookUp, testClient } from '../../support/registry/client.ts';
+import { createCa } from '../../support/certificates.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import { startTestRegistry } from '../../support/registry/server.ts';
+import { noTimers } from '../../support/fake-clock.ts';
 
 function clockAt(start = 0) {
   const clock = { time: start, ...noTimers, now: () => clock.time, monotonic: () => clock.time };

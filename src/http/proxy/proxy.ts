@@ -2,8 +2,8 @@
  * Proxies from the environment, by the rules of Go's `golang.org/x/net/http/httpproxy`, as in the node's container runtime: `HTTPS_PROXY` and `HTTP_PROXY` (upper case first), `NO_PROXY`, and never a proxy for loopback.
  */
 import { BlockList, isIP } from 'node:net';
-import type { SourcePart } from '../files/source-part.ts';
-import { secret, type Secret } from '../telemetry/secret.ts';
+import type { SourcePart } from '../../files/source-part.ts';
+import { secret, type Secret } from '../../telemetry/secret.ts';
 
 export interface Proxy {
   /** `http:` or `https:`, host and port; without user info. */

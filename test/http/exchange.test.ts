@@ -1,0 +1,145 @@
+/** Exchanges over a plain server: repetition, limits, bodies. */
+import { once } from 'node:events';
+import { Agent, createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { readBeginning, readBody, readLines } from '../../src/http/body.ts';
+import { openExchange, type ExchangeRequest, type OpenResponse } from '../../src/http/exchange.ts';
+import { retirePool } from '../../src/http/pool.ts';
+
+const patience = new AbortController().signal;
+
+async function setUp(
+  t: Test,
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  maxSockets = 9,
+) {
+  const requests: IncomingMessage[] = [];
+  let connections = 0;
+  const server = createServer((request, response) => {
+    requests.push(request);
+    answer(request, response);
+  }).on('connection', () => (connections += 1));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const pool = new Agent({ keepAlive: true, maxSockets });
+  t.teardown(() => {
+    pool.destroy();
+    server.close().closeAllConnections();
+  });
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/path?a=b`);
+  const open = (changes: Partial<ExchangeRequest> = {}, signal = patience): Promise<OpenResponse> =>
+    openExchange(
+      { method: 'GET', url, headers: {}, pool, limits: { dialMs: 5000 }, repeatable: true, ...changes },
+      signal,
+    );
+  return { open, pool, requests, connections: () => connections };
+}
+
+async function failure(promise: Promise<unknown>): Promise<unknown> {
+  return await promise.then(
+    () => 'no error',
+    (error: unknown) => error,
+  );
+}
+
+t.test('a request on a stale connection is repeated, unless it may change something', async (t) => {
+  const { open, requests, connections } = await setUp(t, (request, response) => {
+    if (requests.length % 3 === 2) request.socket.destroy();
+    else response.end('body');
+  });
+  for (const repeatable of [true, false]) {
+    t.equal(String(await readBody(await open({ method: 'POST', body: 'x' }), 9)), 'body');
+    const second = open({ method: 'POST', body: 'x', repeatable }).then((response) => readBody(response, 9));
+    if (repeatable) t.equal(String(await second), 'body');
+    else t.match(await failure(second), { failure: 'closed', phase: 'header' });
+  }
+  t.equal(requests.length, 5);
+  t.equal(connections(), 2);
+});
+
+t.test('time in the queue of the pool and time of the caller count for no phase', async (t) => {
+  const { open } = await setUp(
+    t,
+    (_request, response) => {
+      response.write('a');
+      setTimeout(() => response.end('b'), 150);
+    },
+    1,
+  );
+  const limits = { dialMs: 100, headerMs: 100, idleMs: 1000 };
+  const bodies = [1, 2, 3].map(async () => String(await readBody(await open({ limits }), 9)));
+  t.same(await Promise.all(bodies), ['ab', 'ab', 'ab']);
+});
+
+t.test('limits end an exchange in every phase', async (t) => {
+  const { open } = await setUp(t, (request, response) => {
+    if (request.headers['x-header'] === 'yes') response.write('a');
+  });
+  const cases = [
+    [{ headerMs: 20 }, {}, 'header-timeout', 'header'],
+    [{ totalMs: 20 }, {}, 'total-timeout', 'header'],
+    [{ idleMs: 20 }, { 'x-header': 'yes' }, 'idle-timeout', 'body'],
+    [{ totalMs: 50 }, { 'x-header': 'yes' }, 'total-timeout', 'body'],
+  ] as const;
+  for (const [limit, headers, failed, phase] of cases) {
+    const limits = { dialMs: 5000, ...limit };
+    const read = open({ limits, headers }).then((response) => readBody(response, 9));
+    t.match(await failure(read), { failure: failed, phase }, `${failed} ${phase}`);
+  }
+  const stop = new AbortController();
+  const opened = await open({ headers: { 'x-header': 'yes' } }, stop.signal);
+  stop.abort(new Error('enough'));
+  const aborted = await failure(readBody(opened, 9));
+  t.match(aborted, { failure: 'aborted', phase: 'body', cause: { message: 'enough' } });
+  t.match(await failure(open({}, stop.signal)), { failure: 'aborted', phase: 'connect' });
+});
+
+t.test('bodies: whole, beginning, lines', async (t) => {
+  const { open, connections } = await setUp(t, (request, response) => {
+    const { 'x-encoding': encoding } = request.headers;
+    if (encoding !== undefined) response.setHeader('content-encoding', encoding);
+    response.end('one\n\ntwo é\nthree');
+  });
+  t.equal((await readBody(await open(), 20)).length, 17);
+  t.equal(String(await readBeginning(await open(), 5)), 'one\n\n');
+  for (const read of [
+    (response: OpenResponse) => readBody(response, 16),
+    (response: OpenResponse) => collect(response, { maxLineBytes: 99, maxBytes: 16 }),
+    (response: OpenResponse) => collect(response, { maxLineBytes: 3 }),
+  ]) {
+    t.match(await failure(read(await open())), { failure: 'too-large' });
+  }
+  t.match(await failure(readBody(await open({ headers: { 'x-encoding': 'gzip' } }), 99)), {
+    failure: 'encoded',
+  });
+  const lines: string[] = [];
+  const cut = collect(await open(), { maxLineBytes: 99 }, lines);
+  t.match(await failure(cut), { failure: 'closed', message: /ended inside a line/ });
+  t.same(lines, ['one', 'two é']);
+  t.ok(connections() > 1, 'a body that is not read to its end closes its connection');
+});
+
+async function collect(
+  response: OpenResponse,
+  limits: Parameters<typeof readLines>[1],
+  lines: string[] = [],
+): Promise<void> {
+  for await (const line of readLines(response, limits)) lines.push(line);
+}
+
+t.test('a retired pool closes connections when they become idle', async (t) => {
+  const { open, pool, connections } = await setUp(t, (_request, response) => response.end('body'));
+  const response = await open();
+  retirePool(pool);
+  await readBody(response, 9);
+  await readBody(await open(), 9);
+  t.equal(connections(), 2);
+});
+
+t.test('a closed response cannot be read', async (t) => {
+  const { open } = await setUp(t, (_request, response) => response.write('a'));
+  const response = await open();
+  response.close();
+  t.match(await failure(readBody(response, 9)), { failure: 'closed' });
+});
