@@ -48,7 +48,8 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
       if (question === undefined) continue;
       const bySecret = wanted.facts.get(use.image)?.credentialSource === 'pull-secret';
       const groups = bySecret ? undefined : fleet.pullable(question);
-      if (groups === undefined || groups.asking || (secrets && groups.unable.length > 0)) open.push(question);
+      if (groups === undefined || groups.pending || (secrets && groups.unable.length > 0))
+        open.push(question);
       else found.set(use.image, pullabilityOf(groups));
     }
     return open.length === 0 ? found : inquire(wanted, open, found);
@@ -111,8 +112,8 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
   /** What is known when all groups have been asked, or the time is up. */
   async function settled(question: ImageRequest, signal: AbortSignal): Promise<PullableGroups> {
     const groups = fleet.pullable(question);
-    if (groups.asking === undefined) return groups;
-    await unlessAborted(groups.asking, signal).catch(() => undefined);
+    if (groups.pending === undefined) return groups;
+    await unlessAborted(groups.pending, signal).catch(() => undefined);
     return fleet.pullable(question);
   }
 

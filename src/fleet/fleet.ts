@@ -1,40 +1,35 @@
 /**
- * The agents as one inspector: the webhook's and the controller's side of the agents.
+ * The agents as one source of image facts, for webhook and controller.
  *
- * A question about an image goes to the agent that owns the image's repository (`rendezvous.ts`), so that however many
- * webhooks ask, one agent asks the registry and remembers. What happens when that does not end in facts:
+ * A lookup goes to the agent that owns the image's repository (`rendezvous.ts`), so that one agent asks the registry and
+ * remembers, however many webhooks there are. If that does not end in facts:
  *
- * - the agent cannot be reached, loses the connection or has no time: the next agent of the same credential group is
- *   asked; beside one that is slow, too (`first-answer.ts`);
+ * - the agent is unreachable, loses the connection or is overloaded: the next agent of its credential group is asked; if
+ *   it is slow, in addition to it (`hedge.ts`);
  * - its node may not pull the image, or cannot reach the registry: one agent of each other group is asked (`groups.ts`),
- *   because another node may have other credentials and another network;
- * - an agent that failed is left alone for a while (`rest.ts`).
+ *   because other nodes may have other credentials and another network;
+ * - an agent that failed is backed off (`agent-health.ts`).
  *
- * Which groups could pull and which could not is remembered (`pullability.ts`), and asked of the others where somebody
- * wants to know (`survey.ts`).
+ * The groups that can pull are remembered (`pullability.ts`), and the others asked on demand (`survey.ts`).
  *
- * A question costs a bounded number of requests and a bounded time (`asking.ts`), and always ends in facts: where nobody
- * answered, they hold an error that says who was asked and why there was no answer.
+ * A lookup costs a bounded number of requests and a bounded time (`lookup.ts`), and always ends in facts: without an
+ * answer, they hold an error that lists the agents asked and their failures.
  */
 import type { ImageFacts, ImageRequest, ImageFactsSource, LookupOptions } from '../images/facts/facts.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import {
-  createResponseTime,
-  defaultResponseTimeLimits,
-  type ResponseTimeLimits,
-} from './lookup/response-time.ts';
-import { createFleetLookup, type FleetLookupContext } from './lookup/lookup.ts';
+import { createResponseTime, type ResponseTimeLimits } from './lookup/response-time.ts';
+import { FleetLookup, type FleetLookupContext } from './lookup/lookup.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import { failedFacts } from '../images/facts/failed-facts.ts';
-import { createGroups, type Members } from './groups/groups.ts';
-import { knownFacts } from './shared-facts.ts';
+import { Groups, type Members } from './groups/groups.ts';
+import { sharedFacts } from './shared-facts.ts';
 import { bindFleetMetrics } from './metrics.ts';
-import { createPullability } from './groups/pullability.ts';
+import { Pullability } from './groups/pullability.ts';
 import { rank } from './groups/rendezvous.ts';
-import { createAgentHealth } from './lookup/agent-health.ts';
-import { createSurvey } from './groups/survey.ts';
+import { AgentHealth } from './lookup/agent-health.ts';
+import { Survey } from './groups/survey.ts';
 
 /** An agent as discovery found it. */
 export interface AgentAddress {
@@ -63,19 +58,18 @@ export interface CredentialGroup {
   readonly architectures: readonly string[];
 }
 
-/** Which groups can pull an image, as far as it is known; with fewer than two groups nothing is. */
+/** Which groups can pull an image, as far as it is known; with fewer than two groups both lists are empty. */
 export interface PullableGroups {
   readonly able: readonly CredentialGroup[];
   /** Refused by the registry, or without a way to it. */
   readonly unable: readonly CredentialGroup[];
-  /** Present where some group was never asked: resolves when it was, in a bounded time. */
-  readonly asking?: Promise<void>;
+  /** Present if some group was never asked: resolves when it was, in a bounded time. */
+  readonly pending?: Promise<void>;
 }
 
-/** The agents as one inspector: the owner of a repository is asked first, others when it fails. */
 export interface Fleet extends ImageFactsSource {
-  /** Answers from memory; what is missing or old is asked for behind the answer. */
-  pullable(question: ImageRequest): PullableGroups;
+  /** Answers from memory; missing and due results are looked up in the background. */
+  pullable(request: ImageRequest): PullableGroups;
   /** Resolves when each agent was asked for its credential group, at the latest when `signal` aborts. */
   grouped(signal: AbortSignal): Promise<void>;
   /**
@@ -87,103 +81,98 @@ export interface Fleet extends ImageFactsSource {
 }
 
 export interface FleetOptions {
-  /** Closed by who made it, as is `connection`. */
+  /** The caller closes it, and `connection`. */
   readonly discovery: Discovery;
   readonly connection: AgentConnection;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Limit for one question, milliseconds; the asker's signal may end it sooner. */
+  /** Limit of one lookup, milliseconds; the caller's signal may end it sooner. */
   readonly lookupTimeoutMs?: number;
-  readonly answerTime?: ResponseTimeLimits;
-  /** How long an agent's credential fingerprint is taken as true, milliseconds. */
-  readonly groupRefreshMs?: number;
+  readonly responseTime?: ResponseTimeLimits;
 }
 
-/** Just less than the facts memory gives a question (15 s), so that it hears which agents were asked in vain. */
-const defaultQuestionTimeoutMs = 14_000;
+/** Just less than memory gives a lookup (15 s), so that the answer says which agents were asked in vain. */
+const defaultLookupTimeoutMs = 14_000;
 
-/** Codes after which another node may do better. */
+/** Codes after which another node may have access. */
 const askElsewhere: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'unavailable']);
 
 /** Makes a fleet; it asks the agents for their credential groups until it is closed. */
 export function createFleet(options: FleetOptions): Fleet {
   const { discovery, connection, clock, log } = options;
-  const rest = createAgentHealth(clock);
-  const groups = createGroups({
-    discovery,
-    connection,
-    clock,
-    log,
-    ...(options.groupRefreshMs !== undefined && { refreshMs: options.groupRefreshMs }),
-  });
-  const pullability = createPullability({ groups, clock });
+  const health = new AgentHealth(clock);
+  const groups = new Groups({ discovery, connection, clock, log });
+  const pullability = new Pullability({ groups, clock });
   const meters = bindFleetMetrics(options.metrics, () => {
     const agents = discovery.current();
-    const resting = agents.filter((agent) => rest.remainingMs(agent.url) > 0).length;
+    const backedOff = agents.filter((agent) => health.backedOffMs(agent.url) > 0).length;
     return {
-      ready: agents.length - resting,
-      resting,
+      ready: agents.length - backedOff,
+      backedOff,
       groups: groups.size,
       repositories: pullability.size,
     };
   });
   const context: FleetLookupContext = {
     connection,
-    answerTime: createResponseTime(options.answerTime ?? defaultResponseTimeLimits),
-    rest,
+    responseTime: createResponseTime(options.responseTime),
+    health,
     meters,
     clock,
     log,
-    timeoutMs: options.lookupTimeoutMs ?? defaultQuestionTimeoutMs,
-    onAnswer: (question, agent, facts) => pullability.note(question, agent, facts),
+    timeoutMs: options.lookupTimeoutMs ?? defaultLookupTimeoutMs,
+    onAnswer: (request, agent, facts) => pullability.note(request, agent, facts),
   };
-  const survey = createSurvey({ context, pullability });
-  discovery.onChange(() => rest.keep(new Set(discovery.current().map((agent) => agent.url))));
+  const survey = new Survey(context, pullability);
+  discovery.onChange(() => health.retain(new Set(discovery.current().map((agent) => agent.url))));
 
-  async function lookup(question: ImageRequest, { signal }: LookupOptions): Promise<ImageFacts> {
+  async function lookup(request: ImageRequest, { signal }: LookupOptions): Promise<ImageFacts> {
     const agents = discovery.current();
     if (agents.length === 0) {
-      meters.question('unanswered');
+      meters.lookup('unanswered');
       const message = 'no agents are known; check that they run and how they are found';
-      return failedFacts(question.image, { code: 'unavailable', message }, clock.now());
+      return failedFacts(request.image, { code: 'unavailable', message }, clock.now());
     }
-    const asking = createFleetLookup(context, question, signal);
-    // The owner's group comes first, because the owner does; so webhooks agree even before they know the groups.
-    const ranked = rank(question.reference.repository, agents);
-    let refused: ImageFacts | undefined;
+    const fleetLookup = new FleetLookup(context, request, signal);
+    // The owner's group comes first, so webhooks agree even before they know the groups.
+    const ranked = rank(request.reference.repository, agents);
+    let refusal: ImageFacts | undefined;
     for (const [fingerprint, group] of Map.groupBy(ranked, groups.groupOf)) {
-      if (asking.over()) break;
-      if (refused) meters.passOn();
-      const facts = await asking.group(group);
+      if (fleetLookup.isOver) break;
+      if (refusal) meters.passOn();
+      const facts = await fleetLookup.askGroup(group);
       if (!facts) continue;
-      if (!askElsewhere.has(facts.error?.code ?? '')) {
-        meters.question('answered');
-        if (refused && !facts.error) {
-          const refusal = refused.error?.code;
-          const { image } = question;
-          log.debug({ image, group: shortName(fingerprint), refusal }, 'another credential group could pull');
-        }
-        return facts;
+      if (askElsewhere.has(facts.error?.code ?? '')) {
+        refusal = moreInformative(refusal, facts);
+        continue;
       }
-      refused = moreTelling(refused, facts);
+      meters.lookup('answered');
+      if (refusal && !facts.error) {
+        log.debug(
+          { image: request.image, group: shortName(fingerprint), refusal: refusal.error?.code },
+          'another credential group could pull',
+        );
+      }
+      return facts;
     }
-    meters.question(refused ? 'answered' : 'unanswered');
-    return refused ?? asking.nothing();
+    meters.lookup(refusal ? 'answered' : 'unanswered');
+    return refusal ?? fleetLookup.unanswered();
   }
 
-  function pullable(question: ImageRequest): PullableGroups {
+  function pullable(request: ImageRequest): PullableGroups {
     const members = groups.members();
-    if (members.size < 2) return nothingKnown;
-    const { able, unable, missing, due } = pullability.recall(question);
-    const wanted = [...missing, ...due];
-    const asking = wanted.length > 0 ? survey.ask(question, membersOf(wanted)) : undefined;
-    const known = { able: membersOf(able).map(groupFor), unable: membersOf(unable).map(groupFor) };
-    return asking && missing.length > 0 ? { ...known, asking } : known;
-
-    function membersOf(fingerprints: readonly string[]): Members[] {
-      return fingerprints.map((name) => members.get(name)).filter((group) => group !== undefined);
-    }
+    if (members.size < 2) return { able: [], unable: [] };
+    const membersOf = (fingerprints: readonly string[]): Members[] =>
+      fingerprints.flatMap((name) => members.get(name) ?? []);
+    const { able, unable, missing, due } = pullability.recall(request);
+    const lookups = [...missing, ...due];
+    const pending = lookups.length > 0 ? survey.ask(request, membersOf(lookups)) : undefined;
+    return {
+      able: membersOf(able).map(groupFor),
+      unable: membersOf(unable).map(groupFor),
+      ...(pending && missing.length > 0 && { pending }),
+    };
   }
 
   return {
@@ -192,7 +181,7 @@ export function createFleet(options: FleetOptions): Fleet {
     grouped: (signal) => groups.ready(signal),
     shared: async function* (signal) {
       await discovery.ready(signal);
-      yield* knownFacts({ agents: discovery.current(), connection, log, signal });
+      yield* sharedFacts({ agents: discovery.current(), connection, log, signal });
       await groups.ready(signal);
     },
     close: () => {
@@ -202,9 +191,7 @@ export function createFleet(options: FleetOptions): Fleet {
   };
 }
 
-const nothingKnown: PullableGroups = { able: [], unable: [] };
-
-/** Enough to tell the groups of a cluster apart, and to find one in what its agents say at `/v1/info`. */
+/** Enough to tell the groups of a cluster apart, and to find one in the answers of its agents at `/v1/info`. */
 const shownLength = 12;
 
 function shortName(fingerprint: string): string {
@@ -215,7 +202,7 @@ function groupFor({ fingerprint, nodes, architectures }: Members): CredentialGro
   return { name: shortName(fingerprint), nodes, architectures };
 }
 
-/** A refusal tells a person more than a registry that one of the nodes cannot reach; among equals the first stands. */
-function moreTelling(before: ImageFacts | undefined, after: ImageFacts): ImageFacts {
+/** A refusal says more than a registry that a node cannot reach; among equals the first stands. */
+function moreInformative(before: ImageFacts | undefined, after: ImageFacts): ImageFacts {
   return before === undefined || before.error?.code === 'unavailable' ? after : before;
 }

@@ -1,7 +1,7 @@
 /** Metrics of the agents as the webhook and the controller see them. */
 import type { Metrics, MetricSpec } from '../telemetry/metrics.ts';
 import type { AgentErrorCode } from './agents/agent-error.ts';
-import { verdicts, type Verdict } from './groups/pullability.ts';
+import { pullResults, type PullResult } from './groups/pullability.ts';
 
 const attemptOutcomes = [
   'answered',
@@ -16,17 +16,17 @@ const attemptOutcomes = [
 ] as const satisfies readonly (AgentErrorCode | 'answered' | 'abandoned')[];
 export type AttemptOutcome = (typeof attemptOutcomes)[number];
 
-const questions: MetricSpec = {
-  name: 'archwright_fleet_questions_total',
+const lookups: MetricSpec = {
+  name: 'archwright_fleet_lookups_total',
   type: 'counter',
-  help: 'Images that agents were asked about, by outcome: answered by an agent, or by none.',
+  help: 'Lookups of images through the agents, by outcome: answered by an agent, or by none.',
   labels: { outcome: ['answered', 'unanswered'] },
 };
 
 const attempts: MetricSpec = {
   name: 'archwright_fleet_attempts_total',
   type: 'counter',
-  help: 'Requests to single agents, by outcome; abandoned ones were overtaken by another agent or given up by the asker.',
+  help: 'Requests to single agents, by outcome; abandoned ones were overtaken by another agent or aborted by the caller.',
   labels: { outcome: attemptOutcomes },
 };
 
@@ -39,7 +39,7 @@ const hedges: MetricSpec = {
 const passedOn: MetricSpec = {
   name: 'archwright_fleet_passed_on_total',
   type: 'counter',
-  help: 'Questions passed on to another credential group because one had no access.',
+  help: 'Lookups passed on to another credential group because one had no access.',
 };
 
 const answerSeconds: MetricSpec = {
@@ -52,8 +52,8 @@ const answerSeconds: MetricSpec = {
 const agents: MetricSpec = {
   name: 'archwright_fleet_agents',
   type: 'gauge',
-  help: 'Agents by state: ready to be asked, or left alone for a while after failures.',
-  labels: { state: ['ready', 'resting'] },
+  help: 'Agents by state: ready, or backed off after failures.',
+  labels: { state: ['ready', 'backed-off'] },
 };
 
 const groups: MetricSpec = {
@@ -66,20 +66,20 @@ const surveyed: MetricSpec = {
   name: 'archwright_fleet_surveyed_groups_total',
   type: 'counter',
   help:
-    'Credential groups that were asked only to learn whether their nodes can pull, by outcome: able, refused by the ' +
-    'registry, unable to reach it, or silent (the answer told neither).',
-  labels: { outcome: verdicts },
+    'Credential groups that were asked only whether their nodes can pull, by outcome: able, refused by the registry, ' +
+    'unable to reach it, or unknown (the answer shows neither).',
+  labels: { outcome: pullResults },
 };
 
-const remembered: MetricSpec = {
+const repositories: MetricSpec = {
   name: 'archwright_fleet_pullability_repositories',
   type: 'gauge',
-  help: 'Repositories of which it is remembered which credential groups can pull them.',
+  help: 'Repositories for which memory holds the credential groups that can pull them.',
 };
 
 /** Every metric of this folder, for the documentation. */
 export const fleetMetrics: readonly MetricSpec[] = [
-  questions,
+  lookups,
   attempts,
   hedges,
   passedOn,
@@ -87,34 +87,34 @@ export const fleetMetrics: readonly MetricSpec[] = [
   agents,
   groups,
   surveyed,
-  remembered,
+  repositories,
 ];
 
 export interface FleetMeters {
-  question(outcome: 'answered' | 'unanswered'): void;
+  lookup(outcome: 'answered' | 'unanswered'): void;
   attempt(outcome: AttemptOutcome): void;
   readonly hedge: () => void;
   passOn(): void;
   answered(durationMs: number): void;
-  surveyed(outcome: Verdict): void;
+  surveyed(outcome: PullResult): void;
 }
 
 /**
  * Binds the metrics.
- * @param levels what is true now; called before each scrape
+ * @param levels called before each scrape
  */
 export function bindFleetMetrics(
   metrics: Metrics,
   levels: () => {
     readonly ready: number;
-    readonly resting: number;
+    readonly backedOff: number;
     readonly groups: number;
     readonly repositories: number;
   },
 ): FleetMeters {
-  const questionCounts = {
-    answered: metrics.counter(questions, { outcome: 'answered' }),
-    unanswered: metrics.counter(questions, { outcome: 'unanswered' }),
+  const lookupCounts = {
+    answered: metrics.counter(lookups, { outcome: 'answered' }),
+    unanswered: metrics.counter(lookups, { outcome: 'unanswered' }),
   };
   const attemptCounts = new Map(
     attemptOutcomes.map((outcome) => [outcome, metrics.counter(attempts, { outcome })]),
@@ -123,21 +123,21 @@ export function bindFleetMetrics(
   const passedOnCount = metrics.counter(passedOn);
   const answerSpread = metrics.histogram(answerSeconds);
   const readyLevel = metrics.gauge(agents, { state: 'ready' });
-  const restingLevel = metrics.gauge(agents, { state: 'resting' });
+  const backedOffLevel = metrics.gauge(agents, { state: 'backed-off' });
   const groupLevel = metrics.gauge(groups);
-  const rememberedLevel = metrics.gauge(remembered);
+  const repositoryLevel = metrics.gauge(repositories);
   const surveyedCounts = new Map(
-    verdicts.map((outcome) => [outcome, metrics.counter(surveyed, { outcome })]),
+    pullResults.map((outcome) => [outcome, metrics.counter(surveyed, { outcome })]),
   );
   metrics.beforeScrape(() => {
     const now = levels();
     readyLevel.set(now.ready);
-    restingLevel.set(now.resting);
+    backedOffLevel.set(now.backedOff);
     groupLevel.set(now.groups);
-    rememberedLevel.set(now.repositories);
+    repositoryLevel.set(now.repositories);
   });
   return {
-    question: (outcome) => questionCounts[outcome].inc(),
+    lookup: (outcome) => lookupCounts[outcome].inc(),
     attempt: (outcome) => attemptCounts.get(outcome)?.inc(),
     hedge: () => hedgeCount.inc(),
     passOn: () => passedOnCount.inc(),

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
+import { createFakeClock } from '../support/fake-clock.ts';
 import { factsOf, questionOf, until } from './support.ts';
 import { askedOf, cut, denied, image, never, setup, silent, type Answer } from './fleet-setup.ts';
 
@@ -32,7 +33,7 @@ t.test(
         t.match(lines(), /an agent gave no answer/);
         await fleet.lookup(questionOf(image), { signal: never });
         t.strictSame(askedOf(agents), rests ? [1, 2, 0] : [2, 2, 0]);
-        t.equal(await metric('archwright_fleet_agents{state="resting"}'), rests ? 1 : 0);
+        t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), rests ? 1 : 0);
       });
     }
     await t.test('stopped', async (t) => {
@@ -79,7 +80,7 @@ t.test('agents that all rest are not asked, and the answer says when to come bac
   t.strictSame(askedOf(agents), [1, 1]);
   const facts = await fleet.lookup(questionOf(image), { signal: never });
   t.strictSame(askedOf(agents), [1, 1]);
-  t.match(facts, { error: { code: 'unavailable', message: /left alone for a while after failures/ } });
+  t.match(facts, { error: { code: 'unavailable', message: /backed off after failures/ } });
   const retryAfterMs = facts.error?.retryAfterMs ?? 0;
   t.ok(retryAfterMs > 0 && retryAfterMs <= 1000, `${retryAfterMs}`);
 });
@@ -101,16 +102,19 @@ t.test('beside a slow agent the next one is asked', async (t) => {
       gone += 1;
     });
   };
-  const { fleet, agents, metric } = await setup(t, [{ facts: slow }, {}, {}], { hedgeMs: 20 });
-  t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
-  t.strictSame(askedOf(agents), [1, 1, 0]);
-  t.equal(await metric('archwright_fleet_hedges_total'), 1);
-  await fleet.lookup(questionOf(image), { signal: never });
-  await fleet.lookup(questionOf(image), { signal: never });
-  t.strictSame(askedOf(agents), [3, 3, 0]);
+  const clock = createFakeClock();
+  const { fleet, agents, metric } = await setup(t, [{ facts: slow }, {}, {}], { hedgeMs: 20, clock });
+  for (const count of [1, 2, 3]) {
+    const answer = fleet.lookup(questionOf(image), { signal: never });
+    await until(() => agents[0]?.asked.length === count);
+    await clock.advance(20);
+    t.strictSame(await answer, factsOf(image));
+    t.strictSame(askedOf(agents), [count, count, 0]);
+    t.equal(await metric('archwright_fleet_hedges_total'), count);
+  }
   await until(() => gone === 3);
   await fleet.lookup(questionOf(image), { signal: never });
-  t.strictSame(askedOf(agents), [3, 4, 0], 'three times in a row: it rests');
+  t.strictSame(askedOf(agents), [3, 4, 0], 'slow three times in a row: it is backed off');
   t.equal(await metric('archwright_fleet_attempts_total{outcome="abandoned"}'), 3);
 });
 
@@ -129,7 +133,7 @@ t.test('time', async (t) => {
     const { fleet, agents, metric } = await setup(t, [{ facts: silent }], { questionTimeoutMs: 300 });
     for (let count = 0; count < 3; count += 1) await fleet.lookup(questionOf(image), { signal: never });
     await until(() => agents[0]?.asked.length === 3);
-    while ((await metric('archwright_fleet_agents{state="resting"}')) === 0) await setImmediate();
+    while ((await metric('archwright_fleet_agents{state="backed-off"}')) === 0) await setImmediate();
     await fleet.lookup(questionOf(image), { signal: never });
     t.strictSame(askedOf(agents), [3]);
     t.equal(await metric('archwright_fleet_attempts_total{outcome="timeout"}'), 3);
@@ -140,7 +144,7 @@ t.test('time', async (t) => {
     const { fleet, agents, metric } = await setup(t, [{ facts }, {}]);
     t.match(await fleet.lookup(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
     t.strictSame(askedOf(agents), [1, 0]);
-    t.equal(await metric('archwright_fleet_agents{state="resting"}'), 0, 'no fault of the agent');
+    t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), 0, 'no fault of the agent');
     t.match(await fleet.lookup(questionOf(image), { signal: stop.signal }), { error: { code: 'timeout' } });
     t.strictSame(askedOf(agents), [1, 0]);
   });
@@ -148,7 +152,7 @@ t.test('time', async (t) => {
     const { fleet, agents, metric } = await setup(t, [{ facts: denied('timeout') }, {}]);
     t.strictSame(await fleet.lookup(questionOf(image), { signal: never }), factsOf(image));
     t.strictSame(askedOf(agents), [1, 1]);
-    t.equal(await metric('archwright_fleet_agents{state="resting"}'), 0);
+    t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), 0);
   });
   await t.test('if it is so for all, their answer is given', async (t) => {
     const { fleet } = await setup(t, [{ facts: denied('timeout') }, { facts: denied('timeout') }]);
@@ -166,5 +170,5 @@ t.test('what an agent finds wrong is not asked of its whole group', async (t) =>
     error: { code: 'unavailable', message: 'the agent answered 400: no good' },
   });
   t.strictSame(askedOf(agents), [1, 0, 0]);
-  t.equal(await metric('archwright_fleet_agents{state="resting"}'), 0);
+  t.equal(await metric('archwright_fleet_agents{state="backed-off"}'), 0);
 });

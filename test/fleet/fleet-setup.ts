@@ -60,7 +60,7 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
     clock: options.clock ?? systemClock,
     log,
     metrics,
-    answerTime: { floorMs: hedgeMs, capMs: hedgeMs },
+    responseTime: { floorMs: hedgeMs, capMs: hedgeMs },
     ...(options.questionTimeoutMs !== undefined && { lookupTimeoutMs: options.questionTimeoutMs }),
   });
   t.teardown(() => fleet.close());

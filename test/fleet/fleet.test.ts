@@ -25,7 +25,7 @@ t.test('the owner is asked, and nobody else', async (t) => {
   const [asked] = agents[0]?.asked ?? [];
   t.match(asked, { images: [{ image, pullPolicy: 'IfNotPresent' }], auths: undefined });
   t.ok(asked && asked.deadlineMs > 10_000 && asked.deadlineMs <= 13_900);
-  t.equal(await metric('archwright_fleet_questions_total{outcome="answered"}'), 1);
+  t.equal(await metric('archwright_fleet_lookups_total{outcome="answered"}'), 1);
   t.equal(await metric('archwright_fleet_attempts_total{outcome="answered"}'), 1);
   t.equal(await metric('archwright_fleet_agents{state="ready"}'), 3);
   t.equal(await metric('archwright_fleet_credential_groups'), 1);
@@ -64,7 +64,11 @@ t.test('what one credential group may not see is asked of one agent of each othe
     t.strictSame(askedOf(agents), [1, 0, 1, 0, 1], code);
     t.equal(await metric('archwright_fleet_passed_on_total'), 2);
     t.equal(await metric('archwright_fleet_credential_groups'), 3);
-    t.equal(await metric('archwright_fleet_agents{state="resting"}'), 0, 'a denial is no fault of the agent');
+    t.equal(
+      await metric('archwright_fleet_agents{state="backed-off"}'),
+      0,
+      'a denial is no fault of the agent',
+    );
   }
 });
 
@@ -115,7 +119,7 @@ t.test('no agents', async (t) => {
     image,
     error: { code: 'unavailable', message: /no agents are known/ },
   });
-  t.equal(await metric('archwright_fleet_questions_total{outcome="unanswered"}'), 1);
+  t.equal(await metric('archwright_fleet_lookups_total{outcome="unanswered"}'), 1);
 });
 
 t.test('pull credentials go to the agent and nowhere else', async (t) => {

@@ -64,7 +64,7 @@ async function startWebhookMemory(t: Test, pki: Pki, urls: readonly string[]): P
     log: silentLog,
     metrics: createMetrics(),
     // A machine under load is slow, which is not what this is about.
-    answerTime: { floorMs: 30_000, capMs: 30_000 },
+    responseTime: { floorMs: 30_000, capMs: 30_000 },
     lookupTimeoutMs: 50_000,
   });
   t.teardown(() => fleet.close());

@@ -1,7 +1,8 @@
+import { createFakeClock } from '../support/fake-clock.ts';
 import t from 'tap';
 import type { PullableGroups } from '../../src/fleet/fleet.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import { failureOf, factsOf, manualClock, questionOf, until } from './support.ts';
+import { failureOf, factsOf, questionOf, until } from './support.ts';
 import { askedOf, cut, denied, image, never, setup, silent, type Answer } from './fleet-setup.ts';
 
 const question = questionOf(image);
@@ -42,13 +43,12 @@ t.test('groups that were not asked are asked behind the answer, one agent of eac
   t.strictSame(askedOf(agents), [1, 0, 0, 0, 0]);
   const first = fleet.pullable({ ...question, pullPolicy: 'Always' });
   t.strictSame(short(first), { able: ['one'], unable: [] });
-  t.equal(fleet.pullable(question).asking, first.asking, 'who comes meanwhile joins');
-  await first.asking;
+  await Promise.all([first.pending, fleet.pullable(question).pending]);
   t.strictSame(askedOf(agents), [1, 1, 0, 1, 1]);
   t.equal(agents[1]?.asked[0]?.images[0]?.pullPolicy, 'IfNotPresent', 'its memory may answer');
   const then = fleet.pullable(question);
   t.strictSame(short(then), { able: ['one'], unable: ['two', 'three'] });
-  t.equal(then.asking, undefined);
+  t.equal(then.pending, undefined);
   t.strictSame(
     then.unable.flatMap(({ nodes }) => nodes),
     ['n2', 'n3', 'n4'],
@@ -56,7 +56,7 @@ t.test('groups that were not asked are asked behind the answer, one agent of eac
   for (const [outcome, count] of [
     ['refused', 1],
     ['unreachable', 1],
-    ['silent', 1],
+    ['unknown', 1],
     ['able', 0],
   ] as const)
     t.equal(await metric(`archwright_fleet_surveyed_groups_total{outcome="${outcome}"}`), count, outcome);
@@ -64,25 +64,25 @@ t.test('groups that were not asked are asked behind the answer, one agent of eac
 });
 
 t.test('knowledge grows old: asked again behind the answer, then gone', async (t) => {
-  const clock = manualClock();
+  const clock = createFakeClock();
   const { fleet, agents } = await setup(
     t,
     [{ fingerprint: 'one' }, { fingerprint: 'two', facts: denied('forbidden') }],
     { clock },
   );
-  await fleet.pullable(question).asking;
+  await fleet.pullable(question).pending;
   t.strictSame(short(fleet.pullable(question)), { able: ['one'], unable: ['two'] });
-  clock.advance(2 * minute);
+  await clock.advance(2 * minute);
   const [, second] = agents;
   if (!second) throw new Error('no agent');
   second.script.facts = (asked) => ({ results: asked.images.map((each) => factsOf(each.image)) });
   const old = fleet.pullable(question);
   t.strictSame(short(old), { able: ['one'], unable: ['two'] });
-  t.equal(old.asking, undefined, 'nobody waits for what is known');
+  t.equal(old.pending, undefined, 'nobody waits for what is known');
   await until(() => fleet.pullable(question).able.length === 2);
   t.strictSame(askedOf(agents), [1, 2], 'the grant is not due');
   second.script.facts = silent;
-  clock.advance(60 * minute);
+  await clock.advance(60 * minute);
   t.strictSame(short(fleet.pullable(question)), { able: [], unable: [] });
 });
 
@@ -107,26 +107,26 @@ t.test('agents that say no node name leave nobody out', async (t) => {
     { fingerprint: 'one', node: 'n1' },
     { fingerprint: 'two', facts: denied('forbidden') },
   ]);
-  await fleet.pullable(question).asking;
+  await fleet.pullable(question).pending;
   t.strictSame(fleet.pullable(question).unable, [{ name: 'two', nodes: [], architectures: [] }]);
 });
 
 t.test('a group whose agents are away tells nothing, and is left alone for a while', async (t) => {
-  const clock = manualClock();
+  const clock = createFakeClock();
   const { fleet, agents, metric } = await setup(
     t,
     [{ fingerprint: 'one' }, { fingerprint: 'two', facts: cut }, { fingerprint: 'two', facts: cut }],
     { clock },
   );
-  await fleet.pullable(question).asking;
+  await fleet.pullable(question).pending;
   t.strictSame(askedOf(agents), [1, 1, 1], 'the next of the group stands in');
   t.strictSame(fleet.pullable(question), {
     able: [{ name: 'one', nodes: [], architectures: [] }],
     unable: [],
   });
-  t.equal(await metric('archwright_fleet_surveyed_groups_total{outcome="silent"}'), 1);
-  clock.advance(minute);
-  await fleet.pullable(question).asking;
+  t.equal(await metric('archwright_fleet_surveyed_groups_total{outcome="unknown"}'), 1);
+  await clock.advance(minute);
+  await fleet.pullable(question).pending;
   t.strictSame(askedOf(agents), [1, 2, 2]);
 });
 
@@ -136,9 +136,9 @@ t.test('of very many groups the rest is asked the next time', async (t) => {
     Array.from({ length: 34 }, (_, index) => ({ fingerprint: `group ${index}` })),
   );
   const asked = (): number => agents.filter((agent) => agent.asked.length > 0).length;
-  await fleet.pullable(question).asking;
+  await fleet.pullable(question).pending;
   t.equal(asked(), 32);
-  await fleet.pullable(question).asking;
+  await fleet.pullable(question).pending;
   t.equal(asked(), 34);
   t.equal(fleet.pullable(question).able.length, 34);
 });
@@ -149,7 +149,7 @@ t.test('surveys are bounded, and end with the fleet', async (t) => {
     { fingerprint: 'two', facts: silent },
   ]);
   const questions = Array.from({ length: 70 }, (_, index) => questionOf(`registry.example/app-${index}:1`));
-  const asking = questions.map((each) => fleet.pullable(each).asking ?? Promise.resolve());
+  const asking = questions.map((each) => fleet.pullable(each).pending ?? Promise.resolve());
   await Promise.all(asking.slice(64));
   await until(() => agents.every((agent) => agent.asked.length > 0));
   fleet.close();
@@ -157,7 +157,7 @@ t.test('surveys are bounded, and end with the fleet', async (t) => {
   const asked = (): readonly (string | undefined)[] =>
     agents.flatMap((agent) => agent.asked.map(({ images: [first] }) => first?.image));
   const before = asked().length;
-  await fleet.pullable(questionOf('registry.example/late:1')).asking;
+  await fleet.pullable(questionOf('registry.example/late:1')).pending;
   t.equal(asked().length, before, 'nobody is asked after the end');
   t.notOk(asked().some((each) => Number(each?.match(/app-([0-9]+)/)?.[1]) >= 64));
 });
@@ -181,8 +181,8 @@ t.test('pull credentials go with the question, and what they open is told apart'
       id: 'id-1',
     },
   ]);
-  await fleet.pullable(question).asking;
-  await fleet.pullable(own).asking;
+  await fleet.pullable(question).pending;
+  await fleet.pullable(own).pending;
   t.strictSame(short(fleet.pullable(question)), { able: ['one'], unable: ['two'] });
   t.strictSame(short(fleet.pullable(own)), { able: ['one', 'two'], unable: [] });
 });

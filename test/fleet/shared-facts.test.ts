@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import t, { type Test } from 'tap';
-import { knownFacts } from '../../src/fleet/shared-facts.ts';
+import { sharedFacts } from '../../src/fleet/shared-facts.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { connect, createPki, factsOf, readableLog, startScripted } from './support.ts';
 
@@ -20,7 +20,7 @@ async function read(
   const { log, lines: logged } = readableLog();
   const found: ImageFacts[] = [];
   const connection = await connect(t, pki);
-  for await (const facts of knownFacts({ agents, connection, log, signal: never, ...options })) {
+  for await (const facts of sharedFacts({ agents, connection, log, signal: never, ...options })) {
     found.push(facts);
   }
   return { found, images: found.map((facts) => facts.image).sort(), logged };
@@ -134,7 +134,7 @@ t.test('a reader that leaves ends the streams', async (t) => {
   });
   const connection = await connect(t, pki);
   const { log } = readableLog();
-  for await (const facts of knownFacts({ agents: [agent], connection, log, signal: never })) {
+  for await (const facts of sharedFacts({ agents: [agent], connection, log, signal: never })) {
     t.equal(facts.image, 'r.example/a:1');
     break;
   }

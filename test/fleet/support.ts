@@ -10,23 +10,8 @@ import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { openConnection, type AgentConnection } from '../../src/fleet/agents/connection.ts';
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
-import type { Clock } from '../../src/async/clock.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { createCa, type IssueOptions, type TestCa } from '../support/certificates.ts';
-import { noTimers } from '../support/fake-clock.ts';
-
-/** A clock that a test moves. */
-export function manualClock(startMs = 1_000_000): Clock & { advance(ms: number): void } {
-  let at = startMs;
-  return {
-    now: () => 1_700_000_000_000 + at,
-    ...noTimers,
-    monotonic: () => at,
-    advance: (ms) => {
-      at += ms;
-    },
-  };
-}
 
 /** A log whose lines can be read. */
 export function readableLog(): { log: Log; lines: () => string } {

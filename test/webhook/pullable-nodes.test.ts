@@ -1,3 +1,4 @@
+import { createFakeClock } from '../support/fake-clock.ts';
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'tap';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
@@ -7,7 +8,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
 import { Mutator } from '../../src/webhook/mutate.ts';
 import { denied, setup as setupFleet, silent, type Answer } from '../fleet/fleet-setup.ts';
-import { factsOf, failureOf, manualClock, until, type Script } from '../fleet/support.ts';
+import { factsOf, failureOf, until, type Script } from '../fleet/support.ts';
 import { recordingLog } from '../serving/support.ts';
 import { applied } from '../support/placement-input.ts';
 import { able, image, poor, setup } from './pullable-setup.ts';
@@ -80,7 +81,7 @@ test('knowledge expires, and is asked for again', async (t) => {
   if (!second) throw new Error('no agent');
   delete second.script.facts;
   t.strictSame(await lands(), ['node-able', 'node-new'], 'not yet');
-  clock.advance(10 * 60_000);
+  await clock.advance(10 * 60_000);
   t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
 });
 
@@ -93,7 +94,7 @@ test('a node that gets other credentials joins another group, and is asked anew'
     script.fingerprint = 'new-group';
     delete script.facts;
   }
-  clock.advance(60_000);
+  await clock.advance(60_000);
   await fleet.grouped(new AbortController().signal);
   t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
 });
@@ -166,12 +167,12 @@ test('an image whose architectures are configured is not asked about', async (t)
 });
 
 test('facts and nodes share one budget', async (t) => {
-  const clock = manualClock();
+  const clock = createFakeClock();
   const budgets: number[] = [];
   const mutator = new Mutator({
     factsOfPod: async () => {
       await setImmediate();
-      clock.advance(120);
+      await clock.advance(120);
       return new Map([[image, factsOf(image)]]);
     },
     pullableNodes: ({ budgetMs }) => {

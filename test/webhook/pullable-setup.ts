@@ -1,11 +1,12 @@
 /** A webhook over real agents of several credential groups, and the nodes that its pods land on. */
+import { createFakeClock } from '../support/fake-clock.ts';
 import type { Test } from 'tap';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import type { Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { denied, setup as setupFleet } from '../fleet/fleet-setup.ts';
-import { manualClock, type Script } from '../fleet/support.ts';
+import { type Script } from '../fleet/support.ts';
 import { recordingLog } from '../serving/support.ts';
 import { applied } from '../support/placement-input.ts';
 import { selects, type ModelNode } from '../support/scheduler-model.ts';
@@ -36,7 +37,7 @@ export interface Given {
 }
 
 export async function setup(t: Test, scripts: readonly Script[], given: Given = {}) {
-  const clock = manualClock();
+  const clock = createFakeClock();
   const { fleet, agents, metric: fleetMetric } = await setupFleet(t, scripts, { clock });
   const memory = new FactsMemory({ source: fleet, log: recordingLog().log });
   const { requirePullableNodes = true, budgetMs = 5000 } = given;

@@ -72,7 +72,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'ArchwrightAgentsUnhealthy',
-    expr: 'max(archwright_fleet_agents{state="resting"}) / (max(archwright_fleet_agents{state="ready"}) + max(archwright_fleet_agents{state="resting"})) > 0.2',
+    expr: 'max(archwright_fleet_agents{state="backed-off"}) / (max(archwright_fleet_agents{state="ready"}) + max(archwright_fleet_agents{state="backed-off"})) > 0.2',
     for: '15m',
     severity: 'warning',
     summary: 'More than a fifth of the agents do not answer.',

@@ -4,7 +4,7 @@ import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
 import type { AgentConnection } from './connection.ts';
 import { factsOfAnswer } from './facts-response.ts';
 
-export interface AskAgentOptions {
+export interface RequestFactsOptions {
   readonly signal: AbortSignal;
   /** In how many milliseconds the agent shall have answered. */
   readonly deadlineMs: number;
@@ -19,11 +19,11 @@ const leastDeadlineMs = 10;
  * @param url the agent's
  * @throws AgentError
  */
-export async function askAgent(
+export async function requestFacts(
   connection: AgentConnection,
   url: string,
   question: ImageRequest,
-  { signal, deadlineMs }: AskAgentOptions,
+  { signal, deadlineMs }: RequestFactsOptions,
 ): Promise<ImageFacts> {
   const { image, pullPolicy, pullCredentials, serviceAccount } = question;
   const body = {

@@ -1,15 +1,16 @@
 /**
- * Credential groups: the agents whose nodes have the same credential sources, told by the fingerprint that each agent
- * gives at `/v1/info`. A question that one group may not answer is worth asking in another, never twice in the same.
+ * Credential groups: agents whose nodes have the same credential sources, by the fingerprint that each agent gives at
+ * `/v1/info`. If one group has no access to an image, another may have; another agent of the same group never has.
  *
- * Agents whose fingerprint is not known (yet) form one group of their own. It is a passing state, and a group for each would send a denied
- * question to every agent of a cluster that just started.
+ * Agents without a known fingerprint form one group. That is a passing state: a group for each would send a denied lookup
+ * to every agent of a cluster that just started.
  */
 import type { Clock } from '../../async/clock.ts';
+import { concurrently } from '../../async/concurrently.ts';
+import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError } from '../agents/agent-error.ts';
 import { readAgentInfo, type AgentInfo } from '../agents/agent-info.ts';
-import { concurrently } from '../../async/concurrently.ts';
 import type { AgentConnection } from '../agents/connection.ts';
 import type { AgentAddress, Discovery } from '../fleet.ts';
 
@@ -17,21 +18,10 @@ import type { AgentAddress, Discovery } from '../fleet.ts';
 export interface Members {
   readonly fingerprint: string;
   readonly agents: readonly AgentAddress[];
-  /** Names of their nodes, sorted; agents whose node nobody knows by name are left out. */
+  /** Names of their nodes, sorted; agents whose node has no known name are left out. */
   readonly nodes: readonly string[];
   /** Architectures of their nodes, sorted. */
   readonly architectures: readonly string[];
-}
-
-export interface Groups {
-  /** Name of the agent's group; equal for agents of one group. */
-  readonly groupOf: (agent: Pick<AgentAddress, 'url'>) => string;
-  readonly size: number;
-  /** The groups whose fingerprint is known, by it; the same map until something changes. */
-  members(): ReadonlyMap<string, Members>;
-  /** Resolves when every agent that is known now was asked once, at the latest when `signal` aborts. */
-  ready(signal: AbortSignal): Promise<void>;
-  readonly close: () => void;
 }
 
 export interface GroupsOptions {
@@ -39,18 +29,17 @@ export interface GroupsOptions {
   readonly connection: AgentConnection;
   readonly clock: Clock;
   readonly log: Log;
-  /** How long a fingerprint is taken as true. */
+  /** How long a fingerprint counts, milliseconds. */
   readonly refreshMs?: number;
-  /** How often agents are looked at, and one that did not answer is asked again. */
-  readonly tickMs?: number;
 }
 
 export const unknownGroup = 'unknown';
 
 /** Credentials of nodes change with rollouts of machines and files: minutes are soon enough. */
 const defaultRefreshMs = 60_000;
-const defaultTickMs = 5000;
-/** In a large cluster the questions are spread out: this much time for each agent, ten questions a second. */
+/** How often due agents are asked, also those that did not answer. */
+const tickMs = 5000;
+/** In a large cluster the requests are spread out: this much time for each agent, ten requests a second. */
 const perAgentMs = 100;
 const concurrency = 16;
 const timeoutMs = 2000;
@@ -61,95 +50,105 @@ interface Known {
   readonly until: number;
 }
 
-/** Starts to ask the agents of a discovery for their fingerprints, until it is closed. */
-export function createGroups(options: GroupsOptions): Groups {
-  const { discovery, connection, clock, log } = options;
-  const tickMs = options.tickMs ?? defaultTickMs;
-  const stopping = new AbortController();
-  const known = new Map<string, Known>();
-  let running: Promise<void> | undefined;
-  let grouped:
-    { readonly of: readonly AgentAddress[]; readonly members: ReadonlyMap<string, Members> } | undefined;
+/** Asks the agents of a discovery for their fingerprints, until it is closed. */
+export class Groups {
+  readonly #options: GroupsOptions;
+  readonly #stopping = new AbortController();
+  readonly #known = new Map<string, Known>();
+  #round: Promise<void> | undefined;
+  #members:
+    | { readonly of: readonly AgentAddress[]; readonly byFingerprint: ReadonlyMap<string, Members> }
+    | undefined;
+  #cancelTick = (): void => undefined;
 
-  async function learn(agent: AgentAddress, lifetimeMs: number): Promise<void> {
-    try {
-      const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(timeoutMs)]);
-      const answer = await connection.json(agent.url, '/v1/info', { signal, maxBytes: maxInfoBytes });
-      const info = readAgentInfo(answer);
-      if (info === undefined) throw new AgentError('bad-answer', agent.url, 'the agent says no fingerprint');
-      known.set(agent.url, { info, until: clock.monotonic() + lifetimeMs });
-      grouped = undefined;
-    } catch (error) {
-      // The last fingerprint stands: an agent that cannot be reached has not changed its node's credentials.
-      if (!stopping.signal.aborted)
-        log.debug({ agent: agent.url, err: error }, 'an agent gave no information');
-    }
+  constructor(options: GroupsOptions) {
+    this.#options = options;
+    options.discovery.onChange(() => this.#startRound());
+    this.#tick();
   }
 
-  async function refresh(): Promise<void> {
-    const agents = discovery.current();
-    const urls = new Set(agents.map((agent) => agent.url));
-    for (const url of known.keys()) if (!urls.has(url)) known.delete(url);
-    const now = clock.monotonic();
-    const due = agents.filter((agent) => (known.get(agent.url)?.until ?? 0) <= now);
-    const lifetimeMs = Math.max(options.refreshMs ?? defaultRefreshMs, agents.length * perAgentMs);
-    await concurrently(due, concurrency, (agent) => learn(agent, lifetimeMs));
+  /** Name of the agent's group; equal for agents of one group. */
+  readonly groupOf = ({ url }: Pick<AgentAddress, 'url'>): string =>
+    this.#known.get(url)?.info.fingerprint ?? unknownGroup;
+
+  get size(): number {
+    return new Set(this.#options.discovery.current().map(this.groupOf)).size;
   }
 
-  /** One round at a time; who comes during a round waits for the next one. */
-  function round(): Promise<void> {
-    const next = (running ?? Promise.resolve()).then(refresh).finally(() => {
-      if (running === next) running = undefined;
-    });
-    running = next;
+  /** The groups with a known fingerprint; the same map until something changes. */
+  members(): ReadonlyMap<string, Members> {
+    const agents = this.#options.discovery.current();
+    if (this.#members?.of !== agents) this.#members = { of: agents, byFingerprint: this.#membersOf(agents) };
+    return this.#members.byFingerprint;
+  }
+
+  /** Resolves when every agent that is known now was asked once, at the latest when `signal` aborts. */
+  async ready(signal: AbortSignal): Promise<void> {
+    if (!signal.aborted) await unlessAborted(this.#nextRound(), signal).catch(() => undefined);
+  }
+
+  close(): void {
+    this.#cancelTick();
+    this.#stopping.abort();
+  }
+
+  #tick(): void {
+    this.#startRound();
+    this.#cancelTick = this.#options.clock.timer(tickMs, () => this.#tick());
+  }
+
+  #startRound(): void {
+    if (this.#round === undefined && !this.#stopping.signal.aborted) void this.#nextRound();
+  }
+
+  /** One round at a time; a call during a round waits for the next one. */
+  #nextRound(): Promise<void> {
+    const next = (this.#round ?? Promise.resolve())
+      .then(() => this.#refresh())
+      .finally(() => {
+        if (this.#round === next) this.#round = undefined;
+      });
+    this.#round = next;
     return next;
   }
 
-  function tick(): void {
-    if (running === undefined && !stopping.signal.aborted) void round();
+  async #refresh(): Promise<void> {
+    const { discovery, clock, refreshMs = defaultRefreshMs } = this.#options;
+    const agents = discovery.current();
+    const urls = new Set(agents.map((agent) => agent.url));
+    for (const url of this.#known.keys()) if (!urls.has(url)) this.#known.delete(url);
+    const now = clock.monotonic();
+    const due = agents.filter((agent) => (this.#known.get(agent.url)?.until ?? 0) <= now);
+    const lifetimeMs = Math.max(refreshMs, agents.length * perAgentMs);
+    await concurrently(due, concurrency, (agent) => this.#ask(agent, lifetimeMs));
   }
-  discovery.onChange(tick);
-  const timer = setInterval(tick, tickMs);
-  tick();
 
-  const groupOf: Groups['groupOf'] = ({ url }) => known.get(url)?.info.fingerprint ?? unknownGroup;
+  async #ask({ url }: AgentAddress, lifetimeMs: number): Promise<void> {
+    const { connection, clock, log } = this.#options;
+    try {
+      const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(timeoutMs)]);
+      const info = readAgentInfo(await connection.json(url, '/v1/info', { signal, maxBytes: maxInfoBytes }));
+      if (info === undefined) throw new AgentError('bad-answer', url, 'the agent gives no fingerprint');
+      this.#known.set(url, { info, until: clock.monotonic() + lifetimeMs });
+      this.#members = undefined;
+    } catch (error) {
+      // The last fingerprint stands: an agent that cannot be reached has not changed its node's credentials.
+      if (!this.#stopping.signal.aborted)
+        log.debug({ agent: url, err: error }, 'an agent gave no information');
+    }
+  }
 
-  function membersOf(agents: readonly AgentAddress[]): ReadonlyMap<string, Members> {
-    const byFingerprint = Map.groupBy(agents, groupOf);
+  #membersOf(agents: readonly AgentAddress[]): ReadonlyMap<string, Members> {
+    const byFingerprint = Map.groupBy(agents, this.groupOf);
     byFingerprint.delete(unknownGroup);
     return new Map(
       [...byFingerprint].map(([fingerprint, own]) => {
-        const nodes = own.map(({ url, node }) => node ?? known.get(url)?.info.node);
-        const architectures = own.map(({ url }) => known.get(url)?.info.architecture);
-        return [
-          fingerprint,
-          { fingerprint, agents: own, nodes: distinct(nodes), architectures: distinct(architectures) },
-        ];
+        const nodes = distinct(own.map(({ url, node }) => node ?? this.#known.get(url)?.info.node));
+        const architectures = distinct(own.map(({ url }) => this.#known.get(url)?.info.architecture));
+        return [fingerprint, { fingerprint, agents: own, nodes, architectures }];
       }),
     );
   }
-
-  return {
-    groupOf,
-    get size() {
-      return new Set(discovery.current().map(groupOf)).size;
-    },
-    members: () => {
-      const agents = discovery.current();
-      if (grouped?.of !== agents) grouped = { of: agents, members: membersOf(agents) };
-      return grouped.members;
-    },
-    ready: (signal) =>
-      new Promise((resolve) => {
-        if (signal.aborted) return resolve();
-        signal.addEventListener('abort', () => resolve(), { once: true });
-        void round().then(resolve);
-      }),
-    close: () => {
-      clearInterval(timer);
-      stopping.abort();
-    },
-  };
 }
 
 function distinct(texts: readonly (string | undefined)[]): readonly string[] {

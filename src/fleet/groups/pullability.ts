@@ -1,76 +1,64 @@
 /**
- * Pullability: which credential groups can pull the images of a repository, remembered from what their agents answered.
+ * Pullability: which credential groups can pull the images of a repository, remembered from the answers of their agents.
  *
- * A registry grants access to repositories, so one image stands for all of its repository. What pull credentials open is
- * kept under their identity, and what depends on a service account under its name. Facts say that a group can pull,
- * `unauthorized` and `forbidden` that it may not, `unavailable` that it does not get there. Anything else says neither: an
- * image that does not exist, older facts while the registry fails, an override, a wait that was too long.
+ * A registry grants access to repositories, so one image stands for all of its repository. Results are kept in the
+ * credential scope that they depend on. Facts show that a group can pull, `unauthorized` and `forbidden` that it may not,
+ * `unavailable` that it cannot reach the registry. Anything else shows neither: an image that does not exist, older facts
+ * while the registry fails, an override, a timeout.
  *
- * What is remembered counts for a while and is asked for again before that ends. Refusals are forgotten sooner than
- * grants, since they keep pods away from nodes, and what did not get there soonest: networks recover by themselves.
+ * Results expire, and are looked up again before that. Refusals expire sooner than grants, since they keep pods away from
+ * nodes, and unreachable registries soonest: networks recover by themselves.
  */
+import { BoundedMap } from '../../async/bounded-map.ts';
+import type { Clock } from '../../async/clock.ts';
 import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
 import { scopedKey, scopeOf, withAccount } from '../../images/memory/scope.ts';
-import { createLru, type Linked } from '../../images/memory/lru.ts';
-import type { Clock } from '../../async/clock.ts';
 import type { AgentAddress } from '../fleet.ts';
 import { unknownGroup, type Groups } from './groups.ts';
 
-/** `silent`: a group was asked, and its answer told neither. */
-export const verdicts = ['able', 'refused', 'unreachable', 'silent'] as const;
-export type Verdict = (typeof verdicts)[number];
+/** `unknown`: a group was asked, and its answer shows neither. */
+export const pullResults = ['able', 'refused', 'unreachable', 'unknown'] as const;
+export type PullResult = (typeof pullResults)[number];
 
-/** What is remembered of one repository; groups are named by their fingerprints. */
-export interface Remembered {
+/** The groups by their results for one repository; groups are named by their fingerprints. */
+export interface GroupResults {
   readonly able: readonly string[];
   readonly unable: readonly string[];
-  /** Groups of which nothing is known. */
+  /** Groups without a result. */
   readonly missing: readonly string[];
-  /** Groups of which it is time to ask again; what is known of them still counts. */
+  /** Groups to look up again; their results still count. */
   readonly due: readonly string[];
 }
 
-export interface Pullability {
-  /** Takes what an agent answered. */
-  note(question: ImageRequest, agent: AgentAddress, facts: ImageFacts): void;
-  /** Takes that a group was asked and told neither; what is known of it keeps counting. */
-  silent(question: ImageRequest, group: string): void;
-  recall(question: ImageRequest): Remembered;
-  /** Repositories that something is remembered of, each once for each identity of pull credentials. */
-  readonly size: number;
-}
-
 interface Times {
-  /** Until it is asked for again, milliseconds. */
+  /** Until the next lookup, milliseconds. */
   readonly dueMs: number;
-  /** Until it counts no more. */
   readonly lifetimeMs: number;
 }
 
 const minute = 60_000;
-const times: Readonly<Record<Verdict, Times>> = {
+const times: Readonly<Record<PullResult, Times>> = {
   able: { dueMs: 10 * minute, lifetimeMs: 60 * minute },
   refused: { dueMs: 2 * minute, lifetimeMs: 10 * minute },
   unreachable: { dueMs: minute / 2, lifetimeMs: 2 * minute },
-  silent: { dueMs: minute, lifetimeMs: minute },
+  unknown: { dueMs: minute, lifetimeMs: minute },
 };
 
 /** Some hundred bytes each; a cluster uses some hundred repositories. */
 const defaultMaxRepositories = 5000;
-/** Groups come from pools of nodes; a cluster with more has something wrong with its fingerprints. */
+/** Groups come from node pools; a cluster with more has something wrong with its fingerprints. */
 const maxGroups = 64;
 
 interface Noted {
-  readonly verdict: Verdict;
-  /** Whose answer it was; `undefined` for silence. */
+  readonly result: PullResult;
+  /** The agent that answered; `undefined` for an unknown result. */
   readonly agent: AgentAddress | undefined;
   readonly at: number;
-  readonly askAgainAt: number;
+  readonly dueAt: number;
 }
 
-interface Entry extends Linked<Entry> {
-  readonly groups: Map<string, Noted>;
-}
+/** By fingerprint. */
+type ByGroup = BoundedMap<string, Noted>;
 
 export interface PullabilityOptions {
   readonly groups: Pick<Groups, 'groupOf' | 'members'>;
@@ -78,101 +66,83 @@ export interface PullabilityOptions {
   readonly maxRepositories?: number;
 }
 
-/** Makes an empty memory. */
-export function createPullability(options: PullabilityOptions): Pullability {
-  const { groups, clock, maxRepositories = defaultMaxRepositories } = options;
-  const entries = createLru<Entry>();
+export class Pullability {
+  readonly #groups: PullabilityOptions['groups'];
+  readonly #clock: Clock;
+  readonly #repositories: BoundedMap<string, ByGroup>;
 
-  function entryFor(key: string): Entry {
-    const present = entries.get(key);
-    if (present) {
-      entries.touch(present);
-      return present;
+  constructor({ groups, clock, maxRepositories = defaultMaxRepositories }: PullabilityOptions) {
+    this.#groups = groups;
+    this.#clock = clock;
+    this.#repositories = new BoundedMap(maxRepositories);
+  }
+
+  /** Repositories with results, each once for each credential scope. */
+  get size(): number {
+    return this.#repositories.size;
+  }
+
+  /** Notes the answer of an agent. */
+  note(request: ImageRequest, agent: AgentAddress, facts: ImageFacts): void {
+    const result = pullResultOf(facts);
+    const group = this.#groups.groupOf(agent);
+    if (result === undefined || group === unknownGroup) return;
+    const at = this.#clock.monotonic();
+    const key = facts.credentialSource === 'service-account' ? accountKeyOf(request) : keyOf(request);
+    this.#put(key, group, { result, agent, at, dueAt: at + times[result].dueMs });
+  }
+
+  /** Notes that a group was asked and showed neither; an earlier result keeps counting. */
+  noteUnknown(request: ImageRequest, group: string): void {
+    const at = this.#clock.monotonic();
+    const dueAt = at + times.unknown.dueMs;
+    for (const key of [accountKeyOf(request), keyOf(request)]) {
+      const known = this.#valid(this.#repositories.peek(key), group);
+      if (known) return this.#put(key, group, { ...known, dueAt });
     }
-    const made: Entry = {
-      key,
-      bytes: 1,
-      listed: false,
-      newer: undefined,
-      older: undefined,
-      groups: new Map(),
-    };
-    entries.put(made);
-    const oldest = entries.size > maxRepositories ? entries.oldest() : undefined;
-    if (oldest) entries.remove(oldest);
-    return made;
+    this.#put(keyOf(request), group, { result: 'unknown', agent: undefined, at, dueAt });
   }
 
-  function put(key: string, group: string, noted: Noted): void {
-    const { groups: known } = entryFor(key);
-    // What is put in last stays longest; groups that are gone have no place otherwise to go.
-    known.delete(group);
-    known.set(group, noted);
-    const first = known.size > maxGroups ? known.keys().next().value : undefined;
-    if (first !== undefined) known.delete(first);
+  recall(request: ImageRequest): GroupResults {
+    const [ofAccount, ofAll] = [accountKeyOf(request), keyOf(request)].map((key) =>
+      this.#repositories.get(key),
+    );
+    const able: string[] = [];
+    const unable: string[] = [];
+    const missing: string[] = [];
+    const due: string[] = [];
+    for (const group of this.#groups.members().keys()) {
+      const noted = this.#valid(ofAccount, group) ?? this.#valid(ofAll, group);
+      if (noted === undefined) {
+        missing.push(group);
+        continue;
+      }
+      if (noted.result === 'able') able.push(group);
+      else if (noted.result !== 'unknown') unable.push(group);
+      if (this.#clock.monotonic() >= noted.dueAt) due.push(group);
+    }
+    return { able, unable, missing, due };
   }
 
-  /** What counts now: not what is too old, and not the answer of an agent whose credentials have changed since. */
-  function valid(noted: Noted | undefined, group: string, now: number): Noted | undefined {
-    if (noted === undefined || now - noted.at >= times[noted.verdict].lifetimeMs) return undefined;
-    const groupNow = noted.agent && groups.groupOf(noted.agent);
+  /** A result that has not expired, from an agent that still belongs to the group. */
+  #valid(byGroup: ByGroup | undefined, group: string): Noted | undefined {
+    const noted = byGroup?.peek(group);
+    if (noted === undefined) return undefined;
+    if (this.#clock.monotonic() - noted.at >= times[noted.result].lifetimeMs) return undefined;
+    const groupNow = noted.agent && this.#groups.groupOf(noted.agent);
     return groupNow === undefined || groupNow === unknownGroup || groupNow === group ? noted : undefined;
   }
 
-  return {
-    note: (question, agent, facts) => {
-      const verdict = verdictOf(facts);
-      const group = groups.groupOf(agent);
-      if (verdict === undefined || group === unknownGroup) return;
-      const at = clock.monotonic();
-      const key = facts.credentialSource === 'service-account' ? accountKeyOf(question) : keyOf(question);
-      put(key, group, { verdict, agent, at, askAgainAt: at + times[verdict].dueMs });
-    },
-    silent: (question, group) => {
-      const now = clock.monotonic();
-      const askAgainAt = now + times.silent.dueMs;
-      const keys = [accountKeyOf(question), keyOf(question)];
-      const knownAt = (at: string): Noted | undefined =>
-        valid(entries.get(at)?.groups.get(group), group, now);
-      const key = keys.find((at) => knownAt(at) !== undefined) ?? keyOf(question);
-      const known = knownAt(key);
-      put(
-        key,
-        group,
-        known ? { ...known, askAgainAt } : { verdict: 'silent', agent: undefined, at: now, askAgainAt },
-      );
-    },
-    recall: (question) => {
-      const found = [accountKeyOf(question), keyOf(question)]
-        .map((key) => entries.get(key))
-        .filter((entry) => entry !== undefined);
-      for (const entry of found) entries.touch(entry);
-      const now = clock.monotonic();
-      const able: string[] = [];
-      const unable: string[] = [];
-      const missing: string[] = [];
-      const due: string[] = [];
-      for (const group of groups.members().keys()) {
-        const noted = found.map((entry) => valid(entry.groups.get(group), group, now)).find(Boolean);
-        if (noted === undefined) {
-          missing.push(group);
-          continue;
-        }
-        if (noted.verdict === 'able') able.push(group);
-        else if (noted.verdict !== 'silent') unable.push(group);
-        if (now >= noted.askAgainAt) due.push(group);
-      }
-      return { able, unable, missing, due };
-    },
-    get size() {
-      return entries.size;
-    },
-  };
+  #put(key: string, group: string, noted: Noted): void {
+    const byGroup: ByGroup = this.#repositories.get(key) ?? new BoundedMap(maxGroups);
+    byGroup.set(group, noted);
+    this.#repositories.set(key, byGroup);
+  }
 }
 
-/** What an agent's answer tells of its group; `undefined`: neither. */
-export function verdictOf(facts: ImageFacts): Exclude<Verdict, 'silent'> | undefined {
-  // An override was never asked for, and older facts stand in for a registry that fails or refuses.
+/** What an agent's answer shows of its group; `undefined`: neither. */
+export function pullResultOf(facts: ImageFacts): Exclude<PullResult, 'unknown'> | undefined {
+  // An override needs no registry, and older facts stand in for a registry that fails or refuses.
   if (facts.source === 'override' || facts.stale) return undefined;
   const code = facts.error?.code;
   if (code === undefined || code === 'not-an-image') return 'able';
@@ -180,12 +150,12 @@ export function verdictOf(facts: ImageFacts): Exclude<Verdict, 'silent'> | undef
   return code === 'unavailable' ? 'unreachable' : undefined;
 }
 
-/** The same for what depends on the pod's service account. */
+/** Key of a repository for pull credentials and a service account. */
 function accountKeyOf({ reference, pullCredentials, serviceAccount }: ImageRequest): string {
   return scopedKey(reference.repository, withAccount(scopeOf(pullCredentials), serviceAccount));
 }
 
-/** Key of a repository for an identity of pull credentials, which reveals nothing of them. */
+/** Key of a repository for pull credentials; it reveals nothing of them. */
 export function keyOf({ reference, pullCredentials }: ImageRequest): string {
   return scopedKey(reference.repository, scopeOf(pullCredentials));
 }

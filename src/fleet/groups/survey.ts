@@ -1,68 +1,65 @@
 /**
- * Asking credential groups whether they can pull, where nobody has to wait for it: one agent of each, the one that owns
- * the repository within its group, so that every webhook asks the same one and it answers the others from memory.
+ * Asks credential groups in the background whether they can pull: the agent of each group that owns the repository, so
+ * that every webhook asks the same one and its memory answers the others.
  */
 import { setMaxListeners } from 'node:events';
-import type { ImageRequest } from '../../images/facts/facts.ts';
-import { createFleetLookup, type FleetLookupContext } from '../lookup/lookup.ts';
 import { concurrently } from '../../async/concurrently.ts';
+import { SingleFlight } from '../../async/single-flight.ts';
+import type { ImageRequest } from '../../images/facts/facts.ts';
+import { FleetLookup, type FleetLookupContext } from '../lookup/lookup.ts';
 import type { Members } from './groups.ts';
-import { keyOf, verdictOf, type Pullability } from './pullability.ts';
+import { keyOf, pullResultOf, type Pullability } from './pullability.ts';
 import { rank } from './rendezvous.ts';
 
-export interface Survey {
-  /**
-   * Asks these groups. One survey of a repository is under way at a time; who comes meanwhile joins it.
-   * @returns resolves when all have answered or their time is up; at once where too many surveys are under way
-   */
-  ask(question: ImageRequest, groups: readonly Members[]): Promise<void>;
-  close(): void;
-}
-
-export interface SurveyOptions {
-  readonly context: FleetLookupContext;
-  readonly pullability: Pullability;
-}
-
-/** A burst of new repositories is spread over later admissions; each asks again for what is missing. */
+/** A burst of new repositories is spread over later admissions; each starts a survey of what is missing. */
 const maxSurveys = 64;
 /** Groups asked in one survey; the next one asks further groups. */
 const maxGroups = 32;
 /** Groups asked at the same time. */
 const concurrency = 4;
 
-/** Makes a survey; it asks nobody until it is told to. */
-export function createSurvey({ context, pullability }: SurveyOptions): Survey {
-  const underWay = new Map<string, Promise<void>>();
-  const stopping = new AbortController();
-  setMaxListeners(0, stopping.signal);
+export class Survey {
+  readonly #context: FleetLookupContext;
+  readonly #pullability: Pullability;
+  readonly #surveys = new SingleFlight<void>();
+  readonly #stopping = new AbortController();
 
-  async function askGroup(question: ImageRequest, { fingerprint, agents }: Members): Promise<void> {
-    const ranked = rank(question.reference.repository, agents);
-    const facts = await createFleetLookup(context, question, stopping.signal).group(ranked);
-    if (stopping.signal.aborted) return;
-    const verdict = facts && verdictOf(facts);
-    if (verdict === undefined) pullability.silent(question, fingerprint);
-    context.meters.surveyed(verdict ?? 'silent');
+  constructor(context: FleetLookupContext, pullability: Pullability) {
+    this.#context = context;
+    this.#pullability = pullability;
+    setMaxListeners(0, this.#stopping.signal);
   }
 
-  return {
-    ask: (question, groups) => {
-      const key = keyOf(question);
-      const present = underWay.get(key);
-      if (present) return present;
-      if (underWay.size >= maxSurveys || stopping.signal.aborted) return Promise.resolve();
-      // The agent may answer from memory, whatever the pod's pull policy says of its own start.
-      const asked: ImageRequest = { ...question, pullPolicy: 'IfNotPresent' };
-      const survey = concurrently(groups.slice(0, maxGroups), concurrency, (group) => askGroup(asked, group))
-        .then(() => undefined)
-        .catch((error: unknown) =>
-          context.log.error({ err: error }, 'asking credential groups ended unexpectedly'),
-        )
-        .finally(() => underWay.delete(key));
-      underWay.set(key, survey);
-      return survey;
-    },
-    close: () => stopping.abort(),
-  };
+  /**
+   * Asks these groups, or joins the survey of the repository that runs.
+   * @returns resolves when all have answered or their time is up; at once if too many surveys run
+   */
+  async ask(request: ImageRequest, groups: readonly Members[]): Promise<void> {
+    const key = keyOf(request);
+    const isFull = this.#surveys.size >= maxSurveys && !this.#surveys.has(key);
+    if (isFull || this.#stopping.signal.aborted) return;
+    try {
+      // The agent may answer from memory, whatever the pull policy of the pod.
+      await this.#surveys.run(key, () => this.#askAll({ ...request, pullPolicy: 'IfNotPresent' }, groups));
+    } catch (error) {
+      this.#context.log.error({ err: error }, 'asking credential groups ended unexpectedly');
+    }
+  }
+
+  close(): void {
+    this.#stopping.abort();
+  }
+
+  async #askAll(request: ImageRequest, groups: readonly Members[]): Promise<void> {
+    await concurrently(groups.slice(0, maxGroups), concurrency, (group) => this.#askGroup(request, group));
+  }
+
+  async #askGroup(request: ImageRequest, { fingerprint, agents }: Members): Promise<void> {
+    const ranked = rank(request.reference.repository, agents);
+    const facts = await new FleetLookup(this.#context, request, this.#stopping.signal).askGroup(ranked);
+    if (this.#stopping.signal.aborted) return;
+    const result = facts && pullResultOf(facts);
+    if (result === undefined) this.#pullability.noteUnknown(request, fingerprint);
+    this.#context.meters.surveyed(result ?? 'unknown');
+  }
 }

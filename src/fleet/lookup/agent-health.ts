@@ -1,67 +1,65 @@
 /**
- * Agents that fail are left alone for a while, longer with each failure in a row, so that a dead node costs one
- * attempt now and then instead of one per question.
+ * Agents that fail are backed off, longer with each failure in a row, so that a dead node costs one attempt now and then
+ * instead of one per lookup.
  */
+import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
 
-export interface AgentHealth {
-  /** The agent could not be reached, lost the connection or had no time. */
-  failed(url: string): void;
-  /** The agent did not answer in time, or another agent that was asked later answered first. */
-  slow(url: string): void;
-  answered(url: string): void;
-  /** Milliseconds until the agent may be asked again; 0 when it may be asked now. */
-  remainingMs(url: string): number;
-  /** Forgets every agent that is not in this set. */
-  keep(urls: ReadonlySet<string>): void;
-}
-
-const firstRestMs = 1000;
-const maxRestMs = 30_000;
-/** Being slow happens to any agent whose registry is slow; in a row it is a sign of a node that is gone. */
+const backOff = { firstMs: 1000, mostMs: 30_000 };
+/** Any agent is slow if its registry is; several times in a row it is a sign of a node that is gone. */
 const maxSlow = 3;
 
-interface Record {
+interface Health {
   failures: number;
   slow: number;
-  until: number;
+  backedOffUntil: number;
 }
 
-/** Makes an empty record of failures. */
-export function createAgentHealth(clock: Clock): AgentHealth {
-  const records = new Map<string, Record>();
+export class AgentHealth {
+  readonly #clock: Clock;
+  readonly #byUrl = new Map<string, Health>();
 
-  function record(url: string): Record {
-    const existing = records.get(url);
-    if (existing) return existing;
-    const made = { failures: 0, slow: 0, until: 0 };
-    records.set(url, made);
-    return made;
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
-  function failed(url: string): void {
-    const entry = record(url);
-    const now = clock.monotonic();
-    // Questions that were under way together fail together; they are one failure.
-    if (entry.until > now) return;
-    entry.until = now + Math.min(maxRestMs, firstRestMs * 2 ** entry.failures);
-    entry.failures = Math.min(entry.failures + 1, 10);
-    entry.slow = 0;
+  /** The agent could not be reached, lost the connection or was overloaded. */
+  failed(url: string): void {
+    const health = this.#of(url);
+    const now = this.#clock.monotonic();
+    // Lookups that were under way together fail together; they are one failure.
+    if (health.backedOffUntil > now) return;
+    health.failures += 1;
+    health.slow = 0;
+    health.backedOffUntil = now + backOffMs(backOff, health.failures);
   }
 
-  return {
-    failed,
-    slow: (url) => {
-      const entry = record(url);
-      entry.slow += 1;
-      if (entry.slow >= maxSlow) failed(url);
-    },
-    answered: (url) => {
-      records.delete(url);
-    },
-    remainingMs: (url) => Math.max(0, (records.get(url)?.until ?? 0) - clock.monotonic()),
-    keep: (urls) => {
-      for (const url of records.keys()) if (!urls.has(url)) records.delete(url);
-    },
-  };
+  /** The agent did not answer in time, or an agent that was asked later answered first. */
+  slow(url: string): void {
+    const health = this.#of(url);
+    health.slow += 1;
+    if (health.slow >= maxSlow) this.failed(url);
+  }
+
+  answered(url: string): void {
+    this.#byUrl.delete(url);
+  }
+
+  /** Milliseconds until the agent is asked again; 0 for a healthy agent. */
+  backedOffMs(url: string): number {
+    return Math.max(0, (this.#byUrl.get(url)?.backedOffUntil ?? 0) - this.#clock.monotonic());
+  }
+
+  /** Forgets agents that are not in this set. */
+  retain(urls: ReadonlySet<string>): void {
+    for (const url of this.#byUrl.keys()) if (!urls.has(url)) this.#byUrl.delete(url);
+  }
+
+  #of(url: string): Health {
+    const present = this.#byUrl.get(url);
+    if (present) return present;
+    const health = { failures: 0, slow: 0, backedOffUntil: 0 };
+    this.#byUrl.set(url, health);
+    return health;
+  }
 }

@@ -1,78 +1,79 @@
 /**
- * Asks agents of one credential group until one answers: the next agent as soon as one fails, and beside one that is
- * slow (a hedged request, after Dean and Barroso, "The Tail at Scale", 2013). The first answer counts, the other
- * questions are given up.
+ * Asks agents of one credential group until one answers: the next agent as soon as one fails, and in addition to one
+ * that is slow (a hedged request, after Dean and Barroso, "The Tail at Scale", 2013). The first answer counts, the other
+ * requests are aborted.
  */
+import type { Clock } from '../../async/clock.ts';
 import type { AgentAddress } from '../fleet.ts';
 
-export interface InTurn<T> {
+export interface HedgeOptions<T> {
   /** In the order in which they are asked; taken one by one, when the next is needed. */
   readonly agents: Iterable<AgentAddress>;
-  /** Rejects where the agent gives no answer; noting why is its own business. */
+  /** Rejects if the agent gives no answer. */
   readonly ask: (agent: AgentAddress, signal: AbortSignal) => Promise<T>;
   /** Milliseconds without an answer after which the next agent is asked too. */
   readonly hedgeAfterMs: number;
   readonly signal: AbortSignal;
-  /** This agent was asked beside others, because they were slow. */
+  readonly clock: Pick<Clock, 'timer'>;
+  /** This agent was asked because others were slow. */
   readonly onHedge?: (agent: AgentAddress) => void;
-  /** This agent was asked, and another one that was asked later answered before it. */
+  /** An agent that was asked later answered before this one. */
   readonly onOvertaken?: (agent: AgentAddress) => void;
 }
 
-/** One for all: making an error for each question costs more than the rest of this file. */
-const decided = new Error('another agent answered, or the question was given up');
+/** One for all: an error for each lookup would cost more than the rest of this file. */
+const decided = new Error('another agent answered, or the lookup was aborted');
 
 /**
- * @returns the first answer, or `undefined` where no agent gave one or `signal` aborted
+ * @returns the first answer; `undefined` if no agent gave one or `signal` aborted
  */
-export function hedge<T>(turn: InTurn<T>): Promise<T | undefined> {
+export function hedge<T>(options: HedgeOptions<T>): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<T | undefined>();
   const stop = new AbortController();
-  const agents = turn.agents[Symbol.iterator]() as Iterator<AgentAddress, undefined>;
+  const agents = options.agents[Symbol.iterator]() as Iterator<AgentAddress, undefined>;
   const waitingFor = new Set<AgentAddress>();
-  let hedge: NodeJS.Timeout | undefined;
+  let cancelTimer = (): void => undefined;
 
   function end(answer: T | undefined): void {
     resolve(answer);
-    clearTimeout(hedge);
-    turn.signal.removeEventListener('abort', giveUp);
+    cancelTimer();
+    options.signal.removeEventListener('abort', abort);
     stop.abort(decided);
   }
-  const giveUp = (): void => end(undefined);
+  const abort = (): void => end(undefined);
 
   async function ask(agent: AgentAddress): Promise<void> {
     waitingFor.add(agent);
     try {
-      const answer = await turn.ask(agent, stop.signal);
+      const answer = await options.ask(agent, stop.signal);
       if (stop.signal.aborted) return;
       for (const earlier of waitingFor) {
         if (earlier === agent) break;
-        turn.onOvertaken?.(earlier);
+        options.onOvertaken?.(earlier);
       }
       end(answer);
     } catch {
       waitingFor.delete(agent);
-      if (!stop.signal.aborted) next();
+      if (!stop.signal.aborted) askNext();
     }
   }
 
-  function next(): void {
-    clearTimeout(hedge);
-    const step = agents.next();
-    if (step.done === true) {
+  function askNext(): void {
+    cancelTimer();
+    const next = agents.next();
+    if (next.done === true) {
       if (waitingFor.size === 0) end(undefined);
       return;
     }
-    const agent = step.value;
-    if (waitingFor.size > 0) turn.onHedge?.(agent);
-    hedge = setTimeout(next, turn.hedgeAfterMs);
-    void ask(agent);
+    if (waitingFor.size > 0) options.onHedge?.(next.value);
+    cancelTimer = options.clock.timer(options.hedgeAfterMs, askNext);
+    void ask(next.value);
   }
 
-  if (turn.signal.aborted) end(undefined);
+  if (options.signal.aborted) end(undefined);
   else {
-    turn.signal.addEventListener('abort', giveUp, { once: true });
-    next();
+    options.signal.addEventListener('abort', abort, { once: true });
+    askNext();
   }
   return promise;
 }

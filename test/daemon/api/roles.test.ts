@@ -1,3 +1,4 @@
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { Agent } from 'node:https';
 import { connect as connectPlain, createServer, type Socket } from 'node:net';
 import { connect } from 'node:tls';
@@ -7,7 +8,7 @@ import t from 'tap';
 import { roleOf } from '../../../daemon/api/roles.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createCa } from '../../support/certificates.ts';
-import { connect as connectFleet, createPki, manualClock } from '../../fleet/support.ts';
+import { connect as connectFleet, createPki } from '../../fleet/support.ts';
 import { startTestAgent } from '../support.ts';
 
 t.test('webhook and controller are answered', async (t) => {
@@ -92,7 +93,7 @@ t.test('TLS refuses who has no certificate that this cluster issued for clients'
 
 t.test('a certificate that expires while its connection is open is not answered any more', async (t) => {
   const pki = await createPki(t);
-  const clock = manualClock();
+  const clock = createFakeClock();
   let offset = 0;
   const { agent, lines } = await startTestAgent(t, {
     pki,

@@ -1,11 +1,11 @@
+import { createFakeClock } from '../../support/fake-clock.ts';
 import t, { type Test } from 'tap';
 import { staticDiscovery } from '../../../src/fleet/discovery/static.ts';
 import type { AgentAddress } from '../../../src/fleet/fleet.ts';
-import { createGroups, unknownGroup } from '../../../src/fleet/groups/groups.ts';
+import { Groups, unknownGroup } from '../../../src/fleet/groups/groups.ts';
 import {
   connect,
   createPki,
-  manualClock,
   silentLog,
   startScripted,
   until,
@@ -15,13 +15,13 @@ import {
 
 const never = new AbortController().signal;
 
-async function setup(t: Test, scripts: readonly Script[], tickMs = 60_000) {
+async function setup(t: Test, scripts: readonly Script[]) {
   const pki = await createPki(t);
   const agents = await Promise.all(scripts.map((script) => startScripted(t, pki, script)));
   const listeners: (() => void)[] = [];
   let listed: readonly AgentAddress[] = agents;
-  const clock = manualClock();
-  const groups = createGroups({
+  const clock = createFakeClock();
+  const groups = new Groups({
     discovery: {
       current: () => listed,
       ready: () => Promise.resolve(),
@@ -32,7 +32,6 @@ async function setup(t: Test, scripts: readonly Script[], tickMs = 60_000) {
     clock,
     log: silentLog,
     refreshMs: 1000,
-    tickMs,
   });
   t.teardown(() => groups.close());
   return {
@@ -88,7 +87,7 @@ t.test('members of the groups, their nodes by discovery or by what they say', as
   );
   t.equal(groups.members(), members, 'not made again');
   second.script.fingerprint = 'b';
-  clock.advance(1000);
+  await clock.advance(1000);
   await groups.ready(never);
   t.strictSame(groups.members().get('a')?.nodes, ['n2']);
   t.strictSame(groups.members().get('b')?.nodes, ['n1', 'n3']);
@@ -129,7 +128,7 @@ t.test('fingerprints are asked for again when they are old, and kept when there 
   await groups.ready(never);
   t.strictSame(names(), ['a', 'a'], 'not old yet');
   await agents[1]?.stop();
-  clock.advance(1000);
+  await clock.advance(1000);
   await groups.ready(never);
   t.strictSame(names(), ['b', 'a']);
 });
@@ -145,13 +144,13 @@ t.test('the more agents there are, the longer fingerprints are taken as true', a
   }));
   await groups.ready(never);
   list(agent, ...others);
-  clock.advance(1000);
+  await clock.advance(1000);
   await groups.ready(never);
   agent.script.fingerprint = 'b';
-  clock.advance(1999);
+  await clock.advance(1999);
   await groups.ready(never);
   t.equal(names()[0], 'a');
-  clock.advance(1);
+  await clock.advance(1);
   await groups.ready(never);
   t.equal(names()[0], 'b');
 });
@@ -171,13 +170,16 @@ t.test('agents that gave no answer are asked again before long', async (t) => {
     answers += 1;
     return answers < 3 ? void response.writeHead(503).end() : { credentialFingerprint: 'a' };
   };
-  const { names } = await setup(t, [{ info }], 5);
+  const { groups, names, clock } = await setup(t, [{ info }]);
+  await groups.ready(never);
+  t.equal(answers, 2, 'at the start, and when it is waited for');
+  await clock.advance(5000);
   await until(() => names()[0] === 'a');
   t.equal(answers, 3);
 });
 
 t.test('ready ends with its signal', async (t) => {
-  const groups = createGroups({
+  const groups = new Groups({
     discovery: staticDiscovery(['https://127.0.0.1:1']),
     // An agent that is being waited for.
     connection: {
@@ -187,7 +189,7 @@ t.test('ready ends with its signal', async (t) => {
       },
       close: () => Promise.resolve(),
     },
-    clock: manualClock(),
+    clock: createFakeClock(),
     log: silentLog,
   });
   t.teardown(() => groups.close());

@@ -1,11 +1,12 @@
+import { createFakeClock } from '../../support/fake-clock.ts';
 import t from 'tap';
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
 import type { AgentAddress } from '../../../src/fleet/fleet.ts';
 import { unknownGroup, type Members } from '../../../src/fleet/groups/groups.ts';
-import { createPullability, verdictOf } from '../../../src/fleet/groups/pullability.ts';
+import { Pullability, pullResultOf } from '../../../src/fleet/groups/pullability.ts';
 import type { FactsErrorCode, ImageFacts } from '../../../src/images/facts/facts.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
-import { factsOf, failureOf, manualClock, questionOf } from '../support.ts';
+import { factsOf, failureOf, questionOf } from '../support.ts';
 
 const image = 'registry.example/team/app:1';
 const question = questionOf(image);
@@ -18,7 +19,7 @@ const agent = (url: string): AgentAddress => ({ url });
 
 /** Groups by agent; a test changes them. */
 function setup(groupOf: Record<string, string>, maxRepositories?: number) {
-  const clock = manualClock();
+  const clock = createFakeClock();
   const groups = {
     groupOf: ({ url }: { readonly url: string }) => groupOf[url] ?? unknownGroup,
     members: () =>
@@ -31,7 +32,7 @@ function setup(groupOf: Record<string, string>, maxRepositories?: number) {
           ]),
       ),
   };
-  const pullability = createPullability({
+  const pullability = new Pullability({
     groups,
     clock,
     ...(maxRepositories !== undefined && { maxRepositories }),
@@ -49,8 +50,8 @@ function credential(id: string): MatchedCredential {
   };
 }
 
-t.test('what an answer tells', (t) => {
-  const cases: [what: string, facts: ImageFacts, verdict: string | undefined][] = [
+t.test('what an answer tells', async (t) => {
+  const cases: [what: string, facts: ImageFacts, result: string | undefined][] = [
     ['facts', good, 'able'],
     ['facts from memory', factsOf(image, { source: 'memory' }), 'able'],
     ['older facts while the registry fails', factsOf(image, { stale: true }), undefined],
@@ -69,17 +70,16 @@ t.test('what an answer tells', (t) => {
         ['unsupported-media-type', undefined],
         ['invalid-reference', undefined],
       ] satisfies [FactsErrorCode, string | undefined][]
-    ).map(([code, verdict]): [string, ImageFacts, string | undefined] => [
+    ).map(([code, result]): [string, ImageFacts, string | undefined] => [
       code,
       failureOf(image, code),
-      verdict,
+      result,
     ]),
   ];
-  for (const [what, facts, verdict] of cases) t.equal(verdictOf(facts), verdict, what);
-  t.end();
+  for (const [what, facts, result] of cases) t.equal(pullResultOf(facts), result, what);
 });
 
-t.test('verdicts by group, for the repository', (t) => {
+t.test('results by group, for the repository', async (t) => {
   const { pullability } = setup({ a1: 'a', b1: 'b', c1: 'c', d1: 'd' });
   t.strictSame(pullability.recall(question), {
     able: [],
@@ -99,10 +99,9 @@ t.test('verdicts by group, for the repository', (t) => {
     'another repository',
   );
   t.equal(pullability.size, 1);
-  t.end();
 });
 
-t.test('the last answer counts', (t) => {
+t.test('the last answer counts', async (t) => {
   const { pullability } = setup({ a1: 'a', a2: 'a', b1: 'b' });
   pullability.note(question, agent('a1'), refused);
   pullability.note(question, agent('a2'), good);
@@ -111,10 +110,9 @@ t.test('the last answer counts', (t) => {
   t.strictSame(pullability.recall(question).able, ['a'], 'what tells neither changes nothing');
   pullability.note(question, agent('a1'), failureOf(image, 'forbidden'));
   t.strictSame(pullability.recall(question).unable, ['a']);
-  t.end();
 });
 
-t.test('what pull credentials open is kept apart, whatever their order', (t) => {
+t.test('what pull credentials open is kept apart, whatever their order', async (t) => {
   const { pullability } = setup({ a1: 'a', b1: 'b' });
   const [one, two] = [credential('one'), credential('two')];
   pullability.note(question, agent('b1'), refused);
@@ -122,10 +120,9 @@ t.test('what pull credentials open is kept apart, whatever their order', (t) => 
   t.strictSame(pullability.recall(question).unable, ['b']);
   t.strictSame(pullability.recall(questionOf(image, [two, one])).able, ['b']);
   t.strictSame(pullability.recall(questionOf(image, [one])).missing, ['a', 'b']);
-  t.end();
 });
 
-t.test('what depends on a service account is told to its pods only', (t) => {
+t.test('what depends on a service account is told to its pods only', async (t) => {
   const { pullability } = setup({ a1: 'a', b1: 'b' });
   const builder = { ...question, serviceAccount: { namespace: 'shop', name: 'builder' } };
   const cook = { ...question, serviceAccount: { namespace: 'shop', name: 'cook' } };
@@ -137,10 +134,9 @@ t.test('what depends on a service account is told to its pods only', (t) => {
   pullability.note(cook, agent('b1'), { ...refused, credentialSource: 'service-account' });
   t.match(pullability.recall(cook), { able: [], unable: ['b'] });
   t.match(pullability.recall(builder), { able: ['a', 'b'] });
-  t.end();
 });
 
-t.test('each verdict is asked for again after a while, and counts no more after a longer one', (t) => {
+t.test('each result is asked for again after a while, and counts no more after a longer one', async (t) => {
   const cases: [ImageFacts, 'able' | 'unable', dueMs: number, lifetimeMs: number][] = [
     [good, 'able', 10 * minute, 60 * minute],
     [refused, 'unable', 2 * minute, 10 * minute],
@@ -149,62 +145,57 @@ t.test('each verdict is asked for again after a while, and counts no more after 
   for (const [facts, list, dueMs, lifetimeMs] of cases) {
     const { pullability, clock } = setup({ a1: 'a' });
     pullability.note(question, agent('a1'), facts);
-    clock.advance(dueMs - 1);
+    await clock.advance(dueMs - 1);
     t.match(pullability.recall(question), { [list]: ['a'], due: [] });
-    clock.advance(1);
+    await clock.advance(1);
     t.match(pullability.recall(question), { [list]: ['a'], due: ['a'], missing: [] });
-    clock.advance(lifetimeMs - dueMs - 1);
+    await clock.advance(lifetimeMs - dueMs - 1);
     t.match(pullability.recall(question), { [list]: ['a'], due: ['a'] });
-    clock.advance(1);
+    await clock.advance(1);
     t.strictSame(pullability.recall(question), { able: [], unable: [], missing: ['a'], due: [] });
   }
-  t.end();
 });
 
-t.test('silence: nothing is known, and it is not asked again at once', (t) => {
+t.test('an unknown result is not looked up again at once', async (t) => {
   const { pullability, clock } = setup({ a1: 'a' });
-  pullability.silent(question, 'a');
+  pullability.noteUnknown(question, 'a');
   const nothing = { able: [], unable: [], missing: [], due: [] };
   t.strictSame(pullability.recall(question), nothing);
-  clock.advance(minute - 1);
+  await clock.advance(minute - 1);
   t.strictSame(pullability.recall(question), nothing);
-  clock.advance(1);
+  await clock.advance(1);
   t.strictSame(pullability.recall(question), { ...nothing, missing: ['a'] });
-  t.end();
 });
 
-t.test('silence leaves what is known, and does not make it last longer', (t) => {
+t.test('an unknown result leaves an earlier one, and does not prolong it', async (t) => {
   const { pullability, clock } = setup({ a1: 'a' });
   pullability.note(question, agent('a1'), refused);
-  clock.advance(2 * minute);
-  pullability.silent(question, 'a');
+  await clock.advance(2 * minute);
+  pullability.noteUnknown(question, 'a');
   t.match(pullability.recall(question), { unable: ['a'], due: [] });
-  clock.advance(minute);
+  await clock.advance(minute);
   t.match(pullability.recall(question), { unable: ['a'], due: ['a'] });
-  clock.advance(7 * minute);
+  await clock.advance(7 * minute);
   t.match(pullability.recall(question), { unable: [], missing: ['a'] });
-  t.end();
 });
 
-t.test('an agent whose credentials have changed speaks for its old group no more', (t) => {
+t.test('an agent whose credentials have changed speaks for its old group no more', async (t) => {
   const { pullability, groupOf } = setup({ a1: 'a', a2: 'a', b1: 'b' });
   pullability.note(question, agent('a1'), refused);
   groupOf['a1'] = 'b';
   t.strictSame(pullability.recall(question), { able: [], unable: [], missing: ['b', 'a'], due: [] });
   groupOf['a1'] = unknownGroup;
   t.match(pullability.recall(question), { unable: ['a'] }, 'gone, it may have said so of the others');
-  t.end();
 });
 
-t.test('agents without a fingerprint speak for nobody', (t) => {
+t.test('agents without a fingerprint speak for nobody', async (t) => {
   const { pullability } = setup({ a1: 'a' });
   pullability.note(question, agent('x1'), refused);
   t.strictSame(pullability.recall(question), { able: [], unable: [], missing: ['a'], due: [] });
   t.equal(pullability.size, 0);
-  t.end();
 });
 
-t.test('memory is bounded: the repository not used for longest is forgotten', (t) => {
+t.test('memory is bounded: the repository not used for longest is forgotten', async (t) => {
   const { pullability } = setup({ a1: 'a' }, 2);
   const [one, two, three] = ['one', 'two', 'three'].map((name) => questionOf(`registry.example/${name}:1`));
   if (!one || !two || !three) throw new Error('three questions');
@@ -219,14 +210,12 @@ t.test('memory is bounded: the repository not used for longest is forgotten', (t
   pullability.note(one, agent('a1'), good);
   pullability.note(two, agent('a1'), good);
   t.strictSame(known(), [1, 1, 0], 'one was told again');
-  t.end();
 });
 
-t.test('memory is bounded: of very many groups the last are remembered', (t) => {
+t.test('memory is bounded: of very many groups the last are remembered', async (t) => {
   const names = Array.from({ length: 65 }, (_, index) => `g${String(index).padStart(2, '0')}`);
   const { pullability } = setup(Object.fromEntries(names.map((name) => [name, name])));
   for (const name of names) pullability.note(question, agent(name), good);
   t.strictSame(pullability.recall(question).missing, ['g00']);
   t.equal(pullability.recall(question).able.length, 64);
-  t.end();
 });
