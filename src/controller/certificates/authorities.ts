@@ -1,12 +1,12 @@
 /**
- * The authorities of the cluster as the Secret of the CA holds them:
+ * The authorities of the cluster, as stored in the Secret of the CA:
  *
  * | key | |
  * | --- | --- |
  * | `ca.crt`, `ca.key` | the newest authority |
- * | `previous.crt` | the ones before it that are still trusted; the newest of them first |
- * | `previous.key` | the key of the one that signs until the newest is known everywhere |
- * | `phase` | `announcing`: the newest is on its way to everybody who must trust it; `signing`: it signs |
+ * | `previous.crt` | earlier ones that are still trusted; the newest first |
+ * | `previous.key` | the key of the one that signs until the newest is trusted everywhere |
+ * | `phase` | `announcing`: the newest is being distributed, and an earlier one signs; `signing`: the newest signs |
  *
  * Each change is one write of this one object, guarded by its version.
  */
@@ -18,26 +18,26 @@ export type Phase = 'announcing' | 'signing';
 
 export interface Authorities {
   readonly newest: Pair;
-  /** Trusted besides it. */
+  /** Still trusted. */
   readonly previous: readonly Certificate[];
   /** One of `previous`, with its key. */
   readonly previousSigner: Pair | undefined;
   readonly phase: Phase;
 }
 
-/** What is left of a Secret whose newest authority cannot be used. */
+/** The content of a Secret without a usable newest authority. */
 export interface Remains {
   readonly newest: undefined;
   readonly previous: readonly Certificate[];
   readonly previousSigner: Pair | undefined;
-  /** Whether there is nothing at all, as in a new cluster. */
+  /** Whether there is nothing, as in a new cluster. */
   readonly empty: boolean;
 }
 
-/** Values of a Secret's `data`, decoded. */
+/** Decoded values of a Secret's `data`. */
 export type SecretTexts = Readonly<Record<string, string>>;
 
-/** Reads the Secret's texts; what cannot be understood counts as absent. */
+/** Reads the Secret's texts. Unreadable ones count as missing. */
 export function readAuthorities(texts: SecretTexts): Authorities | Remains {
   const newestCertificates = readCertificates(texts['ca.crt']) ?? [];
   const before = readCertificates(texts['previous.crt']) ?? [];
@@ -48,7 +48,7 @@ export function readAuthorities(texts: SecretTexts): Authorities | Remains {
     return { newest, previous, previousSigner, empty: Object.keys(texts).length === 0 };
   }
   const previous = distinct(before).filter((each) => isAuthority(each) && each.id !== newest.certificate.id);
-  // Announcing where in doubt: it only takes longer.
+  // Announcing if in doubt: that only takes longer.
   const phase = previous.length === 0 || texts['phase'] === 'signing' ? 'signing' : 'announcing';
   return { newest, previous, previousSigner, phase };
 }
@@ -64,7 +64,7 @@ function isAuthority({ x509 }: Certificate): boolean {
   return x509.ca;
 }
 
-/** What the Secret holds then; `null`: the key goes. */
+/** The texts of the Secret; `null`: the key is removed. */
 export function writeAuthorities(authorities: Authorities): Readonly<Record<string, string | null>> {
   const { newest, previous, previousSigner, phase } = authorities;
   return {
@@ -76,7 +76,7 @@ export function writeAuthorities(authorities: Authorities): Readonly<Record<stri
   };
 }
 
-/** Whom everybody has to trust now. */
+/** The authorities in every bundle. */
 export function trusted({
   newest,
   previous,

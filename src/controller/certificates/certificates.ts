@@ -1,100 +1,94 @@
 /**
- * The built-in certificates: an authority of the cluster's own, and what it signs: the serving certificates of webhook and agents, and
- * the client certificates by which agents know webhook and controller. All stand in Secrets; there is no other state.
+ * The built-in certificates: the cluster's own authority and what it signs. These are the serving certificates of webhook and agents, and the
+ * client certificates by which agents recognize webhook and controller. All state is in Secrets.
  *
- * - `plan.ts`: what to do next, from what the Secrets hold and the API server's time; how an authority's life goes.
- * - `authorities.ts`, `leaves.ts`: the Secrets, taken apart; what is wrong with a certificate.
- * - `issue.ts`: issues certificates. `secrets.ts`: reads and writes Secrets.
- * - `client-certificate.ts`: each controller's own copy of its client certificate, whether it leads or not.
+ * - `rotation.ts`: the plan, from the content of the Secrets and the API server's time.
+ * - `reconcile.ts`: carries the plan out, one write at a time.
+ * - `authorities.ts`, `leaves.ts`: the content of the Secrets; what is wrong with a certificate.
+ * - `issue.ts` issues certificates. `secrets.ts` reads and writes Secrets.
+ * - `client-certificate.ts`: each controller's own copy of its client certificate, leading or not.
  *
- * A pass reads everything, does what the plan says, one write at a time, and begins again until nothing is left to do. A leader
- * that is stopped between two writes leaves something that the next one's first pass goes on from. A Secret that is deleted,
- * damaged or replaced by hand is put right by the watch on it.
+ * If a leader stops between two writes, the next one continues. Watches notice a Secret that is deleted, damaged or replaced by hand.
  */
 import { watchNamed } from '../../kube/watch/named-watch.ts';
+import { paths } from '../../kube/api/paths.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { createPasses } from '../reconcile/passes.ts';
+import { createReconciler } from '../reconcile/reconciler.ts';
+import { createWritePause } from '../reconcile/write-pause.ts';
 import { readWebhooksFile, webhookNamesOf, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 import { leafSpecs, type LeafSpec } from './leaves.ts';
-import { countIssues, showExpiry } from './observe.ts';
-import { createCertificateReconciler } from './reconcile.ts';
-import { timesOf, type Times } from './plan.ts';
+import { countIssues, ExpiryGauges } from './metrics.ts';
+import { CertificateReconciler } from './reconcile.ts';
+import { timesOf, type Times } from './rotation.ts';
 import { createSecrets } from './secrets.ts';
-import { paths } from '../../kube/api/paths.ts';
 
 export interface CertificatesOptions {
-  /** Instead of those that follow from the settings; for tests, which have no time. */
+  /** Instead of those that follow from the settings; for tests. */
   readonly times?: Times;
-  /** Waits; injected by tests. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  readonly random?: () => number;
 }
 
-/** Everything is looked at again after this long, whatever the watches say: the wall clock may have jumped. */
-const lookAgainMs = 10 * 60_000;
+/** Everything is checked again after this time, whatever the watches report: the wall clock may have jumped. */
+const intervalMs = 10 * 60_000;
+const key = 'certificates';
 
-/** Issues and rotates certificates while this replica leads; does nothing where they come from elsewhere. */
+/** Issues and rotates certificates while this replica leads, if `certificates` is `builtin`. */
 export function certificates(options: CertificatesOptions = {}): Feature {
   return async (leading) => {
     const { certificates, namespace } = leading.configuration();
     if (certificates !== 'builtin') return;
     if (namespace === undefined)
-      leading.log.error('certificates are not issued: the namespace of archwright is not known');
+      leading.log.error('certificates are not issued: set namespace, the namespace of archwright');
     else await run(leading, options, namespace);
   };
 }
 
 async function run(leading: Leading, options: CertificatesOptions, namespace: string): Promise<void> {
   const { signal, client, clock, log } = leading;
-  const { sleep, random } = options;
   const configuration = leading.configuration();
-  const passes = createPasses({
-    signal,
-    clock,
-    sleep,
-    random,
-    onFailure: (problem) => log.warn({ problem }, 'certificates cannot be kept; trying again'),
-  });
-  const expiry = showExpiry(leading);
-  const pass = createCertificateReconciler({
+  const expiry = new ExpiryGauges(leading);
+  const pauseAfterWrite = createWritePause(clock);
+  const work = new CertificateReconciler({
     secrets: createSecrets(client, namespace, signal),
     caSecret: configuration.caSecret,
-    specs: leafSpecsNow(leading),
+    specs: wantedLeaves(leading),
     webhookConfiguration: configuration.webhookConfiguration,
     times: options.times ?? timesOf(configuration),
     leading,
     issued: countIssues(leading),
   });
-  const names = [configuration.caSecret, ...leafSpecs(configuration, []).map(({ secretName }) => secretName)];
-  // Keys of Secrets are not kept in memory.
-  const path = paths.secrets(namespace);
-  const watches = names.map((name) => watchNamed({ client, path, name, onChange: passes.kick, log, clock }));
-
-  await passes.run(async () => {
-    const result = await pass();
-    expiry.found(result.found);
-    return { wrote: result.wrote, nextMs: Math.min(result.nextMs, lookAgainMs) };
+  const reconciler = createReconciler({
+    leading,
+    reconcile: async (_, stopping) => {
+      const { found, wrote, nextMs } = await work.reconcile();
+      expiry.show(found);
+      if (wrote) await pauseAfterWrite(stopping);
+      return { requeueAfterMs: Math.min(nextMs, intervalMs) };
+    },
   });
+  const names = [configuration.caSecret, ...leafSpecs(configuration, []).map(({ secretName }) => secretName)];
+  // Not a cache: keys of Secrets are not kept in memory.
+  const path = paths.secrets(namespace);
+  const onChange = (): void => reconciler.add(key);
+  const watches = names.map((name) => watchNamed({ client, path, name, onChange, log, clock }));
+  await reconciler.run([key]);
   for (const watch of watches) watch.stop();
   expiry.end();
 }
 
-/** The leaves wanted now; without names of the webhook, while nothing says them, its certificate is not issued. */
-function leafSpecsNow({ configuration, log }: Leading): () => Promise<readonly LeafSpec[]> {
-  let told = '';
+/** The wanted leaves. The webhook's certificate is not issued while the names of the webhook are unknown. */
+function wantedLeaves({ configuration, log }: Leading): () => Promise<readonly LeafSpec[]> {
+  let lastProblem = '';
   return async () => {
     const { webhookNames, webhooksFile } = configuration();
-    let names = webhookNames;
-    if (names.length === 0 && webhooksFile !== undefined) {
-      const webhooks = await readWebhooksFile(webhooksFile).catch((error: unknown): readonly Webhook[] => {
-        const problem = error instanceof Error ? error.message : String(error);
-        if (problem !== told)
-          log.error({ problem }, 'the names of the webhook are not known: set webhookNames or webhooksFile');
-        told = problem;
-        return [];
-      });
-      names = webhookNamesOf(webhooks);
-    }
-    return leafSpecs(configuration(), names);
+    if (webhookNames.length > 0 || webhooksFile === undefined)
+      return leafSpecs(configuration(), webhookNames);
+    const webhooks = await readWebhooksFile(webhooksFile).catch((error: unknown): readonly Webhook[] => {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (problem !== lastProblem)
+        log.error({ problem }, 'the names of the webhook are not known: set webhookNames or webhooksFile');
+      lastProblem = problem;
+      return [];
+    });
+    return leafSpecs(configuration(), webhookNamesOf(webhooks));
   };
 }

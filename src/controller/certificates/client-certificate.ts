@@ -1,8 +1,7 @@
 /**
- * A controller's own copy of its client certificate. A mounted Secret would reach a pod up to two minutes after it is written, and
- * the first leader of a new cluster is the one who writes it; so each replica, leading or not, follows the one Secret and
- * keeps its content in a directory, as the kubelet would: the names are links into a directory that is replaced whole, so that a
- * reader finds the old files or the new ones.
+ * A controller's own copy of its client certificate. A mounted Secret reaches a pod up to two minutes after it is written, and the first leader
+ * of a new cluster writes it itself. So each replica, leading or not, follows the Secret and writes its content to a directory. As with the
+ * kubelet, the file names are links into a directory that is replaced as a whole: a reader finds the old files or the new ones.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -18,11 +17,11 @@ import { paths } from '../../kube/api/paths.ts';
 
 export interface KeepClientCertificateOptions {
   readonly client: KubeClient;
-  /** archwright's own. */
+  /** The namespace of archwright. */
   readonly namespace: string;
   /** Secret with `tls.crt`, `tls.key` and `ca.crt`. */
   readonly secretName: string;
-  /** Where they are kept; made where it is missing. Nobody else writes there. */
+  /** Directory for the files; created if it is missing. No other program writes there. */
   readonly dir: string;
   readonly log: Log;
   readonly clock?: Clock;
@@ -37,19 +36,19 @@ export interface KeptClientCertificate {
 const names = ['tls.crt', 'tls.key', 'ca.crt'] as const;
 type Files = Readonly<Record<(typeof names)[number], Buffer>>;
 
-/** As the kubelet calls it (pkg/volume/util/atomic_writer.go). */
+/** The kubelet's name for it (pkg/volume/util/atomic_writer.go). */
 const link = '..data';
 
-/** Tries again so long after the files could not be written, where the Secret does not change. */
-const againMs = 10_000;
+/** After the files could not be written, and if the Secret does not change. */
+const retryMs = 10_000;
 
-/** Follows the Secret at once. Content that cannot be used leaves the last good files where they are. */
+/** Follows the Secret from now on. If its content cannot be used, the last good files stay. */
 export function keepClientCertificate(options: KeepClientCertificateOptions): KeptClientCertificate {
   const { client, namespace, secretName, dir, clock = systemClock, log } = options;
   const first = Promise.withResolvers<void>();
   let queue: Promise<void> = Promise.resolve();
   let closed = false;
-  let told = '';
+  let lastProblem = '';
   let cancelRetry = (): void => undefined;
 
   const watch = startReflector<Files>({
@@ -66,22 +65,22 @@ export function keepClientCertificate(options: KeepClientCertificateOptions): Ke
     if (closed || files === undefined) return;
     try {
       if (await replaceFiles(dir, files)) log.info({ dir }, 'the client certificate was written');
-      told = '';
+      lastProblem = '';
       first.resolve();
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
-      if (problem !== told) log.error({ dir, problem }, 'the client certificate cannot be kept');
-      told = problem;
+      if (problem !== lastProblem) log.error({ dir, problem }, 'the client certificate cannot be written');
+      lastProblem = problem;
       cancelRetry();
-      cancelRetry = clock.timer(againMs, look);
+      cancelRetry = clock.timer(retryMs, changed);
     }
   }
 
-  function look(): void {
+  function changed(): void {
     queue = queue.then(keep);
   }
 
-  watch.onChange(look);
+  watch.onChange(changed);
 
   return {
     ready: (signal) => unlessAborted(first.promise, signal),
@@ -94,7 +93,7 @@ export function keepClientCertificate(options: KeepClientCertificateOptions): Ke
   };
 }
 
-/** Nothing where something is missing: another write will complete it. */
+/** @returns `undefined`: a file is missing, and another write will add it */
 function filesIn(object: KubeObject): Files | undefined {
   const { data = {} } = object as Secret;
   const read = (name: string): Buffer => Buffer.from(data[name] ?? '', 'base64');
@@ -103,9 +102,9 @@ function filesIn(object: KubeObject): Files | undefined {
 }
 
 /**
- * Puts files into a directory, all at once.
- * @returns whether they were others before
- * @throws ServingError where the files cannot be used together; an error of the file system
+ * Replaces all files of a directory at once.
+ * @returns whether they changed
+ * @throws ServingError if the files cannot be used together; an error of the file system
  */
 async function replaceFiles(dir: string, files: Files): Promise<boolean> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -114,7 +113,7 @@ async function replaceFiles(dir: string, files: Files): Promise<boolean> {
   try {
     await mkdir(join(dir, version), { mode: 0o700 });
     for (const name of names) await writeFile(join(dir, version, name), files[name], { mode: 0o600 });
-    // Half of a change, or somebody's mistake: what is in use stays in use.
+    // Half of a change, or a mistake: the files in use stay.
     await loadTlsMaterial(join(dir, version), true);
     await swapLink(version, join(dir, link));
     for (const name of names) await swapLink(join(link, name), join(dir, name));
@@ -133,7 +132,7 @@ async function holds(dir: string, files: Files): Promise<boolean> {
   }
 }
 
-/** Makes a link, or turns the one that is there, in one step. */
+/** Creates or replaces a link in one step. */
 async function swapLink(target: string, path: string): Promise<void> {
   if ((await readlink(path).catch(() => undefined)) === target) return;
   const temporary = `${path}.new`;
@@ -142,7 +141,7 @@ async function swapLink(target: string, path: string): Promise<void> {
   await rename(temporary, path);
 }
 
-/** Removes versions that are not in use: the one before, and what a crash left. */
+/** Removes unused versions: the previous one, and leftovers of a crash. */
 async function removeOthers(dir: string): Promise<void> {
   const current = await readlink(join(dir, link)).catch(() => undefined);
   for (const name of await readdir(dir)) {

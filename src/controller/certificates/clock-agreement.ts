@@ -1,7 +1,6 @@
 /**
- * What time it is, with a second opinion: the API server's clock, and this replica's own. What ends something at once (it has
- * expired, it is not valid yet) is believed when both say so, because one clock that jumps must not cut anybody off whose clock
- * is right. What comes early enough to be done in peace goes by the API server's alone.
+ * The time by two clocks: the API server's, and this replica's own. A certificate counts as expired, or as not valid yet, only if both clocks
+ * agree: if one clock jumps, connections between hosts with the right time must not break. Early replacement goes by the API server's clock.
  */
 import { backdateMs, type Validity } from './issue.ts';
 import type { Certificate } from './pem.ts';
@@ -25,38 +24,38 @@ export function isNotYetValid({ from }: Certificate, { latest }: AgreedTime): bo
   return latest < from;
 }
 
-/** Whether it ends later than one that is issued now would: its life was set shorter, or it comes out of the future. */
+/** Whether it ends later than one that is issued now: the configured life became shorter, or it was issued in the future. */
 function isTooLong({ to }: Certificate, { latest }: AgreedTime, lifeMs: number): boolean {
   return to > latest + lifeMs + backdateMs;
 }
 
 /** Two thirds of a life: cert-manager's rule too. */
-const share = 2 / 3;
-/** A new certificate has to last longer than the old one by this share of a life, or it is not worth it. */
+const dueAfter = 2 / 3;
+/** A new certificate has to last longer than the old one by this part of a life. */
 const gain = 1 / 6;
 
-/** When a certificate, leaf or authority, is to be replaced. */
+/** When a certificate, leaf or authority, should be replaced. */
 export function dueAt({ from, to }: Pick<Certificate, 'from' | 'to'>): number {
   const issued = from + backdateMs;
-  return issued + (to - issued) * share;
+  return issued + (to - issued) * dueAfter;
 }
 
 /**
- * Whether a certificate is to be replaced in peace.
- * @param issuable what a new one would have
+ * Whether a certificate should be replaced before it expires.
+ * @param issuable validity of a new one
  * @param lifeMs of a new one
  */
 export function isDue(
   certificate: Certificate,
-  moment: AgreedTime,
+  time: AgreedTime,
   issuable: Validity,
   lifeMs: number,
 ): boolean {
-  if (isTooLong(certificate, moment, lifeMs)) return true;
-  return moment.now >= dueAt(certificate) && issuable.to - certificate.to > lifeMs * gain;
+  if (isTooLong(certificate, time, lifeMs)) return true;
+  return time.now >= dueAt(certificate) && issuable.to - certificate.to > lifeMs * gain;
 }
 
-/** The validity of what is issued now: valid by both clocks. */
+/** The validity of a certificate that is issued now: valid by both clocks. */
 export function validity({ now, earliest }: AgreedTime, lifeMs: number, authority?: Certificate): Validity {
   return { from: earliest - backdateMs, to: Math.min(now + lifeMs, authority?.to ?? Infinity) };
 }

@@ -1,6 +1,6 @@
 /**
- * Issues certificates, all on P-256 with SHA-256 (RFC 5280): an authority that signs itself, and what it signs. The library is
- * loaded when the first one is issued: it takes some 20 MiB, which webhook and agents never need.
+ * Issues certificates, all on P-256 with SHA-256 (RFC 5280): a self-signed authority, and leaves. The library is loaded when the first one is
+ * issued: it takes some 20 MiB, which webhook and agents do not need.
  */
 import { createPrivateKey, randomBytes, type webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -8,14 +8,14 @@ import { reveal, secret, type Secret } from '../../telemetry/secret.ts';
 import type { x509 as X509 } from './library.ts';
 import { readCertificates, type Certificate } from './pem.ts';
 
-/** A certificate and the key that belongs to it. */
+/** A certificate and its key. */
 export interface Pair {
   readonly certificate: Certificate;
   /** PKCS #8, PEM. */
   readonly key: Secret;
 }
 
-/** What a certificate is for. */
+/** The purpose of a certificate. */
 export interface Subject {
   readonly commonName: string;
   /** DNS names and IP addresses. */
@@ -28,8 +28,8 @@ export interface Subject {
 export const usageIds = { server: '1.3.6.1.5.5.7.3.1', client: '1.3.6.1.5.5.7.3.2' } as const;
 
 /**
- * A certificate is valid from this long before it is issued, because clocks of nodes go wrong by minutes; so do the signers of
- * Kubernetes itself (pkg/controller/certificates/signer: 5 min).
+ * A certificate is valid from this long before it is issued, because clocks of nodes are wrong by minutes. The signers of Kubernetes do
+ * the same (pkg/controller/certificates/signer: 5 min).
  */
 export const backdateMs = 5 * 60_000;
 
@@ -40,13 +40,13 @@ async function library(): Promise<typeof X509> {
   return x509;
 }
 
-/** First and last moment, milliseconds since 1970. */
+/** First and last instant, milliseconds since 1970. */
 export interface Validity {
   readonly from: number;
   readonly to: number;
 }
 
-/** Makes a new authority, with a name of its own: verifiers find the issuer by name. */
+/** Makes a new authority with a unique name, because verifiers find the issuer by name. */
 export async function issueAuthority({ from, to }: Validity): Promise<Pair> {
   const x509 = await library();
   const keys = await newKeys();
@@ -67,7 +67,7 @@ export async function issueAuthority({ from, to }: Validity): Promise<Pair> {
   return pair(certificate.toString('pem'), keys);
 }
 
-/** Issues a certificate with a new key; it does not outlive its authority. */
+/** Issues a certificate with a new key, which ends with its authority at the latest. */
 export async function issueLeaf(authority: Pair, subject: Subject, { from, to }: Validity): Promise<Pair> {
   const x509 = await library();
   const keys = await newKeys();
@@ -103,7 +103,7 @@ function newKeys(): Promise<webcrypto.CryptoKeyPair> {
 
 async function pair(pem: string, keys: webcrypto.CryptoKeyPair): Promise<Pair> {
   const [certificate] = readCertificates(pem) ?? [];
-  if (certificate === undefined) throw new TypeError('a certificate was issued that cannot be read');
+  if (certificate === undefined) throw new TypeError('the issued certificate cannot be read');
   const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
   const lines = pkcs8.match(/.{1,64}/g) ?? [];
   return {
@@ -117,7 +117,7 @@ function importKey(key: Secret): Promise<webcrypto.CryptoKey> {
   return crypto.subtle.importKey('pkcs8', der, algorithm, false, ['sign']);
 }
 
-/** 126 random bits; positive and without a leading zero byte, as DER wants it. */
+/** 126 random bits; positive and without a leading zero byte, as DER requires. */
 function serial(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;

@@ -1,4 +1,4 @@
-/** The certificates that the authority signs: which there are, and what is wrong with one of them. */
+/** The certificates that the authority signs: which ones there are, and what is wrong with one. */
 import { isIP } from 'node:net';
 import { agentServerName } from '../../fleet/agents/connection.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
@@ -26,13 +26,13 @@ export type IssueReason = (typeof issueReasons)[number];
 export interface LeafSpec {
   readonly name: LeafName;
   readonly secretName: string;
-  /** `undefined`: its names are not known now, so that it cannot be issued. */
+  /** `undefined`: its names are unknown, so it cannot be issued. */
   readonly subject: Subject | undefined;
 }
 
-/** A leaf's Secret as it was found. */
+/** The content of a leaf's Secret. */
 export interface Leaf {
-  /** `undefined`: there is no such Secret, or nothing in it. */
+  /** `undefined`: there is no Secret. */
   readonly texts: SecretTexts | undefined;
   readonly certificate: Certificate | undefined;
   readonly keyFits: boolean;
@@ -42,7 +42,7 @@ export interface Leaf {
 
 /**
  * Every leaf.
- * @param webhookNames names in the webhook's certificate; none: they are not known
+ * @param webhookNames names in the webhook's certificate; none: they are unknown
  */
 export function leafSpecs(
   configuration: Pick<
@@ -90,17 +90,17 @@ export function readLeaf(texts: SecretTexts | undefined): Leaf {
 }
 
 /**
- * What is wrong with a leaf, the worst first.
- * @param signer who would sign a new one
- * @param lifeMs how long that would be valid
- * @returns undefined: nothing
+ * The worst fault of a leaf.
+ * @param signer the authority that would sign a new one
+ * @param lifeMs for how long that would be valid
+ * @returns `undefined`: none
  */
 export function faultOf(
   leaf: Leaf,
   subject: Subject | undefined,
   authorities: Authorities,
   signer: Certificate,
-  moment: AgreedTime,
+  time: AgreedTime,
   lifeMs: number,
 ): IssueReason | undefined {
   const { certificate } = leaf;
@@ -109,9 +109,9 @@ export function faultOf(
   const issuer = issuerOf(certificate, authorities);
   if (issuer === undefined) return 'foreign';
   if (subject !== undefined && !isFor(certificate, subject)) return 'names';
-  if (hasExpired(certificate, moment) || hasExpired(issuer, moment)) return 'expired';
-  if (isNotYetValid(certificate, moment) || isNotYetValid(issuer, moment)) return 'not-yet-valid';
-  if (isDue(certificate, moment, validity(moment, lifeMs, signer), lifeMs)) return 'due';
+  if (hasExpired(certificate, time) || hasExpired(issuer, time)) return 'expired';
+  if (isNotYetValid(certificate, time) || isNotYetValid(issuer, time)) return 'not-yet-valid';
+  if (isDue(certificate, time, validity(time, lifeMs, signer), lifeMs)) return 'due';
   if (authorities.phase === 'signing' && issuer !== authorities.newest.certificate) return 'authority';
   return undefined;
 }
@@ -120,9 +120,9 @@ function issuerOf(certificate: Certificate, authorities: Authorities): Certifica
   return trusted(authorities).find((each) => isIssuedBy(certificate, each));
 }
 
-/** Whether a certificate says what it is to say, and no more. */
+/** Whether a certificate is for this subject and for nothing else. */
 function isFor({ x509 }: Certificate, { commonName, names, usage }: Subject): boolean {
-  // Absent where the extension is, whatever the type says.
+  // Undefined without the extension, although the type does not say so.
   const usages = (x509.keyUsage as readonly string[] | undefined) ?? [];
   if (x509.ca || usages.length !== 1 || usages[0] !== usageIds[usage]) return false;
   if (x509.subject !== `CN=${commonName}`) return false;

@@ -1,6 +1,6 @@
 /**
- * The library that makes certificates, with what it needs before it is loaded. A file of its own, to be loaded as a whole when it is
- * needed: a package of CommonJS has its names in the bundle only where it is imported statically.
+ * The library that makes certificates, and its polyfill. A file of its own, which `issue.ts` imports dynamically: in the bundle, a CommonJS
+ * package has its names only if it is imported statically.
  */
 import 'reflect-metadata';
 

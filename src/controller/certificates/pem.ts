@@ -1,4 +1,4 @@
-/** Certificates as they stand in Secrets and in `caBundle`: PEM texts, one or several. */
+/** Certificates in Secrets and in `caBundle`: PEM texts with one or several. */
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 export interface Certificate {
@@ -6,7 +6,7 @@ export interface Certificate {
   readonly x509: X509Certificate;
   /** SHA-256 of the certificate, in hex. */
   readonly id: string;
-  /** First and last moment of its validity, milliseconds since 1970. */
+  /** First and last instant of its validity, milliseconds since 1970. */
   readonly from: number;
   readonly to: number;
 }
@@ -16,14 +16,13 @@ const maxCertificates = 200;
 const block = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 
 /**
- * Reads every certificate of a text; what stands between them does not count.
- * @returns in their order, without repetitions; `undefined` where there is none, where one cannot be understood, or where
- *   there are too many
+ * Reads every certificate of a text and ignores text between them.
+ * @returns in their order, without duplicates; `undefined`: there is none, one is unreadable, or there are too many
  */
 export function readCertificates(text: string | undefined): readonly Certificate[] | undefined {
   const blocks = text?.match(block) ?? [];
   if (blocks.length === 0 || blocks.length > maxCertificates) return undefined;
-  // A block whose text is damaged would otherwise be overlooked.
+  // Otherwise a damaged block would go unnoticed.
   if ((text?.split('-----BEGIN ').length ?? 1) - 1 !== blocks.length) return undefined;
   try {
     return distinct(blocks.map((pem) => readOne(pem)));
@@ -35,7 +34,7 @@ export function readCertificates(text: string | undefined): readonly Certificate
 function readOne(pem: string): Certificate {
   const x509 = new X509Certificate(pem);
   return {
-    // Written anew, so that equal certificates are equal texts.
+    // Normalized: equal certificates are equal texts.
     pem: x509.toString(),
     x509,
     id: x509.fingerprint256.replaceAll(':', '').toLowerCase(),
@@ -44,7 +43,7 @@ function readOne(pem: string): Certificate {
   };
 }
 
-/** Leaves out repetitions. */
+/** Without duplicates. */
 export function distinct(certificates: readonly Certificate[]): readonly Certificate[] {
   return [...new Map(certificates.map((each) => [each.id, each])).values()];
 }
@@ -54,7 +53,7 @@ export function writeCertificates(certificates: readonly Certificate[]): string 
   return certificates.map(({ pem }) => pem).join('');
 }
 
-/** Whether two bundles hold the same certificates, in whatever order. */
+/** Whether two bundles have the same certificates, in any order. */
 export function sameCertificates(
   a: readonly Certificate[] | undefined,
   b: readonly Certificate[] | undefined,
@@ -63,7 +62,7 @@ export function sameCertificates(
   return a.length === b.length && a.every(({ id }) => b.some((other) => other.id === id));
 }
 
-/** @returns undefined where it is no unencrypted private key on P-256 */
+/** @returns `undefined`: not an unencrypted private key on P-256 */
 export function readPrivateKey(pem: string | undefined): KeyObject | undefined {
   if (pem === undefined) return undefined;
   try {

@@ -1,12 +1,13 @@
-/** One pass: reads everything, does what the plan says, and reads again until nothing is left to do. */
-import { KubeError } from '../../kube/api/errors.ts';
+/** Reads all Secrets, makes the changes that `rotation.ts` plans, and starts again until nothing is left to do. */
+import { ignoring, isCode, KubeError } from '../../kube/api/errors.ts';
+import { paths } from '../../kube/api/paths.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { readCaBundles } from '../webhook-configuration/ca-bundle.ts';
+import { readCaBundles, type WebhookConfiguration } from '../webhook-configuration/ca-bundle.ts';
 import { readAuthorities, trusted, writeAuthorities, type Authorities } from './authorities.ts';
+import { agreedTimeOf, validity, type AgreedTime } from './clock-agreement.ts';
 import { issueAuthority, issueLeaf } from './issue.ts';
 import { readLeaf, type IssueReason, type Leaf, type LeafName, type LeafSpec } from './leaves.ts';
-import { agreedTimeOf, validity, type AgreedTime } from './clock-agreement.ts';
 import { writeCertificates } from './pem.ts';
 import {
   isAnnounced,
@@ -18,24 +19,23 @@ import {
   type Found,
   type LeafWork,
   type Times,
-} from './plan.ts';
+} from './rotation.ts';
 import type { FoundSecret, Secrets } from './secrets.ts';
-import { paths } from '../../kube/api/paths.ts';
 
-export interface ReconcileOptions {
+export interface CertificateReconcilerOptions {
   readonly secrets: Secrets;
   readonly caSecret: string;
-  /** The leaves wanted now. */
+  /** The wanted leaves. */
   readonly specs: () => Promise<readonly LeafSpec[]>;
   /** Its `caBundle` counts as a bundle. */
   readonly webhookConfiguration: string | undefined;
   readonly times: Times;
   readonly leading: Pick<Leading, 'signal' | 'client' | 'clock' | 'serverNow' | 'log' | 'step'>;
-  /** Hears of each certificate that was issued and written. */
+  /** Called for each certificate that was issued and written. */
   readonly issued: (certificate: LeafName | 'ca', reason: IssueReason) => void;
 }
 
-export interface ReconcileResult {
+export interface CertificatesOutcome {
   readonly found: Found;
   /** Whether anything had to be written. */
   readonly wrote: boolean;
@@ -43,73 +43,119 @@ export interface ReconcileResult {
   readonly nextMs: number;
 }
 
-interface Read {
+/** One reading of everything. */
+interface State {
   readonly found: Found;
   readonly ca: FoundSecret | undefined;
   readonly leafSecrets: ReadonlyMap<LeafName, FoundSecret | undefined>;
   readonly specs: readonly LeafSpec[];
-  readonly moment: AgreedTime;
+  readonly time: AgreedTime;
 }
 
-/** A new authority touches every Secret and is done in five rounds; more means that somebody else writes too. */
+/** A new authority changes every Secret and needs five rounds. More rounds mean that another writer changes them too. */
 const maxRounds = 12;
-/** While something is awaited, it is looked at so often within the time that it takes. */
+/** Looks at the Secrets while the plan waits. */
 const looksPerSettling = 4;
+const minPauseMs = 50;
 
-/**
- * Makes the pass. What it remembers from one to the next is only for how long it has seen what the plan waits for.
- * @returns a function that rejects with KubeError where it could not end
- */
-export function createCertificateReconciler(options: ReconcileOptions): () => Promise<ReconcileResult> {
-  const { secrets, caSecret, times, leading } = options;
-  const { signal, clock, log } = leading;
-  const announced = createWatch(() => clock.monotonic());
-  const replaced = createWatch(() => clock.monotonic());
+/** Remembers only for how long it has seen what the plan waits for. */
+export class CertificateReconciler {
+  readonly #options: CertificateReconcilerOptions;
+  readonly #announced: Observation;
+  readonly #replaced: Observation;
 
-  const momentNow = (): AgreedTime => agreedTimeOf(leading.serverNow(), clock.now());
+  constructor(options: CertificateReconcilerOptions) {
+    this.#options = options;
+    const { monotonic } = options.leading.clock;
+    this.#announced = new Observation(monotonic);
+    this.#replaced = new Observation(monotonic);
+  }
 
-  async function read(): Promise<Read> {
-    const specs = await options.specs();
-    // One after the other: the authority first, so that no leaf is newer than the authorities it is compared with.
+  /** @throws KubeError */
+  async reconcile(): Promise<CertificatesOutcome> {
+    let wrote = false;
+    for (let count = 0; count < maxRounds; count += 1) {
+      const state = await this.#read();
+      try {
+        if (!(await this.#change(state))) return { found: state.found, wrote, nextMs: this.#nextMs(state) };
+      } catch (error) {
+        if (!isOvertaken(error)) throw error;
+      }
+      wrote = true;
+    }
+    const message = 'another writer changes the Secrets of certificates again and again: stop it';
+    throw new KubeError('conflict', this.#options.caSecret, message);
+  }
+
+  async #read(): Promise<State> {
+    const { secrets, caSecret } = this.#options;
+    const specs = await this.#options.specs();
+    // In this order, so that no leaf is newer than the authorities that it is compared with.
     const ca = await secrets.read(caSecret);
     const leafSecrets = new Map<LeafName, FoundSecret | undefined>();
     for (const { name, secretName } of specs) leafSecrets.set(name, await secrets.read(secretName));
     const authorities = readAuthorities(ca?.texts ?? {});
     const leaves = new Map<LeafName, Leaf>();
     for (const [name, secret] of leafSecrets) leaves.set(name, readLeaf(secret?.texts));
-    const isAwaited = authorities.newest !== undefined && authorities.phase === 'announcing';
-    const caBundles = isAwaited ? await bundlesInForce() : [];
-    return { found: { authorities, leaves, caBundles }, ca, leafSecrets, specs, moment: momentNow() };
+    const isAnnouncing = authorities.newest !== undefined && authorities.phase === 'announcing';
+    const caBundles = isAnnouncing ? await this.#caBundles() : [];
+    return { found: { authorities, leaves, caBundles }, ca, leafSecrets, specs, time: this.#timeNow() };
   }
 
-  async function bundlesInForce(): Promise<Found['caBundles']> {
-    const name = options.webhookConfiguration;
+  #timeNow(): AgreedTime {
+    const { serverNow, clock } = this.#options.leading;
+    return agreedTimeOf(serverNow(), clock.now());
+  }
+
+  async #caBundles(): Promise<Found['caBundles']> {
+    const { webhookConfiguration: name, leading } = this.#options;
+    const { client, signal, log } = leading;
     if (name === undefined) return [];
+    const path = paths.mutatingWebhookConfigurations(name);
     try {
-      return readCaBundles(await leading.client.get(paths.mutatingWebhookConfigurations(name), { signal }));
+      const found = await ignoring('not-found', client.get<WebhookConfiguration>(path, { signal }));
+      return found ? readCaBundles(found) : [];
     } catch (error) {
-      if (error instanceof KubeError && error.code === 'not-found') return [];
-      if (error instanceof KubeError && error.code !== 'forbidden') throw error;
-      log.warn({ name }, 'the webhook configuration cannot be read; the new authority has to wait');
+      if (!isCode(error, 'forbidden')) throw error;
+      log.warn({ name }, 'the webhook configuration cannot be read, so the new authority has to wait');
       return [undefined];
     }
   }
 
-  async function changeAuthorities(change: AuthorityChange, { ca, moment }: Read): Promise<void> {
-    let next: Authorities;
-    if (change.kind === 'issue')
-      next = { newest: await issueAuthority(validity(moment, times.caMs)), ...change.keep };
-    else next = change.next;
+  /** Writes what the plan says. @returns whether there was anything to do */
+  async #change(state: State): Promise<boolean> {
+    const { found, time } = state;
+    const { times } = this.#options;
+    const seen = {
+      announcedMs: this.#announced.observe(isAnnounced(found), found),
+      replacedMs: this.#replaced.observe(isReplaced(found), found),
+    };
+    const change = planAuthorities(found, time, times, seen);
+    if (change) {
+      await this.#changeAuthorities(change, state);
+      return true;
+    }
+    const { authorities } = found;
+    if (authorities.newest === undefined) throw new TypeError('no authority and no plan to make one');
+    return await this.#changeLeaves(authorities, state);
+  }
+
+  async #changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
+    const { secrets, caSecret, times, issued, leading } = this.#options;
+    const next: Authorities =
+      change.kind === 'issue'
+        ? { newest: await issueAuthority(validity(time, times.caMs)), ...change.keep }
+        : change.next;
     let secret = ca;
     if (secret === undefined) {
       secret = await secrets.prepare(caSecret);
       await leading.step('certificates/prepared');
-      // Somebody else was faster: what is in there counts.
+      // Another writer was faster: its content counts.
       if (Object.keys(secret.texts).length > 0) return;
     }
     await secrets.change(caSecret, secret.resourceVersion, writeAuthorities(next));
-    if (change.kind === 'issue') options.issued('ca', change.reason);
-    log.info(
+    if (change.kind === 'issue') issued('ca', change.reason);
+    leading.log.info(
       {
         change: change.kind,
         phase: next.phase,
@@ -122,59 +168,23 @@ export function createCertificateReconciler(options: ReconcileOptions): () => Pr
     await leading.step(`certificates/authority-${change.kind}`);
   }
 
-  async function doLeaf(
-    work: LeafWork,
-    spec: LeafSpec,
-    secret: FoundSecret | undefined,
+  /** One Secret that cannot be written does not stop the others. */
+  async #changeLeaves(
     authorities: Authorities,
-  ) {
-    const bundle = { 'ca.crt': writeCertificates(trusted(authorities)) };
-    if (work.kind === 'bundle') {
-      if (secret) await secrets.change(spec.secretName, secret.resourceVersion, bundle);
-      log.info({ certificate: spec.name }, 'the authorities beside a certificate were written');
-    } else if (spec.subject !== undefined) {
-      const signer = (work.by === 'previous' ? authorities.previousSigner : undefined) ?? authorities.newest;
-      const made = await issueLeaf(
-        signer,
-        spec.subject,
-        validity(momentNow(), times.certificateMs, signer.certificate),
-      );
-      const texts = { 'tls.crt': made.certificate.pem, 'tls.key': reveal(made.key), ...bundle };
-      if (secret) await secrets.change(spec.secretName, secret.resourceVersion, texts);
-      else await secrets.createTls(spec.secretName, texts);
-      options.issued(spec.name, work.reason);
-      const expires = new Date(made.certificate.to).toISOString();
-      log.info({ certificate: spec.name, reason: work.reason, expires }, 'a certificate was issued');
-    }
-    await leading.step(`certificates/${work.kind}-${spec.name}`);
-  }
-
-  /** Does one round of writes; whether there was anything to do. */
-  async function round(state: Read): Promise<boolean> {
-    const { found, moment } = state;
-    const watched = {
-      announcedMs: announced.see(isAnnounced(found), found),
-      replacedMs: replaced.see(isReplaced(found), found),
-    };
-    const change = planAuthorities(found, moment, times, watched);
-    if (change) {
-      await changeAuthorities(change, state);
-      return true;
-    }
-    const { authorities } = found;
-    if (authorities.newest === undefined) throw new TypeError('no authority and no plan to make one');
+    { found, specs, leafSecrets, time }: State,
+  ): Promise<boolean> {
+    const { times, leading } = this.#options;
     let worked = false;
     let failure: KubeError | undefined;
-    for (const spec of state.specs) {
+    for (const spec of specs) {
       const leaf = found.leaves.get(spec.name);
-      const work = leaf && planLeaf(leaf, spec, authorities, moment, times);
+      const work = leaf && planLeaf(leaf, spec, authorities, time, times);
       if (!work) continue;
       try {
-        await doLeaf(work, spec, state.leafSecrets.get(spec.name), authorities);
+        await this.#changeLeaf(work, spec, leafSecrets.get(spec.name), authorities);
         worked = true;
       } catch (error) {
-        if (signal.aborted || !(error instanceof KubeError)) throw error;
-        // One Secret that cannot be written keeps none of the others from being written.
+        if (leading.signal.aborted || !(error instanceof KubeError)) throw error;
         if (isOvertaken(error)) worked = true;
         else failure ??= error;
       }
@@ -183,50 +193,58 @@ export function createCertificateReconciler(options: ReconcileOptions): () => Pr
     return worked;
   }
 
-  return async () => {
-    let wrote = false;
-    for (let count = 0; count < maxRounds; count += 1) {
-      const state = await read();
-      try {
-        if (!(await round(state))) return { found: state.found, wrote, nextMs: nextMs(state) };
-      } catch (error) {
-        if (!(error instanceof KubeError && isOvertaken(error))) throw error;
-      }
-      wrote = true;
+  async #changeLeaf(
+    work: LeafWork,
+    { name, secretName, subject }: LeafSpec,
+    secret: FoundSecret | undefined,
+    authorities: Authorities,
+  ): Promise<void> {
+    const { secrets, times, issued, leading } = this.#options;
+    const bundle = { 'ca.crt': writeCertificates(trusted(authorities)) };
+    if (work.kind === 'bundle') {
+      if (secret) await secrets.change(secretName, secret.resourceVersion, bundle);
+      leading.log.info({ certificate: name }, 'the authorities beside a certificate were written');
+    } else if (subject !== undefined) {
+      const signer = (work.by === 'previous' ? authorities.previousSigner : undefined) ?? authorities.newest;
+      const life = validity(this.#timeNow(), times.certificateMs, signer.certificate);
+      const { certificate, key } = await issueLeaf(signer, subject, life);
+      const texts = { 'tls.crt': certificate.pem, 'tls.key': reveal(key), ...bundle };
+      if (secret) await secrets.change(secretName, secret.resourceVersion, texts);
+      else await secrets.createTls(secretName, texts);
+      issued(name, work.reason);
+      const expires = new Date(certificate.to).toISOString();
+      leading.log.info({ certificate: name, reason: work.reason, expires }, 'a certificate was issued');
     }
-    throw new KubeError(
-      'conflict',
-      caSecret,
-      'somebody else changes the Secrets of certificates again and again',
-    );
-  };
+    await leading.step(`certificates/${work.kind}-${name}`);
+  }
 
-  function nextMs({ found, moment }: Read): number {
+  #nextMs({ found, time }: State): number {
+    const { settleMs } = this.#options.times;
     const isSettling = found.authorities.newest !== undefined && found.authorities.previous.length > 0;
-    return Math.max(
-      50,
-      Math.min(
-        nextDue(found, moment) - moment.now,
-        isSettling ? times.settleMs / looksPerSettling : Infinity,
-      ),
-    );
+    const pauses = [nextDue(found, time) - time.now, isSettling ? settleMs / looksPerSettling : Infinity];
+    return Math.max(minPauseMs, Math.min(...pauses));
   }
 }
 
-/** It changed or went away between reading and writing: look again. */
-function isOvertaken({ code }: KubeError): boolean {
-  return code === 'conflict' || code === 'not-found';
+/** The object changed or went away between reading and writing: look again. */
+function isOvertaken(error: unknown): boolean {
+  return isCode(error, 'conflict', 'not-found');
 }
 
-/** For how long something has been seen without a break; another newest authority is a break. */
-function createWatch(monotonic: () => number) {
-  let since: { readonly of: string; readonly at: number } | undefined;
-  return {
-    see: (isSo: boolean, { authorities }: Found): number => {
-      const of = authorities.newest?.certificate.id;
-      if (!isSo || of === undefined) since = undefined;
-      else if (since?.of !== of) since = { of, at: monotonic() };
-      return since === undefined ? -1 : monotonic() - since.at;
-    },
-  };
+/** For how long something has been true without a break. Another newest authority is a break. */
+class Observation {
+  readonly #monotonic: () => number;
+  #since: { readonly authority: string; readonly at: number } | undefined;
+
+  constructor(monotonic: () => number) {
+    this.#monotonic = monotonic;
+  }
+
+  /** @returns milliseconds; -1: it is not true */
+  observe(isTrue: boolean, { authorities }: Found): number {
+    const authority = authorities.newest?.certificate.id;
+    if (!isTrue || authority === undefined) this.#since = undefined;
+    else if (this.#since?.authority !== authority) this.#since = { authority, at: this.#monotonic() };
+    return this.#since === undefined ? -1 : this.#monotonic() - this.#since.at;
+  }
 }

@@ -1,10 +1,10 @@
 /**
- * Secrets of ours, read and written. What exists is changed by a merge patch that its resourceVersion guards; what does not is
- * created by server-side apply, which asks for the right to create this one name, where a plain creation asks for all names
- * (measured: a Role with `resourceNames` allows it). One that somebody creates between our look and our apply is not overwritten.
+ * Reads and writes our Secrets. An existing one is changed by a guarded merge patch. A missing one is created by server-side apply, which a
+ * Role can allow for one name (measured with `resourceNames`), unlike a plain creation. A Secret that was created since it was read is not
+ * overwritten.
  */
 import type { KubeClient } from '../../kube/api/client.ts';
-import { KubeError } from '../../kube/api/errors.ts';
+import { ignoring } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
 import { fieldManager, ownLabels } from '../own-objects.ts';
 import type { SecretTexts } from './authorities.ts';
@@ -17,23 +17,23 @@ export interface FoundSecret {
 
 export interface Secrets {
   /**
-   * @returns undefined where there is none
+   * @returns `undefined`: it does not exist
    * @throws KubeError
    */
   read(name: string): Promise<FoundSecret | undefined>;
   /**
-   * Creates a Secret without content, or finds the one that is there, and changes nothing of its content.
+   * Creates a Secret without content, or reads the existing one.
    * @throws KubeError
    */
   prepare(name: string): Promise<FoundSecret>;
   /**
    * Creates a Secret of type `kubernetes.io/tls`.
-   * @throws KubeError `conflict` where there is one by now, whoever made it
+   * @throws KubeError, `conflict` if there is one by now
    */
   createTls(name: string, texts: SecretTexts): Promise<void>;
   /**
    * Changes some keys; `null` removes one.
-   * @throws KubeError `conflict` where it is not what was read any more
+   * @throws KubeError, `conflict` if it changed since it was read
    */
   change(
     name: string,
@@ -43,8 +43,8 @@ export interface Secrets {
 }
 
 /**
- * No object's: etcd counts from 1, which is the empty store. An apply with it creates what is not there and is a conflict with
- * whatever is (measured with Kubernetes 1.30 and 1.36).
+ * The version of no object: etcd counts from 1, which is the empty store. An apply with it creates a missing object, and is a conflict with an
+ * existing one (measured with Kubernetes 1.30 and 1.36).
  */
 const versionOfNone = '1';
 
@@ -64,12 +64,8 @@ export function createSecrets(client: KubeClient, namespace: string, signal: Abo
 
   return {
     read: async (name) => {
-      try {
-        return found(await client.get<Secret>(path(name), { signal }));
-      } catch (error) {
-        if (error instanceof KubeError && error.code === 'not-found') return undefined;
-        throw error;
-      }
+      const secret = await ignoring('not-found', client.get<Secret>(path(name), { signal }));
+      return secret && found(secret);
     },
     prepare: async (name) => found(await apply(name, 'Opaque')),
     createTls: async (name, texts) => {

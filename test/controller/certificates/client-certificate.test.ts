@@ -133,6 +133,6 @@ t.test('no Secret yet, and a directory that cannot be written', async (t) => {
 
   writeFileSync(join(dir, 'file'), '');
   const bad = keep(t, world, join(dir, 'file', 'tls'));
-  await world.store.until(() => bad.lines.join('').includes('cannot be kept'), 'it is told');
+  await world.store.until(() => bad.lines.join('').includes('cannot be written'), 'the log says so');
   await t.rejects(bad.kept.ready(AbortSignal.abort(gone)), gone);
 });

@@ -13,9 +13,7 @@ import { createWorld, leafNames, minute, namespace, picture, times, type World }
 function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
   const ending = new AbortController();
   const leading = world.leading({ signal: ending.signal, configuration });
-  const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
-    wait(Math.min(ms, ms < 1000 ? 10 : 60_000), signal);
-  const running = certificates({ times, sleep, random: () => 0 })(leading);
+  const running = certificates({ times })(leading);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
     await running;
@@ -99,7 +97,7 @@ t.test('the API server fails for a while', async (t) => {
   start(t, world);
   await world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', 'in the end all is there');
   for (const each of ends) each();
-  t.match(world.log.join(''), 'certificates cannot be kept; trying again');
+  t.match(world.log.join(''), 'failed; trying again');
 });
 
 t.test('others issue them: nothing is read or written', async (t) => {
@@ -107,5 +105,5 @@ t.test('others issue them: nothing is read or written', async (t) => {
   await certificates()(world.leading({ configuration: { certificates: 'external' } }));
   await certificates()(world.leading({ configuration: { namespace: undefined } }));
   t.equal(world.store.requests.length, 0);
-  t.match(world.log.join(''), 'the namespace of archwright is not known');
+  t.match(world.log.join(''), 'set namespace');
 });

@@ -4,12 +4,14 @@ import { certificates } from '../../../src/controller/certificates/certificates.
 import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
 import { leafSpecs, readLeaf, type LeafName } from '../../../src/controller/certificates/leaves.ts';
 import {
-  createCertificateReconciler,
-  type ReconcileResult,
+  CertificateReconciler,
+  type CertificatesOutcome,
 } from '../../../src/controller/certificates/reconcile.ts';
-import type { Times } from '../../../src/controller/certificates/plan.ts';
+import type { Times } from '../../../src/controller/certificates/rotation.ts';
 import { createSecrets } from '../../../src/controller/certificates/secrets.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
+import { systemClock } from '../../../src/async/clock.ts';
+import { wait } from '../../../src/async/wait.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
@@ -54,7 +56,7 @@ export interface World {
   put(name: LeafName | 'ca', texts: Readonly<Record<string, string>>): void;
   remove(name: LeafName | 'ca'): void;
   /** A new leader, which remembers nothing. */
-  leader(options?: LeaderOptions): () => Promise<ReconcileResult>;
+  leader(options?: LeaderOptions): () => Promise<CertificatesOutcome>;
   leading(options?: LeaderOptions & { readonly configuration?: Partial<Configuration> }): Leading;
   issued(): readonly string[];
 }
@@ -63,6 +65,8 @@ export interface LeaderOptions {
   readonly step?: (name: string) => void | Promise<void>;
   readonly signal?: AbortSignal;
   readonly webhookConfiguration?: string;
+  /** How long a pause takes in the test. Default: back-off and pauses after writes are short, others do not end. */
+  readonly shortened?: (ms: number) => number;
 }
 
 export async function createWorld(t: Test): Promise<World> {
@@ -85,11 +89,18 @@ export async function createWorld(t: Test): Promise<World> {
     options: LeaderOptions & { readonly configuration?: Partial<Configuration> } = {},
   ): Leading {
     const configuration = { ...defaultConfiguration(), namespace, webhookNames, ...options.configuration };
+    const shortened = options.shortened ?? ((ms) => (ms < 2000 ? 10 : 60_000));
     return {
       signal: options.signal ?? never,
       client,
       configuration: () => configuration,
-      clock: { now: () => own, monotonic: () => monotonic },
+      clock: {
+        now: () => own,
+        monotonic: () => monotonic,
+        random: () => 0,
+        sleep: (ms, signal) => wait(shortened(ms), signal),
+        timer: (ms, action) => systemClock.timer(shortened(ms), action),
+      },
       serverNow: () => wall,
       log,
       metrics: createMetrics(),
@@ -133,7 +144,7 @@ export async function createWorld(t: Test): Promise<World> {
     remove: (name) => store.remove(path(name)),
     leader: (options = {}) => {
       const leads = leading(options);
-      return createCertificateReconciler({
+      const work = new CertificateReconciler({
         secrets: createSecrets(client, namespace, leads.signal),
         caSecret: secretNames.ca,
         specs: () => Promise.resolve(leafSpecs(leads.configuration(), webhookNames)),
@@ -142,6 +153,7 @@ export async function createWorld(t: Test): Promise<World> {
         leading: leads,
         issued: (certificate, reason) => issued.push(`${certificate} ${reason}`),
       });
+      return () => work.reconcile();
     },
     leading,
     issued: () => issued.splice(0),

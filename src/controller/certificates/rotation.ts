@@ -1,20 +1,20 @@
 /**
- * The plan: from what the Secrets hold and the time it follows what to do next. Pure, and there is no other state, so it does
- * not matter where an earlier leader stopped.
+ * The rotation of authorities and certificates: what to do next, computed from the content of the Secrets and the time. Pure; there is no
+ * other state, so any leader continues where an earlier one stopped.
  *
- * An authority's life:
+ * The life of an authority:
  *
- * 1. _Announcing_: a new one is made and joins every `ca.crt` and `caBundle`, while the one before goes on signing.
- * 2. When a leader has seen it everywhere for `settleMs` by its own clock, which no change of the time can hurry, the new one
- *    signs; the key of the old one is forgotten and every certificate is issued anew.
- * 3. When a leader has seen nothing but new certificates for `settleMs`, the old authority leaves the bundles.
- * 4. After two thirds of its life it starts again.
+ * 1. _Announcing_: a new authority is made and added to every `ca.crt` and `caBundle`. The old one signs.
+ * 2. After a leader has seen it everywhere for `settleMs`, by its monotonic clock, the new authority signs. The key of the old one is
+ *    deleted, and every certificate is issued again.
+ * 3. After a leader has seen only new certificates for `settleMs`, the old authority is removed from the bundles.
+ * 4. After two thirds of its life, it starts again.
  *
- * So at each moment whoever serves or trusts what was in a Secret less than `settleMs` ago gets along with everybody else. A
- * leader that has not watched for long enough, because it is new, waits again: waiting is safe.
+ * So at any time, programs that use the content of the Secrets from less than `settleMs` ago trust each other. A new leader waits again,
+ * which is safe.
  *
- * Where the old authority's key is lost or its end is near, certificates that work stay, and what does not is signed by the
- * new one at once.
+ * If the old authority's key is lost or the authority is near its end, working certificates stay, and the new authority signs the others at
+ * once.
  */
 import { trusted, type Authorities, type Remains } from './authorities.ts';
 import { dueAt, hasExpired, isDue, isNotYetValid, validity, type AgreedTime } from './clock-agreement.ts';
@@ -26,14 +26,14 @@ export interface Times {
   readonly certificateMs: number;
   /** Life of an authority. */
   readonly caMs: number;
-  /** How long everybody may take to use what was written. */
+  /** How long programs may take to use what was written. */
   readonly settleMs: number;
 }
 
-/** The kubelet brings a changed Secret to a pod within two minutes; nodes that are out of reach for a while should get it too. */
+/** The kubelet brings a changed Secret to a pod within two minutes. Nodes that are unreachable for a while should get it too. */
 const mostSettleMs = 60 * 60_000;
 
-/** Times from the settings. A short life leaves less time: settling twice has to fit into the last third of it. */
+/** Times from the settings. Settling twice has to fit into the last third of a life. */
 export function timesOf(settings: { readonly certificateTime: number; readonly caTime: number }): Times {
   const { certificateTime, caTime } = settings;
   return {
@@ -43,142 +43,142 @@ export function timesOf(settings: { readonly certificateTime: number; readonly c
   };
 }
 
-/** What was found. */
+/** What a leader has read. */
 export interface Found {
   readonly authorities: Authorities | Remains;
   readonly leaves: ReadonlyMap<LeafName, Leaf>;
-  /** Bundles that the API server trusts for the webhook; none where no webhook is in force. */
+  /** Bundles that the API server trusts for the webhook; empty if there is no webhook. */
   readonly caBundles: readonly (readonly Certificate[] | undefined)[];
 }
 
-/** For how long this leader has seen without a break, milliseconds by its monotonic clock: */
-export interface Watched {
-  /** that every bundle holds the newest authority; */
+/** For how long something has been true without a break, milliseconds by this leader's monotonic clock. */
+export interface Seen {
+  /** Every bundle has the newest authority. */
   readonly announcedMs: number;
-  /** that every certificate is one of the newest authority. */
+  /** Every certificate is signed by the newest authority. */
   readonly replacedMs: number;
 }
 
-/** How the authorities change, if they do. */
+/** A change of the authorities. */
 export type AuthorityChange =
   | {
       readonly kind: 'issue';
       readonly reason: IssueReason;
-      /** What stays besides the new one. */
+      /** What stays beside the new one. */
       readonly keep: Pick<Authorities, 'previous' | 'previousSigner' | 'phase'>;
     }
   | { readonly kind: 'sign' | 'retire'; readonly next: Authorities };
 
-/** More than these never help: each is the issuer of something that may still be in use. */
+/** More do not help: each one is kept because a certificate of it may still be in use. */
 const maxPrevious = 4;
 
-/** What to do about the authorities. */
+/** The next change of the authorities. */
 export function planAuthorities(
   found: Found,
-  moment: AgreedTime,
+  time: AgreedTime,
   times: Times,
-  watched: Watched,
+  seen: Seen,
 ): AuthorityChange | undefined {
   const { authorities } = found;
-  const reason = reasonForNew(authorities, moment, times);
+  const reason = reasonForNew(authorities, time, times);
   if (reason !== undefined || authorities.newest === undefined) {
-    return { kind: 'issue', reason: reason ?? 'missing', keep: keptBeside(found, moment, times) };
+    return { kind: 'issue', reason: reason ?? 'missing', keep: keptBeside(found, time, times) };
   }
   const { newest, previous, previousSigner, phase } = authorities;
   if (phase === 'announcing') {
-    const nobodyWaits = previous.every((each) => isSpent(each, moment, times));
-    if (watched.announcedMs < times.settleMs && !nobodyWaits) return undefined;
+    const areAllSpent = previous.every((each) => isSpent(each, time, times));
+    if (seen.announcedMs < times.settleMs && !areAllSpent) return undefined;
     return { kind: 'sign', next: { newest, previous, previousSigner: undefined, phase: 'signing' } };
   }
-  const isReplaced = watched.replacedMs >= times.settleMs;
-  const kept = isReplaced ? [] : previous.filter((each) => !hasExpired(each, moment));
-  // A key has no business in this phase, however it got there.
+  const isReplaced = seen.replacedMs >= times.settleMs;
+  const kept = isReplaced ? [] : previous.filter((each) => !hasExpired(each, time));
+  // There must be no key of an old authority in this phase.
   if (kept.length === previous.length && previousSigner === undefined) return undefined;
   return { kind: 'retire', next: { newest, previous: kept, previousSigner: undefined, phase } };
 }
 
 function reasonForNew(
   authorities: Authorities | Remains,
-  moment: AgreedTime,
+  time: AgreedTime,
   times: Times,
 ): IssueReason | undefined {
   if (authorities.newest === undefined) return authorities.empty ? 'missing' : 'unreadable';
   const { certificate } = authorities.newest;
-  if (hasExpired(certificate, moment)) return 'expired';
-  if (isNotYetValid(certificate, moment)) return 'not-yet-valid';
-  // One change at a time: a new authority that is not yet known everywhere first gets there.
+  if (hasExpired(certificate, time)) return 'expired';
+  if (isNotYetValid(certificate, time)) return 'not-yet-valid';
+  // One change at a time.
   if (authorities.phase === 'announcing') return undefined;
-  return isDue(certificate, moment, validity(moment, times.caMs), times.caMs) ? 'due' : undefined;
+  return isDue(certificate, time, validity(time, times.caMs), times.caMs) ? 'due' : undefined;
 }
 
-/** An authority too near its end to sign with, or to wait for. */
-function isSpent(certificate: Certificate, moment: AgreedTime, times: Times): boolean {
-  return isNotYetValid(certificate, moment) || moment.earliest >= certificate.to - times.settleMs;
+/** Whether an authority is too near its end to sign, or to be waited for. */
+function isSpent(certificate: Certificate, time: AgreedTime, times: Times): boolean {
+  return isNotYetValid(certificate, time) || time.earliest >= certificate.to - times.settleMs;
 }
 
 function keptBeside(
   { authorities, leaves }: Found,
-  moment: AgreedTime,
+  time: AgreedTime,
   times: Times,
 ): Pick<Authorities, 'previous' | 'previousSigner' | 'phase'> {
   const { newest } = authorities;
   const candidates = distinct([
-    ...(newest ? [newest.certificate] : adopted([...leaves.values()], moment)),
+    ...(newest ? [newest.certificate] : adopted([...leaves.values()], time)),
     ...authorities.previous,
   ]);
   const previous = candidates
-    .filter((each) => !hasExpired(each, moment))
+    .filter((each) => !hasExpired(each, time))
     .sort((a, b) => b.to - a.to)
     .slice(0, maxPrevious);
   const signers = [newest, authorities.previousSigner];
   const previousSigner = signers.find(
     (pair) =>
       pair &&
-      !isSpent(pair.certificate, moment, times) &&
+      !isSpent(pair.certificate, time, times) &&
       previous.some(({ id }) => id === pair.certificate.id),
   );
   return { previous, previousSigner, phase: previous.length === 0 ? 'signing' : 'announcing' };
 }
 
 /**
- * Where the Secret of the CA is lost, what it signed is still in use: its certificate stands in the Secrets beside what it
- * signed. Whoever can write those Secrets and delete that one could as well write that one.
+ * The authorities beside working leaves. If the Secret of the CA is lost, its leaves are still in use. Trusting their bundles adds no risk: who
+ * can write these Secrets and delete that one could write that one too.
  */
-function adopted(leaves: readonly Leaf[], moment: AgreedTime): Certificate[] {
+function adopted(leaves: readonly Leaf[], time: AgreedTime): Certificate[] {
   return leaves.flatMap(({ certificate, keyFits, bundle = [] }) =>
-    certificate === undefined || !keyFits || hasExpired(certificate, moment)
+    certificate === undefined || !keyFits || hasExpired(certificate, time)
       ? []
       : bundle.filter((each) => each.x509.ca && isIssuedBy(certificate, each)),
   );
 }
 
-/** What to do about one leaf. */
+/** The next change of a leaf. */
 export type LeafWork =
   | { readonly kind: 'issue'; readonly reason: IssueReason; readonly by: 'newest' | 'previous' }
-  /** Only its `ca.crt` is not what it should be. */
+  /** Only its `ca.crt` is wrong. */
   | { readonly kind: 'bundle' };
 
-/** What is to be done about a leaf under authorities that are in the Secret already. */
+/** The next change of a leaf, under the current authorities. */
 export function planLeaf(
   leaf: Leaf,
   { subject }: Pick<LeafSpec, 'subject'>,
   authorities: Authorities,
-  moment: AgreedTime,
+  time: AgreedTime,
   times: Times,
 ): LeafWork | undefined {
   const { newest, phase, previousSigner } = authorities;
   const byPrevious =
     phase === 'announcing' &&
     previousSigner !== undefined &&
-    !isSpent(previousSigner.certificate, moment, times);
+    !isSpent(previousSigner.certificate, time, times);
   const signer = byPrevious ? previousSigner : newest;
-  const reason = faultOf(leaf, subject, authorities, signer.certificate, moment, times.certificateMs);
+  const reason = faultOf(leaf, subject, authorities, signer.certificate, time, times.certificateMs);
   const mustWait =
     reason === 'due' &&
     phase === 'announcing' &&
     !byPrevious &&
     leaf.certificate &&
-    !isUrgent(leaf.certificate, moment);
+    !isUrgent(leaf.certificate, time);
   if (reason !== undefined && mustWait !== true && subject !== undefined) {
     return { kind: 'issue', reason, by: byPrevious ? 'previous' : 'newest' };
   }
@@ -186,12 +186,12 @@ export function planLeaf(
   return { kind: 'bundle' };
 }
 
-/** Half of the time between the moment when it is due and its end. */
-function isUrgent(certificate: Certificate, moment: AgreedTime): boolean {
-  return moment.now >= (dueAt(certificate) + certificate.to) / 2;
+/** Whether half of the time between its due time and its end is over. */
+function isUrgent(certificate: Certificate, time: AgreedTime): boolean {
+  return time.now >= (dueAt(certificate) + certificate.to) / 2;
 }
 
-/** Whether every bundle holds the newest authority. */
+/** Whether every bundle has the newest authority. */
 export function isAnnounced({ authorities, leaves, caBundles }: Found): boolean {
   const { newest } = authorities;
   if (newest === undefined) return false;
@@ -200,7 +200,7 @@ export function isAnnounced({ authorities, leaves, caBundles }: Found): boolean 
   );
 }
 
-/** Whether every certificate is one of the newest authority. */
+/** Whether the newest authority signed every certificate. */
 export function isReplaced({ authorities, leaves }: Found): boolean {
   const { newest } = authorities;
   if (newest === undefined) return false;
@@ -210,12 +210,12 @@ export function isReplaced({ authorities, leaves }: Found): boolean {
   );
 }
 
-/** A leaf that cannot be issued, because its names are not known, has nobody who uses it. */
+/** Without a leaf that was not issued because its names are unknown: no program uses it. */
 function existing(leaves: Found['leaves']): readonly Leaf[] {
   return [...leaves.values()].filter(({ texts }) => texts !== undefined);
 }
 
-/** When the next certificate is due, milliseconds since 1970; what has been due without effect is not waited for. */
+/** When the next certificate becomes due, milliseconds since 1970; without certificates that are due already. */
 export function nextDue({ authorities, leaves }: Found, { now }: AgreedTime): number {
   const certificates = [
     authorities.newest?.certificate,
