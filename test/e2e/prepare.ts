@@ -30,7 +30,7 @@ const cluster: readonly Step[] = [
   () => helmProgram('helm3'),
 ];
 
-/** In the order of `.ci/run`: first what is there soon. */
+/** Suite → its programs. */
 const suites: Readonly<Record<string, readonly Step[]>> = {
   image: [() => debianProgram('buildah')],
   registry: [

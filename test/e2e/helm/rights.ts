@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { parseAllDocuments } from 'yaml';
-import { chart } from '../chart/helm.ts';
+import { chart, kubeVersion } from '../chart/helm.ts';
 import { asked } from './logs.ts';
 import { namespace, type Helm } from './release.ts';
 
@@ -39,7 +39,7 @@ const rare: Readonly<Record<string, string>> = {
  * @param values the flag with the values that were installed
  */
 export async function usesItsRights(helm: Helm, values: string): Promise<void> {
-  const text = await helm.run('template', 'archwright', chart, values);
+  const text = await helm.run('template archwright', chart, `--kube-version ${kubeVersion}`, values);
   const given = new Set<string>();
   for (const document of parseAllDocuments(text)) {
     const role = document.toJS() as Role | null;
