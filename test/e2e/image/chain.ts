@@ -13,7 +13,7 @@ import { command, sceneInside, type Unpacked } from './unpacked.ts';
 
 /** Emulated, a process takes a moment to end. */
 const politeMs = 30_000;
-/** Emulated, nothing is there within the 150 ms of a real cluster. */
+/** Emulated, no answer comes within the default of 150 ms. */
 const inlineBudget = '10s';
 
 /** @param scene folder of the image's own files */
@@ -66,7 +66,7 @@ export async function chain(t: Test, image: Unpacked, scene: string): Promise<vo
   for (const { process: running } of [webhook, agent]) {
     running.signal('SIGTERM');
     const late = setTimeout(() => running.signal('SIGKILL'), politeMs);
-    t.equal(await running.ended, 0, `${running.name} ends by itself when it is told to`);
+    t.equal(await running.ended, 0, `${running.name} ends by itself on SIGTERM`);
     clearTimeout(late);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The image for each architecture, unpacked and run: it answers as the source does, and a webhook asks an agent, which asks a registry.
- * What is of another architecture than this machine runs by QEMU where that is installed (`apt-get install qemu-user-static`).
+ * The image of each architecture, unpacked and run: its output equals the source's, and webhook, agent and a registry work together.
+ * Another architecture than this machine's runs by QEMU if that is installed (`apt-get install qemu-user-static`).
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -19,17 +19,17 @@ const entry = join(project, 'cmd/archwright.ts');
 /** Emulated, the program starts in some three seconds; a loaded machine gets more. */
 const answerMs = 120_000;
 
-/** One for all of it: others may commit meanwhile. */
+/** Read once: the repository may change meanwhile. */
 const { version, commit } = sourceOf();
 
-/** Files that both are asked about, by the same relative paths. */
+/** Input files for both, by the same relative paths. */
 const files: Readonly<Record<string, string>> = {
   'good.toml': 'schedulableArchitectures = ["amd64", "arm64"]\npreferredArchitecture = "arm64"\n',
   'bad.toml': 'preferedArchitecture = "arm64"\n',
   'overrides.toml': '[[imageOverrides]]\nmatch = "registry.example/**"\narchitectures = ["s390x"]\n',
   'pod.yaml':
     'apiVersion: v1\nkind: Pod\nmetadata: { name: web }\nspec: { containers: [{ name: web, image: registry.example/web:1 }] }\n',
-  // Nothing listens there. Who has a kubeconfig loads the Kubernetes library.
+  // Nothing listens there. A kubeconfig loads the Kubernetes library.
   kubeconfig: `apiVersion: v1
 kind: Config
 current-context: here
@@ -68,7 +68,7 @@ void t.test('the image', { timeout: 15 * 60_000 }, async (t) => {
     });
     const { missing } = emulator(architecture);
     const skip =
-      missing !== undefined && `${missing} is not on the PATH, so nothing of linux/${architecture} is run`;
+      missing !== undefined && `${missing} is not on the PATH, so linux/${architecture} is not run`;
     await t.test(`${architecture}: it runs`, { skip }, (t) => runs(t, image));
   }
 });
@@ -88,18 +88,18 @@ async function runs(t: Test, image: Unpacked): Promise<void> {
     return answer(program, words);
   };
 
-  await t.test('it says which version it is', async (t) => {
+  await t.test('--version', async (t) => {
     const { code, out, err } = ofImage(['--version']);
     t.equal(err, '');
     t.equal(code, 0);
     t.equal(out, `archwright ${version} (${commit})\n`);
     t.equal(image.labels['org.opencontainers.image.revision'], commit);
   });
-  await t.test('it answers as the source does', async (t) => {
+  await t.test('the output equals that of the source', async (t) => {
     for (const args of cases)
       t.same(ofImage(args), answer(process.execPath, [entry, ...args], outside), args.join(' '));
   });
-  await t.test('it may write nowhere, and is not root', async (t) => {
+  await t.test('it cannot write anywhere, and is not root', async (t) => {
     const script = "require('fs').writeFileSync(process.argv[1], '')";
     for (const [file, code] of [
       ['/tmp/x', 'EROFS'],
@@ -111,7 +111,7 @@ async function runs(t: Test, image: Unpacked): Promise<void> {
       t.match(answer(program, args), { code: 1, err: code }, file);
     }
   });
-  await t.test('a webhook places a pod by what an agent learned from a registry', (t) =>
+  await t.test('a webhook places a pod by image facts from agent and registry', (t) =>
     chain(t, image, scene),
   );
 }

@@ -1,4 +1,4 @@
-/** The image as a container has it: its layers in a folder, run from there as its configuration says, as another architecture by QEMU. */
+/** The image as in a container: its layers in a folder, run by its configuration; another architecture runs by QEMU. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, readSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ export interface Unpacked {
   readonly architecture: Architecture;
   /** Folder of its root file system. */
   readonly root: string;
-  /** What is run, before its arguments. */
+  /** The command before its arguments. */
   readonly entrypoint: readonly string[];
   /** `NAME=value` */
   readonly env: readonly string[];
@@ -47,7 +47,7 @@ interface Config {
  * Unpacks the image of one architecture.
  * @param layout an OCI layout with one index of images
  * @param folder emptied before
- * @throws where the index does not name that architecture, or the image says that it is of another one
+ * @throws Error if the index does not have that architecture, or the image's config has another one
  */
 export function unpack(layout: string, architecture: Architecture, folder: string): Unpacked {
   const blob = (digest: string): string => join(layout, 'blobs', digest.replace(':', '/'));
@@ -78,7 +78,7 @@ export function unpack(layout: string, architecture: Architecture, folder: strin
 /** `e_machine` of the ELF specification. */
 const machines: Readonly<Record<number, Architecture>> = { 62: 'amd64', 183: 'arm64' };
 
-/** Each program and library of the image with the architecture that it is for; a number where that is neither. */
+/** Each program and library of the image with its architecture; a number for any other machine. */
 export function machineCode({ root }: Unpacked): ReadonlyMap<string, Architecture | number> {
   const found = new Map<string, Architecture | number>();
   const head = Buffer.alloc(20);
@@ -101,7 +101,7 @@ const emulators: Readonly<Record<Architecture, string>> = {
 };
 const here: Readonly<Record<string, Architecture>> = { x64: 'amd64', arm64: 'arm64' };
 
-/** By what programs of an architecture are run here: nothing, or the path of an emulator; `missing` names the one that is not there. */
+/** The emulator that an architecture needs on this machine; `missing`: its name if it is not installed. */
 export function emulator(architecture: Architecture): { readonly path?: string; readonly missing?: string } {
   if (here[process.arch] === architecture) return {};
   const name = emulators[architecture];
@@ -109,7 +109,7 @@ export function emulator(architecture: Architecture): { readonly path?: string; 
   return path === undefined ? { missing: name } : { path };
 }
 
-/** Where the image has a folder for what an agent keeps; the scene's is mounted there, and the emulator is among its files. */
+/** The agent's state folder in the image. The scene is mounted there, with the emulator among its files. */
 export const sceneInside = 'var/lib/archwright';
 
 /** Root, in a mount namespace of its own: a read-only root file system with the scene in it. */
@@ -119,8 +119,8 @@ shift 2
 exec env -i "$@"`;
 
 /**
- * The command by which the program of the image is run, as its user and with its environment. Needs root.
- * @param scene folder that is mounted into it; where the emulator is needed, it is there by its own name
+ * The command that runs the program of the image with its user and environment. Needs root.
+ * @param scene folder that is mounted into it, with the emulator if one is needed
  */
 export function command(
   image: Unpacked,

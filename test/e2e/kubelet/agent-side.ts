@@ -1,4 +1,4 @@
-/** Our side of a case: the inspection of an agent on the same node, given the same pod's pull secrets. */
+/** The agent's side of a case: inspections on the same node with the same pull secrets. */
 import { openInspection } from '../../../cmd/wiring/inspection.ts';
 import { CredentialError, type MatchedCredential } from '../../../src/credentials/credential.ts';
 import { createPullSecretSource } from '../../../src/credentials/sources/pull-secrets.ts';
@@ -12,9 +12,9 @@ import { binDir, type PodCase, type Setup } from './setup.ts';
 
 export interface AgentSide {
   run(pod: PodCase): Promise<Observation[]>;
-  /** What the agent says is wrong with its sources. */
+  /** Problems of its credential sources. */
   problems(): readonly string[];
-  /** Takes changed files in at once. */
+  /** Reads changed files now. */
   refresh(): Promise<void>;
   close(): Promise<void>;
 }
@@ -22,7 +22,7 @@ export interface AgentSide {
 /** A plugin that hangs is killed after a minute. */
 const deadlineMs = 90_000;
 
-/** @param kubeconfig of a cluster that gives tokens of service accounts */
+/** @param kubeconfig for tokens of service accounts */
 export async function openAgentSide(
   { hostRoot, plugins, serviceAccountTokens = false }: Setup,
   registries: Registries,

@@ -1,4 +1,4 @@
-/** What differs between the two sides of an image, and which differences are meant (docs/internals/deviations.md). */
+/** Differences between the two sides of an image, and the intended ones (docs/internals/deviations.md). */
 import type { Observation } from './observation.ts';
 import type { Run } from './recorder.ts';
 
@@ -8,19 +8,19 @@ export interface Difference {
   readonly what: 'outcome' | 'presented' | 'runs' | 'request' | 'arguments' | 'environment' | 'verdict';
   readonly kubelet: string;
   readonly agent: string;
-  /** Name of the deviation, where it is one. */
+  /** Name of the deviation, if the difference is intended. */
   readonly deviation?: string;
 }
 
-/** What the deviations need to know of the case. */
+/** The facts of the case that deviations depend on. */
 export interface Circumstances {
-  /** Plugins that want tokens of service accounts. */
+  /** Plugins that require tokens of service accounts. */
   readonly tokenPlugins: ReadonlySet<string>;
-  /** Plugins whose answers are remembered for each token. */
+  /** Plugins with answers that are cached for each token. */
   readonly byToken: ReadonlySet<string>;
   /** Plugins that fail. */
   readonly failingPlugins: ReadonlySet<string>;
-  /** Whether the image's repository was asked for before in this life of the kubelet. */
+  /** Whether an image of the repository was pulled before in this run of the kubelet. */
   readonly askedBefore: boolean;
   /** Whether a docker configuration was changed under the running kubelet. */
   readonly filesChanged: boolean;
@@ -40,14 +40,14 @@ export function compare(kubelet: Observation, agent: Observation, about: Circums
   );
 }
 
-/** A source that one side does not have changes who is presented, and that changes what comes of it. */
+/** A source that only one side has changes the credentials, and so the outcome. */
 function consequenceOf(differences: readonly Difference[], about: Circumstances): string | undefined {
   if (about.filesChanged) return 'live-docker-config';
   const token = 'service-account-tokens';
   return differences.some(({ deviation }) => deviation === token) ? token : undefined;
 }
 
-/** Causes that the kubelet tells in words of Go or of its own insides, and we in ours. */
+/** Causes for which the kubelet uses words of Go, and archwright its own. */
 const ownWords: readonly (readonly [kubelet: RegExp, agent: RegExp])[] = [
   [/time: invalid duration "[^"]*"$/, /is no duration such as 1h30m or 10s$/],
   [/no kind .* in scheme "[^"]*"$/, / no kind "[^"]*" is registered for version "[^"]*"$/],
@@ -55,14 +55,14 @@ const ownWords: readonly (readonly [kubelet: RegExp, agent: RegExp])[] = [
   [/^plugin binary executable {2}did not exist$/, /^left out: plugin binary executable \S+ did not exist$/],
 ];
 
-/** Why a configuration is refused. */
+/** The reason why a configuration is refused. */
 export function compareVerdict(kubelet: string, agent: string): Difference[] {
   if (kubelet === agent) return [];
   const ours = ownWords.some(([theirs, own]) => theirs.test(kubelet) && own.test(agent));
   return [{ image: '', what: 'verdict', kubelet, agent, ...(ours && { deviation: 'own-words' }) }];
 }
 
-/** The kubelet tells of each attempt, we of the one that counts most. */
+/** The kubelet reports each attempt, archwright the most important one. */
 function compareOutcome(kubelet: Observation, agent: Observation): Difference[] {
   const { image } = kubelet;
   if (agent.outcome.every((name) => kubelet.outcome.includes(name))) return [];
@@ -95,7 +95,7 @@ function describePresented({ presented, asked }: Observation): string {
   return presented.length === 0 ? 'anonymous' : presented.join(' → ');
 }
 
-/** Plugins are compared one by one: we run those of an image at the same time, the kubelet one after the other. */
+/** Plugins are compared one by one: archwright runs those of an image at the same time, the kubelet one after the other. */
 function compareRuns(kubelet: Observation, agent: Observation, about: Circumstances): Difference[] {
   const names = new Set([...kubelet.runs, ...agent.runs].map(({ plugin }) => plugin));
   return [...names].flatMap((name) => {
@@ -137,7 +137,7 @@ function compareRunsOf(
   );
 }
 
-/** Tokens differ; who they are for, and of whom, has to be the same. */
+/** Tokens differ; their audience and subject must be equal. */
 function withoutToken(request: string): string {
   return request.replace(/"serviceAccountToken":"[^".]+\.([^".]+)\.[^"]+"/, (_, payload: string) => {
     const { aud, sub } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;

@@ -1,4 +1,4 @@
-/** Generated setups: random files of a node, random plugins, and random pods that share repositories, so that what is remembered counts. */
+/** Generated setups: random files of a node, random plugins, and random pods that share repositories, so that caches count. */
 import { indexKey } from '../../../src/credentials/keyring/key.ts';
 import { providersFile, type Provider, type WrittenAs } from './provider.ts';
 import type { Random } from '../random.ts';
@@ -34,10 +34,10 @@ const names = Object.keys(users) as [string, ...string[]];
 
 /**
  * A setup of that many cases.
- * @param label part of all names, so that setups do not meet
+ * @param label part of all names, so that setups share nothing
  */
 export function generateSetup(random: Random, label: string, cases: number): Setup {
-  // Few domains for each, so that keys, patterns and images meet.
+  // Few domains for each, so that keys, patterns and images match.
   const own = random.some(domains, 2);
   const teams = [`${label}/red`, `${label}/redder`, `${label}/blue`];
   const keys = own.flatMap((domain) => keysFor(domain, teams));
@@ -54,7 +54,7 @@ export function generateSetup(random: Random, label: string, cases: number): Set
   };
 }
 
-/** Keys that match a domain's images, or almost. */
+/** Keys that match a domain's images, or almost match. */
 function keysFor(domain: string, teams: readonly string[]): string[] {
   const parent = domain.replace(/^[^.]+\./, '*.');
   const hub = [
@@ -86,7 +86,7 @@ function randomLogin(random: Random): Login {
   return random.chance(0.4) ? right(random.pick(names)) : wrong(random.pick(names));
 }
 
-/** Logins by key. Keys that come to the same are in no order within a file, so there is only one of them. */
+/** Logins by key. Equal keys have no order within a file, so only one of them is used. */
 function randomLogins(random: Random, keys: readonly string[], count: number): Record<string, Login> {
   const seen = new Set<string | undefined>();
   const chosen = random.some(keys, count).filter((key) => {
@@ -96,7 +96,7 @@ function randomLogins(random: Random, keys: readonly string[], count: number): R
   return Object.fromEntries(chosen.map((key) => [key, randomLogin(random)]));
 }
 
-/** As `config.json` has it, sometimes with something odd in it. */
+/** The `auths` of a `config.json`, sometimes with odd entries. */
 function randomAuths(random: Random, keys: readonly string[]): Record<string, unknown> {
   const logins = Object.entries(randomLogins(random, keys, random.below(5)));
   return Object.fromEntries(

@@ -40,7 +40,7 @@ async function main(): Promise<void> {
   const programs = JSON.parse(env['PROGRAMS'] ?? '') as Programs;
   const registries = await startRegistries();
   const { client, identities, server } = await startCluster({ apiServerOnly: kubernetes });
-  // The kubelet, and the agent with its kubeconfig, may do everything: authorization is not what is compared.
+  // The kubelet, and the agent with its kubeconfig, may do everything: authorization is not compared.
   const user = { cn: `system:node:${nodeName}`, group: 'system:masters' };
   const node: NodeOptions = {
     programs,

@@ -1,4 +1,4 @@
-/** The kubelet's side of a case: a pod is made, what becomes of its images is heard from events, and the pod is taken away. */
+/** The kubelet's side of a case: makes a pod, follows the events of its images, and deletes the pod. */
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
@@ -19,9 +19,9 @@ interface EventObject extends KubeObject {
 export interface KubeletSide {
   /** Makes service accounts. */
   prepare(setup: Setup): Promise<void>;
-  /** Runs the pod until the fate of each image is known. */
+  /** Runs the pod until each image has its outcome. */
   run(pod: PodCase): Promise<Observation[]>;
-  /** Waits until the kubelet has ended all pods: the next one would not know them. */
+  /** Waits until the kubelet has ended all pods. The next kubelet would not know them. */
   settle(): Promise<void>;
   close(): void;
 }
@@ -41,10 +41,10 @@ export async function openKubeletSide(
   nodeName: string,
   registries: Registries,
 ): Promise<KubeletSide> {
-  /** Pod → container → what the first telling event said. */
+  /** Pod → container → its first decisive event. */
   const fates = new Map<string, Map<string, { readonly reason: string; readonly message: string }>>();
   const waiting = new Map<string, () => void>();
-  /** Repositories of pods that failed: the kubelet may still be about to run plugins for them. */
+  /** Repositories of failed pods: the kubelet may still run plugins for them. */
   const unsettled = new Set<string>();
 
   const events = await watch<EventObject>(client, '/api/v1/events');
@@ -105,11 +105,11 @@ export async function openKubeletSide(
         const mine = all.seen.filter(
           (request) => request.side === 'kubelet' && request.at > from && isOf(request, reference),
         );
-        // The next image of the same repository begins where its tag is asked for.
+        // The next image of the same repository begins with the request for its tag.
         const tags = mine.filter((request) => request.tag !== undefined);
         const next = tags.find((request) => request.tag !== (reference?.tag ?? 'latest'));
         const own = next === undefined ? mine : mine.filter(({ at }) => at < next.at);
-        // The kubelet looks at the pod again soon, and then runs plugins without pulling: what follows the pull is not of it.
+        // The kubelet soon syncs the pod again and runs plugins without a pull; those runs are not part of this one.
         const to = own.at(-1)?.at ?? Number.POSITIVE_INFINITY;
         const stretch = { side: 'kubelet', reference, from, to } as const;
         const happened = observed(stretch, all);
@@ -124,7 +124,7 @@ export async function openKubeletSide(
 }
 
 /**
- * Waits until no sandbox runs: the kubelet ends them after its last look at a pod, and then it runs no more plugins for it.
+ * Waits until no sandbox runs. The kubelet ends a sandbox after its last sync of the pod, and then runs no more plugins for it.
  */
 async function ended(): Promise<void> {
   const until = performance.now() + endTimeoutMs;
@@ -166,7 +166,7 @@ const classes: readonly (readonly [text: RegExp, name: string])[] = [
   [/InvalidImageName|couldn't parse image/, 'invalid-reference'],
 ];
 
-/** What the kubelet's words mean; several where attempts failed in different ways. */
+/** The classes of an event; several if attempts failed in different ways. */
 function classesOf({ reason, message }: { readonly reason: string; readonly message: string }): string[] {
   if (reason === 'Pulled') return ['pulled'];
   const found = classes.filter(([text]) => text.test(message)).map(([, name]) => name);

@@ -1,9 +1,9 @@
 /**
- * A real kubelet with a real containerd against the agent on the same node: which plugins run and how, who is presented to the
- * registries in which order, and what comes of it. Setups written by hand, then generated ones.
+ * A real kubelet with a real containerd against the agent on the same node: plugin runs, the order of credentials,
+ * and the outcome. Setups written by hand, then generated ones.
  *
- *   E2E_SEED    seed of the generated cases; printed, random by default
- *   E2E_CASES   how many are generated, 150 by default
+ *   E2E_SEED    seed of the generated cases. Default: random; it is printed.
+ *   E2E_CASES   number of generated cases. Default: 150.
  */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -19,7 +19,7 @@ const project = fileURLToPath(new URL('../../..', import.meta.url));
 const seed = seedOfRun();
 const cases = Number(process.env['E2E_CASES'] ?? 150);
 
-/** Some four minutes on two cores; a machine that does other things as well gets more. */
+/** Some four minutes on two cores; a loaded machine gets more. */
 const timeoutMs = 15 * 60_000;
 
 void t.test('a kubelet and an agent on one node', { timeout: timeoutMs + 60_000 }, async (t) => {
@@ -60,7 +60,7 @@ void t.test('a kubelet and an agent on one node', { timeout: timeoutMs + 60_000 
   deviations(t, reports);
 });
 
-/** Each deviation that was met has its reason in the documentation; the shortest example of each is shown. */
+/** Each deviation in the report is documented. Shows the shortest example of each. */
 function deviations(
   t: { comment(text: string): void; match(text: string, part: string, name: string): void },
   reports: readonly CaseReport[],
@@ -81,7 +81,7 @@ function deviations(
     const size = ({ difference }: (typeof list)[number]): number =>
       difference.kubelet.length + difference.agent.length;
     const [shortest] = list.sort((a, b) => size(a) - size(b));
-    t.match(documented, `\`${name}\``, `docs/internals/deviations.md tells of ${name}`);
+    t.match(documented, `\`${name}\``, `docs/internals/deviations.md has ${name}`);
     if (shortest === undefined) continue;
     const { label, difference } = shortest;
     t.comment(

@@ -1,4 +1,4 @@
-/** The files of a setup on the node, and a kubelet that finds them. */
+/** The files of a setup on the node, and a kubelet that reads them. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { startKubelet, type NodeOptions } from './node.ts';
@@ -6,7 +6,7 @@ import type { Running } from '../cluster/processes.ts';
 import { installPlugins } from './recorder.ts';
 import { binDir, dockerConfigs, pluginConfig, type Setup } from './setup.ts';
 
-/** Makes the node's files what the setup says. */
+/** Replaces the node's files by those of the setup. */
 export function prepare({ files, plugins }: Setup): void {
   for (const path of [...dockerConfigs, pluginConfig]) rmSync(path, { force: true, recursive: true });
   write(files);

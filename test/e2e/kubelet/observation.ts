@@ -1,4 +1,4 @@
-/** What one side did for one image: the runs of plugins, who was presented to the registry, and what came of it. */
+/** What one side did for one image: runs of plugins, credentials that the registry got, and the outcome. */
 import {
   InvalidReference,
   parseReference,
@@ -11,26 +11,26 @@ export interface Observation {
   readonly image: string;
   /** In the order in which they began. */
   readonly runs: readonly Run[];
-  /** Users as presented to the registry or its token server, without immediate repetition; empty: anonymous. */
+  /** Users that the registry or its token server got, without immediate repetition; empty: anonymous. */
   readonly presented: readonly string[];
-  /** Whether the registry was asked at all. */
+  /** Whether the registry got a request. */
   readonly asked: boolean;
   /** `pulled`, or why not: one class for each attempt. */
   readonly outcome: readonly string[];
-  /** What was said, for people. */
+  /** The error text. */
   readonly message: string;
 }
 
-/** A part of the time line that belongs to one image. */
+/** The time span of one image. */
 export interface Stretch {
   readonly side: Side;
   readonly reference: Reference | undefined;
-  /** Milliseconds since the epoch; what is at `from` is not in it, what is at `to` is. */
+  /** Milliseconds since the epoch; `from` is exclusive, `to` inclusive. */
   readonly from: number;
   readonly to: number;
 }
 
-/** All that happened in a stretch of time for its image. */
+/** Everything that happened in the time span of an image. */
 export function observed(
   stretch: Stretch,
   all: { readonly runs: readonly Run[]; readonly seen: readonly Seen[] },
@@ -50,7 +50,7 @@ export function isOf({ domain, repository }: Seen, reference: Reference | undefi
   return domain === reference?.domain && repository === reference.path;
 }
 
-/** `undefined` where it can never be pulled. */
+/** `undefined`: an invalid reference. */
 export function referenceOf(image: string): Reference | undefined {
   try {
     return parseReference(image);

@@ -1,6 +1,6 @@
 /**
- * The plugin that all credential providers of the box are: a program that notes byte for byte how it was run, and then behaves as
- * it was told. It tells who ran it by the name of its parent process.
+ * The program of all credential provider plugins in the box: it records its input byte for byte, then behaves as configured. The name of
+ * its parent process tells the side.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ for argument in "$0" "$@"; do printf '%s\\0' "$argument"; done > "$run.part/args
 exit "$(/bin/cat "$me/exit")"
 `;
 
-/** Installs programs with these behaviors, and forgets all earlier ones. */
+/** Installs programs with these behaviors, and removes all earlier ones and their records. */
 export function installPlugins(behaviors: Readonly<Record<string, Behavior>>): void {
   for (const directory of [home, binDir]) {
     rmSync(directory, { recursive: true, force: true });

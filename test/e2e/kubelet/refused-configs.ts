@@ -1,6 +1,5 @@
 /**
- * Configurations of plugins that a kubelet refuses to start with. We go on without plugins and say why: what we say has to be what
- * the kubelet says.
+ * Configurations of plugins with which a kubelet refuses to start. The agent runs without plugins, and must report the kubelet's reason.
  */
 import { providersFile, type Provider } from './provider.ts';
 import { pluginConfig } from './setup.ts';
@@ -10,7 +9,7 @@ export interface RefusedConfig {
   /** Path → content. */
   readonly files: Readonly<Record<string, string>>;
   readonly isDirectory?: boolean;
-  /** Names of programs that are there. */
+  /** Names of installed programs. */
   readonly programs?: readonly string[];
 }
 

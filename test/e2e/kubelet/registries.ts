@@ -14,7 +14,7 @@ import { users, type CaseImage } from './setup.ts';
 
 export type Side = 'kubelet' | 'agent';
 
-/** A request as far as it is compared. */
+/** The compared part of a request. */
 export interface Seen {
   readonly at: number;
   readonly side: Side;
@@ -22,9 +22,9 @@ export interface Seen {
   readonly domain: string;
   /** Path below the domain. */
   readonly repository: string;
-  /** Absent for tokens, blobs and what is asked for by digest. */
+  /** Absent for tokens, blobs and requests by digest. */
   readonly tag?: string;
-  /** Who was presented: `user:password`, `user` where a token stands for it; absent without any. */
+  /** The credential: `user:password`; absent if anonymous. */
   readonly presented?: string;
   readonly status: number;
 }
@@ -33,7 +33,7 @@ export interface Registries {
   /** PEM file of the certificates to trust. */
   readonly caFile: string;
   push(image: CaseImage): void;
-  /** All that was asked for so far, in order. */
+  /** All requests so far, in order. */
   seen(): readonly Seen[];
   clear(): void;
 }

@@ -1,4 +1,4 @@
-/** What the box reports: a line of JSON for each case. */
+/** The report of the box: a line of JSON for each case. */
 import type { Difference } from './compare.ts';
 import type { PodCase } from './setup.ts';
 
@@ -8,11 +8,11 @@ export interface CaseReport {
   readonly name: string;
   readonly happened: Happened;
   readonly differences: readonly Difference[];
-  /** The case itself, where something differs that is not meant to. */
+  /** The case itself, if there is an unintended difference. */
   readonly example?: PodCase;
 }
 
-/** How much of what can happen did, on the kubelet's side: a comparison of nothing proves nothing. */
+/** Counts of the kubelet's side, which show that the comparison is not empty. */
 export interface Happened {
   readonly pulled: number;
   readonly refused: number;

@@ -1,4 +1,4 @@
-/** A setup taken through both sides, pod by pod: what one remembers, the other has had the same chance to remember. */
+/** Runs a setup on both sides, pod by pod, so that both caches see the same pods. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { openAgentSide, type AgentSide } from './agent-side.ts';
 import { compare, type Circumstances } from './compare.ts';

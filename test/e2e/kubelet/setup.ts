@@ -1,11 +1,11 @@
 /**
- * What is compared: setups and pods. A setup is the files of a node and one life of its kubelet, because the kubelet reads most
- * of them once; a pod is a case, with images that are pulled one after the other and with its pull secrets.
+ * Setups and pods. A setup is the files of a node and one run of its kubelet, which reads most files once. A pod is a case: images that
+ * are pulled one after the other, and pull secrets.
  */
 
 export interface Setup {
   readonly name: string;
-  /** Where the agent finds the node: it is the node, or has it mounted. */
+  /** Root of the node's files for the agent: on the node, or mounted. */
   readonly hostRoot: '/' | '/host';
   /** Variables of the kubelet besides HOME and PATH. */
   readonly env: Readonly<Record<string, string>>;
@@ -23,7 +23,7 @@ export interface Plugins {
   /** Path of the configuration, written under `files`. */
   readonly config: string;
   readonly isDirectory: boolean;
-  /** How the program of each name behaves; without one there is no program. */
+  /** Name → behavior of its program; a missing name has no program. */
   readonly behaviors: Readonly<Record<string, Behavior>>;
 }
 
@@ -33,23 +33,23 @@ export interface Behavior {
   readonly exit?: number;
   /** Never ends. */
   readonly hangs?: boolean;
-  /** Whether all this is a failure, after which the agent lets the plugin rest. */
+  /** Whether this is a failure, after which the agent backs the plugin off. */
   readonly failing?: boolean;
-  /** Wants a token of the pod's service account. */
+  /** Requires a token of the pod's service account. */
   readonly wantsToken?: boolean;
-  /** What it answers is remembered for each token. */
+  /** Its answers are cached for each token. */
   readonly rememberedByToken?: boolean;
 }
 
 export interface PodCase {
   readonly name: string;
-  /** Time to pass before it, for what is remembered to expire. */
+  /** Time to wait before it, until cached answers expire. */
   readonly afterMs?: number;
   /** Files that change before it. */
   readonly files?: Readonly<Record<string, string>>;
   readonly secrets: readonly PullSecret[];
   readonly images: readonly CaseImage[];
-  /** `default` where none is named. */
+  /** Default: `default`. */
   readonly serviceAccount?: string;
 }
 
@@ -86,7 +86,7 @@ export interface Login {
   readonly password: string;
 }
 
-/** Users that every registry knows. */
+/** Users of every registry. */
 export const users: Readonly<Record<string, string>> = {
   alice: 'alice-secret',
   bob: 'bob-secret',
@@ -121,7 +121,7 @@ export function pullSecret(logins: Readonly<Record<string, Login>>): PullSecret 
   };
 }
 
-/** What a plugin answers. */
+/** The response of a plugin. */
 export function response(
   auth: Readonly<Record<string, Login>> | null,
   more: { readonly cacheKeyType?: string; readonly cacheDuration?: string; readonly version?: string } = {},

@@ -1,4 +1,4 @@
-/** Docker configurations of the node: which file counts, and that pull secrets come before it. */
+/** Docker configurations of the node: which file is used, after pull secrets. */
 import {
   dockerConfig,
   entry,
@@ -70,7 +70,7 @@ export const dockerConfigSetups: readonly Setup[] = [
     [pod('d4-legacy', [`${host}/d4/a:1`, 'd4/hub:1'])],
   ),
   setup(
-    'a config.json anywhere comes before a dockercfg',
+    'a config.json anywhere is used before a dockercfg',
     {
       '/var/lib/kubelet/.dockercfg': legacyFile({ [host]: wrong('carol') }),
       '/.docker/config.json': file({ [host]: right('dave') }),

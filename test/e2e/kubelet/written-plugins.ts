@@ -1,4 +1,4 @@
-/** Credential provider plugins: what they are given, how their answers are used and remembered, and what their failures mean. */
+/** Credential provider plugins: their input, how answers are used and cached, and failures. */
 import { answers, host, pod, setup } from './plugin-setup.ts';
 import { providersFile } from './provider.ts';
 import {
@@ -14,7 +14,7 @@ import {
 } from './setup.ts';
 
 const invocation = setup(
-  'what a plugin is given',
+  'the input of a plugin',
   [
     {
       name: 'plain',
@@ -32,7 +32,7 @@ const invocation = setup(
 );
 
 const caches = setup(
-  'how long answers are remembered',
+  'how long answers are cached',
   [
     { name: 'by-image', matchImages: [`${host}/p2/image`], defaultCacheDuration: '1h' },
     {
@@ -208,7 +208,7 @@ const directory: Setup = {
 };
 
 const patterns = setup(
-  'which images a plugin is asked for',
+  'the images that a plugin matches',
   [
     { name: 'hub', matchImages: ['docker.io'] },
     { name: 'old-hub', matchImages: ['index.docker.io'] },

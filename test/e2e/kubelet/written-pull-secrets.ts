@@ -1,4 +1,4 @@
-/** Pull secrets alone: which count, in which order, and what a broken one does. */
+/** Pull secrets alone: their types and order, and broken ones. */
 import {
   dockerConfig,
   entry,

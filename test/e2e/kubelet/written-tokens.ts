@@ -1,9 +1,9 @@
-/** Credential provider plugins that want tokens of service accounts: where the agent may not ask for them, and where it may. */
+/** Credential provider plugins that require tokens of service accounts, with and without the agent's right to request them. */
 import { answers, host, pod, setup } from './plugin-setup.ts';
 import { right, wrong, type Setup } from './setup.ts';
 
 const tokens = setup(
-  'a plugin that wants tokens of service accounts',
+  'a plugin that requires tokens of service accounts',
   [
     {
       name: 'wants-token',

@@ -8,24 +8,24 @@ import type { Places } from './world.ts';
 export type NodeFiles = Readonly<Record<string, string>>;
 
 export interface Case {
-  /** For people and for the name of the repository. */
+  /** For messages and the name of the repository. */
   readonly name: string;
-  /** What containerd reads at its start: `/etc/containerd/config.toml` and what it imports. */
+  /** Read by containerd at its start: `/etc/containerd/config.toml` and its imports. */
   readonly configuration: NodeFiles;
-  /** What it reads at each pull: directories of hosts. */
+  /** Read at each pull: directories of hosts. */
   readonly hosts: NodeFiles;
   /** Registry domain of the image, as the pod writes it. */
   readonly domain: string;
-  /** What the reference ends with; a digest goes before a tag. */
+  /** The end of the reference. With both, the digest counts. */
   readonly by: 'tag' | 'digest' | 'both';
   readonly image: ImageKind;
   /** As the kubelet passes it on. */
   readonly auth: PullAuth | undefined;
-  /** Host → what it does; the others say 404. */
+  /** Host → behavior; others answer 404. */
   readonly behaviors: ReadonlyMap<string, Behavior>;
 }
 
-/** A registry that serves everybody. */
+/** A registry without authentication. */
 export const openRegistry: Behavior = {
   answer: 'image',
   auth: 'open',
@@ -39,7 +39,7 @@ export function namespaceOf(domain: string): string {
   return domain === 'index.docker.io' ? 'docker.io' : domain;
 }
 
-/** What is needed to write cases. */
+/** Input for the cases. */
 export interface Setting {
   readonly places: Places;
   /** Files that every node has beside its configuration: certificates. */

@@ -1,7 +1,7 @@
-/** What differs between containerd and the agent in one case. */
+/** Differences between containerd and the agent in one case. */
 import type { Observed, Visit } from './observed.ts';
 
-/** What may differ, from the outside in: a difference in `hosts` makes the ones below it meaningless. */
+/** What can differ, in order: after a difference in `hosts` the next ones mean nothing. */
 export const differenceKinds = [
   'hosts',
   'redirects',

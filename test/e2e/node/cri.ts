@@ -1,10 +1,10 @@
-/** A CRI client: what the kubelet says to the container runtime to get an image, over its unix socket. */
+/** A CRI client for the container runtime's unix socket: the calls by which a kubelet gets an image. */
 import { credentials, loadPackageDefinition, type Client, type ServiceError } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What the kubelet passes on of a credential: user name and password, nothing else. */
+/** A credential as the kubelet passes it on. */
 export interface PullAuth {
   readonly username: string;
   readonly password: string;
@@ -47,7 +47,7 @@ const callTimeoutMs = 40_000;
 /**
  * Connects and waits until the image service answers.
  * @param readyTimeoutMs how long that may take
- * @throws ServiceError where it does not answer
+ * @throws ServiceError if it does not answer
  */
 export async function connectCri(socket: string, readyTimeoutMs: number): Promise<Cri> {
   const definition = loadSync(join(import.meta.dirname, 'cri.proto'), { keepCase: false, defaults: true });

@@ -1,4 +1,4 @@
-/** Generated configurations of containerd: versions of the format, where hosts are looked for, old tables, imports. */
+/** Generated configurations of containerd: format versions, directories of hosts, deprecated tables, imports. */
 import type { NodeFiles } from './case.ts';
 import type { ContainerdVersion } from '../programs/containerd.ts';
 import { certificatePaths, quoted } from './generate-hosts.ts';
@@ -39,7 +39,7 @@ export function generateConfig(random: Random, places: Places, minor: Containerd
   if (random.chance(0.1)) tables.push(['.registry.headers', 'X-Everywhere = ["yes"]']);
   return {
     files: layOut(random, format, tables, generateKey(random, minor)),
-    // What is looked for without config_path: 2.2 has directories of its own.
+    // Defaults without config_path, since 2.2.
     roots: style === 'none' && minor === '2.4' ? [certsD, dockerCertsD] : roots,
   };
 }
@@ -54,7 +54,7 @@ function generateFormat(random: Random, minor: ContainerdVersion): number {
   return random.weighted(formats.filter(([, format]) => format <= newestFormat[minor]));
 }
 
-/** A key that has nothing to do with registries, but decides in 2.1 who pulls, and shows in 1.x how files are merged. */
+/** A key that is not about registries: in 2.1 it decides which code pulls, in 1.x it shows how files are merged. */
 function generateKey(random: Random, minor: ContainerdVersion): string {
   return random.pick([
     ...(minor.startsWith('2.') ? ['use_local_image_pull = true', 'use_local_image_pull = false'] : []),
@@ -64,7 +64,7 @@ function generateKey(random: Random, minor: ContainerdVersion): string {
   ]);
 }
 
-/** One file, or one that imports another, which may replace what it says. */
+/** One file, or one that imports another, which may override it. */
 function layOut(random: Random, format: number, tables: readonly Table[], key: string): NodeFiles {
   const head = format === 0 ? '' : `version = ${format}\n`;
   const plugin = `plugins.${quoted(pluginId(random, format))}`;
@@ -92,7 +92,7 @@ function layOut(random: Random, format: number, tables: readonly Table[], key: s
   ])();
 }
 
-/** Now and then the name of another format. */
+/** Sometimes the plugin name of another format. */
 function pluginId(random: Random, format: number): string {
   const right = format === 0 ? 0 : format === 2 ? 1 : 2;
   const ids = ['cri', 'io.containerd.grpc.v1.cri', 'io.containerd.cri.v1.images'] as const;
@@ -131,7 +131,7 @@ function legacyTables(random: Random, places: Places): Table[] {
   return tables;
 }
 
-/** `configs.auth` and `auths`: what containerd itself knows of a registry. */
+/** `configs.auth` and `auths`: credentials in containerd's own configuration. */
 function credentialTable(random: Random, places: Places): Table {
   const { username, password } = knownUser;
   const host = random.pick([

@@ -1,11 +1,11 @@
-/** Generated directories of hosts: what an administrator may write into `certs.d`, right and wrong. */
+/** Generated directories of hosts: right and wrong contents of `certs.d`. */
 import { join } from 'node:path';
 import type { NodeFiles } from './case.ts';
 import type { Random } from '../random.ts';
 import { knownUser } from './registry.ts';
 import type { PlaceName, Places } from './world.ts';
 
-/** Where the node keeps certificates that hosts.toml files name by absolute path. */
+/** Certificates of the node that hosts.toml files name by absolute path. */
 export const certificatePaths = {
   ca: '/etc/pki/test/private-ca.crt',
   publicCa: '/etc/pki/test/public-ca.crt',
@@ -90,7 +90,7 @@ function certificateDirectory({ random, certificates }: HostsContext, directory:
   return Object.fromEntries(Object.entries(files).map(([name, content]) => [join(directory, name), content]));
 }
 
-/** A hosts.toml; one in ten is spoiled in some way. */
+/** A hosts.toml; some are broken. */
 function hostsToml(context: HostsContext): string {
   const { random, places, namespace } = context;
   const lines: string[] = [];
@@ -223,7 +223,7 @@ function hostKeys({ random }: HostsContext, name: PlaceName | undefined, header:
   return lines;
 }
 
-/** A login written into a file, as it is done for mirrors. */
+/** A login in a file, as for mirrors. */
 const knownBasic = `Basic ${Buffer.from(`${knownUser.username}:${knownUser.password}`).toString('base64')}`;
 
 export const quoted = (text: string): string => JSON.stringify(text);

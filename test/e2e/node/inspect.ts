@@ -1,4 +1,4 @@
-/** The agent's side: what the program would say of an image on this node, with the credential that a pod presents. */
+/** The agent's side: inspects an image on this node with the credential of a pod's pull secret. */
 import { openInspection } from '../../../cmd/wiring/inspection.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
@@ -11,12 +11,12 @@ import type { PullAuth } from './cri.ts';
 const timeoutMs = 20_000;
 
 /**
- * Opens the node's files anew, asks once and closes everything.
+ * Opens the node's files, inspects once and closes everything.
  * @param env proxy variables of the container runtime
  */
 export async function inspectOnNode(options: {
   readonly node: string;
-  /** Of containerd; an agent asks the node's program. */
+  /** Of containerd. An agent asks the node's program for it. */
   readonly version: string;
   readonly env: Readonly<Record<string, string>>;
   readonly image: string;

@@ -12,7 +12,7 @@ import type { Compared } from './rules.ts';
 import type { World } from './world.ts';
 
 export interface Node {
-  /** Runs one case. containerd is started anew where the configuration is another than that of the case before. */
+  /** Runs one case. A changed configuration restarts containerd. */
   run(about: Case): Promise<Compared>;
   /** Directory that stands for the node's `/`. */
   readonly root: string;
@@ -20,10 +20,10 @@ export interface Node {
   close(): Promise<void>;
 }
 
-/** Where the agent's own state is no business of a case: everything below it goes with the case. */
+/** Removed before each case. */
 const hostDirectories = ['etc/containerd', 'etc/docker'] as const;
 
-/** Everything is gone in minutes; in memory containerd's database is several times faster. */
+/** In memory containerd's database is several times faster. */
 const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /** @param certificates files that are there in every case */
@@ -56,7 +56,7 @@ export function createNode(program: ContainerdProgram, world: World, certificate
     return containerd;
   }
 
-  /** The layer that all images share is pulled once, so that no case depends on who serves layers. */
+  /** Pulls the layer that all images share, so that no case needs a registry for it. */
   async function warmUp(containerd: RunningContainerd): Promise<void> {
     if (warm) return;
     const host = world.places.plain;

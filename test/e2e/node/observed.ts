@@ -1,9 +1,6 @@
 /**
- * What one side did, in terms that both sides can be compared in: the hosts that were asked for the manifest, in order, how
- * each was persuaded, which token servers were asked, and what came of it.
- *
- * Both sides really send more than that. What is left out, because each side does it its own way by design, is named in
- * `rules.ts`.
+ * What one side did, in comparable terms: the hosts that got manifest requests, in order, with their authorization; the token requests;
+ * and the outcome. Both sides send more requests than that; `rules.ts` lists what is left out because each side does it its own way.
  */
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import type { Pulled } from './cri.ts';
@@ -11,15 +8,15 @@ import type { Recorded } from './registry.ts';
 
 /** Requests to one host that follow each other. */
 export interface Visit {
-  /** `scheme://host/path` with `?ns=` where it was sent; for a connection without a request the host and that. */
+  /** `scheme://host/path` with `?ns=` where it was sent; for a connection without a request the host. */
   readonly where: string;
   /** Authorization of each request, without repetitions. */
   readonly authorizations: readonly string[];
   /** Special headers. */
   readonly headers: string;
-  /** Statuses, to explain what came next; not compared. */
+  /** Statuses; shown, not compared. */
   readonly statuses: readonly (number | 'dropped')[];
-  /** Where it redirected to, and as whom that was asked. */
+  /** Targets of its redirects, and the authorization that they got. */
   readonly redirected: readonly Redirected[];
 }
 
@@ -29,7 +26,7 @@ export interface Redirected {
   readonly status: number | 'dropped';
 }
 
-/** `no-runtime`: containerd runs, but not what the kubelet speaks to. */
+/** `no-runtime`: containerd runs without its CRI plugin. */
 export const outcomes = [
   'found',
   'no-platform',
@@ -46,9 +43,9 @@ export interface Observed {
   /** `realm user service scopes`, in order, without repetitions. */
   readonly tokens: readonly string[];
   readonly outcome: Outcome;
-  /** Of the manifest that the reference means. */
+  /** Of the manifest that the reference resolves to. */
   readonly digest: string;
-  /** The error, for people. */
+  /** The error text. */
   readonly message: string;
   readonly requests: readonly Recorded[];
 }
@@ -68,7 +65,7 @@ export function observe(
   };
 }
 
-/** The requests that were made to find out what the reference means: up to its first success. */
+/** The requests that resolve the reference: up to the first success. */
 function untilResolved(requests: readonly Recorded[], object: string): Recorded[] {
   const first = requests.findIndex(
     ({ kind, object: asked, status }) => kind === 'manifests' && asked === object && status === 200,
@@ -119,7 +116,7 @@ function tokensOf(requests: readonly Recorded[]): string[] {
   return lines.filter((line, index) => lines.indexOf(line) === index);
 }
 
-/** The outcome of a pull by what containerd's error says; CRI has codes for two of them only. */
+/** The outcome of a pull by containerd's error text; CRI has codes for two of them only. */
 export function outcomeOfPull({ digest, error }: Pulled): {
   outcome: Outcome;
   digest: string;
@@ -143,7 +140,7 @@ function pullOutcome(message: string): Outcome {
   return 'unavailable';
 }
 
-/** The same for the agent. */
+/** The outcome of an inspection. */
 export function outcomeOfFacts(facts: ImageFacts): { outcome: Outcome; digest: string; message: string } {
   const { error, platforms, digest = '' } = facts;
   if (error)

@@ -1,5 +1,5 @@
 /**
- * The agent against real containerd: the same nodes, registries, images and credentials for both, and what they did compared.
+ * The agent compared with a real containerd: both get the same node, registries, images and credentials.
  * Each remaining difference is one of the rules in `rules.ts`, which `docs/internals/deviations.md` explains, or a failure.
  *
  *   E2E_SEED         other cases: any whole number; the same number gives the same cases (1)
@@ -27,7 +27,7 @@ const only = process.env['E2E_ONLY']?.split(',').map(Number);
 const versions = (process.env['E2E_CONTAINERD']?.split(',') ??
   Object.keys(containerdVersions)) as ContainerdVersion[];
 
-/** What one version's cases came to. */
+/** Results of one version. */
 interface Tally {
   readonly outcomes: Map<string, number>;
   readonly explained: Map<string, number>;
@@ -36,7 +36,7 @@ interface Tally {
 
 t.comment(`E2E_SEED=${seed}, ${count} generated cases for each of containerd ${versions.join(', ')}`);
 
-t.test('what differs on purpose is documented, under its name', (t) => {
+t.test('every intended difference is documented under its name', (t) => {
   const text = readFileSync(
     join(import.meta.dirname, '..', '..', '..', 'docs', 'internals', 'deviations.md'),
     'utf8',
@@ -48,9 +48,7 @@ t.test('what differs on purpose is documented, under its name', (t) => {
 });
 
 if (process.getuid?.() !== 0) {
-  t.fail(
-    "containerd needs root: its mounts and its files are the root user's; nothing of this can run without",
-  );
+  t.fail('containerd needs root for its mounts and files');
 } else {
   const world = await createWorld();
   t.teardown(() => world.close());
@@ -69,7 +67,7 @@ async function comparedWith(t: Test, minor: ContainerdVersion, world: World): Pr
     const before = tally.unexplained.length;
     const outcome = await run(node, written, tally);
     t.equal(tally.unexplained.length - before, 0, `${written.name}: no unexplained difference`);
-    t.equal(outcome, written.expected, `${written.name}: containerd says so`);
+    t.equal(outcome, written.expected, `${written.name}: the known outcome of containerd`);
   }
   // One line for the cases that share a configuration keeps the output readable.
   const cases = [...generateCases({ seed, count, minor, places: world.places, certificates })];
@@ -82,7 +80,7 @@ async function comparedWith(t: Test, minor: ContainerdVersion, world: World): Pr
     t.equal(tally.unexplained.length - before, 0, `generated cases ${numbers}: no unexplained difference`);
   }
   t.comment(`containerd ${program.version}, cases: ${counts(tally.outcomes)}`);
-  t.comment(`differences that are meant: ${counts(tally.explained)}`);
+  t.comment(`intended differences: ${counts(tally.explained)}`);
   if (tally.unexplained.length > 0) t.comment(report(tally.unexplained));
 }
 

@@ -1,11 +1,10 @@
 /**
- * One recording registry: answers as the case says and writes down who asked for what. Stateless: a token tells whom it was
- * given to, by whom and for which repository.
+ * A recording registry with the behavior of the case. It has no state: a token holds its user, its issuer and its scopes.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Content } from '../../support/registry/content.ts';
 
-/** The one user that registries know. */
+/** The only user of the registries. */
 export const knownUser = { username: 'puller', password: 'pass:word-of-the-test' };
 
 export interface Behavior {
@@ -29,19 +28,19 @@ export interface Behavior {
     | 'no-digest'
     | 'redirect';
   readonly auth: 'open' | 'basic' | 'bearer' | 'bearer-elsewhere' | 'bearer-plain-realm' | 'unusable';
-  /** Whether a token for nobody opens the repository. */
+  /** Whether an anonymous token gives access. */
   readonly anonymous: boolean;
-  /** Whether the token server knows the OAuth2 form. */
+  /** Whether the token server supports POST (OAuth2). */
   readonly post: boolean;
   /** Serves another image under the same tag, as a mirror that is behind does. */
   readonly stale: boolean;
   /** Host, for `redirect`. */
   readonly redirectTo?: string;
-  /** Host that is asked for tokens by http, for `bearer-plain-realm`. */
+  /** Token server without TLS, for `bearer-plain-realm`. */
   readonly plainRealm?: string;
 }
 
-/** What the registries of a case have: one repository, tags and digests → documents; `stale` ones of their own. */
+/** Contents of a case's registries: one repository; tags and digests → documents, others for `stale`. */
 export interface Stock {
   readonly repository: string;
   readonly objects: ReadonlyMap<string, Content>;
@@ -54,7 +53,7 @@ export interface Recorded {
   readonly method: string;
   readonly path: string;
   readonly ns: string;
-  /** `connection`: one that no request came over. */
+  /** `connection`: one without a request. */
   readonly kind: 'manifests' | 'blobs' | 'token' | 'other' | 'connection';
   /** Tag or digest. */
   readonly object: string;
@@ -108,7 +107,7 @@ export function respond(exchange: Exchange): void {
   });
 }
 
-/** A connection to a host, before anything is asked. */
+/** A connection to a host, before any request. */
 export function connection(host: string): Recorded {
   const nothing = { path: '', ns: '', object: '', authorization: '', headers: '', asked: '', leadsTo: '' };
   return { ...nothing, scheme: 'https', host, method: 'CONNECT', kind: 'connection', status: 'dropped' };

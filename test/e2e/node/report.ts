@@ -1,4 +1,4 @@
-/** Differences for people: grouped, each group with its smallest example as configuration files and requests. */
+/** Differences as text: grouped, each group with its smallest example as configuration files and requests. */
 import type { Difference } from './compare.ts';
 import type { Observed } from './observed.ts';
 import type { Recorded } from './registry.ts';
@@ -9,7 +9,7 @@ export interface Unexplained {
   readonly difference: Difference;
 }
 
-/** @returns a text of one paragraph per kind of difference; empty where there are none */
+/** @returns a text of one paragraph per kind of difference; empty if there are none */
 export function report(unexplained: readonly Unexplained[]): string {
   const groups = Map.groupBy(unexplained, ({ difference }) => groupOf(difference));
   return [...groups]

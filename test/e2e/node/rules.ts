@@ -1,6 +1,6 @@
 /**
- * Where the agent differs from containerd on purpose. `docs/internals/deviations.md` explains each of them to people under the same name. A
- * difference that no rule explains is a fault.
+ * Intended differences between the agent and containerd. `docs/internals/deviations.md` explains each under the same name. A difference
+ * that no rule explains is a defect.
  */
 import type { Case } from './case.ts';
 import type { Difference, DifferenceKind } from './compare.ts';
@@ -9,9 +9,9 @@ import type { Behavior } from './registry.ts';
 
 export interface Rule {
   readonly name: string;
-  /** What it may change. */
+  /** Kinds of differences that it explains. */
   readonly kinds: readonly DifferenceKind[];
-  /** Whether the case is one that the rule is about. */
+  /** Whether the rule applies to the case. */
   readonly explains: (about: Compared, kind: DifferenceKind) => boolean;
 }
 
@@ -21,10 +21,10 @@ export interface Compared {
   readonly agent: Observed;
 }
 
-/** What is left out on both sides before anything is compared (`observed.ts`), by the names that the documentation gives it. */
+/** Requests that are left out on both sides before the comparison (`observed.ts`), by their names in the documentation. */
 export const leftOut = ['one-request', 'no-second-fetch', 'no-layers', 'no-retries'] as const;
 
-/** What comes of a host that is left for the next one. */
+/** Consequences of going to the next host. */
 const whatFollows: readonly DifferenceKind[] = ['hosts', 'redirects', 'tokens', 'outcome', 'digest'];
 
 export const rules: readonly Rule[] = [
@@ -98,7 +98,7 @@ export const rules: readonly Rule[] = [
     explains: ({ containerd, agent }) =>
       agent.visits.every(({ where, authorizations }, index) => {
         const theirs = containerd.visits[index];
-        // A token that was refused for one entry keeps containerd from asking the next entry for the same host.
+        // After a refused token containerd skips the next entry for the same host.
         if (!theirs) return containerd.visits.some((earlier) => hostOf(earlier.where) === hostOf(where));
         if (theirs.where !== where) return false;
         return (
@@ -128,12 +128,12 @@ export const rules: readonly Rule[] = [
   },
 ];
 
-/** The rule that a difference follows from; undefined where it is a fault. */
+/** The rule that explains a difference; `undefined`: a defect. */
 export function ruleFor({ kind }: Difference, about: Compared): Rule | undefined {
   return rules.find(({ kinds, explains }) => kinds.includes(kind) && explains(about, kind));
 }
 
-/** The visits that a difference may come from: the last before the ways part, or any where the hosts are the same. */
+/** The visits that may cause a difference: the last common one, or all for kinds that need equal hosts. */
 function concerned(kind: DifferenceKind, { containerd, agent }: Compared): [Visit, Visit][] {
   const both = containerd.visits.flatMap((theirs, index): [Visit, Visit][] => {
     const ours = agent.visits[index];
@@ -148,24 +148,24 @@ function behaviorAt(url: string, { case: { behaviors } }: Compared): Behavior | 
   return behaviors.get(hostOf(url));
 }
 
-/** Of a URL, or of a connection that no request came over. */
+/** Of a URL, or of a connection without a request. */
 function hostOf(where: string): string {
   return URL.parse(where)?.host || where.replace(/: .*$/, '');
 }
 
-/** HEAD works, GET does not, or gives something else. */
+/** HEAD works; GET fails or returns another document. */
 function isBad(behavior: Behavior | undefined): boolean {
   const { answer } = behavior ?? {};
   return answer === 'get-500' || answer === 'cut' || answer === 'forged';
 }
 
-/** Hosts that no file names are the domain itself, or what stands for Docker Hub. */
+/** Hosts that no file names: the domain itself, or Docker Hub's. */
 function isDefaultHost(where: string, domain: string): boolean {
   const host = hostOf(where);
   return host === domain.toLowerCase() || (host === 'registry-1.docker.io' && domain.endsWith('docker.io'));
 }
 
-/** There are other hosts than the namespace's own, asked or out of reach. */
+/** There are other hosts than the domain's own. */
 function hasMirrors({ hosts, configuration }: Case): boolean {
   return (
     Object.keys(hosts).length > 0 ||
@@ -181,8 +181,7 @@ function isEndOf(end: readonly string[], whole: readonly string[]): boolean {
   return end.length > 0 && end.join() === whole.slice(-end.length).join();
 }
 
-/** The host, or where it leads to, does not have the image. */
-/** The host, or the one that it leads to. */
+/** The host, or its redirect target, does not have the image. */
 function saysAbsent(visit: Visit | undefined): boolean {
   return (visit?.redirected.at(-1)?.status ?? visit?.statuses.at(-1)) === 404;
 }
@@ -191,7 +190,7 @@ function failed(observed: Observed): boolean {
   return isRefused(observed) || observed.outcome === 'absent';
 }
 
-/** Nobody gave the image, and not because it is absent. */
+/** No host served the image, for another reason than its absence. */
 function isRefused({ outcome }: Observed): boolean {
   return outcome === 'denied' || outcome === 'unavailable' || outcome === 'broken';
 }

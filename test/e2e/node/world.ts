@@ -1,7 +1,7 @@
 /**
- * The registries that containerd and the agent are sent to: recording servers on loopback. Some are named by their address
- * (127.0.0.2 …), others by names that only a proxy knows; both sides find the proxy in their environment, so that no name is
- * ever resolved and `docker.io` can be tried too. What each does is set anew for each case.
+ * The registries for containerd and the agent: recording servers on loopback. Some have addresses (127.0.0.2 …), others have names that
+ * only a proxy knows. Both sides find the proxy in their environment, so no name is resolved, and `docker.io` works too. Each case sets
+ * the behavior of each registry.
  */
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -16,7 +16,7 @@ import {
 import { createCa, type PemPair, type TestCa } from '../../support/certificates.ts';
 import { connection, respond, type Behavior, type Recorded, type Stock } from './registry.ts';
 
-/** Hosts by what is special about them; values are what an image reference or a hosts.toml names. */
+/** Hosts by their special property; values as in image references and hosts.toml. */
 export type Places = Readonly<Record<PlaceName, string>>;
 
 export const placeNames = [
@@ -38,7 +38,7 @@ export const placeNames = [
 ] as const;
 export type PlaceName = (typeof placeNames)[number];
 
-/** Names behind the proxy, and who answers for them. `missing` gets a 502 from the proxy. */
+/** Names behind the proxy. For `missing` the proxy answers 502. */
 const names = {
   hub: 'registry-1.docker.io',
   origin: 'origin.example',
@@ -49,24 +49,24 @@ const names = {
   missing: 'missing.example',
 } as const satisfies Partial<Record<PlaceName, string>>;
 
-/** A token server that is no registry. */
+/** A token server that is not a registry. */
 export const tokenHost = 'auth.example';
 
 export interface World {
   readonly places: Places;
   /** Trusted by the node: its bundle holds it. */
   readonly publicCa: string;
-  /** Trusted where a file says so. */
+  /** Trusted only if a file of the node names it. */
   readonly privateCa: string;
-  /** What `mutual` wants to see. */
+  /** The client certificate that `mutual` requires. */
   readonly client: PemPair;
   /** Proxy variables for both sides. */
   readonly env: Readonly<Record<string, string>>;
-  /** What was asked since the last `arrange`. */
+  /** Requests since the last `arrange`. */
   readonly records: readonly Recorded[];
-  /** Sets what each host does (nothing: 404 for everything) and forgets what was asked. */
+  /** Sets the behavior of each host (default: 404) and clears the records. */
   arrange(stock: Stock, behaviors: ReadonlyMap<string, Behavior>): void;
-  /** Forgets what was asked. */
+  /** Clears the records. */
   clear(): void;
   close(): Promise<void>;
 }
@@ -83,17 +83,17 @@ export async function createWorld(): Promise<World> {
   const open: Server[] = [];
   const sockets = new Set<Socket>();
 
-  /** Connections that no request has come over yet, by the port of the other side. */
+  /** Connections without a request so far, by the client's port. */
   const unused = new Map<number, Recorded>();
 
-  /** A connection is worth a record where it stays without a request: a handshake failed. */
+  /** A connection without a request stays in the records: its handshake failed. */
   function connected(host: string, port: number | undefined): void {
     const record = connection(host);
     records.push(record);
     if (port !== undefined) unused.set(port, record);
   }
 
-  /** @param name instead of the address; an empty one where a proxy tells who was meant */
+  /** @param name instead of the address; empty behind the proxy, which knows the name */
   async function listen(server: Server, address: string, name = address): Promise<string> {
     let host = '';
     server.on('connection', (socket: Socket) => {
@@ -145,7 +145,7 @@ export async function createWorld(): Promise<World> {
     plain: await plain('127.0.0.6'),
     plain2: await plain('127.0.0.7'),
     localhost: await plain('127.0.0.1', 'localhost'),
-    gone: await nobody('127.0.0.8'),
+    gone: await closedPort('127.0.0.8'),
     ...names,
   };
   const behind = new Map<string, string>();
@@ -187,8 +187,8 @@ export async function createWorld(): Promise<World> {
   };
 }
 
-/** An address where nobody listens: a port that was free a moment ago. */
-async function nobody(address: string): Promise<string> {
+/** An address without a listener: a port that was free a moment ago. */
+async function closedPort(address: string): Promise<string> {
   const server = createTcpServer().listen(0, address);
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -197,7 +197,7 @@ async function nobody(address: string): Promise<string> {
   return `${address}:${port}`;
 }
 
-/** A forward proxy: CONNECT to who stands behind a name, plain requests answered as that name would. */
+/** A forward proxy: CONNECT to the server behind a name; plain requests are answered in its place. */
 function createProxy({
   behind,
   answer,

@@ -1,4 +1,4 @@
-/** Cases written by hand: one for each thing that the generated ones combine, with what containerd is known to say. */
+/** Cases written by hand: one for each feature that generated cases combine, with containerd's known outcome. */
 import { openRegistry, type Case } from './case.ts';
 import { certificatePaths, quoted } from './generate-hosts.ts';
 import type { Outcome } from './observed.ts';
@@ -6,7 +6,7 @@ import { knownUser, type Behavior } from './registry.ts';
 import type { Places } from './world.ts';
 
 export interface WrittenCase extends Case {
-  /** What containerd says; a harness that compares nothing with nothing would not show otherwise. */
+  /** Containerd's outcome. It shows that the case really reaches the registries. */
   readonly expected: Outcome;
 }
 
@@ -56,7 +56,7 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
       serving: { [plain]: open },
       configuration: configToml(''),
     },
-    'a registry that nobody reaches': { domain: gone, expected: 'unavailable', serving: {} },
+    'a registry out of reach': { domain: gone, expected: 'unavailable', serving: {} },
     'a tag that is not there': { domain: origin, expected: 'absent', serving: { [origin]: absent } },
     'Basic with the right credential': {
       domain: origin,
@@ -93,7 +93,7 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
       serving: { [hub]: open },
       hosts: mirrorToml(gone),
     },
-    'a mirror that wants the credential of the pod': {
+    'a mirror that needs the credential of the pod': {
       domain: origin,
       expected: 'found',
       serving: { [mirror]: closed },
@@ -106,7 +106,7 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
       serving: { [mirror]: open, [origin]: open },
       hosts: mirrorToml(mirror, 'capabilities = ["pull"]'),
     },
-    'a server that is no origin': {
+    'a server that is not the origin': {
       domain: origin,
       expected: 'absent',
       serving: { [mirror]: absent, [secure]: absent, [origin]: open },

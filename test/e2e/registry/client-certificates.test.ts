@@ -1,6 +1,6 @@
 /**
- * Debian's docker-registry with `http.tls.clientcas`: only who shows a certificate of the right authority is answered. The node's
- * containerd has one, in each of the places where it can have it, and `archwright inspect --host-root` has to find it there.
+ * Debian's docker-registry with `http.tls.clientcas` requires a client certificate of one authority. `archwright inspect --host-root` must
+ * find it in each place of the node's containerd configuration.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -69,7 +69,7 @@ const certsD =
 const hosts = `etc/containerd/certs.d/${registry.host}`;
 const escaped = `etc/containerd/certs.d/${registry.host.replace(/:(\d+)$/, '_$1_')}`;
 
-/** What a node holds besides its configuration. */
+/** Certificates of a node. */
 const pem = (dir: string, { cert, key }: PemPair) => ({
   [`${dir}/ca.pem`]: server.cert,
   [`${dir}/node.pem`]: cert,
@@ -192,7 +192,7 @@ const refused: readonly (readonly [name: string, files: Readonly<Record<string, 
 ];
 
 for (const [name, files] of refused) {
-  t.test(`${name}: no answer, and an error that says so`, async (t) => {
+  t.test(`${name}: an error that names hosts.toml`, async (t) => {
     const { code, results } = await ask(t, files);
     t.equal(code, 1);
     t.match(results[0]?.error, { code: 'unavailable', message: /client certificate.* in hosts\.toml/ });

@@ -1,4 +1,4 @@
-/** Real clients: skopeo and crane push images and say, by themselves, what they pushed. */
+/** Real clients: skopeo and crane push images and read them back. */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * `archwright inspect` against real registries, real clients and real TLS: for everything that skopeo and crane pushed
- * it must say what they say.
- */
+/** `archwright inspect` with real registries, clients and TLS: its output equals what skopeo and crane read back. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -29,7 +26,7 @@ const issuer = 'token.test';
 interface Pushed {
   readonly name: string;
   readonly how: 'skopeo' | 'skopeo v2s2' | 'crane';
-  /** As written into the image; the client must agree before inspect is asked. */
+  /** As written into the image. The client must read the same. */
   readonly platforms: readonly string[];
   readonly content: Content;
 }
@@ -131,7 +128,7 @@ async function push(world: World, clients: Clients, host: string, repository: st
   }
 }
 
-/** Every image by tag and by digest, compared with what the client reads back. */
+/** Compares every image, by tag and by digest, with what the client reads back. */
 async function compare(t: Test, clients: Clients, prefix: string, args: readonly string[]): Promise<void> {
   const names = images.map(({ name }) => `${prefix}/${name}:1`);
   const said = await Promise.all(names.map((name) => clients.said(name)));

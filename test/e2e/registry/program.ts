@@ -1,4 +1,4 @@
-/** The program as a child, and what it says. */
+/** `archwright inspect` as a child process. */
 import { execFile } from 'node:child_process';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 
@@ -8,7 +8,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** Runs `archwright inspect` as a user does. A cold start takes well under a second. */
+/** Runs `archwright inspect`. A cold start takes well under a second. */
 export function inspect(args: readonly string[]): Promise<Answer> {
   return new Promise((resolve) => {
     const child = execFile(

@@ -1,4 +1,4 @@
-/** Real registries as children on loopback: Debian's docker-registry (2.8) and distribution v3, each with a configuration of its own. */
+/** Real registries as child processes on loopback: Debian's docker-registry (2.8) and distribution v3. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PemPair } from '../../support/certificates.ts';

@@ -1,5 +1,5 @@
 /**
- * A token server for the real registry's token authentication: checks Basic credentials (or nobody, for public
+ * A token server for the real registry's token authentication: checks Basic credentials (or none, for public
  * repositories) and signs a JWT that names the repositories it opens.
  *
  * Rules: distribution docs/content/spec/auth/{token,jwt,oauth}.md. The registry knows the signing certificate by
