@@ -4,7 +4,7 @@
  */
 import t from 'tap';
 import { kubernetes, oldestKubernetes } from '../programs/kubernetes.ts';
-import { define, takenAndRefused, withDefinitions } from '../cluster/definitions.ts';
+import { define, acceptedAndRefused, withDefinitions } from '../cluster/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
@@ -31,7 +31,7 @@ for (const version of [oldestKubernetes, kubernetes]) {
         await waitFor(cluster.client, path, (definition) => definition === undefined);
       }
       await withDefinitions(cluster);
-      await takenAndRefused(t, cluster);
+      await acceptedAndRefused(t, cluster);
     });
     await t.test('every object passes strict validation', async (t) => {
       for (const text of foreignDefinitions()) await define(cluster, text);

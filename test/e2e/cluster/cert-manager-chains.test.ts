@@ -1,6 +1,6 @@
 /**
- * `certManager.issuerRef`: who signs the authority of archwright, and whom everybody trusts by then. The chart is upgraded from its own issuer
- * to a root, to an intermediate with its root, and to an intermediate that is all that cert-manager knows.
+ * `certManager.issuerRef`: the issuer of archwright's authority, and the authorities that components trust then. The chart is upgraded from
+ * its own issuer to a root, to an intermediate with its root, and to an intermediate whose root cert-manager does not know.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { secretTexts } from './issued.ts';
 import { nodeOf, podOf } from './pods.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
-const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
+const skip = ownAddress === undefined && 'this machine has no address for an EndpointSlice';
 const encode = (text: string): string => Buffer.from(text).toString('base64');
 const root = 'CN=corporate root';
 const intermediate = 'CN=corporate intermediate';
@@ -47,7 +47,7 @@ kind: ClusterIssuer
 metadata: { name: without-root }
 spec: { ca: { secretName: without-root } }
 ---
-# Of somebody else, who may ask the same issuer, and takes a name of ours.
+# A foreign certificate of the same issuer, with archwright's name.
 apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata: { name: stranger, namespace: default }
@@ -59,7 +59,7 @@ spec:
   issuerRef: { kind: ClusterIssuer, name: root }
 `;
 
-/** What docs/operate/certificates.md says of each. */
+/** By docs/operate/certificates.md. */
 const cases = [
   { issuer: undefined, shows: [], trusts: [own], stranger: false },
   { issuer: 'root', shows: [own], trusts: [root], stranger: true },
@@ -118,12 +118,12 @@ void t.test('an issuer signs the authority of archwright', { skip }, async (t) =
     t.equal(await nodeOf(cluster, name), 's390x-0', 'a pod is placed through the webhook');
 
     const asked = askAgent(await dirOfStranger(installed));
-    if (stranger) t.ok((await asked, true), 'who has a certificate of the same root is answered');
-    else await t.rejects(asked, { code: 'lost' }, 'who has one of the root above is not');
+    if (stranger) t.ok((await asked, true), 'a foreign certificate of the same root is accepted');
+    else await t.rejects(asked, { code: 'lost' }, 'a foreign certificate of the root above is not');
   }
 });
 
-/** @returns a directory with the certificate of somebody else, who trusts what we do */
+/** @returns a directory with a foreign client certificate and archwright's bundle */
 async function dirOfStranger({ cluster, issued }: Installed): Promise<string> {
   const texts = await secretTexts(cluster, 'stranger', 'default');
   const { bundle } = await issued('archwright-webhook-client-tls');

@@ -1,7 +1,6 @@
 /**
- * cert-manager issues what the chart asks it for, and archwright runs on it: real pods keep coming to a webhook with `failurePolicy:
- * Fail`, and clients keep asking the agent, while certificates are lost, renewed by hand and by time, and while their authority is
- * renewed and exchanged.
+ * archwright with certificates of cert-manager: pods keep coming to a webhook with `failurePolicy: Fail`, and clients keep asking the agent,
+ * while certificates are lost, renewed by hand and by time, and while their authority is renewed and replaced.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
@@ -27,7 +26,7 @@ import { paths } from '../../../src/kube/api/paths.ts';
 const server = '1.3.6.1.5.5.7.3.1';
 const client = '1.3.6.1.5.5.7.3.2';
 
-/** What docs/operate/certificates.md promises. */
+/** The certificates of docs/operate/certificates.md. */
 const promised: Readonly<
   Record<
     LeafSecret,
@@ -54,7 +53,7 @@ const promised: Readonly<
 
 const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
 
-void t.test('archwright runs on what cert-manager issues', { skip }, async (t) => {
+void t.test('archwright runs with certificates of cert-manager', { skip }, async (t) => {
   const installed = await install(t, { settings: { 'webhook-absence-time': '2s' } });
   const { cluster, issued } = installed;
 
@@ -76,7 +75,7 @@ void t.test('archwright runs on what cert-manager issues', { skip }, async (t) =
   }
   await trusted(installed);
   const load = startLoad(t, installed);
-  const questions = startQuestions(t, installed);
+  const requests = startRequests(t, installed);
 
   const lost = await issued('archwright-agent-tls');
   await lose(installed, 'archwright-agent-tls');
@@ -89,32 +88,32 @@ void t.test('archwright runs on what cert-manager issues', { skip }, async (t) =
   await installed.apply({});
   for (const name of Object.values(leaves)) await untilIssued(cluster, ownNamespace, name, 4);
   await shown(installed);
-  t.same(questions.failed(), [], 'each question is answered while certificates are replaced');
+  t.same(requests.failed(), [], 'each request is answered while certificates are replaced');
 
-  // As its time has come: the four may wait for theirs, and not all get it at once.
+  // As at its renewal time: the four leaves are renewed later, one after the other.
   await renew(cluster, ownNamespace, 'archwright-ca');
   t.not((await issued('archwright-ca')).certificate.id, ca.certificate.id, 'the authority is renewed');
-  await questions.more(10);
+  await requests.more(10);
   for (const name of Object.values(leaves)) {
     await renew(cluster, ownNamespace, name);
     await shown(installed);
-    await questions.more(10);
+    await requests.more(10);
   }
   await trusted(installed);
-  t.same(questions.failed(), [], 'each question is answered while certificates of both are there');
+  t.same(requests.failed(), [], 'each request is answered while both authorities are in use');
 
-  // Another authority at once: who got its Secret does not know who did not.
+  // Another authority at once: components with a new Secret do not trust those with an old one.
   await lose(installed, 'archwright-ca');
   const { certificate } = await issued('archwright-ca');
   t.notOk(isIssuedBy(certificate, ca.certificate), 'with another key');
   await renewAll(installed);
   await trusted(installed);
-  await questions.more(20);
-  t.comment(`${questions.failed().length} of ${questions.count()} questions had no answer`);
-  const failed = questions.failed().length;
-  await questions.more(20);
-  t.equal(questions.failed().length, failed, 'then everybody knows everybody');
-  await questions.end();
+  await requests.more(20);
+  t.comment(`${requests.failed().length} of ${requests.count()} requests had no answer`);
+  const failed = requests.failed().length;
+  await requests.more(20);
+  t.equal(requests.failed().length, failed, 'then all components trust each other');
+  await requests.end();
   await installed.pods.until('there are enough pods to judge by', (now) => now.size > 101);
   await load.end();
 
@@ -131,7 +130,7 @@ async function lose({ cluster }: Installed, secretName: string): Promise<void> {
   await waitFor<Secret>(cluster.client, path, (now) => now?.data?.['tls.crt'] !== undefined);
 }
 
-/** Waits until pods are refused, or not, while the webhook does not answer. */
+/** Waits until the webhook has a failure policy. */
 async function policy({ cluster }: Installed, wanted: string): Promise<void> {
   await waitFor<WebhookConfiguration>(
     cluster.client,
@@ -143,16 +142,16 @@ async function policy({ cluster }: Installed, wanted: string): Promise<void> {
   );
 }
 
-interface Questions {
+interface Requests {
   failed(): readonly string[];
   count(): number;
-  /** Waits until so many more have been asked by each client. */
+  /** Waits until each client has sent this many more requests. */
   more(each: number): Promise<void>;
   end(): Promise<void>;
 }
 
-/** Both clients ask the agent without end. */
-function startQuestions(t: Test, { dirs, askAgent }: Installed): Questions {
+/** Both clients send requests to the agent until the end. */
+function startRequests(t: Test, { dirs, askAgent }: Installed): Requests {
   const ending = new AbortController();
   t.teardown(() => ending.abort());
   const failed: string[] = [];

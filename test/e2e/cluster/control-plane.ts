@@ -1,6 +1,6 @@
 /**
- * A real control plane on loopback: etcd, API server, controller manager, scheduler, and kwok, which plays the kubelets of nodes that
- * do not exist. Each has ports and files of its own; several control planes may run at once.
+ * A real control plane on loopback: etcd, API server, controller manager, scheduler, and kwok, which plays the kubelets of fake nodes. Each
+ * has its own ports and files; several control planes can run at once.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,16 +14,16 @@ export interface ControlPlaneOptions {
   readonly directory: string;
   /** Requests per second that the scheduler allows itself; its own default is 50. */
   readonly schedulerQps?: number;
-  /** Where pods and real kubelets reach the API server; an address of this machine that is not loopback. */
+  /** Address of the API server for pods and real kubelets; not loopback. */
   readonly nodeAddress?: string;
   /** Further flags. */
   readonly apiServerFlags?: readonly string[];
   /**
-   * Version of Kubernetes (`v1.30.14`) of which only the API server runs, with its etcd: what is written is checked, admitted and kept,
-   * but nobody acts on it. Left out, everything of the current version runs.
+   * Version of Kubernetes (`v1.30.14`) of an API server that runs alone with etcd: objects are validated, admitted and stored, and no
+   * controller acts on them. Default: everything of the current version runs.
    */
   readonly apiServerOnly?: string;
-  /** Whether kwok says of pods what kubelets would; true by default. Without it they are bound, and nothing more happens to them. */
+  /** Whether kwok updates pods as kubelets do. Default: true. Without it pods are only bound. */
   readonly playsPods?: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface ControlPlane {
   readonly server: string;
   readonly identities: Identities;
   readonly parts: ReadonlyMap<PartName, Running>;
-  /** Takes the API server down at once, as a crash does. */
+  /** Kills the API server, as a crash does. */
   stopApiServer(): Promise<void>;
   /** Starts it again on the same address; resolves when it is ready. */
   startApiServer(): Promise<void>;
@@ -41,12 +41,12 @@ export interface ControlPlane {
 const names = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
 export type PartName = (typeof names)[number];
 
-/** Nothing of the user's. */
+/** Without the user's environment. */
 const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/nonexistent' };
 
 /**
- * Starts it, which takes some ten seconds on two cores; where programs have to be built, minutes.
- * @throws where a part does not become ready; the message has the end of its log
+ * Starts it, in some ten seconds on two cores. Programs that are missing are built, which takes minutes.
+ * @throws Error if a component does not become ready; the message has the end of its log
  */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const { directory, schedulerQps, nodeAddress, apiServerOnly, playsPods = true } = options;

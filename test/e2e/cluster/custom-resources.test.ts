@@ -1,13 +1,13 @@
 /**
- * The definitions of the custom resources against a real API server: what it takes and what it refuses. Then the program
- * beside it: what they say is in force, their status tells what became of them, and the cluster's goes after the last gate.
+ * The custom resources in a real cluster: their definitions accept and refuse objects, their settings are in force, their status is
+ * reported, and the cluster's one is deleted after the last gate.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
-import { takenAndRefused, withDefinitions } from './definitions.ts';
+import { acceptedAndRefused, withDefinitions } from './definitions.ts';
 import { startCluster } from './harness.ts';
 import { isGated, podOf } from './pods.ts';
 import { startArchwright } from './start-archwright.ts';
@@ -23,14 +23,14 @@ function condition(object: Resource | undefined, type: string): string | undefin
   return object?.status?.conditions?.find((each) => each.type === type)?.status;
 }
 
-void t.test('what the definitions take and refuse', async (t) => {
+void t.test('the definitions accept and refuse objects', async (t) => {
   const cluster = await startCluster();
   t.teardown(() => cluster.stop());
   await withDefinitions(cluster);
-  await takenAndRefused(t, cluster);
+  await acceptedAndRefused(t, cluster);
 });
 
-void t.test('in force, told in the status, and gone after the last gate', async (t) => {
+void t.test('in force, with a status, and deleted after the last gate', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
   t.teardown(() => cluster.stop());
   // Webhook and controller start without the definitions, and find them later.
@@ -65,7 +65,7 @@ void t.test('in force, told in the status, and gone after the last gate', async 
   await waitFor<Resource>(cluster.client, younger, (now) => condition(now, 'Conflict') === 'False');
 
   const image = images.push('both', ['amd64', 'arm64']);
-  /** What admission makes of a pod, as soon as it is what is waited for: the webhook hears of changes by itself. */
+  /** Retries until admission changes a pod as expected: the webhook learns of changes by a watch. */
   async function admitted(namespace: string, from: string, isIt: (pod: Pod) => boolean): Promise<Pod> {
     const until = performance.now() + 60_000;
     for (;;) {
@@ -84,7 +84,7 @@ void t.test('in force, told in the status, and gone after the last gate', async 
   const missing = images.push('other', ['amd64']).replace('/other', '/missing');
   await admitted('shop', missing, isGated);
   const gated = await cluster.post<Pod>(podsPath, podOf('gated', missing));
-  t.ok(isGated(gated), 'an unknown image waits while a controller leads');
+  t.ok(isGated(gated), 'a pod with an unknown image is gated while a controller leads');
 
   await cluster.delete(clusterPath);
   const leaving = await waitFor<Resource>(

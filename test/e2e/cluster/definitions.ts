@@ -1,4 +1,4 @@
-/** The definitions of the custom resources in an API server, and what it takes and refuses by them. */
+/** The definitions of the custom resources in an API server: valid objects are accepted, invalid ones refused. */
 import { readFile } from 'node:fs/promises';
 import type { Test } from 'tap';
 import { parse } from 'yaml';
@@ -26,7 +26,7 @@ function isEstablished(definition: Definition | undefined): boolean {
   return conditions.some(({ type, status }) => type === 'Established' && status === 'True');
 }
 
-/** Those of the chart. */
+/** Defines the chart's custom resources. */
 export async function withDefinitions(cluster: Cluster): Promise<void> {
   for (const kind of ['clusterpodplacementconfigs', 'podplacementconfigs']) {
     const file = new URL(`../../../charts/archwright/files/crds/${kind}.yaml`, import.meta.url);
@@ -34,13 +34,13 @@ export async function withDefinitions(cluster: Cluster): Promise<void> {
   }
 }
 
-/** Holds an API server with those definitions to each case, and to the example. Makes the namespace `shop`. */
-export async function takenAndRefused(t: Test, cluster: Cluster): Promise<void> {
+/** Checks each case and the example. Makes the namespace `shop`. */
+export async function acceptedAndRefused(t: Test, cluster: Cluster): Promise<void> {
   await cluster.createNamespace('shop');
   async function answer(object: object, path: string, fieldValidation: string): Promise<string> {
     const query = { dryRun: 'All', fieldValidation };
     return cluster.post(path, object, query).then(
-      () => 'taken',
+      () => 'accepted',
       (error: unknown) => String(error),
     );
   }
@@ -49,10 +49,10 @@ export async function takenAndRefused(t: Test, cluster: Cluster): Promise<void> 
     const path = isForPods
       ? `${group}/namespaces/shop/podplacementconfigs`
       : `${group}/clusterpodplacementconfigs`;
-    // What is taken has no field that the definition does not know.
+    // An accepted object has no unknown field.
     const said = await answer(object, path, refused ? 'Ignore' : 'Strict');
     if (refused) t.match(said, refused, `${object.kind}: ${about}`);
-    else t.equal(said, 'taken', `${object.kind}: ${about}`);
+    else t.equal(said, 'accepted', `${object.kind}: ${about}`);
   }
 
   const example = new URL('../../../examples/custom-resources.yaml', import.meta.url);

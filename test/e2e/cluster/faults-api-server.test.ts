@@ -1,4 +1,4 @@
-/** An API server that goes away, loses its connections, or answers badly, while pods wait behind our gate. */
+/** An API server that stops, loses its connections, or answers with errors, while pods are gated. */
 import t from 'tap';
 import { createRandom, seedOfRun } from '../random.ts';
 import { startCut } from './faults/cut.ts';
@@ -17,7 +17,7 @@ const answers: readonly [StormAnswer, ...StormAnswer[]] = [
   { status: 500, reason: 'InternalError', doneAnyway: true },
 ];
 
-void t.test('the API server goes away, is cut off, or storms', async (t) => {
+void t.test('the API server stops, is cut off, or answers with errors', async (t) => {
   t.comment(`E2E_SEED=${seed}`);
   const random = createRandom(seed);
   const scene = await startScene(t);
@@ -62,7 +62,7 @@ void t.test('the API server goes away, is cut off, or storms', async (t) => {
   const crowd = await scene.crowd({ name: 'crowd', count: 120, withUnknown: true });
   await crowd.gated();
   storm.rule = (method, path) => {
-    // Without its Lease it would have to stop, which is not what is tried here.
+    // Without its Lease the controller would stop, which other tests cover.
     if (path.includes('/leases/')) return undefined;
     return random.chance(method === 'GET' ? 0.2 : 0.5) ? random.pick(answers) : undefined;
   };

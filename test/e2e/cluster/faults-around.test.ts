@@ -1,4 +1,4 @@
-/** What archwright stands on goes away: all agents, the webhook, every controller. Pods run all the same. */
+/** Dependencies go away: all agents, the webhook, every controller. Pods run all the same. */
 import t from 'tap';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { ownNamespace, startAgent, startWebhook, type Server } from './archwright.ts';
@@ -21,15 +21,15 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   const bound = (name: string): Promise<string> =>
     scene.pods.until(`${name} is bound`, (pods) => pods.get(`default/${name}`)?.spec.nodeName, 60_000);
 
-  // No controller leads: nothing may be gated that nobody would let go.
-  await plain('nobody-leads', `${images.troubled.host}/absent:1`);
-  await bound('nobody-leads');
-  t.notOk(isGated(scene.pods.objects.get('default/nobody-leads')), 'not gated while nobody leads');
+  // No controller leads, so no pod may be gated: it would not be ungated.
+  await plain('no-leader', `${images.troubled.host}/absent:1`);
+  await bound('no-leader');
+  t.notOk(isGated(scene.pods.objects.get('default/no-leader')), 'not gated while no controller leads');
 
   let controller = await scene.controller();
   await scene.leader();
   await scene.agent.process.stop();
-  const silent = images.push('nobody-answers', ['arm64']);
+  const silent = images.push('no-answer', ['arm64']);
   for (let index = 0; index < 20; index += 1) await plain(`silent-${index}`, silent);
   await scene.pods.until('gated', (pods) => isGated(pods.get('default/silent-19')));
   for (let index = 0; index < 20; index += 1) await bound(`silent-${index}`);
@@ -56,7 +56,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   await plain('no-webhook', images.push('no-webhook', ['arm64']));
   await bound('no-webhook');
   const unseen = scene.pods.objects.get('default/no-webhook');
-  t.ok(unseen?.spec.nodeName, 'no webhook: the pod runs, wherever that is');
+  t.ok(unseen?.spec.nodeName, 'no webhook: the pod runs, on any node');
   t.notOk(isGated(unseen));
   const webhookAgain = (name: string): Promise<Server> =>
     startWebhook(cluster, {
@@ -71,7 +71,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   back.release();
   await back.end();
 
-  // A webhook whose absence refuses pods stops to do so before long, and goes on when it is back.
+  // With `failurePolicy: Fail` the controller soon sets Ignore for a webhook that is away, and Fail when it is back.
   const failurePolicy = async (wanted: string): Promise<void> => {
     await waitFor<WebhookConfiguration>(
       cluster.client,
@@ -108,7 +108,7 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   required.release();
   await required.end();
 
-  // The last controller goes while pods are gated; whoever comes next finishes, or clean does.
+  // The last controller stops while pods are gated; clean ungates them.
   const left = await scene.crowd({ name: 'left', count: 10 });
   await left.gated();
   await controller.process.stop();

@@ -1,7 +1,7 @@
 /**
- * Controllers that die while they issue certificates and put webhooks into force: at each step of a new cluster, at each step of a
- * change of the authority, and at random. With `failurePolicy: Fail` and pods that keep coming, no pod is refused, each question to the
- * agent is answered, and what is written is whole at every moment.
+ * Controllers are killed while they issue certificates and configure webhooks: at each step in a new cluster, at each step of replacing the
+ * authority, and at random. With `failurePolicy: Fail` no pod is refused, each request to the agent is answered, and what is written is
+ * complete at every moment.
  */
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -35,14 +35,14 @@ import { paths } from '../../../src/kube/api/paths.ts';
 const seed = seedOfRun();
 const name = 'archwright';
 const randomKills = 3;
-/** About as long as a change of the authority takes. */
+/** About the time that a change of the authority takes. */
 const randomMs = 4000;
 const settledMs = 120_000;
 const isOurs = (step: string): boolean => /^(?:certificates|webhook-configuration)\//.test(step);
 
 /**
- * A life that is shorter than that of what there is makes it due at once. A third of it is left to renew what is due, in which
- * leaders die and others take over; a twelfth of it passes before each step of a new authority.
+ * A lifetime shorter than that of existing certificates makes them due at once. Renewal has a third of it, in which leaders die and others
+ * take over; each step of a new authority waits a twelfth of it.
  */
 const lives = {
   first: { 'ca-time': '365d', 'certificate-time': '6m' },
@@ -50,7 +50,7 @@ const lives = {
   third: { 'ca-time': '363d', 'certificate-time': '2m' },
 } as const satisfies Record<string, Settings>;
 
-/** Of somebody else, in a list that is ours. */
+/** A foreign webhook in archwright's configuration. */
 const foreign = {
   name: 'foreign.example.com',
   admissionReviewVersions: ['v1'],
@@ -103,10 +103,10 @@ void t.test('a controller is killed at each step of issuing certificates, and at
   const issued = (): Promise<Issued> => readIssued(client, name);
   const sound = async (when: string): Promise<Issued> => {
     const found = await issued();
-    t.same(wrongIn(found, wanted), [], `${when}: whole, and trusted`);
+    t.same(wrongIn(found, wanted), [], `${when}: complete, and trusted`);
     return found;
   };
-  /** Waits for an authority that is not this one, known to everybody and alone. */
+  /** Waits for another authority, trusted by all components and the only one. */
   const settled = async (before = ''): Promise<string> => {
     const until = performance.now() + settledMs;
     for (;;) {
@@ -119,7 +119,7 @@ void t.test('a controller is killed at each step of issuing certificates, and at
   };
   const ours = wanted.map((each) => each.name);
   const namesIn = ({ webhooks }: Issued): readonly string[] => webhooks.map((each) => each.name);
-  /** Pods that wait for a leader while it dies or lives. */
+  /** Pods that are gated while a leader dies or lives. */
   const crowd = async (leader: string): Promise<Crowd> => {
     await leaderOf(client, (now) => now === leader);
     const created = await createCrowd(t, ground, { name: leader, count: 8 });
@@ -128,7 +128,7 @@ void t.test('a controller is killed at each step of issuing certificates, and at
     return created;
   };
 
-  // A new cluster: nobody has a certificate, and no webhook answers.
+  // A new cluster: no certificates, and no webhook answers.
   for (const step of [
     'certificates/prepared',
     'certificates/authority-issue',
@@ -152,16 +152,12 @@ void t.test('a controller is killed at each step of issuing certificates, and at
         tls,
         agents,
         port: webhookPort,
-        // While nobody leads nothing is gated, so on a busy machine too the answer of the agent has to be waited for.
+        // While no controller leads no pod is gated, so the webhook must wait for the agent on a busy machine too.
         settings: { 'on-unknown-image': 'gate', 'inline-budget': '8s' },
       });
     },
   });
-  t.same(
-    namesIn(await sound('webhook-configuration/applied')),
-    ours,
-    'in force, and nothing is half written',
-  );
+  t.same(namesIn(await sound('webhook-configuration/applied')), ours, 'in force, and complete');
   const edit = [
     { op: 'remove', path: '/webhooks/0/namespaceSelector' },
     { op: 'add', path: '/webhooks/-', value: foreign },
@@ -171,17 +167,17 @@ void t.test('a controller is killed at each step of issuing certificates, and at
   t.same(
     namesIn(await sound('webhook-configuration/applied')).toSorted(),
     [foreign.name, ...ours],
-    'what somebody else has put there is left to the next one',
+    'a foreign webhook stays until the next step',
   );
   await victims.kill('webhook-configuration/written', { settings: lives.first });
-  t.same(namesIn(await sound('webhook-configuration/written')), ours, 'which does all of it');
+  t.same(namesIn(await sound('webhook-configuration/written')), ours, 'which removes it');
   const first = await settled();
 
-  // A new authority comes, and the old one goes, while pods keep coming.
+  // The authority is replaced while pods keep coming.
   const load = startLoad(t, ground);
   const ends: Promise<void>[] = [];
   for (const step of killedAt.certificates.filter((each) => each !== 'certificates/prepared')) {
-    // Before these it has to wait for everybody.
+    // Before these steps it waits for all components.
     const isSlow = ['certificates/authority-sign', 'certificates/authority-retire'].includes(step);
     const meanwhile = async (who: string): Promise<void> => void ends.push((await crowd(who)).end());
     await victims.kill(step, { settings: lives.second, ...(isSlow && { meanwhile }) });

@@ -1,6 +1,6 @@
 /**
- * Controllers that die while they move misplaced pods and keep the custom resources. Each pod is evicted once at most and within its
- * budget, whoever did what before; the status is true in the end, and the finalizer goes after the last gate.
+ * Controllers are killed while they evict misplaced pods and reconcile the custom resources. Each pod is evicted at most once and within its
+ * budget; at the end the status is right, and the finalizer is removed after the last gate.
  */
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
@@ -26,17 +26,17 @@ interface EventNow extends KubeObject {
   readonly involvedObject: { readonly kind: string; readonly name: string };
 }
 
-/** Nobody sees the pods of this namespace at admission, so that successors land where their predecessors were. */
+/** The webhook skips this namespace, so successors land on the nodes of their predecessors. */
 const unseen = 'aside';
 const replicas = { stubborn: 2, web: 3, kept: 2 };
 const clusterPath = clusterConfigsPath('cluster');
 const settings: Settings = { 'misplaced-pods-share': '100', 'evictions-per-minute': '600' };
 
-/** Pods of an image for amd64 run on arm64, where they crash. */
+/** Pods of an amd64 image run on arm64 and crash. */
 async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched<PodNow>): Promise<void> {
   const image = images.push('shop/web', ['amd64']);
   const elsewhere = ['amd64-0', 's390x-0'];
-  // They leave no room for those who ask for more than half of a node.
+  // They leave no room for pods that request more than half of a node.
   for (const name of elsewhere) {
     const containers = [{ name: 'app', image, resources: { requests: { cpu: '40' } } }];
     const nodeSelector = { 'kubernetes.io/hostname': name };
@@ -61,7 +61,7 @@ async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched
   await cordon(cluster, elsewhere, false);
 }
 
-/** Takes the namespace out of what the webhook is asked about. */
+/** Excludes the namespace from the webhook. */
 async function lookAside({ cluster }: Scene): Promise<void> {
   const path = '/webhooks/0/namespaceSelector/matchExpressions/0/values/-';
   await cluster.patch('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright', {
@@ -139,7 +139,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
   await victims.kill('resources/finalizer-added');
   const begun = await resource((now) => now !== undefined);
   t.same(begun?.metadata?.finalizers, [gatesFinalizer]);
-  t.equal(begun?.status, undefined, 'its status is left to the next one');
+  t.equal(begun?.status, undefined, 'the next controller writes its status');
   await victims.kill('resources/status-written');
   t.equal((await resource((now) => now?.status !== undefined))?.status?.observedGeneration, 1);
   const body = { spec: { preferredArchitecture: 'amd64' } };
@@ -162,7 +162,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
 
   await victims.kill('misplaced/evicted', { settings, meanwhile: (name) => crowd('evicted', name) });
   await pods.until('one is on its way', () => gone.get('stubborn')?.size === 1);
-  t.equal(await notes(), 1, 'the next one goes on from the note');
+  t.equal(await notes(), 1, 'the next controller uses the note');
 
   await victims.kill('resources/before-release', {
     settings,
@@ -183,7 +183,7 @@ void t.test('a controller is killed at each step of moving pods and keeping cust
     },
   });
   const held = await resource((now) => now !== undefined);
-  t.same(held?.metadata?.finalizers, [gatesFinalizer], 'it is held until the next one comes');
+  t.same(held?.metadata?.finalizers, [gatesFinalizer], 'the finalizer stays until the next controller comes');
   t.notOk([...scene.pods.objects.values()].some(isGated));
 
   const last = await victims.live('last', settings);

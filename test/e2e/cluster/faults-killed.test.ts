@@ -1,6 +1,6 @@
 /**
- * Controllers that die: at each step of tainting nodes and of deciding gated pods, then at random moments, with another one that
- * takes over. No pod is lost, and what a dead one left half done is done by the next.
+ * Controllers are killed: at each step of tainting nodes and of deciding gated pods, then at random, with another one that takes over. No pod
+ * is lost, and the next controller finishes what the dead one began.
  */
 import t from 'tap';
 import { createRandom, seedOfRun } from '../random.ts';
@@ -18,7 +18,7 @@ const randomKills = 6;
 const tainting = { 'taint-architectures': 's390x' };
 const taintKey = 'arch.example/architecture';
 
-/** Pods that chose their architecture themselves, so that nothing but the controller gives them a toleration. */
+/** Pods that select their architecture themselves, so that only the controller gives them a toleration. */
 async function occupy(scene: Scene, name: string): Promise<void> {
   for (let index = 0; index < 3; index += 1) {
     const nodeSelector = { 'kubernetes.io/arch': 's390x' };
@@ -30,7 +30,7 @@ async function occupy(scene: Scene, name: string): Promise<void> {
   );
 }
 
-/** Waits until each node has its taint, with the note of whose it is, or none has anything of ours. */
+/** Waits until each s390x node has its taint and its ownership annotation, or no node has any. */
 async function tainted(scene: Scene, wanted: boolean): Promise<void> {
   for (const name of wanted ? ['s390x-0'] : nodes.map((node) => node.name)) {
     await waitFor<NodeObject>(scene.cluster.client, `/api/v1/nodes/${name}`, (node) => {
@@ -41,7 +41,7 @@ async function tainted(scene: Scene, wanted: boolean): Promise<void> {
   }
 }
 
-/** Takes the taints off again. */
+/** Removes the taints again. */
 async function untaint(scene: Scene, victims: Victims): Promise<void> {
   const controller = await victims.live('untaints');
   await tainted(scene, false);
@@ -63,7 +63,7 @@ void t.test('a controller is killed at each step, and at random', async (t) => {
   const scene = await startScene(t);
   const victims = createVictims(t, scene.cluster.directory, (options) => scene.controller(options));
 
-  // One that lives does all of it.
+  // A controller that lives does all of it.
   await occupy(scene, 'first');
   const first = await victims.live('lives', tainting);
   await tainted(scene, true);
@@ -114,7 +114,7 @@ void t.test('a controller is killed at each step, and at random', async (t) => {
     'a leader was killed at each step that there is',
   );
 
-  // All are there from the beginning, as replicas are: how long a program takes to start is not what is tried here.
+  // All run from the beginning, as replicas do: the time that a program takes to start does not count.
   const replicas = new Map<string, Server>();
   for (let index = 0; index <= randomKills; index += 1)
     replicas.set(`random-${index}`, await scene.controller({ name: `random-${index}` }));

@@ -1,4 +1,4 @@
-/** A leader that stands still for longer than its Lease, and clocks that jump. */
+/** A leader that is paused for longer than its Lease, and clocks that jump. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

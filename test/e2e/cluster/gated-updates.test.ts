@@ -184,7 +184,7 @@ void t.test('updates of gated pods', async (t) => {
         isAccepted,
         `${name}: ${typeof answer === 'string' ? answer : 'accepted'}`,
       );
-      // Admission adds two tolerations to each pod, so what was accepted is not what was sent.
+      // Admission adds two tolerations to each pod, so the accepted pod differs from the sent one.
       const now = typeof answer === 'string' ? { ...pod, spec: { ...pod.spec, ...after } } : answer;
       t.equal(gatedUpdateFaults(pod, now).length === 0, isAccepted, `${name}, by the model`);
     }

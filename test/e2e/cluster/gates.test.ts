@@ -24,7 +24,7 @@ void t.test('gates in a real cluster', async (t) => {
   const gatesOf = (pod: Pod | undefined): readonly string[] =>
     (pod?.spec.schedulingGates ?? []).map(({ name }) => name);
 
-  await t.test('a slow registry: the pod waits, and runs where it can', async (t) => {
+  await t.test('a slow registry: the pod waits, and runs on a node that can run it', async (t) => {
     images.public.faults.add({ path: /\/late\//u, fault: { kind: 'delay', ms: 2000 } });
     const linux = { key: 'kubernetes.io/os', operator: 'In', values: ['linux'] };
     const terms = [{ matchExpressions: [linux] }, { matchExpressions: [linux] }];

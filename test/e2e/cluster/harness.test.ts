@@ -38,7 +38,7 @@ void t.test(
   },
 );
 
-void t.test('the program runs beside a cluster: pods go where their images can run', async (t) => {
+void t.test('archwright beside a cluster: pods go to nodes that can run their images', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1, s390x: 1 } });
   t.teardown(() => cluster.stop());
   // No controller decides later what a busy machine does not learn in 150 ms.

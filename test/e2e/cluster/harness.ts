@@ -57,7 +57,7 @@ export interface Cluster extends Pick<
   /** Creates a namespace and waits until it takes pods. */
   createNamespace(name: string, labels?: Readonly<Record<string, string>>): Promise<void>;
   createNodes(nodes: readonly FakeNode[]): Promise<void>;
-  /** Registers what is called before the cluster stops, in reverse order. */
+  /** Registers a function that is called before the cluster stops, in reverse order. */
   onStop(close: () => Promise<void>): void;
   stop(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Who is who in a cluster: its authority, the certificates of its parts, and kubeconfigs for clients. */
+/** Identities of a cluster: its authority, certificates of its components, and kubeconfigs for clients. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

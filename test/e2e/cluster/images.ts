@@ -1,6 +1,6 @@
 /**
- * Registries with images of chosen architectures: one that anybody may ask, one for who has a login, and one for tests to make
- * fail, so that its circuit breaker holds up no others. They end with the cluster.
+ * Registries with images of chosen architectures: a public one, one that needs a login, and one for failures, so that its circuit breaker
+ * does not affect the others. They end with the cluster.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Certificates that the controller issues, as those see them who are to use them; and webhooks that it puts into force. */
+/** Secrets with certificates as a kubelet would mount them, and webhooks that the controller configures. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { createLog } from '../../../src/telemetry/log.ts';
 import { ownNamespace } from './archwright.ts';
 import { patience, type Cluster } from './harness.ts';
 
-/** Webhooks that see the pods of `default`, and refuse them where they do not answer. */
+/** Webhooks for the pods of `default`, with `failurePolicy: Fail`. */
 export function webhooksYaml(url: string): string {
   return `webhooks:
   - name: pods.arch.example
@@ -35,7 +35,7 @@ export async function writeWebhooksFile(cluster: Cluster, url: string): Promise<
   return file;
 }
 
-/** A client whose watches tell everything so much later. */
+/** A client with watches that deliver everything later. */
 function late(client: KubeClient, ms: number): KubeClient {
   return {
     ...client,
@@ -49,8 +49,8 @@ function late(client: KubeClient, ms: number): KubeClient {
 }
 
 /**
- * Makes the Secret's content files, so much later than it changes, as a kubelet would.
- * @returns their directory; they are there already
+ * Keeps a Secret's content as files, some time after it changes, as a kubelet does.
+ * @returns their directory, with the files in it
  */
 export async function mount(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
   const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);

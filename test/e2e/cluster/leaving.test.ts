@@ -1,7 +1,6 @@
 /**
- * Leaving a real cluster: `archwright clean` while controllers run and pods come through the webhook, killed in the middle and run
- * again. Afterwards the cluster is what it was before, apart from the pods of its users. And before that: who leads decides
- * whether pods are gated.
+ * Leaving a real cluster: `archwright clean` while controllers run and pods are created, killed in the middle and run again. Afterwards the
+ * cluster is as before, except for the pods of its users. Also: pods are gated only while a controller leads.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
@@ -31,7 +30,7 @@ const controllerSettings = {
   'lease-retry-period': '500ms',
 };
 
-/** Creates a pod of an image that nobody can know. */
+/** Creates a pod with an image that cannot be known. */
 async function createPod(cluster: Cluster, name: string, dryRun = false): Promise<Pod> {
   const pod = podOf(name, '127.0.0.1:1/nobody/knows:1');
   return cluster.post<Pod>('/api/v1/namespaces/default/pods', pod, dryRun ? { dryRun: 'All' } : {});
@@ -47,7 +46,7 @@ async function untilGating(cluster: Cluster, wanted: boolean, ms: number): Promi
   throw new Error(`pods are ${wanted ? 'not ' : ''}gated after ${ms} ms`);
 }
 
-void t.test('gates only under a leader; clean leaves nothing behind', async (t) => {
+void t.test('gates only while a controller leads; clean leaves nothing behind', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
   t.teardown(() => cluster.stop());
   const tls = await prepareArchwright(cluster);
@@ -55,7 +54,7 @@ void t.test('gates only under a leader; clean leaves nothing behind', async (t) 
 
   const webhook = await startWebhook(cluster, { tls });
   await configureWebhook(cluster, { tls, webhook });
-  t.equal(isGated(await createPod(cluster, 'probe', true)), false, 'nobody leads yet');
+  t.equal(isGated(await createPod(cluster, 'probe', true)), false, 'no controller leads yet');
 
   let first = await startController(cluster, { tls, name: 'first', settings: controllerSettings });
   await untilGating(cluster, true, 30_000);
@@ -109,7 +108,7 @@ void t.test('gates only under a leader; clean leaves nothing behind', async (t) 
     differences(before, await listEverything(cluster, ['pods']));
   t.same(await left(), [], 'the cluster is what it was');
 
-  // Whoever stood aside does not come back.
+  // Controllers that released the Lease for clean do not take it again.
   await pause(leaseMs + 2000);
   t.same(await left(), [], 'and stays so while controllers run');
   t.match(first.process.log(), /removed from this cluster by archwright clean/);

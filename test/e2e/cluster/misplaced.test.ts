@@ -1,6 +1,6 @@
 /**
- * Misplaced pods on a real control plane: pods that were created before the webhook came and landed on the wrong nodes are moved, a
- * share of them at a time, within their PodDisruptionBudget, and once.
+ * Misplaced pods on a real control plane: pods from before the webhook, on wrong nodes, are evicted: a limited number at a time, within
+ * their PodDisruptionBudget, and once each.
  */
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
@@ -57,7 +57,7 @@ void t.test('misplaced pods are moved', async (t) => {
     120_000,
   );
   t.equal(mostMoving, 0, 'the budget holds');
-  t.equal(await metricOf(first, 'archwright_misplaced_pods'), 6, 'without the one that is left alone');
+  t.equal(await metricOf(first, 'archwright_misplaced_pods'), 6, 'without the skipped one');
   await first.process.stop();
 
   await cluster.delete('/apis/policy/v1/namespaces/default/poddisruptionbudgets/web');

@@ -1,4 +1,4 @@
-/** Pods on nodes that cannot run them, made on a cluster whose kubelets do not exist. */
+/** Pods on nodes that cannot run them, in a cluster without kubelets. */
 import { type Cluster } from './harness.ts';
 import type { PodNow } from './pods.ts';
 import type { Watched } from './watch.ts';
@@ -49,7 +49,7 @@ export async function cordon(
   }
 }
 
-/** What a kubelet reports of a pod whose binary is of another architecture. */
+/** Sets the status that a kubelet reports for a binary of another architecture. */
 export async function crash(cluster: Cluster, pod: PodNow): Promise<void> {
   const { name = '', namespace = '' } = pod.metadata ?? {};
   const { image = '' } = pod.spec.containers[0] ?? {};
@@ -76,7 +76,7 @@ export async function crash(cluster: Cluster, pod: PodNow): Promise<void> {
 export const podsOf = (pods: Iterable<PodNow>, app: string): PodNow[] =>
   [...pods].filter(({ metadata }) => metadata?.labels?.['app'] === app);
 
-/** Waits until so many pods of a workload are ready on nodes of an architecture, and no others are there. */
+/** Waits until a workload has exactly this many ready pods, all on nodes of an architecture. */
 export async function settledOn(
   pods: Watched<PodNow>,
   app: string,

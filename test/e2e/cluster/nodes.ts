@@ -17,7 +17,7 @@ export interface FakeNode {
   readonly pods?: number;
 }
 
-/** A node as the API server keeps it, as far as tests look at it. */
+/** The fields of a node that tests read. */
 export interface NodeObject extends Node {
   readonly spec?: { readonly taints?: readonly Taint[] };
   readonly status?: Node['status'] & {
@@ -77,7 +77,7 @@ export function isReady(node: NodeObject): boolean {
   return (node.status?.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'True');
 }
 
-/** Ready, and the node controller has taken its own taints off, which it does a moment later. */
+/** Ready, and without the node controller's taints, which it removes a moment later. */
 export function takesPods(node: NodeObject | undefined): boolean {
   if (node === undefined || !isReady(node)) return false;
   return !(node.spec?.taints ?? []).some(({ key }) => key.startsWith('node.kubernetes.io/'));

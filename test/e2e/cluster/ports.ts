@@ -1,7 +1,6 @@
 /**
- * Free ports of loopback, for programs that want to be told theirs. They lie below the range that the kernel gives to
- * connections (32768 to 60999), which would take one between its choice and its use, and each is reserved for this process
- * by a file, so that tests that run side by side never choose the same.
+ * Free ports of loopback, for programs that need a port number. They lie below the kernel's range for connections (32768 to 60999), which
+ * would take a port between its choice and its use. A file reserves each for this process, so tests side by side choose different ones.
  */
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +12,7 @@ const first = 20_000;
 const last = 32_000;
 const reservations = join(tmpdir(), 'archwright-e2e-ports');
 
-/** So many different ports that nobody listens on now and that are this process's until it ends. */
+/** Different free ports, reserved for this process until it ends. */
 export async function freePorts(count: number): Promise<readonly number[]> {
   mkdirSync(reservations, { recursive: true });
   const ports: number[] = [];

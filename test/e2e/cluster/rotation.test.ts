@@ -1,8 +1,7 @@
 /**
- * Rotation under load, on a real API server: webhook and agent run as processes of their own on the Secrets that the controller keeps,
- * which reach them late, as by a kubelet. Lives last seconds, leaders change, and with `failurePolicy: Fail` no pod is refused and no
- * question to the agent fails, while certificates and authorities come and go. The controller has the rights it is documented
- * to need and no others.
+ * Rotation under load, on a real API server: webhook and agent are child processes with the Secrets of the controller, which arrive late, as
+ * by a kubelet. Certificates live for seconds and leaders change. With `failurePolicy: Fail` no pod is refused and no request to the agent
+ * fails. The controller has exactly the documented rights.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
@@ -26,9 +25,9 @@ import { freePorts } from './ports.ts';
 import { waitFor } from './watch.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
-/** As short as a Secret that arrives late, and a server that looks at its files, allow. */
+/** As short as the delays of Secrets and files allow. */
 const times = { certificateMs: 24_000, caMs: 45_000, settleMs: 4000 };
-/** How late a changed Secret arrives; the files are looked at within a second more. */
+/** Delay of a changed Secret; the files are read within another second. */
 const lagMs = 2000;
 const leaderMs = 12_000;
 const name = 'archwright';
@@ -125,7 +124,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   await startWebhook(cluster, { tls, port });
   await waitFor<WebhookConfiguration>(client, configured, (now) => now?.webhooks !== undefined);
 
-  // Some are early and some are late, and each has to do with each.
+  // Secrets arrive early and late, in each combination of client and server.
   const agents: Server[] = [];
   const connections: AgentConnection[] = [];
   for (const ms of [0, lagMs]) {
@@ -137,7 +136,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
     connections.push(connection);
   }
   const refused: string[] = [];
-  const counts = { pods: 0, questions: 0 };
+  const counts = { pods: 0, requests: 0 };
   const told = (error: unknown): void => {
     if (!ending.signal.aborted) refused.push(error instanceof Error ? error.message : String(error));
   };
@@ -156,16 +155,16 @@ void t.test('a rotation under load loses no admission', async (t) => {
       await pause(100);
     }
   };
-  const questions = async (connection: AgentConnection, agent: Server): Promise<void> => {
+  const requests = async (connection: AgentConnection, agent: Server): Promise<void> => {
     while (!ending.signal.aborted) {
       const call = { signal: patience(), maxBytes: 100_000 };
-      await connection.json(agent.url, '/v1/info', call).then(() => (counts.questions += 1), told);
+      await connection.json(agent.url, '/v1/info', call).then(() => (counts.requests += 1), told);
       await pause(50);
     }
   };
-  const load = [pods(), ...connections.flatMap((each) => agents.map((agent) => questions(each, agent)))];
+  const load = [pods(), ...connections.flatMap((each) => agents.map((agent) => requests(each, agent)))];
 
-  // Somebody edits what is ours in the middle of it.
+  // An edit of archwright's configuration in the middle of it.
   await pause(3000);
   await cluster.patch(configured, {
     type: 'json',
@@ -174,7 +173,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   const edited = await waitFor<WebhookConfiguration>(client, configured, (now) =>
     Object.hasOwn(now?.webhooks?.[0]?.['namespaceSelector'] ?? {}, 'matchExpressions'),
   );
-  t.match(edited, { webhooks: [{ failurePolicy: 'Fail' }] }, 'an edit is put right');
+  t.match(edited, { webhooks: [{ failurePolicy: 'Fail' }] }, 'the edit is reverted');
 
   const authorities = new Set<string>();
   const leaves = new Set<string>();
@@ -191,13 +190,13 @@ void t.test('a rotation under load loses no admission', async (t) => {
   ending.abort(new Error('enough'));
   await Promise.all([...load, led]);
   t.comment(
-    `${counts.pods} pods, ${counts.questions} questions, ${authorities.size} authorities, ${leaves.size} certificates of the webhook`,
+    `${counts.pods} pods, ${counts.requests} requests, ${authorities.size} authorities, ${leaves.size} certificates of the webhook`,
   );
   t.same(refused.slice(0, 5), [], `${refused.length} refused`);
   t.ok(authorities.size >= 3, 'two authorities were replaced');
   t.ok(leaves.size >= 4);
   t.ok(counts.pods > 500);
-  t.ok(counts.questions > 500);
+  t.ok(counts.requests > 500);
   const trouble = lines.filter((line) => line.includes('"level":"error"'));
   t.same(trouble, []);
   t.notMatch(lines.join(''), 'PRIVATE KEY');

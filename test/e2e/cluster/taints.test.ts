@@ -1,6 +1,6 @@
 /**
- * Taints on a real control plane: running pods get their tolerations, then the nodes their taints; who would lose a node holds them
- * back; pods that may run there go on being placed there; and all of it goes again.
+ * Taints on a real control plane: running pods get tolerations, then nodes get taints; a DaemonSet that would lose a node blocks the taint;
+ * new pods still reach tainted nodes; and all of it is removed again.
  */
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
@@ -117,13 +117,13 @@ void t.test('pods first, then nodes, and back', async (t) => {
       onArm.some(({ metadata }) => metadata?.uid === pod.metadata?.uid),
     ).length,
     onArm.length,
-    'nobody was evicted',
+    'no pod was evicted',
   );
   const blue = nodes.objects.get('arm64-1')?.spec?.taints;
   t.match(
     blue,
     [foreign, { key, value: 'arm64', effect: 'NoSchedule' }],
-    'the wrong value is replaced, others stay',
+    'a wrong value is replaced, other taints stay',
   );
   t.equal(blue?.length, 2);
 

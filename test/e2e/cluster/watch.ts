@@ -1,6 +1,6 @@
 /**
- * Waiting for what a cluster does, by watching it: what is awaited is looked at with each change, never after a pause. It shares no
- * code with the program's own caches, and goes on after the API server was away.
+ * Waits for changes in a cluster by watching it: conditions are checked with each change, never after a pause. It shares no code with the
+ * program's caches, and survives restarts of the API server.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KubeClient, Query } from '../../../src/kube/api/client.ts';
@@ -14,14 +14,14 @@ export interface Seen<T> {
 }
 
 export interface Watched<T> {
-  /** By `namespace/name`, or by name for what has no namespace. */
+  /** By `namespace/name`, or by name for cluster-scoped objects. */
   readonly objects: ReadonlyMap<string, T>;
-  /** Hears each change after it is in `objects`. */
+  /** Calls the listener with each change after it is in `objects`. */
   onChange(listener: (seen: Seen<T>) => void): void;
   /**
    * Waits until something is true of the objects.
-   * @param found returns what was waited for; `undefined` and `false`: not yet
-   * @throws where it does not come in time; the message has `what`
+   * @param found returns the result; `undefined` and `false`: not yet
+   * @throws Error with `what` if it takes too long
    */
   until<R>(
     what: string,
@@ -31,7 +31,7 @@ export interface Watched<T> {
   close(): void;
 }
 
-/** Loopback answers at once; a loaded machine gets more. */
+/** Enough for a loaded machine. */
 const defaultMs = 30_000;
 const idleMs = 600_000;
 const retryMs = 50;
@@ -126,9 +126,9 @@ export async function watch<T extends KubeObject>(
 /**
  * Waits for one object.
  * @param path of the object, such as `/api/v1/namespaces/default/pods/web`
- * @param isIt gets the object, or `undefined` where there is none
- * @returns the object as it was then; `undefined` where it was waited for its end
- * @throws where it does not come in time; the message has the object as it is
+ * @param isIt gets the object, or `undefined` if it does not exist
+ * @returns the object at that time
+ * @throws Error with the current object if it takes too long
  */
 export async function waitFor<T extends KubeObject>(
   client: KubeClient,

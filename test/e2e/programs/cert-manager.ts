@@ -11,7 +11,11 @@ export const certManager = { path: 'github.com/cert-manager/cert-manager', versi
 /** The path of the program, built if necessary. */
 export function certManagerProgram(): string {
   const source = readFileSync(new URL('../cluster/cert-manager/main.go', import.meta.url), 'utf8');
-  const digest = createHash('sha256').update(source).digest('hex').slice(0, 8);
+  // Comments do not change the program.
+  const digest = createHash('sha256')
+    .update(source.replaceAll(/^\s*\/\/.*$/gm, ''))
+    .digest('hex')
+    .slice(0, 8);
   const path = join(cache, `cert-manager-${certManager.version}-${digest}`);
   if (existsSync(path)) return path;
   mkdirSync(cache, { recursive: true });

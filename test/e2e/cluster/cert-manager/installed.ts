@@ -1,7 +1,7 @@
 /**
- * archwright with certificates of cert-manager: the chart's own objects for it, Service, rights, webhooks and webhook configuration in a real
- * API server, where cert-manager issues them; agent, webhook and controller as processes of their own on what was issued, which reaches
- * them late, as by a kubelet. The webhook is called by its Service, so that the names in its certificate count.
+ * archwright with certificates of cert-manager: the chart's objects for it, Service, RBAC and webhook configuration in a real API server;
+ * agent, webhook and controller as child processes with the issued certificates, which arrive late, as by a kubelet. The API server
+ * calls the webhook by its Service, so the names in its certificate count.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -44,7 +44,7 @@ export const leafSecrets = Object.keys(leaves) as readonly LeafSecret[];
 
 export const clientSecrets = ['archwright-webhook-client-tls', 'archwright-controller-client-tls'] as const;
 
-/** How late a changed Secret arrives, each at a time of its own. */
+/** Delay of a changed Secret. */
 const lateMs: Readonly<Record<LeafSecret, number>> = {
   'archwright-webhook-tls': 2000,
   'archwright-agent-tls': 2000,
@@ -52,15 +52,15 @@ const lateMs: Readonly<Record<LeafSecret, number>> = {
   'archwright-controller-client-tls': 1000,
 };
 
-/** An address of this machine that an EndpointSlice may have, which loopback is not; `undefined` where there is none. */
+/** An address of this machine for an EndpointSlice, which cannot have loopback; `undefined`: there is none. */
 export const ownAddress = Object.values(networkInterfaces())
   .flatMap((each) => each ?? [])
   .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
 
-/** What one Secret of cert-manager holds. */
+/** The content of one Secret of cert-manager. */
 export interface Issued {
   readonly certificate: Certificate;
-  /** What is shown with it. */
+  /** The rest of the chain in `tls.crt`. */
   readonly intermediates: readonly Certificate[];
   /** `ca.crt`. */
   readonly bundle: readonly Certificate[];
@@ -72,18 +72,18 @@ export interface Installed extends Ground {
   readonly agent: Server;
   /** Applies the chart's objects again, as `helm upgrade` would. */
   apply(certManager: object): Promise<void>;
-  /** Takes the webhook from behind its Service, where nobody is then; and puts it there again. */
+  /** Removes the webhook's address from its Service, and adds it again. */
   leave(): Promise<void>;
   come(): Promise<void>;
   readonly issued: (secretName: string) => Promise<Issued>;
-  /** Where Secrets are mounted. */
+  /** Folders of mounted Secrets. */
   readonly dirs: Readonly<Record<LeafSecret, string>>;
-  /** Asks the agent with the files of a directory, as webhook and controller do. @throws AgentError */
+  /** Sends a request to the agent with the files of a directory. @throws AgentError */
   readonly askAgent: (tlsDir: string) => Promise<void>;
 }
 
 /**
- * Starts all of it, with an issuer of its own; resolves when cert-manager has issued everything and everybody is ready.
+ * Starts all of it, with the chart's own issuer. Resolves when all certificates are issued and all components are ready.
  * @param options.settings of the controller
  */
 export async function install(t: Test, options: { readonly settings?: Settings } = {}): Promise<Installed> {
@@ -123,7 +123,7 @@ export async function install(t: Test, options: { readonly settings?: Settings }
     webhookClient: dirs['archwright-webhook-client-tls'],
     controllerClient: dirs['archwright-controller-client-tls'],
   };
-  /** The rights are those that the chart gives. */
+  /** With the rights that the chart grants. */
   const accountOf = (part: string): Promise<string> => {
     const user = { cn: `system:serviceaccount:${ownNamespace}:archwright-${part}` };
     return cluster.identities.kubeconfig(user, cluster.server);
@@ -186,7 +186,7 @@ export async function install(t: Test, options: { readonly settings?: Settings }
   };
 }
 
-/** With the handshake that a pool of connections would spare. */
+/** A new connection, with its handshake. */
 async function open(tlsDir: string): Promise<AgentConnection> {
   for (;;) {
     try {
@@ -204,7 +204,7 @@ function byName<N extends string, T>(names: readonly N[], values: readonly T[]):
 
 const sliceName = 'archwright-webhook-e2e';
 
-/** This machine behind the Service of the webhook; the one of Kubernetes itself is empty, since no pod is there. */
+/** This machine's address for the Service of the webhook. Kubernetes' own slice is empty, because no pod runs. */
 function sliceOf(port: number): string {
   return `
 apiVersion: discovery.k8s.io/v1

@@ -1,6 +1,5 @@
-// Command cert-manager is cert-manager's controller for tests: its own packages with what a CA needs, no ACME, no Vault. The program
-// that cert-manager ships is a module of its own, which the Go module proxy does not have; what is here stands for its flags, whose
-// defaults are below.
+// Command cert-manager is cert-manager's controller for tests: its own packages that a CA issuer needs, without ACME and Vault. The program that
+// cert-manager ships is a separate module, which the Go module proxy does not have. The constants below are the defaults of its flags.
 package main
 
 import (
@@ -29,8 +28,8 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "how the API server is reached")
-	namespace := flag.String("cluster-resource-namespace", "cert-manager", "where the Secrets of ClusterIssuers are")
+	kubeconfig := flag.String("kubeconfig", "", "path of the kubeconfig")
+	namespace := flag.String("cluster-resource-namespace", "cert-manager", "namespace of the Secrets of ClusterIssuers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -45,7 +44,7 @@ func main() {
 		log.Fatal(err)
 	}
 
-	// Each has to have asked for its informers before these start.
+	// Each controller must have registered its informers before they start.
 	var controllers sync.WaitGroup
 	for name, construct := range controller.Known() {
 		each, err := construct(factory)

@@ -1,4 +1,4 @@
-/** cert-manager's controller, and what is asked of it: to run beside a cluster, and to issue a certificate anew. */
+/** cert-manager's controller beside a cluster, and renewals of certificates. */
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { certManagerProgram } from '../../programs/cert-manager.ts';
@@ -8,10 +8,10 @@ import { type Cluster } from '../harness.ts';
 import { startProcess, type Running } from '../processes.ts';
 import { waitFor } from '../watch.ts';
 
-/** Where the Secrets of ClusterIssuers are. */
+/** Namespace of the Secrets of ClusterIssuers. */
 export const certManagerNamespace = 'cert-manager';
 
-/** Runs it until the cluster ends; makes its definitions and its namespace before. */
+/** Runs it until the cluster ends, with its definitions and its namespace. */
 export async function startCertManager(cluster: Cluster): Promise<Running> {
   const program = certManagerProgram();
   for (const text of certManagerDefinitions()) await define(cluster, text);
@@ -43,7 +43,7 @@ const certificates = (namespace: string, name: string): string =>
   `/apis/cert-manager.io/v1/namespaces/${namespace}/certificates/${name}`;
 
 /**
- * Has a certificate issued anew, as `cmctl renew` does, and waits until it is.
+ * Renews a certificate, as `cmctl renew` does, and waits until it is issued.
  * @param namespace of the Certificate
  */
 export async function renew(cluster: Cluster, namespace: string, name: string): Promise<void> {
@@ -63,7 +63,7 @@ export async function renew(cluster: Cluster, namespace: string, name: string): 
     try {
       await cluster.merge(path, body);
     } catch (error) {
-      // cert-manager has written in between.
+      // cert-manager wrote in between.
       if (error instanceof KubeError && error.code === 'conflict') continue;
       throw error;
     }
@@ -72,7 +72,7 @@ export async function renew(cluster: Cluster, namespace: string, name: string): 
   }
 }
 
-/** Waits until a certificate is there as its Certificate says now, and is newer than a revision; the first is 1. */
+/** Waits until a certificate is issued for the current Certificate, with a revision greater than `after`. The first is 1. */
 export async function untilIssued(
   cluster: Cluster,
   namespace: string,

@@ -1,10 +1,10 @@
-/** The chart with cert-manager, by Helm: what of it these tests put into a cluster where none of its pods run. */
+/** The parts of the chart with cert-manager that make sense in a cluster without its pods. */
 import { parseAllDocuments, stringify } from 'yaml';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { render } from '../../chart/helm.ts';
 
 export interface RenderedChart {
-  /** YAML of what is applied: for cert-manager, of the webhook, and who may do what. */
+  /** YAML of objects for cert-manager, of the webhook's Service and configuration, and RBAC. */
   readonly objects: string;
   /** `webhooks.yaml`. */
   readonly webhooks: string;
@@ -16,7 +16,7 @@ export function renderChart(certManager: object): RenderedChart {
     certificates: 'certManager',
     certManager,
     failurePolicy: 'Fail',
-    // So that a busy machine is no fault.
+    // A busy machine needs more than the default.
     timeoutSeconds: 10,
   };
   const all = parseAllDocuments(render('helm3', values))

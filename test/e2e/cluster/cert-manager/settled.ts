@@ -1,4 +1,4 @@
-/** What follows when cert-manager has issued certificates: who shows them, and who trusts them. */
+/** Waits for the effects of issued certificates: servers show them, and clients trust them. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { sameCertificates } from '../../../../src/controller/certificates/pem.ts';
@@ -12,12 +12,12 @@ import { clientSecrets, leaves, type Installed } from './installed.ts';
 import { renew } from './program.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 
-/** Has the four issued anew, one after the other. */
+/** Renews the four leaves, one after the other. */
 export async function renewAll({ cluster }: Installed): Promise<void> {
   for (const name of Object.values(leaves)) await renew(cluster, ownNamespace, name);
 }
 
-/** Waits until `caBundle` holds what the Secret of the webhook says and nothing else, and the webhook shows its certificate. */
+/** Waits until `caBundle` equals the bundle in the webhook's Secret, and the webhook shows its certificate. */
 export async function trusted(installed: Installed): Promise<void> {
   const { bundle } = await installed.issued('archwright-webhook-tls');
   const path = paths.mutatingWebhookConfigurations('archwright');

@@ -1,4 +1,4 @@
-/** The end of a test of faults: `archwright clean`, after which nothing of ours may be left. */
+/** The end of a fault test: after `archwright clean` nothing of archwright may be left. */
 import type { Test } from 'tap';
 import { ownNamespace, runArchwright } from '../archwright.ts';
 import type { NodeObject } from '../nodes.ts';

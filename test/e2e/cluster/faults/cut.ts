@@ -1,4 +1,4 @@
-/** A TCP proxy before a server, whose connections can be cut, held up, or refused. */
+/** A TCP proxy with connections that can be reset or paused. */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 

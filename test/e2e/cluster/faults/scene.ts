@@ -1,7 +1,7 @@
 /**
- * What each test of faults begins and ends with. Images of a scene become known only when the test lets them, so pods wait behind the
- * gate while something goes wrong; afterwards each pod must be where its images can run, by a requirement that says so, within the
- * time that the settings promise, and `archwright clean` must leave nothing.
+ * The start and the end of each fault test. Registries answer for the images of a scene only when the test allows it, so pods are gated
+ * while something fails. Afterwards each pod must be on a node that can run its images, with a requirement for them, within
+ * maxGateDuration, and `archwright clean` must leave nothing.
  */
 import type { Test } from 'tap';
 import {
@@ -21,7 +21,7 @@ import { type PodNow } from '../pods.ts';
 
 export interface SceneOptions extends Pick<ClusterOptions, 'apiServerFlags'> {
   readonly settings?: Settings;
-  /** What is in the cluster before there is a webhook. */
+  /** Runs before there is a webhook. */
   readonly before?: (ground: Omit<Ground, 'pods'>) => Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export interface Scene extends Ground {
   crowd(options: CrowdOptions): Promise<Crowd>;
   /** Waits until so many pods have changed, or for so long; resolves with how many did. */
   changes(count: number, ms: number): Promise<number>;
-  /** Runs `archwright clean`, and checks that nothing of ours is left. */
+  /** Runs `archwright clean`, and checks that nothing of archwright is left. */
   clean(): Promise<void>;
 }
 

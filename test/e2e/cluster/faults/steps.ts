@@ -1,7 +1,7 @@
-/** The steps of the controller's operations, after each of which a leader is killed somewhere in these tests. */
+/** The steps of the controller's operations. These tests kill a leader at each of them. */
 import { leafNames } from '../../../../src/controller/certificates/leaves.ts';
 
-/** By operation, in the order in which a leader comes to them. A test of the sources holds it to what they have. */
+/** By operation, in their order. `test/foundation/steps.test.ts` compares it with the sources. */
 export const killedAt = {
   // faults-killed.test.ts
   gates: ['gates/decided', 'gates/opened'],

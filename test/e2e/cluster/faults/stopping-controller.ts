@@ -1,9 +1,9 @@
 /**
- * `archwright controller` with a hook between the steps of its operations: it writes down the name of each step, and kills itself at
- * the one that it was told to, as a crash would.
+ * `archwright controller` with a hook between the steps of its operations: it records the name of each step, and kills itself at one of
+ * them, as a crash would.
  *
  *   KILL_AT      name of a step
- *   STEPS_FILE   where names of steps are written
+ *   STEPS_FILE   file for the names of steps
  */
 import { appendFileSync } from 'node:fs';
 import { main } from '../../../../cmd/program/main.ts';

@@ -1,6 +1,6 @@
 /**
- * An API server that answers badly: an HTTPS proxy before the real one, which answers some requests itself. It goes on as the user
- * that it was made for, because a client's certificate ends with the connection.
+ * An HTTPS proxy that answers some requests of the API server with errors. It forwards as one user, because a client certificate ends at
+ * the proxy.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -12,15 +12,15 @@ export interface StormAnswer {
   readonly status: number;
   readonly reason: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the real server does what was asked before this is answered in its place. */
+  /** Whether the request is forwarded before this answer replaces the real one. */
   readonly doneAnyway?: boolean;
 }
 
 export interface Storm {
   readonly url: string;
-  /** What each request is answered; `undefined`: what the real server says. */
+  /** The answer for a request; `undefined`: the real one. */
   rule: (method: string, path: string) => StormAnswer | undefined;
-  /** Answers that were not the real server's, by status. */
+  /** Number of replaced answers, by status. */
   readonly struck: ReadonlyMap<number, number>;
   close(): Promise<void>;
 }

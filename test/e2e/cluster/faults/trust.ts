@@ -1,6 +1,6 @@
 /**
- * What the controller has issued, as it stands in the cluster, and what must be true of it at every moment, whoever was killed in the
- * middle of what: each Secret is whole, and everybody who is to trust somebody does.
+ * What the controller has issued, and what must hold at every moment, at whatever step a controller was killed: each Secret is complete,
+ * and each component trusts those that it talks to.
  */
 import {
   readAuthorities,
@@ -56,7 +56,7 @@ export async function readIssued(client: KubeClient, webhookConfiguration: strin
       Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
     );
   }
-  // Trust comes before what needs it, and is read after it.
+  // Bundles are written before the certificates that need them, and read after them.
   const leaves = new Map<LeafName, Leaf>();
   for (const { name, secretName } of leafSpecs(configuration, []))
     leaves.set(name, readLeaf(await texts(secretName)));
@@ -68,7 +68,7 @@ export async function readIssued(client: KubeClient, webhookConfiguration: strin
   };
 }
 
-/** Who must know whom by an authority in its `ca.crt`. */
+/** The first must trust the second, by its `ca.crt`. */
 const trusts: readonly (readonly [truster: LeafName, trusted: LeafName])[] = [
   ['webhook-client', 'agent'],
   ['controller-client', 'agent'],
@@ -77,7 +77,7 @@ const trusts: readonly (readonly [truster: LeafName, trusted: LeafName])[] = [
 ];
 
 /**
- * What is wrong at any moment; what does not exist yet is not.
+ * Violations; things that do not exist yet are none.
  * @param wanted the webhooks of the file
  */
 export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]): readonly string[] {
@@ -90,12 +90,12 @@ export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]
     if (leaf?.texts === undefined) continue;
     const { certificate, keyFits, bundle } = leaf;
     const now = Date.now();
-    holds(`${name}: the Secret is whole`, certificate !== undefined && keyFits && bundle !== undefined);
+    holds(`${name}: the Secret is complete`, certificate !== undefined && keyFits && bundle !== undefined);
     holds(
       `${name}: it is valid`,
       certificate !== undefined && certificate.from <= now && now < certificate.to,
     );
-    holds(`${name}: its authority is beside it`, knows(bundle, certificate));
+    holds(`${name}: its authority is in ca.crt`, knows(bundle, certificate));
   }
   for (const [one, other] of trusts) {
     const bundle = leaves.get(one)?.bundle;
@@ -105,7 +105,7 @@ export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]
     const asWritten = wanted.find(({ name }) => name === webhook.name);
     if (asWritten === undefined) continue;
     const { caBundle, ...clientConfig } = webhook.clientConfig;
-    holds(`${webhook.name}: all of it is as the file says`, isSame({ ...webhook, clientConfig }, asWritten));
+    holds(`${webhook.name}: it equals the file`, isSame({ ...webhook, clientConfig }, asWritten));
     holds(`${webhook.name}: it has a caBundle`, caBundle !== undefined);
     holds(
       `${webhook.name}: the API server trusts it`,
@@ -115,7 +115,7 @@ export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]
   return wrong;
 }
 
-/** Whether one authority, and it alone, has signed everything and is trusted everywhere, and exactly the wanted webhooks are in force. */
+/** Whether a single authority has signed everything and is trusted everywhere, and exactly the wanted webhooks are in force. */
 export function isSettled(issued: Issued, wanted: readonly Webhook[]): boolean {
   const { authorities, leaves, webhooks } = issued;
   if (authorities.newest === undefined || authorities.previous.length > 0) return false;

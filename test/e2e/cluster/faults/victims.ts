@@ -1,4 +1,4 @@
-/** Controllers that are killed at a step of what they do, one after the other (`stopping-controller.ts`). */
+/** Controllers that are killed at a step, one after the other (`stopping-controller.ts`). */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -7,25 +7,25 @@ import type { Test } from 'tap';
 import type { Server, Settings, StartOptions } from '../archwright.ts';
 
 const entry = fileURLToPath(new URL('stopping-controller.ts', import.meta.url));
-/** The longest that a leader waits by design before it does something is half a minute. */
+/** A leader waits at most half a minute by design before it acts. */
 const mostMs = 120_000;
 const shownLogCharacters = 3000;
 
 export interface KillOptions {
   readonly settings?: Settings;
-  /** What happens while it lives; begins when it has started, and has to end for it to be waited for. */
+  /** Runs after its start, and before its end is waited for. */
   readonly meanwhile?: (name: string) => Promise<void>;
 }
 
 export interface Victims {
   /**
    * Starts a controller that dies at this step, and waits until it has.
-   * @throws where it does not, in time
+   * @throws Error if it lives on
    */
   kill(step: string, options?: KillOptions): Promise<void>;
   /** Starts one that lives. */
   live(name: string, settings?: Settings): Promise<Server>;
-  /** The steps that any of them came to. */
+  /** The steps that any of them reached. */
   passed(): readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Pods of the judge in a cluster: created as they were generated, watched to their end, and compared with the model. */
+/** Random pods in a cluster: created, waited for, and compared with the model. */
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { Container, Pod } from '../../../../src/kube/api/objects.ts';
 import type { Cluster } from '../harness.ts';
@@ -9,7 +9,7 @@ import { otherGate, type Case } from './generate.ts';
 import type { Expected } from './model.ts';
 import { images as judgeImages, type JudgeImage } from './world.ts';
 
-/** Ten times what an admission waits. */
+/** Ten times as long as an admission waits. */
 const slowMs = 1500;
 
 /** Repository → reference; puts every image into its registry. */
@@ -26,7 +26,7 @@ export function pushImages(images: Images): ReadonlyMap<string, string> {
   return references;
 }
 
-/** Puts trouble before the images that are to be known later, as if nobody had asked yet. */
+/** Adds delays and errors for images that become known later. */
 export function makeTrouble({ troubled }: Images): void {
   troubled.faults.clear();
   for (const { repository, knowledge } of judgeImages) {
@@ -37,7 +37,7 @@ export function makeTrouble({ troubled }: Images): void {
   }
 }
 
-/** The pod with the references that images really have. */
+/** The pod with the real references of its images. */
 export function podToSend({ pod }: Case, references: ReadonlyMap<string, string>): Pod {
   const named = (container: Container): Container => ({
     ...container,
@@ -85,14 +85,14 @@ export async function createAll(
   return refused;
 }
 
-/** Takes the gate of somebody else away, whatever else happens to the pod at that time. */
+/** Removes the other controller's gate, by a patch that cannot conflict. */
 export async function ungateOther(cluster: Cluster, namespace: string, name: string): Promise<void> {
   const body = { spec: { schedulingGates: [{ $patch: 'delete', name: otherGate }] } };
   const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
   await cluster.patch(path, { type: 'strategic', body });
 }
 
-/** Whether the scheduler has said its word: bound, or told that no node is possible. */
+/** Whether the scheduler has decided: the pod is bound or unschedulable. */
 export function isSettled(pod: PodNow | undefined): boolean {
   if (pod === undefined) return false;
   if (pod.spec.nodeName !== undefined) return true;
@@ -117,7 +117,7 @@ export interface Evidence {
   readonly refusal?: string | undefined;
 }
 
-/** What is wrong with one pod; `undefined`: nothing. */
+/** The problem of one pod; `undefined`: none. */
 export function judge(one: Case, evidence: Evidence): Verdict | undefined {
   const problem = problemOf(evidence);
   const { expected, now } = evidence;
@@ -148,7 +148,7 @@ function problemOf({ expected, now, refusal }: Evidence): string | undefined {
   return expected.must ? 'stays pending, and could run' : undefined;
 }
 
-/** Waits until every pod that is there is settled, or those that never will be have had their time. */
+/** Waits until every pod is settled. @throws Error with the open ones */
 export async function untilSettled(
   pods: Watched<PodNow>,
   names: readonly string[],

@@ -1,4 +1,4 @@
-/** Random pods as people write them, from small pools, so that what they ask for meets what their images and nodes have. */
+/** Random pods from small pools, so that their requirements match some nodes and images. */
 import type {
   Container,
   NodeSelectorRequirement,
@@ -12,10 +12,10 @@ import { images, nodes, zones, type JudgeImage } from './world.ts';
 
 export interface Case {
   readonly name: string;
-  /** As its author wrote it; images stand by the names of their repositories. */
+  /** As its author wrote it; images are names of repositories. */
   readonly pod: Pod;
   readonly images: readonly JudgeImage[];
-  /** Whether a gate of somebody else holds it until the test takes it away. */
+  /** Whether it has a gate of another controller, which the test removes. */
   readonly heldByOther: boolean;
 }
 
@@ -72,7 +72,7 @@ export function generateCase(random: Random, index: number): Case {
   return { name, pod: { metadata, spec }, images: used, heldByOther };
 }
 
-/** Mostly what is known, so that pods of several images are mostly decided by what they are. */
+/** Mostly images that are known at once, so that most pods of several images have a common architecture. */
 function drawImage(random: Random): JudgeImage {
   const common = images.slice(0, 4);
   const [first = images[0], ...rest] = random.chance(0.45) ? common : images;

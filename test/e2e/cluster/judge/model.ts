@@ -1,7 +1,6 @@
 /**
- * Where a pod may go, from what its author wrote, from what its images really are, and from what the settings promise. Written from the
- * pages of the documentation alone; it shares no code with the program, and its half about nodes is compared with the real
- * scheduler in the same run.
+ * The nodes that a pod may go to, by its spec, its images and the settings. Written from the documentation alone: it shares no code with the
+ * program, and its rules about nodes are compared with the real scheduler in the same run.
  */
 import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../../src/kube/api/objects.ts';
 import { selects, termMatches, tolerates, type ModelNode } from '../../../support/scheduler-model.ts';
@@ -24,7 +23,7 @@ export const modelNodes: readonly (ModelNode & { readonly architecture: string }
 
 const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
 
-/** Nodes that the pod may go to without us. */
+/** Nodes that the pod may go to without archwright. */
 export function nodesWithoutUs({ pod: { spec } }: Case): readonly string[] {
   return modelNodes
     .filter((node) => selects(spec, node) && tolerates(spec.tolerations, node))
@@ -34,15 +33,15 @@ export function nodesWithoutUs({ pod: { spec } }: Case): readonly string[] {
 export interface Expected {
   /** Nodes that the pod may go to. */
   readonly may: readonly string[];
-  /** Whether one of them has to be where it goes. */
+  /** Whether it must be bound to one of them. */
   readonly must: boolean;
   /** Whether it may be refused. */
   readonly mayBeRefused: boolean;
 }
 
 /**
- * What is to become of a pod.
- * @param wasGated whether it waited behind our gate
+ * The expected result for a pod.
+ * @param wasGated whether archwright gated it
  */
 export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): Expected {
   const { spec } = one.pod;
@@ -55,8 +54,8 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
     const narrowed = wasGated && termsOf(spec) !== undefined && differentLabels(required ?? []);
     return { may, must: may.length > 0 && !mayBeRefused && !narrowed, mayBeRefused };
   }
-  // What it chose is tolerated, or what of that its images can run on, as far as they are known at that time; a fallback is
-  // for those that leave the choice to us.
+  // Tolerated: the architectures that it selects, or those of them that its known images support. A fallback is only for pods that
+  // select no architecture.
   const known = architecturesOf(one, { ...policy, fallback: undefined });
   const own = ownArchitectures(spec, known);
   const certain = nodesFor(
@@ -67,7 +66,7 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
   return { may: nodesFor(one, own, undefined), must: certain.length > 0, mayBeRefused };
 }
 
-/** @param required `undefined`: the pod's own choice stands */
+/** @param required `undefined`: the pod's own selection counts */
 function nodesFor(
   { pod: { spec, metadata } }: Case,
   tolerated: readonly string[],
@@ -91,12 +90,12 @@ function differentLabels(architectures: readonly string[]): boolean {
   return new Set(architectures.map((name) => JSON.stringify(requiredNodeLabels[name] ?? {}))).size > 1;
 }
 
-/** Whether the images of a pod that leaves its architecture to us share none: then it is refused, or waits for ever. */
+/** Whether the images of a pod without own selection share no architecture: then it is refused, or stays pending. */
 function sharesNothing(one: Case, policy: ModelPolicy): boolean {
   return !choosesItself(one.pod.spec) && architecturesOf(one, policy)?.length === 0;
 }
 
-/** Architectures that all images have; `undefined`: they say nothing. Of what is never known, the fallback remains. */
+/** Architectures that all images have; `undefined`: no constraint. For images that are never known, the fallback. */
 function architecturesOf({ images }: Case, policy: ModelPolicy): readonly string[] | undefined {
   const known = images.filter(({ knowledge }) => knowledge !== 'never');
   const bound = known.length === 0 ? undefined : linuxArchitectures(known);
@@ -118,7 +117,7 @@ function linuxArchitectures(images: Case['images']): readonly string[] {
   return first.filter((name) => rest.every((list) => list.includes(name)));
 }
 
-/** By a hard preference one of them is required: the first wish that can be met. */
+/** With a hard preference one of them is required: the first preferred one that is possible. */
 function pinnedAmong(
   { pod: { spec, metadata }, images }: Case,
   possible: readonly string[] | undefined,
@@ -137,7 +136,7 @@ function pinnedAmong(
     possible.includes(architecture) &&
     (terms === undefined || terms.some((term) => letsThrough(term, architecture)));
   const weights = metadata?.annotations?.['arch.example/preferred-weights'] ?? '';
-  const wishes = [
+  const preferences = [
     [metadata?.labels?.['arch.example/preferred'] ?? ''],
     /^(?:[a-z0-9]+=[0-9]+,?)+$/.test(weights)
       ? weights
@@ -148,11 +147,11 @@ function pinnedAmong(
       : [],
     [policy.pinned ?? ''],
   ];
-  const pin = wishes.map((names) => names.find(can)).find((name) => name !== undefined);
+  const pin = preferences.map((names) => names.find(can)).find((name) => name !== undefined);
   return pin === undefined ? possible : [pin];
 }
 
-/** Whether what the term says of architectures leaves room for one. */
+/** Whether the term's expressions on architectures allow one. */
 function letsThrough(term: NodeSelectorTerm, architecture: string): boolean {
   if (isEmpty(term)) return false;
   return (term.matchExpressions ?? [])
@@ -173,7 +172,7 @@ function isEmpty(term: NodeSelectorTerm): boolean {
   return (term.matchExpressions ?? []).length === 0 && (term.matchFields ?? []).length === 0;
 }
 
-/** A pod that chooses its architecture or its node keeps that. */
+/** Whether the pod selects its architecture or its node, which archwright keeps. */
 function choosesItself(spec: PodSpec): boolean {
   if (Object.keys(spec.nodeSelector ?? {}).some((key) => keys.includes(key))) return true;
   const terms = termsOf(spec);
@@ -208,7 +207,7 @@ function ownArchitectures(spec: PodSpec, possible: readonly string[] | undefined
   return named;
 }
 
-/** A term that chooses its architecture is kept; any other is narrowed to what the images can run on. */
+/** A term that selects an architecture is kept; any other is narrowed to those of the images. */
 function mayByItsTerms(
   spec: PodSpec,
   node: (typeof modelNodes)[number],

@@ -1,4 +1,4 @@
-/** What random pods are made of and meet: nodes of four architectures with taints, images, and the settings in force. */
+/** Pools for random pods: nodes of four architectures with taints, images, and settings. */
 import type { Settings } from '../archwright.ts';
 import type { FakeNode, Taint } from '../nodes.ts';
 
@@ -32,8 +32,8 @@ export const nodes: readonly FakeNode[] = [
 ];
 
 /**
- * When an image becomes known: at once; after its registry took longer than an admission waits; after its registry failed
- * a few times; or never.
+ * When an image becomes known: at once; after a registry that is slower than an admission waits; after some errors of its registry; or
+ * never.
  */
 export type Knowledge = 'at once' | 'slowly' | 'after failures' | 'never';
 
@@ -74,13 +74,13 @@ export const images: readonly [JudgeImage, ...JudgeImage[]] = [
   image('absent', '', 'never'),
 ];
 
-/** What the settings mean, for the model. */
+/** The meaning of the settings, for the model. */
 export interface ModelPolicy {
   readonly name: string;
   readonly settings: Settings;
-  /** Pinned where it is possible; a soft preference decides nothing. */
+  /** Required if possible; a soft preference requires nothing. */
   readonly pinned: string | undefined;
-  /** Whether the pod's own wish pins it. */
+  /** Whether the pod's own preference is required. */
   readonly hard: boolean;
   readonly fallback: string | undefined;
 }
