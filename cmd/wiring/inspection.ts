@@ -200,11 +200,9 @@ function openPlugins({ configuration, owner, env, log, metrics }: PluginsOptions
   const config = place(named);
   const binDir = place(namedBinDir);
   async function made(): Promise<OpenSource> {
-    const { close, ...tokens } = await openTokens(configuration, env, owner);
-    const options = { hostRoot, config, binDir, environment, log, metrics, ...tokens };
-    const source = await createCredentialProviderSource(options);
-    const closeBoth = (): Promise<void> => source.close().finally(close);
-    return { source: { ...source, close: closeBoth }, place: join(hostRoot, config) };
+    const { close: onClose, ...tokens } = await openTokens(configuration, env, owner);
+    const options = { hostRoot, config, binDir, environment, log, metrics, ...tokens, onClose };
+    return { source: await createCredentialProviderSource(options), place: join(hostRoot, config) };
   }
   return [made()];
 }

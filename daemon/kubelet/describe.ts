@@ -1,40 +1,24 @@
-/** What was found of the configuration of plugins, for people: each plugin, and what the node's kubelet would do differently. */
+/** The parts of the configuration of plugins, for people, and the differences from the node's kubelet. */
 import type { SourcePart } from '../../src/files/source-part.ts';
-import type { PluginErrorCode } from './run/plugin-error.ts';
 import type { ProviderConfig } from './config/provider-config.ts';
+import type { LeftOut, PluginSetup } from './setup.ts';
 
-/** Why a plugin is not run. */
-export interface LeftOut {
-  readonly code: PluginErrorCode;
-  readonly reason: string;
-}
-
-export interface PluginsFound {
-  readonly providers: readonly ProviderConfig[];
-  /** The configuration is a directory of files. */
-  readonly isDirectory: boolean;
-  /** By name. */
-  readonly leftOut: ReadonlyMap<string, LeftOut>;
-}
-
-const atStart =
-  'the kubelet reads this once, at its start, and so does not know of changes before it is restarted; here they count at once';
-const notUpTo133 = 'a kubelet up to 1.33 takes no directory';
-const boundToken = 'the kubelet’s tokens are bound to a pod, these to the service account alone';
+const atStart = 'the kubelet reads it only when it starts; archwright uses a change at once';
+const notUpTo133 = 'a kubelet up to 1.33 does not read directories';
+const boundToken = 'the kubelet’s tokens are bound to a pod, the agent’s only to the service account';
 const noStart = 'a kubelet does not start with this';
 
 /**
- * Describes all of it.
  * @param path of the configuration
- * @param found what counts; undefined where there never was a configuration that can be used
- * @param problem what is wrong with the configuration as it is now
+ * @param setup in force; undefined if there has been no usable configuration yet
+ * @param problem of the current configuration
  */
 export function describePlugins(
   path: string,
-  found: PluginsFound | undefined,
+  setup: PluginSetup | undefined,
   problem: string | undefined,
 ): SourcePart[] {
-  const { providers = [], isDirectory = false, leftOut } = found ?? {};
+  const { providers = [], isDirectory = false, leftOut } = setup ?? {};
   const differs = [atStart, ...(isDirectory ? [notUpTo133] : []), ...orderDiffers(providers)];
   const config: SourcePart =
     problem === undefined
@@ -43,15 +27,15 @@ export function describePlugins(
   return [config, ...providers.map((provider) => describePlugin(provider, leftOut?.get(provider.name)))];
 }
 
-/** @param isRead whether the variables of the running kubelet can be read; plugins have them too then */
+/** @param isRead whether the variables of the running kubelet can be read; then plugins have them too */
 export function describeEnvironment(isRead: boolean): SourcePart {
   const where = 'environment of plugins';
   if (isRead) return { where, state: 'used', what: 'the variables of the running kubelet' };
   return {
     where,
     state: 'absent',
-    what: 'the variables of a running kubelet cannot be read; plugins have HOME, PATH and kubeletEnvironment',
-    differs: ['the kubelet gives plugins its own variables: name those that they need in kubeletEnvironment'],
+    what: 'the variables of the running kubelet cannot be read; plugins have HOME, PATH and kubeletEnvironment',
+    differs: ['the kubelet gives plugins its own variables; set those that they need in kubeletEnvironment'],
   };
 }
 
@@ -74,7 +58,7 @@ function whatKubeletDoes(code: LeftOut['code']): string {
   return code === 'unsafe' ? 'the kubelet runs it' : noStart;
 }
 
-/** Since Kubernetes 1.34 the order of the configuration counts; before, that of the names. */
+/** The order of the configuration counts since Kubernetes 1.34, that of the names before. */
 function orderDiffers(providers: readonly ProviderConfig[]): string[] {
   if (providers.length === 0) return [];
   const names = providers.map(({ name }) => name);
@@ -83,7 +67,7 @@ function orderDiffers(providers: readonly ProviderConfig[]): string[] {
     'a kubelet up to 1.32 sorts the answers of plugins together with the docker config by their keys',
   ];
   if (names.some((name, index) => name !== byName[index])) {
-    differs.push(`a kubelet up to 1.33 asks plugins in the order of their names: ${byName.join(', ')}`);
+    differs.push(`a kubelet up to 1.33 runs plugins in the order of their names: ${byName.join(', ')}`);
   }
   return differs;
 }

@@ -8,15 +8,15 @@ type RunOutcome = (typeof runOutcomes)[number];
 const runs: MetricSpec = {
   name: 'archwright_plugin_runs_total',
   type: 'counter',
-  help: 'Runs of credential provider plugins by outcome; a program that is missing or that others could have written is refused. Runs that the end of the agent stopped do not count.',
+  help: 'Runs of credential provider plugins by outcome; `refused`: the program is missing, or others can write it. Runs stopped by the end of the agent are not counted.',
   labels: { outcome: runOutcomes },
 };
 
 const runSeconds: MetricSpec = {
   name: 'archwright_plugin_run_duration_seconds',
   type: 'histogram',
-  help: 'How long plugins ran, from their start to the end of their output; those that were refused do not count.',
-  // Up to the minute after which they are killed.
+  help: 'Duration of plugin runs, from the start to the end of the output. Refused runs are not counted.',
+  // Plugins are killed after a minute.
   buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 };
 
@@ -27,12 +27,12 @@ export interface PluginMeter {
   /**
    * Counts one run.
    * @param code why it failed; undefined for success
-   * @param durationMs undefined where no program was started
+   * @param durationMs undefined if no program was started
    */
   ran(code: PluginErrorCode | undefined, durationMs: number | undefined): void;
 }
 
-/** Codes that say nothing of a plugin, such as `stopped`, are not here. */
+/** Codes without an outcome, such as `stopped`, are not counted. */
 const outcomes: Readonly<Partial<Record<PluginErrorCode, RunOutcome>>> = {
   missing: 'refused',
   unsafe: 'refused',
@@ -44,16 +44,16 @@ const outcomes: Readonly<Partial<Record<PluginErrorCode, RunOutcome>>> = {
   'bad-response': 'failed',
 };
 
-/** Binds the metrics; without metrics nothing is counted. */
+/** Without metrics, nothing is counted. */
 export function bindPluginMetrics(metrics: Metrics | undefined): PluginMeter {
   const counts = new Map(runOutcomes.map((outcome) => [outcome, metrics?.counter(runs, { outcome })]));
-  const spread = metrics?.histogram(runSeconds);
+  const durations = metrics?.histogram(runSeconds);
   return {
     ran(code, durationMs) {
       const outcome = code === undefined ? 'ok' : outcomes[code];
       if (outcome === undefined) return;
       counts.get(outcome)?.inc();
-      if (durationMs !== undefined) spread?.observe(durationMs / 1000);
+      if (durationMs !== undefined) durations?.observe(durationMs / 1000);
     },
   };
 }

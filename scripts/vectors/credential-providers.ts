@@ -6,11 +6,11 @@ import {
   tokenHash,
   type ServiceAccountIdentity,
 } from '../../daemon/kubelet/provider/cache-key.ts';
-import { createCredentialCache, type Auth } from '../../daemon/kubelet/provider/cache.ts';
+import { CredentialCache, type Auth } from '../../daemon/kubelet/provider/cache.ts';
 import { mergeEnvironment } from '../../daemon/kubelet/run/environment.ts';
 import { PluginError } from '../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig, TokenAttributes } from '../../daemon/kubelet/config/provider-config.ts';
-import { baseKey, createProvider, type Execute } from '../../daemon/kubelet/provider/provider.ts';
+import { baseKey, Provider, type Execute } from '../../daemon/kubelet/provider/provider.ts';
 import { encodeRequest } from '../../daemon/kubelet/run/request.ts';
 import { decodeResponse, type ProviderResponse } from '../../daemon/kubelet/run/response.ts';
 import type { PodIdentity, ServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
@@ -88,23 +88,26 @@ export const credentialProviders: Handlers = {
 
   provide: async (input, vector) => {
     const mode = isObject(input['serviceAccountMode']) ? input['serviceAccountMode'] : undefined;
-    let executed = false;
-    const provider = createProvider({
+    let runs = 0;
+    const provider = new Provider({
       config: configOf(texts(input, 'matchImages'), mode && attributesOf(mode)),
       clock: { ...noTimers, now: () => 0, monotonic: () => 0 },
       tokens: mode && tokensOf(mode),
       execute: () => {
-        executed = true;
+        runs += 1;
         return Promise.resolve(responseOf(object(input, 'response')));
       },
     });
     const pod = isObject(input['pod']) ? podOf(input['pod']) : undefined;
-    const { auth, reason, serviceAccount } = await provider.provide(text(input, 'image'), pod);
+    const image = text(input, 'image');
+    const { auth, reason, serviceAccount } = await provider.provide(image, pod);
+    const executed = runs > 0;
+    const again = await provider.provide(image, pod);
     return named(vector, {
       dockerConfig: open(auth),
       pluginExecuted: executed,
       log: reason,
-      cachedKeys: provider.cache.size,
+      cachedKeys: runs === 1 && again.reason === undefined ? 1 : 0,
       serviceAccount: serviceAccount && {
         namespace: serviceAccount.namespace,
         name: serviceAccount.name,
@@ -117,7 +120,7 @@ export const credentialProviders: Handlers = {
     const mode = flag(input, 'serviceAccountMode');
     let executions = 0;
     let tokens = 0;
-    const provider = createProvider({
+    const provider = new Provider({
       config: configOf(
         ['registry.example'],
         mode ? attributesOf({ requireServiceAccount: true }) : undefined,
@@ -156,7 +159,7 @@ export const credentialProviders: Handlers = {
         return Promise.resolve({ cacheKeyType: 'Image', auth: authOf(answer) });
       };
       const clock = { ...noTimers, now: () => 0, monotonic: () => 0 };
-      const provider = createProvider({ config: configOf([registryOf(image)]), execute, clock });
+      const provider = new Provider({ config: configOf([registryOf(image)]), execute, clock });
       const { auth } = await provider.provide(image);
       held.push(...holdEntries(auth, `provider ${index}`).held);
     }
@@ -168,7 +171,7 @@ export const credentialProviders: Handlers = {
 };
 
 interface Expiry {
-  readonly cache: ReturnType<typeof createCredentialCache>;
+  readonly cache: CredentialCache;
   readonly clock: { at: number };
 }
 let expiry = startExpiry();
@@ -177,7 +180,7 @@ function startExpiry(): Expiry {
   const clock = { at: 0 };
   return {
     clock,
-    cache: createCredentialCache({ clock: { ...noTimers, now: () => clock.at, monotonic: () => clock.at } }),
+    cache: new CredentialCache({ clock: { ...noTimers, now: () => clock.at, monotonic: () => clock.at } }),
   };
 }
 

@@ -6,8 +6,9 @@ import { basename, dirname } from 'node:path';
 import { statPath } from '../../../src/files/read.ts';
 import { checkBinary } from '../../kubelet/run/binary.ts';
 import { baseEnvironment, environmentObject } from '../../kubelet/run/environment.ts';
+import { hostCommand } from '../../kubelet/run/command.ts';
 import { PluginError } from '../../kubelet/run/plugin-error.ts';
-import { hostCommand, runPlugin, type RunLimits } from '../../kubelet/run/run.ts';
+import { runProgram, type RunLimits } from '../../kubelet/run/run.ts';
 import { parseVersion } from './rules.ts';
 
 /** The command only prints one line, but reading the program from a busy disk may take seconds. */
@@ -52,7 +53,7 @@ async function runVersion(program: string, hostRoot: string, stop: AbortSignal):
     const path = await checkBinary(basename(program), { hostRoot, binDir: dirname(program) });
     const command = hostCommand(hostRoot, path, ['--version']);
     const env = environmentObject(baseEnvironment);
-    const output = await runPlugin({ plugin: 'containerd', command, env, stdin: '', limits }, stop);
+    const output = await runProgram({ plugin: 'containerd', command, env, stdin: '', limits }, stop);
     const version = versionIn(output.toString('utf8'));
     if (version !== undefined) return { version };
     return { problem: { where: program, message: 'its version cannot be read; set containerdVersion' } };

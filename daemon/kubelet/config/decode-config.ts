@@ -1,7 +1,6 @@
 /**
- * One `CredentialProviderConfig` document, decoded as strictly as the kubelet does (kubernetes
- * pkg/credentialprovider/plugin/config.go `decode`, apimachinery serializer/json). What begins with `{` is JSON and
- * nothing else; all other texts are YAML.
+ * Decodes a `CredentialProviderConfig` as strictly as the kubelet (kubernetes pkg/credentialprovider/plugin/config.go `decode`,
+ * apimachinery serializer/json). A text that begins with `{` is JSON, any other text YAML.
  */
 import type { EnvironmentVariable, ProviderConfig, TokenAttributes } from './provider-config.ts';
 import { parseGoDuration } from '../../go/duration.ts';
@@ -14,7 +13,7 @@ const kind = 'CredentialProviderConfig';
 
 /** Fields of a provider in every version. */
 const commonFields = ['name', 'matchImages', 'defaultCacheDuration', 'apiVersion', 'args', 'env'] as const;
-/** The versions, and the fields of a provider that each knows besides. */
+/** Additional fields of a provider, by version. */
 const versions: ReadonlyMap<string, readonly 'tokenAttributes'[]> = new Map([
   [`${group}/v1`, ['tokenAttributes']],
   [`${group}/v1beta1`, []],
@@ -23,8 +22,8 @@ const versions: ReadonlyMap<string, readonly 'tokenAttributes'[]> = new Map([
 
 /**
  * @param document the text of a file
- * @returns the providers, in written order, not yet validated
- * @throws DecodeError in the kubelet's words; quotes nothing that could be secret
+ * @returns the providers in order, not yet validated
+ * @throws DecodeError in the kubelet's words, without possible secrets
  */
 export function decodeConfig(document: string): readonly ProviderConfig[] {
   const strict: string[] = [];
@@ -36,7 +35,7 @@ export function decodeConfig(document: string): readonly ProviderConfig[] {
   return providers ?? [];
 }
 
-/** What kind of document it is decides before its fields do. */
+/** The kubelet checks kind and version before fields. */
 function providerFields(tree: Tree): readonly 'tokenAttributes'[] {
   const members = entries(tree, '', []);
   const foundKind = text(members.get('kind'), 'kind');
@@ -103,12 +102,13 @@ function tokenAttributes(
 }
 
 /**
- * A duration in Go's syntax, in milliseconds; `null` and an absent one are `undefined`.
- * @throws DecodeError for anything else, a number included
+ * A Go duration in milliseconds; `undefined` for `null` and an absent value.
+ * @throws DecodeError for any other value, also for a number
  */
 export function duration(tree: Tree | undefined, path: string): number | undefined {
   if (tree === undefined || tree === null) return undefined;
   const ms = parseGoDuration(text(tree, path));
-  if (ms === undefined) throw new DecodeError(`${JSON.stringify(path)} is no duration such as 1h30m or 10s`);
+  if (ms === undefined)
+    throw new DecodeError(`${JSON.stringify(path)} is not a duration such as 1h30m or 10s`);
   return ms;
 }

@@ -1,18 +1,18 @@
 /**
- * What is wrong with an entry of `matchImages`, in the words of Go's net/url, which the kubelet quotes. Whether something is wrong
- * is decided by the rules that match; here it is only put into words.
+ * The error in an entry of `matchImages`, in the words of Go's net/url, which the kubelet quotes. `splitHostPath` decides whether there
+ * is one; this file finds the message.
  */
 import { splitHostPath } from '../../../src/credentials/keyring/key.ts';
-import { quote } from './field-error.ts';
+import { goQuote } from '../../go/print.ts';
 
-/** @returns `undefined` for a pattern that can be parsed */
+/** @returns `undefined` for a valid pattern */
 export function matchImageProblem(text: string): string | undefined {
   if (splitHostPath(text) !== undefined) return undefined;
   const url = `https://${text}`;
   const [beforeFragment = ''] = url.split('#', 1);
   const early = urlProblem(text.split('#', 1)[0] ?? '');
-  if (early !== undefined) return `parse ${quote(beforeFragment)}: ${early}`;
-  return `parse ${quote(url)}: ${escapeProblem(text.slice(text.indexOf('#') + 1)) ?? 'invalid URL'}`;
+  if (early !== undefined) return `parse ${goQuote(beforeFragment)}: ${early}`;
+  return `parse ${goQuote(url)}: ${escapeProblem(text.slice(text.indexOf('#') + 1)) ?? 'invalid URL'}`;
 }
 
 /** @param text without scheme and fragment */
@@ -48,7 +48,7 @@ function hostProblem(host: string): string | undefined {
 }
 
 function portProblem(port: string): string | undefined {
-  return /^(?::[0-9]*)?$/.test(port) ? undefined : `invalid port ${quote(port)} after host`;
+  return /^(?::[0-9]*)?$/.test(port) ? undefined : `invalid port ${goQuote(port)} after host`;
 }
 
 function userProblem(user: string): string | undefined {
@@ -57,14 +57,14 @@ function userProblem(user: string): string | undefined {
 
 function characterProblem(host: string): string | undefined {
   const found = /[^A-Za-z0-9\-._~!$&'()*+,;=:[\]<>"%\u0080-\uffff]/.exec(host);
-  return found === null ? undefined : `invalid character ${quote(found[0])} in host name`;
+  return found === null ? undefined : `invalid character ${goQuote(found[0])} in host name`;
 }
 
-/** The first escape that is broken, or that is not allowed where it stands. */
+/** The first escape that is invalid or not allowed here. */
 function escapeProblem(text: string, allowed = /^%[0-9A-Fa-f]{2}/): string | undefined {
   for (let at = text.indexOf('%'); at >= 0; at = text.indexOf('%', at + 1)) {
     const escape = text.slice(at, at + 3);
-    if (!allowed.test(escape)) return `invalid URL escape ${quote(escape)}`;
+    if (!allowed.test(escape)) return `invalid URL escape ${goQuote(escape)}`;
   }
   return undefined;
 }

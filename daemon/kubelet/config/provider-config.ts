@@ -1,31 +1,30 @@
 /**
  * Credential provider plugins, run exactly as the kubelet of this node runs them (KEP-2133, KEP-4412).
  *
- * `CredentialProviderConfig` files name programs of the node and the images that each is for. For an image that matches,
- * the program is run, gets a request of one line of JSON and answers with credentials under keys, and with how long and
- * for what they may be kept. The way of a question:
+ * `CredentialProviderConfig` files name programs and the images of each. For a matching image, the program gets a request of one line
+ * of JSON. It responds with credentials by key, how long they may be cached, and for which images:
  *
  *     source.ts           all providers, their answers in one keyring; live configuration
- *       provider.ts       one provider: match, token, cache, single flight, pause after a failure
- *         service-account.ts  what a provider with `tokenAttributes` needs from the cluster
+ *       setup.ts          read-config.ts → decode-config.ts → validate-config.ts, state of the programs
+ *       provider.ts       one provider: match, token, cache, single flight, back-off
+ *         service-account.ts, tokens.ts  token and annotations for `tokenAttributes`
  *         cache.ts, cache-key.ts
  *         execute.ts      request.ts → run.ts → response.ts
- *           binary.ts     which program, and whether it may be run
- *           environment.ts  with which variables
- *     read-config.ts      files → decode-config.ts → validate-config.ts
+ *           binary.ts     path of the program, and whether it may run
+ *           environment.ts  variables
  *
- * Programs of the node run with the agent's rights, so nothing but the node's own configuration says which program that is, and
- * none is run that somebody other than root could have written. They get nothing of the agent's own environment.
+ * Plugins run with the agent's rights. So only the node's own configuration chooses programs, and only programs that nobody but root can
+ * write may run. Plugins do not get the agent's environment.
  */
 
-/** One provider of a `CredentialProviderConfig`, whatever version it was written in. */
+/** One provider of a `CredentialProviderConfig` of any version. */
 export interface ProviderConfig {
-  /** File name of the program in the directory of plugins. */
+  /** File name in the directory of plugins. */
   readonly name: string;
   readonly matchImages: readonly string[];
-  /** Milliseconds; absent where the file has none, which validation refuses. */
+  /** Milliseconds. Validation requires it. */
   readonly defaultCacheDurationMs?: number | undefined;
-  /** Version of the protocol with the program. */
+  /** Version of requests and responses. */
   readonly apiVersion: string;
   readonly args?: readonly string[] | undefined;
   readonly env?: readonly EnvironmentVariable[] | undefined;
@@ -37,10 +36,10 @@ export interface EnvironmentVariable {
   readonly value: string;
 }
 
-/** That and how a program wants a token of the pod's service account. */
+/** The plugin needs a token of the pod's service account. */
 export interface TokenAttributes {
   readonly serviceAccountTokenAudience: string;
-  /** `ServiceAccount` or `Token`, where valid. */
+  /** `ServiceAccount` or `Token` if valid. */
   readonly cacheType: string;
   readonly requireServiceAccount?: boolean | undefined;
   readonly requiredServiceAccountAnnotationKeys?: readonly string[] | undefined;
@@ -49,13 +48,13 @@ export interface TokenAttributes {
 
 const group = 'credentialprovider.kubelet.k8s.io';
 
-/** The versions of the protocol with programs, in the kubelet's order of listing them. */
+/** Versions of requests and responses, in the kubelet's order. */
 export const execApiVersions = [`${group}/v1`, `${group}/v1alpha1`, `${group}/v1beta1`] as const;
 
-/** The only version that carries service account tokens. */
+/** The only version with service account tokens. */
 export const tokenApiVersion = `${group}/v1`;
 
-/** Why a configuration cannot be used, in the kubelet's words where it has any. Quotes no value of a variable. */
+/** Why a configuration cannot be used, in the kubelet's words if possible. Quotes no value of a variable. */
 export class ProviderConfigError extends Error {
   readonly code: 'malformed' | 'invalid' | 'missing';
   readonly temporary = false;

@@ -1,4 +1,4 @@
-/** Names of annotations, judged in Kubernetes' words (apimachinery pkg/util/validation/validation.go `IsQualifiedName`). */
+/** Validation of annotation names, with Kubernetes' messages (apimachinery pkg/util/validation/validation.go `IsQualifiedName`). */
 
 const nameFormat = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
 const nameRule =
@@ -17,7 +17,7 @@ const isName = new RegExp(`^${nameFormat}$`);
 const isSubdomain = new RegExp(`^${subdomainFormat}$`);
 const empty = 'must be non-empty';
 
-/** What is wrong with a name `[prefix/]name`; nothing where it is sound. */
+/** The errors in a name `[prefix/]name`. */
 export function qualifiedNameProblems(text: string): string[] {
   const parts = text.split('/');
   if (parts.length > 2) {

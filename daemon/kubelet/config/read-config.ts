@@ -1,29 +1,28 @@
 /**
- * The configuration of credential provider plugins on disk: one file, or all `.json`, `.yaml` and `.yml` files of a
- * directory in the order of their names, as one (kubernetes pkg/credentialprovider/plugin/config.go
- * `readCredentialProviderConfig`; directories since Kubernetes 1.34). One bad file makes all of it unusable.
+ * Reads the configuration of plugins: one file, or all `.json`, `.yaml` and `.yml` files of a directory in the order of their names
+ * (kubernetes pkg/credentialprovider/plugin/config.go `readCredentialProviderConfig`; directories since Kubernetes 1.34). One invalid
+ * file makes the whole configuration invalid.
  */
 import { createHash } from 'node:crypto';
-import { stat } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { readDirectory } from '../../../src/files/directory.ts';
-import { decodeUtf8, FileError, readBounded } from '../../../src/files/read.ts';
-import { resolveInRoot } from '../../../src/files/root.ts';
+import { FileError } from '../../../src/files/error.ts';
+import { decodeUtf8, readBounded, statPath } from '../../../src/files/read.ts';
 import { decodeConfig } from './decode-config.ts';
 import { ProviderConfigError, type ProviderConfig } from './provider-config.ts';
 import { DecodeError } from './tree.ts';
 
-/** Hundreds of times what the configurations of clouds take. */
+/** Configurations of clouds are hundreds of times smaller. */
 const maxBytes = 1_048_576;
-/** A directory with more is some other directory. */
+/** Directories of configurations have a few entries. */
 const maxEntries = 1000;
 
 const extensions: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 
 export interface ReadConfig {
-  /** Of all files, in order; not yet validated. */
+  /** From all files in order, not yet validated. */
   readonly providers: readonly ProviderConfig[];
-  /** As newer kubelets show it in their metrics: over each file's length and bytes. */
+  /** Of each file's length and bytes, as in the metrics of newer kubelets. */
   readonly hash: string;
   readonly isDirectory: boolean;
 }
@@ -63,7 +62,7 @@ async function readFiles(path: string, root: string, isDirectory: boolean): Prom
     const wanted = (name: string): boolean => extensions.has(extname(name));
     const found = await readDirectory(path, { wanted, maxEntries, maxBytes, root });
     const files = [...found].flatMap(([name, content]) => {
-      // The kubelet leaves directories out whatever their names.
+      // The kubelet ignores directories with any name.
       if (content instanceof FileError && content.code === 'not-a-file') return [];
       if (content instanceof FileError) throw content;
       return [{ file: join(path, name), content }];
@@ -81,16 +80,15 @@ async function readFiles(path: string, root: string, isDirectory: boolean): Prom
 }
 
 async function isDirectoryAt(path: string, root: string): Promise<boolean> {
+  let reason = 'there is no such file';
   try {
-    return (await stat(await resolveInRoot(root, path))).isDirectory();
+    const stats = await statPath(path, root);
+    if (stats !== undefined) return stats.isDirectory();
   } catch (error) {
-    const reason = error instanceof FileError ? error.message : 'it cannot be looked at';
-    throw new ProviderConfigError(
-      'missing',
-      path,
-      `unable to access path ${JSON.stringify(path)}: ${reason.replace(`${path}: `, '')}`,
-    );
+    if (!(error instanceof FileError)) throw error;
+    reason = error.reason;
   }
+  throw new ProviderConfigError('missing', path, `unable to access path ${JSON.stringify(path)}: ${reason}`);
 }
 
 function decodeFile(file: string, content: Buffer): readonly ProviderConfig[] {

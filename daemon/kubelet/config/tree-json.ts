@@ -1,4 +1,4 @@
-/** JSON as a tree that still has its duplicate members. */
+/** JSON as a tree with duplicate members. */
 import { DecodeError, maxDepth, type Tree } from './tree.ts';
 
 const space = /[ \t\r\n]*/y;
@@ -6,7 +6,7 @@ const stringToken = /"(?:[^"\\]|\\.)*"/y;
 const otherToken = /[^\s,\]}]+/y;
 
 /**
- * @throws DecodeError for what is no JSON; quotes nothing of it
+ * @throws DecodeError for invalid JSON, without quoting it
  */
 export function parseJsonTree(text: string): Tree {
   try {
@@ -14,7 +14,7 @@ export function parseJsonTree(text: string): Tree {
   } catch {
     throw new DecodeError('is not valid JSON');
   }
-  // From here on the grammar is known to hold, so only the tokens have to be found.
+  // The text is valid JSON, so the code below only splits tokens.
   let at = 0;
 
   function token(pattern: RegExp): string {
@@ -24,7 +24,7 @@ export function parseJsonTree(text: string): Tree {
     return found;
   }
 
-  /** The next letter that is no white space. */
+  /** The next character that is not white space. */
   function peek(): string {
     token(space);
     return text.charAt(at);

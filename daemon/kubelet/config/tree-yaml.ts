@@ -1,7 +1,6 @@
 /**
- * YAML as Kubernetes reads it: YAML 1.1 scalars by the rules of sigs.k8s.io/yaml (goyaml.v2 resolve.go), made into what
- * JSON can hold. `yes`, `on` and `y` are booleans, `0777` and `1_000` numbers, dates stay texts, keys become texts,
- * `<<` merges. Only the first document counts.
+ * YAML as Kubernetes reads it: YAML 1.1 scalars by the rules of sigs.k8s.io/yaml (goyaml.v2 resolve.go), converted to JSON values. `yes`,
+ * `on` and `y` are booleans, `0777` and `1_000` numbers, dates strings; keys become strings; `<<` merges. Only the first document counts.
  */
 import {
   isAlias,
@@ -15,16 +14,15 @@ import {
 } from 'yaml';
 import { DecodeError, maxDepth, type Tree, type TreeObject } from './tree.ts';
 
-/** Aliases can make a small text expand without end; configurations have some hundred values. */
+/** Aliases can expand a small text without limit; configurations have some hundred values. */
 const maxNodes = 100_000;
 
 /**
- * @param strict takes duplicate keys, with their lines
- * @throws DecodeError for what is no YAML, and for what JSON cannot hold
+ * @param strict receives the errors of strict decoding: duplicate keys with their lines
+ * @throws DecodeError for invalid YAML, and for values that JSON does not have
  */
 export function parseYamlTree(text: string, strict: string[]): Tree {
   const lines = new LineCounter();
-  // Plain texts for scalars: which of them is a number or boolean is decided here, by Go's rules.
   const document = firstDocument(text, lines);
   const [error] = document?.errors ?? [];
   if (error !== undefined) {
@@ -92,11 +90,11 @@ function mergedMembers(value: Tree): TreeObject['members'] {
   });
 }
 
-/** JSON has text keys only; numbers and booleans are turned into theirs. */
+/** Keys of JSON are strings; numbers and booleans are converted. */
 function keyOf(key: Tree, node: unknown): string {
   if (typeof key === 'string' || typeof key === 'boolean') return String(key);
   if (typeof key === 'number') return isScalar(node) ? (node.source ?? String(key)) : String(key);
-  throw new DecodeError('yaml: unsupported map key: neither a text nor a number nor a boolean');
+  throw new DecodeError('yaml: unsupported map key: neither a string nor a number nor a boolean');
 }
 
 function lineOf(node: unknown, lines: LineCounter): string {
@@ -134,11 +132,11 @@ const notJson = /^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/;
 const integer = /^[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/;
 const float = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 
-/** A scalar without quotes. No field here is a number, so which number it is does not matter. */
+/** A scalar without quotes. No field is a number, so the value of a number is irrelevant. */
 function resolvePlain(text: string): Tree {
   const word = words.get(text);
   if (word !== undefined) return word;
-  if (notJson.test(text)) throw new DecodeError('yaml: a number that JSON cannot hold');
+  if (notJson.test(text)) throw new DecodeError('yaml: a number that JSON does not have');
   if (!/^[-+.0-9]/.test(text)) return text;
   const digits = text.startsWith('.') ? text : text.replaceAll('_', '');
   return integer.test(digits) || float.test(digits) ? Number.parseFloat(digits) : text;

@@ -1,6 +1,6 @@
 /**
- * A document as Go's strict decoders see it: members in written order, duplicates included, so that they can be refused.
- * Names match case-sensitively (sigs.k8s.io/json).
+ * A document for Go's strict decoding: members in order, with duplicates, which are refused. Names are case-sensitive
+ * (sigs.k8s.io/json).
  */
 
 export type Tree = null | boolean | number | string | readonly Tree[] | TreeObject;
@@ -9,10 +9,10 @@ export interface TreeObject {
   readonly members: readonly (readonly [name: string, value: Tree])[];
 }
 
-/** Configurations and responses are a few levels deep; each level costs stack. */
+/** Configurations and responses are a few levels deep; each level uses the stack. */
 export const maxDepth = 64;
 
-/** What is wrong with a document; quotes names of fields, never values. */
+/** The error in a document. Quotes names of fields, never values. */
 export class DecodeError extends Error {
   readonly code: 'malformed';
   readonly temporary = false;
@@ -26,12 +26,12 @@ export class DecodeError extends Error {
 }
 
 /**
- * The fields of an object; `null` is an object without any, as in Go.
+ * The fields of an object; `null` is an empty object, as in Go.
  * @param path for messages, such as `providers[0]`
- * @param known names of the fields there can be
- * @param strict takes what only a strict decoder refuses: unknown and duplicate fields
+ * @param known names of fields
+ * @param strict receives the errors of strict decoding: unknown and duplicate fields
  * @returns the last value of each known field
- * @throws DecodeError for another kind of value
+ * @throws DecodeError for a value of another kind
  */
 export function fields<const Name extends string>(
   tree: Tree,
@@ -51,8 +51,8 @@ export function fields<const Name extends string>(
 }
 
 /**
- * The members of a map, in written order; `null` is an empty map.
- * @throws DecodeError for another kind of value
+ * The members of a map, in order; `null` is an empty map.
+ * @throws DecodeError for a value of another kind
  */
 export function entries(tree: Tree, path: string, strict: string[]): ReadonlyMap<string, Tree> {
   const found = new Map<string, Tree>();
@@ -74,14 +74,14 @@ export function items<T>(
   return tree.map((item, index) => read(item, `${path}[${index}]`));
 }
 
-/** A text; `null` and an absent one are empty. */
+/** A string; `null` and an absent value are empty. */
 export function text(tree: Tree | undefined, path: string): string {
   if (tree === undefined || tree === null) return '';
   if (typeof tree !== 'string') throw mismatch(tree, path, 'string');
   return tree;
 }
 
-/** A boolean; `null` and an absent one are `undefined`. */
+/** A boolean; `null` and an absent value are `undefined`. */
 export function boolean(tree: Tree | undefined, path: string): boolean | undefined {
   if (tree === undefined || tree === null) return undefined;
   if (typeof tree !== 'boolean') throw mismatch(tree, path, 'bool');

@@ -1,6 +1,6 @@
 /**
- * Whether the kubelet would take a configuration, in its own words: kubernetes pkg/credentialprovider/plugin/config.go
- * `validateCredentialProviderConfig`, in its order. Paths carry no index.
+ * The kubelet's validation of a configuration, with its messages in its order (kubernetes pkg/credentialprovider/plugin/config.go
+ * `validateCredentialProviderConfig`). Paths have no index.
  */
 import { aggregate, duplicate, forbidden, invalid, notSupported, required } from './field-error.ts';
 import { formatGoDuration } from '../../go/duration.ts';
@@ -16,51 +16,56 @@ import { qualifiedNameProblems } from './qualified-name.ts';
 const cacheTypes = ['ServiceAccount', 'Token'] as const;
 
 export interface ValidationOptions {
-  /** The gate `KubeletServiceAccountTokenForCredentialProviders`: on since Kubernetes 1.34, and here by default. */
+  /** The feature gate `KubeletServiceAccountTokenForCredentialProviders`. Default: on, as since Kubernetes 1.34. */
   readonly serviceAccountTokens?: boolean;
 }
 
-/** @returns all that is wrong as one text; `undefined` where the kubelet would take it */
+/** @returns all errors as one text; `undefined` for a valid configuration */
 export function validateConfig(
   providers: readonly ProviderConfig[],
   { serviceAccountTokens = true }: ValidationOptions = {},
 ): string | undefined {
-  const verdicts =
+  const errors =
     providers.length === 0 ? [required('providers', 'at least 1 item in plugins is required')] : [];
   const seen = new Set<string>();
   for (const provider of providers) {
-    verdicts.push(...nameVerdicts(provider.name));
-    if (seen.has(provider.name)) verdicts.push(duplicate('providers.name', provider.name));
+    errors.push(...nameErrors(provider.name));
+    if (seen.has(provider.name)) errors.push(duplicate('providers.name', provider.name));
     seen.add(provider.name);
-    verdicts.push(
-      ...apiVersionVerdicts(provider.apiVersion),
-      ...matchImagesVerdicts(provider.matchImages),
-      ...cacheDurationVerdicts(provider.defaultCacheDurationMs),
+    errors.push(
+      ...apiVersionErrors(provider.apiVersion),
+      ...matchImagesErrors(provider.matchImages),
+      ...cacheDurationErrors(provider.defaultCacheDurationMs),
     );
     if (provider.tokenAttributes !== undefined) {
-      verdicts.push(...tokenVerdicts(provider.tokenAttributes, provider.apiVersion, serviceAccountTokens));
+      errors.push(...tokenErrors(provider.tokenAttributes, provider.apiVersion, serviceAccountTokens));
     }
   }
-  return aggregate(verdicts);
+  return aggregate(errors);
 }
 
-function nameVerdicts(name: string): string[] {
-  const wrong = (detail: string): string => invalid('providers.name', name, `provider name cannot ${detail}`);
+function nameErrors(name: string): string[] {
+  const wrong = (detail: string) => (): string =>
+    invalid('providers.name', name, `provider name cannot ${detail}`);
   return [
-    ...(name.includes('/') ? [wrong("contain '/'")] : []),
-    ...(name.includes(' ') ? [wrong('contain spaces')] : []),
-    ...(name === '.' ? [wrong("be '.'")] : []),
-    ...(name === '..' ? [wrong("be '..'")] : []),
+    ...errorIf(name.includes('/'), wrong("contain '/'")),
+    ...errorIf(name.includes(' '), wrong('contain spaces')),
+    ...errorIf(name === '.', wrong("be '.'")),
+    ...errorIf(name === '..', wrong("be '..'")),
   ];
 }
 
-function apiVersionVerdicts(apiVersion: string): string[] {
+function errorIf(isWrong: boolean, error: () => string): string[] {
+  return isWrong ? [error()] : [];
+}
+
+function apiVersionErrors(apiVersion: string): string[] {
   if (apiVersion === '') return [required('providers.apiVersion')];
   if (execApiVersions.some((known) => known === apiVersion)) return [];
   return [notSupported('providers.apiVersion', apiVersion, execApiVersions)];
 }
 
-function matchImagesVerdicts(matchImages: readonly string[]): string[] {
+function matchImagesErrors(matchImages: readonly string[]): string[] {
   if (matchImages.length === 0) {
     return [required('providers.matchImages', 'at least 1 item in matchImages is required')];
   }
@@ -72,13 +77,13 @@ function matchImagesVerdicts(matchImages: readonly string[]): string[] {
   });
 }
 
-function cacheDurationVerdicts(ms: number | undefined): string[] {
+function cacheDurationErrors(ms: number | undefined): string[] {
   const path = 'providers.defaultCacheDuration';
   if (ms === undefined) return [required(path)];
   return ms < 0 ? [invalid(path, formatGoDuration(ms), 'must be greater than or equal to 0')] : [];
 }
 
-function tokenVerdicts(attributes: TokenAttributes, apiVersion: string, enabled: boolean): string[] {
+function tokenErrors(attributes: TokenAttributes, apiVersion: string, enabled: boolean): string[] {
   const path = 'providers.tokenAttributes';
   const requiredPath = `${path}.requiredServiceAccountAnnotationKeys`;
   const { requireServiceAccount, cacheType } = attributes;
@@ -86,45 +91,43 @@ function tokenVerdicts(attributes: TokenAttributes, apiVersion: string, enabled:
   const optionalKeys = attributes.optionalServiceAccountAnnotationKeys ?? [];
   const both = [...new Set(requiredKeys)].filter((key) => optionalKeys.includes(key)).sort();
   return [
-    ...(enabled
-      ? []
-      : [
-          forbidden(
-            path,
-            'tokenAttributes is not supported when KubeletServiceAccountTokenForCredentialProviders feature gate is disabled',
-          ),
-        ]),
-    ...(attributes.serviceAccountTokenAudience === ''
-      ? [required(`${path}.serviceAccountTokenAudience`)]
-      : []),
-    ...(requireServiceAccount === undefined ? [required(`${path}.requireServiceAccount`)] : []),
-    ...(apiVersion === tokenApiVersion
-      ? []
-      : [forbidden(path, `tokenAttributes is only supported for ${tokenApiVersion} API version`)]),
-    ...(requireServiceAccount === false && requiredKeys.length > 0
-      ? [
-          forbidden(
-            requiredPath,
-            'requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is set',
-          ),
-        ]
-      : []),
-    ...annotationVerdicts(requiredPath, requiredKeys),
-    ...annotationVerdicts(`${path}.optionalServiceAccountAnnotationKeys`, optionalKeys),
-    ...(both.length > 0 ? [invalid(path, both, 'annotation keys cannot be both required and optional')] : []),
-    ...cacheTypeVerdicts(`${path}.cacheType`, cacheType),
+    ...errorIf(!enabled, () =>
+      forbidden(
+        path,
+        'tokenAttributes is not supported when KubeletServiceAccountTokenForCredentialProviders feature gate is disabled',
+      ),
+    ),
+    ...errorIf(attributes.serviceAccountTokenAudience === '', () =>
+      required(`${path}.serviceAccountTokenAudience`),
+    ),
+    ...errorIf(requireServiceAccount === undefined, () => required(`${path}.requireServiceAccount`)),
+    ...errorIf(apiVersion !== tokenApiVersion, () =>
+      forbidden(path, `tokenAttributes is only supported for ${tokenApiVersion} API version`),
+    ),
+    ...errorIf(requireServiceAccount === false && requiredKeys.length > 0, () =>
+      forbidden(
+        requiredPath,
+        'requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is set',
+      ),
+    ),
+    ...annotationErrors(requiredPath, requiredKeys),
+    ...annotationErrors(`${path}.optionalServiceAccountAnnotationKeys`, optionalKeys),
+    ...errorIf(both.length > 0, () =>
+      invalid(path, both, 'annotation keys cannot be both required and optional'),
+    ),
+    ...cacheTypeErrors(`${path}.cacheType`, cacheType),
   ];
 }
 
-/** As for the keys of an object's annotations: case does not matter. */
-function annotationVerdicts(path: string, keys: readonly string[]): string[] {
+/** As for the annotations of objects, case does not matter. */
+function annotationErrors(path: string, keys: readonly string[]): string[] {
   return keys.flatMap((key, index) => [
     ...qualifiedNameProblems(key.toLowerCase()).map((problem) => invalid(path, key, problem)),
     ...(keys.indexOf(key) < index ? [duplicate(path, key)] : []),
   ]);
 }
 
-function cacheTypeVerdicts(path: string, cacheType: string): string[] {
+function cacheTypeErrors(path: string, cacheType: string): string[] {
   if (cacheType === '') {
     const supported = cacheTypes.join(', ');
     return [

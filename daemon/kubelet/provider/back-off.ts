@@ -1,8 +1,9 @@
 /**
- * Leaves a plugin alone for a while after it failed for an image. The kubelet needs nothing like this, because it asks
- * for the pods of one node and waits between its own attempts; an agent is asked for those of many nodes. The times are
- * those of the kubelet's waits between pulls (`ImagePullBackOff`), so a plugin is not run more often than there.
+ * Back-off after failed runs of a plugin, for each image. The kubelet does not need it: it runs plugins for the pods of one node and
+ * waits between its own attempts, while an agent answers for many nodes. The durations are those of `ImagePullBackOff`, so plugins
+ * run no more often than in the kubelet.
  */
+import { BoundedMap } from '../../../src/async/bounded-map.ts';
 import type { Clock } from '../../../src/async/clock.ts';
 import type { PluginError } from '../run/plugin-error.ts';
 
@@ -11,40 +12,44 @@ export interface Failure {
   readonly error: PluginError;
 }
 
-export interface Pauses {
-  /** The failure that a key is paused for; `undefined` where the plugin may be run. */
-  current(key: string): PluginError | undefined;
-  failed(key: string, failure: Failure): void;
-  succeeded(key: string): void;
-  /** The latest failure that no success for the same image has followed. */
-  latest(): Failure | undefined;
-}
-
 const firstMs = 10_000;
-/** A program that hangs holds a place for a whole minute each time. */
+/** A hanging plugin occupies the concurrency limit for a minute. */
 const firstAfterTimeoutMs = 60_000;
 const longestMs = 300_000;
 
-/** More images than the pods of a cluster that fail at once; beyond it the oldest is forgotten. */
+/** More than the failing images of a cluster. */
 const maxKeys = 1000;
 
-export function createPauses(clock: Clock): Pauses {
-  const held = new Map<string, Failure & { readonly until: number; readonly ms: number }>();
-  return {
-    current(key) {
-      const entry = held.get(key);
-      return entry !== undefined && clock.monotonic() < entry.until ? entry.error : undefined;
-    },
-    failed(key, { image, error }) {
-      const first = error.code === 'timeout' ? firstAfterTimeoutMs : firstMs;
-      const before = held.get(key)?.ms ?? 0;
-      const ms = Math.min(Math.max(first, before * 2), longestMs);
-      held.delete(key);
-      held.set(key, { image, error, ms, until: clock.monotonic() + ms });
-      const [oldest] = held.keys();
-      if (held.size > maxKeys && oldest !== undefined) held.delete(oldest);
-    },
-    succeeded: (key) => void held.delete(key),
-    latest: () => [...held.values()].at(-1),
-  };
+export class PluginBackOff {
+  readonly #clock: Clock;
+  /** Oldest failure first. */
+  readonly #failures = new BoundedMap<string, Failure & { readonly until: number; readonly ms: number }>(
+    maxKeys,
+  );
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The failure of a key that is backed off; `undefined` if the plugin may run. */
+  current(key: string): PluginError | undefined {
+    const failure = this.#failures.peek(key);
+    return failure !== undefined && this.#clock.monotonic() < failure.until ? failure.error : undefined;
+  }
+
+  failed(key: string, { image, error }: Failure): void {
+    const first = error.code === 'timeout' ? firstAfterTimeoutMs : firstMs;
+    const before = this.#failures.peek(key)?.ms ?? 0;
+    const ms = Math.min(Math.max(first, before * 2), longestMs);
+    this.#failures.set(key, { image, error, ms, until: this.#clock.monotonic() + ms });
+  }
+
+  succeeded(key: string): void {
+    this.#failures.delete(key);
+  }
+
+  /** The latest failure without a later success for the same key. */
+  latest(): Failure | undefined {
+    return [...this.#failures.values()].at(-1);
+  }
 }

@@ -1,20 +1,20 @@
 /**
  * Keys of the cache, byte for byte as in kubernetes pkg/credentialprovider/plugin/plugin.go (`generateCacheKey`,
- * `generateServiceAccountCacheKey`, `generateSingleFlightKey`): texts with a 16-bit length in front, so that no two
- * different lists of texts give the same key. A token is in a key as its hash only.
+ * `generateServiceAccountCacheKey`, `generateSingleFlightKey`): texts with a 16-bit length prefix, so that different
+ * lists of texts have different keys. Keys contain the hash of a token, not the token.
  */
 import { createHash } from 'node:crypto';
 import { compareBytes } from '../../../src/credentials/keyring/keyring.ts';
 import { reveal, type Secret } from '../../../src/telemetry/secret.ts';
 
-/** Stands for all images. `<` and `>` cannot be in an image, so that nobody can ask for it by name. */
+/** For all images. An image reference cannot contain `<` and `>`, so it cannot have this key. */
 export const globalKey = '<global>';
 
 export interface ServiceAccountIdentity {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** Those that the plugin is given. */
+  /** Annotations in the plugin's request. */
   readonly annotations: Readonly<Record<string, string>>;
 }
 
@@ -24,8 +24,8 @@ export function cacheKey(base: string, serviceAccountKey: Buffer = Buffer.alloc(
 }
 
 /**
- * @param cacheType with `Token`, each token has entries of its own
- * @param hash of the token, as `tokenHash` gives it
+ * @param cacheType with `Token`, each token has its own entries
+ * @param hash `tokenHash` of the token
  */
 export function serviceAccountKey(account: ServiceAccountIdentity, cacheType: string, hash: string): Buffer {
   const parts = [account.namespace, account.name, account.uid].map(prefixed);
@@ -33,8 +33,8 @@ export function serviceAccountKey(account: ServiceAccountIdentity, cacheType: st
   return Buffer.concat([...parts, annotationsKey(account.annotations), ...token]);
 }
 
-/** What must not run twice at once in the name of a service account. */
-export function flightKey(
+/** Concurrent runs with the same key are one run. */
+export function singleFlightKey(
   image: string,
   hash: string,
   annotations: Readonly<Record<string, string>>,
@@ -48,7 +48,7 @@ export function tokenHash(token: Secret): string {
   return text === '' ? '' : `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
-/** The registry of an image: what stands before the first slash, its port included. */
+/** The registry of an image, with its port: the part before the first slash. */
 export function registryOf(image: string): string {
   return image.split('/', 1)[0] ?? '';
 }
@@ -62,7 +62,7 @@ function annotationsKey(annotations: Readonly<Record<string, string>>): Buffer {
 
 function prefixed(content: string | Buffer): Buffer {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-  // Go's builder refuses longer ones too.
+  // Go's builder refuses longer parts too.
   if (bytes.length > 0xffff) throw new RangeError('a part of a cache key is longer than 65535 bytes');
   const length = Buffer.alloc(2);
   length.writeUInt16BE(bytes.length);

@@ -1,7 +1,7 @@
 /**
- * What one provider answered, for as long as it may be used (kubernetes pkg/credentialprovider/plugin/plugin.go
- * `getCachedCredentials`). An entry is expired when now is strictly after its end. Expired ones go when they are
- * looked up, and all of them at most every 15 minutes. Unlike the kubelet's it is bounded: the oldest entries go first.
+ * The answers of one provider (kubernetes pkg/credentialprovider/plugin/plugin.go `getCachedCredentials`). An entry expires strictly
+ * after its end. Expired entries are deleted by lookups, and all of them every 15 minutes at most. Unlike the kubelet's, this cache
+ * is bounded: the oldest entries are deleted first.
  */
 import type { Credential } from '../../../src/credentials/credential.ts';
 import type { Clock } from '../../../src/async/clock.ts';
@@ -10,24 +10,15 @@ import { cacheKey, globalKey, registryOf } from './cache-key.ts';
 
 export type Auth = ReadonlyMap<string, Credential>;
 
-export interface CredentialCache {
-  /** By image, then by its registry, then for all images. */
-  get(image: string, serviceAccountKey?: Buffer): Auth | undefined;
-  /** @param forMs from now on; a negative time is over already */
-  set(key: Buffer, auth: Auth, forMs: number): void;
-  /** Entries held, expired ones included. */
-  readonly size: number;
-}
-
 const purgeIntervalMs = 15 * 60_000;
 
-/** A node has some hundred images; with service accounts each can have entries of its own. */
+/** A node has some hundred images; with service accounts, each may have several entries. */
 const defaultMaxEntries = 1000;
 
-/** A large answer has some 4 KiB for one registry; this holds a thousand of them and keeps an agent small. */
+/** Room for a thousand large answers of 4 KiB. */
 const defaultMaxBytes = 4 * 1_048_576;
 
-/** Objects around each key and credential. */
+/** JavaScript objects of each key and credential. */
 const overheadBytes = 200;
 
 export interface CacheOptions {
@@ -42,51 +33,63 @@ interface Entry {
   readonly bytes: number;
 }
 
-export function createCredentialCache(options: CacheOptions): CredentialCache {
-  const { clock, maxEntries = defaultMaxEntries, maxBytes = defaultMaxBytes } = options;
-  const held = new Map<string, Entry>();
-  let bytes = 0;
-  let purgedAt = clock.monotonic();
+export class CredentialCache {
+  readonly #clock: Clock;
+  readonly #maxEntries: number;
+  readonly #maxBytes: number;
+  readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
+  #purgedAt: number;
 
-  function drop(key: string): void {
-    bytes -= held.get(key)?.bytes ?? 0;
-    held.delete(key);
+  constructor({ clock, maxEntries = defaultMaxEntries, maxBytes = defaultMaxBytes }: CacheOptions) {
+    this.#clock = clock;
+    this.#maxEntries = maxEntries;
+    this.#maxBytes = maxBytes;
+    this.#purgedAt = clock.monotonic();
   }
 
-  function purge(now: number): void {
-    if (now <= purgedAt + purgeIntervalMs) return;
-    purgedAt = now;
-    for (const [key, { end }] of held) if (now > end) drop(key);
+  /** The entry of the image, of its registry, or of all images, in this order. */
+  get(image: string, serviceAccountKey?: Buffer): Auth | undefined {
+    const now = this.#clock.monotonic();
+    this.#purge(now);
+    for (const base of [image, registryOf(image), globalKey]) {
+      const key = cacheKey(base, serviceAccountKey).toString('latin1');
+      const entry = this.#entries.get(key);
+      if (entry === undefined) continue;
+      if (now <= entry.end) return entry.auth;
+      this.#delete(key);
+    }
+    return undefined;
   }
 
-  return {
-    get(image, serviceAccountKey) {
-      const now = clock.monotonic();
-      purge(now);
-      for (const base of [image, registryOf(image), globalKey]) {
-        const key = cacheKey(base, serviceAccountKey).toString('latin1');
-        const entry = held.get(key);
-        if (entry === undefined) continue;
-        if (now <= entry.end) return entry.auth;
-        drop(key);
-      }
-      return undefined;
-    },
-    set(keyBytes, auth, forMs) {
-      const key = keyBytes.toString('latin1');
-      drop(key);
-      const entry = { auth, end: clock.monotonic() + forMs, bytes: sizeOf(key, auth) };
-      held.set(key, entry);
-      bytes += entry.bytes;
-      for (const oldest of held.keys()) {
-        if (held.size <= maxEntries && bytes <= maxBytes) break;
-        drop(oldest);
-      }
-    },
-    get size() {
-      return held.size;
-    },
-  };
+  /** @param forMs from now on; an entry with a negative duration is expired at once */
+  set(keyBytes: Buffer, auth: Auth, forMs: number): void {
+    const key = keyBytes.toString('latin1');
+    this.#delete(key);
+    const entry = { auth, end: this.#clock.monotonic() + forMs, bytes: sizeOf(key, auth) };
+    this.#entries.set(key, entry);
+    this.#bytes += entry.bytes;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= this.#maxEntries && this.#bytes <= this.#maxBytes) break;
+      this.#delete(oldest);
+    }
+  }
+
+  /** Entries, expired ones included. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  #delete(key: string): void {
+    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
+    this.#entries.delete(key);
+  }
+
+  #purge(now: number): void {
+    if (now <= this.#purgedAt + purgeIntervalMs) return;
+    this.#purgedAt = now;
+    for (const [key, { end }] of this.#entries) if (now > end) this.#delete(key);
+  }
 }
 
 function sizeOf(key: string, auth: Auth): number {

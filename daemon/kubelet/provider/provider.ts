@@ -1,15 +1,14 @@
 /**
- * One provider (kubernetes pkg/credentialprovider/plugin/plugin.go `pluginProvider.provide`): whether it is for an image, what it
- * answered before, and otherwise one run of its plugin, however many ask for the same image at the same time. Whatever fails
- * means "no credentials from this provider", never an error.
+ * One credential provider (kubernetes pkg/credentialprovider/plugin/plugin.go `pluginProvider.provide`): matches images, caches
+ * answers, and runs its plugin once for concurrent lookups of an image. A failure means "no credentials", never an error.
  */
-import { matches, parsePattern } from '../../../src/credentials/keyring/match.ts';
+import { matches, parsePattern, type Pattern } from '../../../src/credentials/keyring/match.ts';
 import { SingleFlight } from '../../../src/async/single-flight.ts';
 import { unlessAborted } from '../../../src/async/wait.ts';
 import type { Clock } from '../../../src/async/clock.ts';
 import { cacheKey, globalKey, registryOf, type ServiceAccountIdentity } from './cache-key.ts';
-import { createCredentialCache, type Auth, type CredentialCache } from './cache.ts';
-import { createPauses, type Failure } from './back-off.ts';
+import { CredentialCache, type Auth } from './cache.ts';
+import { PluginBackOff, type Failure } from './back-off.ts';
 import { PluginError } from '../run/plugin-error.ts';
 import type { ProviderConfig, TokenAttributes } from '../config/provider-config.ts';
 import type { ProviderRequest } from '../run/request.ts';
@@ -25,7 +24,7 @@ import {
 
 /**
  * Runs the plugin once.
- * @param signal aborts where nobody waits for the answer any more; a plugin that runs already is let finish
+ * @param signal aborts when no caller waits any more; a plugin that already runs is not stopped
  * @throws PluginError
  */
 export type Execute = (request: ProviderRequest, signal: AbortSignal) => Promise<ProviderResponse>;
@@ -34,152 +33,159 @@ export interface ProviderOptions {
   readonly config: ProviderConfig;
   readonly execute: Execute;
   readonly clock: Clock;
-  /** Without it, a provider with `tokenAttributes` is left out. */
+  /** Required by providers with `tokenAttributes`. */
   readonly tokens?: ServiceAccountTokens | undefined;
-  /** Told of each run that failed. */
+  /** Called for each failed run. */
   readonly onFailure?: ((failure: Failure) => void) | undefined;
 }
 
-/** What a provider has for an image. */
+/** The credentials of a provider for an image. */
 export interface Provision {
-  /** As the plugin gave it: by key, in its order. */
+  /** As in the plugin's response: by key, in its order. */
   readonly auth: Auth;
-  /** Why there is nothing; absent where the plugin's answer counts, an empty one too. */
+  /** Why there are none; absent after a valid response, even an empty one. */
   readonly reason?: string | undefined;
-  /** In whose name the plugin was asked. */
+  /** The service account in the request. */
   readonly serviceAccount?: ServiceAccountIdentity | undefined;
 }
 
-export interface Provider {
-  readonly config: ProviderConfig;
-  /** Whether one of `matchImages` matches. */
-  isFor(image: string): boolean;
-  /**
-   * @param image normalised, `domain/path`
-   * @param pod whose image it is, where that is known
-   * @throws the signal's reason where it aborts first
-   */
-  provide(image: string, pod?: PodIdentity, signal?: AbortSignal): Promise<Provision>;
-  /** The latest failure that is not made up for. */
-  lastFailure(): Failure | undefined;
-  readonly cache: CredentialCache;
-}
-
-/** Why a provider with `tokenAttributes` is left out where nobody may ask for tokens. */
+/** Why a provider with `tokenAttributes` is left out without `ServiceAccountTokens`. */
 export const tokenReason =
   'it needs a token of the pod’s service account (tokenAttributes), and the agent may not ask for one; ' +
   'images that only this plugin has credentials for are answered as unauthorized here';
 
 const noAccount =
-  'it needs a token of the pod’s service account (tokenAttributes), and the question names no service account';
+  'it needs a token of the pod’s service account (tokenAttributes), and the request names no service account';
 
-const nothing: Auth = new Map();
+const noAuth: Auth = new Map();
 
-export function createProvider(options: ProviderOptions): Provider {
-  const { config, execute, clock, tokens } = options;
-  const patterns = config.matchImages.map(parsePattern).filter((pattern) => pattern !== undefined);
-  const cache = createCredentialCache({ clock });
-  const flights = new SingleFlight<ProviderResponse>({ abortAbandoned: true });
-  const pauses = createPauses(clock);
+export class Provider {
+  readonly config: ProviderConfig;
+  readonly #options: ProviderOptions;
+  readonly #patterns: readonly Pattern[];
+  readonly #cache: CredentialCache;
+  readonly #runs = new SingleFlight<ProviderResponse>({ abortAbandoned: true });
+  readonly #backOff: PluginBackOff;
 
-  function isFor(image: string): boolean {
-    const asked = parsePattern(image);
-    return asked !== undefined && patterns.some((pattern) => matches(pattern, asked));
+  constructor(options: ProviderOptions) {
+    this.config = options.config;
+    this.#options = options;
+    this.#patterns = options.config.matchImages.map(parsePattern).filter((pattern) => pattern !== undefined);
+    this.#cache = new CredentialCache({ clock: options.clock });
+    this.#backOff = new PluginBackOff(options.clock);
   }
 
-  async function provide(image: string, pod?: PodIdentity, signal?: AbortSignal): Promise<Provision> {
-    if (!isFor(image)) return { auth: nothing, reason: 'no entry of matchImages matches' };
-    const { tokenAttributes } = config;
-    let grant: Grant | undefined;
-    if (tokenAttributes !== undefined) {
-      if (tokens === undefined) return { auth: nothing, reason: tokenReason };
-      if (pod === undefined) return { auth: nothing, reason: noAccount };
-      const granting = grantOrPause(tokenAttributes, image, pod, tokens);
-      const outcome = await (signal === undefined ? granting : unlessAborted(granting, signal));
-      if (outcome.refused !== undefined) return { auth: nothing, reason: outcome.refused };
-      grant = outcome.grant;
-    }
+  /** Whether an entry of `matchImages` matches. */
+  matches(image: string): boolean {
+    const target = parsePattern(image);
+    return target !== undefined && this.#patterns.some((pattern) => matches(pattern, target));
+  }
+
+  /**
+   * @param image normalised, `domain/path`
+   * @param pod with the image, if known
+   * @throws the signal's reason if it aborts first
+   */
+  async provide(image: string, pod?: PodIdentity, signal?: AbortSignal): Promise<Provision> {
+    if (!this.matches(image)) return { auth: noAuth, reason: 'no entry of matchImages matches' };
+    const { tokenAttributes } = this.config;
+    if (tokenAttributes === undefined) return this.#credentials(image, undefined, signal);
+    if (this.#options.tokens === undefined) return { auth: noAuth, reason: tokenReason };
+    if (pod === undefined) return { auth: noAuth, reason: noAccount };
+    const granting = this.#grant(tokenAttributes, image, pod, this.#options.tokens);
+    const outcome = await (signal === undefined ? granting : unlessAborted(granting, signal));
+    if (outcome.refused !== undefined) return { auth: noAuth, reason: outcome.refused };
+    return this.#credentials(image, outcome.grant, signal);
+  }
+
+  /** The latest failure without a later success. */
+  lastFailure(): Failure | undefined {
+    return this.#backOff.latest();
+  }
+
+  async #credentials(
+    image: string,
+    grant: Grant | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Provision> {
     const serviceAccount = grant?.account;
-    const cached = cache.get(image, grant?.cacheKey);
+    const cached = this.#cache.get(image, grant?.cacheKey);
     if (cached !== undefined) return { auth: cached, serviceAccount };
+    const key = grant?.singleFlightKey.toString('latin1') ?? image;
     try {
-      const response = await run(image, grant, signal);
+      const response = await this.#runs.run(
+        key,
+        (abandoned) => this.#run(key, image, grant, abandoned),
+        signal,
+      );
+      const { tokenAttributes } = this.config;
       const echoed =
         tokenAttributes && grant && echoedToken(tokenAttributes, image, grant.token, response.auth);
-      if (echoed !== undefined) return { auth: nothing, reason: echoed };
-      keep(image, grant, response);
+      if (echoed !== undefined) return { auth: noAuth, reason: echoed };
+      this.#store(image, grant, response);
       return { auth: response.auth, serviceAccount };
     } catch (error) {
       if (!(error instanceof PluginError)) throw error;
-      return { auth: nothing, reason: error.message };
+      return { auth: noAuth, reason: error.message };
     }
   }
 
-  /** What the cluster refuses for a service account is not asked for again at once, however many images want it. */
-  async function grantOrPause(
+  /** A refusal of the API server is repeated for the same service account until the back-off ends, for all its images. */
+  async #grant(
     attributes: TokenAttributes,
     image: string,
     pod: PodIdentity,
-    from: ServiceAccountTokens,
+    tokens: ServiceAccountTokens,
   ): Promise<GrantOutcome> {
     const key = `service account ${pod.namespace}/${pod.serviceAccountName}`;
-    const paused = pauses.current(key);
-    if (paused !== undefined) return { refused: paused.message, isFailure: true };
-    const outcome = await grantFor(attributes, image, pod, from);
-    if (outcome.refused === undefined || !outcome.isFailure) {
-      pauses.succeeded(key);
-      return outcome;
-    }
-    const error = new PluginError('no-token', config.name, outcome.refused);
-    pauses.failed(key, { image, error });
-    options.onFailure?.({ image, error });
+    const failed = this.#backOff.current(key);
+    if (failed !== undefined) return { refused: failed.message, isFailure: true };
+    const outcome = await grantFor(attributes, image, pod, tokens);
+    if (outcome.refused !== undefined && outcome.isFailure) {
+      this.#failed(key, image, new PluginError('no-token', this.config.name, outcome.refused));
+    } else this.#backOff.succeeded(key);
     return outcome;
   }
 
-  async function run(
-    image: string,
-    grant: Grant | undefined,
-    signal?: AbortSignal,
-  ): Promise<ProviderResponse> {
-    const key = grant?.flightKey.toString('latin1') ?? image;
-    return flights.run(key, (abandoned) => runPlugin(key, image, grant, abandoned), signal);
-  }
-
-  async function runPlugin(
+  async #run(
     key: string,
     image: string,
     grant: Grant | undefined,
     abandoned: AbortSignal,
   ): Promise<ProviderResponse> {
-    const paused = pauses.current(key);
-    if (paused !== undefined) throw paused;
+    const failed = this.#backOff.current(key);
+    if (failed !== undefined) throw failed;
     try {
-      const response = await execute(requestFor(image, grant), abandoned);
-      if (!isCacheKeyType(response.cacheKeyType)) {
+      const response = await this.#options.execute(requestFor(image, grant), abandoned);
+      if (!cacheKeyTypes.has(response.cacheKeyType)) {
         throw new PluginError(
           'bad-response',
-          config.name,
+          this.config.name,
           'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global',
         );
       }
-      pauses.succeeded(key);
+      this.#backOff.succeeded(key);
       return response;
     } catch (error) {
-      if (error instanceof PluginError && error.code !== 'stopped') {
-        pauses.failed(key, { image, error });
-        options.onFailure?.({ image, error });
-      }
+      if (error instanceof PluginError && error.code !== 'stopped') this.#failed(key, image, error);
       throw error;
     }
   }
 
-  function keep(image: string, grant: Grant | undefined, response: ProviderResponse): void {
-    const forMs = response.cacheDurationMs ?? config.defaultCacheDurationMs ?? 0;
-    if (forMs !== 0)
-      cache.set(cacheKey(baseKey(image, response.cacheKeyType), grant?.cacheKey), response.auth, forMs);
+  #failed(key: string, image: string, error: PluginError): void {
+    this.#backOff.failed(key, { image, error });
+    this.#options.onFailure?.({ image, error });
   }
 
-  return { config, isFor, provide, lastFailure: () => pauses.latest(), cache };
+  #store(
+    image: string,
+    grant: Grant | undefined,
+    { auth, cacheDurationMs, cacheKeyType }: ProviderResponse,
+  ): void {
+    const forMs = cacheDurationMs ?? this.config.defaultCacheDurationMs ?? 0;
+    if (forMs === 0) return;
+    this.#cache.set(cacheKey(baseKey(image, cacheKeyType), grant?.cacheKey), auth, forMs);
+  }
 }
 
 function requestFor(image: string, grant: Grant | undefined): ProviderRequest {
@@ -188,11 +194,9 @@ function requestFor(image: string, grant: Grant | undefined): ProviderRequest {
     : { image, serviceAccountToken: grant.token, serviceAccountAnnotations: grant.account.annotations };
 }
 
-function isCacheKeyType(text: string): boolean {
-  return text === 'Image' || text === 'Registry' || text === 'Global';
-}
+const cacheKeyTypes: ReadonlySet<string> = new Set(['Image', 'Registry', 'Global']);
 
-/** Under which base key an answer is kept. */
+/** The part of the cache key that the response chooses. */
 export function baseKey(image: string, cacheKeyType: string): string {
   if (cacheKeyType === 'Global') return globalKey;
   return cacheKeyType === 'Registry' ? registryOf(image) : image;

@@ -1,14 +1,13 @@
 /**
- * What a plugin with `tokenAttributes` gets besides the image: a token of the pod's service account and some of its
- * annotations (KEP-4412; kubernetes pkg/credentialprovider/plugin/plugin.go `serviceAccountProvider`). Where the token comes from
- * is not known here: whoever may ask the cluster gives `ServiceAccountTokens`.
+ * The token and the annotations of the pod's service account in the request to a plugin with `tokenAttributes` (KEP-4412; kubernetes
+ * pkg/credentialprovider/plugin/plugin.go `serviceAccountProvider`).
  */
 import { reveal, type Secret } from '../../../src/telemetry/secret.ts';
-import { flightKey, serviceAccountKey, tokenHash, type ServiceAccountIdentity } from './cache-key.ts';
+import { serviceAccountKey, singleFlightKey, tokenHash, type ServiceAccountIdentity } from './cache-key.ts';
 import type { Auth } from './cache.ts';
 import type { TokenAttributes } from '../config/provider-config.ts';
 
-/** The pod for which an image is asked; one that is not created yet has no uid, and perhaps no name. */
+/** The pod with the image. Before its creation it has no uid, and perhaps no name. */
 export interface PodIdentity {
   readonly namespace: string;
   readonly name?: string;
@@ -17,7 +16,7 @@ export interface PodIdentity {
   readonly serviceAccountName: string;
 }
 
-/** The cluster, as far as tokens go. */
+/** Service accounts and their tokens, from the cluster. */
 export interface ServiceAccountTokens {
   serviceAccount(
     namespace: string,
@@ -25,30 +24,30 @@ export interface ServiceAccountTokens {
   ): Promise<{ readonly uid: string; readonly annotations: Readonly<Record<string, string>> }>;
   /**
    * A TokenRequest for the pod's service account, with one audience. The kubelet's is bound to the pod.
-   * @param serviceAccountUid the token is for this service account and no later one of the same name
+   * @param serviceAccountUid excludes a later service account of the same name
    */
   tokenFor(pod: PodIdentity, serviceAccountUid: string, audience: string): Promise<Secret>;
 }
 
-/** What one run is given, and how it is told apart from others. */
+/** A service account for one run, with the keys of the run. */
 export interface Grant {
   readonly account: ServiceAccountIdentity;
   readonly token: Secret;
-  /** Part of each cache key. */
+  /** The service account's part of cache keys. */
   readonly cacheKey: Buffer;
-  readonly flightKey: Buffer;
+  readonly singleFlightKey: Buffer;
 }
 
-/** A run goes on with a grant, goes on without one, or does not happen. */
+/** The plugin runs with a grant, runs without one, or does not run. */
 export type GrantOutcome =
   | { readonly grant: Grant | undefined; readonly refused?: undefined }
   | {
       readonly refused: string;
-      /** The cluster did not give what is needed; otherwise the pod is not meant to have credentials from this plugin. */
+      /** The API server failed. Otherwise, the service account is not intended for this plugin. */
       readonly isFailure: boolean;
     };
 
-/** Finds out what a plugin may be given for a pod. The reasons are in the words of the kubelet's log. */
+/** Gets the service account and its token. Reasons for a refusal are those of the kubelet's log. */
 export async function grantFor(
   attributes: TokenAttributes,
   image: string,
@@ -71,7 +70,12 @@ export async function grantFor(
         isFailure: false,
       };
     }
-    account = { namespace, name, uid: found.uid, annotations: given(attributes, found.annotations) };
+    account = {
+      namespace,
+      name,
+      uid: found.uid,
+      annotations: selectAnnotations(attributes, found.annotations),
+    };
   } catch (error) {
     const refused = `Failed to get service account ${namespace}/${name}: ${messageOf(error)}`;
     return { refused, isFailure: true };
@@ -84,7 +88,7 @@ export async function grantFor(
         account,
         token,
         cacheKey: serviceAccountKey(account, attributes.cacheType, hash),
-        flightKey: flightKey(image, hash, account.annotations),
+        singleFlightKey: singleFlightKey(image, hash, account.annotations),
       },
     };
   } catch (error) {
@@ -94,9 +98,8 @@ export async function grantFor(
 }
 
 /**
- * Whether an answer may be used: a plugin that hands the token itself out as a password must have its answers kept for each
- * token apart, or one pod would pull with another's token.
- * @returns why not
+ * If a plugin returns the token as a password, its cache type must be `Token`. Otherwise a pod would pull with another pod's token.
+ * @returns why the response must not be used
  */
 export function echoedToken(
   attributes: TokenAttributes,
@@ -120,7 +123,7 @@ function missingAnnotation(
   return keys.find((key) => !Object.hasOwn(annotations, key));
 }
 
-function given(
+function selectAnnotations(
   attributes: TokenAttributes,
   annotations: Readonly<Record<string, string>>,
 ): Record<string, string> {

@@ -1,9 +1,9 @@
 /**
- * Service accounts and their tokens from the API server, for plugins with `tokenAttributes`. Both are kept for a while and asked for
- * once at a time, so that a node full of pods costs the API server a handful of requests.
+ * Service accounts and their tokens from the API server, for plugins with `tokenAttributes`. Both are cached, and concurrent lookups
+ * share one request, so that a node full of pods causes a few requests.
  *
- * The kubelet binds its tokens to the pod (kubernetes pkg/kubelet/token/token_manager.go); here the pod does not exist yet,
- * so the token is bound to its service account alone and has the shortest life that the API server gives.
+ * The kubelet binds its tokens to the pod (kubernetes pkg/kubelet/token/token_manager.go). Here the pod does not exist yet, so the
+ * token is bound to the service account only, with the shortest life that the API server accepts.
  */
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
@@ -21,40 +21,40 @@ export interface ServiceAccountTokensOptions {
 
 type Account = Awaited<ReturnType<ServiceAccountTokens['serviceAccount']>>;
 
-/** As in `TokenRequest` of authentication.k8s.io/v1; the server may leave out whatever it likes. */
+/** `TokenRequest` of authentication.k8s.io/v1, not yet validated. */
 interface TokenRequest {
   readonly spec?: { readonly expirationSeconds?: unknown };
   readonly status?: { readonly token?: unknown };
 }
 
-/** The least that the API server takes (kubernetes pkg/apis/authentication/validation). */
+/** The minimum of the API server (kubernetes pkg/apis/authentication/validation). */
 const lifeSeconds = 600;
-/** Whatever life a server gives, a token is asked for again after a day. */
+/** A token is replaced after a day at the latest. */
 const longestLifeSeconds = 86_400;
-/** The kubelet renews its tokens at this share of their life too. */
+/** The kubelet also renews its tokens after this part of their life. */
 const usedShare = 0.8;
-/** Real tokens have 1 to 2 KiB; a header of HTTP takes no more than this. */
+/** Tokens have 1 to 2 KiB; HTTP servers limit headers to 16 KiB. */
 const maxTokenLength = 16 * 1024;
-/** Annotations may change without a restart of anything; a minute is what pull secrets are kept, too. */
-const accountKeptMs = 60_000;
-/** Annotations may have 256 KiB together, so these are 25 MiB in the worst case, and usually some KiB. */
+/** Annotations can change at any time. Pull secrets are cached for a minute too. */
+const accountTtlMs = 60_000;
+/** Annotations are limited to 256 KiB, so this is 25 MiB at most, and usually some KiB. */
 const maxAccounts = 100;
 const maxTokens = 1000;
-/** Somebody waits for an image behind this; the API server answers within milliseconds. */
+/** A lookup waits for it; the API server answers within milliseconds. */
 const timeoutMs = 5000;
 
-/** Makes the source of tokens; it asks nothing before it is asked. All it throws is KubeError. */
+/** Methods throw KubeError. */
 export function createServiceAccountTokens(options: ServiceAccountTokensOptions): ServiceAccountTokens {
   const { client, clock = systemClock } = options;
   const accounts = new LoadingCache<Account>({ clock, maxEntries: maxAccounts });
   const tokens = new LoadingCache<Secret>({ clock, maxEntries: maxTokens });
 
   async function token(path: string, uid: string, audience: string): Promise<Loaded<Secret>> {
-    const askedAt = clock.monotonic();
+    const requestedAt = clock.monotonic();
     const request = {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
-      // Another service account of the same name, made meanwhile, is refused.
+      // Refuses a new service account of the same name.
       metadata: { uid },
       spec: { audiences: [audience], expirationSeconds: lifeSeconds },
     };
@@ -67,13 +67,13 @@ export function createServiceAccountTokens(options: ServiceAccountTokensOptions)
       const where = `POST ${path}/token`;
       throw new KubeError('bad-answer', where, `${where}: the API server answered without a usable token`);
     }
-    return { value: secret(text), expiresAt: askedAt + lifeOf(answer) * 1000 * usedShare };
+    return { value: secret(text), expiresAt: requestedAt + lifeOf(answer) * 1000 * usedShare };
   }
 
   return {
     serviceAccount: (namespace, name) =>
       accounts.get(`${namespace}/${name}`, async () => {
-        const expiresAt = clock.monotonic() + accountKeptMs;
+        const expiresAt = clock.monotonic() + accountTtlMs;
         const path = pathOf(namespace, name);
         const signal = AbortSignal.timeout(timeoutMs);
         const { metadata } = (await client.get<ServiceAccount | null>(path, { signal })) ?? {};
@@ -81,7 +81,7 @@ export function createServiceAccountTokens(options: ServiceAccountTokensOptions)
           const where = `GET ${path}`;
           throw new KubeError('bad-answer', where, `${where}: the API server answered without a uid`);
         }
-        return { value: { uid: metadata.uid, annotations: texts(metadata.annotations) }, expiresAt };
+        return { value: { uid: metadata.uid, annotations: strings(metadata.annotations) }, expiresAt };
       }),
     tokenFor: async ({ namespace, serviceAccountName: name }, uid, audience) => {
       try {
@@ -89,7 +89,7 @@ export function createServiceAccountTokens(options: ServiceAccountTokensOptions)
           token(pathOf(namespace, name), uid, audience),
         );
       } catch (error) {
-        // The account that was kept is gone; the next one who asks gets to know its successor.
+        // The cached account was deleted; the next lookup reads its successor.
         if (error instanceof KubeError && error.code !== 'forbidden' && !error.temporary) {
           accounts.delete(`${namespace}/${name}`);
         }
@@ -99,15 +99,15 @@ export function createServiceAccountTokens(options: ServiceAccountTokensOptions)
   };
 }
 
-/** Seconds, by the server's own word rather than by its clock. */
+/** Seconds. The response has the life and a time of the server's clock; only the first is independent of clocks. */
 function lifeOf(answer: TokenRequest | null): number {
   const given = answer?.spec?.expirationSeconds;
   const isLife = typeof given === 'number' && Number.isFinite(given) && given > 0;
   return isLife ? Math.min(given, longestLifeSeconds) : lifeSeconds;
 }
 
-/** Kubernetes takes nothing but texts; what else comes is no annotation. */
-function texts(annotations: Readonly<Record<string, unknown>> = {}): Record<string, string> {
+/** Kubernetes accepts strings only. */
+function strings(annotations: Readonly<Record<string, unknown>> = {}): Record<string, string> {
   const entries = Object.entries(annotations);
   return Object.fromEntries(
     entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),

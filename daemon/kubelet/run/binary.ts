@@ -1,32 +1,32 @@
 /**
- * Which program a provider is, and whether it may be run. It runs with the agent's rights, so nobody but root (or, where the agent
- * is not root, whoever it runs as) may have been able to write it or to put it there.
+ * The program of a provider, and whether it may run. It runs with the agent's rights, so only root, or the user of the agent, may be
+ * able to write it or its directory.
  */
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { FileError } from '../../../src/files/read.ts';
+import { FileError } from '../../../src/files/error.ts';
 import { resolveInRoot } from '../../../src/files/root.ts';
 import { PluginError } from './plugin-error.ts';
 
-export interface BinaryPlace {
+export interface PluginPath {
   /** Directory that stands for `/`. */
   readonly hostRoot: string;
   /** Directory of plugins, inside the host root. */
   readonly binDir: string;
 }
 
-/** Any of these bits lets somebody else write: group or all. */
+/** Write permission of group and others. */
 const othersMayWrite = 0o022;
 const mayExecute = 0o111;
 
 /**
  * Checks a provider's program.
  * @param name as configured
- * @returns its path inside the host root, as the kubelet would call it: links in it are not resolved
+ * @returns its path inside the host root, with links not resolved, as in the kubelet
  * @throws PluginError `missing`, `not-executable` or `unsafe`
  */
-export async function checkBinary(name: string, { hostRoot, binDir }: BinaryPlace): Promise<string> {
-  // The configuration was validated for this; a path is too important to rely on it.
+export async function checkBinary(name: string, { hostRoot, binDir }: PluginPath): Promise<string> {
+  // Validation refuses such names too; a path must not depend on it.
   if (name === '' || name === '.' || name === '..' || /[/\0]/.test(name)) {
     throw new PluginError('unsafe', name, 'the name of a plugin must be a single part of a path');
   }

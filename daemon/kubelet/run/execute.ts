@@ -1,6 +1,8 @@
-/** One question to one plugin: its program is checked, run with its request, and its response decoded. */
+/** One request to a plugin: checks its program, runs it, and decodes the response. */
+import type { Clock } from '../../../src/async/clock.ts';
 import type { HostSemaphore } from '../../../src/async/semaphore.ts';
-import { checkBinary, type BinaryPlace } from './binary.ts';
+import { checkBinary, type PluginPath } from './binary.ts';
+import { hostCommand } from './command.ts';
 import { environmentObject, mergeEnvironment } from './environment.ts';
 import { PluginError, type PluginErrorCode } from './plugin-error.ts';
 import type { ProviderConfig } from '../config/provider-config.ts';
@@ -8,67 +10,63 @@ import type { Execute } from '../provider/provider.ts';
 import { encodeRequest } from './request.ts';
 import { decodeResponse } from './response.ts';
 import type { PluginMeter } from '../metrics.ts';
-import { hostCommand, runPlugin, type RunLimits } from './run.ts';
+import { runProgram, type RunLimits } from './run.ts';
 
-export interface ExecuteOptions extends BinaryPlace {
-  /** What all plugins have before their configured variables; asked before each run. */
+export interface ExecuteOptions extends PluginPath {
+  /** Variables before the configured ones; called before each run. */
   readonly environment: () => Promise<readonly string[]>;
-  /** Keeps plugins from running too often at the same time. */
-  readonly gate: HostSemaphore;
+  /** Limits concurrent runs of a plugin. */
+  readonly semaphore: HostSemaphore;
   readonly limits?: RunLimits | undefined;
   readonly meter?: PluginMeter | undefined;
-  /** Kills what runs. */
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** Kills running plugins. */
   readonly stop: AbortSignal;
 }
 
-/** How the plugin of a provider is run. */
 export function createExecute(config: ProviderConfig, options: ExecuteOptions): Execute {
   const { name, apiVersion, args, env } = config;
+  const { hostRoot, limits, clock, meter, stop } = options;
   return async (request, abandoned) => {
-    const leave = await enter(options, name, abandoned);
-    let started: number | undefined;
+    const release = await acquire(options, name, abandoned);
+    let startedAt: number | undefined;
     let code: PluginErrorCode | undefined;
     try {
-      // Checked each time: it may have been replaced since.
+      // Before each run, because the program may have been replaced.
       const path = await checkBinary(name, options);
       const variables = await options.environment();
-      started = performance.now();
-      const stdout = await runPlugin(
+      startedAt = clock.monotonic();
+      const stdout = await runProgram(
         {
           plugin: name,
-          command: hostCommand(options.hostRoot, path, args),
+          command: hostCommand(hostRoot, path, args),
           env: environmentObject(mergeEnvironment(variables, env)),
           stdin: encodeRequest(apiVersion, request),
-          ...(options.limits && { limits: options.limits }),
+          ...(limits && { limits }),
         },
-        options.stop,
+        stop,
       );
       return decodeResponse(stdout.toString('utf8'), name, apiVersion);
     } catch (error) {
       code = error instanceof PluginError ? error.code : 'failed';
-      throw error instanceof PluginError && error.code !== 'bad-response'
-        ? new PluginError(
-            error.code,
-            name,
-            `error execing credential provider plugin ${name} for image ${request.image}: ${error.message}`,
-          )
-        : error;
+      if (!(error instanceof PluginError) || code === 'bad-response') throw error;
+      const message = `error execing credential provider plugin ${name} for image ${request.image}: ${error.message}`;
+      throw new PluginError(code, name, message);
     } finally {
-      options.meter?.ran(code, started === undefined ? undefined : performance.now() - started);
-      leave();
+      meter?.ran(code, startedAt === undefined ? undefined : clock.monotonic() - startedAt);
+      release();
     }
   };
 }
 
-/** Waits for a place, as long as anybody waits for the answer. */
-async function enter(
-  { gate, stop }: ExecuteOptions,
+async function acquire(
+  { semaphore, stop }: ExecuteOptions,
   name: string,
   abandoned: AbortSignal,
 ): Promise<() => void> {
   try {
-    return await gate.enter(name, AbortSignal.any([stop, abandoned]));
+    return await semaphore.enter(name, AbortSignal.any([stop, abandoned]));
   } catch {
-    throw new PluginError('stopped', name, 'nobody waits for the answer any more');
+    throw new PluginError('stopped', name, 'no caller waits for the answer any more');
   }
 }

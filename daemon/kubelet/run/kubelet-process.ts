@@ -1,26 +1,26 @@
 /**
- * The environment of the running kubelet, from `/proc` of the node. Any container of the node can name a process of its own
- * `kubelet`, and variables such as `LD_PRELOAD` decide what a plugin does, so only a process of root in the mount namespace of
- * the node's first process counts: whoever can start one of those rules the node anyway. Reading all this takes the right to
- * trace processes (CAP_SYS_PTRACE); without it, or where the kubelet runs in a container, nothing is found.
+ * The environment of the running kubelet, from `/proc` of the node. Any container can name its process `kubelet`, and variables such as
+ * `LD_PRELOAD` control a plugin. So only a process of root in the mount namespace of the node's first process counts; a user who can
+ * start one controls the node already. Reading it takes CAP_SYS_PTRACE. Without it, or for a kubelet in a container, there is no result.
  */
-import { readlink, stat } from 'node:fs/promises';
-import { FileError, listDirectory, readBounded } from '../../../src/files/read.ts';
+import { readlink } from 'node:fs/promises';
+import { FileError } from '../../../src/files/error.ts';
+import { listDirectory, readBounded, statPath } from '../../../src/files/read.ts';
 import { resolveInRoot } from '../../../src/files/root.ts';
 
-/** Programs that are a kubelet or have one in them: Kubernetes itself, k3s, MicroK8s. */
+/** Programs that are or contain a kubelet: Kubernetes, k3s, MicroK8s. */
 const programs: ReadonlySet<string> = new Set(['kubelet', 'k3s', 'k3s-server', 'k3s-agent', 'kubelite']);
 
-/** The default of `kernel.pid_max` is 32768 or, on large machines, four million, of which few are in use. */
+/** `kernel.pid_max` is 32768 by default, or four million on large machines, where few are in use. */
 const maxProcesses = 65_536;
-/** The kernel cuts names after 16 bytes. */
+/** The kernel truncates names to 16 bytes. */
 const maxNameBytes = 64;
-/** The kernel's limit of one argument or variable is 128 KiB; a kubelet has some dozens of short ones. */
+/** The kernel limits one variable to 128 KiB; a kubelet has some dozens of short ones. */
 const maxEnvironmentBytes = 1_048_576;
 
 /**
  * @param hostRoot directory that stands for `/`
- * @returns `NAME=value` in their order, or `undefined` where there is no kubelet to be read
+ * @returns `NAME=value` in order; `undefined` if no kubelet can be read
  */
 export async function kubeletVariables(hostRoot: string): Promise<string[] | undefined> {
   try {
@@ -35,7 +35,7 @@ export async function kubeletVariables(hostRoot: string): Promise<string[] | und
   return undefined;
 }
 
-/** Numbers of processes, lowest first. */
+/** Process ids, lowest first. */
 async function processes(root: string): Promise<string[]> {
   const names = await listDirectory('/proc', { maxEntries: maxProcesses, root });
   return names.filter((name) => /^[0-9]+$/.test(name)).sort((a, b) => Number(a) - Number(b));
@@ -45,12 +45,12 @@ async function variablesOf(root: string, process: string, first: string): Promis
   try {
     const name = await readBounded(`/proc/${process}/comm`, { maxBytes: maxNameBytes, root });
     if (!programs.has(name.toString('utf8').trimEnd())) return undefined;
-    const { uid } = await stat(await resolveInRoot(root, `/proc/${process}`));
-    if (uid !== 0 || (await mountNamespace(root, process)) !== first) return undefined;
+    const owner = await statPath(`/proc/${process}`, root);
+    if (owner?.uid !== 0 || (await mountNamespace(root, process)) !== first) return undefined;
     const environ = await readBounded(`/proc/${process}/environ`, { maxBytes: maxEnvironmentBytes, root });
     return environ.toString('utf8').split('\0').filter(Boolean);
   } catch (error) {
-    // Gone since, or not ours to look at.
+    // The process ended, or may not be read.
     if (isUnreadable(error)) return undefined;
     throw error;
   }

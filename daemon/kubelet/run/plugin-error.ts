@@ -1,4 +1,4 @@
-/** Why a plugin gave no credentials. Never quotes what it wrote to its standard output. */
+/** Why a plugin gave no credentials. Messages never quote its standard output. */
 export type PluginErrorCode =
   | 'missing'
   | 'unsafe'
@@ -11,7 +11,7 @@ export type PluginErrorCode =
   | 'bad-response'
   | 'no-token';
 
-/** Trying again later may help: the program or what it talks to may have recovered. */
+/** A later run may succeed. */
 const temporaryCodes: ReadonlySet<PluginErrorCode> = new Set([
   'failed',
   'timeout',

@@ -7,15 +7,15 @@ import { reveal, type Secret } from '../../../src/telemetry/secret.ts';
 import { tokenApiVersion } from '../config/provider-config.ts';
 
 export interface ProviderRequest {
-  /** Normalised, `domain/path`: without tag and digest. */
+  /** Normalised: `domain/path` without tag and digest. */
   readonly image: string;
   readonly serviceAccountToken?: Secret | undefined;
   readonly serviceAccountAnnotations?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
- * The line to send. It holds the token in clear.
- * @param apiVersion the configured one; those before v1 know no tokens
+ * The line to send, with the token in clear text.
+ * @param apiVersion of the configuration; versions before v1 have no tokens
  */
 export function encodeRequest(apiVersion: string, request: ProviderRequest): string {
   const members: [string, string][] = [
@@ -42,7 +42,7 @@ function goObject(members: readonly (readonly [name: string, value: string])[]):
   return `{${members.map(([name, value]) => `${goString(name)}:${value}`).join(',')}}`;
 }
 
-/** Go escapes what could end a script element, and line separators. */
+/** Go also escapes HTML characters and line separators. */
 function goString(text: string): string {
   return JSON.stringify(text.toWellFormed()).replaceAll(
     /[<>&\u2028\u2029]/g,

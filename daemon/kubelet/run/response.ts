@@ -1,7 +1,6 @@
 /**
- * What a plugin writes to its standard output, checked in the kubelet's order (kubernetes
- * pkg/credentialprovider/plugin/plugin.go `ExecPlugin`, `decodeResponse`): strictly, with names in their exact case and
- * no duplicates. Why a response cannot be decoded is not told: it could quote a password.
+ * The response of a plugin, checked in the kubelet's order (kubernetes pkg/credentialprovider/plugin/plugin.go `ExecPlugin`,
+ * `decodeResponse`) and strictly: names in their exact case, no duplicates. Messages omit decoding errors, which could quote a password.
  */
 import type { Credential } from '../../../src/credentials/credential.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
@@ -12,17 +11,17 @@ import { parseJsonTree } from '../config/tree-json.ts';
 import { DecodeError, entries, fields, text, type Tree } from '../config/tree.ts';
 
 export interface ProviderResponse {
-  /** `Image`, `Registry` or `Global`, where valid. */
+  /** `Image`, `Registry` or `Global` if valid. */
   readonly cacheKeyType: string;
-  /** Milliseconds; may be negative. Absent: the configured default. */
+  /** Milliseconds; may be negative. Default: the configured duration. */
   readonly cacheDurationMs?: number | undefined;
-  /** By the key under which each is matched against the image once more. */
+  /** By key; keys are matched against the image again. */
   readonly auth: ReadonlyMap<string, Credential>;
 }
 
 /**
- * @param plugin its name, for errors
- * @param apiVersion the configured one
+ * @param plugin name, for errors
+ * @param apiVersion of the configuration
  * @throws PluginError `bad-response` in the kubelet's words
  */
 export function decodeResponse(stdout: string, plugin: string, apiVersion: string): ProviderResponse {
@@ -32,7 +31,7 @@ export function decodeResponse(stdout: string, plugin: string, apiVersion: strin
   let kind: string;
   try {
     tree = parseJsonTree(stdout);
-    // Names of these two match in any case for the first look, and in one only for the second.
+    // The kubelet first reads these two names in any case, and then decodes strictly.
     const members = new Map([...entries(tree, '', [])].map(([name, value]) => [name.toLowerCase(), value]));
     actual = text(members.get('apiversion'), 'apiVersion');
     kind = text(members.get('kind'), 'kind');
@@ -50,7 +49,7 @@ export function decodeResponse(stdout: string, plugin: string, apiVersion: strin
   }
   try {
     if (kind !== 'CredentialProviderResponse' || !execApiVersions.some((known) => known === actual)) {
-      throw new DecodeError('is no response');
+      throw new DecodeError('is not a response');
     }
     return decode(tree);
   } catch (error) {
@@ -75,7 +74,7 @@ function decode(tree: Tree): ProviderResponse {
   };
 }
 
-/** A plugin's text on its way into a message. */
+/** A text of the plugin for a message. */
 function printable(text: string): string {
   return text.replaceAll(/[^ -~]/g, '?').slice(0, 100);
 }

@@ -1,35 +1,33 @@
 /**
- * Runs a program of the node once, within limits: a time, so much output, a process group that is killed whole, and never
- * a shell. Where the node's root is mounted somewhere, the program runs in it by `chroot`, so that it finds its own loader,
- * libraries, certificates and files.
+ * Runs a program of the node once, without a shell and with limits on time and output. Its process group is killed as a whole. If the
+ * node's root is mounted in a directory, the program runs in it by `chroot`, with the node's loader, libraries, certificates and files.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import type { Command } from './command.ts';
 import { PluginError } from './plugin-error.ts';
 import { describeStderr } from './stderr.ts';
 
 export interface RunLimits {
   readonly timeoutMs: number;
   readonly maxStdoutBytes: number;
-  /** What is more is read and forgotten. */
+  /** More output is read and dropped. */
   readonly maxStderrBytes: number;
-  /** How long what is in the pipes may take to arrive after the program has ended. */
+  /** Time for reading the pipes after the program has ended. */
   readonly drainMs: number;
 }
 
 export const defaultRunLimits: RunLimits = {
   // As in the kubelet (kubernetes pkg/credentialprovider/plugin/plugin.go).
   timeoutMs: 60_000,
-  // A response for one registry has some 4 KiB.
+  // A response for one registry has about 4 KiB.
   maxStdoutBytes: 1_048_576,
   maxStderrBytes: 8192,
-  // What a program wrote before its end is in the pipe already; only a child that it left behind keeps the pipe open.
+  // All output is in the pipe when the program ends; only a child of it can keep the pipe open.
   drainMs: 500,
 };
 
-export interface PluginRun {
+export interface ProgramRun {
   /** Name of the plugin, for errors. */
   readonly plugin: string;
   readonly command: Command;
@@ -38,26 +36,7 @@ export interface PluginRun {
   readonly limits?: RunLimits;
 }
 
-export interface Command {
-  readonly file: string;
-  readonly args: readonly string[];
-  /** The program runs in another root. */
-  readonly inRoot?: string;
-}
-
-/** Where distributions keep the program `chroot`. */
-const chrootPrograms = ['/usr/sbin/chroot', '/usr/bin/chroot', '/sbin/chroot', '/bin/chroot'];
-
-/**
- * How to run a program of the node.
- * @param path of the program, inside the host root
- */
-export function hostCommand(hostRoot: string, path: string, args: readonly string[] = []): Command {
-  const root = resolve(hostRoot);
-  if (root === '/') return { file: path, args };
-  const chroot = chrootPrograms.find(isExecutable) ?? 'chroot';
-  return { file: chroot, args: [root, path, ...args], inRoot: root };
-}
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /**
  * Runs it to its end.
@@ -65,133 +44,147 @@ export function hostCommand(hostRoot: string, path: string, args: readonly strin
  * @returns its standard output
  * @throws PluginError `not-started`, `failed`, `timeout`, `too-much-output` or `stopped`
  */
-export async function runPlugin(run: PluginRun, signal?: AbortSignal): Promise<Buffer> {
-  if (signal?.aborted === true) throw new PluginError('stopped', run.plugin, 'the agent is stopping');
-  let child: ChildProcessByStdio<Writable, Readable, Readable>;
+export async function runProgram(run: ProgramRun, signal?: AbortSignal): Promise<Buffer> {
+  if (signal?.aborted === true) throw stopped(run.plugin);
+  const { file, args } = run.command;
+  let child: Child;
   try {
-    child = spawn(run.command.file, run.command.args, {
+    child = spawn(file, args, {
       cwd: '/',
       env: run.env,
-      // A session of its own, so that all it starts can be killed together.
+      // A new session, so that its whole process group can be killed.
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     });
   } catch (error) {
-    // Arguments or variables that no process can have, such as those with a NUL character.
+    // Invalid arguments or variables, for example with a NUL character.
     const reason = error instanceof Error ? error.message : String(error);
     throw new PluginError('not-started', run.plugin, `cannot be started: ${reason}`);
   }
-  return watch(child, run, signal);
+  return new RunningProgram(child, run).wait(signal);
 }
 
-function watch(
-  child: ChildProcessByStdio<Writable, Readable, Readable>,
-  { plugin, command, stdin, limits = defaultRunLimits }: PluginRun,
-  signal?: AbortSignal,
-): Promise<Buffer> {
-  const stdout: Buffer[] = [];
-  const stderr: Buffer[] = [];
-  let stdoutBytes = 0;
-  let stderrBytes = 0;
+class RunningProgram {
+  readonly #child: Child;
+  readonly #run: ProgramRun;
+  readonly #limits: RunLimits;
+  readonly #result = Promise.withResolvers<Buffer>();
+  readonly #stdout: Buffer[] = [];
+  readonly #stderr: Buffer[] = [];
+  #stdoutBytes = 0;
+  #stderrBytes = 0;
+  /** The reason for killing it. */
+  #killed: PluginError | undefined;
+  #timeout: NodeJS.Timeout | undefined;
+  #drain: NodeJS.Timeout | undefined;
 
-  return new Promise((resolve, reject) => {
-    let verdict: PluginError | undefined;
-    let drain: NodeJS.Timeout | undefined;
-    let settled = false;
+  constructor(child: Child, run: ProgramRun) {
+    this.#child = child;
+    this.#run = run;
+    this.#limits = run.limits ?? defaultRunLimits;
+  }
 
-    function settle(error?: PluginError): void {
-      if (settled) return;
-      settled = true;
-      clearTimeout(timeout);
-      clearTimeout(drain);
-      signal?.removeEventListener('abort', stop);
-      child.stdin.destroy();
-      child.stdout.destroy();
-      child.stderr.destroy();
-      if (error === undefined) resolve(Buffer.concat(stdout));
-      else reject(error);
-    }
-
-    /** Ends all of it; the first reason counts. One that cannot even be killed is not waited for. */
-    function kill(error: PluginError): void {
-      verdict ??= error;
-      killGroup(child.pid);
-      endSoon();
-    }
-
-    /** After a pause, and after what has arrived by then was read: a busy process may be late. */
-    function endSoon(): void {
-      drain ??= setTimeout(() => setImmediate(finish), limits.drainMs);
-    }
-
-    function finish(): void {
-      // Whoever still holds the pipes is of the group, or has left it on purpose.
-      killGroup(child.pid);
-      settle(verdict ?? ended(plugin, command, child, Buffer.concat(stderr)));
-    }
-
-    const seconds = limits.timeoutMs / 1000;
-    const timeout = setTimeout(() => {
-      kill(new PluginError('timeout', plugin, `was killed because it did not end within ${seconds} seconds`));
-    }, limits.timeoutMs);
-    const stop = (): void => kill(new PluginError('stopped', plugin, 'the agent is stopping'));
+  async wait(signal: AbortSignal | undefined): Promise<Buffer> {
+    const stop = (): void => this.#kill(stopped(this.#run.plugin));
     signal?.addEventListener('abort', stop, { once: true });
+    try {
+      this.#start();
+      return await this.#result.promise;
+    } finally {
+      signal?.removeEventListener('abort', stop);
+      clearTimeout(this.#timeout);
+      clearTimeout(this.#drain);
+      for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe.destroy();
+    }
+  }
 
-    child.stdout.on('data', (chunk: Buffer) => {
-      stdoutBytes += chunk.length;
-      if (stdoutBytes <= limits.maxStdoutBytes) stdout.push(chunk);
-      else {
-        kill(
-          new PluginError(
-            'too-much-output',
-            plugin,
-            `was killed because it wrote more than ${limits.maxStdoutBytes} bytes`,
-          ),
-        );
-      }
-    });
-    child.stderr.on('data', (chunk: Buffer) => {
-      if (stderrBytes < limits.maxStderrBytes)
-        stderr.push(chunk.subarray(0, limits.maxStderrBytes - stderrBytes));
-      stderrBytes += chunk.length;
-    });
-    // A program that does not read its request is none the worse for it.
-    child.stdin.on('error', ignore);
-    child.stdout.on('error', ignore);
-    child.stderr.on('error', ignore);
+  #start(): void {
+    const { timeoutMs } = this.#limits;
+    const seconds = timeoutMs / 1000;
+    this.#timeout = setTimeout(
+      () => this.#fail('timeout', `was killed because it did not end within ${seconds} seconds`),
+      timeoutMs,
+    );
+    const child = this.#child;
+    child.stdout.on('data', (chunk: Buffer) => this.#onStdout(chunk));
+    child.stderr.on('data', (chunk: Buffer) => this.#onStderr(chunk));
+    // A program may ignore its request or end early, which breaks the pipes. Its exit status decides.
+    for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on('error', () => undefined);
     child.on('error', (error) => {
-      if (child.pid === undefined) settle(notStarted(plugin, command, error));
+      if (child.pid === undefined) this.#result.reject(notStarted(this.#run, error));
     });
-    child.on('exit', endSoon);
-    child.on('close', () => {
-      settle(verdict ?? ended(plugin, command, child, Buffer.concat(stderr)));
-    });
-    child.stdin.end(stdin);
-  });
+    child.on('exit', () => this.#endSoon());
+    child.on('close', () => this.#settle());
+    child.stdin.end(this.#run.stdin);
+  }
+
+  #onStdout(chunk: Buffer): void {
+    const { maxStdoutBytes } = this.#limits;
+    this.#stdoutBytes += chunk.length;
+    if (this.#stdoutBytes <= maxStdoutBytes) this.#stdout.push(chunk);
+    else this.#fail('too-much-output', `was killed because it wrote more than ${maxStdoutBytes} bytes`);
+  }
+
+  #onStderr(chunk: Buffer): void {
+    const room = this.#limits.maxStderrBytes - this.#stderrBytes;
+    if (room > 0) this.#stderr.push(chunk.subarray(0, room));
+    this.#stderrBytes += chunk.length;
+  }
+
+  #fail(code: 'timeout' | 'too-much-output', message: string): void {
+    this.#kill(new PluginError(code, this.#run.plugin, message));
+  }
+
+  /** The first reason counts. The end does not depend on the success of the kill. */
+  #kill(reason: PluginError): void {
+    this.#killed ??= reason;
+    killGroup(this.#child.pid);
+    this.#endSoon();
+  }
+
+  /** Waits for the pipes, and one turn of the event loop longer, because a busy process reads late. */
+  #endSoon(): void {
+    this.#drain ??= setTimeout(() => setImmediate(() => this.#end()), this.#limits.drainMs);
+  }
+
+  /** Kills children that keep the pipes open, except those that left the process group. */
+  #end(): void {
+    killGroup(this.#child.pid);
+    this.#settle();
+  }
+
+  #settle(): void {
+    const error = this.#killed ?? exitError(this.#run, this.#child, Buffer.concat(this.#stderr));
+    if (error === undefined) this.#result.resolve(Buffer.concat(this.#stdout));
+    else this.#result.reject(error);
+  }
 }
 
-/** What the end of a program means; `undefined` for success. */
-function ended(
-  plugin: string,
-  command: Command,
+/** The error of an exit status; `undefined` for success. */
+function exitError(
+  { plugin, command: { inRoot } }: ProgramRun,
   { exitCode, signalCode }: { exitCode: number | null; signalCode: NodeJS.Signals | null },
   stderr: Buffer,
 ): PluginError | undefined {
   if (exitCode === 0) return undefined;
   const status = signalCode === null ? `exit status ${exitCode ?? 'unknown'}` : `signal: ${signalCode}`;
-  const told = describeStderr(stderr);
-  // coreutils: 125 where chroot itself failed.
+  const output = describeStderr(stderr);
+  // coreutils: 125 if chroot itself failed.
   const hint =
-    command.inRoot !== undefined && exitCode === 125
-      ? ` (running programs of the node in ${command.inRoot} takes the capability SYS_CHROOT)`
+    inRoot !== undefined && exitCode === 125
+      ? ` (running programs of the node in ${inRoot} takes the capability SYS_CHROOT)`
       : '';
-  return new PluginError('failed', plugin, `${status}${told === '' ? '' : `: ${told}`}${hint}`);
+  return new PluginError('failed', plugin, `${status}${output === '' ? '' : `: ${output}`}${hint}`);
 }
 
-function notStarted(plugin: string, command: Command, error: Error): PluginError {
+function notStarted({ plugin, command }: ProgramRun, error: Error): PluginError {
   const code = 'code' in error ? String(error.code) : error.message;
-  const inRoot = command.inRoot === undefined ? '' : ' (the agent’s image needs the program chroot)';
-  return new PluginError('not-started', plugin, `${command.file} cannot be started: ${code}${inRoot}`);
+  const hint = command.inRoot === undefined ? '' : ' (the agent’s image needs the program chroot)';
+  return new PluginError('not-started', plugin, `${command.file} cannot be started: ${code}${hint}`);
+}
+
+function stopped(plugin: string): PluginError {
+  return new PluginError('stopped', plugin, 'the agent is stopping');
 }
 
 function killGroup(pid: number | undefined): void {
@@ -199,19 +192,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // ESRCH: nobody of it is left.
+    // ESRCH: no process of the group is left.
   }
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function ignore(): void {
-  // Pipes of a program that ends early break; its exit status tells what happened.
 }

@@ -1,16 +1,16 @@
 /**
- * What a failed plugin wrote to its standard error, made fit for a message: one line of printable text, of bounded length, without
- * what looks like a credential. Known secrets are taken out by the log too; a plugin can print some that nobody told us of.
+ * The standard error of a failed plugin as a message: one line of printable text, of limited length, without known secrets and texts
+ * that look like credentials, because a plugin may print secrets that the agent does not know.
  */
 import { scrub } from '../../../src/telemetry/scrub.ts';
 
-/** A line of a log, not a report. */
+/** Enough for a log line. */
 const maxLength = 1000;
 
 const replacement = '[secret]';
 
 const looksSecret: readonly RegExp[] = [
-  // Authorization headers, and schemes wherever they stand.
+  // Authorization headers and schemes.
   /\b(?:basic|bearer)\s+[^\s"',;]+/gi,
   // password=…, "token": "…", --secret …: the value.
   /(?<=(?:passw(?:or)?d|passwd|pwd|secret|token|credentials?|authorization|api[-_]?key|access[-_]?key|session)[\w-]*["']?\s*[:=]\s*)(?:"[^"]*"?|'[^']*'?|[^\s,;}"']+)/gi,
@@ -18,11 +18,11 @@ const looksSecret: readonly RegExp[] = [
   /(?<=:\/\/)[^\s/@]+@/g,
   // JSON web tokens.
   /\beyJ[\w-]+(?:\.[\w-]*)*/g,
-  // Long runs of letters in both cases and digits: keys and tokens, seldom paths or names.
+  // Long words with upper case, lower case and digits: keys and tokens, rarely paths or names.
   /(?=[\w+/=-]*[a-z])(?=[\w+/=-]*[A-Z])(?=[\w+/=-]*\d)[\w+/=-]{20,}/g,
 ];
 
-/** @param bytes the beginning of what was written */
+/** @param bytes the beginning of the output */
 export function describeStderr(bytes: Buffer): string {
   const text = bytes
     .toString('utf8')

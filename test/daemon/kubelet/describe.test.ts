@@ -1,4 +1,4 @@
-/** What the plugins of a node say of themselves, and what the kubelet would do differently. */
+/** The description of plugins, with the differences from the kubelet. */
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -11,7 +11,7 @@ const tokenAttributes = {
   requireServiceAccount: false,
 };
 
-t.test('each plugin, with what became of it', async (t) => {
+t.test('each plugin with its state', async (t) => {
   const { bin, config } = nodeDir(
     t,
     configText(
@@ -27,9 +27,9 @@ t.test('each plugin, with what became of it', async (t) => {
   const [whole, z, a, open, token, environment, ...more] = await source.describe();
   t.match(whole, { where: config, state: 'used', what: 'plugins: 4' });
   t.match(whole?.differs, [
-    /^the kubelet reads this once, at its start/,
+    /^the kubelet reads it only when it starts/,
     /^a kubelet up to 1\.32 sorts/,
-    /^a kubelet up to 1\.33 asks plugins in the order of their names: a, open, token, z$/,
+    /^a kubelet up to 1\.33 runs plugins in the order of their names: a, open, token, z$/,
   ]);
   t.same(z, { where: 'plugin z', state: 'used', what: 'for *.example, registry.test/team' });
   t.match(a, { state: 'left-out', what: /did not exist/, differs: ['a kubelet does not start with this'] });
@@ -39,21 +39,24 @@ t.test('each plugin, with what became of it', async (t) => {
   t.same(more, []);
 });
 
-t.test('plugins in the order of their names differ less', async (t) => {
+t.test('plugins in the order of their names', async (t) => {
   const { bin, config } = nodeDir(t, configText({ name: 'a' }, { name: 'b' }));
   const { source } = await openSource(t, { config, binDir: bin });
   t.notMatch((await source.describe())[0]?.differs?.join(), /1\.33/);
 });
 
-t.test('a directory is new in 1.34', async (t) => {
+t.test('a directory of files', async (t) => {
   const { dir, bin } = nodeDir(t, '');
   mkdirSync(join(dir, 'conf.d'));
   writeFileSync(join(dir, 'conf.d/a.json'), configText({ name: 'a' }));
   const { source } = await openSource(t, { config: join(dir, 'conf.d'), binDir: bin });
-  t.match((await source.describe())[0]?.differs, [/at its start/, 'a kubelet up to 1.33 takes no directory']);
+  t.match((await source.describe())[0]?.differs, [
+    /when it starts/,
+    'a kubelet up to 1.33 does not read directories',
+  ]);
 });
 
-t.test('a configuration that breaks, and one that never was good', async (t) => {
+t.test('a configuration that breaks, and one that was never good', async (t) => {
   const { bin, config } = nodeDir(t, configText({ name: 'a' }));
   writePlugin(join(bin, 'a'), answering({}));
   const { source } = await openSource(t, { config, binDir: bin });

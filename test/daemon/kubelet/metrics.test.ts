@@ -21,7 +21,7 @@ async function counts(metrics: ReturnType<typeof createMetrics>) {
   };
 }
 
-t.test('each run counts by how it ended', async (t) => {
+t.test('runs are counted by outcome', async (t) => {
   const { bin, config } = nodeDir(t, configText({ name: 'p', defaultCacheDuration: '0' }));
   const metrics = createMetrics();
   const plugin = join(bin, 'p');
@@ -43,16 +43,16 @@ t.test('each run counts by how it ended', async (t) => {
   await found('registry.example/e');
   t.same(await counts(metrics), { ok: 1, failed: 2, timeout: 1, refused: 1, timed: 4, broken: 0 });
   await source.refresh();
-  t.match(await counts(metrics), { broken: 1 }, 'found when the files are read');
+  t.match(await counts(metrics), { broken: 1 }, 'noticed by the next reading');
   rmSync(plugin);
   writeFileSync(config, configText({ name: 'p' }));
   await source.refresh();
   t.match(await counts(metrics), { broken: 1 });
 });
 
-t.test('a run that the end of the agent stops says nothing of the plugin', async (t) => {
+t.test('runs stopped by the end of the agent are not counted', async (t) => {
   const metrics = createMetrics();
   bindPluginMetrics(metrics).ran('stopped', 5);
   t.match(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0 });
-  t.doesNotThrow(() => bindPluginMetrics(undefined).ran(undefined, 1), 'without metrics nothing is counted');
+  t.doesNotThrow(() => bindPluginMetrics(undefined).ran(undefined, 1), 'without metrics, nothing is counted');
 });

@@ -3,11 +3,9 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { answering, configText, execV1, nodeDir, openSource, writePlugin } from './support.ts';
+import { answering, configText, creds, execV1, nodeDir, openSource, writePlugin } from './support.ts';
 
-const creds = (key: string, username: string) => ({ auth: { [key]: { username, password: 'pass' } } });
-
-t.test('an answer for another registry cannot be used', async (t) => {
+t.test('credentials for another registry are ignored', async (t) => {
   const { bin, config } = nodeDir(t, configText({ name: 'p' }));
   writePlugin(
     join(bin, 'p'),
@@ -24,7 +22,7 @@ t.test('an answer for another registry cannot be used', async (t) => {
   t.same(await found('registry.example/app'), []);
 });
 
-t.test('one plugin that fails leaves the others', async (t) => {
+t.test('a failed plugin does not affect the others', async (t) => {
   const { bin, config } = nodeDir(t, configText({ name: 'bad' }, { name: 'good' }));
   writePlugin(join(bin, 'bad'), 'echo "secret=hunter2hunter2 is wrong" >&2; exit 1', '/bin/sh');
   writePlugin(join(bin, 'good'), answering(creds('registry.example', 'good')));
@@ -34,12 +32,12 @@ t.test('one plugin that fails leaves the others', async (t) => {
     'error execing credential provider plugin bad for image registry.example/app: exit status 1: secret=[secret] is wrong';
   t.same(problems(), [`plugin bad: ${message}`]);
   await found('registry.example/app');
-  t.equal(lines.length, 1, 'it is paused after a failure');
+  t.equal(lines.length, 1, 'it is backed off after a failure');
   t.match(JSON.parse(lines[0] ?? ''), { plugin: 'bad', image: 'registry.example/app', problem: message });
   t.notMatch(lines.join(''), /hunter2/);
 });
 
-t.test('garbage and control characters give nothing, and are not quoted', async (t) => {
+t.test('garbage and control characters are neither used nor quoted', async (t) => {
   const outputs = [
     '{"kind":',
     String.raw`\033[31mpass-word`,
@@ -59,7 +57,7 @@ t.test('garbage and control characters give nothing, and are not quoted', async 
   }
 });
 
-t.test('a plugin gets nothing of our own environment', async (t) => {
+t.test('a plugin does not get the agent’s environment', async (t) => {
   const { bin, config } = nodeDir(
     t,
     configText({
@@ -95,7 +93,7 @@ t.test('a plugin gets nothing of our own environment', async (t) => {
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-t.test('a program that was replaced by an unsafe one is not run', async (t) => {
+t.test('a program that becomes unsafe does not run', async (t) => {
   const { bin, config } = nodeDir(t, configText({ name: 'p' }));
   writePlugin(join(bin, 'p'), answering(creds('registry.example', 'u')));
   const { found, problems } = await openSource(t, { config, binDir: bin });

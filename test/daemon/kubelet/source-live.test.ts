@@ -1,33 +1,28 @@
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { answering, configText, nodeDir, openSource, until, writePlugin } from './support.ts';
+import { answering, configText, creds, nodeDir, openSource, until, writePlugin } from './support.ts';
 
-const creds = (key: string, username: string) => ({ auth: { [key]: { username, password: 'pass' } } });
+t.test('missing or unsafe programs are left out with the reason until they are fixed', async (t) => {
+  const { bin, config } = nodeDir(t, configText({ name: 'p' }));
+  const { source, found, problems, lines } = await openSource(t, { config, binDir: bin, debounceMs: 5 });
+  const missing = source.fingerprint();
+  t.match(problems(), [/^plugin p: left out: plugin binary executable .*\/bin\/p did not exist$/]);
+  t.same(await found('registry.example/app'), []);
+  writePlugin(join(bin, 'p'), answering(creds('registry.example', 'u')));
+  t.ok(await until(() => problems().length === 0));
+  t.same(await found('registry.example/app'), ['u:pass (plugin p, registry.example)']);
+  t.not(source.fingerprint(), missing);
+  chmodSync(join(bin, 'p'), 0o777);
+  await source.refresh();
+  t.match(problems(), [/left out: .*can be written by others \(mode 0777\)/]);
+  t.same(await found('registry.example/app'), []);
+  t.equal(lines.length, 2, 'one log line each');
+});
 
-t.test(
-  'programs that are missing or unsafe are left out with the reason, and used once they are right',
-  async (t) => {
-    const { bin, config } = nodeDir(t, configText({ name: 'p' }));
-    const { source, found, problems, lines } = await openSource(t, { config, binDir: bin, debounceMs: 5 });
-    const missing = source.fingerprint();
-    t.match(problems(), [/^plugin p: left out: plugin binary executable .*\/bin\/p did not exist$/]);
-    t.same(await found('registry.example/app'), []);
-    writePlugin(join(bin, 'p'), answering(creds('registry.example', 'u')));
-    t.ok(await until(() => problems().length === 0));
-    t.same(await found('registry.example/app'), ['u:pass (plugin p, registry.example)']);
-    t.not(source.fingerprint(), missing);
-    chmodSync(join(bin, 'p'), 0o777);
-    await source.refresh();
-    t.match(problems(), [/left out: .*can be written by others \(mode 0777\)/]);
-    t.same(await found('registry.example/app'), []);
-    t.equal(lines.length, 2, 'each is logged once');
-  },
-);
-
-t.test('the configuration is live, and one that breaks leaves the last good one in force', async (t) => {
+t.test('the configuration is live; if it breaks, the last good one stays in force', async (t) => {
   const { dir, bin, config } = nodeDir(t, configText({ name: 'p' }));
-  const counter = join(dir, 'asked');
+  const counter = join(dir, 'runs');
   const count = `process.getBuiltinModule('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`;
   writePlugin(join(bin, 'p'), answering(creds('registry.example', 'u'), count));
   const { source, found, problems, lines } = await openSource(t, { config, binDir: bin, debounceMs: 5 });
@@ -40,7 +35,7 @@ t.test('the configuration is live, and one that breaks leaves the last good one 
     /config\.json: error decoding config .* is not valid JSON; the last good one stays in force$/,
   ]);
   await source.refresh();
-  t.equal(lines.length, 1, 'one line of the log');
+  t.equal(lines.length, 1, 'one log line');
   t.same(await found('registry.example/app'), ['u:pass (plugin p, registry.example)']);
   t.equal(source.fingerprint(), first);
 
@@ -53,7 +48,7 @@ t.test('the configuration is live, and one that breaks leaves the last good one 
 
   writeFileSync(config, configText({ name: 'p', matchImages: ['registry.example', 'new.example'] }));
   t.ok(await until(() => problems().length === 0));
-  t.same(await found('new.example/app'), [], 'asked, and its key does not match');
+  t.same(await found('new.example/app'), [], 'its key does not match');
   t.not(source.fingerprint(), first);
 
   writeFileSync(config, configText({ name: 'p' }));
@@ -61,12 +56,12 @@ t.test('the configuration is live, and one that breaks leaves the last good one 
   t.equal(source.fingerprint(), first, 'equal for equal content');
 });
 
-t.test('providers that did not change keep what they remember', async (t) => {
+t.test('unchanged providers keep their cache', async (t) => {
   const { dir, bin, config } = nodeDir(
     t,
     configText({ name: 'p' }, { name: 'q', matchImages: ['q.example'] }),
   );
-  const counter = join(dir, 'asked');
+  const counter = join(dir, 'runs');
   const count = `process.getBuiltinModule('node:fs').appendFileSync(${JSON.stringify(counter)}, '.');`;
   writePlugin(join(bin, 'p'), answering(creds('registry.example', 'u'), count));
   writePlugin(join(bin, 'q'), answering(creds('q.example', 'u')));
@@ -76,10 +71,10 @@ t.test('providers that did not change keep what they remember', async (t) => {
   writeFileSync(config, configText({ name: 'q', matchImages: ['r.example'] }, { name: 'p' }));
   await source.refresh();
   t.same(await found('registry.example/app'), ['u:pass (plugin p, registry.example)']);
-  t.throws(() => rmSync(counter), { code: 'ENOENT' }, 'not asked again');
+  t.throws(() => rmSync(counter), { code: 'ENOENT' }, 'it did not run again');
 });
 
-t.test('a configuration that is not there is a problem, and then used', async (t) => {
+t.test('a missing configuration is a problem until it appears', async (t) => {
   const { dir, bin } = nodeDir(t, '{}');
   const config = join(dir, 'later.yaml');
   writePlugin(join(bin, 'p'), answering(creds('registry.example', 'u')));
@@ -92,7 +87,7 @@ t.test('a configuration that is not there is a problem, and then used', async (t
   t.same(await found('registry.example/app'), ['u:pass (plugin p, registry.example)']);
 });
 
-t.test('equal nodes have equal fingerprints, which run nothing and hold no secret', async (t) => {
+t.test('equal nodes have equal fingerprints, without running plugins or containing secrets', async (t) => {
   const text = configText({ name: 'p', env: [{ name: 'PASSWORD', value: 'hunter22' }] });
   const prints = await Promise.all(
     ['', '// another architecture'].map(async (comment, index) => {

@@ -2,16 +2,14 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
-import { answering, configText, echoing, nodeDir, openSource, writePlugin } from './support.ts';
+import { answering, configText, creds, echoing, nodeDir, openSource, writePlugin } from './support.ts';
 
-const creds = (key: string, username: string) => ({ auth: { [key]: { username, password: 'pass' } } });
-
-t.test('a plugin is asked for the repositories that match, and only for them', async (t) => {
+t.test('a plugin runs only for matching repositories', async (t) => {
   const { dir, bin, config } = nodeDir(
     t,
     configText({ name: 'p', matchImages: ['*.example/team', 'other.example'] }),
   );
-  const counter = join(dir, 'asked');
+  const counter = join(dir, 'runs');
   writePlugin(
     join(bin, 'p'),
     answering(
@@ -27,23 +25,20 @@ t.test('a plugin is asked for the repositories that match, and only for them', a
   t.same(problems(), []);
 });
 
-t.test(
-  'the answers of several plugins are one keyring: longer keys first, then the order of the configuration',
-  async (t) => {
-    const { bin, config } = nodeDir(t, configText({ name: 'z' }, { name: 'a' }, { name: 'long' }));
-    writePlugin(join(bin, 'z'), answering(creds('registry.example', 'z')));
-    writePlugin(join(bin, 'a'), answering(creds('https://registry.example/v2/', 'a')));
-    writePlugin(join(bin, 'long'), answering(creds('registry.example/app', 'long')));
-    const { found } = await openSource(t, { config, binDir: bin });
-    t.same(await found('registry.example/app'), [
-      'long:pass (plugin long, registry.example/app)',
-      'z:pass (plugin z, registry.example)',
-      'a:pass (plugin a, registry.example)',
-    ]);
-  },
-);
+t.test('one keyring for all plugins: longer keys first, then the order of the configuration', async (t) => {
+  const { bin, config } = nodeDir(t, configText({ name: 'z' }, { name: 'a' }, { name: 'long' }));
+  writePlugin(join(bin, 'z'), answering(creds('registry.example', 'z')));
+  writePlugin(join(bin, 'a'), answering(creds('https://registry.example/v2/', 'a')));
+  writePlugin(join(bin, 'long'), answering(creds('registry.example/app', 'long')));
+  const { found } = await openSource(t, { config, binDir: bin });
+  t.same(await found('registry.example/app'), [
+    'long:pass (plugin long, registry.example/app)',
+    'z:pass (plugin z, registry.example)',
+    'a:pass (plugin a, registry.example)',
+  ]);
+});
 
-t.test('a plugin that wants service account tokens is left out with the reason', async (t) => {
+t.test('a plugin that needs tokens is left out with the reason', async (t) => {
   const { bin, config } = nodeDir(
     t,
     configText(
@@ -64,7 +59,7 @@ t.test('a plugin that wants service account tokens is left out with the reason',
   t.match(problems(), [/^plugin p: left out: it needs a token of the pod’s service account/]);
 });
 
-t.test('with tokens, a plugin is asked in the name of the pod’s service account', async (t) => {
+t.test('with tokens, a plugin runs for the pod’s service account', async (t) => {
   const { bin, config } = nodeDir(
     t,
     configText(
@@ -117,8 +112,8 @@ t.test('with tokens, a plugin is asked in the name of the pod’s service accoun
     shared('last'),
   ]);
   t.same((await found('b'))[1], 'service-account b:got team/b for reg.example (plugin p for team/b)');
-  t.same(await found('plain'), [shared('first'), shared('last')], 'it does not have the annotation');
-  t.same(await found(), [shared('first'), shared('last')], 'nobody’s account');
+  t.same(await found('plain'), [shared('first'), shared('last')], 'without the annotation');
+  t.same(await found(), [shared('first'), shared('last')], 'without an account');
   t.same(problems(), []);
   t.equal(source.dependsOnServiceAccount?.('registry.example/app'), true);
   t.equal(source.dependsOnServiceAccount?.('other.example/app'), false);
@@ -129,7 +124,7 @@ t.test('with tokens, a plugin is asked in the name of the pod’s service accoun
   t.notMatch(lines.join(''), /for reg\.example/);
 });
 
-t.test('a node that may ask for tokens has other credentials than one that may not', async (t) => {
+t.test('fingerprints depend on tokens', async (t) => {
   const { bin, config } = nodeDir(
     t,
     configText({
@@ -152,7 +147,7 @@ t.test('a node that may ask for tokens has other credentials than one that may n
   ]);
 });
 
-t.test('a caller that gives up does not stop a run that others or the cache can use', async (t) => {
+t.test('an aborted caller does not stop a run for other callers', async (t) => {
   const { dir, bin, config } = nodeDir(t, configText({ name: 'p' }));
   const gate = join(dir, 'go');
   const started = join(dir, 'started');
@@ -172,15 +167,15 @@ t.test('a caller that gives up does not stop a run that others or the cache can 
   t.same(await second, ['u:pass (plugin p, registry.example)']);
   rmSync(started);
   t.same(await found('registry.example/app'), ['u:pass (plugin p, registry.example)']);
-  t.throws(() => rmSync(started), { code: 'ENOENT' }, 'kept');
+  t.throws(() => rmSync(started), { code: 'ENOENT' }, 'cached');
 });
 
-t.test('closing kills what runs', async (t) => {
+t.test('closing kills running plugins', async (t) => {
   const { bin, config } = nodeDir(t, configText({ name: 'p' }));
   writePlugin(join(bin, 'p'), 'while :; do sleep 60; done', '/bin/sh');
   const { source, found, problems } = await openSource(t, { config, binDir: bin });
   const running = found('registry.example/app');
   await source.close();
   t.same(await running, []);
-  t.same(problems(), [], 'that is no fault of the plugin');
+  t.same(problems(), [], 'not a failure of the plugin');
 });

@@ -1,4 +1,4 @@
-/** Nodes with plugins that are real programs: what a test writes into a directory of its own. */
+/** Nodes with plugins that are real programs, in a directory of each test. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,21 +11,19 @@ import {
 } from '../../../daemon/kubelet/source.ts';
 import { createLog, type Log } from '../../../src/telemetry/log.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
-import type { Clock } from '../../../src/async/clock.ts';
-import { noTimers } from '../../support/fake-clock.ts';
 
 export const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
 
-/** Files are looked at when a test says so. */
+/** Files are read only on `refresh`. */
 export const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 
-/** Writes an executable script; it runs by the Node of the test, whatever the machine has. */
+/** Writes an executable script. Default interpreter: the Node of the test. */
 export function writePlugin(path: string, body: string, interpreter = process.execPath): void {
   writeFileSync(path, `#!${interpreter}\n${body}\n`);
   chmodSync(path, 0o755);
 }
 
-/** The body of a plugin that answers with this, after what `before` does. */
+/** The body of a plugin with this response. `before` runs first. */
 export function answering(response: object, before = ''): string {
   const text = JSON.stringify({
     kind: 'CredentialProviderResponse',
@@ -37,7 +35,7 @@ export function answering(response: object, before = ''): string {
 }
 
 /**
- * The body of a plugin whose user is the annotation `team/robot`, and whose password is the word `got` and the token.
+ * The body of a plugin that responds with the annotation `team/robot` as the user, and `got` and the token as the password.
  * @param key of its credential
  */
 export function echoing(key: string): string {
@@ -54,6 +52,9 @@ process.stdin.on('end', () => {
   }));
 });`;
 }
+
+/** Members of a response with one credential. */
+export const creds = (key: string, username: string) => ({ auth: { [key]: { username, password: 'pass' } } });
 
 export interface ProviderFields {
   readonly name: string;
@@ -93,7 +94,7 @@ export interface OpenSource {
   readonly lines: string[];
 }
 
-/** Opens the source of a directory on this machine's own root, so that scripts find their interpreter. */
+/** Opens the source of a directory. The host root is `/`, so scripts find their interpreter. */
 export async function openSource(
   t: Test,
   options: Partial<CredentialProviderSourceOptions> & { readonly config: string; readonly binDir: string },
@@ -124,20 +125,6 @@ export function captureLog(): { log: Log; lines: string[] } {
     },
   });
   return { log: createLog({ destination }), lines };
-}
-
-/** A clock that stands still until it is moved. */
-export function stoppedClock(): Clock & { at: number } {
-  return {
-    ...noTimers,
-    at: 0,
-    now() {
-      return this.at;
-    },
-    monotonic() {
-      return this.at;
-    },
-  };
 }
 
 /** Waits for a condition, for some seconds at most. */

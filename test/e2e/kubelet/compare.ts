@@ -49,7 +49,7 @@ function consequenceOf(differences: readonly Difference[], about: Circumstances)
 
 /** Causes for which the kubelet uses words of Go, and archwright its own. */
 const ownWords: readonly (readonly [kubelet: RegExp, agent: RegExp])[] = [
-  [/time: invalid duration "[^"]*"$/, /is no duration such as 1h30m or 10s$/],
+  [/time: invalid duration "[^"]*"$/, /is not a duration such as 1h30m or 10s$/],
   [/no kind .* in scheme "[^"]*"$/, / no kind "[^"]*" is registered for version "[^"]*"$/],
   [/stat \S+: no such file or directory$/, /there is no such file$/],
   [/^plugin binary executable {2}did not exist$/, /^left out: plugin binary executable \S+ did not exist$/],

@@ -1,5 +1,7 @@
 import t from 'tap';
 import { decodeConfig } from '../../../../daemon/kubelet/config/decode-config.ts';
+import { providerConfig } from '../../../support/fuzz/node-files.ts';
+import { assertFuzz } from '../../../support/fuzz/target.ts';
 
 const head = (version = 'v1'): string =>
   `apiVersion: kubelet.config.k8s.io/${version}\nkind: CredentialProviderConfig\n`;
@@ -53,7 +55,7 @@ t.test('every field', async (t) => {
   t.same(decodeConfig(`${head()}providers: null`), []);
 });
 
-t.test('what a strict decoder refuses', async (t) => {
+t.test('errors of strict decoding', async (t) => {
   const cases: [string, string | RegExp][] = [
     ['', "Object 'Kind' is missing"],
     ['kind: CredentialProviderConfig', "Object 'apiVersion' is missing"],
@@ -92,7 +94,7 @@ t.test('what a strict decoder refuses', async (t) => {
     ],
     [
       `${head()}providers: [{defaultCacheDuration: 10d}]`,
-      '"providers[0].defaultCacheDuration" is no duration such as 1h30m or 10s',
+      '"providers[0].defaultCacheDuration" is not a duration such as 1h30m or 10s',
     ],
     [
       `${head()}providers: [{args: [10]}]`,
@@ -120,3 +122,5 @@ t.test('an error quotes no value of a variable', async (t) => {
     t.throws(() => decodeConfig(document), { message: /^(?!.*hunter22)/ });
   }
 });
+
+t.test('property: any text gives providers or a DecodeError', () => assertFuzz(providerConfig, 1000));

@@ -7,7 +7,7 @@ import { configText } from '../support.ts';
 const names = async (path: string, root?: string): Promise<string[]> =>
   (await readConfig(path, root)).providers.map(({ name }) => name);
 
-t.test('a file of any name, or a directory in the order of its names', async (t) => {
+t.test('a file of any name, or the files of a directory in the order of their names', async (t) => {
   const dir = t.testdir({
     any: configText({ name: 'any' }),
     conf: {
@@ -23,7 +23,7 @@ t.test('a file of any name, or a directory in the order of its names', async (t)
   t.same(await names(join(dir, 'conf')), ['B', 'a2', 'a1', 'b']);
 });
 
-t.test('links are those of the host root, and none leads out of it', async (t) => {
+t.test('links are resolved inside the host root', async (t) => {
   const root = t.testdir({ etc: { 'real.yaml': configText({ name: 'p' }) }, conf: {} });
   symlinkSync('/etc/real.yaml', join(root, 'conf/a.yaml'));
   t.same(await names('/conf', root), ['p']);
@@ -35,7 +35,7 @@ t.test('links are those of the host root, and none leads out of it', async (t) =
   await t.rejects(readConfig('/../etc/passwd', root), { message: /unable to access path .*leads out of/ });
 });
 
-t.test('what cannot be used makes all of it unusable', async (t) => {
+t.test('one invalid file makes the whole configuration invalid', async (t) => {
   const dir = t.testdir({
     empty: {},
     other: { 'a.txt': '' },

@@ -9,7 +9,7 @@ import {
 } from '../../../../daemon/kubelet/config/tree.ts';
 import { parseJsonTree } from '../../../../daemon/kubelet/config/tree-json.ts';
 
-t.test('JSON keeps its members in order, duplicates included', async (t) => {
+t.test('JSON members in order, with duplicates', async (t) => {
   t.same(parseJsonTree(' {"b" : [1, {"a":null}, "x\\"y" ] ,\t"b":true,\n"":-1.5e3, "c":{}, "d":[]} '), {
     members: [
       ['b', [1, { members: [['a', null]] }, 'x"y']],
@@ -26,7 +26,7 @@ t.test('JSON keeps its members in order, duplicates included', async (t) => {
   t.throws(() => parseJsonTree(`${'['.repeat(70)}${']'.repeat(70)}`), { message: /nested deeper than 64/ });
 });
 
-t.test('fields are taken by their exact names, and what is strange is told', async (t) => {
+t.test('fields match by exact names; unknown and duplicate fields are errors', async (t) => {
   const strict: string[] = [];
   const tree = parseJsonTree('{"name":"a","Name":"b","name":"c","x":{"y":1}}');
   t.same(fields(tree, 'list[0]', ['name', 'absent'], strict), { name: 'c' });
@@ -48,7 +48,7 @@ t.test('fields are taken by their exact names, and what is strange is told', asy
   t.same(more, ['duplicate field "auth.a"']);
 });
 
-t.test('null is the empty value of every kind, and nothing else is taken for another kind', async (t) => {
+t.test('null is the empty value of every kind; other kinds are errors', async (t) => {
   t.equal(text(null, 'a'), '');
   t.equal(text(undefined, 'a'), '');
   t.equal(boolean(null, 'a'), undefined);

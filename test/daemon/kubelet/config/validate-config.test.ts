@@ -18,7 +18,7 @@ const tokens: TokenAttributes = {
   requireServiceAccount: true,
 };
 
-t.test('what the kubelet takes', async (t) => {
+t.test('valid configurations', async (t) => {
   const cases: Partial<ProviderConfig>[] = [
     {},
     ...execApiVersions.map((apiVersion) => ({ apiVersion })),
@@ -40,7 +40,7 @@ t.test('what the kubelet takes', async (t) => {
     t.equal(validateConfig([{ ...sound, ...change }]), undefined, JSON.stringify(change));
 });
 
-t.test('what it refuses, in its words', async (t) => {
+t.test('invalid configurations, in the kubelet’s words', async (t) => {
   const long = 'x'.repeat(64);
   const annotation = (key: string) => ({
     tokenAttributes: { ...tokens, requiredServiceAccountAnnotationKeys: [key] },

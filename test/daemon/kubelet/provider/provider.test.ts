@@ -2,13 +2,14 @@ import t from 'tap';
 import { PluginError } from '../../../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
 import {
-  createProvider,
+  Provider,
   type Execute,
   type ProviderOptions,
 } from '../../../../daemon/kubelet/provider/provider.ts';
 import type { ProviderResponse } from '../../../../daemon/kubelet/run/response.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
-import { execV1, stoppedClock } from '../support.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
+import { execV1 } from '../support.ts';
 
 const config: ProviderConfig = {
   name: 'p',
@@ -18,18 +19,18 @@ const config: ProviderConfig = {
 };
 const auth = new Map([['r.example', { username: 'u', password: secret('pass') }]]);
 
-/** A provider whose plugin answers with this, and the images that it was asked for. */
+/** A provider with this response of its plugin, and the images of its requests. */
 function provider(response: Partial<ProviderResponse>, options: Partial<ProviderOptions> = {}) {
-  const asked: string[] = [];
-  const clock = stoppedClock();
+  const requested: string[] = [];
+  const clock = createFakeClock();
   const execute: Execute = (request) => {
-    asked.push(request.image);
+    requested.push(request.image);
     return Promise.resolve({ cacheKeyType: 'Image', auth, ...response });
   };
-  return { clock, asked, made: createProvider({ config, execute, clock, ...options }) };
+  return { clock, requested, made: new Provider({ config, execute, clock, ...options }) };
 }
 
-t.test('an answer is kept under its key type, for its own time or the default one', async (t) => {
+t.test('a response is cached by its key type, for its own or the default duration', async (t) => {
   const images = ['r.example/a', 'r.example/a', 'r.example/b', 'r.example/b'];
   const cases: [Partial<ProviderResponse>, Partial<ProviderConfig>, number, string[]][] = [
     [{ cacheKeyType: 'Image' }, {}, 60_000, ['r.example/a', 'r.example/b']],
@@ -48,41 +49,41 @@ t.test('an answer is kept under its key type, for its own time or the default on
     [{ cacheKeyType: 'Registry' }, { defaultCacheDurationMs: 0 }, 0, images],
   ];
   for (const [response, change, forMs, expected] of cases) {
-    const { made, asked, clock } = provider(response, { config: { ...config, ...change } });
+    const { made, requested, clock } = provider(response, { config: { ...config, ...change } });
     for (const image of images) await made.provide(image);
-    t.same(asked, expected, JSON.stringify([response, change]));
+    t.same(requested, expected, JSON.stringify([response, change]));
     if (forMs === 0) continue;
-    clock.at = forMs;
+    await clock.advance(forMs);
     await made.provide('r.example/a');
-    t.equal(asked.length, expected.length, 'until its end');
-    clock.at += 1;
+    t.equal(requested.length, expected.length, 'cached until its end');
+    await clock.advance(1);
     await made.provide('r.example/a');
-    t.equal(asked.length, expected.length + 1, 'and not longer');
+    t.equal(requested.length, expected.length + 1, 'and not longer');
   }
 });
 
-t.test('another type of key is no answer', async (t) => {
+t.test('another cacheKeyType is an error', async (t) => {
   for (const cacheKeyType of ['', 'image', 'Repository']) {
-    const { made, asked } = provider({ cacheKeyType });
+    const { made, requested } = provider({ cacheKeyType });
     t.match(await made.provide('r.example/a'), {
       auth: new Map(),
       reason: /did not return a valid cacheKeyType/,
     });
-    t.equal(asked.length, 1);
+    t.equal(requested.length, 1);
     t.match(made.lastFailure(), { image: 'r.example/a', error: { code: 'bad-response' } });
   }
 });
 
-t.test('a plugin that is not for an image is not run', async (t) => {
-  const { made, asked } = provider({});
+t.test('a plugin does not run for other images', async (t) => {
+  const { made, requested } = provider({});
   for (const image of ['s.example/a', 'r.example:443/a', 'x.r.example/a', '%broken%/a']) {
-    t.equal(made.isFor(image), false);
+    t.equal(made.matches(image), false);
     t.same((await made.provide(image)).auth, new Map());
   }
-  t.same(asked, []);
+  t.same(requested, []);
 });
 
-t.test('a failure is paused for its image, told once, and made up for by a success', async (t) => {
+t.test('a failure is backed off for its image, reported once, and cleared by a success', async (t) => {
   let works = false;
   let runs = 0;
   const failures: string[] = [];
@@ -101,23 +102,23 @@ t.test('a failure is paused for its image, told once, and made up for by a succe
   t.match(await made.provide('r.example/a'), { auth: new Map(), reason: 'exit status 1' });
   t.equal(runs, 1);
   await made.provide('r.example/b');
-  t.equal(runs, 2, 'other images are asked for');
+  t.equal(runs, 2, 'other images are not backed off');
   t.same(failures, ['r.example/a exit status 1', 'r.example/b exit status 1']);
   works = true;
-  clock.at = 10_000;
+  await clock.advance(10_000);
   t.equal((await made.provide('r.example/a')).auth.size, 1);
   t.match(made.lastFailure(), { image: 'r.example/b' });
   await made.provide('r.example/b');
   t.equal(made.lastFailure(), undefined);
 });
 
-t.test('a fault of ours is not taken for one of the plugin', async (t) => {
+t.test('a bug of the agent is not a failure of the plugin', async (t) => {
   const { made } = provider({}, { execute: () => Promise.reject(new TypeError('ours')) });
   await t.rejects(made.provide('r.example/a'), { message: 'ours' });
   t.equal(made.lastFailure(), undefined);
 });
 
-t.test('a caller that joins a run whose callers have left gets a run of its own', async (t) => {
+t.test('a caller that joins an abandoned run starts another', async (t) => {
   let runs = 0;
   const turn = Promise.withResolvers<void>();
   const { made } = provider(
@@ -126,7 +127,7 @@ t.test('a caller that joins a run whose callers have left gets a run of its own'
       execute: async (_, abandoned) => {
         runs += 1;
         await turn.promise;
-        if (abandoned.aborted) throw new PluginError('stopped', 'p', 'nobody waits');
+        if (abandoned.aborted) throw new PluginError('stopped', 'p', 'no caller waits');
         return { cacheKeyType: 'Image', auth };
       },
     },

@@ -6,7 +6,7 @@ import { createKubeClient } from '../../../../src/kube/api/client.ts';
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { json, startKubeServer, type KubeAnswer } from '../../../support/kube-server.ts';
-import { stoppedClock } from '../support.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
 
 const account = '/api/v1/namespaces/team/serviceaccounts/builder';
 const pod = { namespace: 'team', serviceAccountName: 'builder' };
@@ -18,7 +18,7 @@ async function start(t: Test) {
     client.close();
     await server.close();
   });
-  const clock = stoppedClock();
+  const clock = createFakeClock();
   return { server, clock, tokens: createServiceAccountTokens({ client, clock }) };
 }
 
@@ -31,24 +31,21 @@ function issuing(spec: object = { expirationSeconds: 600 }): KubeAnswer {
   };
 }
 
-t.test(
-  'a token is asked for with the least life, for the account and the audience, bound to no pod',
-  async (t) => {
-    const { server, tokens } = await start(t);
-    server.script(`${account}/token`, issuing());
-    const token = await tokens.tokenFor({ ...pod, name: 'p', uid: 'u' }, 'uid-1', 'reg.example');
-    t.equal(reveal(token), 'a.b-1.c_');
-    t.notMatch(JSON.stringify({ token }) + inspect(token), /a\.b-1/);
-    t.equal(server.requests.length, 1);
-    t.match(server.requests[0], { method: 'POST', authorization: 'Bearer of-the-test' });
-    t.same(JSON.parse(server.requests[0]?.body ?? ''), {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenRequest',
-      metadata: { uid: 'uid-1' },
-      spec: { audiences: ['reg.example'], expirationSeconds: 600 },
-    });
-  },
-);
+t.test('a token request has the shortest life, the account and the audience, and no pod', async (t) => {
+  const { server, tokens } = await start(t);
+  server.script(`${account}/token`, issuing());
+  const token = await tokens.tokenFor({ ...pod, name: 'p', uid: 'u' }, 'uid-1', 'reg.example');
+  t.equal(reveal(token), 'a.b-1.c_');
+  t.notMatch(JSON.stringify({ token }) + inspect(token), /a\.b-1/);
+  t.equal(server.requests.length, 1);
+  t.match(server.requests[0], { method: 'POST', authorization: 'Bearer of-the-test' });
+  t.same(JSON.parse(server.requests[0]?.body ?? ''), {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
+    metadata: { uid: 'uid-1' },
+    spec: { audiences: ['reg.example'], expirationSeconds: 600 },
+  });
+});
 
 t.test('a token is used for 80 % of the life that the server gave it', async (t) => {
   const cases: [spec: object, keptMs: number][] = [
@@ -63,15 +60,15 @@ t.test('a token is used for 80 % of the life that the server gave it', async (t)
     const { server, tokens, clock } = await start(t);
     server.script(`${account}/token`, issuing(spec));
     const get = async (): Promise<string> => reveal(await tokens.tokenFor(pod, 'u', 'a'));
-    t.same(await Promise.all([get(), get()]), ['a.b-1.c_', 'a.b-1.c_'], 'asked for once');
-    clock.at = keptMs - 1;
+    t.same(await Promise.all([get(), get()]), ['a.b-1.c_', 'a.b-1.c_'], 'one request');
+    await clock.advance(keptMs - 1);
     t.equal(await get(), 'a.b-1.c_', JSON.stringify(spec));
-    clock.at = keptMs;
+    await clock.advance(1);
     t.equal(await get(), 'a.b-2.c_', JSON.stringify(spec));
   }
 });
 
-t.test('each account, uid and audience has tokens of its own', async (t) => {
+t.test('each account, uid and audience has its own token', async (t) => {
   const { server, tokens } = await start(t);
   const issue = issuing();
   const pods = [pod, { ...pod, namespace: 'other' }, { ...pod, serviceAccountName: 'other' }];
@@ -90,20 +87,20 @@ t.test('each account, uid and audience has tokens of its own', async (t) => {
   t.equal(new Set(given).size, 9);
 });
 
-t.test('an account is kept for a minute, and its annotations are texts', async (t) => {
+t.test('an account is cached for a minute, and its annotations are strings', async (t) => {
   const { server, tokens, clock } = await start(t);
   server.script(account, json({ metadata: { uid: 'u', annotations: { a: 'b', c: 1, d: null } } }));
   for (const at of [0, 59_999]) {
-    clock.at = at;
+    await clock.advance(at);
     t.same(await tokens.serviceAccount('team', 'builder'), { uid: 'u', annotations: { a: 'b' } });
   }
   t.equal(server.requests.length, 1);
-  clock.at = 60_000;
+  await clock.advance(1);
   server.script(account, json({ metadata: { uid: 'v' } }));
   t.same(await tokens.serviceAccount('team', 'builder'), { uid: 'v', annotations: {} });
 });
 
-t.test('an account that was made anew is read anew', async (t) => {
+t.test('a recreated account is read again', async (t) => {
   const { server, tokens } = await start(t);
   server.script(account, json({ metadata: { uid: 'u' } }), json({ metadata: { uid: 'v' } }));
   server.script(
@@ -117,7 +114,7 @@ t.test('an account that was made anew is read anew', async (t) => {
   t.equal(reveal(await tokens.tokenFor(pod, 'v', 'a')), 'a.b-1.c_');
 });
 
-t.test('what is refused or is no token is an error that quotes no token, and is not kept', async (t) => {
+t.test('refusals and invalid tokens are errors without the token, and not cached', async (t) => {
   const answers: [KubeAnswer, string][] = [
     [
       json({ kind: 'Status', message: 'User "x" cannot create resource "serviceaccounts/token"' }, 403),

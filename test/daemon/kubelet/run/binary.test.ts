@@ -16,13 +16,13 @@ function node(t: Test) {
   };
 }
 
-t.test('a program of root that only root can write', async (t) => {
+t.test('a program that only root can write', async (t) => {
   const { hostRoot, bin, check } = node(t);
   t.equal(await check(), '/opt/bin/p');
   t.equal(await check('p', 'opt/bin/'), '/opt/bin/p');
   writePlugin(join(hostRoot, 'opt/real/tool'), '');
   symlinkSync('/opt/real/tool', join(bin, 'linked'));
-  t.equal(await check('linked'), '/opt/bin/linked', 'called by its own name, as the kubelet does');
+  t.equal(await check('linked'), '/opt/bin/linked', 'with links not resolved, as in the kubelet');
 });
 
 t.test('a name is a single part of a path', async (t) => {
@@ -32,7 +32,7 @@ t.test('a name is a single part of a path', async (t) => {
   }
 });
 
-t.test('what is not there or cannot be run', async (t) => {
+t.test('missing or not executable', async (t) => {
   const { bin, check } = node(t);
   mkdirSync(join(bin, 'dir'), { mode: 0o755 });
   writeFileSync(join(bin, 'text'), '', { mode: 0o644 });
@@ -51,21 +51,21 @@ t.test('links that leave the host root are refused', async (t) => {
   symlinkSync('../../../../bin/sh', join(bin, 'out'));
   await t.rejects(check('out'), { code: 'unsafe', message: /leads out of/ });
   symlinkSync('/bin/sh', join(bin, 'absolute'));
-  // It means the node’s own, which this one does not have.
+  // The link leads to the node’s /bin/sh, which does not exist here.
   await t.rejects(check('absolute'), { code: 'missing' });
 });
 
-t.test('what others can write is not run', async (t) => {
+t.test('programs that others can write do not run', async (t) => {
   const { hostRoot, bin, check } = node(t);
   writePlugin(join(hostRoot, 'opt/real/tool'), '');
   symlinkSync('/opt/real/tool', join(bin, 'linked'));
-  const places: [string, string][] = [
+  const paths: [string, string][] = [
     [join(bin, 'p'), 'p'],
     [bin, 'p'],
     [join(hostRoot, 'opt/real'), 'linked'],
     [join(hostRoot, 'opt/real/tool'), 'linked'],
   ];
-  for (const [path, name] of places) {
+  for (const [path, name] of paths) {
     for (const mode of [0o757, 0o775, 0o777]) {
       chmodSync(path, mode);
       await t.rejects(
@@ -79,11 +79,11 @@ t.test('what others can write is not run', async (t) => {
   }
 });
 
-t.test('what belongs to somebody else is not run', async (t) => {
+t.test('programs of other users do not run', async (t) => {
   const { bin, check } = node(t);
-  // Only root can give a file away; what nobody but root could have made is all that others can be shown.
+  // Only root can change an owner.
   if (process.getuid?.() !== 0) {
-    t.equal(await check(), '/opt/bin/p', 'our own is as good as root’s');
+    t.equal(await check(), '/opt/bin/p', 'the agent’s own user is accepted');
     return;
   }
   chownSync(join(bin, 'p'), 12_345, 0);

@@ -1,4 +1,4 @@
-/** The node's root mounted somewhere: its own loader, libraries and programs, nothing of ours. */
+/** With the node's root in a directory, plugins use its loader, libraries and programs. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,7 +7,7 @@ import { openSource, configText, execV1, writePlugin } from '../support.ts';
 
 const isRoot = process.getuid?.() === 0;
 
-/** A root with nothing but a shell, its libraries, and one plugin. */
+/** A root with a shell, its libraries and one plugin. */
 function hostRoot(t: Test, body: string): string {
   const root = t.testdir({
     etc: { 'provider.json': configText({ name: 'plugin', args: ['--flag', '-x'] }) },
@@ -21,7 +21,7 @@ function hostRoot(t: Test, body: string): string {
   }
   chmodSync(join(root, 'opt/bin'), 0o755);
   writePlugin(join(root, 'opt/bin/real'), body, shell);
-  // As a node would have it: a link that is absolute in the node's own root.
+  // Absolute links in the node's own root.
   mkdirSync(join(root, 'usr/libexec'), { recursive: true });
   symlinkSync('/opt/bin', join(root, 'usr/libexec/plugins'));
   symlinkSync('/opt/bin/real', join(root, 'opt/bin/plugin'));
@@ -32,14 +32,14 @@ const answer = (password: string): string =>
   `printf '%s' '{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"Image",` +
   `"auth":{"registry.example":{"username":"u","password":"'"${password}"'"}}}'`;
 
-const place = { config: '/etc/provider.json', binDir: '/usr/libexec/plugins' };
+const paths = { config: '/etc/provider.json', binDir: '/usr/libexec/plugins' };
 
-t.test('a plugin runs in the root of the node, as the kubelet would call it', async (t) => {
+t.test('a plugin runs in the root of the node by its configured path', async (t) => {
   const root = hostRoot(
     t,
     answer('$0 $* $PWD $HOME $(test -e /opt/bin/real && echo own)$(test -e /work && echo ours)'),
   );
-  const { found, problems } = await openSource(t, { hostRoot: root, ...place });
+  const { found, problems } = await openSource(t, { hostRoot: root, ...paths });
   if (isRoot) {
     t.same(await found('registry.example/a'), [
       'u:/usr/libexec/plugins/plugin --flag -x / /root own (plugin plugin, registry.example)',
@@ -51,10 +51,10 @@ t.test('a plugin runs in the root of the node, as the kubelet would call it', as
   }
 });
 
-t.test('a loader that the node does not have is told', async (t) => {
+t.test('a missing interpreter is reported', async (t) => {
   const root = hostRoot(t, 'exit 0');
   writePlugin(join(root, 'opt/bin/real'), 'print 1', '/usr/bin/perl');
-  const { found, problems } = await openSource(t, { hostRoot: root, ...place });
+  const { found, problems } = await openSource(t, { hostRoot: root, ...paths });
   t.same(await found('registry.example/a'), []);
   t.match(problems(), [isRoot ? /exit status 127: .*No such file/ : /exit status 125/]);
 });

@@ -31,7 +31,7 @@ function writeProcesses(root: string, processes: Readonly<Record<number, Process
   }
 }
 
-t.test('the last value of a name counts, and what is no variable is dropped', async (t) => {
+t.test('the last value of a name counts, and texts that are not variables are dropped', async (t) => {
   const merged = mergeEnvironment(
     ['A=1', 'B=x=y', 'A=2', 'junk', '=C:=x'],
     [
@@ -44,12 +44,12 @@ t.test('the last value of a name counts, and what is no variable is dropped', as
   t.same(mergeEnvironment(['A=1']), ['A=1']);
 });
 
-t.test('values of variables that sound secret are scrubbed from now on', async (t) => {
+t.test('values of variables with secret names are scrubbed', async (t) => {
   environmentObject(['MY_PASSWORD=opensesame', 'AWS_SECRET_ACCESS_KEY=abcdefgh', 'AWS_REGION=eu-west-1']);
   t.equal(scrub('opensesame abcdefgh eu-west-1'), '[secret] [secret] eu-west-1');
 });
 
-t.test('the variables of the kubelet come first, then those of the setting', async (t) => {
+t.test('variables of the kubelet, then of the setting', async (t) => {
   const root = t.testdir();
   writeProcesses(root, {
     1: { name: 'systemd' },
@@ -65,7 +65,7 @@ t.test('the variables of the kubelet come first, then those of the setting', asy
   ]);
 });
 
-t.test('a process that only calls itself kubelet is not believed', async (t) => {
+t.test('only a root process of the node counts as the kubelet', async (t) => {
   const evil = { name: 'kubelet', environ: 'LD_PRELOAD=/evil.so\0' };
   const cases: Record<number, Process>[] = [
     { 1: { name: 'systemd' }, 2: { ...evil, namespace: 'mnt:[2]' } },
@@ -82,7 +82,7 @@ t.test('a process that only calls itself kubelet is not believed', async (t) => 
   }
 });
 
-t.test('k3s and MicroK8s have a kubelet in them', async (t) => {
+t.test('k3s and MicroK8s contain a kubelet', async (t) => {
   for (const name of ['k3s', 'k3s-server', 'k3s-agent', 'kubelite']) {
     const root = t.testdir();
     writeProcesses(root, { 1: { name: 'init' }, 2: { name, environ: 'A=1\0' } });

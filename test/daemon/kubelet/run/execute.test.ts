@@ -2,12 +2,13 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { createExecute } from '../../../../daemon/kubelet/run/execute.ts';
+import { systemClock } from '../../../../src/async/clock.ts';
 import { createHostSemaphore } from '../../../../src/async/semaphore.ts';
 import { answering, execV1, nodeDir, until, writePlugin } from '../support.ts';
 
 const config = { name: 'p', matchImages: ['r.example'], apiVersion: execV1 };
 
-t.test('so many run at a time, and who is not waited for never starts', async (t) => {
+t.test('runs are limited, and an abandoned run never starts', async (t) => {
   const { bin: binDir } = nodeDir(t, '');
   const log = join(binDir, 'log');
   const go = join(binDir, 'go');
@@ -22,7 +23,8 @@ t.test('so many run at a time, and who is not waited for never starts', async (t
   const execute = createExecute(config, {
     hostRoot: '/',
     binDir,
-    gate: createHostSemaphore(2),
+    semaphore: createHostSemaphore(2),
+    clock: systemClock,
     stop: new AbortController().signal,
     environment: () => Promise.resolve([]),
   });
@@ -38,7 +40,7 @@ t.test('so many run at a time, and who is not waited for never starts', async (t
   t.equal(readFileSync(log, 'utf8'), 'sss');
 });
 
-t.test('the plugin reads the request of its version', async (t) => {
+t.test('the request has the configured version', async (t) => {
   const { bin: binDir } = nodeDir(t, '');
   const log = join(binDir, 'log');
   writePlugin(join(binDir, 'p'), `cat > ${log}; echo "$@" >> ${log}`, '/bin/sh');
@@ -48,7 +50,8 @@ t.test('the plugin reads the request of its version', async (t) => {
     {
       hostRoot: '/',
       binDir,
-      gate: createHostSemaphore(),
+      semaphore: createHostSemaphore(),
+      clock: systemClock,
       stop: stop.signal,
       environment: () => Promise.resolve(['PATH=/bin:/usr/bin']),
     },

@@ -17,7 +17,7 @@ t.test('one line with the members and escapes of Go', async (t) => {
   );
 });
 
-t.test('versions before v1 know no tokens, and empty members are left out', async (t) => {
+t.test('versions before v1 have no tokens, and empty members are omitted', async (t) => {
   const request = { image: 'a/b', serviceAccountToken: secret('t'), serviceAccountAnnotations: { a: 'b' } };
   for (const version of ['v1alpha1', 'v1beta1']) {
     t.equal(

@@ -1,12 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import {
-  defaultRunLimits,
-  hostCommand,
-  runPlugin,
-  type RunLimits,
-} from '../../../../daemon/kubelet/run/run.ts';
+import { hostCommand } from '../../../../daemon/kubelet/run/command.ts';
+import { defaultRunLimits, runProgram, type RunLimits } from '../../../../daemon/kubelet/run/run.ts';
 import { isAlive, until, writePlugin } from '../support.ts';
 
 const stat = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -21,7 +17,7 @@ function plugin(t: Test, body: string, interpreter?: string) {
       limits: Partial<RunLimits> = {},
       more: { stdin?: string; args?: string[]; signal?: AbortSignal } = {},
     ) =>
-      runPlugin(
+      runProgram(
         {
           plugin: 'plugin',
           command: { file, args: more.args ?? [] },
@@ -34,13 +30,13 @@ function plugin(t: Test, body: string, interpreter?: string) {
   };
 }
 
-/** The process numbers that a plugin wrote, once it did. */
+/** The process ids that a plugin writes. */
 async function pids(file: string): Promise<number[]> {
   await until(() => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'));
   return readFileSync(file, 'utf8').trim().split(/\s+/).map(Number);
 }
 
-t.test('a program gets its request and arguments, and its output comes back whole', async (t) => {
+t.test('a program gets its request and arguments, and its whole output is returned', async (t) => {
   const { run } = plugin(
     t,
     `let text = ''; process.stdin.on('data', (chunk) => (text += chunk));
@@ -50,12 +46,12 @@ t.test('a program gets its request and arguments, and its output comes back whol
   t.same(JSON.parse(stdout.toString()), [['--a', '$(b)', '; c', ''], 'request\n', '/', 'x'.repeat(500_000)]);
 });
 
-t.test('a program that does not read its request is none the worse for it', async (t) => {
+t.test('a program may ignore its request', async (t) => {
   const { run } = plugin(t, 'exec 0<&-\necho done', '/bin/sh');
   t.equal((await run({}, { stdin: 'x'.repeat(1_000_000) })).toString(), 'done\n');
 });
 
-t.test('failures are told with their status and what the program said', async (t) => {
+t.test('failures have the exit status and standard error', async (t) => {
   const cases: [string, RegExp][] = [
     ['echo "no such region" >&2; exit 3', /^exit status 3: no such region$/],
     ['exit 1', /^exit status 1$/],
@@ -68,7 +64,7 @@ t.test('failures are told with their status and what the program said', async (t
   }
 });
 
-t.test('what is written to standard error is bounded', async (t) => {
+t.test('standard error is limited', async (t) => {
   const { run } = plugin(t, `process.stderr.write('e'.repeat(5_000_000), () => process.exit(4));`);
   const error: unknown = await run().catch((error: unknown) => error);
   t.match(error, { code: 'failed', message: /^exit status 4: e+…$/ });
@@ -88,10 +84,10 @@ t.test('a program that hangs and ignores SIGTERM is killed with all that it star
   t.equal(started.length, 2);
   await t.rejects(running, { code: 'timeout', message: /did not end within 0.7 seconds/ });
   t.ok(performance.now() - began < 10_000);
-  t.ok(await until(() => started.every((pid) => !isAlive(pid, stat))), 'nobody is left');
+  t.ok(await until(() => started.every((pid) => !isAlive(pid, stat))), 'no process is left');
 });
 
-t.test('one that leaves a child behind with the pipe open is not waited for', async (t) => {
+t.test('a child that keeps the pipe open is killed', async (t) => {
   const { dir, run } = plugin(t, `echo answer\nsleep 600 &\necho $! > "$1"`, '/bin/sh');
   const file = join(dir, 'pids');
   const stdout = await run({ drainMs: 100 }, { args: [file] });
@@ -100,7 +96,7 @@ t.test('one that leaves a child behind with the pipe open is not waited for', as
   t.ok(await until(() => !isAlive(child, stat)), 'the child is killed');
 });
 
-t.test('nor one whose child has left the group', async (t) => {
+t.test('a child that left the process group is not waited for', async (t) => {
   const { dir, run } = plugin(
     t,
     `const { spawn } = process.getBuiltinModule('node:child_process');
@@ -114,7 +110,7 @@ t.test('nor one whose child has left the group', async (t) => {
   t.teardown(() => process.kill(child, 'SIGKILL'));
 });
 
-t.test('one that prints 100 MB is stopped at its limit', async (t) => {
+t.test('a program that prints 100 MB is killed at the limit', async (t) => {
   const { run } = plugin(
     t,
     `const chunk = 'x'.repeat(1_000_000); let left = 100;
@@ -126,13 +122,13 @@ t.test('one that prints 100 MB is stopped at its limit', async (t) => {
   t.ok(process.memoryUsage().rss - before < 64 * 1_048_576);
 });
 
-t.test('exactly the limit is allowed', async (t) => {
+t.test('output of exactly the limit is allowed', async (t) => {
   const { run } = plugin(t, `process.stdout.write('x'.repeat(1000))`);
   t.equal((await run({ maxStdoutBytes: 1000 })).length, 1000);
   await t.rejects(run({ maxStdoutBytes: 999 }), { code: 'too-much-output' });
 });
 
-t.test('a stop kills what runs, and starts nothing more', async (t) => {
+t.test('an abort kills a running program and starts no other', async (t) => {
   const { dir, run } = plugin(t, 'echo $$ > "$1"\nwhile :; do sleep 60; done', '/bin/sh');
   const file = join(dir, 'pids');
   const stop = new AbortController();
@@ -144,10 +140,10 @@ t.test('a stop kills what runs, and starts nothing more', async (t) => {
   await t.rejects(run({}, { signal: stop.signal }), { code: 'stopped' });
 });
 
-t.test('what cannot be started is told', async (t) => {
+t.test('programs that cannot be started', async (t) => {
   const dir = t.testdir({ text: 'no program' });
   const start = (file: string, args: string[] = []) =>
-    runPlugin({ plugin: 'p', command: { file, args }, env: {}, stdin: '' });
+    runProgram({ plugin: 'p', command: { file, args }, env: {}, stdin: '' });
   await t.rejects(start(join(dir, 'missing')), {
     code: 'not-started',
     message: /missing cannot be started: ENOENT/,
@@ -156,7 +152,7 @@ t.test('what cannot be started is told', async (t) => {
   await t.rejects(start('/bin/sh', ['a\0b']), { code: 'not-started', message: /cannot be started/ });
 });
 
-t.test('in another root a program is run by chroot, and directly in our own', async (t) => {
+t.test('chroot for another root, none for our own', async (t) => {
   t.same(hostCommand('/', '/bin/p', ['-a']), { file: '/bin/p', args: ['-a'] });
   t.same(hostCommand('//', '/bin/p'), { file: '/bin/p', args: [] });
   const { file, args, inRoot } = hostCommand('/host/', '/bin/p', ['-a']);

@@ -11,12 +11,12 @@ t.test('one line of printable text', async (t) => {
     ['grüße 日本 ✓', 'grüße 日本 ✓'],
     ['\u202eright to left\u2028', 'right to left'],
   ];
-  for (const [written, told] of cases) t.equal(describeStderr(Buffer.from(written)), told);
+  for (const [written, expected] of cases) t.equal(describeStderr(Buffer.from(written)), expected);
   t.equal(describeStderr(Buffer.from([0x61, 0xff, 0x62])), 'a\ufffdb');
   t.equal(describeStderr(Buffer.from('word '.repeat(1000))).length, 1001);
 });
 
-t.test('what looks like a credential is taken out', async (t) => {
+t.test('texts that look like credentials are removed', async (t) => {
   secret('known to us');
   const cases: [string, string][] = [
     ['it is known to us', 'it is [secret]'],
@@ -36,5 +36,5 @@ t.test('what looks like a credential is taken out', async (t) => {
     ],
     ['dial tcp 169.254.169.254:80: i/o timeout', 'dial tcp 169.254.169.254:80: i/o timeout'],
   ];
-  for (const [written, told] of cases) t.equal(describeStderr(Buffer.from(written)), told, written);
+  for (const [written, expected] of cases) t.equal(describeStderr(Buffer.from(written)), expected, written);
 });
