@@ -1,6 +1,6 @@
 /**
- * What the pages tell people to type while archwright is installed, typed: in its pods under the chart's own rights, and as a plugin of
- * kubectl beside the cluster (README.md, docs/use/explain.md, docs/use/report.md, docs/use/kubectl-plugin.md, docs/operate/agent-check.md, docs/operate/troubleshooting.md).
+ * Commands of the documentation, run while archwright is installed: in its pods with the chart's rights, and as a plugin of kubectl beside
+ * the cluster (README.md and the pages on explain, report, the kubectl plugin, the agent check and troubleshooting).
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
@@ -22,7 +22,7 @@ interface Command {
 }
 
 /**
- * Runs each of them once; all have to end well.
+ * Runs each of them once; all must succeed.
  * @param world with a release of `cardValues`
  */
 export async function documented(world: World, of: (name: string) => string): Promise<void> {
@@ -40,7 +40,7 @@ export async function documented(world: World, of: (name: string) => string): Pr
       for (const answer of answers) assert.match(said, answer);
     });
   }
-  await step(of('archwright config check of what is installed'), async () => {
+  await step(of('archwright config check of the installed configuration'), async () => {
     const toml = await kubectl([
       '-n',
       namespace,
@@ -69,12 +69,12 @@ function commands(images: World['images']): readonly Command[] {
   const mainframe = images['plugin/mainframe'] ?? '';
   return [
     {
-      does: 'explain in a pod of the controller: by the agents, with their credentials',
+      does: 'explain in a controller pod uses the agents and their credentials',
       words: controller('explain', 'pod/told', '-n', 'default'),
       answers: [/decision +placed/, /requires +s390x/, /s390x +memory +credential-provider/],
     },
     {
-      does: 'report in a pod of the controller: by the agents, with its rights',
+      does: 'report in a controller pod uses the agents',
       words: controller('report', '--architecture', 's390x', '--namespace', 'default'),
       answers: [/S390X +WORKLOADS/, /default +Pod\/told +1 +s390x +\S+ +\S+ +yes/],
     },
@@ -99,7 +99,7 @@ function commands(images: World['images']): readonly Command[] {
       answers: [/registry-toml +\S+ +linux\/arm64/],
     },
     {
-      does: 'kubectl archwright explain of a pod, as far as somebody outside of the nodes can ask',
+      does: 'kubectl archwright explain of a pod, without access to the nodes',
       words: ['archwright', 'explain', 'pod/told', '-n', 'default'],
       answers: [/decision +gated/, /unknown \(unavailable\)/],
     },

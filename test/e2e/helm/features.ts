@@ -1,4 +1,4 @@
-/** What takes more than a pod that is made: taints, pods on wrong nodes, images that are not what they say, custom resources. */
+/** Features beyond the creation of pods: taints, pods on wrong nodes, images with wrong binaries, custom resources. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -27,7 +27,7 @@ const resourcePaths = [
 const workloadPaths = ['deployments/misplaced', 'deployments/broken', 'daemonsets/mainframe'].map(
   (name) => `/apis/apps/v1/namespaces/default/${name}`,
 );
-/** A pod is looked at for half a minute before it is moved; containers crash some times before their log is read. */
+/** A pod is evicted after half a minute at the earliest; a log is read after some crashes. */
 const patienceMs = 120_000;
 
 export async function features(world: World, helm: Helm, logs: Followed): Promise<void> {
@@ -37,7 +37,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   await cluster.delete('/api/v1/nodes/amd64-0');
   const before = await listEverything(cluster);
   const misplaced = await step(of('a pod lands on a node that cannot run it'), async () => {
-    // Of its own the node has no credential for it; of a single manifest it would not even look at the architecture.
+    // The node has no credential for it, so the pod waits. (A kubelet ignores the architecture of a single manifest.)
     await cluster.create(workload('Deployment', 'misplaced', { image: images['team/others'] ?? '' }));
     return await podNamed(cluster, 'misplaced-', (pod) => pod.spec.nodeName !== undefined);
   });
@@ -45,7 +45,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
     { name: 'arm64-0', architecture: 'arm64' },
     { name: 's390x-0', architecture: 's390x' },
   ]);
-  // Whoever installs it later finds workloads that know nothing of taints.
+  // A workload without tolerations from before the installation.
   await cluster.create(
     workload('DaemonSet', 'mainframe', { image: images['plugin/mainframe'] ?? '' }, 's390x'),
   );
@@ -77,7 +77,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
       patienceMs,
     );
   });
-  await step(of('custom resources get their status, and go when they are deleted'), async () => {
+  await step(of('custom resources get a status, and can be deleted'), async () => {
     await cluster.applyYaml(readFileSync(customResources, 'utf8'));
     for (const path of resourcePaths) {
       await waitFor<KubeObject & { readonly status?: { readonly conditions?: readonly unknown[] } }>(
@@ -91,7 +91,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
       await waitFor(client, path, (object) => object === undefined);
     }
   });
-  await step(of('the misplaced pod is evicted, and its successor runs where it can'), async () => {
+  await step(of('the misplaced pod is evicted, and its successor runs on another node'), async () => {
     await eventOf(cluster, 'MisplacedPodEvicted');
     const moved = await podNamed(
       cluster,
@@ -100,18 +100,18 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
     );
     assert.match(moved.spec.nodeName ?? '', /^(?:arm64|s390x)-0$/);
   });
-  await step(of('a container whose log tells of a foreign binary is told of'), () =>
+  await step(of('an exec format error in a log is reported by an event'), () =>
     eventOf(cluster, 'ExecFormatError'),
   );
 
   for (const path of workloadPaths.slice(0, 2)) await cluster.delete(path);
-  await step(of('uninstall takes the taint away'), async () => {
+  await step(of('uninstall removes the taint'), async () => {
     await helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m');
     assert.deepEqual(await taintsOf(cluster), []);
   });
   for (const name of ['arm64-0', 's390x-0']) await cluster.delete(`/api/v1/nodes/${name}`);
   await sameAsBefore(world, helm, before);
-  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+  await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
   await step(of('every right is used'), () => usesItsRights(helm, values));
 }
 
@@ -135,7 +135,7 @@ function workload(kind: string, name: string, container: object, architecture?: 
   };
 }
 
-/** A pod by the beginning of its name, as soon as there is one that fits. */
+/** Waits for a pod by the beginning of its name. */
 async function podNamed(cluster: Cluster, prefix: string, fits: (pod: PodNow) => boolean): Promise<PodNow> {
   const watched = await watch<PodNow>(cluster.client, '/api/v1/namespaces/default/pods');
   const find = (pods: ReadonlyMap<string, PodNow>): PodNow | undefined =>
@@ -162,7 +162,7 @@ async function eventOf(cluster: Cluster, reason: string): Promise<void> {
   }
 }
 
-/** Of archwright, of the node of the architecture that is tainted. */
+/** archwright's taints on the s390x node. */
 async function taintsOf(cluster: Cluster): Promise<readonly string[]> {
   const node = await cluster.get<NodeObject>('/api/v1/nodes/s390x-0');
   return (node.spec?.taints ?? []).flatMap(({ key }) => (key.startsWith('arch.example/') ? [key] : []));

@@ -1,10 +1,10 @@
 /**
- * The chart in a cluster with a real node, from a real Helm 4 and Helm 3, and its plain manifests from kubectl: our image is built, pushed to a registry, pulled by a kubelet
- * and run by containerd; the API server asks the webhook, the webhook the agent, the agent the node's credential provider plugin and
- * the registries. All of it lives in a box of its own (`../kubelet/box.ts`).
+ * The chart in a cluster with a real node, installed by Helm 4 and Helm 3, and the plain manifests by kubectl. Our image is built, pushed to
+ * a registry, pulled by a kubelet and run by containerd. The API server calls the webhook, the webhook an agent, and the agent the
+ * node's credential provider plugin and the registries. Everything runs in a box (`../box/box.ts`).
  *
- *   E2E_CONTAINERD=1.7     with that containerd on the node; 2 by default
- *   ARCHWRIGHT_E2E_KEEP    a folder that gets the logs; without it the end of them is shown after a failure
+ *   E2E_CONTAINERD=1.7     containerd of the node. Default: 2.
+ *   ARCHWRIGHT_E2E_KEEP    folder for the logs. Default: the ends of the logs are printed after a failure.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Runs in the box: a cluster, then what is done with the chart in it by one Helm after the other, and without one. */
+/** Runs in the box: starts a cluster, then installs archwright by Helm 4, by Helm 3, and without Helm. */
 import { features } from './features.ts';
 import { followLogs } from './logs.ts';
 import type { Programs } from './programs.ts';
@@ -39,5 +39,5 @@ async function main(): Promise<void> {
 }
 
 await main();
-// What is still running ends with the box; what was told has to be out before.
+// Other processes end with the box. Standard output must be flushed before.
 process.stdout.write('', () => process.exit());

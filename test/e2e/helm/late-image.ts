@@ -1,4 +1,4 @@
-/** A cluster of one architecture, on which archwright's image is not there yet: nobody is held up, and when it is there everything works. */
+/** A cluster of one architecture without archwright's image: no pod is delayed, and everything works when the image is there. */
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
@@ -28,7 +28,7 @@ export async function lateImage(world: World, helm: Helm, logs: Followed): Promi
     startupCheck: { enabled: false },
   });
 
-  await step(of('install where nothing has our image yet'), async () => {
+  await step(of('install before our image is pushed'), async () => {
     await helm.run('install', 'archwright', chart, missing);
     const watched = await watch<PodNow>(cluster.client, `/api/v1/namespaces/${namespace}/pods`);
     try {
@@ -44,17 +44,17 @@ export async function lateImage(world: World, helm: Helm, logs: Followed): Promi
       watched.close();
     }
   });
-  await step(of('others are not held up meanwhile'), async () => {
+  await step(of('other pods are not delayed meanwhile'), async () => {
     const started = performance.now();
     const pod = await cluster.create<Pod>(
       podOf({ name: 'meanwhile', images: [images['public/multi'] ?? ''] }),
     );
-    assert(performance.now() - started < 1_000, 'made at once');
-    assert(!isPlaced(pod), 'and left alone');
+    assert(performance.now() - started < 1_000, 'created at once');
+    assert(!isPlaced(pod), 'and skipped');
     await runningPod(cluster, 'meanwhile');
     await deletePods(cluster, ['meanwhile']);
   });
-  await step(of('the upgrade to an image that is there puts it right'), async () => {
+  await step(of('the upgrade to an existing image repairs it'), async () => {
     await helm.run('upgrade', 'archwright', chart, helm.values('card', card), '--wait', '--timeout', '3m');
     await whole(cluster);
     await webhooksInForce(cluster);
@@ -70,5 +70,5 @@ export async function lateImage(world: World, helm: Helm, logs: Followed): Promi
     );
   });
   await leaving(world, helm, before);
-  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+  await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
 }

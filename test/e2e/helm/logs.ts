@@ -1,6 +1,6 @@
 /**
- * What archwright's parts say, all of it: the logs of its containers are followed from the node's disk, so that those of pods that
- * are gone count too. And what the API server refused them, from its audit log: not every refusal is worth a line to them.
+ * All log lines of archwright's containers, read from the node's disk, so that deleted pods count too; and the requests that the API server
+ * refused, from its audit log, because not every refusal is logged.
  */
 import { closeSync, globSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -53,7 +53,7 @@ export function followLogs(): Followed {
 const auditFile = '/tmp/audit.log';
 const policyFile = '/tmp/audit-policy.json';
 
-/** Flags for an API server that notes what archwright's service accounts ask for. */
+/** Flags for an API server with an audit log of archwright's service accounts. */
 export function auditFlags(): readonly string[] {
   const ours = {
     level: 'Metadata',
@@ -74,12 +74,12 @@ interface AuditEvent {
 }
 
 function events(): readonly AuditEvent[] {
-  // The last one may be half written.
+  // The last line may be incomplete.
   const lines = readFileSync(auditFile, 'utf8').split('\n').slice(0, -1);
   return lines.map((line) => JSON.parse(line) as AuditEvent);
 }
 
-/** Requests that were refused for want of a right, each once. */
+/** Requests that were refused for missing rights, each once. */
 export function refused(): readonly string[] {
   const found = new Set<string>();
   for (const { verb, user, requestURI, responseStatus } of events()) {
@@ -89,15 +89,15 @@ export function refused(): readonly string[] {
   return [...found];
 }
 
-export interface Asked {
+export interface AllowedRequest {
   readonly user: string;
   readonly verb: string;
   /** As roles name it: `pods/eviction`. */
   readonly resource: string;
 }
 
-/** Requests that were let through. */
-export function asked(): readonly Asked[] {
+/** Requests that were allowed. */
+export function allowedRequests(): readonly AllowedRequest[] {
   return events().flatMap(({ verb, user, objectRef, responseStatus }) => {
     if (objectRef?.resource === undefined || responseStatus?.code === 403) return [];
     const { resource, subresource } = objectRef;

@@ -1,7 +1,4 @@
-/**
- * A node that is real in all its parts: containerd, the kubelet with a credential provider plugin, kube-proxy, and a network for pods.
- * It runs in the box and ends with it.
- */
+/** A real node in the box: containerd, a kubelet with a credential provider plugin, kube-proxy, and a network for pods. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -23,7 +20,7 @@ export const pluginConfig = join(pluginDirectory, 'config.yaml');
 
 const podNetwork = '10.88.0.0/24';
 
-/** For `/etc/cni/net.d`: pods hang on a bridge. */
+/** For `/etc/cni/net.d`: a bridge for pods. */
 const network = {
   cniVersion: '1.0.0',
   name: 'pods',
@@ -63,13 +60,13 @@ const containerdConfig = {
 `,
 } as const;
 
-/** What a machine has that is a node, and the box has not. */
+/** Makes the box a machine that can be a node. */
 export function prepareMachine(): void {
   const run = (program: string, ...args: string[]): void => void execFileSync(program, args);
-  // The box shows itself there to agents that run outside of containers; here they run in them.
+  // The box mounts itself there for agents outside of containers; here they run in containers.
   run('umount', '-l', '/host');
   rmdirSync('/host');
-  // As systemd does, or nothing of it could be mounted into pods with what is mounted later.
+  // As systemd does. Otherwise pods would not see later mounts.
   run('mount', '--make-rshared', '/');
   // Programs outside of pods reach Services too: the API server its webhooks.
   run('ip', 'route', 'add', '10.96.0.0/16', 'dev', 'node0');
@@ -87,7 +84,7 @@ export interface RealNodeOptions {
 
 /** Starts the node; resolves when it is ready. */
 export async function startRealNode({ programs, cluster, cgroup, labels }: RealNodeOptions): Promise<void> {
-  // They are found by their names, which differ in the cache.
+  // Names in the cache differ from those that containerd looks for.
   const bin = '/run/programs';
   mkdirSync(bin);
   for (const name of ['containerd-shim-runc-v2', 'runc'] as const)
@@ -106,7 +103,7 @@ export async function startRealNode({ programs, cluster, cgroup, labels }: RealN
     });
   await ready(containerd, () => ctr('version').includes('Server:'));
   const pause = pauseImage(programs.busybox);
-  // What is imported before the CRI listens, it never hears of.
+  // The CRI plugin ignores images that are imported before it listens.
   await ready(containerd, () => {
     ctr('images', 'import', '--local', pause);
     return ctr('images', 'ls').includes('io.cri-containerd.image=managed');
@@ -147,7 +144,7 @@ export async function startRealNode({ programs, cluster, cgroup, labels }: RealN
 function configuration(cgroup: string): object {
   return {
     ...kubeletConfiguration(cgroup),
-    // The API server is the only one that can reach it.
+    // Only the API server can reach it.
     authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
     configMapAndSecretChangeDetectionStrategy: 'Watch',
     serializeImagePulls: false,

@@ -1,4 +1,4 @@
-/** Archwright's own pods in the cluster: whether they are whole, and how they are ended. */
+/** archwright's pods in the cluster: waiting until they are ready, and killing them. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { probe } from '../../../cmd/probe.ts';
@@ -24,7 +24,7 @@ export type PartName = (typeof partNames)[number];
 
 const patienceMs = 120_000;
 
-/** Resolves when both Deployments have all of their replicas, and the agent of the real node is ready. */
+/** Waits until both Deployments are complete, and the agent of the real node is ready. */
 export async function whole(cluster: Cluster): Promise<void> {
   for (const part of ['webhook', 'controller']) {
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/archwright-${part}`;
@@ -47,7 +47,7 @@ function isWhole(workload: Workload | undefined): boolean {
   );
 }
 
-/** Kills the processes of a part where they run, as running out of memory does. */
+/** Kills the processes of a component, as the kernel does without memory. */
 export function crash(part: PartName): number {
   const pids = globSync('/proc/[0-9]*/cmdline').flatMap((path) => {
     let words: readonly string[];
@@ -65,7 +65,7 @@ export function crash(part: PartName): number {
   return pids.length;
 }
 
-/** Deletes all pods of a part at once, without time to end. */
+/** Deletes all pods of a component at once, without grace period. */
 export async function deletePart(cluster: Cluster, part: PartName): Promise<void> {
   const { items } = await cluster.get<{ readonly items: readonly Pod[] }>(
     `/api/v1/namespaces/${namespace}/pods`,
@@ -79,7 +79,7 @@ export async function deletePart(cluster: Cluster, part: PartName): Promise<void
   }
 }
 
-/** Resolves when the webhooks are in the configuration, and the API server calls them: it follows the configuration by a watch. */
+/** Waits until the API server calls the webhooks. It learns of their configuration by a watch. */
 export async function webhooksInForce(cluster: Cluster): Promise<void> {
   const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
   await waitFor<KubeObject & { readonly webhooks?: readonly unknown[] }>(

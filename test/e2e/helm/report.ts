@@ -1,4 +1,4 @@
-/** What happens in the box, told to the outside a line of JSON at a time. */
+/** The report of the box: a line of JSON for each step. */
 import { globSync, readFileSync } from 'node:fs';
 
 export type Line =
@@ -11,8 +11,8 @@ export function tell(line: Line): void {
 }
 
 /**
- * One thing that must work.
- * @throws what `run` throws, after it was told
+ * One step of the test.
+ * @throws the error of `run`, after it was reported
  */
 export async function step<T>(name: string, run: () => Promise<T> | T): Promise<T> {
   const started = performance.now();

@@ -1,4 +1,4 @@
-/** Without agents archwright runs in a namespace held to the strictest level of Pod Security, and holds nobody up there either. */
+/** Without agents archwright runs in a namespace with Pod Security `restricted`, and delays no pods. */
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
@@ -25,7 +25,7 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
     ...onRealNode(own),
     agent: { enabled: false },
     maxGateDuration: '5s',
-    // Pods find no registry by its name here; what is said about an image by hand needs none.
+    // Pods cannot resolve the registries' names here; an override needs no registry.
     imageOverrides: [{ match: `${registries.hosts.public}/**`, architectures: ['amd64'] }],
     registryCredentials: { [registries.hosts.team]: { user: 'team', secret: 'given "inline"' } },
   });
@@ -33,7 +33,7 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
     await helm.run('install', 'archwright', chart, values, '--wait', '--timeout', '2m');
     await webhooksInForce(cluster);
   });
-  await step(of('pods are placed, and let go where nothing can be known'), async () => {
+  await step(of('pods are placed, and ungated if their image stays unknown'), async () => {
     const pod = await cluster.create<Pod>(
       podOf({ name: 'known', images: [world.images['public/intel'] ?? ''] }),
     );
@@ -45,5 +45,5 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
   });
   await step(of('uninstall'), () => helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'));
   await sameAsBefore(world, helm, before);
-  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+  await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
 }

@@ -1,11 +1,11 @@
 /**
- * What the chart lets its parts do, beside what they did in this cluster: a right that nobody needs any more is one too many, and what was
- * used here would have been missed here.
+ * Compares the rights that the chart grants with the requests of the components in this cluster: a right that is never used is one too
+ * many. A missing one shows as a refused request.
  */
 import assert from 'node:assert/strict';
 import { parseAllDocuments } from 'yaml';
 import { chart, kubeVersion } from '../chart/helm.ts';
-import { asked } from './logs.ts';
+import { allowedRequests } from './logs.ts';
 import { namespace, type Helm } from './release.ts';
 
 interface Role {
@@ -19,17 +19,18 @@ interface Role {
 
 const parts = new Set(['webhook', 'controller', 'clean']);
 
-/** Rights for what does not happen here, or not each time, and what they are for. */
+/** Rights for situations that do not occur here, or not in each run. */
 const rare: Readonly<Record<string, string>> = {
-  'clean: create leases': 'nobody has led yet',
-  'clean: get clusterpodplacementconfigs': 'one that is still there has a finalizer of ours',
+  'clean: create leases': 'no controller has led yet',
+  'clean: get clusterpodplacementconfigs': "one that still exists has archwright's finalizer",
   'clean: patch clusterpodplacementconfigs': 'the same',
-  'clean: get pods': 'a pod changed while its gate was taken away',
-  'clean: get nodes': 'a node changed while its taint was taken away',
-  'controller: create secrets': 'asked for by server-side apply, which the API server notes as a patch',
+  'clean: get pods': 'a pod changed while its gate was removed',
+  'clean: get nodes': 'a node changed while its taint was removed',
+  'controller: create secrets': 'needed by server-side apply, which the audit log has as a patch',
   'controller: get jobs': 'a misplaced pod of a Job',
   'controller: get replicationcontrollers': 'a misplaced pod of a ReplicationController',
   'controller: get statefulsets': 'a misplaced pod of a StatefulSet',
+  'controller: patch configmaps': 'a second note of evicted pods or broken images',
   'controller: patch events': 'the same event again',
   'webhook: get serviceaccounts': 'the pull secrets of a template',
 };
@@ -50,13 +51,13 @@ export async function usesItsRights(helm: Helm, values: string): Promise<void> {
   }
   assert(given.size > 40, `${given.size} rights`);
   const used = new Set(
-    asked().map(({ user, verb, resource }) => {
+    allowedRequests().map(({ user, verb, resource }) => {
       const account = user.slice(`system:serviceaccount:${namespace}:archwright-`.length);
       return `${account}: ${verb} ${resource}`;
     }),
   );
   const idle = [...given].filter((right) => !used.has(right) && !Object.hasOwn(rare, right));
-  assert.deepEqual(idle, [], 'given, and never used');
+  assert.deepEqual(idle, [], 'granted, and never used');
   const gone = Object.keys(rare).filter((right) => !given.has(right));
-  assert.deepEqual(gone, [], 'not given any more');
+  assert.deepEqual(gone, [], 'not granted any more');
 }

@@ -1,4 +1,4 @@
-/** Pods that are made all the while something happens to archwright. */
+/** A stream of new pods while archwright changes. */
 import { whilePodsAreMade } from './pods.ts';
 import { step, tell } from './report.ts';
 import type { World } from './world.ts';

@@ -1,8 +1,8 @@
-/** Values of the chart for the cluster of this test: where its nodes keep their plugins, and which Secrets hold credentials. */
+/** Values of the chart for this cluster: paths of credential provider plugins, and Secrets with credentials. */
 import { pluginConfig, pluginDirectory } from './node.ts';
 import { realNode, type World } from './world.ts';
 
-/** How long a gated pod waits at most; five minutes are too long for a test. */
+/** The default of five minutes is too long for a test. */
 export const maxGateMs = 20_000;
 
 export function cardValues({ own, registries }: World): object {
@@ -16,7 +16,7 @@ export function cardValues({ own, registries }: World): object {
   };
 }
 
-/** What this cluster needs: where the image is, and which node can really run it. */
+/** The image, and the node that can run it. */
 export function onRealNode(own: World['own']): object {
   return {
     image: own,

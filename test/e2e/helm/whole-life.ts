@@ -1,4 +1,4 @@
-/** A release from its installation to its end, as the chart's user goes through it. */
+/** A release from its installation to its removal. */
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -19,7 +19,7 @@ import { duringStream } from './stream.ts';
 import { cardValues, maxGateMs } from './values.ts';
 import type { World } from './world.ts';
 
-/** The webhook drains for 20 s when it is told to end. */
+/** The webhook drains for 20 s on SIGTERM. */
 const settledMs = 60_000;
 const wait = ['--wait', '--timeout', '2m'];
 
@@ -50,7 +50,7 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
   await placements(world, of);
   await gates(world, of);
 
-  // A changed ConfigMap alone comes to running pods a minute or two later; a changed annotation makes new ones.
+  // A changed ConfigMap reaches running pods a minute or two later; a changed annotation replaces them.
   const changed = helm.values('changed', {
     ...cardValues(world),
     preferredArchitecture: 's390x',
@@ -92,7 +92,7 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
     );
   }
   await leaving(world, helm, before);
-  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+  await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
 }
 
 /** Our chart under another version. */
@@ -119,17 +119,21 @@ async function placements(world: World, of: (name: string) => string): Promise<v
       's390x',
     ],
     ['private by a pull secret', { images: [image('secret/multi')], pullSecret: 'pull' }, 'amd64'],
-    ['two containers: what both can', { images: [image('public/multi'), image('public/arm')] }, 'arm64'],
-    ['asked for each time', { images: [image('plugin/multi')], pullPolicy: 'Always' }, 'amd64'],
+    [
+      'two containers: the common architecture',
+      { images: [image('public/multi'), image('public/arm')] },
+      'arm64',
+    ],
+    ['pull policy Always', { images: [image('plugin/multi')], pullPolicy: 'Always' }, 'amd64'],
   ];
-  await step(of('pods go where their images run'), async () => {
+  await step(of('pods go to nodes that can run their images'), async () => {
     const names = cases.map((_, index) => `placed-${index}`);
     for (const [index, [, wanted]] of cases.entries())
       await cluster.create(podOf({ name: `placed-${index}`, ...wanted }));
     for (const [index, [what, , architecture]] of cases.entries()) {
       assert.equal(await whereRuns(cluster, `placed-${index}`), architecture, what);
       const pod = await waitFor<Pod>(cluster.client, podPath(`placed-${index}`), isPlaced);
-      assert(isPlaced(pod), `${what}: the decision is told`);
+      assert(isPlaced(pod), `${what}: it has a decision record`);
     }
     await deletePods(cluster, names);
   });
@@ -143,7 +147,7 @@ async function placements(world: World, of: (name: string) => string): Promise<v
 
 async function gates(world: World, of: (name: string) => string): Promise<void> {
   const { cluster, registries } = world;
-  await step(of('a pod whose image is not there yet waits behind the gate until it is'), async () => {
+  await step(of('a pod is gated until its image is pushed'), async () => {
     const pod = await cluster.create<Pod>(
       podOf({ name: 'early', images: [`${registries.hosts.plugin}/app/late:1`] }),
     );
@@ -152,7 +156,7 @@ async function gates(world: World, of: (name: string) => string): Promise<void> 
     assert.equal(await whereRuns(cluster, 'early'), 's390x');
     await deletePods(cluster, ['early']);
   });
-  await step(of('a pod whose registry does not answer is let go in time'), async () => {
+  await step(of('a pod of an unreachable registry is ungated after maxGateDuration'), async () => {
     const started = performance.now();
     const pod = await cluster.create<Pod>(podOf({ name: 'lost', images: [`${registries.goneHost}/app:1`] }));
     assert(isGated(pod), 'gated');
@@ -163,7 +167,7 @@ async function gates(world: World, of: (name: string) => string): Promise<void> 
       maxGateMs + 20_000,
     );
     const ms = performance.now() - started;
-    assert(ms > maxGateMs - 2000, `not before its time: ${ms} ms`);
+    assert(ms > maxGateMs - 2000, `not before maxGateDuration: ${ms} ms`);
     tell({
       fact: `gate of an unreachable registry: ${Math.round(ms)} ms at maxGateDuration ${maxGateMs} ms`,
     });
@@ -171,7 +175,7 @@ async function gates(world: World, of: (name: string) => string): Promise<void> 
   });
 }
 
-/** An old webhook answers on open connections until it has ended, so it may take a moment. */
+/** Retries, because an old webhook answers on open connections until it ends. */
 async function expectArchitecture(world: World, wanted: WantedPod, architecture: string): Promise<void> {
   const { name } = wanted;
   const started = performance.now();

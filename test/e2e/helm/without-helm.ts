@@ -1,6 +1,6 @@
 /**
- * The plain manifests, by kubectl and kustomize: applied as people and as GitOps tools apply them, again and again while archwright
- * writes to the same objects, and taken away as the page on leaving says.
+ * The plain manifests, by kubectl and kustomize: applied as users and GitOps tools apply them, again while archwright writes to the same
+ * objects, and removed as the page on leaving describes.
  */
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ import { realNode, type World } from './world.ts';
 const deploy = fileURLToPath(new URL('../../../deploy', import.meta.url));
 const directory = '/tmp/kustomize';
 const overlay = join(directory, 'overlay');
-/** As Argo CD and Flux do it, each under a name of its own. */
+/** As Argo CD and Flux do it, each with its own field manager. */
 const gitops = ['--server-side', '--field-manager=gitops', '--force-conflicts'];
 const placed = '{"op":"add","path":"/spec/template/spec/nodeSelector","value":';
 
@@ -32,7 +32,7 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
   const { client } = cluster;
   const kubectl = createKubectl(world.programs.kubectl, cluster.kubeconfig, '/tmp/kubectl');
   const of = (name: string): string => `kubectl: ${name}`;
-  // The manifests bring it.
+  // The manifests contain it.
   await kubectl(['delete', 'namespace', namespace, '--timeout=2m']);
   const before = await listEverything(cluster);
   writeOverlay(world.own);
@@ -49,7 +49,7 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
   });
   await gated(world, 'waits');
 
-  await step(of('the same again changes nothing, and prunes nothing that archwright made'), async () => {
+  await step(of('applying again changes nothing, and prunes nothing that archwright created'), async () => {
     const [found, objects] = [await written(kubectl), await contents(kubectl)];
     assert.deepEqual(changedIn(await kubectl(['apply', '-k', overlay])), []);
     await kubectl(['apply', '-k', overlay, '--prune', '-l', 'app.kubernetes.io/instance=archwright']);
@@ -57,7 +57,7 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
     assert.deepEqual(await contents(kubectl), objects);
   });
   await step(
-    of('nor does it by server-side apply, as GitOps tools do it, and they see no difference'),
+    of('server-side apply, as by GitOps tools, changes nothing either, and shows no difference'),
     async () => {
       await kubectl(['apply', ...gitops, '-k', overlay]);
       const found = await written(kubectl);
@@ -65,14 +65,14 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
       assert(objects.length > 30, `${objects.length} objects`);
       await kubectl(['apply', ...gitops, '-k', overlay]);
       assert.deepEqual(await contents(kubectl), objects);
-      // Ends with 1 where there is one.
+      // `kubectl diff` fails if there is a difference.
       assert.equal(await kubectl(['diff', ...gitops, '-k', overlay]), '');
       assert.deepEqual(await written(kubectl), found);
       await webhooksInForce(cluster);
     },
   );
 
-  await step(of('clean.yaml lets gated pods go, and takes away what the controller made'), async () => {
+  await step(of('clean.yaml ungates pods, and deletes the objects of the controller'), async () => {
     await kubectl(['apply', '-f', '-'], cleaning(world.own));
     await kubectl([
       '-n',
@@ -93,10 +93,10 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
     await deletePods(cluster, ['plain', 'waits']);
   });
   await sameAsBefore(world, { name: 'kubectl' }, before);
-  await step(of('nothing was refused for want of a right'), () => nothingForbidden(logs));
+  await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
 }
 
-/** As a user writes one: an image of their own, and what this cluster needs, of which only one node really runs something. */
+/** A user's kustomization: another image, and the only node that can run it. */
 function writeOverlay(own: World['own']): void {
   cpSync(deploy, join(directory, 'base'), { recursive: true });
   mkdirSync(overlay);
@@ -138,7 +138,7 @@ interface Listed {
   })[];
 }
 
-/** Every object of the kustomization with everything but what a status brings. */
+/** Every object of the kustomization without its status and the version that comes with it. */
 async function contents(kubectl: Kubectl): Promise<readonly object[]> {
   const { items } = JSON.parse(
     await kubectl(['get', '-k', overlay, '-o', 'json', '--show-managed-fields']),
@@ -155,7 +155,7 @@ async function contents(kubectl: Kubectl): Promise<readonly object[]> {
   });
 }
 
-/** What the controller made in its namespace, by name, with the versions of what does not change by itself. */
+/** The controller's objects in its namespace, by name, with the versions of those that do not change by themselves. */
 async function written(kubectl: Kubectl): Promise<Readonly<Record<string, unknown>>> {
   const selector = 'app.kubernetes.io/managed-by=archwright-controller';
   const args = ['-n', namespace, 'get', 'secrets,configmaps', '-l', selector, '-o', 'json'];

@@ -1,4 +1,4 @@
-/** What there is before archwright is installed: a cluster with one real node and others that are objects only, registries with images, users' pods. */
+/** The cluster before archwright is installed: one real node, fake nodes, registries with images, and users' Secrets. */
 import type { Cluster } from '../cluster/harness.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { auditFlags } from './logs.ts';
@@ -31,7 +31,6 @@ const pushed: readonly (readonly [RegistryName, string, readonly string[]])[] = 
   ['secret', 'multi', ['amd64', 's390x']],
 ];
 
-/** @param layout OCI layout of archwright's image */
 export async function startWorld(programs: Programs, cgroup: string): Promise<World> {
   prepareMachine();
   const registries = await startRegistries(programs);
@@ -60,7 +59,7 @@ export async function startWorld(programs: Programs, cgroup: string): Promise<Wo
   };
 }
 
-/** What the chart's user makes before: a namespace in which agents may run, and Secrets with credentials. */
+/** The namespace, in which agents may run, and Secrets with credentials. */
 export async function prepareNamespace({ cluster, registries }: World): Promise<void> {
   await cluster.createNamespace(namespace, {
     'pod-security.kubernetes.io/enforce': 'privileged',
