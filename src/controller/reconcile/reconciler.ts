@@ -8,13 +8,6 @@
  *   error is temporary or a conflict.
  *
  * A feature makes its reconciler, adds keys from the listeners of its caches, and ends with `await reconciler.run(keys)`.
- *
- * How to convert `createPasses`:
- * - `run(pass)` → `reconcile: pass`, `workers: 1`, `run(['all'])`; `kick` → `() => reconciler.add('all')`.
- * - `{ wrote, nextMs }` → `{ requeueAfterMs: nextMs }`, or `resyncMs` if it is always the same time. If the pass wrote:
- *   `await pauseAfterWrite(signal)` first (`write-pause.ts`).
- * - `onFailure` → nothing: the queue logs. A feature with a state of its own sets it in a `catch` and throws again.
- * - `sleep` and `random` → `leading.clock`.
  */
 import type { BackOff } from '../../async/back-off.ts';
 import { aborted } from '../../async/wait.ts';

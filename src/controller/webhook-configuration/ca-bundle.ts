@@ -1,4 +1,4 @@
-/** `caBundle`: whom the API server trusts as a webhook. */
+/** `caBundle`: the authorities that the API server trusts for a webhook. */
 import { distinct, readCertificates, writeCertificates, type Certificate } from '../certificates/pem.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import type { Webhook } from './webhooks-file.ts';
@@ -7,7 +7,7 @@ export interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly Webhook[];
 }
 
-/** The bundles of a configuration, one for each webhook; `undefined` for one that is absent or cannot be read. */
+/** The bundles of a configuration, one for each webhook; `undefined`: missing or unreadable. */
 export function readCaBundles(
   configuration: WebhookConfiguration,
 ): readonly (readonly Certificate[] | undefined)[] {
@@ -25,10 +25,10 @@ export function writeCaBundle(certificates: readonly Certificate[]): string {
   return Buffer.from(writeCertificates(certificates)).toString('base64');
 }
 
-/** More never help: each is the issuer of what a webhook may still show. */
+/** More do not help: each one is kept because a webhook may still show a certificate of it. */
 const maxExtra = 4;
 
-/** What a bundle trusts beyond another one and is still valid: what the API server would stop to trust. */
+/** The valid authorities of a bundle that another one lacks: the API server would stop trusting them. */
 export function extraOf(
   bundle: readonly Certificate[] | undefined,
   wanted: readonly Certificate[],

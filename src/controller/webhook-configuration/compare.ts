@@ -1,7 +1,7 @@
-/** Whether the API server holds what was meant. */
+/** Compares webhooks with those of the API server. */
 import { isObject } from './webhooks-file.ts';
 
-/** Equal as JSON values, whatever the order of fields; a field that is `undefined` is one that is absent. */
+/** Equal as JSON values, in any order of fields. A field that is `undefined` counts as missing. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b)) {
     return a.length === b.length && a.every((each, index) => isSame(each, b[index]));

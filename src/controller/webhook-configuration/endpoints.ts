@@ -1,9 +1,6 @@
-/**
- * Where webhooks are: the ready endpoints behind a Service, by address, so that no cluster DNS and no kube-proxy is needed; or the
- * host of a URL.
- */
+/** Where webhooks are: the addresses of the ready endpoints of a Service, which needs no cluster DNS and no kube-proxy; or the host of a URL. */
 import type { KubeClient } from '../../kube/api/client.ts';
-import { KubeError } from '../../kube/api/errors.ts';
+import { ignoring } from '../../kube/api/errors.ts';
 import type { EndpointSlice, KubeObject } from '../../kube/api/objects.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import type { Clock } from '../../async/clock.ts';
@@ -14,12 +11,12 @@ import { paths } from '../../kube/api/paths.ts';
 
 export interface Endpoints {
   /**
-   * Where the webhook is now.
-   * @returns those to ask; why there are none
+   * The endpoints of a webhook.
+   * @returns a text: why there are none
    * @throws KubeError
    */
   of(config: ClientConfig, signal: AbortSignal): Promise<readonly ProbeTarget[] | string>;
-  /** Stops watching Services that are not among these. */
+  /** Stops watching other Services than these. */
   keep(configs: readonly ClientConfig[]): void;
   stop(): void;
 }
@@ -35,13 +32,13 @@ interface Service extends KubeObject {
   readonly spec?: { readonly ports?: readonly { readonly name?: string; readonly port?: number }[] };
 }
 
-/** What identifies a webhook's place; two configurations with the same one differ at most in path and authorities. */
+/** Identifies a webhook's place. Two configurations of one place differ at most in path and authorities. */
 export function placeOf({ service, url }: ClientConfig): string {
   if (service) return `${service.namespace}/${service.name}:${service.port ?? 443}`;
   return url === undefined || !URL.canParse(url) ? '' : new URL(url).origin;
 }
 
-/** Names of the port where the Service may not be read, or is just being made: the chart's, and what others call it. */
+/** Names of the port if the Service may not be read or is just being created: the chart's, and the usual one. */
 const usual = ['webhook', 'https'];
 
 export function createEndpoints({ client, log, onChange, clock }: EndpointsOptions): Endpoints {
@@ -65,21 +62,15 @@ export function createEndpoints({ client, log, onChange, clock }: EndpointsOptio
     return watch;
   }
 
-  /** The name of a Service's port; `undefined` where the Service cannot be read. */
+  /** The name of a Service's port; `undefined`: the Service may not be read, or does not exist. */
   async function portName(
     { namespace, name, port }: ServiceReference,
     signal: AbortSignal,
   ): Promise<string | undefined> {
     const path = paths.services(namespace, name);
-    try {
-      const { spec } = await client.get<Service>(path, { signal });
-      const found = spec?.ports?.find((each) => each.port === (port ?? 443));
-      return found && (found.name ?? '');
-    } catch (error) {
-      if (error instanceof KubeError && (error.code === 'forbidden' || error.code === 'not-found'))
-        return undefined;
-      throw error;
-    }
+    const service = await ignoring(['forbidden', 'not-found'], client.get<Service>(path, { signal }));
+    const found = service?.spec?.ports?.find((each) => each.port === (port ?? 443));
+    return found && (found.name ?? '');
   }
 
   async function ofService(

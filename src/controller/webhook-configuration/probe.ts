@@ -1,4 +1,4 @@
-/** Asks a webhook whether it is ready, the way the API server would reach it: by TLS, with the same authorities. */
+/** Probes a webhook's readiness as the API server reaches it: by TLS, with the same authorities. */
 import { request } from 'node:https';
 import { isIP } from 'node:net';
 
@@ -6,17 +6,17 @@ export interface ProbeTarget {
   /** Address or name to dial. */
   readonly host: string;
   readonly port: number;
-  /** The name that the certificate has to be for. */
+  /** The name in the certificate. */
   readonly serverName: string;
 }
 
-/** A webhook that takes longer than this for its own state is none to send admissions to. */
+/** A webhook that takes longer for its own state is too slow for admissions. */
 const defaultTimeoutMs = 2000;
 
 /**
- * Asks for `/readyz`.
+ * Requests `/readyz`.
  * @param ca authorities to trust, PEM
- * @returns why it does not answer; `undefined` where it does
+ * @returns why it does not answer; `undefined`: it does
  */
 export function probeWebhook(
   target: ProbeTarget,
@@ -33,18 +33,18 @@ export function probeWebhook(
         port,
         path: '/readyz',
         ca,
-        // As the API server does (Go, crypto/x509): what is in `caBundle` need not be a root.
+        // As the API server (Go, crypto/x509): an authority in `caBundle` need not be a root.
         allowPartialTrustChain: true,
         minVersion: 'TLSv1.2',
         agent: false,
         signal: deadline,
-        // An address is no server name (RFC 6066, 3); it is compared with the certificate all the same.
+        // An address is no server name (RFC 6066, 3); it is still compared with the certificate.
         ...(isIP(serverName) === 0 && { servername: serverName }),
         headers: { 'user-agent': 'archwright-controller' },
       },
       (answer) => {
         const status = answer.statusCode ?? 0;
-        // Its text is for people who ask themselves.
+        // Its text is for people.
         answer.destroy();
         resolve(status === 200 ? undefined : `it answered with status ${status}`);
       },

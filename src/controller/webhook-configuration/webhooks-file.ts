@@ -1,11 +1,11 @@
 /**
- * The file with the webhooks as they should be: YAML, the list `webhooks` of a MutatingWebhookConfiguration
- * (admissionregistration.k8s.io/v1). What the API server would add is added here, so that what it holds can be compared.
+ * The file with the wanted webhooks: YAML, the list `webhooks` of a MutatingWebhookConfiguration (admissionregistration.k8s.io/v1). The API
+ * server's defaults are added here, so that the two can be compared.
  */
 import { parse } from 'yaml';
 import { decodeUtf8, readBounded } from '../../files/read.ts';
 
-/** One webhook; the fields that matter here, and all others as they are. */
+/** One webhook: the fields that matter here, and all others as they are. */
 export interface Webhook {
   readonly name: string;
   readonly clientConfig: ClientConfig;
@@ -43,7 +43,7 @@ const maxWebhooks = 20;
 
 /**
  * Reads the file.
- * @throws FileError where it cannot be read, WebhooksFileError where it is not what it should be
+ * @throws FileError if it cannot be read, WebhooksFileError if its content is wrong
  */
 export async function readWebhooksFile(path: string): Promise<readonly Webhook[]> {
   const text = decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path);
@@ -120,7 +120,7 @@ function clientConfig(given: unknown, refuse: (why: string) => never): ClientCon
 }
 
 /**
- * The names under which the API server calls these webhooks: what their certificate has to be for.
+ * The names by which the API server calls these webhooks, for their certificate.
  * @returns DNS names and IP addresses
  */
 export function webhookNamesOf(webhooks: readonly Webhook[]): readonly string[] {

@@ -1,6 +1,6 @@
 /**
- * Writes the webhooks by server-side apply. The chart owns the object and its metadata, and we its list `webhooks`, so neither
- * Helm nor a GitOps controller sees a difference. What others added to the list or to a webhook goes by a patch.
+ * Writes the webhooks by server-side apply. The chart owns the object and its metadata, archwright owns the list `webhooks`, so neither
+ * Helm nor a GitOps controller sees a difference. A patch removes what other writers added to the list or to a webhook.
  */
 import { guardedPatch } from '../../kube/api/change.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
@@ -13,8 +13,8 @@ import { paths } from '../../kube/api/paths.ts';
 
 export interface Writer {
   /**
-   * Makes the object hold these webhooks.
-   * @returns whether something was written
+   * Replaces the webhooks of the object.
+   * @returns whether they had to be written
    * @throws KubeError
    */
   write(found: WebhookConfiguration, webhooks: readonly Webhook[]): Promise<boolean>;
@@ -31,8 +31,8 @@ export interface WriterOptions {
 export function createWriter({ client, name, signal, log, step }: WriterOptions): Writer {
   const path = paths.mutatingWebhookConfigurations(name);
   /**
-   * What the server made of what we meant, where the two differ. Some clusters change every webhook configuration as it is
-   * written; to insist would be to write for ever.
+   * The written and the resulting webhooks, if they differ. Some clusters change every webhook configuration as it is written; writing it
+   * again would never end.
    */
   let settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
 
@@ -40,7 +40,7 @@ export function createWriter({ client, name, signal, log, step }: WriterOptions)
     const body = {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'MutatingWebhookConfiguration',
-      // With its uid an object that is deleted meanwhile is not created anew (measured: 409).
+      // With the uid, a deleted object is not created again (measured: 409).
       metadata: { name, ...(uid !== undefined && { uid }) },
       webhooks,
     };
@@ -69,7 +69,7 @@ export function createWriter({ client, name, signal, log, step }: WriterOptions)
         settledFor = { meant: webhooks, got };
         log.warn(
           { name },
-          'the API server, or somebody it asks, changes the webhook configuration as it is written',
+          'the API server, or an admission webhook, changes the webhook configuration as it is written',
         );
       }
       await step('webhook-configuration/written');

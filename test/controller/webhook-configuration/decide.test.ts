@@ -2,7 +2,7 @@ import t from 'tap';
 import { issueAuthority } from '../../../src/controller/certificates/issue.ts';
 import type { Certificate } from '../../../src/controller/certificates/pem.ts';
 import { readCaBundle, writeCaBundle } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
-import { decideWebhooks, type Presence } from '../../../src/controller/webhook-configuration/decide.ts';
+import { decideWebhooks, type Availability } from '../../../src/controller/webhook-configuration/decide.ts';
 import type { Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
 
 const now = Date.now();
@@ -21,13 +21,13 @@ function webhook(name: string, policy: string, changed: Partial<Webhook> = {}): 
   };
 }
 
-const presences = {
+const availabilities = {
   there: { answers: async () => true, allAnswer: async () => true, absentMs: undefined },
   partly: { answers: async () => true, allAnswer: async () => false, absentMs: undefined },
   unready: { answers: async () => false, allAnswer: async () => false, absentMs: undefined },
   gone: { answers: async () => false, allAnswer: async () => false, absentMs: 30 * second },
   justGone: { answers: async () => false, allAnswer: async () => false, absentMs: 30 * second - 1 },
-} as const satisfies Record<string, Presence>;
+} as const satisfies Record<string, Availability>;
 
 t.test('when a webhook comes into force, and with which policy', async (t) => {
   const bundle = [await authority()];
@@ -42,7 +42,7 @@ t.test('when a webhook comes into force, and with which policy', async (t) => {
   type Case = [
     string,
     Webhook[],
-    keyof typeof presences,
+    keyof typeof availabilities,
     string,
     { policy?: string; url?: string; waiting?: boolean; relaxed?: boolean },
   ];
@@ -81,12 +81,12 @@ t.test('when a webhook comes into force, and with which policy', async (t) => {
       { policy: 'Fail', url: 'https://old.example/mutate', waiting: true },
     ],
   ];
-  for (const [what, actual, presence, policy, expected] of cases) {
+  for (const [what, actual, availability, policy, expected] of cases) {
     const decided = await decideWebhooks({
       wanted: [webhook('a', policy)],
       actual,
       bundle,
-      presence: () => presences[presence],
+      availability: () => availabilities[availability],
       absenceMs: 30 * second,
       now,
     });
@@ -102,7 +102,7 @@ t.test('when a webhook comes into force, and with which policy', async (t) => {
     wanted: [webhook('a', 'Fail')],
     actual: [inForce('Ignore')],
     bundle,
-    presence: () => ({ ...presences.gone, absentMs: 1e9 }),
+    availability: () => ({ ...availabilities.gone, absentMs: 1e9 }),
     absenceMs: 0,
     now,
   });
@@ -115,35 +115,35 @@ t.test('whom the API server trusts', async (t) => {
     authority(),
     authority(now - 5000, now - 1000),
   ]);
-  const decide = (caBundle: string | undefined, presence: Presence) => {
+  const decide = (caBundle: string | undefined, availability: Availability) => {
     const plain = webhook('a', 'Fail');
     const clientConfig = { ...plain.clientConfig, ...(caBundle !== undefined && { caBundle }) };
     return decideWebhooks({
       wanted: [plain],
       actual: [{ ...plain, clientConfig }],
       bundle: [wanted],
-      presence: () => presence,
+      availability: () => availability,
       absenceMs: 0,
       now,
     });
   };
-  const cases: [string, string | undefined, Presence, Certificate[]][] = [
-    ['none yet', undefined, presences.there, [wanted]],
-    ['garbage', 'Z2FyYmFnZQ==', presences.partly, [wanted]],
-    ['the right one', writeCaBundle([wanted]), presences.partly, [wanted]],
-    ['an old one that is in use', writeCaBundle([old]), presences.partly, [wanted, old]],
+  const cases: [string, string | undefined, Availability, Certificate[]][] = [
+    ['none yet', undefined, availabilities.there, [wanted]],
+    ['garbage', 'Z2FyYmFnZQ==', availabilities.partly, [wanted]],
+    ['the right one', writeCaBundle([wanted]), availabilities.partly, [wanted]],
+    ['an old one that is in use', writeCaBundle([old]), availabilities.partly, [wanted, old]],
     [
       'an old one that is in use, and the right one',
       writeCaBundle([old, wanted]),
-      presences.partly,
+      availabilities.partly,
       [wanted, old],
     ],
-    ['an old one that nobody needs', writeCaBundle([wanted, old]), presences.there, [wanted]],
-    ['an old one, and nobody there', writeCaBundle([wanted, old]), presences.gone, [wanted, old]],
-    ['an expired one', writeCaBundle([wanted, expired]), presences.partly, [wanted]],
+    ['an old one that nobody needs', writeCaBundle([wanted, old]), availabilities.there, [wanted]],
+    ['an old one, and nobody there', writeCaBundle([wanted, old]), availabilities.gone, [wanted, old]],
+    ['an expired one', writeCaBundle([wanted, expired]), availabilities.partly, [wanted]],
   ];
-  for (const [what, caBundle, presence, expected] of cases) {
-    const decided = await decide(caBundle, presence);
+  for (const [what, caBundle, availability, expected] of cases) {
+    const decided = await decide(caBundle, availability);
     const [first] = decided.webhooks;
     t.same(
       first && readCaBundle(first)?.map(({ id }) => id),
@@ -168,7 +168,7 @@ t.test('several webhooks, each for itself', async (t) => {
       webhook('b', 'Ignore', { clientConfig: { url: 'https://b.example/old-path' } }),
     ],
     bundle,
-    presence: ({ name }) => (name === 'c' ? presences.unready : presences.there),
+    availability: ({ name }) => (name === 'c' ? availabilities.unready : availabilities.there),
     absenceMs: 0,
     now,
   });

@@ -106,10 +106,10 @@ async function start(t: Test, world: World, text = fileText(), configuration: Pa
   const leading = world.leading({
     signal: ending.signal,
     configuration: { webhookConfiguration: name, webhooksFile: file, ...configuration },
+    // Pauses are for real clusters. The order is the same.
+    shortened: (ms) => Math.min(ms, 20),
   });
-  // Pauses are for real clusters; the order of things is the same.
-  const sleep = (ms: number, signal: AbortSignal): Promise<void> => wait(Math.min(ms, 20), signal);
-  const running = webhookConfiguration({ sleep, pollMs: 50 })(leading);
+  const running = webhookConfiguration({ pollMs: 50 })(leading);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
     await running;
