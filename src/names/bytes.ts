@@ -10,7 +10,7 @@ const units = [
 /**
  * Reads a size.
  * @param text such as `64Mi`
- * @returns bytes, or undefined where the text is no size or is too large to be counted exactly
+ * @returns bytes, or undefined if the text is no size or not a safe integer
  */
 export function parseBytes(text: string): number | undefined {
   const match = /^(\d+)(Gi|Mi|Ki|)$/.exec(text);

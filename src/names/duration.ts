@@ -11,13 +11,13 @@ const units = [
 /** Each unit once at most, in falling order; unlike Go's parser: `d` is known, signs and fractions are not. */
 const pattern = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$/;
 
-/** Ten years. Longer than anything here can mean, and far below where numbers lose whole milliseconds. */
+/** Ten years: longer than any setting needs, and exact in milliseconds. */
 const maxMs = 3_650 * 86_400_000;
 
 /**
  * Reads a duration.
  * @param text such as `1h30m`
- * @returns milliseconds, or undefined where the text is no duration or is longer than ten years
+ * @returns milliseconds, or undefined if the text is no duration or is longer than ten years
  */
 export function parseDuration(text: string): number | undefined {
   const match = text === '' ? null : pattern.exec(text);

@@ -1,12 +1,12 @@
 /**
- * Texts for people. Image names, labels and registry messages are input of strangers: whatever is shown of them is
- * stripped of control characters and bounded.
+ * Texts for people. Image names, labels and registry messages are untrusted: control characters are replaced, and the length
+ * is bounded.
  */
 
 /** The API server cuts a warning at 256 (`k8s.io/apiserver` admission webhook, RFC 9110 warning headers). */
 export const maxWarningBytes = 256;
 
-/** A handful is read; hundreds would only push the important one off the screen. */
+/** More would push the important ones off the screen. */
 export const maxWarnings = 8;
 
 /** Room for one image in a text that names several. */
@@ -16,13 +16,12 @@ const plainAscii = /^[\x20-\x7e]*$/u;
 const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Makes a text fit to print: control, format and unassigned characters become `?`, and it is cut at a whole character.
- * @param text anything
- * @param maxBytes upper bound of the result in bytes of UTF-8, the mark of the cut included
+ * Makes a text printable: control, format and unassigned characters become `?`, and it is cut at a whole character.
+ * @param maxBytes upper bound of the result in bytes of UTF-8, including the mark of the cut
  */
 export function printable(text: string, maxBytes: number): string {
   if (text.length <= maxBytes && plainAscii.test(text)) return text;
-  // A character has at most 4 bytes, so what is cut off here could not have been shown.
+  // A code unit has at least one byte, so the rest could not be shown.
   const clean = text.slice(0, maxBytes + 1).replace(unprintable, '?');
   if (text.length <= maxBytes + 1 && Buffer.byteLength(clean) <= maxBytes) return clean;
   let kept = '';
@@ -49,8 +48,6 @@ export function boundedWarnings(warnings: readonly string[]): readonly string[] 
 
 /**
  * Joins the descriptions of a list, as many as fit.
- * @param items what is described
- * @param describe makes one description
  * @param maxBytes bound of the whole, the note on the rest (at most 24 bytes) not included
  */
 export function listed<Item>(

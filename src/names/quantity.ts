@@ -27,15 +27,15 @@ const form = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMG
 
 /**
  * Reads a quantity.
- * @param written a text; whoever writes JSON by hand may leave a number
- * @returns in units (cores, bytes); `undefined` for what is no quantity
+ * @param written a text, or a number in handwritten JSON
+ * @returns in units (cores, bytes); `undefined` if it is no quantity
  */
 export function parseQuantity(written: unknown): number | undefined {
   const text = typeof written === 'number' ? String(written) : written;
   if (typeof text !== 'string' || text.length > 64) return undefined;
   const [, number, exponent, suffix] = form.exec(text) ?? [];
   if (number === undefined) return undefined;
-  // A text with an exponent is read whole, so that 1e-3 is what it says and not a product.
+  // A text with an exponent is parsed as a whole: the product 1 × 10⁻³ would be inexact.
   const value = exponent === undefined ? Number(number) * (factors[suffix ?? ''] ?? 1) : Number(text);
   return Number.isFinite(value) ? value : undefined;
 }

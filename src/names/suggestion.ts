@@ -1,14 +1,13 @@
-/** The nearest known word to one that is unknown, for messages that help with a typing mistake. */
+/** Suggests a known word for an unknown one, for messages about typing mistakes. */
 
 /** A shorter word is the beginning of too many others. */
 const minBeginning = 3;
 
 /**
- * Finds the candidate that takes the fewest insertions, deletions, replacements and swaps of neighbors; where none is
- * near, one that begins nearly like the word.
- * @param word what was written; upper and lower case count as equal
- * @param candidates what could have been meant
- * @returns undefined where nothing is near enough to be a likely mistake
+ * Finds the candidate with the fewest insertions, deletions, replacements and swaps of neighbors; else one that begins nearly
+ * like the word.
+ * @param word upper and lower case count as equal
+ * @returns undefined if no candidate is near enough
  */
 export function suggestionFor(word: string, candidates: Iterable<string>): string | undefined {
   const known = [...candidates];

@@ -1,6 +1,6 @@
 /**
- * Pods that run already: an ephemeral container (`kubectl debug`) or a new image cannot move the pod, so where its
- * node's architecture cannot run the new image, the person gets a warning and nothing is changed.
+ * Pods that run already. An ephemeral container (`kubectl debug`) or a new image cannot move the pod. If its node cannot run
+ * the new image, the person gets a warning.
  */
 import type { ImageFacts } from '../images/facts/facts.ts';
 import type { Container, Pod } from '../kube/api/objects.ts';
@@ -12,15 +12,15 @@ import { boundedWarnings, maxImageBytes, printable } from '../names/printable.ts
 
 export interface RunningPodInput {
   readonly pod: Pod;
-  /** The pod before the change; `undefined`: every image counts as new. */
+  /** The pod before the change; `undefined`: every image is new. */
   readonly oldPod: Pod | undefined;
-  /** Architecture of its node; `undefined`: not known, then nothing is said. */
+  /** Architecture of its node; `undefined`: not known, so there is no warning. */
   readonly nodeArchitecture: string | undefined;
-  /** Facts by image text as the pod writes it. */
+  /** Facts by image reference, as the pod writes it. */
   readonly facts: (image: string) => ImageFacts | undefined;
 }
 
-/** The images that a change brings to a running pod; ask for their facts before `runningPodWarnings`. */
+/** The images that a change adds to a running pod. `runningPodWarnings` needs their facts. */
 export function newImagesOf(pod: Pod, oldPod: Pod | undefined): readonly ImageUse[] {
   const before = new Map(containersOf(oldPod).map(({ name, image }) => [name, image]));
   return imagesOfContainers(containersOf(pod).filter(({ name, image }) => before.get(name) !== image));

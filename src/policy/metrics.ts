@@ -5,14 +5,14 @@ import { clusterConfigKind, podConfigKind } from './resources/placement.ts';
 export const reloads: MetricSpec = {
   name: 'archwright_config_reloads_total',
   type: 'counter',
-  help: 'Changes of the configuration file, by whether they could be used; a broken one leaves the last good one in force.',
+  help: 'Changes of the configuration file, by outcome. After a failed one the last good configuration stays in force.',
   labels: { outcome: ['loaded', 'failed'] },
 };
 
 export const lastReloadSuccessful: MetricSpec = {
   name: 'archwright_config_last_reload_successful',
   type: 'gauge',
-  help: 'Whether the configuration file as it is now can be used: 1, or 0 where an older one is in force.',
+  help: '1 if the current configuration file is valid, 0 if an older one is in force.',
 };
 
 export const lastReloadSuccess: MetricSpec = {
@@ -24,7 +24,7 @@ export const lastReloadSuccess: MetricSpec = {
 export const customResources: MetricSpec = {
   name: 'archwright_custom_resources',
   type: 'gauge',
-  help: 'Custom resources in the cluster, by kind and by whether they can be used; what is invalid is left out, and says why in its status.',
+  help: 'Custom resources in the cluster, by kind and validity. Invalid ones are ignored; their status has the reason.',
   labels: { kind: [clusterConfigKind, podConfigKind], state: ['used', 'invalid'] },
 };
 

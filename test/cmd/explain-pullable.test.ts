@@ -46,7 +46,7 @@ t.test('which group can pull, and which nodes are left out', async (t) => {
   const rule = explained?.rules.find(({ rule: name }) => name === 'pullable-nodes');
   t.equal(
     rule?.message,
-    `${app}: credential group 0-fingerprin can pull it, 1-fingerprin, 2-fingerprin cannot; left out: node-1; node-2`,
+    `${app}: credential group 0-fingerprin can pull it, 1-fingerprin, 2-fingerprin cannot; excluded: node-1; node-2`,
   );
   t.match(
     JSON.stringify(explained?.patch),

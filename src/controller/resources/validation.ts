@@ -1,7 +1,7 @@
 /** What is to be said about each custom resource; the same reading and order as in the effective policy. */
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { architecturesLeftOut } from '../../policy/resources/architectures.ts';
-import type { ArchitectureWishes, PodPlacement, Reading } from '../../policy/resources/placement.ts';
+import { unschedulableArchitectures } from '../../policy/resources/architectures.ts';
+import type { ArchitecturePreferences, PodPlacement, Reading } from '../../policy/resources/placement.ts';
 import { conflictsAmong, type ConflictsOptions } from '../../policy/resources/conflicts.ts';
 import { readClusterConfig, readPodConfig } from '../../policy/resources/read.ts';
 import type { Finding } from './conditions.ts';
@@ -63,7 +63,7 @@ const notCompared: Finding = {
 };
 
 function common(
-  { placement, problems }: Reading<ArchitectureWishes>,
+  { placement, problems }: Reading<ArchitecturePreferences>,
   schedulable: readonly string[],
 ): readonly Finding[] {
   if (placement === undefined) {
@@ -73,7 +73,7 @@ function common(
       { type: 'Degraded', status: 'True', reason: 'Invalid', message },
     ];
   }
-  const out = architecturesLeftOut(placement, schedulable);
+  const out = unschedulableArchitectures(placement, schedulable);
   return [
     { type: 'Available', status: 'True', reason: 'InForce', message: '' },
     out.length === 0

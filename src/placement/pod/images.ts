@@ -1,6 +1,6 @@
 /**
- * The images of a pod: init containers (sidecars are among them), containers and image volumes. Ephemeral containers
- * come to pods that are placed already; `running-pod.ts` looks at them.
+ * The images of a pod: init containers (including sidecars), containers and image volumes. Ephemeral containers are added to
+ * pods that run already (`running-pod.ts`).
  */
 import type { PullPolicy } from '../../images/facts/facts.ts';
 import type { Container, PodSpec } from '../../kube/api/objects.ts';
@@ -10,9 +10,9 @@ export interface ImageUse {
   readonly image: string;
   /** Names of the containers and volumes that use it, in the pod's order. */
   readonly usedBy: readonly string[];
-  /** The most demanding of its uses: `Always` before `IfNotPresent` before `Never`. */
+  /** The strictest of its uses: `Always`, then `IfNotPresent`, then `Never`. */
   readonly pullPolicy: PullPolicy;
-  /** True where it is only mounted, never run: an artifact is then all right. */
+  /** It is only mounted and never run, so it can be an artifact. */
   readonly volumeOnly: boolean;
 }
 
@@ -25,9 +25,9 @@ interface Growing extends ImageUse {
 const demand: Readonly<Record<PullPolicy, number>> = { Never: 0, IfNotPresent: 1, Always: 2 };
 
 /**
- * The images of a pod that decide where it can run, each once.
+ * The images of a pod, each once.
  * @param spec of a pod or a template
- * @returns in the order of first use; containers without an image are left to the API server's validation
+ * @returns in the order of first use; containers without an image are skipped, because the API server refuses them
  */
 export function imagesOf(spec: PodSpec): readonly ImageUse[] {
   const uses = new Map<string, Growing>();
@@ -40,7 +40,7 @@ export function imagesOf(spec: PodSpec): readonly ImageUse[] {
   return [...uses.values()];
 }
 
-/** The images of containers alone, in the same form. */
+/** The images of containers. */
 export function imagesOfContainers(containers: readonly Container[]): readonly ImageUse[] {
   const uses = new Map<string, Growing>();
   for (const container of containers) addContainer(uses, container);
@@ -70,9 +70,9 @@ function add(
 }
 
 /**
- * The pull policy that holds for an image.
+ * The effective pull policy of an image.
  * @param image as the pod writes it
- * @param written the policy that the pod states; the API server fills it in, a file from a person may lack it
+ * @param written the policy in the pod; the API server fills it in, a file may not have it
  * @see kubernetes pkg/apis/core/v1/defaults.go and pkg/util/parsers: `Always` for the tag `latest`, written or implied
  */
 export function pullPolicyOf(image: string, written: string | undefined): PullPolicy {

@@ -1,7 +1,6 @@
 /**
- * The operating system that a pod is for. `spec.os` says it outright, but only informs the kubelet and the validation of pods;
- * what brings pods to Windows nodes is the label `kubernetes.io/os` in their nodeSelector, and most of them carry nothing else.
- * Whoever wants something else than Linux and says so nowhere has to be lucky with the scheduler anyway.
+ * The operating system of a pod. `spec.os` only informs the kubelet and the validation of pods. The scheduler brings pods to
+ * Windows nodes by the label `kubernetes.io/os` in their nodeSelector, and most of them have nothing else.
  */
 import type { NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
@@ -12,8 +11,7 @@ const osLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os'] as const;
 const defaultOs = 'linux';
 
 /**
- * The operating system of the nodes that a pod can be on: `spec.os.name`, else what its nodeSelector or each of its required
- * terms that can match at all asks for, else `linux`.
+ * `spec.os.name`, else the one in the nodeSelector or in every required term that is not empty, else `linux`.
  * @param spec of a pod or a template
  */
 export function operatingSystemOf({ os, nodeSelector, affinity }: PodSpec): string {

@@ -35,7 +35,7 @@ export function explainDetails(
     reasons.push(reason('empty-term', "the pod's required node affinity has a part that matches no node"));
   }
   if (recorded !== undefined)
-    reasons.push(reason('replaces-recorded', 'what an earlier call added is replaced'));
+    reasons.push(reason('replaces-recorded', 'the additions of an earlier call are replaced'));
   return reasons;
 }
 

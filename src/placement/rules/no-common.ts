@@ -34,10 +34,10 @@ export function explainNoCommon(
       ? [` of those that ${printable(allowed.origin, 320)} allows ${among(allowed.architectures)}`]
       : []),
   ].join(', and');
-  const said = describeImages(images);
-  return said === ''
+  const details = describeImages(images);
+  return details === ''
     ? `there is no architecture${bound}`
-    : `no architecture${bound} can run all images: ${said}`;
+    : `no architecture${bound} can run all images: ${details}`;
 }
 
 /**

@@ -46,7 +46,7 @@ interface Preference {
   readonly origin: string;
   /** A person wrote it into the pod. */
   readonly inPod: boolean;
-  /** `undefined`: not understood. */
+  /** `undefined`: invalid. */
   readonly weights: readonly WeightedArchitecture[] | undefined;
 }
 
@@ -170,10 +170,10 @@ function describeUnmet(
   possible: readonly string[],
   isKnown: boolean,
 ): string {
-  if (weights === undefined) return `${origin} is not understood and left out`;
+  if (weights === undefined) return `${origin} is invalid and ignored`;
   const unmet = weights.filter(({ architecture }) => !possible.includes(architecture));
   const wanted = printable(unmet.map(({ architecture }) => architecture).join(', '), 80);
   if (!isKnown) return `${origin}: ${wanted} waits until every image is known`;
   const can = possible.length === 0 ? 'none' : printable(possible.join(', '), 80);
-  return `${origin}: ${wanted} is left out, the pod can only run on ${can}`;
+  return `${origin}: ${wanted} is ignored, the pod can only run on ${can}`;
 }

@@ -70,7 +70,7 @@ export function excludedNodesOf(
   if (hostnames.length > maxExcludedNodes || hostnames.length * copies > maxWritten) {
     return notExcluded(`${hostnames.length} nodes are too many to name`, restricted);
   }
-  const nodes = `left out: ${listed(hostnames, (name) => name, maxNamesBytes)}`;
+  const nodes = `excluded: ${listed(hostnames, (name) => name, maxNamesBytes)}`;
   const text = `${describeAll(pullable)}; ${nodes}`;
   return { hostnames, warnings: [], reasons: [reason('pullable-nodes', text)] };
 }

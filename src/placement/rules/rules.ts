@@ -9,15 +9,15 @@ export const rules = [
     rule: 'skip-node-name',
     description: 'The pod names its node already, so the scheduler does not see it.',
   },
-  { rule: 'skip-mirror-pod', description: 'A mirror of a static pod; its node runs it already.' },
+  { rule: 'skip-mirror-pod', description: 'A mirror pod of a static pod, which its node runs already.' },
   {
     rule: 'skip-daemonset-pod',
-    description: 'The DaemonSet controller pins its pods; the DaemonSet itself is placed.',
+    description: 'The DaemonSet controller pins its pods; archwright places the template of the DaemonSet.',
   },
   {
     rule: 'skip-excluded-namespace',
     description:
-      'The configuration excludes the namespace, or the `namespaceSelector` of `ClusterPodPlacementConfig/cluster` leaves it out.',
+      'The configuration, or the `namespaceSelector` of `ClusterPodPlacementConfig/cluster`, excludes the namespace.',
   },
   {
     rule: 'skip-disabled-by-pod',
@@ -50,12 +50,11 @@ export const rules = [
   },
   {
     rule: 'schedulable-architectures',
-    description: 'Architectures that no node of the cluster has are left out.',
+    description: 'Architectures that no node of the cluster has are removed.',
   },
   {
     rule: 'allowed-architectures',
-    description:
-      'A `PodPlacementConfig` leaves only some architectures to the pod, whatever its images have.',
+    description: 'A `PodPlacementConfig` limits the architectures of the pod.',
   },
   {
     rule: 'image-constrains-nothing',
@@ -65,7 +64,7 @@ export const rules = [
   {
     rule: 'exec-format-error',
     description:
-      'Pods of the namespace ended with an exec format error on an architecture that the manifest names, so it is avoided.',
+      'Pods of the namespace ended with an exec format error on an architecture of the manifest, so it is removed.',
   },
   { rule: 'unconstrained', description: 'No image constrains the architecture, so nothing is required.' },
   {
@@ -79,65 +78,68 @@ export const rules = [
   },
   {
     rule: 'no-common-architecture-allow',
-    description: 'The images share no architecture: the pod is let through.',
+    description: 'The images share no architecture: the pod is admitted.',
   },
   {
     rule: 'unknown-image-gate',
     description:
-      'An image is not known: the pod waits behind the scheduling gate; known images bound it meanwhile.',
+      'An image is unknown: the scheduling gate holds the pod. The known images are an upper bound.',
   },
   {
     rule: 'unknown-image-fallback',
     description:
-      'An image is not known: the fallback architecture where the known images have it, else their bound.',
+      'An image is unknown: the fallback architecture, if the known images have it, else their architectures.',
   },
-  { rule: 'unknown-image-allow', description: 'An image is not known: only the known images bound the pod.' },
-  { rule: 'unknown-image-deny', description: 'An image is not known: the pod is refused.' },
+  {
+    rule: 'unknown-image-allow',
+    description: 'An image is unknown: only the architectures of the known images are required.',
+  },
+  { rule: 'unknown-image-deny', description: 'An image is unknown: the pod is refused.' },
   {
     rule: 'unknown-image-recorded',
     description:
-      'An image of a DaemonSet is not known now: what was required for the same images before still is.',
+      'An image of a DaemonSet is unknown: the recorded architectures of the same images stay required.',
   },
-  { rule: 'require-node-labels', description: 'Labels that nodes of a required architecture must carry.' },
+  { rule: 'require-node-labels', description: 'Labels that nodes of a required architecture must have.' },
   {
     rule: 'match-node-labels',
-    description: 'Labels of the pod that its node must carry with the same value.',
+    description: 'Labels of the pod that its node must have with the same value.',
   },
   {
     rule: 'pullable-nodes',
-    description: 'Nodes known to be unable to pull one of the images are left out (`requirePullableNodes`).',
+    description: 'Nodes that cannot pull one of the images are excluded (`requirePullableNodes`).',
   },
   {
     rule: 'pullable-nodes-left-out',
     description:
-      'Nodes cannot pull an image but stay possible: no others are left, too many, not known by name, or the pod names one.',
+      'Nodes that cannot pull an image are not excluded: no others remain, they are too many or not known by name, or the pod names a node.',
   },
   {
     rule: 'preferred-label',
-    description: 'The pod asks for an architecture by the label `arch.example/preferred`.',
+    description: 'The pod prefers an architecture by the label `arch.example/preferred`.',
   },
   {
     rule: 'preferred-weights',
-    description: 'The pod asks for architectures by the annotation `arch.example/preferred-weights`.',
+    description: 'The pod prefers architectures by the annotation `arch.example/preferred-weights`.',
   },
   { rule: 'preferred-policy', description: 'A custom resource or the configuration prefers architectures.' },
   {
     rule: 'preference-hard',
-    description: 'Mode `hard`: the preferred architecture is required where it is possible.',
+    description: 'Mode `hard`: the preferred architecture is required.',
   },
   {
     rule: 'preference-own',
-    description: "The pod's own preferred node affinity on architectures wins over ours.",
+    description: "The pod's own preferred node affinity on architectures has precedence.",
   },
   {
     rule: 'preference-left-out',
-    description: 'A preference that cannot be met, or is not understood, is left out.',
+    description: 'A preference that the images cannot meet, or that is invalid, is ignored.',
   },
   { rule: 'tolerations', description: 'Taints of the required architectures are tolerated.' },
-  { rule: 'replaces-recorded', description: 'What an earlier call added is replaced, not added to.' },
+  { rule: 'replaces-recorded', description: 'The additions of an earlier call are replaced.' },
   {
     rule: 'workload-template',
-    description: 'A template is only looked at; its pods are placed when they are created.',
+    description: 'A template stays unchanged; its pods are placed when they are created.',
   },
 ] as const;
 

@@ -1,4 +1,4 @@
-/** Checks between settings, which no single one can fail. */
+/** Checks of settings against each other. */
 import type { Part, Path } from '../settings/setting.ts';
 import type { Configuration } from '../settings/all.ts';
 
@@ -11,7 +11,7 @@ export interface Inconsistency {
 
 /**
  * Finds settings that contradict each other.
- * @param part the part that will run; without one, only what is wrong for every part is found
+ * @param part the part that will run; if absent, only problems of every part are found
  */
 export function inconsistencies(configuration: Configuration, part?: Part): Inconsistency[] {
   return [
@@ -20,16 +20,16 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
     ...noFallback(configuration),
     ...twoProxies(configuration),
     ...mixedAgents(configuration),
-    ...halfOfPlugins(configuration),
+    ...incompletePlugins(configuration),
     ...(part === 'webhook' || part === 'explain' || part === 'controller'
       ? agentsWithoutTls(configuration)
       : []),
     ...(part === 'controller' ? leaseTimes(configuration) : []),
-    ...(part === 'webhook' ? nobodyKnowsNodes(configuration) : []),
+    ...(part === 'webhook' ? noAgentsForNodes(configuration) : []),
   ];
 }
 
-/** A leader has to give up before another one may take over, and needs time for more than one try (client-go). */
+/** A leader must stop before another one can take over, and needs time for more than one attempt (client-go). */
 function leaseTimes(configuration: Configuration): Inconsistency[] {
   const { leaseDuration, leaseRenewDeadline, leaseRetryPeriod } = configuration;
   return [
@@ -42,7 +42,7 @@ function leaseTimes(configuration: Configuration): Inconsistency[] {
   ];
 }
 
-/** A pod sent to an architecture that no node has would stay pending for ever. */
+/** A pod that requires an architecture without nodes would stay pending. */
 function notSchedulable(configuration: Configuration): Inconsistency[] {
   const { schedulableArchitectures, preferredArchitecture, preferredWeights, fallbackArchitecture } =
     configuration;
@@ -81,7 +81,6 @@ function noFallback(configuration: Configuration): Inconsistency[] {
   return [{ key: 'onUnknownImage', message: 'is fallback, so fallbackArchitecture must be set' }];
 }
 
-/** A registry has one proxy; which of two was meant cannot be told. */
 function twoProxies({ proxies }: Configuration): Inconsistency[] {
   return proxies.flatMap(({ registry }, index) =>
     proxies.findIndex((proxy) => proxy.registry === registry) === index
@@ -98,16 +97,16 @@ function mixedAgents({ agents }: Configuration): Inconsistency[] {
 
 function agentsWithoutTls(configuration: Configuration): Inconsistency[] {
   if (configuration.agents.length === 0 || configuration.agentTlsDir !== undefined) return [];
-  return [{ key: 'agents', message: 'are asked by mutual TLS only, so agentTlsDir must be set' }];
+  return [{ key: 'agents', message: 'need mutual TLS, so agentTlsDir must be set' }];
 }
 
-function nobodyKnowsNodes({ requirePullableNodes, agents }: Configuration): Inconsistency[] {
+function noAgentsForNodes({ requirePullableNodes, agents }: Configuration): Inconsistency[] {
   if (!requirePullableNodes || agents.length > 0) return [];
-  return [{ key: 'requirePullableNodes', message: 'is what agents find out, so agents must be set' }];
+  return [{ key: 'requirePullableNodes', message: 'needs agents, so agents must be set' }];
 }
 
-/** The kubelet takes one place for the configuration, and needs both places. */
-function halfOfPlugins(configuration: Configuration): Inconsistency[] {
+/** The kubelet takes one of the two configurations, and needs the directory of the plugins with it. */
+function incompletePlugins(configuration: Configuration): Inconsistency[] {
   const { 'kubeletConfig.config': file, 'kubeletConfig.configDir': dir } = configuration;
   const binDir = configuration['kubeletConfig.binDir'];
   if (file !== undefined && dir !== undefined) {

@@ -1,7 +1,4 @@
-/**
- * Layers: the settings that one source writes. The file, the environment and the flags are one layer each; every value
- * of every layer is checked, also one that a later layer covers, because it is wrong all the same.
- */
+/** Layers: the settings of one source, which is the file, the environment or the flags. Overridden values are checked too. */
 import { isTable } from '../kinds/plain.ts';
 import { locate } from './toml-positions.ts';
 import { didYouMean } from '../../names/suggestion.ts';
@@ -11,7 +8,7 @@ import { parseToml, TomlError } from './toml.ts';
 
 export interface Written {
   readonly value: unknown;
-  /** The place of a path inside the value; of the value itself without one. */
+  /** The position of a path inside the value. Default: the value itself. */
   place(path?: Path): Place;
 }
 
@@ -21,7 +18,7 @@ export interface Layer {
   readonly problems: readonly Problem[];
 }
 
-/** Variables that are read by something other than the configuration. */
+/** Variables that are no settings. */
 export const otherVariables: Readonly<Record<string, string>> = {
   ARCHWRIGHT_CONFIG: 'Path of the configuration file; the flag `--config` wins over it.',
   ARCHWRIGHT_VECTORS: 'Directory of test vectors, for development.',
@@ -30,8 +27,8 @@ export const otherVariables: Readonly<Record<string, string>> = {
 };
 
 /**
- * Kubernetes gives every container such variables for each Service of its namespace
- * (kubernetes pkg/kubelet/envvars/envvars.go), and our own Services begin with our own name.
+ * Kubernetes sets such variables for each Service of a container's namespace (kubernetes pkg/kubelet/envvars/envvars.go), and
+ * the names of archwright's own Services begin with `archwright`.
  */
 const serviceVariable =
   /^ARCHWRIGHT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;

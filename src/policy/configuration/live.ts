@@ -1,6 +1,6 @@
 /**
- * The configuration of a running program. When the file changes it is read again with the same environment and flags;
- * what cannot be used is logged with its places, and the last good configuration stays in force.
+ * The configuration of a running program. When the file changes, it is read again with the same environment and flags. A
+ * broken file is logged with its positions, and the last good configuration stays in force.
  */
 import { dirname, resolve } from 'node:path';
 import { liveContent } from '../../files/live.ts';
@@ -33,7 +33,7 @@ export interface LiveConfiguration {
 
 /**
  * Reads the configuration and keeps it up to date.
- * @throws ConfigurationError where the first reading finds a problem
+ * @throws ConfigurationError if the first reading finds a problem
  */
 export async function liveConfiguration(options: LiveConfigurationOptions): Promise<LiveConfiguration> {
   const { file, log, metrics, clock = systemClock } = options;
@@ -102,7 +102,7 @@ export async function liveConfiguration(options: LiveConfigurationOptions): Prom
   };
 }
 
-/** A listener that fails must not keep the others from what changed. */
+/** A listener that fails must not prevent the others from being called. */
 function tell(
   listener: (configuration: Configuration) => void,
   configuration: Configuration,

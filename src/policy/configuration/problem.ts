@@ -1,8 +1,8 @@
-/** What is wrong with a configuration, told with the place where a person can put it right. */
+/** Problems of a configuration, each with its position for a person to fix it. */
 import { formatKey } from './toml.ts';
 import type { Path } from '../settings/setting.ts';
 
-/** Where a value was written. */
+/** The position of a value. */
 export interface Place {
   readonly kind: 'file' | 'environment' | 'flag' | 'default';
   /** For people: `archwright.toml:12`, `ARCHWRIGHT_LISTEN`, `--listen`; empty for a default. */
@@ -13,7 +13,7 @@ export interface Place {
 }
 
 export interface Problem extends Place {
-  /** The setting, or the place inside its value: `tolerations[0].key`; empty where the whole source is at fault. */
+  /** The setting, or a path in its value: `tolerations[0].key`; empty: the whole source. */
   readonly key: string;
   /** Reads on from the key: `must be …`. */
   readonly message: string;
@@ -35,7 +35,7 @@ export function describePath(path: Path): string {
     .join('');
 }
 
-/** A configuration that cannot be used; holds every problem, not only the first. */
+/** An invalid configuration, with all of its problems. */
 export class ConfigurationError extends Error {
   readonly code = 'invalid-configuration';
   readonly temporary = false;

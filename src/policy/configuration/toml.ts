@@ -1,11 +1,11 @@
-/** TOML text to plain values and back, with the parser's many errors made one. */
+/** Reads and writes TOML. Every error of the parser becomes a `TomlError`. */
 import { parse } from 'toml';
 import type { TomlValue } from '../settings/setting.ts';
 
-/** No setting nests deeper than five; the parser's own limit of 500 would only serve to exhaust something. */
+/** No setting nests deeper than five. The parser's default is 500. */
 const maxDepth = 16;
 
-/** A text that is no TOML. */
+/** The text is not TOML. */
 export class TomlError extends Error {
   readonly code = 'syntax';
   readonly temporary = false;
@@ -31,7 +31,7 @@ export function parseToml(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Writes one value on one line, as it may stand behind `key =`. */
+/** Writes a value on one line. */
 export function formatToml(value: TomlValue): string {
   if (typeof value === 'string') return quoted(value);
   if (typeof value !== 'object') return String(value);
@@ -40,7 +40,7 @@ export function formatToml(value: TomlValue): string {
   return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
 }
 
-/** Writes one step of a key, in quotes where it must be. */
+/** Writes one step of a key, quoted if necessary. */
 export function formatKey(key: string): string {
   return /^[A-Za-z0-9_-]+$/.test(key) ? key : quoted(key);
 }
@@ -54,7 +54,7 @@ function isList(value: TomlValue): value is readonly TomlValue[] {
   return Array.isArray(value);
 }
 
-/** The grammar's errors list every character that could have followed, which helps nobody. */
+/** Errors of the grammar list every character that could follow. They are cut. */
 const maxReason = 160;
 
 function reasonOf(error: unknown): string {
@@ -64,7 +64,7 @@ function reasonOf(error: unknown): string {
   return reason.length > maxReason ? `${reason.slice(0, maxReason)}…` : reason;
 }
 
-/** Grammar errors carry a location as the parser generator makes it; all others a line. */
+/** Errors of the grammar have a location, all others a line. */
 function lineOf(error: unknown): number {
   const place = error as { line?: unknown; location?: { start?: { line?: unknown } } };
   const line = place.line ?? place.location?.start?.line;

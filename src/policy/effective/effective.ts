@@ -1,7 +1,4 @@
-/**
- * The effective policy: what the configuration and the custom resources mean for a pod. `policies.ts` makes one for each
- * combination of them, not for each pod.
- */
+/** The effective policy from the configuration and the custom resources. `policies.ts` caches it by combination. */
 import type { OnUnknownImage, Policy, Preference, TolerationTemplate } from './policy.ts';
 import { withinSchedulable } from '../resources/architectures.ts';
 import {
@@ -13,16 +10,16 @@ import {
 } from '../resources/placement.ts';
 import type { Configuration } from '../settings/all.ts';
 
-/** What comes on top of the configuration. */
+/** What overrides the configuration. */
 export interface PolicyLayers {
   readonly cluster?: ClusterPlacement | undefined;
-  /** Those that select the pod, the first one first. */
+  /** The objects that select the pod, by precedence. */
   readonly pods?: readonly PodPlacement[];
-  /** Whether there is somebody who would open a gate. */
+  /** Whether a controller would remove a gate. */
   readonly controllerLeads?: boolean;
 }
 
-/** The taint that GKE sets on nodes of an architecture of which images are often lacking. */
+/** The taint that GKE sets on arm64 nodes. */
 const architectureTaint: TolerationTemplate = {
   key: 'kubernetes.io/arch',
   operator: 'Equal',
@@ -32,10 +29,10 @@ const architectureTaint: TolerationTemplate = {
 /** Noe's label for the architecture that a pod prefers. */
 const labelsOfOthers: readonly string[] = ['arch.noe.adevinta.com/preferred'];
 
-/** The largest that Kubernetes takes; with one preferred architecture there is nothing to weigh it against. */
+/** The largest valid weight, for a single preferred architecture. */
 const fullWeight = 100;
 
-/** Makes a policy. Each setting is taken from the first layer that has it: pods' configs in turn, cluster, configuration. */
+/** Each setting is from the first layer that has it: `PodPlacementConfig`s by precedence, cluster, configuration. */
 export function policyFor(configuration: Configuration, layers: PolicyLayers = {}): Policy {
   const { namespace, excludedNamespaces, schedulableArchitectures } = configuration;
   const pods = (layers.pods ?? []).map((each) => withinSchedulable(each, schedulableArchitectures));
@@ -46,7 +43,7 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
     firstOf(pods, (each) => each.fallbackArchitecture) ??
     cluster?.fallbackArchitecture ??
     configuration.fallbackArchitecture;
-  // Who deletes the cluster's object waits until no gate is left, so none may be added.
+  // The deletion of the cluster's object waits until no gate is left, so none may be added.
   const gates = layers.controllerLeads === true && cluster?.deleting !== true;
   const unknown = firstOf(pods, (each) => each.onUnknownImage) ?? configuration.onUnknownImage;
   return {
@@ -85,7 +82,7 @@ function firstOf<T>(pods: readonly PodPlacement[], settingOf: (pod: PodPlacement
   return undefined;
 }
 
-/** All of them, since the images may not be able to meet the first. How hard one is, is the configuration's to say. */
+/** All preferences, because the images may not meet the first one. */
 function preferences(
   configuration: Configuration,
   pods: readonly PodPlacement[],
@@ -103,7 +100,7 @@ function preferences(
   );
 }
 
-/** A gate where somebody opens it, unless something else is wanted; else the next best. */
+/** `gate` only while a controller removes gates; then the fallback, then `allow`. */
 function resolved(
   wanted: OnUnknownImage | undefined,
   gates: boolean,

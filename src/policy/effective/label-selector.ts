@@ -1,9 +1,9 @@
 /**
- * Label selectors, exactly as Kubernetes has them: what is ANDed, what an absent label means, what is refused.
+ * Label selectors with the semantics of Kubernetes.
  *
  * Rules: kubernetes apimachinery pkg/apis/meta/v1/helpers.go LabelSelectorAsSelector, pkg/labels/selector.go
- * Requirement.Matches, pkg/apis/meta/v1/validation ValidateLabelSelector. The one difference: an absent selector is the
- * caller's to decide about (here it selects everything, in some APIs nothing).
+ * Requirement.Matches, pkg/apis/meta/v1/validation ValidateLabelSelector. The caller decides about an absent selector: here
+ * it selects everything, in some APIs nothing.
  */
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
 
@@ -17,15 +17,15 @@ export interface SelectorRequirement {
   readonly values: readonly string[];
 }
 
-/** All of these must hold; none: everything is selected. */
+/** All requirements must hold. Empty: everything is selected. */
 export type Selector = readonly SelectorRequirement[];
 
 type Labels = Readonly<Record<string, string>>;
 
 /**
  * Reads a selector of a raw object.
- * @param path where it stands, for the messages
- * @param problems gets one message for each thing that is wrong; what is returned then means nothing
+ * @param path of the selector, for messages
+ * @param problems gets a message for each problem; the result is then meaningless
  */
 export function readSelector(value: unknown, path: string, problems: string[]): Selector {
   if (!isRecord(value)) {
@@ -85,7 +85,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether a selector selects what carries these labels. Makes nothing new: it runs for each admission. */
+/** Whether a selector selects an object with these labels. It allocates nothing, because it runs for each admission. */
 export function selects(selector: Selector, labels: Labels | null | undefined): boolean {
   for (const requirement of selector) if (!holds(requirement, labels)) return false;
   return true;
@@ -105,8 +105,8 @@ function meets({ operator, values }: SelectorRequirement, value: string | undefi
 }
 
 /**
- * Whether any labels can be selected by both: false only where that is certain. Makes nothing new: each of a namespace's
- * selectors is compared with each.
+ * Whether both selectors can select the same object; false only if that is certain. It allocates nothing, because each of a
+ * namespace's selectors is compared with each.
  */
 export function canOverlap(one: Selector, other: Selector): boolean {
   for (const { key } of one) if (!canHold(key, one, other)) return false;
@@ -114,7 +114,7 @@ export function canOverlap(one: Selector, other: Selector): boolean {
   return true;
 }
 
-/** Whether one label, present or absent, can meet what both selectors say of it. */
+/** Whether one label, present or absent, can meet both selectors. */
 function canHold(key: string, one: Selector, other: Selector): boolean {
   const choice = choiceOf(key, one) ?? choiceOf(key, other);
   if (choice) return choice.values.some((value) => allows(key, one, value) && allows(key, other, value));

@@ -2,9 +2,9 @@
  * The effective policy of each pod: the configuration, then `ClusterPodPlacementConfig/cluster`, then the namespace's
  * `PodPlacementConfig`s that select the pod, by priority. Made once for each combination, not for each pod.
  *
- * All of it is thrown away when the configuration, the cluster's object or the leader changes; of a namespace, when one of
- * its objects does. Until then an admission costs a few comparisons and, where there are objects in its namespace, one walk
- * over their selectors: each that selects the pod leads to the next node of a tree, and the policy stands in the last.
+ * A change of the configuration, the cluster's object or the leader drops all policies; a change of an object in a namespace
+ * drops those of the namespace. Otherwise an admission costs a few comparisons and one pass over the selectors of its
+ * namespace: each selector that matches leads to the next node of a tree, and the last node has the policy.
  */
 import type { Configuration } from '../configuration/configuration.ts';
 import { policyFor } from './effective.ts';
@@ -16,35 +16,35 @@ import type { ClusterPlacement, PodPlacement } from '../resources/placement.ts';
 /** What a policy depends on. */
 export interface PolicySubject {
   readonly namespace: string;
-  /** Empty where they are not known: every namespace has one label at least, `kubernetes.io/metadata.name`. */
+  /** Empty: not known. Every namespace has the label `kubernetes.io/metadata.name`. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
   /** Labels of the pod or template. */
   readonly labels: Readonly<Record<string, string>> | undefined;
 }
 
 export interface Policies {
-  /** Answers from memory; on the admission path. */
+  /** On the admission path, from memory. */
   policyOf(subject: PolicySubject): Policy;
 }
 
 export interface PoliciesOptions extends ResourceSources {
-  /** The configuration in force: the same object until there is another. Asked for each time. */
+  /** The configuration in force: the same object until it changes. Called for each pod. */
   readonly configuration: () => Configuration;
-  /** Whether a controller leads, which is who opens gates. Asked for each time. */
+  /** Whether a controller leads, so that gates are removed. Called for each pod. */
   readonly controllerLeads: () => boolean;
 }
 
 /**
- * Combinations kept for one namespace. Labels are chosen by whoever creates pods: with twenty selectors they could make a
- * million combinations; in earnest there are as many as there are workloads with different labels.
+ * Cached combinations of one namespace. With twenty selectors, the labels of pods could form a million combinations. Real
+ * namespaces have one for each workload.
  */
 const maxCombinations = 256;
 
-/** Namespaces that are left out and had pods since the last change; beyond this they are told anew. */
+/** Cached excluded namespaces. */
 const maxExcluded = 10_000;
 
 interface Node {
-  /** Those that led here, in the order of precedence. */
+  /** The selected objects on the path to this node, by precedence. */
   readonly selected: readonly PodPlacement[];
   readonly next: Map<PodPlacement, Node>;
   policy: Policy | undefined;
@@ -55,18 +55,18 @@ interface Tree {
   combinations: number;
 }
 
-/** What follows from one state of configuration, cluster object and leader. */
+/** The policies of one state of configuration, cluster object and leader. */
 interface Generation {
   readonly configuration: Configuration;
   readonly leads: boolean;
   readonly cluster: ClusterPlacement | undefined;
   readonly base: Policy;
-  /** By namespace that the cluster's selector leaves out. */
+  /** By namespace that the cluster's selector excludes. */
   readonly excluded: Map<string, Policy>;
   readonly trees: Map<string, Tree>;
 }
 
-/** Makes the policies; they follow the sources for as long as these live. */
+/** Creates policies that follow the sources. */
 export function createPolicies(options: PoliciesOptions): Policies {
   const { configuration, controllerLeads } = options;
   const resources = collectResources(options);
@@ -101,7 +101,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
     return policy;
   }
 
-  /** The node for what selects these labels, made where it is not there yet. */
+  /** The node of the selectors that match these labels. */
   function nodeOf(tree: Tree, rules: readonly PodPlacement[], labels: PolicySubject['labels']): Node {
     let node = tree.root;
     for (const rule of rules) {
@@ -109,7 +109,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
       let next = node.next.get(rule);
       if (next === undefined) {
         next = emptyNode([...node.selected, rule]);
-        // What is beyond the limit is made for this one pod.
+        // Beyond the limit, the node is for this pod only.
         if (tree.combinations < maxCombinations) {
           node.next.set(rule, next);
           tree.combinations++;
@@ -123,7 +123,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
   return {
     policyOf: ({ namespace, namespaceLabels, labels }) => {
       const now = current();
-      if (isLeftOut(now.cluster, namespaceLabels)) return excluding(namespace, now);
+      if (isExcluded(now.cluster, namespaceLabels)) return excluding(namespace, now);
       const rules = resources.podsIn(namespace);
       if (rules === undefined) return now.base;
       let tree = now.trees.get(namespace);
@@ -147,8 +147,8 @@ function emptyNode(selected: readonly PodPlacement[]): Node {
   return { selected, next: new Map(), policy: undefined };
 }
 
-/** A namespace of which no label is known yet is as new as its pods: placing them is the safe side. */
-function isLeftOut(
+/** A namespace without known labels is new. Its pods are placed, which is the safe choice. */
+function isExcluded(
   cluster: ClusterPlacement | undefined,
   namespaceLabels: PolicySubject['namespaceLabels'],
 ): boolean {

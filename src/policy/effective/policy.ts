@@ -1,6 +1,6 @@
 /**
- * The policy: the effective settings for the placement of one pod. It comes from the configuration and, where a cluster
- * is there, from custom resources and namespace labels. `placement/` reads it and nothing else.
+ * The policy: the effective settings for the placement of one pod, from the configuration, custom resources and namespace
+ * labels.
  */
 import type { Toleration } from '../../kube/api/objects.ts';
 
@@ -13,7 +13,7 @@ export type OnNoCommonArchitecture = (typeof onNoCommonArchitectureValues)[numbe
 export const preferenceModes = ['soft', 'hard'] as const;
 export type PreferenceMode = (typeof preferenceModes)[number];
 
-/** What a node of one architecture needs or must carry. */
+/** Taints and labels of the nodes of one architecture. */
 export interface ArchitectureRules {
   readonly taintsToTolerate: readonly Toleration[];
   readonly requireNodeLabels: Readonly<Record<string, string>>;
@@ -27,9 +27,9 @@ export interface Preference {
   readonly origin: string;
 }
 
-/** The architectures that a pod may run on at all, with their origin for explanations. */
+/** Architectures that custom resources allow, with their origin for explanations. */
 export interface AllowedArchitectures {
-  /** Sorted, each once, not empty. */
+  /** Sorted, unique, not empty. */
   readonly architectures: readonly string[];
   /** `PodPlacementConfig ns/name` */
   readonly origin: string;
@@ -43,28 +43,28 @@ export interface TolerationTemplate {
 }
 
 export interface Policy {
-  /** Architectures that nodes of this cluster can have. Empty: whatever the images have. */
+  /** Architectures that nodes of this cluster can have. Empty: no limit. */
   readonly schedulableArchitectures: readonly string[];
-  /** What custom resources leave to the pod, whatever its images have; absent: no bound. Who chooses itself keeps its choice. */
+  /** Limit by custom resources, if any. A pod's own constraint has precedence. */
   readonly allowed?: AllowedArchitectures;
-  /** The first preference; `undefined` where none is set. A pod's own label wins over it. */
+  /** The first preference, if any. A pod's own label has precedence. */
   readonly preference: Preference | undefined;
   /** Mode of every preference, also of the pod's own. */
   readonly preferenceMode: PreferenceMode;
-  /** Those that apply, in turn, where the images cannot meet the first. */
+  /** Further preferences, if the images cannot meet the first one. */
   readonly otherPreferences?: readonly Preference[];
-  /** Pod labels that mean the same as ours for a preferred architecture, of programs that were moved over from. */
+  /** Pod labels of other programs for a preferred architecture. */
   readonly preferredLabels?: readonly string[];
   readonly fallbackArchitecture: string | undefined;
-  /** Already resolved: never `gate` where nobody would open the gate. */
+  /** Resolved: never `gate` while no controller leads. */
   readonly onUnknownImage: OnUnknownImage;
   readonly onNoCommonArchitecture: OnNoCommonArchitecture;
   readonly matchNodeLabels: readonly string[];
   readonly tolerations: readonly TolerationTemplate[];
-  /** Key of the taint that we give nodes; a pod that may run anywhere tolerates it whatever its value. */
+  /** Key of archwright's own taint. A pod that can run on any architecture tolerates all of its values. */
   readonly ownTaintKey?: string;
   readonly architectures: Readonly<Record<string, ArchitectureRules>>;
   readonly excludedNamespaces: readonly string[];
-  /** Whether pods are kept away from nodes that are known to be unable to pull their images. */
+  /** Whether nodes that cannot pull the images are excluded. */
   readonly requirePullableNodes: boolean;
 }

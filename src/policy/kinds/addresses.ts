@@ -1,14 +1,14 @@
-/** Kinds of values that name hosts: where to listen, where agents are found, registries and their mirrors. */
+/** Kinds of values for hosts: listen addresses, agents, registries and mirrors. */
 import { isIPv6 } from 'node:net';
 import { parseListenAddress } from '../../serving/address.ts';
 import { refuse, shown, text } from './plain.ts';
 import type { Kind } from '../settings/setting.ts';
 
-/** A mirror that is asked in place of a registry. */
+/** A mirror of a registry. */
 export interface RegistryProxy {
-  /** Registry domain as it stands in references, such as `docker.io`. */
+  /** Registry domain as in image references, such as `docker.io`. */
   readonly registry: string;
-  /** Host, port and path, with `http://` before it where the mirror speaks plain HTTP. */
+  /** Host, port and path, with `http://` before it for plain HTTP. */
   readonly endpoint: string;
 }
 
@@ -23,7 +23,7 @@ function isHost(value: string, port: 'must' | 'may'): boolean {
   const match = host.exec(value);
   if (!match || (match[1] ?? '').length > maxName) return false;
   if (match[2] !== undefined && !isIPv6(match[2])) return false;
-  // A name that ends in a number is read as an IPv4 address wherever a URL is made of it.
+  // URLs read a name that ends in a number as an IPv4 address.
   if (!URL.canParse(`https://${value}`)) return false;
   return match[3] === undefined ? port === 'may' : Number(match[3]) <= maxPort;
 }
@@ -38,14 +38,14 @@ export const listenAddress = text('address and port', (value) => {
   }
 });
 
-/** A registry's host as it stands in references. */
+/** A registry's host as in image references. */
 export const registryHost = text('registry host', (value) =>
   isHost(value, 'may')
     ? undefined
     : `must be a registry's host such as registry.example.com:5000, not ${shown(value)}`,
 );
 
-/** A registry's host in which `*` stands for a part, with the beginning of a path or without one. */
+/** A registry's host with `*` for a part, and optionally the beginning of a path. */
 export const registryPattern = text('registry pattern', (value) => {
   const [authority, path] = split(value, '/');
   return isHost(authority.replaceAll('*', 'x'), 'may') && isPath(path)
@@ -55,7 +55,7 @@ export const registryPattern = text('registry pattern', (value) => {
 
 const agentForms = 'https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE';
 
-/** Where the webhook finds agents. */
+/** How agents are found. */
 export const agentsLocation = text('location of agents', (value) => {
   const [scheme, rest] = split(value, ':');
   const sound =

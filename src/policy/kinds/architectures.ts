@@ -5,17 +5,17 @@ import { isLabelKey, isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { ArchitectureRules, TolerationTemplate } from '../effective/policy.ts';
 import { oneOrMore, record } from './records.ts';
 
-/** Architectures of an image whose registry entry is wrong or cannot be read. */
+/** Architectures of an image, in place of those in its registry. */
 export interface ImageOverride {
   /** A glob over `domain/path`, with `:tag` or `@digest` or without. */
   readonly match: string;
-  /** Taken as what the image has; empty: it constrains nothing. */
+  /** Empty: the image constrains nothing. */
   readonly architectures: readonly string[];
 }
 
 /**
- * What compilers, kernels and distributions call the architectures for which there are images. No node has such a label, so each
- * of these would keep pods from every node.
+ * Names of architectures in compilers, kernels and distributions. No node has such a label, so a pod that requires one would
+ * stay pending.
  */
 export const namesElsewhere: ReadonlyMap<string, string> = new Map([
   ['x86_64', 'amd64'],
@@ -34,7 +34,7 @@ export const namesElsewhere: ReadonlyMap<string, string> = new Map([
   ['ppc64el', 'ppc64le'],
 ]);
 
-/** Values of `kubernetes.io/arch` for which kubelets are published; there may be others. */
+/** Values of `kubernetes.io/arch` with published kubelets. Others are valid too. */
 export const architecturesOfNodes: ReadonlySet<string> = new Set([
   'amd64',
   'arm64',
@@ -45,7 +45,7 @@ export const architecturesOfNodes: ReadonlySet<string> = new Set([
   'riscv64',
 ]);
 
-/** An architecture name is written into pods as the value of a label, so it must be able to stand there, and on nodes. */
+/** An architecture name must be a valid label value that nodes can have. */
 export function checkArchitecture(name: string): string | undefined {
   if (!isNonEmptyLabelValue(name))
     return `${shown(name)} cannot be an architecture: it is no valid label value`;
@@ -125,7 +125,7 @@ export const architectureRules = record({
   }),
 });
 
-/** The limits of what a pattern may take to match; the same as where it is used. */
+/** Limits of the matching time, as in `images/sources/overrides.ts`. */
 const maxPatternLength = 512;
 const maxPatternStars = 8;
 

@@ -1,10 +1,10 @@
-/** The plain kinds of values: texts, choices, numbers, durations, sizes, switches, and lists and tables of texts. */
+/** Plain kinds of values: texts, choices, numbers, durations, sizes, switches, and lists and tables of texts. */
 import { formatBytes, parseBytes } from '../../names/bytes.ts';
 import { formatDuration, parseDuration } from '../../names/duration.ts';
 import { didYouMean } from '../../names/suggestion.ts';
 import type { Kind, Report } from '../settings/setting.ts';
 
-/** A check of one text: what is wrong with it, or undefined. */
+/** Checks a text; returns the problem, if any. */
 export type Check = (text: string) => string | undefined;
 
 /** A text that a check accepts. */
@@ -76,10 +76,10 @@ export function integer(min: number, max: number): Kind<number> {
   };
 }
 
-/** Units largest first, without look-ahead, which validators in Go do not know: `parseDuration` refuses what this lets through. */
+/** Units largest first. Go's validators have no look-ahead, so this accepts more than `parseDuration`. */
 const durationPattern = String.raw`^(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?$`;
 
-/** Node's timers hold a 32-bit number of milliseconds; what is longer would fire at once. */
+/** Node's timers have 32-bit milliseconds. A longer one would fire at once. */
 export const maxTimerMs = 2_147_483_647;
 
 /** A duration within bounds, in milliseconds. */
@@ -139,8 +139,7 @@ export function listOf<T>(element: Kind<T>): Kind<readonly T[]> {
       const seen = new Set<string>();
       for (const [index, item] of items.entries()) {
         const identity = JSON.stringify(item === undefined ? index : element.write(item));
-        if (seen.has(identity))
-          return refuse(report, `${shown(value[index])} stands in the list twice`, [index]);
+        if (seen.has(identity)) return refuse(report, `${shown(value[index])} is in the list twice`, [index]);
         seen.add(identity);
       }
       return complete(items);
@@ -192,7 +191,7 @@ export function refuse(report: Report, message: string, path?: readonly (string 
   return undefined;
 }
 
-/** The items, where every one could be read. */
+/** The items, if every one is valid. */
 export function complete<T>(items: readonly (T | undefined)[]): T[] | undefined {
   const found = items.filter((item) => item !== undefined);
   return found.length === items.length ? found : undefined;

@@ -1,32 +1,33 @@
 /**
- * A wish for an architecture that no node can have would keep pods pending for ever: it is left out, and said. What pods may run on is
- * said too and stays as it is: left out, it would allow everything; the decision knows the schedulable ones.
+ * Architectures in custom resources that no node can have. Preferences and fallbacks among them are ignored, because pods would
+ * stay pending. The allowed `architectures` stay unchanged, because an empty list would allow every architecture. Both are
+ * reported in the status.
  */
-import type { ArchitectureWishes } from './placement.ts';
+import type { ArchitecturePreferences } from './placement.ts';
 
 /**
- * The wishes that can be met.
+ * The preferences without unschedulable architectures.
  * @param schedulable architectures that nodes can have; empty: any
- * @returns the same object where nothing is left out
+ * @returns the same object if nothing is removed
  */
-export function withinSchedulable<T extends ArchitectureWishes>(
-  wishes: T,
+export function withinSchedulable<T extends ArchitecturePreferences>(
+  preferences: T,
   schedulable: readonly string[],
 ): T {
-  const out = architecturesLeftOut(wishes, schedulable);
-  if (out.length === 0) return wishes;
-  const { fallbackArchitecture: fallback, weights = {} } = wishes;
+  const out = unschedulableArchitectures(preferences, schedulable);
+  if (out.length === 0) return preferences;
+  const { fallbackArchitecture: fallback, weights = {} } = preferences;
   const kept = Object.entries(weights).filter(([name]) => !out.includes(name));
   return {
-    ...wishes,
+    ...preferences,
     fallbackArchitecture: fallback === undefined || out.includes(fallback) ? undefined : fallback,
     weights: kept.length === 0 ? undefined : Object.fromEntries(kept),
   };
 }
 
-/** The architectures that are wished for in vain, sorted, each once. */
-export function architecturesLeftOut(
-  { weights = {}, fallbackArchitecture, architectures = [] }: ArchitectureWishes,
+/** The named architectures that no node can have, sorted, unique. */
+export function unschedulableArchitectures(
+  { weights = {}, fallbackArchitecture, architectures = [] }: ArchitecturePreferences,
   schedulable: readonly string[],
 ): readonly string[] {
   if (schedulable.length === 0) return [];

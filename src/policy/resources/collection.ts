@@ -1,4 +1,4 @@
-/** What the custom resources of a cluster say now, kept up to date by watches. */
+/** The current custom resources of a cluster, from watches. */
 import type { KubeObject } from '../../kube/api/objects.ts';
 import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -18,11 +18,11 @@ import { readClusterConfig, readPodConfig } from './read.ts';
 export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
 
 export interface ResourceCollection {
-  /** `undefined` where there is none that can be used. */
+  /** `undefined` if there is no valid one. */
   cluster(): ClusterPlacement | undefined;
-  /** Those of a namespace that can be used, the first one first; `undefined` where there is none. */
+  /** The valid ones of a namespace by precedence; `undefined` if there is none. */
   podsIn(namespace: string): readonly PodPlacement[] | undefined;
-  /** Hears that the cluster's changed (`undefined`), or one of a namespace. */
+  /** Called when the cluster's object (`undefined`) or one of a namespace changes. */
   onChange(listener: (namespace: string | undefined) => void): void;
 }
 
@@ -32,7 +32,7 @@ export interface ResourceSources {
   readonly metrics?: Metrics | undefined;
 }
 
-/** Reads what is there and what comes. What cannot be used counts as absent; the metric and its status tell. */
+/** Follows the sources. An invalid object counts as absent; its status and a metric report it. */
 export function collectResources({
   clusterConfigs,
   podConfigs,

@@ -1,32 +1,32 @@
 /**
- * The conflicts among the `PodPlacementConfig`s of one namespace: two with the same priority that can select the same pod. Each is
- * compared with those before it, so thousands of one priority cost millions of comparisons. Whoever may create them in one namespace
- * must not be able to hold up the whole program: the work is done in slices, and ends at a limit that says so.
+ * Conflicts among the `PodPlacementConfig`s of one namespace: two of the same priority that can select the same pod. Each is
+ * compared with those before it, so thousands of one priority cost millions of comparisons. A user of one namespace must not
+ * block the whole program, so the work is done in slices and has a limit, which the result reports.
  */
 import { canOverlap, type Selector } from '../effective/label-selector.ts';
 import type { PodPlacement } from './placement.ts';
 import { byPrecedence } from './precedence.ts';
 
 export interface Conflicts {
-  /** By the name of the one that comes second, the name of the first that comes before it. */
+  /** The first conflicting name, by the name of the later one. */
   readonly winners: ReadonlyMap<string, string>;
-  /** Names of those that were not compared with all before them, because there are too many. */
+  /** Names that were not compared with all before them, because there are too many. */
   readonly unknown: ReadonlySet<string>;
 }
 
 export interface ConflictsOptions {
-  /** What all comparisons may cost; see `costOf`. The same objects always end at the same place, so that no status flaps. */
+  /** Limit of all comparisons by `costOf`. Equal objects always reach it at the same place, so that no status flaps. */
   readonly most?: number;
-  /** Awaited after each slice of work, so that others have their turn. */
+  /** Awaited after each slice of work, to yield to other work. */
   readonly turn: () => Promise<void> | undefined;
 }
 
 /** 2,000 selectors of one label each, all different: half a second of work altogether. */
 const usualMost = 20_000_000;
-/** Comparisons between two looks at whether others should have their turn; well below 1 ms for selectors of one label. */
+/** Comparisons in one slice; well below 1 ms for selectors of one label. */
 const slice = 4096;
 
-/** Compares each with those before it, in the order of precedence. */
+/** Compares each one with those before it by precedence. */
 export async function conflictsAmong(
   placements: readonly PodPlacement[],
   { turn, most = usualMost }: ConflictsOptions,
@@ -64,7 +64,7 @@ export async function conflictsAmong(
   return { winners, unknown };
 }
 
-/** Labels and values that a comparison looks at. */
+/** Labels and values in a comparison. */
 function costOf(selector: Selector): number {
   return selector.reduce((sum, { values }) => sum + 1 + values.length, 1);
 }

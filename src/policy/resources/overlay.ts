@@ -16,8 +16,8 @@ const levels: Readonly<Record<LogVerbosity, LogLevel>> = {
 };
 
 /**
- * The configuration for everything but placement, which `policies.ts` sees to.
- * @returns a function that answers with the same object until something changed
+ * The configuration for everything but placement (`policies.ts`).
+ * @returns a function that returns the same object until something changes
  */
 export function overlaid(
   configuration: () => Configuration,

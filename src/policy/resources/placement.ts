@@ -1,13 +1,13 @@
 /**
- * The custom resources of the group `arch.example`: what people may say about placement by objects in the cluster.
+ * The custom resources of the group `arch.example`:
  *
- * - `ClusterPodPlacementConfig/cluster` speaks for the whole cluster. It wins over the configuration.
- * - `PodPlacementConfig`, any number in each namespace, speaks for the pods that its selector selects. It wins over both.
+ * - `ClusterPodPlacementConfig/cluster` is for the whole cluster. It overrides the configuration.
+ * - `PodPlacementConfig`, any number in each namespace, is for the pods that its selector selects. It overrides both.
  *
- * Where several `PodPlacementConfig`s select a pod, each setting is taken from the first that has it, in the order of
- * `precedence.ts`. `read.ts` makes these values from raw objects: the schemas in the definitions catch what is wrong in
- * the API server, and what gets past them (an older definition, an object written while there was none) is left out
- * whole. `architectures.ts` leaves out architectures that no node can have. `../policies.ts` puts it all together.
+ * If several `PodPlacementConfig`s select a pod, each setting is taken from the first one that has it (`precedence.ts`).
+ * `read.ts` parses the objects. The API server validates them by the schemas; an invalid object that was stored under an older
+ * definition is ignored as a whole. `architectures.ts` removes architectures that no node can have. `../effective/policies.ts`
+ * combines them.
  */
 import { clusterPath, namespacedPath } from '../../kube/api/paths.ts';
 import type { Selector } from '../effective/label-selector.ts';
@@ -18,7 +18,7 @@ export const resourceVersion = `${resourceGroup}/v1alpha1`;
 
 export const clusterConfigKind = 'ClusterPodPlacementConfig';
 export const podConfigKind = 'PodPlacementConfig';
-/** The only name that the cluster's can have. */
+/** The only valid name of a `ClusterPodPlacementConfig`. */
 export const clusterConfigName = 'cluster';
 
 export const clusterConfigsPath = clusterPath(resourceVersion, 'clusterpodplacementconfigs');
@@ -27,17 +27,17 @@ export const podConfigsPath = namespacedPath(resourceVersion, 'podplacementconfi
 export const logVerbosities = ['Normal', 'Debug', 'Trace', 'TraceAll'] as const;
 export type LogVerbosity = (typeof logVerbosities)[number];
 
-/** What both kinds may say about architectures. */
-export interface ArchitectureWishes {
-  /** Preferred architectures with weights from 1 to 100; `undefined`: nothing is said. */
+/** Settings of architectures in both kinds. */
+export interface ArchitecturePreferences {
+  /** Preferred architectures with weights from 1 to 100, if set. */
   readonly weights: Readonly<Record<string, number>> | undefined;
   readonly fallbackArchitecture: string | undefined;
-  /** The only ones that pods may run on, sorted, each once, not empty; absent: nothing is said. */
+  /** Allowed architectures, sorted, unique, not empty, if set. */
   readonly architectures?: readonly string[];
 }
 
-export interface ClusterPlacement extends ArchitectureWishes {
-  /** Somebody wants to be rid of it: from then on nothing new is gated. */
+export interface ClusterPlacement extends ArchitecturePreferences {
+  /** It has a deletion timestamp: no further pod is gated. */
   readonly deleting: boolean;
   readonly logVerbosity: LogVerbosity | undefined;
   /** `undefined`: every namespace. */
@@ -45,7 +45,7 @@ export interface ClusterPlacement extends ArchitectureWishes {
   readonly execFormatErrorMonitor: boolean | undefined;
 }
 
-export interface PodPlacement extends ArchitectureWishes {
+export interface PodPlacement extends ArchitecturePreferences {
   readonly namespace: string;
   readonly name: string;
   /** Milliseconds since 1970. */
@@ -58,7 +58,7 @@ export interface PodPlacement extends ArchitectureWishes {
   readonly onNoCommonArchitecture: OnNoCommonArchitecture | undefined;
 }
 
-/** What came of reading an object: either what it says, or all that is wrong with it. */
+/** The result of parsing an object: its settings, or all of its problems. */
 export type Reading<T> =
   | { readonly placement: T; readonly problems: readonly [] }
   | { readonly placement?: undefined; readonly problems: readonly string[] };

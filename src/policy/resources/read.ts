@@ -1,6 +1,6 @@
 /**
- * From raw objects to what they say. Unknown fields are not looked at, since a newer definition may have them; a known
- * field with a wrong value makes the whole object be left out, because half of what was meant is something else.
+ * Parses the custom resources. Unknown fields are ignored, because a newer definition may have them. An object with an invalid
+ * value in a known field is ignored as a whole.
  */
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { checkArchitecture } from '../kinds/architectures.ts';
@@ -14,7 +14,7 @@ import {
   type Reading,
 } from './placement.ts';
 
-/** As many as a placement takes into account; the definitions say the same. */
+/** The limit of a placement, also in the definitions. */
 export const maxPlatforms = 16;
 export const maxPriority = 255;
 const maxWeight = 100;
@@ -69,7 +69,7 @@ export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
   return problems.length > 0 ? { problems } : { placement, problems: [] };
 }
 
-/** An absent section says nothing, like an empty one. */
+/** An absent section equals an empty one. */
 function section(parent: Fields, key: string, path: string, problems: string[]): Fields {
   const value = parent[key];
   if (isUnset(value)) return {};
@@ -97,7 +97,7 @@ function architecture(spec: Fields, key: string, problems: string[]): string | u
   return isArchitecture(value, `spec.${key}`, problems) ? value : undefined;
 }
 
-/** @returns whether it is one, else what is wrong is told */
+/** Adds a problem if it is none. */
 function isArchitecture(value: unknown, path: string, problems: string[]): value is string {
   const problem =
     typeof value === 'string' && value !== '' ? checkArchitecture(value) : 'must be an architecture';
@@ -105,7 +105,6 @@ function isArchitecture(value: unknown, path: string, problems: string[]): value
   return problem === undefined;
 }
 
-/** @returns nothing where nothing is said */
 function architectures(spec: Fields, problems: string[]): { readonly architectures?: readonly string[] } {
   const value = spec['architectures'];
   if (isUnset(value)) return {};
@@ -136,7 +135,7 @@ function enabled(plugin: Fields, path: string, problems: string[]): boolean | un
   return undefined;
 }
 
-/** @returns `undefined` where the plugin is off, which is to say nothing */
+/** @returns `undefined` if the plugin is off */
 function scoring(plugins: Fields, problems: string[]): Readonly<Record<string, number>> | undefined {
   const path = 'spec.plugins.nodeAffinityScoring';
   const plugin = section(plugins, 'nodeAffinityScoring', path, problems);
@@ -165,7 +164,7 @@ function isIntegerWithin(value: unknown, least: number, most: number): value is 
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
 }
 
-/** The API server drops `null` where a schema does not allow it; older objects may still hold one. */
+/** The API server removes `null` if a schema forbids it. Older objects can still have one. */
 function isUnset(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }

@@ -118,7 +118,7 @@ const cases: readonly Case[] = [
     metadata: asks('s390x'),
     preferred: [],
     rules: ['preference-left-out'],
-    warnings: [/label arch.example\/preferred: s390x is left out, the pod can only run on amd64, arm64/u],
+    warnings: [/label arch.example\/preferred: s390x is ignored, the pod can only run on amd64, arm64/u],
   },
   {
     name: 'then the next that applies',
@@ -136,10 +136,10 @@ const cases: readonly Case[] = [
     metadata: weighs('s390x=50,arm64=10'),
     preferred: [['arm64', 10]],
     rules: ['preference-left-out', 'preferred-weights'],
-    warnings: [/preferred-weights: s390x is left out/u],
+    warnings: [/preferred-weights: s390x is ignored/u],
   },
   {
-    name: 'a policy that cannot be met is left out silently',
+    name: 'a policy that cannot be met is ignored silently',
     known: { a: 'amd64' },
     preference: { ...soft, weights: { arm64: 1 } },
     preferred: [],
@@ -150,14 +150,14 @@ const cases: readonly Case[] = [
     metadata: asks('not an arch'),
     preferred: [],
     rules: ['preference-left-out'],
-    warnings: [/is not understood and left out/u],
+    warnings: [/is invalid and ignored/u],
   },
   {
-    name: 'an annotation that is not understood',
+    name: 'an annotation that is invalid',
     metadata: weighs('arm64=101'),
     preferred: [],
     rules: ['preference-left-out'],
-    warnings: [/preferred-weights is not understood/u],
+    warnings: [/preferred-weights is invalid/u],
   },
   { name: 'an empty label', metadata: asks(''), preferred: [] },
   {
@@ -204,7 +204,7 @@ const cases: readonly Case[] = [
     spec: notIn,
     preferred: [],
     rules: ['preference-left-out'],
-    warnings: [/arm64 is left out, the pod can only run on amd64/u],
+    warnings: [/arm64 is ignored, the pod can only run on amd64/u],
   },
   {
     name: 'a weight of a policy out of range',
@@ -212,7 +212,7 @@ const cases: readonly Case[] = [
     preferred: [],
   },
   {
-    name: 'while an image is unknown, a wish waits; behind a gate that is no news',
+    name: 'while an image is unknown, a preference waits; without a warning behind a gate',
     metadata: asks('arm64'),
     known: {},
     preferred: [],
@@ -232,7 +232,7 @@ const cases: readonly Case[] = [
     metadata: asks('constructor'),
     preferred: [],
     rules: ['preference-left-out'],
-    warnings: [/constructor is left out/u],
+    warnings: [/constructor is ignored/u],
   },
 ];
 
@@ -294,14 +294,14 @@ test('a hard preference pins by nodeSelector', (t) => {
   t.end();
 });
 
-test('the wish of a pod is as hard as the configuration says, also where that prefers nothing itself', (t) => {
+test('the mode of the configuration applies to the preference of a pod too', (t) => {
   const policy: Partial<Policy> = { preferenceMode: 'hard' };
-  const wishes = [
+  const preferences = [
     podOf(['a'], {}, { labels: { 'arch.example/preferred': 'arm64' } }),
     podOf(['a'], {}, { annotations: { 'arch.example/preferred-weights': 'arm64=80,amd64=20' } }),
   ];
-  for (const wish of wishes) {
-    const { pod, decision } = place(inputOf(wish, { a: 'amd64 arm64' }, policy));
+  for (const preferring of preferences) {
+    const { pod, decision } = place(inputOf(preferring, { a: 'amd64 arm64' }, policy));
     t.equal(decision.preferenceMode, 'hard');
     t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
     t.strictSame(place(inputOf(pod, { a: 'amd64 arm64' }, policy)).patch, [], 'called again');
@@ -310,7 +310,7 @@ test('the wish of a pod is as hard as the configuration says, also where that pr
     t.equal(again.decision.outcome, 'placed', 'a sidecar that cannot run there is no contradiction');
     t.equal(again.pod.spec.nodeSelector?.[arch] ?? 'amd64', 'amd64');
   }
-  const soft = place(inputOf(wishes[0] ?? podOf([]), { a: 'amd64 arm64' }));
+  const soft = place(inputOf(preferences[0] ?? podOf([]), { a: 'amd64 arm64' }));
   t.equal(soft.pod.spec.nodeSelector, undefined);
   t.end();
 });

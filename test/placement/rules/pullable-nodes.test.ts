@@ -12,7 +12,7 @@ test('nodes that cannot pull are left out by name, beside the architectures', (t
   t.strictSame(rules, [
     {
       rule: 'pullable-nodes',
-      message: 'app: credential group able can pull it, poor cannot; left out: p1; p2',
+      message: 'app: credential group able can pull it, poor cannot; excluded: p1; p2',
     },
   ]);
   t.end();

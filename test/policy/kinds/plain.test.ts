@@ -60,7 +60,7 @@ t.test('values of TOML', async (t) => {
       ['a', 'bc', 1],
       '0: must be even; 2: must be a text in quotes, not a number',
     ],
-    ['list twice', listOf(even), ['ab', 'cd', 'ab'], '2: "ab" stands in the list twice'],
+    ['list twice', listOf(even), ['ab', 'cd', 'ab'], '2: "ab" is in the list twice'],
     ['list text', listOf(even), 'ab', ': must be a list in brackets, not a text'],
     ['table', tableOf(() => undefined, integer(1, 5)), { a: 1 }, { a: 1 }],
     [

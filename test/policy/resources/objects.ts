@@ -207,7 +207,7 @@ const selectors: readonly (Omit<ObjectCase, 'object'> & { readonly selector: unk
   },
 ];
 
-const wishes: readonly (Omit<ObjectCase, 'object'> & { readonly spec: unknown })[] = [
+const preferences: readonly (Omit<ObjectCase, 'object'> & { readonly spec: unknown })[] = [
   { about: 'scoring', spec: scoring([arm]) },
   {
     about: 'scoring with weights 1 and 100',
@@ -367,12 +367,12 @@ const podCases: readonly ObjectCase[] = [
 /** Every case, by kind. */
 export const objectCases: readonly ObjectCase[] = [
   ...clusterCases,
-  ...wishes.map(({ spec, ...rest }) => ({ ...rest, object: clusterConfig(spec) })),
+  ...preferences.map(({ spec, ...rest }) => ({ ...rest, object: clusterConfig(spec) })),
   ...selectors.map(({ selector, ...rest }) => ({
     ...rest,
     object: clusterConfig({ namespaceSelector: selector }),
   })),
   ...podCases,
-  ...wishes.map(({ spec, ...rest }) => ({ ...rest, object: podConfig(spec) })),
+  ...preferences.map(({ spec, ...rest }) => ({ ...rest, object: podConfig(spec) })),
   ...selectors.map(({ selector, ...rest }) => ({ ...rest, object: podConfig({ labelSelector: selector }) })),
 ];

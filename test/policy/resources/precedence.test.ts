@@ -1,5 +1,8 @@
 import t from 'tap';
-import { architecturesLeftOut, withinSchedulable } from '../../../src/policy/resources/architectures.ts';
+import {
+  unschedulableArchitectures,
+  withinSchedulable,
+} from '../../../src/policy/resources/architectures.ts';
 import { byPrecedence } from '../../../src/policy/resources/precedence.ts';
 import { placement } from './pod-placement.ts';
 
@@ -21,18 +24,21 @@ t.test('priority, then age, then name', async (t) => {
 });
 
 t.test('architectures that no node has', async (t) => {
-  const wishes = { weights: { s390x: 1, arm64: 2, arm: 3 }, fallbackArchitecture: 's390x' };
-  t.equal(withinSchedulable(wishes, []), wishes, 'any node can come');
-  t.equal(withinSchedulable(wishes, ['s390x', 'arm64', 'arm']), wishes);
-  t.same(withinSchedulable(wishes, ['arm64']), { weights: { arm64: 2 }, fallbackArchitecture: undefined });
-  t.same(withinSchedulable(wishes, ['amd64']), { weights: undefined, fallbackArchitecture: undefined });
+  const preferences = { weights: { s390x: 1, arm64: 2, arm: 3 }, fallbackArchitecture: 's390x' };
+  t.equal(withinSchedulable(preferences, []), preferences, 'any node can come');
+  t.equal(withinSchedulable(preferences, ['s390x', 'arm64', 'arm']), preferences);
+  t.same(withinSchedulable(preferences, ['arm64']), {
+    weights: { arm64: 2 },
+    fallbackArchitecture: undefined,
+  });
+  t.same(withinSchedulable(preferences, ['amd64']), { weights: undefined, fallbackArchitecture: undefined });
   t.same(withinSchedulable({ weights: undefined, fallbackArchitecture: 'arm' }, ['amd64']), {
     weights: undefined,
     fallbackArchitecture: undefined,
   });
   const outside = { weights: { amd64: 1 }, fallbackArchitecture: 'arm' };
   t.same(withinSchedulable(outside, ['amd64']), { weights: { amd64: 1 }, fallbackArchitecture: undefined });
-  t.same(architecturesLeftOut(wishes, ['amd64']), ['arm', 'arm64', 's390x']);
-  t.same(architecturesLeftOut(wishes, []), []);
-  t.same(architecturesLeftOut({ weights: undefined, fallbackArchitecture: undefined }, ['amd64']), []);
+  t.same(unschedulableArchitectures(preferences, ['amd64']), ['arm', 'arm64', 's390x']);
+  t.same(unschedulableArchitectures(preferences, []), []);
+  t.same(unschedulableArchitectures({ weights: undefined, fallbackArchitecture: undefined }, ['amd64']), []);
 });
