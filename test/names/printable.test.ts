@@ -16,12 +16,11 @@ const cases: readonly (readonly [text: string, max: number, printed: string])[] 
 ];
 
 // One test for all: tap ends a file silently at a test whose name holds a line separator.
-test('printable', (t) => {
+test('printable', async (t) => {
   for (const [text, max, printed] of cases) t.equal(printable(text, max), printed);
-  t.end();
 });
 
-test('printable is bounded and clean for every text', (t) => {
+test('printable is bounded and clean for every text', async (t) => {
   const property = fc.property(
     fc.string({ unit: 'binary' }),
     fc.integer({ min: 3, max: 50 }),
@@ -31,23 +30,20 @@ test('printable is bounded and clean for every text', (t) => {
     },
   );
   t.doesNotThrow(() => fc.assert(property, { numRuns: 500 }));
-  t.end();
 });
 
-test('warnings are few and short', (t) => {
+test('warnings are few and short', async (t) => {
   t.strictSame(boundedWarnings([]), []);
   const eight = Array.from({ length: 8 }, (_, index) => `w${index}`);
   t.strictSame(boundedWarnings(eight), eight);
   t.strictSame(boundedWarnings([...eight, 'w8']), [...eight.slice(0, 7), 'archwright: 2 more warnings']);
   t.equal(Buffer.byteLength(boundedWarnings(['é'.repeat(500)])[0] ?? ''), 255);
-  t.end();
 });
 
-test('a list names as many as fit', (t) => {
+test('a list names as many as fit', async (t) => {
   const describe = (item: string): string => item;
   t.equal(listed([], describe, 10), '');
   t.equal(listed(['a', 'b'], describe, 10), 'a; b');
   t.equal(listed(['aaa', 'bbb', 'ccc'], describe, 8), 'aaa; bbb; and 1 more');
   t.equal(listed(['aaaa', 'b'], describe, 3), 'and 2 more');
-  t.end();
 });

@@ -69,16 +69,15 @@ function decided(file: string): PlacementDecision {
 }
 
 for (const [file, [outcome, required, warnings = 0]] of Object.entries(expected)) {
-  test(`example ${file}`, (t) => {
+  test(`example ${file}`, async (t) => {
     const decision = decided(file);
     t.equal(decision.outcome, outcome);
     t.equal(decision.required?.join(' '), required);
     t.equal(decision.warnings.length, warnings);
-    t.end();
   });
 }
 
-test('every example is tried, opens with what is expected, and is in the table', (t) => {
+test('every example is tried, opens with what is expected, and is in the table', async (t) => {
   const files = readdirSync(folder).filter((file) => file.endsWith('.yaml'));
   t.strictSame(files.sort(), Object.keys(expected).sort());
   const table = readFileSync(new URL('README.md', folder), 'utf8');
@@ -86,5 +85,4 @@ test('every example is tried, opens with what is expected, and is in the table',
     t.match(readFileSync(new URL(file, folder), 'utf8'), /^# [^\n]+\n(?:# [^\n]+\n)*# Expected: /u, file);
     t.ok(table.includes(`\`${file}\``), file);
   }
-  t.end();
 });

@@ -18,7 +18,7 @@ function withDebug(...images: string[]): Pod {
 
 const before = withDebug();
 
-test('an ephemeral container that the node cannot run', (t) => {
+test('an ephemeral container that the node cannot run', async (t) => {
   const warnings = runningPodWarnings({
     pod: withDebug('debug'),
     oldPod: before,
@@ -26,10 +26,9 @@ test('an ephemeral container that the node cannot run', (t) => {
     facts,
   });
   t.strictSame(warnings, ['archwright: image debug cannot run here: it has amd64, the node is arm64']);
-  t.end();
 });
 
-test('what is said for other changes', (t) => {
+test('what is said for other changes', async (t) => {
   const said = (pod: Pod, oldPod: Pod | undefined, nodeArchitecture: string | undefined): number =>
     runningPodWarnings({ pod, oldPod, nodeArchitecture, facts }).length;
   t.equal(said(withDebug('debug'), before, 'amd64'), 0, 'it can run it');
@@ -46,10 +45,9 @@ test('what is said for other changes', (t) => {
     1,
     'a new image',
   );
-  t.end();
 });
 
-test('the new images of a change', (t) => {
+test('the new images of a change', async (t) => {
   const oldPod = podOf(['app', 'side'], { initContainers: [{ name: 'i', image: 'init' }] });
   const pod = podOf(['app', 'side:2'], {
     initContainers: [{ name: 'i', image: 'init:2' }],
@@ -60,10 +58,9 @@ test('the new images of a change', (t) => {
     ['init:2', 'side:2', 'debug'],
   );
   t.strictSame(newImagesOf(oldPod, oldPod), []);
-  t.end();
 });
 
-test('names of strangers are printed clean and bounded', (t) => {
+test('names of strangers are printed clean and bounded', async (t) => {
   const image = `debug\u001b[2J${'x'.repeat(400)}`;
   const warnings = runningPodWarnings({
     pod: withDebug(image),
@@ -73,5 +70,4 @@ test('names of strangers are printed clean and bounded', (t) => {
   });
   t.ok(warnings.length === 1 && Buffer.byteLength(warnings[0] ?? '') <= 256);
   t.notMatch(warnings[0], /\p{C}/u);
-  t.end();
 });

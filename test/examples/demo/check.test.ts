@@ -47,12 +47,11 @@ function answerWith({ request }: Example, operations: readonly Operation[], more
 
 const three = ['amd64', 'arm64', 's390x'];
 
-t.test('every example has its expectation, and no other', (t) => {
+t.test('every example has its expectation, and no other', async (t) => {
   t.same(Object.keys(expected).sort(), all.map(({ file }) => file).sort());
-  t.end();
 });
 
-t.test('what is as expected', (t) => {
+t.test('what is as expected', async (t) => {
   for (const [file, architectures] of [
     ['own-affinity.yaml', three],
     ['preferred-weights.yaml', three],
@@ -63,10 +62,9 @@ t.test('what is as expected', (t) => {
     const { example, answer, knowledge } = sound(file, architectures);
     t.same(problemsOf(example, answer, knowledge), [], file);
   }
-  t.end();
 });
 
-t.test('what is not', (t) => {
+t.test('what is not', async (t) => {
   const { example, answer, knowledge } = sound('own-affinity.yaml', three);
   const weights = sound('preferred-weights.yaml', three);
   const without = (pattern: RegExp): Answer =>
@@ -158,10 +156,9 @@ t.test('what is not', (t) => {
   t.ok(problemsOf(fewer.example, fewer.answer, fewer.knowledge).length > 0, 'other architectures');
   const unconstrained = sound('single-architecture.yaml', ['arm64']);
   t.ok(problemsOf(unconstrained.example, unconstrained.answer, unconstrained.knowledge).length > 0);
-  t.end();
 });
 
-t.test('facts that were asked for just now were not in memory', (t) => {
+t.test('facts that were asked for just now were not in memory', async (t) => {
   const { example, answer, knowledge } = sound('single-architecture.yaml', ['amd64']);
   const images = knowledge.decision.images.map((verdict) => ({
     ...verdict,
@@ -169,5 +166,4 @@ t.test('facts that were asked for just now were not in memory', (t) => {
   }));
   const decision = { ...knowledge.decision, images };
   t.match(problemsOf(example, answer, { ...knowledge, decision }), [/^source of the facts of/]);
-  t.end();
 });

@@ -113,7 +113,7 @@ function architectureOf(node: Node): string {
   return node.labels['kubernetes.io/arch'] ?? '';
 }
 
-test('every patch is accepted, our gate goes, and the gates of others stay', (t) => {
+test('every patch is accepted, our gate goes, and the gates of others stay', async () => {
   const property = fc.property(stories(anyRecord), ({ gated, pod }) => {
     assert.deepEqual(gatedUpdateFaults(gated, pod), []);
     assert.deepEqual(schedulingFaults(pod.spec), schedulingFaults(gated.spec));
@@ -123,11 +123,10 @@ test('every patch is accepted, our gate goes, and the gates of others stay', (t)
     );
     assert.equal(pod.metadata?.resourceVersion, '7');
   });
-  t.doesNotThrow(() => fc.assert(property, runs));
-  t.end();
+  fc.assert(property, runs);
 });
 
-test('a gated pod never gets onto a node that it excluded, or that a known image cannot run on', (t) => {
+test('a gated pod never gets onto a node that it excluded, or that a known image cannot run on', async (t) => {
   let several = 0;
   const property = fc.property(stories(anyRecord), ({ input, gated, later, decision, pod }) => {
     if (decision.outcome === 'skipped') return;
@@ -145,12 +144,11 @@ test('a gated pod never gets onto a node that it excluded, or that a known image
         for (const [key, value] of Object.entries(labels)) assert.equal(node.labels[key], value, node.name);
     }
   });
-  t.doesNotThrow(() => fc.assert(property, runs));
+  fc.assert(property, runs);
   t.ok(several > 5, `${several} decisions had labels of several architectures`);
-  t.end();
 });
 
-test('what a gated pod may run on is what it would have been at admission', (t) => {
+test('what a gated pod may run on is what it would have been at admission', async (t) => {
   let compared = 0;
   const property = fc.property(stories(fc.constant(undefined)), ({ input, later, decision, pod }) => {
     if (decision.outcome === 'skipped') return;
@@ -176,12 +174,11 @@ test('what a gated pod may run on is what it would have been at admission', (t) 
       assert.ok(!tolerates(direct.pod.spec.tolerations, node) || tolerates(pod.spec.tolerations, node));
     assert.equal(decision.outcome, direct.decision.outcome);
   });
-  t.doesNotThrow(() => fc.assert(property, runs));
+  fc.assert(property, runs);
   t.ok(compared > 100, `${compared} were compared`);
-  t.end();
 });
 
-test('the record stays true: a third look finds the same own parts, decides the same and adds nothing', (t) => {
+test('the record stays true: a third look finds the same own parts, decides the same and adds nothing', async () => {
   const property = fc.property(stories(fc.constant(undefined)), ({ input, later, decision, pod }) => {
     if (decision.outcome === 'skipped') return;
     const again = withGate(pod);
@@ -205,6 +202,5 @@ test('the record stays true: a third look finds the same own parts, decides the 
     assert.deepEqual(now.preferred.own, first.preferred.own);
     assert.deepEqual(now.tolerations.own, first.tolerations.own);
   });
-  t.doesNotThrow(() => fc.assert(property, runs));
-  t.end();
+  fc.assert(property, runs);
 });

@@ -119,13 +119,12 @@ const cases: readonly Case[] = [
 const annotation = '/metadata/annotations/arch.example~1decision';
 
 for (const { name, spec, policy, patch } of cases) {
-  test(`patch: ${name}`, (t) => {
+  test(`patch: ${name}`, async (t) => {
     const pod = podOf(['b'], spec ?? {}, { annotations: {} });
     const placed = place(inputOf(pod, { b: 'amd64' }, policy));
     const operations = placed.patch.map((operation) => Object.values(operation));
     t.strictSame(operations.slice(0, -1), patch);
     t.equal(placed.patch.at(-1)?.path, annotation, 'the record is last');
-    t.end();
   });
 }
 
@@ -139,7 +138,7 @@ const places: readonly (readonly [name: string, metadata: unknown, path: string]
 ];
 
 for (const [name, metadata, path] of places) {
-  test(`the annotation goes where it can: ${name}`, (t) => {
+  test(`the annotation goes where it can: ${name}`, async (t) => {
     const bare = { spec: podOf(['b']).spec };
     const pod: Pod = metadata === undefined ? bare : { ...bare, metadata: metadata as ObjectMeta };
     const input = inputOf(pod, { b: 'amd64' });
@@ -148,11 +147,10 @@ for (const [name, metadata, path] of places) {
     t.equal(placed.patch.at(-1)?.op, 'add');
     t.match(placed.pod.metadata?.annotations?.['arch.example/decision'], /^\{"v":1,/u);
     t.strictSame(place({ ...input, pod: placed.pod }).patch, []);
-    t.end();
   });
 }
 
-test('an admission never tests, and removes nothing but our gate and annotation', (t) => {
+test('an admission never tests, and removes nothing but our gate and annotation', async (t) => {
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   const first = place(inputOf(podOf(['b'], { schedulingGates: gates }), { b: 'amd64' }, hard));
   const unmet: Partial<Policy> = {
@@ -166,5 +164,4 @@ test('an admission never tests, and removes nothing but our gate and annotation'
   t.strictSame(removed(first.patch), ['remove /spec/schedulingGates/0']);
   t.strictSame(removed(second.patch), [`remove ${annotation}`]);
   t.strictSame(second.pod.spec.nodeSelector, {});
-  t.end();
 });

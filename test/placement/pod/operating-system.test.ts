@@ -52,23 +52,21 @@ const cases: readonly (readonly [name: string, spec: Partial<PodSpec>, os: strin
 ];
 
 for (const [name, spec, os] of cases) {
-  test(`the operating system of a pod: ${name}`, (t) => {
+  test(`the operating system of a pod: ${name}`, async (t) => {
     t.equal(operatingSystemOf(podOf(['a'], spec).spec), os);
     t.equal(decide(inputOf(podOf(['a'], spec), { a: `${os}/amd64` })).os, os);
-    t.end();
   });
 }
 
-test('a pod for Windows as most are written: it is placed, not refused', (t) => {
+test('a pod for Windows as most are written: it is placed, not refused', async (t) => {
   const decision = decide(inputOf(podOf(['a'], windows), { a: 'windows/amd64' }));
   t.equal(decision.outcome, 'placed');
   t.strictSame(decision.required, ['amd64']);
   const lost = decide(inputOf(podOf(['a'], windows), { a: 'linux/arm64' }));
   t.equal(lost.outcome, 'denied', 'an image for Linux alone has nothing for it');
-  t.end();
 });
 
-test('an override names architectures, whatever system the pod is for', (t) => {
+test('an override names architectures, whatever system the pod is for', async (t) => {
   const override = facts('linux/arm64 windows/arm64', { source: 'override' });
   for (const os of ['linux', 'windows', 'freebsd', 'darwin']) {
     const decision = decide(inputOf(podOf(['a'], { nodeSelector: { [label]: os } }), { a: override }));
@@ -76,15 +74,13 @@ test('an override names architectures, whatever system the pod is for', (t) => {
   }
   const anything = facts('', { source: 'override' });
   t.equal(decide(inputOf(podOf(['a'], windows), { a: anything })).outcome, 'unconstrained');
-  t.end();
 });
 
-test('a debugging container in a pod for Windows gets no false warning', (t) => {
+test('a debugging container in a pod for Windows gets no false warning', async (t) => {
   const known = factsFrom({ debug: 'linux/arm64 windows/amd64' });
   const pod = podOf([], { ...windows, nodeName: 'n1', ephemeralContainers: [{ name: 'd', image: 'debug' }] });
   const said = (nodeArchitecture: string): number =>
     runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, facts: known }).length;
   t.equal(said('amd64'), 0);
   t.equal(said('arm64'), 1);
-  t.end();
 });

@@ -70,7 +70,7 @@ const unreadable: readonly (readonly [name: string, text: string])[] = [
 ];
 
 for (const [name, text] of unreadable) {
-  test(`a record that is none: ${name}`, (t) => {
+  test(`a record that is none: ${name}`, async (t) => {
     t.equal(read(text), undefined);
     const input = inputOf(withRecord(text, { nodeSelector: { zone: 'a' } }), known, policy);
     const { pod } = place(input);
@@ -81,26 +81,23 @@ for (const [name, text] of unreadable) {
     );
     t.strictSame(pod.spec.nodeSelector, { zone: 'a' });
     t.strictSame(place({ ...input, pod }).patch, []);
-    t.end();
   });
 }
 
-test('a foreign annotation stays where we have nothing to say', (t) => {
+test('a foreign annotation stays where we have nothing to say', async (t) => {
   const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
   t.strictSame(place(inputOf(withRecord('something else', spec), known)).patch, []);
-  t.end();
 });
 
-test('our own record goes with the last of what it records', (t) => {
+test('our own record goes with the last of what it records', async (t) => {
   const first = place(inputOf(podOf(['a']), known));
   const artifact = place(inputOf(first.pod, { a: '' }));
   t.strictSame(artifact.pod.metadata?.annotations, {});
   t.strictSame(artifact.pod.spec.affinity, { nodeAffinity: {} });
   t.strictSame(place(inputOf(artifact.pod, { a: '' })).patch, []);
-  t.end();
 });
 
-test('a record only names what this policy adds', (t) => {
+test('a record only names what this policy adds', async (t) => {
   const arch = (value: string): object => ({ key: 'arch', operator: 'Equal', value, effect: 'NoSchedule' });
   const added = read(
     record({ tolerations: [arch('amd64'), { key: 'gpu', operator: 'Exists' }, { operator: 'Exists' }] }),
@@ -137,10 +134,9 @@ test('a record only names what this policy adds', (t) => {
     'match holds only handed-on labels',
   );
   t.equal(read(record({ terms: [[['zone', ['a']]]], made: true }))?.added.made, false);
-  t.end();
 });
 
-test('a record names nodes only where this policy does, and as we name them', (t) => {
+test('a record names nodes only where this policy does, and as we name them', async (t) => {
   const terms = [[['kubernetes.io/arch', ['amd64']]]];
   const believed = (excludedNodes: unknown, requirePullableNodes = true): readonly string[] | undefined =>
     recordedIn(inputOf(withRecord(record({ terms, excludedNodes })), {}, { ...policy, requirePullableNodes }))
@@ -159,10 +155,9 @@ test('a record names nodes only where this policy does, and as we name them', (t
     [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }, notIn],
   ]);
   t.strictSame(read?.added.match, [notIn]);
-  t.end();
 });
 
-test('a forged record removes nothing that a person wrote', (t) => {
+test('a forged record removes nothing that a person wrote', async (t) => {
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
   const gpu = { key: 'gpu', operator: 'Exists' };
   const spec: Partial<PodSpec> = {
@@ -187,10 +182,9 @@ test('a forged record removes nothing that a person wrote', (t) => {
   const terms =
     pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   t.strictSame(terms?.[0]?.matchExpressions?.[0], zone);
-  t.end();
 });
 
-test('a pin is believed only of a policy that pins', (t) => {
+test('a pin is believed only of a policy that pins', async (t) => {
   const pod = withRecord(record({ pinned: 'amd64' }), { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
   t.strictSame(place(inputOf(pod, known)).pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
   const weights = { amd64: 100 };
@@ -199,10 +193,9 @@ test('a pin is believed only of a policy that pins', (t) => {
       .pinned;
   t.equal(believed('soft'), undefined);
   t.equal(believed('hard'), 'amd64');
-  t.end();
 });
 
-test('a record of things that are not there removes nothing', (t) => {
+test('a record of things that are not there removes nothing', async (t) => {
   const added = {
     terms: [[['kubernetes.io/arch', ['s390x']]]],
     made: true,
@@ -214,10 +207,9 @@ test('a record of things that are not there removes nothing', (t) => {
   t.ok(patch.every(({ op }) => op === 'add'));
   t.equal(pod.spec.tolerations, undefined);
   t.equal(pod.spec.nodeSelector, undefined);
-  t.end();
 });
 
-test("a person's choice that looks like ours is told apart", (t) => {
+test("a person's choice that looks like ours is told apart", async (t) => {
   const chosen = {
     matchExpressions: [
       { key: 'zone', operator: 'In', values: ['a'] },
@@ -236,10 +228,9 @@ test("a person's choice that looks like ours is told apart", (t) => {
     later.pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   t.strictSame(terms?.[0], chosen);
   t.strictSame(terms?.[1]?.matchExpressions?.[1]?.values, ['amd64', 'arm64']);
-  t.end();
 });
 
-test('it is told apart beside handed-on labels too, and from one that is no such choice', (t) => {
+test('it is told apart beside handed-on labels too, and from one that is no such choice', async (t) => {
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
   const amd64 = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
   const nodeSelectorTerms = [{ matchExpressions: [amd64] }, { matchExpressions: [zone] }, {}];
@@ -258,10 +249,9 @@ test('it is told apart beside handed-on labels too, and from one that is no such
       {},
     ],
   });
-  t.end();
 });
 
-test('all that was added is replaced by what is wanted now', (t) => {
+test('all that was added is replaced by what is wanted now', async (t) => {
   const hard = {
     preference: { weights: { arm64: 1 }, origin: 'configuration' },
     preferenceMode: 'hard' as const,
@@ -290,10 +280,9 @@ test('all that was added is replaced by what is wanted now', (t) => {
   const weighed = place(inputOf(own, known, soft)).pod;
   const unweighed = place(inputOf(weighed, known)).pod;
   t.strictSame(unweighed.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, []);
-  t.end();
 });
 
-test('what a person leaves of ours is theirs', (t) => {
+test('what a person leaves of ours is theirs', async (t) => {
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
   const arch = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
   const terms = (...matchExpressions: (typeof zone)[]): Partial<PodSpec> => ({
@@ -308,10 +297,9 @@ test('what a person leaves of ours is theirs', (t) => {
   const after = place(inputOf(edited, { b: 'amd64 arm64' }));
   t.equal(after.decision.outcome, 'own-constraint');
   t.strictSame(after.pod.spec.affinity, edited.spec.affinity);
-  t.end();
 });
 
-test('the annotation is small and says what was decided', (t) => {
+test('the annotation is small and says what was decided', async (t) => {
   const { pod, decision } = place(
     inputOf(podOf(['a', 'b', 'x', 'p']), { ...known, p: '' }, { onUnknownImage: 'allow' }),
   );
@@ -328,10 +316,9 @@ test('the annotation is small and says what was decided', (t) => {
       ['p', '*'],
     ],
   });
-  t.end();
 });
 
-test('detail is cut, never the record', (t) => {
+test('detail is cut, never the record', async (t) => {
   const images = Array.from(
     { length: 2000 },
     (_, index) => `registry.example/\u0000é${'x'.repeat(300)}/${index}:1`,
@@ -344,10 +331,9 @@ test('detail is cut, never the record', (t) => {
   const content = JSON.parse(text) as { images: unknown[] };
   t.equal(content.images.length - 1 + Number(content.images.at(-1)), 2000, 'the rest is counted');
   t.strictSame(place({ ...input, pod, facts: () => input.facts('i') }).patch, []);
-  t.end();
 });
 
-test('sixteen long architectures with their tolerations still fit', (t) => {
+test('sixteen long architectures with their tolerations still fit', async (t) => {
   const names = Array.from(
     { length: 16 },
     (_, index) => `${String(index).padStart(2, '0')}${'y'.repeat(61)}`,
@@ -361,5 +347,4 @@ test('sixteen long architectures with their tolerations still fit', (t) => {
     place(inputOf(pod, { a: names.join(' ') }, { tolerations: policy.tolerations ?? [] })).patch,
     [],
   );
-  t.end();
 });

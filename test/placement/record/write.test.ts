@@ -45,21 +45,19 @@ const affinity = {
 const whole = record(placed(podOf(['app'])).pod) ?? '';
 const wholeBytes = keys.decision.length + whole.length;
 
-test('the record is whole where there is room for it', (t) => {
+test('the record is whole where there is room for it', async (t) => {
   t.match(whole, /"images":\[\["app","amd64,arm64"\]\]/u);
   const exact = placed(podWithRoom(wholeBytes)).pod;
   t.equal(record(exact), whole);
   t.equal(bytesOf(exact), limit);
-  t.end();
 });
 
-test('what is no text is left to the API server', (t) => {
+test('what is no text is left to the API server', async (t) => {
   const annotations = { port: 8080, none: null } as unknown as Record<string, string>;
   t.equal(record(placed(podOf(['app'], {}, { annotations })).pod), whole);
-  t.end();
 });
 
-test('without room for all of it, what is for people is left out', (t) => {
+test('without room for all of it, what is for people is left out', async (t) => {
   for (const letter of ['x', 'é', '☃']) {
     const { pod } = placed(podWithRoom(wholeBytes - 4, ['app'], letter));
     t.match(record(pod), /^\{"v":1,"outcome":"placed".*"made":true\}\}$/u);
@@ -67,10 +65,9 @@ test('without room for all of it, what is for people is left out', (t) => {
     t.strictSame(pod.spec.affinity, affinity);
     t.strictSame(place(inputOf(pod, known)).patch.slice(0), [], 'a second call changes nothing');
   }
-  t.end();
 });
 
-test('without any room the pod is placed without a record', (t) => {
+test('without any room the pod is placed without a record', async (t) => {
   for (const room of [0, 40, 100]) {
     const { pod } = placed(podWithRoom(room));
     t.equal(record(pod), undefined);
@@ -78,10 +75,9 @@ test('without any room the pod is placed without a record', (t) => {
     t.strictSame(pod.spec.affinity, affinity);
     t.strictSame(place(inputOf(pod, known)).patch, [], 'a second call takes it for the pod’s own');
   }
-  t.end();
 });
 
-test('behind the gate nothing is added that could not be told from the pod’s own later', (t) => {
+test('behind the gate nothing is added that could not be told from the pod’s own later', async (t) => {
   const { pod, decision } = placed(podWithRoom(40, ['app', 'unknown']));
   t.equal(decision.outcome, 'gated');
   t.strictSame(pod.spec.schedulingGates, [{ name: keys.gate }]);
@@ -90,10 +86,9 @@ test('behind the gate nothing is added that could not be told from the pod’s o
   const later = place(inputOf(pod, { ...known, unknown: 'arm64' })).decision;
   t.equal(later.outcome, 'placed');
   t.strictSame(later.required, ['arm64'], 'so that both images count when they are known');
-  t.end();
 });
 
-test('a record that has no room any more goes, with what it told of', (t) => {
+test('a record that has no room any more goes, with what it told of', async (t) => {
   const { pod } = placed(podOf(['app', 'unknown']));
   t.strictSame(pod.spec.affinity, affinity);
   const full = podWithRoom(wholeBytes - 100).metadata?.annotations;
@@ -102,10 +97,9 @@ test('a record that has no room any more goes, with what it told of', (t) => {
   t.equal(record(again), undefined);
   t.strictSame(again.spec.schedulingGates, [{ name: keys.gate }]);
   t.notOk(again.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution);
-  t.end();
 });
 
-test('a waiting pod can be placed without a record', (t) => {
+test('a waiting pod can be placed without a record', async (t) => {
   const { pod } = placed(podOf(['app', 'unknown']));
   const { decision } = place(inputOf(pod, { ...known, unknown: 'arm64' }, {}, { waiting: true }));
   const paths = (withRecord: boolean): readonly string[] =>
@@ -121,5 +115,4 @@ test('a waiting pod can be placed without a record', (t) => {
   t.notOk(
     patchGatedPod(unrecorded, plain, { withRecord: false }).some(({ path }) => path.includes('annotations')),
   );
-  t.end();
 });

@@ -4,7 +4,7 @@ import { inputOf, place, podOf } from '../../support/placement-input.ts';
 
 const known = { a: 'amd64', b: 'arm64', c: 'windows/amd64' };
 
-test('deny names each image and its architectures', (t) => {
+test('deny names each image and its architectures', async (t) => {
   const { decision, patch } = place(inputOf(podOf(['a', 'b', 'c']), known));
   t.equal(decision.outcome, 'denied');
   t.strictSame(decision.required, []);
@@ -14,22 +14,19 @@ test('deny names each image and its architectures', (t) => {
   );
   t.strictSame(decision.warnings, [], 'the refusal says it');
   t.strictSame(patch, []);
-  t.end();
 });
 
-test('the schedulable architectures are named where they bound', (t) => {
+test('the schedulable architectures are named where they bound', async (t) => {
   const { message } = decide(inputOf(podOf(['a']), known, { schedulableArchitectures: ['arm64', 's390x'] }));
   t.equal(message, 'no architecture of the schedulable ones (arm64, s390x) can run all images: a has amd64');
-  t.end();
 });
 
-test('an unknown image does not hide that the others share nothing', (t) => {
+test('an unknown image does not hide that the others share nothing', async (t) => {
   t.equal(decide(inputOf(podOf(['a', 'b', 'x']), known)).outcome, 'denied');
   t.equal(decide(inputOf(podOf(['a', 'b', 'x']), known, { onUnknownImage: 'allow' })).outcome, 'denied');
-  t.end();
 });
 
-test('pend requires an architecture that no node has, and says so', (t) => {
+test('pend requires an architecture that no node has, and says so', async (t) => {
   const policy = {
     onNoCommonArchitecture: 'pend' as const,
     tolerations: [{ key: 'arch', operator: 'Equal' as const }],
@@ -66,19 +63,17 @@ test('pend requires an architecture that no node has, and says so', (t) => {
     'pushed again with another architecture, it can be placed',
   );
   t.match(JSON.stringify(fixed.pod.spec.affinity), /\["amd64"\]/u);
-  t.end();
 });
 
-test('allow lets it through with a warning', (t) => {
+test('allow lets it through with a warning', async (t) => {
   const { decision, patch } = place(inputOf(podOf(['a', 'b']), known, { onNoCommonArchitecture: 'allow' }));
   t.equal(decision.outcome, 'unconstrained');
   t.equal(decision.required, undefined);
   t.match(decision.warnings, [/a has amd64; b has arm64/u]);
   t.strictSame(patch, []);
-  t.end();
 });
 
-test('a message about many images with long names is bounded, and clean', (t) => {
+test('a message about many images with long names is bounded, and clean', async (t) => {
   const images = Array.from(
     { length: 3000 },
     (_, index) => `registry.example/\u001b[31m\u202e${'x'.repeat(200)}-${index}:1`,
@@ -98,5 +93,4 @@ test('a message about many images with long names is bounded, and clean', (t) =>
   t.ok(Buffer.byteLength(decision.message ?? '') < 2400);
   t.match(decision.message, /; and [0-9]+ more$/u);
   t.notMatch(decision.message, /\p{C}/u);
-  t.end();
 });

@@ -6,7 +6,7 @@ import { defaultPolicy, inputOf, place, podOf } from '../../support/placement-in
 
 const rules = (labels: Record<string, string>) => ({ taintsToTolerate: [], requireNodeLabels: labels });
 
-test('labels that the pod hands on', (t) => {
+test('labels that the pod hands on', async (t) => {
   const policy = {
     ...defaultPolicy,
     matchNodeLabels: ['rack', 'row', 'empty', 'bad', 'none', 'constructor'],
@@ -16,18 +16,16 @@ test('labels that the pod hands on', (t) => {
   t.strictSame(nodeLabelsOf(policy, undefined, undefined).matched, {});
   t.strictSame(nodeLabelsOf(policy, null, undefined).matched, {});
   t.strictSame(nodeLabelsOf(defaultPolicy, labels, undefined).matched, {});
-  t.end();
 });
 
-test('labels of architectures', (t) => {
+test('labels of architectures', async (t) => {
   const policy = { ...defaultPolicy, architectures: { arm64: rules({ pool: 'arm' }), amd64: rules({}) } };
   const { byArchitecture } = nodeLabelsOf(policy, {}, ['amd64', 'arm64', 'constructor']);
   t.strictSame(byArchitecture, { arm64: { pool: 'arm' } });
   t.strictSame(nodeLabelsOf(policy, {}, undefined).byArchitecture, {});
-  t.end();
 });
 
-test('architectures with the same labels share a group', (t) => {
+test('architectures with the same labels share a group', async (t) => {
   const nodeLabelsByArchitecture = { b: { x: '1', y: '2' }, c: { y: '2', x: '1' }, d: { x: '2' } };
   const groups = expressionGroups(
     { required: ['a', 'b', 'c', 'd', 'e'], nodeLabelsByArchitecture, nodeLabels: { z: '0' } },
@@ -39,20 +37,18 @@ test('architectures with the same labels share a group', (t) => {
     'kubernetes.io/arch=b|c x=1 y=2 z=0',
     'kubernetes.io/arch=d x=2 z=0',
   ]);
-  t.end();
 });
 
-test('nothing is required, or the nodeSelector says it', (t) => {
+test('nothing is required, or the nodeSelector says it', async (t) => {
   const some = { nodeLabelsByArchitecture: {}, nodeLabels: {} };
   t.strictSame(expressionGroups({ ...some, required: undefined }, false), []);
   t.strictSame(expressionGroups({ ...some, required: ['a'] }, true), []);
   t.strictSame(expressionGroups({ ...some, required: ['a'], nodeLabels: { z: '0' } }, true), [
     [{ key: 'z', operator: 'In', values: ['0'] }],
   ]);
-  t.end();
 });
 
-test('handed-on labels hold where no image constrains anything', (t) => {
+test('handed-on labels hold where no image constrains anything', async (t) => {
   const { pod, decision } = place(
     inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: '' }, { matchNodeLabels: ['rack'] }),
   );
@@ -62,10 +58,9 @@ test('handed-on labels hold where no image constrains anything', (t) => {
       nodeSelectorTerms: [{ matchExpressions: [{ key: 'rack', operator: 'In', values: ['r1'] }] }],
     },
   });
-  t.end();
 });
 
-test('both kinds are named as reasons', (t) => {
+test('both kinds are named as reasons', async (t) => {
   const policy = { matchNodeLabels: ['rack'], architectures: { arm64: rules({ pool: 'arm' }) } };
   const { reasons } = decide(inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: 'arm64' }, policy));
   t.match(reasons, [
@@ -73,5 +68,4 @@ test('both kinds are named as reasons', (t) => {
     { rule: 'require-node-labels', message: 'arm64: pool=arm' },
     { rule: 'match-node-labels', message: 'rack=r1' },
   ]);
-  t.end();
 });

@@ -247,7 +247,7 @@ for (const {
   rules = [],
   warnings = [],
 } of cases) {
-  test(`preferred: ${name}`, (t) => {
+  test(`preferred: ${name}`, async (t) => {
     const input = inputOf(podOf(['a'], spec, metadata), known, { preference, ...policy });
     const { decision, pod } = place(input);
     t.strictSame(
@@ -261,11 +261,10 @@ for (const {
     t.equal(decision.warnings.length, warnings.length);
     t.match(decision.warnings, warnings);
     t.strictSame(place({ ...input, pod }).patch, []);
-    t.end();
   });
 }
 
-test('soft preferences are weighted terms after the own ones', (t) => {
+test('soft preferences are weighted terms after the own ones', async (t) => {
   const { pod } = place(
     inputOf(podOf(['a'], ownPreference('zone')), { a: 'amd64 arm64' }, { preference: soft }),
   );
@@ -279,10 +278,9 @@ test('soft preferences are weighted terms after the own ones', (t) => {
     term(30, arch, 'amd64'),
   ]);
   t.equal(pod.spec.nodeSelector, undefined);
-  t.end();
 });
 
-test('a hard preference pins by nodeSelector', (t) => {
+test('a hard preference pins by nodeSelector', async (t) => {
   const policy: Partial<Policy> = { ...hard, tolerations: [{ key: 'arch', operator: 'Equal' }] };
   const { pod, decision } = place(
     inputOf(podOf(['a'], { nodeSelector: { zone: 'a' } }), { a: 'amd64 arm64' }, policy),
@@ -291,10 +289,9 @@ test('a hard preference pins by nodeSelector', (t) => {
   t.strictSame(decision.required, ['arm64']);
   t.equal(pod.spec.affinity, undefined, 'nothing is said twice');
   t.strictSame(pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
-  t.end();
 });
 
-test('the mode of the configuration applies to the preference of a pod too', (t) => {
+test('the mode of the configuration applies to the preference of a pod too', async (t) => {
   const policy: Partial<Policy> = { preferenceMode: 'hard' };
   const preferences = [
     podOf(['a'], {}, { labels: { 'arch.example/preferred': 'arm64' } }),
@@ -312,20 +309,18 @@ test('the mode of the configuration applies to the preference of a pod too', (t)
   }
   const soft = place(inputOf(preferences[0] ?? podOf([]), { a: 'amd64 arm64' }));
   t.equal(soft.pod.spec.nodeSelector, undefined);
-  t.end();
 });
 
-test('a hard preference keeps what nodes of its architecture must carry', (t) => {
+test('a hard preference keeps what nodes of its architecture must carry', async (t) => {
   const architectures = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } };
   const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, { ...hard, architectures }));
   t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
   t.strictSame(pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, {
     nodeSelectorTerms: [{ matchExpressions: [{ key: 'pool', operator: 'In', values: ['arm'] }] }],
   });
-  t.end();
 });
 
-test('where a term chose another architecture, a hard preference narrows the other terms', (t) => {
+test('where a term chose another architecture, a hard preference narrows the other terms', async (t) => {
   const chosen = { matchExpressions: [{ key: arch, operator: 'In', values: ['amd64'] }] };
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
   const spec: Partial<PodSpec> = {
@@ -347,10 +342,9 @@ test('where a term chose another architecture, a hard preference narrows the oth
       ],
     },
   });
-  t.end();
 });
 
-test('the annotation of weights', (t) => {
+test('the annotation of weights', async (t) => {
   const good: readonly (readonly [string, readonly (readonly [string, number])[]])[] = [
     ['arm64=80', [['arm64', 80]]],
     [
@@ -394,5 +388,4 @@ test('the annotation of weights', (t) => {
     `a=1${' '.repeat(1200)}`,
   ];
   for (const text of bad) t.equal(parseWeights(text), undefined, text.slice(0, 20));
-  t.end();
 });

@@ -3,7 +3,7 @@ import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import type { NodeGroup, Pullability } from '../../../src/placement/decision.ts';
 import { able, decided, group, none, poor, type Case } from './pullable-setup.ts';
 
-test('nobody is left out', (t) => {
+test('nobody is left out', async (t) => {
   const pinning = (requirement: object): Partial<PodSpec> => ({
     affinity: {
       nodeAffinity: {
@@ -116,5 +116,4 @@ test('nobody is left out', (t) => {
     decided({ app: { able: [able], unable: [many(250)] } }, { spec: terms(2) }).decision.excludedNodes.length,
     250,
   );
-  t.end();
 });

@@ -4,7 +4,7 @@ import { failed, place } from '../../support/placement-input.ts';
 import { selects } from '../../support/scheduler-model.ts';
 import { able, arch, both, decided, group, none, notIn, poor, type Case } from './pullable-setup.ts';
 
-test('nodes that cannot pull are left out by name, beside the architectures', (t) => {
+test('nodes that cannot pull are left out by name, beside the architectures', async (t) => {
   const { terms, decision, rules } = decided({ app: { able: [able], unable: [poor] } });
   t.strictSame(terms, [[arch('amd64', 'arm64'), notIn('p1', 'p2')]]);
   t.strictSame(decision.excludedNodes, ['p1', 'p2']);
@@ -15,10 +15,9 @@ test('nodes that cannot pull are left out by name, beside the architectures', (t
       message: 'app: credential group able can pull it, poor cannot; excluded: p1; p2',
     },
   ]);
-  t.end();
 });
 
-test('into every required term, those that choose their architecture too', (t) => {
+test('into every required term, those that choose their architecture too', async (t) => {
   const nodeSelectorTerms = [
     { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] },
     { matchExpressions: [arch('arm64') as { key: string; operator: string }] },
@@ -33,10 +32,9 @@ test('into every required term, those that choose their architecture too', (t) =
     [arch('arm64'), notIn('p1', 'p2')],
     undefined,
   ]);
-  t.end();
 });
 
-test('where images say nothing of architectures, and where the pod chose them itself', (t) => {
+test('where images say nothing of architectures, and where the pod chose them itself', async (t) => {
   const who = { app: { able: [able], unable: [poor] } };
   t.strictSame(decided(who, { known: { app: '' } }).terms, [[notIn('p1', 'p2')]]);
   const chosen = decided(who, { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } });
@@ -47,10 +45,9 @@ test('where images say nothing of architectures, and where the pod chose them it
   });
   t.strictSame(pinned.pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
   t.strictSame(pinned.terms, [[notIn('p1', 'p2')]]);
-  t.end();
 });
 
-test('several images: who cannot pull one of them is left out', (t) => {
+test('several images: who cannot pull one of them is left out', async (t) => {
   const other = group('other', 'o1', 'amd64');
   const { decision } = decided(
     { app: { able: [able, other], unable: [poor] }, side: { able: [able], unable: [other] } },
@@ -62,10 +59,9 @@ test('several images: who cannot pull one of them is left out', (t) => {
     { images: ['app', 'side'] },
   );
   t.strictSame(partly.decision.excludedNodes, ['p1', 'p2'], 'an image that nobody can pull excludes nobody');
-  t.end();
 });
 
-test('nothing known, nothing asked for, nothing written', (t) => {
+test('nothing known, nothing asked for, nothing written', async (t) => {
   const who = { app: { able: [able], unable: [poor] } };
   const plain = decided({}).patch;
   const cases: [what: string, patch: unknown][] = [
@@ -77,10 +73,9 @@ test('nothing known, nothing asked for, nothing written', (t) => {
   const skipped = decided(who, { spec: { nodeName: 'p1' } });
   t.strictSame(skipped.patch, []);
   t.strictSame(skipped.decision.excludedNodes, []);
-  t.end();
 });
 
-test('templates, gated, pending and refused pods keep all nodes', (t) => {
+test('templates, gated, pending and refused pods keep all nodes', async (t) => {
   const who = { app: { able: [able], unable: [poor] } };
   const split = { app: 'amd64', side: 'arm64' };
   const images = ['app', 'side'];
@@ -102,10 +97,9 @@ test('templates, gated, pending and refused pods keep all nodes', (t) => {
     policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' },
   };
   t.strictSame(decided(who, fallback).decision.excludedNodes, ['p1', 'p2'], 'what is known still counts');
-  t.end();
 });
 
-test('what a person wrote on other nodes stands beside ours', (t) => {
+test('what a person wrote on other nodes stands beside ours', async (t) => {
   const own = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['p1', 'p2'] };
   const affinity = {
     nodeAffinity: {
@@ -120,10 +114,9 @@ test('what a person wrote on other nodes stands beside ours', (t) => {
     [{ matchExpressions: [own, arch('amd64', 'arm64')] }],
     'ours goes, theirs stays',
   );
-  t.end();
 });
 
-test('called again: what was added is replaced by what is known now', (t) => {
+test('called again: what was added is replaced by what is known now', async (t) => {
   const first = decided({ app: { able: [able], unable: [poor] } });
   t.strictSame(place({ ...first.input, pod: first.pod }).patch, [], 'nothing new, nothing to write');
   const others = place({
@@ -143,16 +136,14 @@ test('called again: what was added is replaced by what is known now', (t) => {
   const nobody = place({ ...first.input, pod: others.pod, pullability: () => undefined });
   t.strictSame(lands(nobody.pod.spec), ['a1', 'a2', 'p1', 'p2', 'new']);
   t.strictSame(nobody.pod, place({ ...first.input, pullability: () => undefined }).pod);
-  t.end();
 });
 
-test('a node without the label is not left out', (t) => {
+test('a node without the label is not left out', async (t) => {
   const { pod } = decided({ app: { able: [able], unable: [poor] } });
   t.ok(selects(pod.spec, { name: 'p1', labels: { 'kubernetes.io/arch': 'amd64' }, taints: [] }));
-  t.end();
 });
 
-test('many images and groups: the reason stays readable', (t) => {
+test('many images and groups: the reason stays readable', async (t) => {
   const images = Array.from(
     { length: 40 },
     (_, index) => `registry.example/${'team/'.repeat(30)}app-${index}`,
@@ -165,5 +156,4 @@ test('many images and groups: the reason stays readable', (t) => {
   const message = rules[0]?.message ?? '';
   t.ok(Buffer.byteLength(message) < 2048, `${message.length}`);
   t.notMatch(message, /\n/);
-  t.end();
 });

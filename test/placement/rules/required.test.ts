@@ -258,16 +258,15 @@ const cases: readonly Case[] = [
 ];
 
 for (const { name, images = [], spec, known, policy, required, outcome = 'placed' } of cases) {
-  test(`required architectures: ${name}`, (t) => {
+  test(`required architectures: ${name}`, async (t) => {
     const pod = podOf(images, spec);
     const decision = decide(inputOf(pod, known, policy));
     t.strictSame(decision.required, required);
     t.equal(decision.outcome, outcome);
-    t.end();
   });
 }
 
-test('what constrains nothing says why', (t) => {
+test('what constrains nothing says why', async (t) => {
   const { reasons } = decide(
     inputOf(podOf(['a', 'b', 'B!'], { volumes: [{ name: 'v', image: { reference: 'c' } }] }), {
       a: 'wasi/wasm',
@@ -280,10 +279,9 @@ test('what constrains nothing says why', (t) => {
     reasons.filter(({ rule }) => rule === 'image-constrains-nothing').map(({ message }) => message),
     ['a: it is WebAssembly', 'b: it has no platform', 'B!: invalid-reference', 'c: not-an-image'],
   );
-  t.end();
 });
 
-test('each image has its verdict', (t) => {
+test('each image has its verdict', async (t) => {
   const decision = decide(
     inputOf(podOf(['a', 'b', 'c', 'd']), { a: 'arm64 amd64', b: failed('rate-limited'), d: '' }),
   );
@@ -301,22 +299,19 @@ test('each image has its verdict', (t) => {
       ['d', ['c3'], undefined, undefined],
     ],
   );
-  t.end();
 });
 
-test('the operating system is Linux where the pod names none', (t) => {
+test('the operating system is Linux where the pod names none', async (t) => {
   t.equal(decide(inputOf(podOf(['a']), { a: 'amd64' })).os, 'linux');
   t.equal(decide(inputOf(podOf(['a'], { os: { name: '' } }), { a: 'amd64' })).os, 'linux');
   t.equal(decide(inputOf(podOf(['a'], { os: { name: 'windows' } }), { a: 'amd64' })).os, 'windows');
-  t.end();
 });
 
-test('facts serve pods of every operating system in turn', (t) => {
+test('facts serve pods of every operating system in turn', async (t) => {
   const known = facts('linux/amd64 linux/arm64 windows/amd64');
   for (const os of ['linux', 'windows', 'linux', 'plan9']) {
     const input = { ...inputOf(podOf(['x'], { os: { name: os } }), {}), facts: () => known };
     const expected = { linux: ['amd64', 'arm64'], windows: ['amd64'] }[os] ?? [];
     t.strictSame(decide(input).images[0]?.architectures, expected, os);
   }
-  t.end();
 });

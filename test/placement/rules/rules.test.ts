@@ -5,7 +5,7 @@ import { skipReasons } from '../../../src/placement/decision.ts';
 import { describeRule, rules, skipRule } from '../../../src/placement/rules/rules.ts';
 import { inputs } from '../../support/arbitrary-pods.ts';
 
-test('each rule has one name in kebab-case and one line', (t) => {
+test('each rule has one name in kebab-case and one line', async (t) => {
   const known = rules.map(({ rule }) => rule);
   t.equal(new Set(known).size, known.length);
   for (const { rule, description } of rules) {
@@ -15,15 +15,13 @@ test('each rule has one name in kebab-case and one line', (t) => {
   }
   t.equal(describeRule('no-such-rule'), '');
   for (const skip of skipReasons) t.ok(describeRule(skipRule(skip)), skip);
-  t.end();
 });
 
-test('every decision gives a reason, and only rules of the list', (t) => {
+test('every decision gives a reason, and only rules of the list', async (t) => {
   const known = new Set<string>(rules.map(({ rule }) => rule));
   const property = fc.property(inputs(), (input) => {
     const { reasons } = decide(input);
     return reasons.length > 0 && reasons.every(({ rule, message }) => known.has(rule) && message.length > 0);
   });
   t.doesNotThrow(() => fc.assert(property, { numRuns: 300 }));
-  t.end();
 });

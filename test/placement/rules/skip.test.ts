@@ -114,7 +114,7 @@ const cases: readonly Case[] = [
 ];
 
 for (const { name, pod, more, skip } of cases) {
-  test(`skip: ${name}`, (t) => {
+  test(`skip: ${name}`, async (t) => {
     const input = inputOf(pod, { a: 'amd64', b: 'amd64' }, {}, more);
     t.equal(skipReasonOf(input), skip);
     const decision = decide(input);
@@ -127,30 +127,26 @@ for (const { name, pod, more, skip } of cases) {
       t.not(decision.reasons[0]?.message, '');
       t.strictSame(patchPod(pod, decision), []);
     }
-    t.end();
   });
 }
 
-test('every skip reason has a case', (t) => {
+test('every skip reason has a case', async (t) => {
   t.strictSame(new Set(cases.map(({ skip }) => skip ?? 'node-name')), new Set(skipReasons));
-  t.end();
 });
 
-test('null metadata from a file is no pod of ours', (t) => {
+test('null metadata from a file is no pod of ours', async (t) => {
   const pod = {
     metadata: { labels: null, annotations: null, ownerReferences: null },
     spec: podOf(['a']).spec,
   };
   t.equal(skipReasonOf(inputOf(pod as unknown as Pod)), undefined);
   t.equal(skipReasonOf(inputOf({ spec: pod.spec })), undefined);
-  t.end();
 });
 
-test('a skipped pod is not held by our gate, and keeps the gates of others', (t) => {
+test('a skipped pod is not held by our gate, and keeps the gates of others', async (t) => {
   const gates = [{ name: 'x/y' }, { name: 'arch.example/scheduling-gate' }];
   const pod = podOf(['a'], { schedulingGates: gates }, { labels: { 'arch.example/placement': 'disabled' } });
   const { patch, pod: after } = place(inputOf(pod));
   t.strictSame(patch, [{ op: 'remove', path: '/spec/schedulingGates/1' }]);
   t.strictSame(after.spec.schedulingGates, [{ name: 'x/y' }]);
-  t.end();
 });

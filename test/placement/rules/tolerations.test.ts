@@ -25,36 +25,32 @@ const policy: Policy = {
   architectures: { arm64: { taintsToTolerate: [gke], requireNodeLabels: {} } },
 };
 
-test('one of each template for each required architecture, and its own taints', (t) => {
+test('one of each template for each required architecture, and its own taints', async (t) => {
   const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, policy));
   t.strictSame(pod.spec.tolerations, [equal('amd64'), equal('arm64'), gke]);
-  t.end();
 });
 
-test('only the intersection is tolerated', (t) => {
+test('only the intersection is tolerated', async (t) => {
   const { pod } = place(inputOf(podOf(['a', 'b']), { a: 'amd64 arm64', b: 'amd64 s390x' }, policy));
   t.strictSame(pod.spec.tolerations, [equal('amd64')]);
-  t.end();
 });
 
-test('own ones stay in front, and none is added twice', (t) => {
+test('own ones stay in front, and none is added twice', async (t) => {
   const own: readonly Toleration[] = [{ key: 'gpu', operator: 'Exists' }, equal('arm64')];
   const { pod } = place(inputOf(podOf(['a'], { tolerations: own }), { a: 'amd64 arm64' }, policy));
   t.strictSame(pod.spec.tolerations, [...own, equal('amd64'), gke]);
-  t.end();
 });
 
-test('two sources of the same toleration add it once', (t) => {
+test('two sources of the same toleration add it once', async (t) => {
   const twice: Policy = {
     ...defaultPolicy,
     tolerations: [{ key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' }],
     architectures: policy.architectures,
   };
   t.strictSame(tolerationsFor(twice, ['arm64']), [gke]);
-  t.end();
 });
 
-test('the fields have one order, and no field is invented', (t) => {
+test('the fields have one order, and no field is invented', async (t) => {
   const taint: Toleration = { effect: 'NoExecute', tolerationSeconds: 0, operator: 'Exists', key: 'k' };
   const rules = { constructor: { taintsToTolerate: [taint], requireNodeLabels: {} } };
   const added = tolerationsFor({ ...defaultPolicy, architectures: rules }, ['constructor']);
@@ -68,7 +64,6 @@ test('the fields have one order, and no field is invented', (t) => {
     JSON.stringify(tolerationsFor(open, ['arm64'])),
     '[{"key":"k","operator":"Equal","value":"arm64"}]',
   );
-  t.end();
 });
 
 const coverage: readonly (readonly [
@@ -111,9 +106,8 @@ const coverage: readonly (readonly [
 ];
 
 for (const [name, present, wanted, covered] of coverage) {
-  test(`tolerated already: ${name}`, (t) => {
+  test(`tolerated already: ${name}`, async (t) => {
     t.equal(covers(present, wanted), covered);
-    t.end();
   });
 }
 
@@ -130,13 +124,12 @@ const possible: readonly (readonly [toleration: Toleration, isPossible: boolean]
   [{ operator: 'Exists' }, false],
 ];
 
-test('only tolerations that the policy can add are taken for additions', (t) => {
+test('only tolerations that the policy can add are taken for additions', async (t) => {
   for (const [toleration, expected] of possible)
     t.equal(canTolerate(policy, toleration), expected, JSON.stringify(toleration));
-  t.end();
 });
 
-test("a pod that may run anywhere tolerates archwright's own taint, and no other", (t) => {
+test("a pod that may run anywhere tolerates archwright's own taint, and no other", async (t) => {
   const tainting: Policy = {
     ...policy,
     tolerations: [template],
@@ -183,5 +176,4 @@ test("a pod that may run anywhere tolerates archwright's own taint, and no other
   t.strictSame(place(inputOf(own, {}, tainting)).pod.spec.tolerations, [{ operator: 'Exists' }]);
   t.ok(canTolerate(tainting, any));
   t.notOk(canTolerate(policy, any));
-  t.end();
 });

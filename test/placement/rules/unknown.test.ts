@@ -152,7 +152,7 @@ const cases: readonly Case[] = [
 ];
 
 for (const { name, images, policy, outcome, required, warned } of cases) {
-  test(`unknown image: ${name}`, (t) => {
+  test(`unknown image: ${name}`, async (t) => {
     const input = inputOf(podOf(images), known, policy);
     const { decision, pod } = place(input);
     t.equal(decision.outcome, outcome);
@@ -162,20 +162,18 @@ for (const { name, images, policy, outcome, required, warned } of cases) {
     if (warned) t.match(decision.warnings, [warned]);
     else t.strictSame(decision.warnings, []);
     t.strictSame(place({ ...input, pod }).patch, []);
-    t.end();
   });
 }
 
-test('deny names each unknown image and why', (t) => {
+test('deny names each unknown image and why', async (t) => {
   const { message } = decide(inputOf(podOf(['x', 'a', 'broken']), known, { onUnknownImage: 'deny' }));
   t.equal(
     message,
     'images could not be inspected: x: not inspected yet; broken: unauthorized: registry.example said 401',
   );
-  t.end();
 });
 
-test('the gate is appended, kept and taken away at its index', (t) => {
+test('the gate is appended, kept and taken away at its index', async (t) => {
   const theirs = { name: 'x/y' };
   const gated = (...schedulingGates: { name: string }[]) => inputOf(podOf(['a'], { schedulingGates }), known);
   const unknown = (...schedulingGates: { name: string }[]) =>
@@ -189,10 +187,9 @@ test('the gate is appended, kept and taken away at its index', (t) => {
   t.strictSame(gateOps(gated(theirs, gate)), [{ op: 'remove', path: '/spec/schedulingGates/1' }]);
   t.strictSame(gateOps(gated(gate, theirs)), [{ op: 'remove', path: '/spec/schedulingGates/0' }]);
   t.strictSame(place(gated(gate, theirs, gate)).pod.spec.schedulingGates, [theirs]);
-  t.end();
 });
 
-test('once all is known, the gate goes and the bound is replaced', (t) => {
+test('once all is known, the gate goes and the bound is replaced', async (t) => {
   const first = place(
     inputOf(podOf(['a', 'x']), known, { tolerations: [{ key: 'arch', operator: 'Equal' }] }),
   );
@@ -211,10 +208,9 @@ test('once all is known, the gate goes and the bound is replaced', (t) => {
       },
     },
   });
-  t.end();
 });
 
-test('a sidecar injected after us narrows what was decided', (t) => {
+test('a sidecar injected after us narrows what was decided', async (t) => {
   const first = place(inputOf(podOf(['a']), known));
   const injected = {
     ...first.pod,
@@ -225,22 +221,19 @@ test('a sidecar injected after us narrows what was decided', (t) => {
   t.match(JSON.stringify(then.pod.spec.affinity), /"values":\["amd64"\]/u);
   const late = place(inputOf(injected, known));
   t.strictSame(late.pod.spec.schedulingGates, [gate], 'unknown yet: gated now');
-  t.end();
 });
 
-test('messages of registries are bounded and clean', (t) => {
+test('messages of registries are bounded and clean', async (t) => {
   const hostile = failed('unavailable', `\u001b[2J${'é'.repeat(5000)}`);
   const { warnings } = decide(inputOf(podOf(['x']), { x: hostile }));
   t.equal(warnings.length, 1);
   t.ok(Buffer.byteLength(warnings[0] ?? '') <= 256);
   t.notMatch(warnings[0], /\p{C}/u);
-  t.end();
 });
 
-test('warnings are few', (t) => {
+test('warnings are few', async (t) => {
   const images = Array.from({ length: 100 }, (_, index) => `image-${index}`);
   const { warnings } = decide(inputOf(podOf(images), {}, {}, { facts: () => failed('not-found') }));
   t.equal(warnings.length, 8);
   t.equal(warnings.at(-1), 'archwright: 93 more warnings');
-  t.end();
 });

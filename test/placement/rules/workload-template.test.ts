@@ -15,7 +15,7 @@ function daemonSet(pod: Pod, facts: Known = known, policy: Partial<Policy> = {})
   return { decision, patch, template: object.spec.template };
 }
 
-test('the template of a DaemonSet gets the required architectures, under its own path', (t) => {
+test('the template of a DaemonSet gets the required architectures, under its own path', async (t) => {
   const policy: Partial<Policy> = { tolerations: [{ key: 'arch', operator: 'Equal' }] };
   const { decision, patch, template } = daemonSet({ spec: podOf(['b']).spec }, known, policy);
   t.equal(decision.outcome, 'placed');
@@ -25,19 +25,17 @@ test('the template of a DaemonSet gets the required architectures, under its own
   t.match(JSON.stringify(template.spec.affinity), /"values":\["arm64"\]/u);
   t.strictSame(Object.keys(template.metadata?.annotations ?? {}), ['arch.example/decision']);
   t.strictSame(daemonSet(template, known, policy).patch, [], 'an update changes nothing');
-  t.end();
 });
 
-test('an update with other images replaces what was required', (t) => {
+test('an update with other images replaces what was required', async (t) => {
   const { template } = daemonSet(podOf(['b']));
   const update = { ...template, spec: { ...template.spec, containers: [{ name: 'c0', image: 'a' }] } };
   const after = daemonSet(update).template;
   t.match(JSON.stringify(after.spec.affinity), /"values":\["amd64","arm64"\]/u);
   t.equal(JSON.stringify(after.spec.affinity).match(/kubernetes.io\/arch/gu)?.length, 1);
-  t.end();
 });
 
-test('a DaemonSet is never gated and has no preference', (t) => {
+test('a DaemonSet is never gated and has no preference', async (t) => {
   const policy: Partial<Policy> = {
     preference: { weights: { arm64: 100 }, origin: 'configuration' },
     preferenceMode: 'hard',
@@ -51,10 +49,9 @@ test('a DaemonSet is never gated and has no preference', (t) => {
   t.equal(unknown.decision.gate, false);
   t.strictSame(unknown.decision.required, ['arm64']);
   t.equal(unknown.template.spec.schedulingGates, undefined);
-  t.end();
 });
 
-test('a registry that fails does not change a DaemonSet that was placed', (t) => {
+test('a registry that fails does not change a DaemonSet that was placed', async (t) => {
   const { template } = daemonSet(podOf(['a', 'b']));
   for (const later of [{}, { a: 'amd64 arm64' }, { b: failed('unavailable') }]) {
     const { decision, patch } = daemonSet(template, later);
@@ -74,10 +71,9 @@ test('a registry that fails does not change a DaemonSet that was placed', (t) =>
     ['amd64'],
     'what is known now contradicts it',
   );
-  t.end();
 });
 
-test('nor one whose template was written anew, without what was added to it', (t) => {
+test('nor one whose template was written anew, without what was added to it', async (t) => {
   const anew = podOf(['a', 'b']);
   const { template } = daemonSet(anew);
   const update = (pod: Pod, before: Pod, facts: Known) => {
@@ -91,30 +87,26 @@ test('nor one whose template was written anew, without what was added to it', (t
   t.match(JSON.stringify(update(anew, template, { ...known, b: 'amd64' })), /"values":\["amd64"\]/u);
   const twice = { ...template, spec: { ...template.spec, containers: anew.spec.containers } };
   t.strictSame(update(twice, podOf(['x']), {}), template, "the template's own record comes first");
-  t.end();
 });
 
-test('a platform more in one image, and none in common, rolls out nothing', (t) => {
+test('a platform more in one image, and none in common, rolls out nothing', async (t) => {
   const { template } = daemonSet(podOf(['a', 'b']));
   t.strictSame(daemonSet(template, { ...known, a: 'amd64 arm64 s390x' }).patch, []);
-  t.end();
 });
 
-test('a pod does not profit from its record in this way', (t) => {
+test('a pod does not profit from its record in this way', async (t) => {
   const first = decide(inputOf(podOf(['a']), known));
   const pod = applied(podOf(['a']), patchPod(podOf(['a']), first));
   t.equal(decide(inputOf(pod, {})).outcome, 'gated');
-  t.end();
 });
 
-test('a DaemonSet whose images share nothing is refused', (t) => {
+test('a DaemonSet whose images share nothing is refused', async (t) => {
   const { decision, patch } = daemonSet(podOf(['b', 'c']));
   t.equal(decision.outcome, 'denied');
   t.strictSame(patch, []);
-  t.end();
 });
 
-test('other workloads stay as they are; a warning where their images share nothing', (t) => {
+test('other workloads stay as they are; a warning where their images share nothing', async (t) => {
   const look = (pod: Pod, policy: Partial<Policy> = {}) => {
     const decision = decide(inputOf(pod, known, policy, { template: 'workload' }));
     t.strictSame(patchPod(pod, decision, { basePath: '/spec/template' }), []);
@@ -130,12 +122,10 @@ test('other workloads stay as they are; a warning where their images share nothi
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   t.strictSame(look(podOf(['a'], { schedulingGates: gates })), []);
   t.strictSame(look(podOf(['b', 'c'], {}, { labels: { 'arch.example/placement': 'disabled' } })), []);
-  t.end();
 });
 
-test('a template that was made from a placed pod stays as it is', (t) => {
+test('a template that was made from a placed pod stays as it is', async (t) => {
   const pod = applied(podOf(['a']), patchPod(podOf(['a']), decide(inputOf(podOf(['a']), known))));
   const decision = decide(inputOf(pod, known, {}, { template: 'workload' }));
   t.strictSame(patchPod(pod, decision, { basePath: '/spec/template' }), []);
-  t.end();
 });
