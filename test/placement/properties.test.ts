@@ -8,7 +8,7 @@ import type { PlacementInput } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { hostileRecord, inputs, knownImages, nodes, userToleration } from '../support/arbitrary-pods.ts';
 import { factsFrom, place } from '../support/placement-input.ts';
-import { schedulingFaults, selects, termMatches, tolerates } from '../support/scheduler-model.ts';
+import { chosenByPerson, schedulingFaults, selects, tolerates } from '../support/scheduler-model.ts';
 
 const runs = { numRuns: 300 };
 const anyRecord = fc.option(hostileRecord, { nil: undefined });
@@ -16,18 +16,6 @@ const anyRecord = fc.option(hostileRecord, { nil: undefined });
 function requiredTerms(pod: Pod): readonly NodeSelectorTerm[] {
   return (
     pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
-  );
-}
-
-/** Whether the person who wrote the pod chose the node's architecture, or the node. */
-function chosenByPerson(pod: Pod, node: (typeof nodes)[number]): boolean {
-  const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
-  if (keys.some((key) => Object.hasOwn(pod.spec.nodeSelector ?? {}, key))) return true;
-  return requiredTerms(pod).some(
-    (term) =>
-      termMatches(term, node) &&
-      (term.matchFields?.some(({ operator }) => operator === 'In') ||
-        term.matchExpressions?.some(({ key, operator }) => keys.includes(key) && operator === 'In')),
   );
 }
 

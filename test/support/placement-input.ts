@@ -1,7 +1,7 @@
 /** Short ways to write pods, policies and facts for tests of placement. */
 import fastJsonPatch from 'fast-json-patch';
 import type { FactsError, ImageFacts } from '../../src/images/facts/facts.ts';
-import type { Pod, PodSpec } from '../../src/kube/api/objects.ts';
+import type { NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { Operation, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
@@ -66,6 +66,18 @@ export function podOf(
     metadata,
     spec: { containers: images.map((image, index) => ({ name: `c${index}`, image })), ...spec },
   };
+}
+
+/** The part of a spec with these required node affinity terms. */
+export function requiring(nodeSelectorTerms: readonly NodeSelectorTerm[]): Pick<PodSpec, 'affinity'> {
+  return {
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  };
+}
+
+/** The required node affinity terms of a pod. */
+export function termsOf({ spec }: Pod): readonly NodeSelectorTerm[] | undefined {
+  return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
 }
 
 export function inputOf(

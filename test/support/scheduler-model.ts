@@ -1,10 +1,11 @@
 /**
- * A small model of how the Kubernetes scheduler matches a pod to a node: nodeSelector, required node affinity, taints.
- * It is written from the API documentation alone and shares no code with the program, so that it can be its judge.
+ * A small model of how the Kubernetes scheduler matches a pod to a node: nodeSelector, required node affinity, taints. It is
+ * written from the API documentation and shares no code with the program, so that it can judge the program.
  */
 import type {
   NodeSelectorRequirement,
   NodeSelectorTerm,
+  Pod,
   PodSpec,
   Toleration,
 } from '../../src/kube/api/objects.ts';
@@ -32,6 +33,19 @@ export function termMatches(term: NodeSelectorTerm, node: ModelNode): boolean {
   return (
     expressions.every((requirement) => requirementMatches(requirement, labelOf(node, requirement.key))) &&
     fields.every((field) => field.key === 'metadata.name' && requirementMatches(field, node.name))
+  );
+}
+
+/** Whether the person who wrote the pod chose the node's architecture, or the node. */
+export function chosenByPerson({ spec }: Pod, node: ModelNode): boolean {
+  const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
+  if (keys.some((key) => Object.hasOwn(spec.nodeSelector ?? {}, key))) return true;
+  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return (required?.nodeSelectorTerms ?? []).some(
+    (term) =>
+      termMatches(term, node) &&
+      (term.matchFields?.some(({ operator }) => operator === 'In') ||
+        term.matchExpressions?.some(({ key, operator }) => keys.includes(key) && operator === 'In')),
   );
 }
 

@@ -12,7 +12,7 @@ import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { hostileRecord, inputs, knownImages, nodes } from '../../support/arbitrary-pods.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
 import { applied, factsFrom, place } from '../../support/placement-input.ts';
-import { schedulingFaults, selects, termMatches, tolerates } from '../../support/scheduler-model.ts';
+import { chosenByPerson, schedulingFaults, selects, tolerates } from '../../support/scheduler-model.ts';
 
 const runs = { numRuns: 500 };
 const anyRecord = fc.option(hostileRecord, { nil: undefined });
@@ -95,19 +95,6 @@ const stories = (annotation: fc.Arbitrary<string | undefined>): fc.Arbitrary<Sto
       const decision = decide(later);
       return { input, gated, later, decision, pod: applied(gated, patchGatedPod(gated, decision)) };
     });
-
-function chosenByPerson(pod: Pod, node: Node): boolean {
-  const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'];
-  if (keys.some((key) => Object.hasOwn(pod.spec.nodeSelector ?? {}, key))) return true;
-  const terms =
-    pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
-  return terms.some(
-    (term) =>
-      termMatches(term, node) &&
-      (term.matchFields?.some(({ operator }) => operator === 'In') ||
-        term.matchExpressions?.some(({ key, operator }) => keys.includes(key) && operator === 'In')),
-  );
-}
 
 function architectureOf(node: Node): string {
   return node.labels['kubernetes.io/arch'] ?? '';

@@ -12,7 +12,7 @@ import { patchGatedPod, ungatedPod, type GatedPatchOptions } from '../../../src/
 import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
-import { applied, inputOf, place, podOf, type Known } from '../../support/placement-input.ts';
+import { applied, inputOf, place, podOf, type Known, termsOf } from '../../support/placement-input.ts';
 
 const gates = [{ name: 'x.example/first' }, { name: 'arch.example/scheduling-gate' }];
 const known: Known = { both: 'amd64 arm64', arm: 'arm64', intel: 'amd64', many: 'amd64 arm64 s390x' };
@@ -70,10 +70,6 @@ function afterWebhook(
   );
   const { spec: placed, metadata } = admitted.pod;
   return decided({ metadata: { ...metadata, resourceVersion: '41' }, spec: placed }, policy);
-}
-
-function termsOf({ spec }: Pod): readonly NodeSelectorTerm[] | undefined {
-  return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
 }
 
 void t.test('the version first, then the placement, our gate alone, and the record', async (t) => {

@@ -3,16 +3,12 @@ import type { NodeSelectorTerm, PodSpec } from '../../../src/kube/api/objects.ts
 import { decide } from '../../../src/placement/decide.ts';
 import { operatingSystemOf } from '../../../src/placement/pod/operating-system.ts';
 import { runningPodWarnings } from '../../../src/placement/running-pod.ts';
-import { facts, factsFrom, inputOf, podOf } from '../../support/placement-input.ts';
+import { facts, factsFrom, inputOf, podOf, requiring } from '../../support/placement-input.ts';
 
 const label = 'kubernetes.io/os';
 const beta = 'beta.kubernetes.io/os';
 
-function required(...nodeSelectorTerms: readonly NodeSelectorTerm[]): Partial<PodSpec> {
-  return {
-    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
-  };
-}
+const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(terms);
 
 function term(operator: string, ...values: readonly string[]): NodeSelectorTerm {
   return { matchExpressions: [{ key: label, operator, values }] };

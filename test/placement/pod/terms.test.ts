@@ -2,7 +2,7 @@ import { test } from 'tap';
 import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { constrainsItself, permits } from '../../../src/placement/pod/terms.ts';
-import { inputOf, place, podOf } from '../../support/placement-input.ts';
+import { inputOf, place, podOf, termsOf } from '../../support/placement-input.ts';
 
 const arch = 'kubernetes.io/arch';
 const pinned: NodeSelectorTerm = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] };
@@ -23,10 +23,6 @@ function withTerms(nodeSelectorTerms: readonly NodeSelectorTerm[] | null | undef
   return podOf(['a'], {
     affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } },
   });
-}
-
-function termsOf(pod: Pod): unknown {
-  return pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
 }
 
 const zone = e('zone', 'In', 'a');

@@ -3,7 +3,7 @@ import type { Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { imagesKeyOf } from '../../../src/placement/record/hash.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
-import { inputOf, place, podOf } from '../../support/placement-input.ts';
+import { inputOf, place, podOf, requiring, termsOf } from '../../support/placement-input.ts';
 
 const key = 'arch.example/decision';
 const policy: Partial<Policy> = {
@@ -163,11 +163,7 @@ test('a forged record removes nothing that a person wrote', async (t) => {
   const spec: Partial<PodSpec> = {
     tolerations: [gpu],
     nodeSelector: { pool: 'x' },
-    affinity: {
-      nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions: [zone] }] },
-      },
-    },
+    ...requiring([{ matchExpressions: [zone] }]),
   };
   const forged = record({
     terms: [[['zone', ['a']]]],
@@ -179,8 +175,7 @@ test('a forged record removes nothing that a person wrote', async (t) => {
   const { pod } = place(inputOf(withRecord(forged, spec), known));
   t.strictSame(pod.spec.tolerations, [gpu]);
   t.strictSame(pod.spec.nodeSelector, { pool: 'x' });
-  const terms =
-    pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  const terms = termsOf(pod);
   t.strictSame(terms?.[0]?.matchExpressions?.[0], zone);
 });
 
@@ -217,15 +212,10 @@ test("a person's choice that looks like ours is told apart", async (t) => {
     ],
   };
   const open = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['b'] }] };
-  const spec: Partial<PodSpec> = {
-    affinity: {
-      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [chosen, open] } },
-    },
-  };
+  const spec: Partial<PodSpec> = requiring([chosen, open]);
   const first = place(inputOf(podOf(['b'], spec), known));
   const later = place(inputOf(first.pod, { b: 'amd64 arm64' }));
-  const terms =
-    later.pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  const terms = termsOf(later.pod);
   t.strictSame(terms?.[0], chosen);
   t.strictSame(terms?.[1]?.matchExpressions?.[1]?.values, ['amd64', 'arm64']);
 });
@@ -234,9 +224,7 @@ test('it is told apart beside handed-on labels too, and from one that is no such
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
   const amd64 = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
   const nodeSelectorTerms = [{ matchExpressions: [amd64] }, { matchExpressions: [zone] }, {}];
-  const spec: Partial<PodSpec> = {
-    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
-  };
+  const spec: Partial<PodSpec> = requiring(nodeSelectorTerms);
   const labeled = podOf(['b'], spec, { labels: { rack: 'r1' } });
   const first = place(inputOf(labeled, known, policy));
   t.strictSame(place(inputOf(first.pod, known, policy)).patch, []);
@@ -285,13 +273,7 @@ test('all that was added is replaced by what is wanted now', async (t) => {
 test('what a person leaves of ours is theirs', async (t) => {
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
   const arch = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
-  const terms = (...matchExpressions: (typeof zone)[]): Partial<PodSpec> => ({
-    affinity: {
-      nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions }] },
-      },
-    },
-  });
+  const terms = (...matchExpressions: (typeof zone)[]): Partial<PodSpec> => requiring([{ matchExpressions }]);
   const { pod } = place(inputOf(podOf(['b'], terms(zone)), known));
   const edited = { ...pod, spec: { ...pod.spec, ...terms(arch) } };
   const after = place(inputOf(edited, { b: 'amd64 arm64' }));

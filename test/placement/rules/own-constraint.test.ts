@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { failed, inputOf, place, podOf } from '../../support/placement-input.ts';
+import { failed, inputOf, place, podOf, requiring, termsOf } from '../../support/placement-input.ts';
 import type { Known } from '../../support/placement-input.ts';
 
 const arch = 'kubernetes.io/arch';
@@ -16,11 +16,7 @@ const policy: Partial<Policy> = {
 const pin = { key: 'metadata.name', operator: 'In', values: ['n1'] };
 const rack = { key: 'rack', operator: 'In', values: ['r1'] };
 
-function required(...nodeSelectorTerms: NodeSelectorTerm[]): Partial<PodSpec> {
-  return {
-    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
-  };
-}
+const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(terms);
 
 function named(key: string, ...values: string[]): NodeSelectorTerm {
   return { matchExpressions: [{ key, operator: 'In', values }] };
@@ -136,10 +132,8 @@ for (const { name, spec, known = multi, tolerated, warning } of cases) {
       value,
     }));
     t.strictSame(after.spec.tolerations ?? [], wanted);
-    const terms =
-      after.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
-    const before =
-      pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+    const terms = termsOf(after);
+    const before = termsOf(pod);
     const expected = (before ?? [{ matchExpressions: [] }]).map((term) =>
       Object.keys(term).length === 0
         ? term

@@ -3,7 +3,7 @@ import type { ObjectMeta, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { Policy, Preference } from '../../../src/policy/effective/policy.ts';
 import { parseWeights } from '../../../src/placement/rules/preferred.ts';
 import type { Known } from '../../support/placement-input.ts';
-import { inputOf, place, podOf } from '../../support/placement-input.ts';
+import { inputOf, place, podOf, requiring } from '../../support/placement-input.ts';
 
 const arch = 'kubernetes.io/arch';
 const soft: Preference = { weights: { arm64: 70, amd64: 30 }, origin: 'configuration' };
@@ -32,15 +32,9 @@ const ownPreference = (key: string): Partial<PodSpec> => ({
     },
   },
 });
-const notIn: Partial<PodSpec> = {
-  affinity: {
-    nodeAffinity: {
-      requiredDuringSchedulingIgnoredDuringExecution: {
-        nodeSelectorTerms: [{ matchExpressions: [{ key: arch, operator: 'NotIn', values: ['arm64'] }] }],
-      },
-    },
-  },
-};
+const notIn: Partial<PodSpec> = requiring([
+  { matchExpressions: [{ key: arch, operator: 'NotIn', values: ['arm64'] }] },
+]);
 
 const cases: readonly Case[] = [
   { name: 'none', preferred: [] },
@@ -323,15 +317,7 @@ test('a hard preference keeps what nodes of its architecture must carry', async 
 test('where a term chose another architecture, a hard preference narrows the other terms', async (t) => {
   const chosen = { matchExpressions: [{ key: arch, operator: 'In', values: ['amd64'] }] };
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
-  const spec: Partial<PodSpec> = {
-    affinity: {
-      nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: {
-          nodeSelectorTerms: [chosen, { matchExpressions: [zone] }],
-        },
-      },
-    },
-  };
+  const spec: Partial<PodSpec> = requiring([chosen, { matchExpressions: [zone] }]);
   const { pod } = place(inputOf(podOf(['a'], spec), { a: 'amd64 arm64' }, hard));
   t.equal(pod.spec.nodeSelector, undefined);
   t.strictSame(pod.spec.affinity?.nodeAffinity, {

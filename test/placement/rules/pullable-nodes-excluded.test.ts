@@ -1,29 +1,19 @@
+import { requiring } from '../../support/placement-input.ts';
 import { test } from 'tap';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import type { NodeGroup, Pullability } from '../../../src/placement/decision.ts';
 import { able, decided, group, none, poor, type Case } from './pullable-setup.ts';
 
 test('nobody is left out', async (t) => {
-  const pinning = (requirement: object): Partial<PodSpec> => ({
-    affinity: {
-      nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [requirement] },
-      },
-    },
-  });
+  const pinning = (requirement: object): Partial<PodSpec> => requiring([requirement]);
   const many = (count: number): NodeGroup =>
     group('poor', Array.from({ length: count }, (_, index) => `p${index}`).join(' '), 'amd64');
-  const terms = (count: number): Partial<PodSpec> => ({
-    affinity: {
-      nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: {
-          nodeSelectorTerms: Array.from({ length: count }, (_, index) => ({
-            matchExpressions: [{ key: 'zone', operator: 'In', values: [`z${index}`] }],
-          })),
-        },
-      },
-    },
-  });
+  const terms = (count: number): Partial<PodSpec> =>
+    requiring(
+      Array.from({ length: count }, (_, index) => ({
+        matchExpressions: [{ key: 'zone', operator: 'In', values: [`z${index}`] }],
+      })),
+    );
   const usual: Pullability = { able: [able], unable: [poor] };
   const cases: [what: string, who: Pullability, given: Case, why: RegExp, warns: boolean][] = [
     [

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
-import { failed, place } from '../../support/placement-input.ts';
+import { failed, place, termsOf } from '../../support/placement-input.ts';
 import { selects } from '../../support/scheduler-model.ts';
 import { able, arch, both, decided, group, none, notIn, poor, type Case } from './pullable-setup.ts';
 
@@ -110,7 +110,7 @@ test('what a person wrote on other nodes stands beside ours', async (t) => {
   t.strictSame(terms, [[own, arch('amd64', 'arm64'), notIn('p1', 'p2')]]);
   const later = place({ ...input, pod, pullability: () => undefined });
   t.strictSame(
-    later.pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms,
+    termsOf(later.pod),
     [{ matchExpressions: [own, arch('amd64', 'arm64')] }],
     'ours goes, theirs stays',
   );

@@ -5,7 +5,14 @@ import { covers } from '../../../src/placement/pod/tolerations.ts';
 import { ownFieldsOf } from '../../../src/placement/record/own-fields.ts';
 import { canTolerate } from '../../../src/placement/record/possible-additions.ts';
 import { addedTolerations } from '../../../src/placement/rules/tolerations.ts';
-import { defaultPolicy, inputOf, place, podOf, type Known } from '../../support/placement-input.ts';
+import {
+  defaultPolicy,
+  inputOf,
+  place,
+  podOf,
+  type Known,
+  requiring,
+} from '../../support/placement-input.ts';
 
 const template = { key: 'supported-arch', operator: 'Equal' as const, effect: 'NoSchedule' as const };
 const equal = (value: string): Toleration => ({ ...template, value });
@@ -160,11 +167,7 @@ test("a pod that may run anywhere tolerates archwright's own taint, and no other
   const pinned: NodeSelectorTerm = {
     matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }],
   };
-  const toItsNode = podOf(['a'], {
-    affinity: {
-      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [pinned] } },
-    },
-  });
+  const toItsNode = podOf(['a'], requiring([pinned]));
   const onIt = (known: Known): readonly Toleration[] | undefined =>
     place(inputOf(toItsNode, known, tainting)).pod.spec.tolerations;
   t.strictSame(onIt({}), [any], 'a pod that names its node, with an image that is not known');
