@@ -3,6 +3,7 @@
  * each with one credential or a list of them in order of use. Only the credentials that match the requested images are sent,
  * never a whole Secret.
  */
+import { asObject, type JsonObject } from '../http/json.ts';
 import { secret, reveal } from '../telemetry/secret.ts';
 import { CredentialError, type CredentialSource, type MatchedCredential } from './credential.ts';
 import { contentId } from './identity.ts';
@@ -79,11 +80,10 @@ function isField(value: unknown): value is string {
   return typeof value === 'string' && value.length <= maxFieldLength;
 }
 
-function object(value: unknown, name: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new CredentialError('auths', `${name} is not an object`);
-  }
-  return value as Record<string, unknown>;
+function object(value: unknown, name: string): JsonObject {
+  const found = asObject(value);
+  if (found === undefined) throw new CredentialError('auths', `${name} is not an object`);
+  return found;
 }
 
 function oneOrList(list: readonly WireCredential[]): WireCredential | readonly WireCredential[] {

@@ -34,7 +34,7 @@ export const defaultHttpLimits: HttpClientLimits = {
 };
 
 export interface HttpRequest extends Pick<ExchangeRequest, 'url' | 'headers' | 'body'> {
-  /** A POST asks for a token, so that all of these may be repeated. */
+  /** All of these may be repeated: a POST only requests a token. */
   readonly method: 'GET' | 'HEAD' | 'POST';
   /** Limit for the body of a successful response. */
   readonly maxBytes: number;
