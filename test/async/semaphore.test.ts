@@ -6,7 +6,7 @@ const patience = new AbortController().signal;
 /** Lets everything that is ready happen. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-t.test('so many at a time, the others in order', async (t) => {
+t.test('a limited number at a time, the others in order', async (t) => {
   const semaphore = createHostSemaphore(2);
   const order: number[] = [];
   const leaves: (() => void)[] = [];
@@ -34,7 +34,7 @@ t.test('hosts do not wait for each other', async (t) => {
   t.type(await semaphore.enter('two', patience), 'function');
 });
 
-t.test('who gives up leaves the line', async (t) => {
+t.test('a caller that gives up leaves the queue', async (t) => {
   const semaphore = createHostSemaphore(1);
   const leave = await semaphore.enter('host', patience);
   const controller = new AbortController();

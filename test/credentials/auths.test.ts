@@ -39,28 +39,28 @@ t.test('one credential is an object, several are a list in order', async (t) => 
   t.same(source.problems(), []);
 });
 
-t.test('the same credential for two images travels once', async (t) => {
+t.test('the same credential for two images is sent once', async (t) => {
   const ring = keyring(['gcr.io', 'a', '1'], ['gcr.io', 'a', '1']);
   t.same(toAuths([...ring.lookup('gcr.io/x'), ...ring.lookup('gcr.io/y')]), {
     'gcr.io': { username: 'a', password: '1' },
   });
 });
 
-t.test('only what pull secrets gave travels', async (t) => {
+t.test('only credentials of pull secrets are sent', async (t) => {
   const [match] = createKeyring('docker-config', [
     { key: 'gcr.io', credential: { username: 'u', password: secret('p') }, origin: '' },
   ]).lookup('gcr.io/a');
   t.same(toAuths(match === undefined ? [] : [match]), {});
 });
 
-t.test('a key is taken as it is: it has been normalized before', async (t) => {
+t.test('keys are not normalized again', async (t) => {
   const auths = toAuths(keyring(['gcr.io/v1/x', 'a', '1']).lookup('gcr.io/v1/x'));
   const source = parseAuths(auths);
   t.equal((await source.lookup('gcr.io/v1/x')).length, 1);
   t.equal((await source.lookup('gcr.io/x')).length, 0);
 });
 
-t.test('nothing is an empty source', async (t) => {
+t.test('no auths are an empty source', async (t) => {
   t.same(await parseAuths(undefined).lookup('gcr.io/a'), []);
   t.same(await parseAuths({}).lookup('gcr.io/a'), []);
   t.equal(parseAuths(undefined).fingerprint(), parseAuths({ a: [] }).fingerprint());

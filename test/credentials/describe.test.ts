@@ -1,4 +1,4 @@
-/** What the sources that live in files say of themselves. */
+/** Descriptions of the sources in files. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -52,7 +52,7 @@ t.test('a directory without such files, and none', async (t) => {
   t.match(await told(t, escaping, dir), [/^\/\.\.\/creds \| left-out \| \/\.\.\/creds: leads out of/]);
 });
 
-t.test('the candidate that counts, those before and those after it', async (t) => {
+t.test('the candidate in use, and those before and after it', async (t) => {
   const auths = { auths: { 'a.example': { auth: Buffer.from('me:hunter22').toString('base64') }, ':x': {} } };
   const dir = t.testdir({ b: { 'config.json': '{' }, c: { 'config.json': JSON.stringify(auths) } });
   const candidates = ['a', 'b', 'c', 'd'].map((name) => join(dir, name, 'config.json'));
@@ -66,7 +66,7 @@ t.test('the candidate that counts, those before and those after it', async (t) =
   ]);
 });
 
-t.test('one that broke just now still counts, as in the kubelet', async (t) => {
+t.test('a file that just broke stays in force, as in the kubelet', async (t) => {
   const dir = t.testdir({ 'config.json': '{}' });
   const source = await createDockerConfigSource({ candidates: [join(dir, 'config.json')], ...byHand });
   writeFileSync(join(dir, 'config.json'), '{');

@@ -27,7 +27,7 @@ async function setUp(t: Test) {
   return { registry, client, ask };
 }
 
-t.test('one connection serves one question after the other', async (t) => {
+t.test('one connection serves successive lookups', async (t) => {
   const { registry, client, ask } = await setUp(t);
   await ask();
   registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'status', status: 404 } });
@@ -43,7 +43,7 @@ t.test('one connection serves one question after the other', async (t) => {
   t.equal(registry.connections, 0);
 });
 
-t.test('a kept connection that the server closed just then is no failure', async (t) => {
+t.test('a request on a stale connection is repeated', async (t) => {
   const { registry, ask } = await setUp(t);
   await ask();
   registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'drop' } });
@@ -54,7 +54,7 @@ t.test('a kept connection that the server closed just then is no failure', async
   t.equal(registry.requests.length, 5);
 });
 
-t.test('an answer that began is not asked for again', async (t) => {
+t.test('a request is not repeated after the response began', async (t) => {
   const { registry, ask } = await setUp(t);
   await ask();
   registry.faults.add({ path: /manifests/, fault: { kind: 'short', missing: 10 } });
@@ -62,7 +62,7 @@ t.test('an answer that began is not asked for again', async (t) => {
   t.equal(registry.requests.length, 2);
 });
 
-t.test('connections are shared only where trust and client certificate are the same', async (t) => {
+t.test('connections are shared only if trust and client certificate are equal', async (t) => {
   const { registry, client } = await setUp(t);
   const ca = await createCa();
   const pair = await ca.issue({ cn: 'node', client: true });
@@ -116,7 +116,7 @@ t.test('a client certificate is shown to the endpoint', async (t) => {
   });
 });
 
-t.test('what HTTP does not allow in a header is no crash', async (t) => {
+t.test('characters that HTTP does not allow in a header are an error', async (t) => {
   const { registry, client } = await setUp(t);
   for (const header of [
     { name: 'x-team', value: secret('a\r\nhost: evil') },
@@ -129,7 +129,7 @@ t.test('what HTTP does not allow in a header is no crash', async (t) => {
   t.same(registry.requests, []);
 });
 
-t.test('dialing has its limit, and a name without address its error', async (t) => {
+t.test('the dial limit, and a name without address', async (t) => {
   const transport = createHttpClient({
     environment: {},
     clock: systemClock,

@@ -17,7 +17,7 @@ const both = [
   { os: 'linux', architecture: 'arm64' },
 ];
 
-t.test('what is asked of a registry for each kind of content', async (t) => {
+t.test('requests for each kind of content', async (t) => {
   const registry = await startRegistry(t);
   const cases = [
     [
@@ -97,7 +97,7 @@ for (const [name, options] of [
   ['does not know HEAD', { head: false }],
   ['gives no digest header', { digestHeader: false }],
 ] as const) {
-  t.test(`a registry that ${name} is asked by GET and compared`, async (t) => {
+  t.test(`a registry that ${name} gets a GET, and the digests are compared`, async (t) => {
     const registry = await startRegistry(t, options);
     const content = image('linux/amd64');
     registry.push('library/app', 'v1', content);
@@ -129,7 +129,7 @@ t.test('mirror first, then the origin', async (t) => {
   );
 });
 
-t.test('a mirror that may not resolve is asked for digests only', async (t) => {
+t.test('a mirror that may not resolve gets requests by digest only', async (t) => {
   const [mirror, origin] = [await startRegistry(t), await startRegistry(t)];
   const content = multiArch(['linux/amd64']);
   for (const registry of [mirror, origin]) registry.push('library/app', 'v1', content);
@@ -179,7 +179,7 @@ t.test('credentials in order, the first that succeeds, and no anonymous attempt 
   );
 });
 
-t.test('a registry that asks for nothing gets no credential, and the answer is anonymous', async (t) => {
+t.test('a registry without a challenge gets no credential', async (t) => {
   const registry = await startRegistry(t);
   registry.push('library/app', 'v1', image('linux/amd64'));
   const answer = await lookUp(clientFor(t), registry, { credentials: [credential('ann', 'password-a')] });
@@ -187,7 +187,7 @@ t.test('a registry that asks for nothing gets no credential, and the answer is a
   t.ok(registry.requests.every(({ headers }) => headers.authorization === undefined));
 });
 
-t.test('an endpoint that accepts no credentials gets none, and is asked once for all of them', async (t) => {
+t.test('an endpoint that accepts no credentials gets one request for all of them', async (t) => {
   const users = { ann: 'password-a', bea: 'password-b' };
   const mirror = await startRegistry(t, { auth: { kind: 'basic', users } });
   const origin = await startRegistry(t, { auth: { kind: 'basic', users: { bea: 'password-b' } } });
@@ -201,7 +201,7 @@ t.test('an endpoint that accepts no credentials gets none, and is asked once for
   t.equal(mirror.requests[0]?.headers.authorization, undefined);
 });
 
-t.test('the trace tells each request and no secret', async (t) => {
+t.test('the trace lists each request and holds no secret', async (t) => {
   const issuer = createIssuer({ users: { ann: 'password-a' } });
   const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer } });
   registry.push('library/app', 'v1', image('linux/amd64'));

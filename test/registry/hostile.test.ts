@@ -1,4 +1,4 @@
-/** A registry that answers garbage, too much, too slowly, in circles: a typed error, and the socket is closed. */
+/** Garbage, too much, too slow, circular: each response gives a typed error and closes the socket. */
 import t, { type Test } from 'tap';
 import type { HttpClientLimits } from '../../src/http/client.ts';
 import { clientFor, lookUp, startRegistry, testClient } from '../support/registry/client.ts';
@@ -80,7 +80,7 @@ for (const [name, fault, code, message] of faults) {
     t.same(registry.counts(), { 'GET manifests': 1 });
     registry.faults.clear();
     const answer = await lookUp(client, registry);
-    t.equal(answer.platforms.length, 1, 'and afterwards all is well');
+    t.equal(answer.platforms.length, 1, 'and the next lookup succeeds');
   });
 }
 
@@ -117,7 +117,7 @@ t.test('an error page without end is not read to its end', async (t) => {
   t.equal(await registry.requests[0]?.ended, 'aborted');
 });
 
-t.test('no error quotes what the server said', async (t) => {
+t.test('no error quotes the response of the server', async (t) => {
   const { registry, client } = await setUp(t);
   for (const status of [401, 403, 404, 500]) {
     const body = JSON.stringify({ errors: [{ message: 'root:x:0:0 internal' }] });
@@ -128,7 +128,7 @@ t.test('no error quotes what the server said', async (t) => {
   }
 });
 
-t.test('when the asker gives up, the socket closes on both sides', async (t) => {
+t.test('when the caller gives up, the socket closes on both sides', async (t) => {
   for (const fault of [
     { kind: 'hold' },
     { kind: 'drip', everyMs: 10 },
@@ -151,7 +151,7 @@ t.test('when the asker gives up, the socket closes on both sides', async (t) => 
   }
 });
 
-t.test('a question that is late from the start asks nobody', async (t) => {
+t.test('an aborted lookup sends nothing', async (t) => {
   const { registry, client } = await setUp(t);
   await t.rejects(lookUp(client, registry, {}, AbortSignal.abort()), { code: 'timeout' });
   t.same(registry.requests, []);
@@ -240,7 +240,7 @@ t.test('nesting deeper than three is refused', async (t) => {
   await t.rejects(answers(registry, client), { code: 'too-large', message: /nested deeper than 3/ });
 });
 
-t.test('a config that is another than announced', async (t) => {
+t.test('a config that differs from its descriptor', async (t) => {
   const { registry, client } = await setUp(t, image('linux/amd64'));
   registry.faults.add({ path: /blobs/, fault: { kind: 'body', body: '{"architecture":"arm64"}' } });
   await t.rejects(answers(registry, client), { code: 'digest-mismatch', message: /size/ });

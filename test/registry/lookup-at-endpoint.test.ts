@@ -1,4 +1,4 @@
-/** https first and then http, where an endpoint allows it; names that are no names; what a digest is compared with. */
+/** https, then http if an endpoint allows it; invalid names; verification of digests. */
 import { createHash } from 'node:crypto';
 import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
@@ -47,7 +47,7 @@ for (const [name, options] of [
   });
 }
 
-t.test('without leave there is no http', async (t) => {
+t.test('without httpFallback there is no http', async (t) => {
   const { registry, client } = await setUp(t, { tls: false });
   const endpoint = endpointOf(registry, { base: `https://${registry.host}/v2` });
   await t.rejects(lookUp(client, endpoint), {
@@ -57,7 +57,7 @@ t.test('without leave there is no http', async (t) => {
   t.same(registry.requests, []);
 });
 
-t.test('a certificate that does not hold is never followed by http', async (t) => {
+t.test('a certificate that fails verification is never followed by http', async (t) => {
   const { registry, client } = await setUp(t);
   const tls = { ca: [], client: [], skipVerify: false };
   const { trace, attempts } = tracing();
@@ -67,7 +67,7 @@ t.test('a certificate that does not hold is never followed by http', async (t) =
   t.equal(attempts.length, 1);
 });
 
-t.test('a peer that says nothing to a handshake is asked by http', async (t) => {
+t.test('a peer that is silent during the handshake gets http', async (t) => {
   const silent = createServer((socket) => {
     socket.on('error', () => socket.destroy());
     socket.once('data', (data) => {
@@ -90,7 +90,7 @@ t.test('a peer that says nothing to a handshake is asked by http', async (t) => 
   t.same(lines, ['GET manifest the TLS handshake took longer than 200 ms', 'GET manifest 404']);
 });
 
-t.test('nobody listening: http only where no port is named', async (t) => {
+t.test('connection refused: http only if no port is named', async (t) => {
   const { registry, client } = await setUp(t);
   const closed = endpointOf(registry, { base: 'https://127.0.0.1:1/v2', httpFallback: true });
   const { trace, attempts } = tracing();
@@ -107,7 +107,7 @@ t.test('nobody listening: http only where no port is named', async (t) => {
   );
 });
 
-t.test('names that no reference has are asked of nobody', async (t) => {
+t.test('names that no reference can have are never sent', async (t) => {
   const { registry, client } = await setUp(t);
   for (const [repository, reference] of [
     ['library/../../secret', 'v1'],
@@ -143,7 +143,7 @@ t.test('a digest of another algorithm is verified by that algorithm', async (t) 
   t.equal((await lookUp(client, registry)).digest, content.digest);
 });
 
-t.test('asked by digest, only that digest will do', async (t) => {
+t.test('a lookup by digest accepts only that digest', async (t) => {
   const content = multiArch(['linux/amd64']);
   const { registry, client } = await setUp(t, {}, content);
   const other = document(mediaTypes.ociIndex, { manifests: [] });
@@ -156,7 +156,7 @@ t.test('asked by digest, only that digest will do', async (t) => {
   });
 });
 
-t.test('a HEAD that is refused', async (t) => {
+t.test('a HEAD that fails', async (t) => {
   for (const [status, code] of [
     [401, 'unauthorized'],
     [403, 'forbidden'],
@@ -173,7 +173,7 @@ t.test('a HEAD that is refused', async (t) => {
   }
 });
 
-t.test('a HEAD that promises what the GET does not keep', async (t) => {
+t.test('a HEAD and a GET that contradict each other', async (t) => {
   const [old, fresh] = [multiArch(['linux/amd64']), multiArch(['linux/arm64'])];
   const { registry, client } = await setUp(t, {}, fresh);
   const headers = { 'docker-content-digest': `sha256:${'1'.repeat(64)}` };

@@ -16,7 +16,7 @@ const status = (code: number): Fault => ({ kind: 'status', status: code });
 const gone: Fault = { kind: 'drop' };
 const large: Fault = { kind: 'endless' };
 
-t.test('of several endpoints the error that counts', async (t) => {
+t.test('the reported error of several endpoints', async (t) => {
   const cases: readonly (readonly [first: Fault, last: Fault, code: RegistryErrorCode])[] = [
     [gone, status(404), 'not-found'],
     [status(404), gone, 'unavailable'],
@@ -43,7 +43,7 @@ t.test('of several endpoints the error that counts', async (t) => {
   }
 });
 
-t.test('where nobody answers, the other credentials are not tried', async (t) => {
+t.test('if no endpoint responds, other credentials are not tried', async (t) => {
   const client = clientFor(t);
   const [mirror, origin] = [await registryThat(t, gone), await registryThat(t, gone)];
   const credentials = ['a', 'b', 'c'].map((name) => credential(name, `password-${name}`));
@@ -58,7 +58,7 @@ t.test('where nobody answers, the other credentials are not tried', async (t) =>
   t.equal(answering.requests.length, 3, 'one that answers is asked with each');
 });
 
-t.test('every error is typed and says whether time helps', async (t) => {
+t.test('every error is typed and shows whether a later try can succeed', async (t) => {
   t.equal(registryErrorCodes.length, 10);
   const about = { host: 'registry.corp', repository: 'library/app', credential: undefined };
   const fault = registryError(new TypeError('secret detail'), about, 0);

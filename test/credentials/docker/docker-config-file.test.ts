@@ -40,14 +40,14 @@ t.test('the first candidate that parses serves, by the kubelet’s default order
   t.same(made.problems(), []);
 });
 
-t.test('one that parses ends the search even where it holds nothing', async (t) => {
+t.test('the first file that parses ends the search, even if it is empty', async (t) => {
   const root = t.testdir({ a: '{}', b: config('b'), c: flat('flat document'), '.dockercfg': flat('c') });
   t.same(await (await source(t, { root, candidates: ['/none', '/a', '/b'] })).users(), []);
   t.same(await (await source(t, { root, candidates: ['/c', '/b'] })).users(), [], 'flat in a config.json');
   t.same(await (await source(t, { root, candidates: ['/.dockercfg', '/b'] })).users(), ['/.dockercfg c']);
 });
 
-t.test('what cannot be used is skipped and told, what is missing is silent', async (t) => {
+t.test('unusable files are skipped and reported, missing files are not', async (t) => {
   const root = t.testdir({ half: '{"auths":', dir: {}, good: config('good'), after: '{' });
   symlinkSync('../../out', join(root, 'out'));
   const lines: string[] = [];

@@ -104,7 +104,7 @@ t.test('.dockercfg is the map itself', async (t) => {
   t.throws(() => read('{"a":1}', 'dockercfg'), DockerConfigError);
 });
 
-t.test('bytes that are no UTF-8 are replaced inside strings and refused elsewhere', async (t) => {
+t.test('bytes other than UTF-8 are replaced inside strings and rejected elsewhere', async (t) => {
   const latin = Buffer.from('{"auths":{"a":{"username":"\xe9"}}}', 'latin1');
   t.same(read(latin), { a: '\ufffd:' });
   t.throws(() => read(Buffer.from([0x7b, 0xff, 0x7d])), DockerConfigError);
@@ -115,6 +115,6 @@ t.test('an entry prints without its password', async (t) => {
   t.equal(JSON.stringify(entry), '{"username":"u","password":"[secret]","email":""}');
 });
 
-t.test('whatever the bytes, there are entries or an error of ours', async () => {
+t.test('any bytes give entries or a typed error', async () => {
   for (const target of [dockerConfig, dockercfg]) await assertFuzz(target, 1000);
 });

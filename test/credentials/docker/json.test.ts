@@ -2,7 +2,7 @@ import { anything, assert, property } from 'fast-check';
 import t from 'tap';
 import { members, namesField, readString } from '../../../src/credentials/docker/json.ts';
 
-t.test('gives members in written order, duplicates included, values as text', async (t) => {
+t.test('members in written order, duplicates included, values as text', async (t) => {
   t.same(members('{"b":1,"a":{"x":[1,"]}"]} , "b" : "\\"," , "c":[],"d":null}'), [
     ['b', '1'],
     ['a', '{"x":[1,"]}"]}'],

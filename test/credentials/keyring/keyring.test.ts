@@ -68,7 +68,7 @@ for (const [name, keys, repository, expected] of cases) {
   t.test(name, async (t) => void t.same(order(keys, repository), expected));
 }
 
-t.test('a match says why it applies', async (t) => {
+t.test('a match shows why it applies', async (t) => {
   const credential = { username: 'u', password: secret('p') };
   const [found] = createKeyring('pull-secret', [{ key: 'gcr.io', credential, origin: 'ns/name' }]).lookup(
     'gcr.io/a',
@@ -76,13 +76,13 @@ t.test('a match says why it applies', async (t) => {
   t.match(found, { source: 'pull-secret', key: 'gcr.io', origin: 'ns/name', credential, id: /^[\w-]{43}$/ });
 });
 
-t.test('which repositories are of Docker Hub', async (t) => {
+t.test('repositories of Docker Hub', async (t) => {
   for (const name of ['nginx', 'a/b', 'docker.io/a', 'index.docker.io/a', 'docker.io'])
     t.ok(isDockerHub(name), name);
   for (const name of ['', '/a', 'gcr.io/a', 'host:5000/a', 'mydocker.io/a']) t.notOk(isDockerHub(name), name);
 });
 
-t.test('entries without a registry are left out alone', async (t) => {
+t.test('only entries without a registry are skipped', async (t) => {
   const entry = { username: 'u', password: secret('p') };
   const { held, skipped } = holdEntries(
     new Map([

@@ -58,7 +58,7 @@ for (const [pattern, repository] of no) {
   t.test(`${pattern} does not match ${repository}`, async (t) => void t.notOk(match(pattern, repository)));
 }
 
-t.test('a star is any text inside one label, as a regular expression says it', async () => {
+t.test('a star is any text inside one label, like the equivalent regular expression', async () => {
   const letters = (...of: string[]) =>
     array(constantFrom(...of), { maxLength: 8 }).map((all) => all.join(''));
   assert(

@@ -14,7 +14,7 @@ async function counted(metrics: ReturnType<typeof createMetrics>, source: string
   return [value('archwright_source_failed_readings_total'), value('archwright_source_broken')];
 }
 
-t.test('every reading that leaves something out counts, and the level says how it is now', async (t) => {
+t.test('readings with unusable content are counted, and the gauge shows the current state', async (t) => {
   const dir = t.testdir({ 'a.example.toml': 'user = "me"\nsecret = "hunter22"\n' });
   const metrics = createMetrics();
   const source = await createRegistryTomlSource({ dir, metrics, ...byHand });

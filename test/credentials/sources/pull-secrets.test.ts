@@ -45,7 +45,7 @@ t.test('equal credentials of two secrets both count', async (t) => {
   t.equal((await found([json('one', { 'gcr.io': entry }), json('two', { 'gcr.io': entry })])).length, 2);
 });
 
-t.test('the classic Hub key counts only where no secret has a matching one', async (t) => {
+t.test('the classic Hub key is used only if no secret has a matching key', async (t) => {
   const classic = json('classic', { 'https://index.docker.io/v1/': entry });
   const direct = flat('direct', { 'docker.io': entry });
   t.same(await found([classic], 'docker.io/library/nginx'), ['pull-secret team/classic index.docker.io u:p']);
@@ -79,7 +79,7 @@ const malformed: [string, Secret, string][] = [
   ['data that is no base64', { ...flat('bad', {}), data: { '.dockercfg': 'e30' } }, 'illegal base64 data'],
 ];
 for (const [name, bad, message] of malformed) {
-  t.test(`${name} refuses every pull, wherever it stands`, async (t) => {
+  t.test(`${name} fails every pull, at any position`, async (t) => {
     const source = createPullSecretSource([json('good', { 'gcr.io': entry }), bad]);
     await t.rejects(source.lookup('gcr.io/a'), {
       name: 'CredentialError',
@@ -94,7 +94,7 @@ for (const [name, bad, message] of malformed) {
   });
 }
 
-t.test('a key that is no registry is told and left out', async (t) => {
+t.test('a key that is not a registry is reported and skipped', async (t) => {
   const source = createPullSecretSource([flat('odd', { 'gcr.io:*': entry, 'gcr.io': entry })]);
   t.equal((await source.lookup('gcr.io/a')).length, 1);
   t.match(source.problems(), [
@@ -102,7 +102,7 @@ t.test('a key that is no registry is told and left out', async (t) => {
   ]);
 });
 
-t.test('its fingerprint follows what it holds', async (t) => {
+t.test('the fingerprint depends on the content', async (t) => {
   const print = (secrets: Secret[]) => createPullSecretSource(secrets).fingerprint();
   t.equal(print([json('one', { a: entry })]), print([flat('two', { a: entry })]));
   t.not(print([json('one', { a: entry })]), print([json('one', { b: entry })]));
@@ -120,7 +120,7 @@ t.test('names: the pod’s own, else its service account’s, never both', async
   t.same(pullSecretNames({}), []);
 });
 
-t.test('the part that is read holds nothing else', async (t) => {
+t.test('pullSecretPart holds nothing else', async (t) => {
   const data = { '.dockerconfigjson': 'e30=', '.dockercfg': 'e30=', 'tls.key': 'secret' };
   const metadata = { namespace: 'shop', name: 'regcred', labels: { a: 'b' } };
   const named = { namespace: 'shop', name: 'regcred' };

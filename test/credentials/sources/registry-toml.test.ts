@@ -49,7 +49,7 @@ for (const [name, text, message] of bad) {
   });
 }
 
-t.test('whatever the text, there is a credential or an error of ours', () => assertFuzz(registryToml, 500));
+t.test('any text gives a credential or a typed error', () => assertFuzz(registryToml, 500));
 
 t.test('the file name is the key', async (t) => {
   const names: [string, string | undefined][] = [
@@ -91,7 +91,7 @@ t.test('finds the registry of a repository, Docker Hub under both its names', as
   t.same(await users('docker.io/library/nginx'), ['index.docker.io classic']);
 });
 
-t.test('a bad file is left out alone, and told without its content', async (t) => {
+t.test('only the bad file is skipped, and reported without its content', async (t) => {
   const dir = t.testdir({
     'good.io.toml': toml('good'),
     'bad.io.toml': 'secret = "hunter22',
@@ -115,7 +115,7 @@ t.test('a bad file is left out alone, and told without its content', async (t) =
   t.notMatch(problems.join(), /hunter22/);
 });
 
-t.test('a file that breaks keeps its last good content, one that goes is gone', async (t) => {
+t.test('a file that breaks keeps its last good content, a removed file does not', async (t) => {
   const dir = t.testdir({ 'a.io.toml': toml('a'), 'b.io.toml': toml('b') });
   const { made, users } = await source(t, dir);
   const before = made.fingerprint();

@@ -37,7 +37,7 @@ t.test('the classic Hub key is looked at in each source by itself', async (t) =>
   t.same(await found(sources, 'docker.io/a/b'), ['pull-secret docker.io', 'docker-config index.docker.io']);
 });
 
-t.test('a source that refuses the pull refuses it whole', async (t) => {
+t.test('a source that fails the pull fails the combined lookup', async (t) => {
   const bad = createPullSecretSource([{ type: 'kubernetes.io/dockercfg', data: { '.dockercfg': 'eA==' } }]);
   const both = combineSources([fixed('docker-config', 'gcr.io'), bad]);
   await t.rejects(both.lookup('gcr.io/a'), { name: 'CredentialError' });

@@ -57,7 +57,7 @@ t.test('the certificate behind the tunnel is checked', async (t) => {
   t.same(registry.requests, []);
 });
 
-t.test('https is followed by http where the server behind the tunnel speaks no TLS', async (t) => {
+t.test('https is followed by http if the server behind the tunnel does not speak TLS', async (t) => {
   const { proxy, client, endpoint } = await setUp(t, { tls: false });
   for (const host of ['registry.test', 'registry.test:5000']) {
     proxy.requests.length = 0;
@@ -70,14 +70,14 @@ t.test('https is followed by http where the server behind the tunnel speaks no T
   }
 });
 
-t.test('http is asked of the proxy with the whole URL', async (t) => {
+t.test('http goes to the proxy with the whole URL', async (t) => {
   const { registry, proxy, client, endpoint } = await setUp(t, { tls: false });
   t.equal((await lookUp(client, endpoint)).platforms.length, 1);
   t.same(proxy.requests, [{ line: 'GET http://registry.test/v2/library/app/manifests/v1', authorization }]);
   t.equal(registry.requests[0]?.headers.host, 'registry.test');
 });
 
-t.test('loopback is asked directly', async (t) => {
+t.test('loopback bypasses the proxy', async (t) => {
   const { registry, proxy, client } = await setUp(t);
   await lookUp(client, registry);
   t.same(proxy.requests, []);

@@ -87,7 +87,7 @@ t.test('kinds of addresses, at the edges of their ranges', (t) => {
   t.end();
 });
 
-t.test('where a realm or redirect may lead, seen from the registry', (t) => {
+t.test('addresses of realms and redirects, relative to the registry', (t) => {
   const cases: [target: string, registry: string | undefined, forbidden: boolean][] = [
     ['8.8.8.8', undefined, false],
     ['8.8.8.8', '10.0.0.1', false],

@@ -62,7 +62,7 @@ t.test('only the first bundle that exists is read, and a missing one is no probl
   t.same(problems, []);
 });
 
-t.test('a named file that cannot be used is told once, and the others are used', async (t) => {
+t.test('a named file that cannot be used is reported once, and the others are used', async (t) => {
   const { root, one } = await files(t);
   await writeFile(join(root, 'empty.pem'), 'nothing');
   await writeFile(join(root, 'huge.pem'), Buffer.alloc(8 * 1024 * 1024 + 1));
@@ -105,7 +105,7 @@ t.test('links lead to files of the node, and not out of its root', async (t) => 
   t.match(problems, [/climbing\.pem: leads out of/]);
 });
 
-t.test('what is trusted can be told', async (t) => {
+t.test('a description of the trusted files', async (t) => {
   const { root, other } = await files(t);
   await writeFile(join(root, 'both.pem'), other.cert);
   const extraFiles = [join(root, 'both.pem'), join(root, 'none.pem')];
@@ -135,7 +135,7 @@ t.test('files are read again after a minute', async (t) => {
   t.ok(after.certificates.includes(other.cert.trim()));
 });
 
-t.test('what is between certificates does not count', async (t) => {
+t.test('text between certificates is ignored', async (t) => {
   const { cert } = await createCa();
   t.same(
     certificatesIn(`Bag attributes\n${cert}\n-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----`),
@@ -144,7 +144,7 @@ t.test('what is between certificates does not count', async (t) => {
   t.same(certificatesIn('-----BEGIN CERTIFICATE-----'), []);
 });
 
-t.test('a registry of a private CA is asked once its CA is known, and not before', async (t) => {
+t.test('a registry with a private CA is used only if its CA is trusted', async (t) => {
   const registry = await startTestRegistry();
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const file = join(t.testdir({}), 'ca.pem');

@@ -30,7 +30,7 @@ async function withTokens(t: Test, options: IssuerOptions = {}) {
   return { issuer, registry: await start(t, { auth: { kind: 'bearer', issuer } }) };
 }
 
-t.test('a token is asked for once, and the next questions bring it along', async (t) => {
+t.test('a token is requested once and sent with later requests', async (t) => {
   const { registry } = await withTokens(t);
   const asker = clientFor(t);
   const answer = await lookUp(asker, registry, { credentials: [ann] });
@@ -172,7 +172,7 @@ t.test('a realm at an address that no registry may send us to', async (t) => {
   }
 });
 
-t.test('a realm whose name leads to such an address', async (t) => {
+t.test('a realm whose name resolves to such an address', async (t) => {
   const realm = 'https://auth.test/token';
   const registry = await start(t, { auth: { kind: 'bearer', issuer: createIssuer({ users }), realm } });
   const asker = clientFor(t, {
@@ -204,7 +204,7 @@ t.test('a revoked token is replaced once', async (t) => {
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
-t.test('a fresh token that is refused is not asked for again', async (t) => {
+t.test('a fresh token that is rejected is not requested again', async (t) => {
   const { registry } = await withTokens(t, { access: () => false });
   const asker = clientFor(t);
   for (const expected of [
@@ -221,7 +221,7 @@ t.test('a fresh token that is refused is not asked for again', async (t) => {
   }
 });
 
-t.test('a wrong password: the token server says so', async (t) => {
+t.test('a wrong password is rejected by the token server', async (t) => {
   const { registry } = await withTokens(t);
   const wrong = credential('ann', 'password-x');
   await t.rejects(lookUp(clientFor(t), registry, { credentials: [wrong] }), {
@@ -249,7 +249,7 @@ t.test('what a token server can do wrong', async (t) => {
   }
 });
 
-t.test('concurrent questions share one token exchange', async (t) => {
+t.test('concurrent lookups share one token exchange', async (t) => {
   const { registry } = await withTokens(t);
   const asker = clientFor(t);
   const ask = () => lookUp(asker, registry, { credentials: [ann] });
@@ -306,7 +306,7 @@ t.test('a registry that changes from Basic to Bearer is understood', async (t) =
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
-t.test('a scope of another name, as the challenge wants it, is remembered for the repository', async (t) => {
+t.test('an unusual scope of a challenge is remembered for the repository', async (t) => {
   const issuer = createIssuer({ users });
   const registry = await start(t, { auth: { kind: 'bearer', issuer } });
   registry.push('library/app', 'v1', image('linux/amd64'));

@@ -21,7 +21,7 @@ const optionsOf = (line: string) => {
   return tokenOptions(challenge ?? { parameters: new Map() });
 };
 
-t.test('what a challenge says about its token server', (t) => {
+t.test('the token server of a challenge', (t) => {
   t.same(optionsOf('Bearer realm="https://a/token?x=1",service="s",scope="one two"'), {
     realm: 'https://a/token?x=1',
     service: 's',
@@ -32,7 +32,7 @@ t.test('what a challenge says about its token server', (t) => {
   t.end();
 });
 
-t.test('challenges that no token can be asked with', (t) => {
+t.test('challenges that lead to no token', (t) => {
   for (const realm of ['127.0.0.1:8080', '/token', 'token', '', 'https://', 'mailto:a@b', 'http://[::1/']) {
     t.throws(
       () => optionsOf(`Bearer realm="${realm}"`),

@@ -1,4 +1,4 @@
-/** The requests to a token server, one by one; what follows from them is in `authenticate.test.ts`. */
+/** The requests to a token server, one by one; what follows from them is in `authenticator.test.ts`. */
 import t from 'tap';
 import { secret } from '../../../src/telemetry/secret.ts';
 import {
@@ -81,7 +81,7 @@ t.test('an identity token is a refresh token', async (t) => {
   t.equal(old.seen.length, 1, '405 is no reason to send an identity token by Basic');
 });
 
-t.test('where the form is not known, GET with Basic', async (t) => {
+t.test('if the server rejects the form, GET with Basic', async (t) => {
   for (const status of [400, 401, 404, 405]) {
     const { seen, send } = server(status, 200);
     await fetchToken({ ...asked, credential: ann }, send, () => 0);

@@ -15,7 +15,7 @@ function node(endpoints: Endpoint[], fingerprint = 'n'): EndpointSource {
   return { endpoints: () => Promise.resolve(endpoints), fingerprint: () => fingerprint };
 }
 
-t.test('proxies come first, then what the node would ask', async (t) => {
+t.test('proxies come first, then the endpoints of the node', async (t) => {
   const own = createDefaultEndpoints({ proxies: { 'gcr.io': 'p.example' } });
   const source = withNodeEndpoints(own, node([mirror, originEndpoint('gcr.io', tls)]));
   t.same(
@@ -34,7 +34,7 @@ t.test('a registry that is insecure by our configuration', async (t) => {
   t.equal((await withNodeEndpoints(own, node([mirror])).endpoints('gcr.io')).length, 1, 'it is not added');
 });
 
-t.test('where the node cannot pull, there is no endpoint', async (t) => {
+t.test('if the node cannot pull, there is no endpoint', async (t) => {
   const failing: EndpointSource = {
     endpoints: () => Promise.reject(new Error('no CA')),
     fingerprint: () => '',

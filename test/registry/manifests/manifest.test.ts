@@ -7,7 +7,7 @@ const entry = { mediaType: mediaTypes.ociManifest, digest, size: 2 };
 const read = (document: unknown, contentType?: string) =>
   readManifest(Buffer.from(JSON.stringify(document)), contentType);
 
-t.test('the header counts first, then what the document says, then what it looks like', async (t) => {
+t.test('the header counts first, then the media type of the document, then its members', async (t) => {
   const list = { manifests: [entry] };
   const single = { config: { ...entry, mediaType: mediaTypes.ociConfig }, layers: [] };
   const cases = [

@@ -219,7 +219,7 @@ t.test('nested indexes share one limit of children', async (t) => {
   await t.rejects(asked, { code: 'too-large', message: /more than 1000/ });
 });
 
-t.test('a child that references an artifact by type is none of the platforms', async (t) => {
+t.test('a child with an artifact type is not a platform', async (t) => {
   const child = image('linux/amd64');
   const body = {
     schemaVersion: 2,

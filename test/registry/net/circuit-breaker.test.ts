@@ -72,7 +72,7 @@ t.test('answers to older requests do not change an open breaker', async (t) => {
   t.equal(breaker.admit('host'), 100);
 });
 
-t.test('a pause that the host asked for', async (t) => {
+t.test('a pause that the host requested', async (t) => {
   const { breaker, clock } = setUp();
   breaker.pause('host', 500);
   breaker.pause('host', 50);

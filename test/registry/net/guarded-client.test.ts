@@ -32,7 +32,7 @@ async function setUp(
   return { registry, client, clock };
 }
 
-t.test('no more than so many requests to one host at a time', async (t) => {
+t.test('a limited number of requests to one host at a time', async (t) => {
   const { registry, client } = await setUp(t, { perHost: 2 });
   registry.faults.add({ path: /manifests/, times: 2, fault: { kind: 'hold' } });
   const held = [new AbortController(), new AbortController()];
@@ -47,7 +47,7 @@ t.test('no more than so many requests to one host at a time', async (t) => {
   t.match(await holding, [{ reason: { code: 'timeout' } }, { reason: { code: 'timeout' } }]);
 });
 
-t.test('waiting in line ends when the asker gives up', async (t) => {
+t.test('waiting for a place ends when the caller gives up', async (t) => {
   const { registry, client } = await setUp(t, { perHost: 1 });
   registry.faults.add({ path: /manifests/, times: 1, fault: { kind: 'hold' } });
   const first = new AbortController();
