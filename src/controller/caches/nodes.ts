@@ -1,8 +1,8 @@
-/** What is kept of a node. */
+/** Trims nodes and namespaces. */
 import { architectureOf } from '../../cluster/objects.ts';
 import type { KubeObject, Node, Taint } from '../../kube/api/objects.ts';
 import { taintAnnotation } from '../taints/own-taint.ts';
-import type { CachedNode } from './caches.ts';
+import type { CachedNamespace, CachedNode } from './cached.ts';
 import type { Share } from './sharing.ts';
 import { timeOf } from './time.ts';
 
@@ -32,4 +32,9 @@ export function trimNode(object: KubeObject, share: Share): CachedNode {
 
 function taintOf({ key, value, effect }: Taint): Taint {
   return value === undefined ? { key, effect } : { key, value, effect };
+}
+
+export function trimNamespace({ metadata = {} }: KubeObject): CachedNamespace {
+  const { name = '', labels = {}, deletionTimestamp } = metadata;
+  return { name, labels, deleting: deletionTimestamp !== undefined };
 }

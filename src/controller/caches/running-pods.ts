@@ -5,7 +5,7 @@
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
 import type { Container, KubeObject, OwnerReference, Pod } from '../../kube/api/objects.ts';
 import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
-import type { RunningContainer, RunningPod } from './caches.ts';
+import type { RunningContainer, RunningPod } from './cached.ts';
 import { choiceOf } from '../scope/chosen-nodes.ts';
 import { keptAnnotations } from './annotations.ts';
 import type { Share } from './sharing.ts';

@@ -5,7 +5,7 @@
 import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
 import { recordedOutcome } from '../../placement/record/read.ts';
-import type { WaitingPod } from './caches.ts';
+import type { WaitingPod } from './cached.ts';
 import { keptAnnotations } from './annotations.ts';
 import type { Share } from './sharing.ts';
 

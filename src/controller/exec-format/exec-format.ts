@@ -10,7 +10,7 @@ import { isCode, KubeError } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import type { Gauge } from '../../telemetry/metrics.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';

@@ -3,7 +3,7 @@
  * exits at once, with code 1 or 255 (runc before and after 1.2), and only its log says `exec /app: exec format error`. With
  * `FallbackToLogsOnError` the same text is the termination message.
  */
-import type { RunningContainer, RunningPod } from '../caches/caches.ts';
+import type { RunningContainer, RunningPod } from '../caches/cached.ts';
 
 export interface Suspect {
   readonly container: string;

@@ -1,6 +1,6 @@
 /** How many nodes of each architecture exist; counted again only after nodes have changed. */
 import type { Reflector } from '../../kube/watch/reflector.ts';
-import type { CachedNode } from '../caches/caches.ts';
+import type { CachedNode } from '../caches/cached.ts';
 
 /** @returns the number of nodes of an architecture */
 export function createNodeCounts(

@@ -1,6 +1,6 @@
 /** The evictions of one leader: how many pods of a workload are disrupted, and when the next eviction may be requested. */
 import { BoundedMap } from '../../async/bounded-map.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import type { Workload } from '../scope/workload.ts';
 import { disruptedPods, maxUnavailable } from './max-unavailable.ts';

@@ -2,7 +2,7 @@
  * How many pods of an owner are disrupted: pods that are being deleted, pods that the owner has not replaced or the scheduler has not placed
  * yet, and successors that are not ready. Computed from the cluster, so a new leader knows as much as the last one. Pure.
  */
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 
 export interface DisruptionInput {
   /** All pods of this owner that have a node. */

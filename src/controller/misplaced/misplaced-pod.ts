@@ -6,7 +6,7 @@ import type { Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import type { ImageUse } from '../../placement/pod/images.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import { trimRunningPod } from '../caches/running-pods.ts';
 import type { Leading } from '../leadership/leading.ts';
 import {

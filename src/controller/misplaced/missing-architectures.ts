@@ -7,7 +7,7 @@ import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { pullPolicyOf, type ImageUse } from '../../placement/pod/images.ts';
 import { verdictsOf } from '../../placement/rules/required.ts';
-import type { RunningContainer, RunningPod } from '../caches/caches.ts';
+import type { RunningContainer, RunningPod } from '../caches/cached.ts';
 
 export interface ImageWithoutArchitecture {
   readonly image: string;

@@ -1,7 +1,7 @@
 /** Finds misplaced pods and evicts them, one after the other. */
 import { concurrently } from '../../async/concurrently.ts';
 import { KubeError } from '../../kube/api/errors.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { isDaemon } from '../scope/daemon-set.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';

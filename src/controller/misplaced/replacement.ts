@@ -4,10 +4,9 @@ import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { expressionGroups } from '../../placement/patch/additions.ts';
-import { isEmptyTerm } from '../../placement/pod/terms.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import type { CachedNode } from '../caches/caches.ts';
-import { selectorOf } from '../scope/chosen-nodes.ts';
+import type { CachedNode } from '../caches/cached.ts';
+import { selectorsOf } from '../scope/chosen-nodes.ts';
 import { letsIn, takesPods } from '../scope/node-room.ts';
 
 export type Replacement =
@@ -60,21 +59,15 @@ export function replacementOf(input: ReplacementInput): Replacement {
       nodes.add(node.name);
   }
   if (nodes.size === 0) return { kind: 'no-node' };
-  return { kind: 'placed', nodes, selectors: selectorsOf(decision) };
+  return { kind: 'placed', nodes, selectors: chosenBy(decision) };
 }
 
-/** What the pod itself and the policy choose among nodes. An expression that no label selector can express accepts every node. */
-function selectorsOf(decision: PlacementDecision): readonly string[] | undefined {
+/** What the pod itself and the policy choose among nodes; `undefined`: any node. */
+function chosenBy(decision: PlacementDecision): readonly string[] | undefined {
   const { nodeSelector = {}, terms } = decision.own ?? {};
-  const chosen = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
   const groups = labelGroupsOf(decision);
-  if (terms === undefined && groups === undefined && chosen.length === 0) return undefined;
-  const own = terms?.filter((term) => !isEmptyTerm(term)) ?? [{}];
-  return own.flatMap(({ matchExpressions = [] }) =>
-    (groups ?? [[]]).map((group) =>
-      [...chosen, ...[...matchExpressions, ...group].flatMap(selectorOf)].join(','),
-    ),
-  );
+  const isFree = terms === undefined && groups === undefined && Object.keys(nodeSelector).length === 0;
+  return isFree ? undefined : selectorsOf({ nodeSelector, terms }, groups);
 }
 
 /** `undefined`: the policy requires no labels. */

@@ -4,7 +4,7 @@
  * must not cost a registry request every few seconds.
  */
 import type { Clock } from '../../async/clock.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 
 /** How long a pod may take to become ready, for the first time or again. */
 export const graceMs = 30_000;

@@ -1,42 +1,68 @@
 /**
- * Whether a pod that chooses among nodes by their labels would find one. Labels of nodes are not kept in memory: it is asked of
- * few pods, and few of those choose.
+ * Whether a pod that chooses among nodes by their labels would find one. Labels of nodes are not kept in memory: few pods
+ * need this check, and few of those choose.
  */
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
 import { createPageSize } from '../../kube/api/page-size.ts';
 import { objectsOf } from '../../kube/api/pages.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { isLabelKey, isLabelValue } from '../../names/labels.ts';
 import { isEmptyTerm } from '../../placement/pod/terms.ts';
 
 /** How a pod chooses among nodes. */
 export interface NodeChoice {
   readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Of its required affinity, one of which has to fit; `undefined`: it has none. */
+  /** Terms of its required affinity, one of which a node has to match; `undefined`: it has none. */
   readonly terms: readonly NodeSelectorTerm[] | undefined;
 }
 
-/** @returns `undefined` where any node will do */
+/** @returns `undefined` if any node will do */
 export function choiceOf({ nodeSelector = {}, affinity }: Partial<PodSpec>): NodeChoice | undefined {
   const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   return terms === undefined && Object.keys(nodeSelector).length === 0 ? undefined : { nodeSelector, terms };
 }
 
-/** The label selectors one of which a node has to fit; what no label selector can say lets every node through. */
-export function selectorsOf({ nodeSelector, terms }: NodeChoice): readonly string[] {
+/**
+ * Label selectors, one of which a node has to match. A term with an expression that Kubernetes cannot evaluate matches no
+ * node, so it has none (component-helpers nodeaffinity: `nodeSelectorRequirementsAsSelector`).
+ * @param groups further expressions; a node has to match those of one group
+ */
+export function selectorsOf(
+  { nodeSelector, terms }: NodeChoice,
+  groups: readonly (readonly NodeSelectorRequirement[])[] = [[]],
+): readonly string[] {
   const chosen = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
   const own = terms?.filter((term) => !isEmptyTerm(term)) ?? [{}];
-  return own.map(({ matchExpressions = [] }) =>
-    [...chosen, ...matchExpressions.flatMap(selectorOf)].join(','),
+  return own.flatMap(({ matchExpressions = [] }) =>
+    groups.flatMap((group) => {
+      const parts = [...matchExpressions, ...group].map(selectorOf);
+      return parts.includes(undefined) ? [] : [[...chosen, ...parts].join(',')];
+    }),
   );
 }
 
-/** @returns none where no label selector can say it */
-export function selectorOf({ key, operator, values = [] }: NodeSelectorRequirement): readonly string[] {
-  if (operator === 'In') return [`${key} in (${values.join(',')})`];
-  if (operator === 'NotIn') return [`${key} notin (${values.join(',')})`];
-  if (operator === 'Exists') return [key];
-  return operator === 'DoesNotExist' ? [`!${key}`] : [];
+/** One expression in the syntax of label selectors (apimachinery pkg/labels/selector.go `Parse`); `undefined`: not valid. */
+function selectorOf({ key, operator, values = [] }: NodeSelectorRequirement): string | undefined {
+  if (!isLabelKey(key) || !values.every(isLabelValue)) return undefined;
+  const [value = ''] = values;
+  const isBound = values.length === 1 && /^-?\d+$/.test(value);
+  switch (operator) {
+    case 'In':
+      return `${key} in (${values.join(',')})`;
+    case 'NotIn':
+      return `${key} notin (${values.join(',')})`;
+    case 'Exists':
+      return key;
+    case 'DoesNotExist':
+      return `!${key}`;
+    case 'Gt':
+      return isBound ? `${key}>${value}` : undefined;
+    case 'Lt':
+      return isBound ? `${key}<${value}` : undefined;
+    default:
+      return undefined;
+  }
 }
 
 /** Nodes are large, up to 50 KB each, and the first one usually does. */

@@ -1,7 +1,7 @@
 /** Whether a node takes new pods, by its readiness and its taints. */
 import type { Taint, Toleration } from '../../kube/api/objects.ts';
 import { covers } from '../../placement/pod/tolerations.ts';
-import type { CachedNode } from '../caches/caches.ts';
+import type { CachedNode } from '../caches/cached.ts';
 
 /** Set by the node controller where `spec.unschedulable` is. */
 const cordonTaint = 'node.kubernetes.io/unschedulable';

@@ -3,7 +3,7 @@
  * is not called for them, or because nothing of them could be decided. Who does something about running pods asks here first.
  */
 import { skipReasonOf } from '../../placement/rules/skip.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { createWebhookScope } from './webhook-selectors.ts';
 

@@ -3,7 +3,7 @@
  * them out of archwright: they are not moved and get no tolerations, because nobody would place their successors.
  */
 import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { isObject, readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 

@@ -11,7 +11,7 @@
  */
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
-import type { CachedNode, RunningPod } from '../caches/caches.ts';
+import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import { hasChosenNode, selectorsOf } from '../scope/chosen-nodes.ts';
 import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
 import { tolerates, takesPods, letsIn } from '../scope/node-room.ts';

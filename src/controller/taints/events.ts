@@ -2,7 +2,7 @@
 import type { ObjectReference } from '../../kube/events/event.ts';
 import type { Taint } from '../../kube/api/objects.ts';
 import { printable } from '../../names/printable.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { daemonSetApiVersion } from '../scope/daemon-set.ts';
 import type { BlockingDaemonSet } from './blockers.ts';

@@ -1,7 +1,7 @@
 /** Which nodes need a taint, and which must lose one, computed from the caches. Pure. */
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import type { Taint, Toleration } from '../../kube/api/objects.ts';
-import type { CachedNode, RunningPod } from '../caches/caches.ts';
+import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import { hasRightTaint, ownTaints, taintFor } from './own-taint.ts';
 
 export interface TaintSettings {

@@ -4,7 +4,7 @@ import { concurrently } from '../../async/concurrently.ts';
 import { changeObject } from '../../kube/api/change.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
-import type { CachedNode, RunningPod } from '../caches/caches.ts';
+import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { tolerates } from '../scope/node-room.ts';

@@ -4,7 +4,7 @@
  */
 import type { Taint } from '../../kube/api/objects.ts';
 import type { Clock } from '../../async/clock.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 
 export interface Refusals {
   add(pod: RunningPod, taint: Taint, why: string): void;

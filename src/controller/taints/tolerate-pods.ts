@@ -11,7 +11,7 @@ import { changeObject, guardedPatch } from '../../kube/api/change.ts';
 import type { KubeClient, Patch } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Pod, Taint } from '../../kube/api/objects.ts';
-import type { RunningPod } from '../caches/caches.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import { tolerationOf } from './plan.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { tolerates } from '../scope/node-room.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { RunningContainer, RunningPod } from '../../../src/controller/caches/caches.ts';
+import type { RunningContainer, RunningPod } from '../../../src/controller/caches/cached.ts';
 import { isExecFormatError, suspectsOf } from '../../../src/controller/exec-format/suspects.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;

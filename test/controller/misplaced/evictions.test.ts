@@ -6,7 +6,7 @@ import {
   maxUnavailable,
   type DisruptionInput,
 } from '../../../src/controller/misplaced/max-unavailable.ts';
-import type { RunningPod } from '../../../src/controller/caches/caches.ts';
+import type { RunningPod } from '../../../src/controller/caches/cached.ts';
 import {
   digest,
   evictions,
@@ -470,7 +470,7 @@ void t.test('one may always move', async (t) => {
 void t.test('what is refused because of one pod keeps no other from being moved', async (t) => {
   const world = await startWorld(t);
   putReplicas(world.store, 2);
-  const term = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not a label value'] }] };
+  const term = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['refused'] }] };
   const affinity = {
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } },
   };

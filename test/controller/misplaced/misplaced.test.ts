@@ -222,7 +222,7 @@ const cases: readonly Case[] = [
         { key: 'cores', operator: 'Gt', values: ['3'] },
       ],
     ),
-    before: ({ store }) => putNode(store, 'amd-2', 'amd64', [], { disk: 'nvme', zone: 'b' }),
+    before: ({ store }) => putNode(store, 'amd-2', 'amd64', [], { disk: 'nvme', zone: 'b', cores: '4' }),
     moved: true,
   },
   {

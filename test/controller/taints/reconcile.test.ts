@@ -302,9 +302,9 @@ const choices: readonly { name: string; spec: object; namespace?: string; holds:
     holds: true,
   },
   {
-    name: 'by what no selector can say',
+    name: 'nodes by a number, which none of them reaches',
     spec: requiring([{ key: 'cores', operator: 'Gt', values: ['100'] }]),
-    holds: false,
+    holds: true,
   },
   {
     name: 'the control plane, which the webhook leaves alone everywhere',
