@@ -1,19 +1,18 @@
 /**
- * The controller: what cannot be done at admission. Replicas elect a leader by a Lease; the leader runs the features below,
- * each in a file or folder of its own, each as one function that works until its signal aborts:
+ * The controller does what cannot be done at admission. Replicas elect a leader by a Lease; the leader runs the features below,
+ * each in its own folder, each as one function that works until its signal aborts:
  *
- * - `gates/`: decides the pods that wait behind our scheduling gate.
+ * - `gates/`: decides gated pods.
  * - `taints/`: gives nodes their taint, and running pods their toleration before that.
- * - `misplaced/`: moves pods off nodes whose architecture their images lack.
+ * - `misplaced/`: evicts pods from nodes with an architecture that their images do not have.
  * - `exec-format/`: remembers images whose binaries an architecture cannot run.
  * - `certificates/`: issues and rotates certificates; `webhook-configuration/` keeps `caBundle` and the webhooks true.
  * - `resources/`: the status of the custom resources.
  * - `running-images/`: gauges of what runs.
  *
- * They share caches (`caches.ts`), a client that refuses to write once leadership is lost, and an event recorder. They share
- * no other state: a leader that dies in the middle of anything leaves nothing that the next one cannot go on from. A feature
- * that fails is started again by itself (`supervise.ts`). `features.ts` lists them, `candidacy.ts` is the election, `clean/` is
- * how all of it leaves the cluster.
+ * They share caches (`caches.ts`), a client that refuses to write after leadership is lost, and an event recorder, but no other
+ * state: the next leader goes on from wherever one stopped. Each works by `reconcile/reconciler.ts`; `supervise.ts` restarts one
+ * that fails. `features.ts` lists them, `candidacy.ts` is the election, `clean/` removes everything from the cluster.
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
@@ -43,8 +42,8 @@ import { supervise } from './reconcile/supervise.ts';
 export interface ControllerOptions {
   readonly client: KubeClient;
   /**
-   * Takes and renews the Lease; `client` where it is absent. With connections of its own: an API server that takes seconds for
-   * each of many changes must not cost leadership, because renewals wait behind them.
+   * Takes and renews the Lease. Default: `client`. With its own connections, renewals do not wait behind many slow changes,
+   * which would cost leadership.
    */
   readonly leaseClient?: KubeClient;
   /** archwright's own. */

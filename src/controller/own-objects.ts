@@ -1,6 +1,6 @@
 /**
- * What the controller creates in the cluster besides its Lease and events, so that leaving can remove it. The chart knows
- * nothing of these objects: they carry no label or annotation of Helm's, so Helm never takes them for its own.
+ * Objects that the controller creates besides its Lease and events; `archwright clean` removes them. They have no label or
+ * annotation of Helm, so Helm never adopts them.
  */
 import { paths } from '../kube/api/paths.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
@@ -13,7 +13,7 @@ export interface OwnObject {
   readonly path: string;
 }
 
-/** On every object that the controller creates; what lacks it was put there by somebody else and stays. */
+/** On every object that the controller creates. Objects without it belong to others and stay. */
 export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controller' } as const;
 
 /** Field manager of everything that the controller applies. */
@@ -41,7 +41,7 @@ export function ownSecrets(
     configuration.agentTlsSecret,
     configuration.webhookClientTlsSecret,
     configuration.controllerClientTlsSecret,
-    // Last: while it is there, what a run that was interrupted has left can still be told from others' work.
+    // Last: while it exists, a later run can still recognize what an interrupted one left.
     configuration.caSecret,
   ];
   return names.map((name) => ({ kind: 'Secret', namespace, name, path: paths.secrets(namespace, name) }));

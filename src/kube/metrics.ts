@@ -1,8 +1,8 @@
-/** Metrics of the way to the API server: requests, and whether the watches live. */
+/** Metrics of requests to the API server, of watches and of events. */
 import type { Counter, Metrics, MetricSpec } from '../telemetry/metrics.ts';
 import { KubeError } from './api/errors.ts';
 
-/** What this program watches; the metrics name nothing else. */
+/** Label values of watched resources. */
 const resources = [
   'pods',
   'nodes',
@@ -27,7 +27,7 @@ const requests: MetricSpec = {
 const watchRestarts: MetricSpec = {
   name: 'archwright_kube_watch_restarts_total',
   type: 'counter',
-  help: 'Watches that were opened again, by why the one before ended; `ended` by the server, as it does every few minutes.',
+  help: 'Watches that were opened again, by why the one before ended; `ended`: by the server, as every few minutes.',
   labels: { resource: resources, reason: ['ended', 'gone', 'refused', 'timeout', 'unavailable', 'other'] },
 };
 
@@ -44,7 +44,7 @@ const watches: MetricSpec = {
 const events: MetricSpec = {
   name: 'archwright_events_total',
   type: 'counter',
-  help: 'Kubernetes events: written, counted up on one that was there, or lost: the object had its share (limited), the queue was full (dropped), the API server did not take it (failed).',
+  help: 'Kubernetes events: written, counted up on an existing one, or lost: too many for the object (limited), queue full (dropped), refused by the API server (failed).',
   labels: { outcome: ['written', 'counted', 'limited', 'dropped', 'failed'] },
 };
 
@@ -52,7 +52,7 @@ export const kubeMetrics: readonly MetricSpec[] = [requests, watchRestarts, watc
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'patch' | 'delete';
 
-/** Counts requests. `status`: undefined where no answer came. */
+/** Counts requests. `status`: `undefined` if no answer came. */
 export type RequestCounter = (verb: Verb, status: number | undefined) => void;
 
 /** Makes the counter of a client; without metrics it counts nothing. */
@@ -85,7 +85,7 @@ export interface WatchMetrics {
 /** The watches that each set of metrics counts; several may watch one resource. */
 const counted = new WeakMap<Metrics, Set<{ readonly resource: string; readonly state: () => WatchState }>>();
 
-/** Makes the metrics of one watch. `path`: of its collection. `state` is asked before each scrape. */
+/** Makes the metrics of one watch. `path`: of its collection. `state` is called before each scrape. */
 export function watchMetrics(
   metrics: Metrics | undefined,
   path: string,

@@ -1,16 +1,16 @@
 /**
- * One copy of what many objects say. The pods of a workload have the same labels, tolerations and images, each parsed
- * from its own bytes; kept as they come, they would be most of the memory.
+ * One copy of equal values of many objects. The pods of a workload have the same labels, tolerations and images, each parsed
+ * from its own bytes; without sharing they would be most of the memory.
  */
 
-/** Gives back a value that is equal to the given one, the same for equal values, as long as it is remembered. */
+/** Returns a value equal to the given one: the same object for equal values, as long as it is remembered. */
 export type Share = <T>(value: T) => T;
 
 /** Enough for the workloads, nodes and images of a large cluster, and 30 MB at worst; beyond it sharing begins anew. */
 const defaultMaxValues = 20_000;
 
 /**
- * Makes an empty memory of values. What is shared must never be changed, so it is frozen.
+ * Makes an empty memory of values. Shared values must never change, so they are frozen.
  * @param maxValues how many values are remembered
  */
 export function createSharing(maxValues = defaultMaxValues): Share {

@@ -1,6 +1,6 @@
 /**
- * Which of the pods without a node are kept: those that wait behind our gate, and those that we made pend. Of these, what a
- * decision and its patch look at: ten thousand pods that wait are ten thousand objects with all their environment.
+ * Keeps the pods without a node that have our gate, or that archwright left pending, with the fields that a decision and its
+ * patch need: ten thousand waiting pods are ten thousand objects with all their environment.
  */
 import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
@@ -9,7 +9,7 @@ import type { WaitingPod } from './cached.ts';
 import { keptAnnotations } from './annotations.ts';
 import type { Share } from './sharing.ts';
 
-/** @returns what is kept of the pod, or `undefined` where it does not concern us */
+/** @returns `undefined` if the pod is not kept */
 export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | undefined {
   const { metadata = {}, spec } = object as Partial<Pod>;
   if (spec === undefined || spec.nodeName) return undefined;
@@ -24,7 +24,7 @@ export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | u
       creationTimestamp,
       deletionTimestamp,
       labels: share(metadata.labels),
-      // Where there are none of ours, it still counts that there are some.
+      // Without annotations of ours it still matters whether there are any.
       annotations: share(metadata.annotations && (keptAnnotations(metadata.annotations) ?? {})),
       ownerReferences: share(metadata.ownerReferences),
     }),
@@ -33,12 +33,12 @@ export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | u
   return { pod: pod as Pod };
 }
 
-/** Whether a pod with this JSON may be kept: it names our gate, or holds a record, a text of its own in JSON, that says `pending`. */
+/** Whether a pod with this JSON may be kept: it names our gate, or has a record (JSON in a string) with `pending`. */
 export function mayBeWaiting(text: string): boolean {
   return text.includes(keys.gate) || text.includes(String.raw`\"pending\"`);
 }
 
-/** Whether the scheduler leaves a pod alone because of us. */
+/** Whether a pod has our scheduling gate. */
 export function carriesGate({ spec }: Pick<Pod, 'spec'>): boolean {
   return spec.schedulingGates?.some(({ name }) => name === keys.gate) ?? false;
 }
@@ -65,7 +65,7 @@ function trimContainer({ name, image, imagePullPolicy, restartPolicy }: Containe
   return defined({ name, image, imagePullPolicy, restartPolicy }) as Container;
 }
 
-/** Without the fields that are not there, as an object that comes off the wire. */
+/** Without undefined fields, as an object from the API server. */
 function defined<T extends object>(object: T): T {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
 }

@@ -1,8 +1,8 @@
 /**
- * The election as controllers take part in it: as any election, but a replica that sees `archwright clean` hold the Lease
- * stands aside. When clean has deleted the Lease, the cluster is clean and is to stay so: the replica does nothing any more
- * until it is started again, because whoever cleans is about to remove it. When clean ended in the middle, or gave the
- * Lease back because something could not be removed, the replica is a candidate again: pods may wait behind gates.
+ * The election of controllers: a replica that sees `archwright clean` hold the Lease stands aside. When clean has deleted the
+ * Lease, the cluster is clean and must stay so: the replica does nothing until it is started again. When clean ended in the
+ * middle, or released the Lease because something could not be removed, the replica is a candidate again: pods may wait
+ * behind gates.
  */
 import { KubeError } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
@@ -14,7 +14,7 @@ import { paths } from '../../kube/api/paths.ts';
 
 /**
  * Takes part until `stop` aborts or the cluster was cleaned.
- * @returns `cleaned` where nothing is to be done any more
+ * @returns `cleaned` if there is nothing to do any more
  * @throws as runLeaderElection
  */
 export async function runCandidacy(options: LeaderElectionOptions): Promise<'stopped' | 'cleaned'> {
@@ -47,7 +47,7 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
   return 'stopped';
 }
 
-/** The election asks for the Lease every few seconds anyway: what it is answered is looked at. */
+/** Looks at the Leases that the election reads every few seconds anyway. */
 function noticing(
   { client, namespace }: LeaderElectionOptions,
   found: (record: LeaseRecord) => void,
@@ -64,7 +64,7 @@ function noticing(
   };
 }
 
-/** Waits for the end of a clean that was seen; one that ended in the middle leaves its record behind. */
+/** Waits for the end of a clean. One that ended in the middle leaves its record behind. */
 async function standAside(
   options: LeaderElectionOptions,
 ): Promise<'cleaned' | 'given up' | 'stopped' | { readonly abandoned: LeaseRecord }> {

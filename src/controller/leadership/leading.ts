@@ -21,27 +21,27 @@ export interface Leading {
   readonly events: EventRecorder;
   readonly caches: Caches;
   readonly fleet: Fleet | undefined;
-  /** What is known of images; shared by all features. */
+  /** Image facts; shared by all features. */
   readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown' | 'learn'>;
-  /** Facts of the images of one pod, with its pull secrets; waits as long as it is told. */
+  /** Facts of the images of one pod, with its pull secrets; waits for up to its `budgetMs`. */
   readonly factsOfPod: FactsOfPod;
-  /** What `factsOfPod` reads them by; the same Secrets are read once for all. */
+  /** Shared, so that a Secret is read once for all features. */
   readonly pullSecrets: PullSecrets;
   /** The effective policy of each pod, as the webhook has it. */
   readonly policies: Policies;
-  /** The configuration in force, with what `ClusterPodPlacementConfig/cluster` says besides placement; ask for each use. */
+  /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */
   readonly configuration: () => Configuration;
   readonly clock: Clock;
-  /** The API server's wall clock, milliseconds: what timestamps of objects are compared with. */
+  /** The API server's wall clock, milliseconds: compare timestamps of objects with it. */
   readonly serverNow: () => number;
   readonly log: Log;
   readonly metrics: Metrics;
   /**
-   * Called between the steps of an operation, with the step's name (`gates/patched`, `taints/pods-done`, …). Does nothing but
-   * in tests, which stop the process there.
+   * Called between the steps of an operation, with the step's name (`gates/opened`, `taints/pods-done`, …). Tests stop the
+   * process there; otherwise it does nothing.
    */
   readonly step: (name: string) => Promise<void> | void;
 }
 
-/** Works until `leading.signal` aborts, then ends what it is in the middle of and resolves. Only a defect rejects. */
+/** Works until `leading.signal` aborts, then finishes the current step and resolves. Rejects only because of a defect. */
 export type Feature = (leading: Leading) => Promise<void>;

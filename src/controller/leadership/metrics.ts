@@ -1,4 +1,4 @@
-/** Metrics of who leads, and of how what the leader does is going. */
+/** Metrics of leadership, and of features that fail. */
 import type { FactsCounters } from '../../cluster/metrics.ts';
 import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
@@ -13,7 +13,7 @@ export function featureFailures(features: readonly string[]): MetricSpec {
   return {
     name: 'archwright_controller_feature_failures_total',
     type: 'counter',
-    help: 'Parts of the controller that ended by a defect and were started again; the log has the error.',
+    help: 'Parts of the controller that failed because of a defect and were started again; the log has the error.',
     labels: { feature: features },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps a feature going: one that rejects has a defect, which is logged and counted, and starts again after a pause that
- * grows. The others do not notice.
+ * Restarts a feature that rejects, after a back-off. Only a defect makes it reject, outside of its reconciles; it is logged and
+ * counted. Other features are not affected.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import type { Reflector } from '../../kube/watch/reflector.ts';
@@ -17,7 +17,7 @@ export interface Supervision {
 }
 
 const backOff = { firstMs: 1000, mostMs: 5 * 60_000 };
-/** A feature that worked this long begins with the first pause again. */
+/** A feature that worked this long starts with the first pause again. */
 const soundMs = 10 * 60_000;
 
 /** Runs a feature until leadership ends; never rejects. A feature that has nothing to do may end before that. */
@@ -27,7 +27,7 @@ export async function supervise({ name, feature, leading, failures }: Supervisio
   let inRow = 0;
   while (!signal.aborted) {
     const startedAt = clock.monotonic();
-    // What a broken run has left behind, listeners and loops, ends with its own signal.
+    // Listeners and loops of a failed run end with its own signal.
     const run = new AbortController();
     const metrics = passingMetrics(leading.metrics);
     try {
@@ -46,7 +46,7 @@ export async function supervise({ name, feature, leading, failures }: Supervisio
       const pauseMs = backOffMs(backOff, inRow, clock.random);
       log.error({ err: error, pauseMs }, 'a part of the controller failed and will be started again');
       run.abort(new Error('this run of the feature failed'));
-      // What it showed is not true any more during the pause.
+      // Its gauges are not true any more during the pause.
       metrics.end();
       await clock.sleep(pauseMs, signal).catch(() => undefined);
     } finally {
@@ -55,7 +55,7 @@ export async function supervise({ name, feature, leading, failures }: Supervisio
   }
 }
 
-/** The same caches, whose listeners hear nothing any more when the signal has aborted. */
+/** The same caches; their listeners are not called after the signal has aborted. */
 function cachesUntil(caches: Caches, signal: AbortSignal): Caches {
   const until = <T>(reflector: Reflector<T>): Reflector<T> => ({
     get: (namespace, name) => reflector.get(namespace, name),

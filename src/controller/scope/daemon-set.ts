@@ -1,6 +1,6 @@
 /**
- * DaemonSets and the pods that they make. The template is asked for when it matters, which is seldom: a pod may be of an older one,
- * with the strategy OnDelete or a rollout on its way.
+ * DaemonSets and their pods. The template is read when it matters, which is seldom: a pod may have an older one, with the strategy
+ * OnDelete or during a rollout.
  */
 import type { KubeClient } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
@@ -23,8 +23,8 @@ export function isDaemon<T extends { readonly owner: OwnerReference | undefined 
 
 /**
  * The template that a DaemonSet makes its next pod from.
- * @returns `gone` where there is no such DaemonSet any more; `unknown` where it may not be read, or is of another API group
- * @throws KubeError where there is no answer
+ * @returns `gone` if the DaemonSet does not exist any more; `unknown` without the right to read it, or for another API group
+ * @throws KubeError if there is no answer
  */
 export async function daemonTemplateOf(
   { namespace, owner }: { readonly namespace: string; readonly owner: OwnerReference },

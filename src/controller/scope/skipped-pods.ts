@@ -1,13 +1,13 @@
 /**
- * Running pods that the webhook leaves alone, and whose successors it will leave alone: because somebody said so, because the webhook
- * is not called for them, or because nothing of them could be decided. Who does something about running pods asks here first.
+ * Running pods that the webhook skips, and will skip again when they are replaced: they opted out, the webhook is not called for
+ * them, or nothing about them could be decided. Features that change running pods check this first.
  */
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { createWebhookScope } from './webhook-selectors.ts';
 
-/** @returns a function that looks at what is in force now; that one tells of each pod */
+/** @returns reads the configuration that is in force now, and returns whether a pod is skipped */
 export function createSkippedPods(
   leading: Pick<Leading, 'caches' | 'policies' | 'configuration' | 'clock' | 'log'>,
 ): () => Promise<(pod: RunningPod) => boolean> {

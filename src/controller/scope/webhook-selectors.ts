@@ -1,6 +1,6 @@
 /**
- * Which pods our webhook is called for, as far as the selectors of the webhook configuration say. Whoever leaves pods out there leaves
- * them out of archwright: they are not moved and get no tolerations, because nobody would place their successors.
+ * The pods that our webhook is called for, by the selectors of the webhook configuration. Pods that these leave out are out of
+ * scope: they are not moved and get no tolerations, because their successors would not be placed.
  */
 import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
 import type { RunningPod } from '../caches/cached.ts';
@@ -19,8 +19,8 @@ const keepMs = 10_000;
 const everything: InScope = () => true;
 
 /**
- * Makes the look at the file of the webhooks (`webhooksFile`).
- * @returns what is seen now; everything where no file is named, or none could be read yet
+ * Reads the webhooks file (`webhooksFile`) now and then.
+ * @returns the scope now; everything if no file is named, or it could not be read yet
  */
 export function createWebhookScope({
   configuration,
@@ -28,7 +28,7 @@ export function createWebhookScope({
   log,
 }: Pick<Leading, 'configuration' | 'clock' | 'log'>): () => Promise<InScope> {
   let last: { readonly at: number; readonly sees: InScope } | undefined;
-  let told = '';
+  let logged = '';
   return async () => {
     const { webhooksFile } = configuration();
     if (webhooksFile === undefined) return everything;
@@ -36,18 +36,19 @@ export function createWebhookScope({
     let sees = last?.sees ?? everything;
     try {
       sees = seenBy(await readWebhooksFile(webhooksFile));
-      told = '';
+      logged = '';
     } catch (error) {
       const problem = error instanceof Error ? error.message : String(error);
-      if (problem !== told) log.warn({ problem }, 'whom the webhook is called for is not known');
-      told = problem;
+      if (problem !== logged)
+        log.warn({ problem }, 'the webhooks file cannot be read, so the scope of the webhook is not known');
+      logged = problem;
     }
     last = { at: clock.monotonic(), sees };
     return sees;
   };
 }
 
-/** What these webhooks are called for. Match conditions, which are CEL, are not looked at. */
+/** The pods that these webhooks are called for. Match conditions (CEL) are not evaluated. */
 export function seenBy(webhooks: readonly Webhook[]): InScope {
   const selectors = webhooks.filter(isForNewPods).map(({ namespaceSelector, objectSelector }) => ({
     namespaces: selectorOf(namespaceSelector),
@@ -61,7 +62,7 @@ export function seenBy(webhooks: readonly Webhook[]): InScope {
     );
 }
 
-/** One that cannot be read selects everything; the API server refuses it. */
+/** A selector that is not valid selects everything; the API server refuses it. */
 function selectorOf(value: unknown): Selector {
   const problems: string[] = [];
   const selector = readSelector(value ?? {}, '', problems);

@@ -1,6 +1,6 @@
 /**
- * How to reach an API server: its address, what to trust, and what proves who we are. Asked for again with each
- * connection or request, because tokens and certificates change while the program runs.
+ * How to reach an API server: its address, trusted certificates and credentials. Read again for each connection or request,
+ * because tokens and certificates change while the program runs.
  */
 import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
@@ -14,19 +14,19 @@ export interface AccessNow {
     readonly servername?: string;
     readonly rejectUnauthorized?: boolean;
   };
-  /** Value of the `Authorization` header, where one is sent. */
+  /** Value of the `Authorization` header. Absent: none is sent. */
   readonly authorization?: Secret;
 }
 
 export interface KubeAccess {
   /** Base URL, such as `https://10.96.0.1:443`. */
   readonly server: string;
-  /** Namespace that the context or the service account stands in. */
+  /** Namespace of the context or the service account. */
   readonly namespace: string;
   /** For people: `in cluster`, or the name of the kubeconfig context. */
   readonly description: string;
   now(): Promise<AccessNow>;
-  /** The server did not take the proof: it is made or read anew when it is next asked for. */
+  /** The server refused the credentials: `now` reads or makes new ones. */
   renew?(): void;
 }
 
@@ -39,7 +39,7 @@ const tokenReadIntervalMs = 60_000;
 /**
  * Access by the service account of the pod that this process runs in.
  * @returns undefined outside of a cluster (no `KUBERNETES_SERVICE_HOST`)
- * @throws where the variables are there and the mounted files are not readable
+ * @throws if the variables are set and the mounted files are not readable
  */
 export async function inClusterAccess(
   env: Readonly<Record<string, string | undefined>>,
@@ -81,8 +81,8 @@ export async function inClusterAccess(
  * is large, so it is loaded only here.
  * @param options.path a kubeconfig file; by default what kubectl would read (`KUBECONFIG`, `~/.kube/config`)
  * @param options.context name of a context; by default the current one
- * @returns undefined where there is no kubeconfig and none was named
- * @throws where a named file or context does not exist or cannot be understood
+ * @returns `undefined` if there is no kubeconfig and none was named
+ * @throws if a named file or context does not exist or cannot be understood
  */
 export async function kubeconfigAccess(options: {
   readonly path?: string;
@@ -105,7 +105,7 @@ export async function kubeconfigAccess(options: {
   }
   config.setCurrentContext(name);
   const cluster = config.getCurrentCluster();
-  // The library makes up a cluster at localhost:8080 where it finds no kubeconfig at all.
+  // Without any kubeconfig the library invents a cluster at localhost:8080.
   if (cluster === null || (options.path === undefined && name === 'loaded-context')) return undefined;
   return {
     server: cluster.server,
@@ -116,10 +116,10 @@ export async function kubeconfigAccess(options: {
       await config.applyToHTTPSOptions(request);
       return fromRequest(request);
     },
-    // A new one has forgotten what exec plugins and token files said before.
+    // A new configuration has no cached answers of exec plugins and token files.
     renew: () => {
       const renewed = load();
-      // A file that is being written may be any part of itself.
+      // A file that is being written may be incomplete.
       if (renewed.getContextObject(name) === null) return;
       renewed.setCurrentContext(name);
       config = renewed;
@@ -127,7 +127,7 @@ export async function kubeconfigAccess(options: {
   };
 }
 
-/** What of the library's request options is a matter of trust and identity; its own agent is left alone. */
+/** The parts of the library's request options for trust and identity, without its agent. */
 function fromRequest(request: object): AccessNow {
   const given = request as Readonly<Record<string, unknown>>;
   const tls: Record<string, unknown> = {};

@@ -24,21 +24,21 @@ export interface KubeClient {
    */
   get<T>(path: string, options: GetOptions): Promise<T>;
   /**
-   * Creates an object, or asks for what is asked for by creating one, such as a token.
+   * Creates an object, or requests a token or another subresource that is requested by creating it.
    * @returns what the server made of it
    * @throws KubeError
    */
   create<T>(path: string, object: object, options: WriteOptions): Promise<T>;
   /**
    * Changes an object: never by writing back what was read. A merge patch with `metadata.resourceVersion`, or a JSON patch
-   * that replaces it, is refused with `conflict` where the object changed meanwhile. `apply` is server-side apply and needs
+   * that replaces it, is refused with `conflict` if the object changed meanwhile. `apply` is server-side apply and needs
    * a field manager.
    * @throws KubeError
    */
   patch<T>(path: string, patch: Patch, options: WriteOptions): Promise<T>;
   /**
    * Deletes one object.
-   * @throws KubeError, `conflict` where a precondition does not hold
+   * @throws KubeError, `conflict` if a precondition does not hold
    */
   delete(path: string, options: DeleteOptions): Promise<void>;
   /**
@@ -59,7 +59,7 @@ export interface KubeClient {
 export interface GetOptions {
   readonly signal: AbortSignal;
   readonly query?: Query;
-  /** 64 MiB where it is absent. */
+  /** Default: 64 MiB. */
   readonly maxBytes?: number;
 }
 

@@ -1,4 +1,4 @@
-/** What the API server, or the way to it, answered instead of an object. */
+/** Errors of requests to the API server. */
 export type KubeErrorCode =
   | 'not-found'
   | 'unauthorized'
@@ -11,19 +11,19 @@ export type KubeErrorCode =
   | 'timeout'
   | 'too-large'
   | 'bad-answer'
-  /** This replica may not write any more. What was under way may have been carried out. */
+  /** This replica does not lead any more. A write under way may have succeeded. */
   | 'not-leading';
 
 export class KubeError extends Error {
   readonly code: KubeErrorCode;
-  /** Whether asking again later can help. */
+  /** Whether a later retry can help. */
   readonly temporary: boolean;
   /** Method and API path; never a query, a header or a body. */
   readonly where: string;
   readonly retryAfterMs?: number;
   /**
-   * Whether the server named the fields that it refuses. Of an `invalid` JSON patch: without them, the patch did not fit the
-   * object, such as one that has changed meanwhile.
+   * Whether the server named the fields that it refuses. An `invalid` JSON patch without them did not fit the object, for
+   * example because the object has changed.
    */
   readonly namesFields: boolean;
   constructor(
@@ -64,7 +64,7 @@ export function codeOfStatus(status: number): KubeErrorCode {
 /** Status messages quote names from objects; this is enough to recognize the cause. */
 const maxMessage = 512;
 
-/** Makes an error from an answer of the API server; its body is a `Status` object where it comes from Kubernetes. */
+/** Makes an error from an answer of the API server; its body is a `Status` object if it comes from Kubernetes. */
 export function errorOfAnswer(status: number, body: string, where: string, retryAfter?: string): KubeError {
   const seconds = retryAfter === undefined || !/^\d{1,6}$/.test(retryAfter) ? undefined : Number(retryAfter);
   const answer = statusIn(body);

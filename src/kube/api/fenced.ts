@@ -1,7 +1,7 @@
 /**
- * A client for a leader: every write waits for the limiter, and none is sent once leadership is lost, however long ago it
- * was prepared. Reads pass. What is under way when leadership is lost is broken off. A server that asks for a pause by
- * `Retry-After` slows all writes down; a refused eviction does not, because it says something about one workload only.
+ * A client for a leader. Every write waits for the rate limiter, and none is sent after leadership is lost; writes under way are
+ * aborted then. Reads pass. A `Retry-After` of the server delays all writes, except that of a refused eviction, which is about
+ * one workload only.
  */
 import type { KubeClient } from './client.ts';
 import { KubeError } from './errors.ts';
@@ -9,21 +9,21 @@ import type { RateLimiter } from '../../async/rate-limiter.ts';
 
 export interface FencedOptions {
   readonly client: KubeClient;
-  /** Aborts when nothing may be written any more. */
+  /** Aborts when leadership is lost. */
   readonly leading: AbortSignal;
   /**
-   * Whether the lease still holds by the clock. Asked right before each write, because a process that was stopped for a
-   * while runs other things before the timer that aborts `leading`.
+   * Whether the lease still holds by the clock. Checked right before each write: a process that was stopped for a while
+   * runs other work before the timer that aborts `leading`.
    */
   readonly holds?: () => boolean;
   readonly limiter: RateLimiter;
 }
 
-/** A server that asks for more is asked again after this anyhow. */
+/** Limit for `Retry-After`. */
 const longestPauseMs = 30_000;
 
 /**
- * Puts the fence around a client. Closing it closes nothing: the client belongs to whoever made it.
+ * Puts the fence around a client. Closing it does not close that client.
  * @returns a client whose writes also fail with `not-leading`
  */
 export function fencedClient(options: FencedOptions): KubeClient {

@@ -14,7 +14,7 @@ export interface ObjectMeta {
   readonly creationTimestamp?: string;
   readonly deletionTimestamp?: string;
   readonly finalizers?: readonly string[];
-  /** Counts changes of what somebody wants, not of the status. */
+  /** Counts changes of the spec, not of the status. */
   readonly generation?: number;
 }
 
@@ -122,7 +122,7 @@ export interface Node extends KubeObject {
   };
 }
 
-/** The API server writes `null` for its lists where no pod is behind the Service. */
+/** Without pods behind the Service the API server writes `null` for its lists. */
 export interface EndpointSlice extends KubeObject {
   readonly addressType?: string;
   readonly endpoints?:

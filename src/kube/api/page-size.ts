@@ -1,7 +1,7 @@
 /**
- * How much of a list is asked for at a time. Most objects are some kilobytes, and 500 of them a page; but nodes that list every
- * image they have, or pods that carry a workflow, have a hundred each. A page of those would fill the memory of whoever reads
- * it, so it is broken off, and smaller ones are asked for from then on.
+ * The number of objects in a page of a list. Most objects have a few kilobytes, and 500 of them make a page. Nodes that list every
+ * image, or pods that carry a workflow, have a hundred each. A page of those would fill the memory, so it is aborted, and the
+ * next pages are smaller.
  */
 import { KubeError } from './errors.ts';
 
@@ -9,7 +9,7 @@ export interface PageSize {
   /**
    * Reads one page.
    * @param get asks for so many objects, and takes so many bytes
-   * @throws what `get` throws, `too-large` where one object is too large
+   * @throws what `get` throws, `too-large` if one object is too large
    */
   read<T>(get: (limit: number, maxBytes: number) => Promise<T>): Promise<T>;
 }

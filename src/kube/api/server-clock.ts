@@ -1,12 +1,12 @@
 /**
- * The API server's wall clock, learned from the `Date` headers of its answers. A header says a whole second, so each one
- * bounds the difference to our monotonic clock from both sides; the bounds narrow with each answer, and start anew where
- * an answer contradicts them (the server's clock was set, or another replica answers).
+ * The API server's wall clock, from the `Date` headers of its answers. A header has whole seconds, so each one bounds the
+ * difference to our monotonic clock from both sides. The bounds narrow with each answer, and start anew if an answer
+ * contradicts them (the server's clock was set, or another replica answers).
  */
 import type { Clock } from '../../async/clock.ts';
 
 export interface ServerClock {
-  /** Hears of an answer. `sentAt`: when its request was sent, by the monotonic clock. */
+  /** Learns from an answer. `sentAt`: monotonic time when its request was sent. */
   answered(date: string | undefined, sentAt: number): void;
   /** Milliseconds since 1970; the local wall clock before the first answer. Behind the server by a second at most. */
   now(): number;

@@ -1,7 +1,7 @@
 /**
- * Reading the events of a watch. A cluster sends some ten for each pod that comes and goes, most of them of objects of which
- * nothing is kept, and half of each is `managedFields`, which nobody here reads: what is not wanted is not parsed. The API
- * server writes the fields of metadata in one order (meta/v1/types.go); text in any other form is parsed whole.
+ * Reads the events of a watch. A cluster sends about ten for each pod that comes and goes. Most are about objects that are not
+ * kept, and half of each is `managedFields`, which archwright never reads. Neither is parsed. The API server writes the fields of
+ * metadata in one order (meta/v1/types.go); text in any other form is parsed whole.
  */
 import { KubeError } from '../api/errors.ts';
 import type { KubeObject } from '../api/objects.ts';
@@ -9,21 +9,21 @@ import type { KubeObject } from '../api/objects.ts';
 export interface WatchEvent {
   readonly type?: string;
   readonly object?: KubeObject & { readonly code?: number; readonly message?: string };
-  /** Whether the object is there; else only what names it, because it is gone or nothing of it is kept. */
+  /** Whether the object is complete; else it has only its name, because it is gone or not kept. */
   readonly whole: boolean;
 }
 
 const head =
   /^\{"type":"(ADDED|MODIFIED|DELETED)","object":\{"kind":"[\w.]+","apiVersion":"[\w./-]+","metadata":\{"name":"([\w.-]+)",(?:"generateName":"[\w.-]*",)?(?:"namespace":"([\w.-]+)",)?"uid":"[\w-]+","resourceVersion":"(\w+)"/u;
 const managedFields = ',"managedFields":[';
-/** Neither text is found inside a string of JSON, where quotes are escaped, nor inside an entry, whose keys are fixed or begin with `f:`. */
+/** Neither text occurs inside a JSON string, which escapes quotes, nor inside an entry, which has fixed keys or keys that begin with `f:`. */
 const afterManagedFields = ']},"spec":{';
 
 /**
  * Reads one line of a watch.
- * @param mayKeep whether something may be kept of an object with this text; by default of each
+ * @param mayKeep as in `ReflectorOptions`
  * @param where for errors
- * @throws KubeError `bad-answer` for what is no event
+ * @throws KubeError `bad-answer` if it is no event
  */
 export function readWatchEvent(
   line: string,
