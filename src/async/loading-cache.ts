@@ -1,7 +1,8 @@
 /**
  * A cache that loads what it lacks. Callers that need the same key at the same time share one load, a failed load is not
- * kept, and the oldest entries leave first.
+ * kept, and the least recently used entries leave first.
  */
+import { BoundedMap } from './bounded-map.ts';
 import type { Clock } from './clock.ts';
 
 export interface Loaded<Value> {
@@ -25,12 +26,13 @@ interface Entry<Value> {
 }
 
 export class LoadingCache<Value> {
-  readonly #entries = new Map<string, Entry<Value>>();
+  readonly #entries: BoundedMap<string, Entry<Value>>;
   readonly #options: LoadingCacheOptions<Value>;
   #bytes = 0;
 
   constructor(options: LoadingCacheOptions<Value>) {
     this.#options = options;
+    this.#entries = new BoundedMap(options.maxEntries, (entry) => (this.#bytes -= entry.bytes));
   }
 
   /**
@@ -38,15 +40,14 @@ export class LoadingCache<Value> {
    * @throws what `load` throws
    */
   get(key: string, load: () => Promise<Loaded<Value>>): Promise<Value> {
-    const { clock, maxEntries } = this.#options;
     const present = this.#entries.get(key);
-    if (present !== undefined && clock.monotonic() < present.expiresAt) return present.value;
+    if (present !== undefined && this.#options.clock.monotonic() < present.expiresAt) return present.value;
     this.delete(key);
     const entry: Entry<Value> = {
       value: load().then(
         (loaded) => this.#settle(key, entry, loaded),
         (error: unknown) => {
-          if (this.#entries.get(key) === entry) this.delete(key);
+          if (this.#entries.peek(key) === entry) this.delete(key);
           throw error;
         },
       ),
@@ -54,12 +55,11 @@ export class LoadingCache<Value> {
       bytes: 0,
     };
     this.#entries.set(key, entry);
-    if (this.#entries.size > maxEntries) this.#deleteOldest();
     return entry.value;
   }
 
   delete(key: string): void {
-    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
+    this.#bytes -= this.#entries.peek(key)?.bytes ?? 0;
     this.#entries.delete(key);
   }
 
@@ -71,16 +71,14 @@ export class LoadingCache<Value> {
   #settle(key: string, entry: Entry<Value>, { value, expiresAt }: Loaded<Value>): Value {
     entry.expiresAt = expiresAt;
     const { size } = this.#options;
-    if (size !== undefined && this.#entries.get(key) === entry) {
+    if (size !== undefined && this.#entries.peek(key) === entry) {
       entry.bytes = size.bytesOf(value);
       this.#bytes += entry.bytes;
-      while (this.#bytes > size.maxBytes) this.#deleteOldest();
+      for (const oldest of this.#entries.keys()) {
+        if (this.#bytes <= size.maxBytes) break;
+        this.delete(oldest);
+      }
     }
     return value;
-  }
-
-  #deleteOldest(): void {
-    const [oldest] = this.#entries.keys();
-    if (oldest !== undefined) this.delete(oldest);
   }
 }

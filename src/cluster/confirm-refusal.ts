@@ -1,22 +1,22 @@
 /**
- * Before images that share no architecture refuse a pod: what memory says of a tag may be older than the tag. Whoever was told
- * that an image lacks an architecture pushes it again under the same name, and must not hear the same for as long as memory
- * believes itself. So these images are asked about once more, as for a pod that pulls always: a HEAD each, and only here.
+ * Confirms facts before they refuse a pod. A person who was told that an image lacks an architecture pushes the tag again;
+ * memory may still hold the facts of before. So images that share no architecture are looked up once more, as for a pod
+ * that always pulls: one HEAD each, and only here.
  */
-import { createGenerations } from '../images/memory/generations.ts';
+import { BoundedMap } from '../async/bounded-map.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
 import type { Clock } from '../async/clock.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from './facts-of-pod.ts';
 
 /** A pod that is refused is tried again by its controller many times in the first seconds. A person needs longer to push. */
 const confirmedForMs = 5000;
-/** Images that refuse pods at a time; of more, some are asked about more often. */
-const maxRemembered = 1024;
+/** Images that refuse pods at a time; of more, some are looked up more often. */
+const maxConfirmed = 1024;
 
 /**
- * What to ask before facts may refuse a pod.
- * @param isConfirmed images that were asked about a moment ago
- * @returns `undefined` where all of them are as good as they can be: by digest, an override, or just come from a registry
+ * The images to look up before facts refuse a pod.
+ * @param isConfirmed images that were looked up a moment ago
+ * @returns `undefined` if no lookup can change the facts: they are of a digest, an override, or just from a registry
  */
 export function toConfirm(
   wanted: FactsWanted,
@@ -27,7 +27,7 @@ export function toConfirm(
     const { image, pullPolicy } = use;
     const known = facts.get(image);
     const isRemembered = known !== undefined && known.error === undefined && known.source === 'memory';
-    // A pod that pulls always has been asked for already, as far as the configuration wants that.
+    // For a pod that always pulls, the configuration decides how fresh facts are.
     if (!isRemembered || pullPolicy !== 'IfNotPresent' || image.includes('@') || isConfirmed(image))
       return [];
     return [{ ...use, pullPolicy: 'Always' }];
@@ -35,16 +35,13 @@ export function toConfirm(
   return uses.length === 0 ? undefined : { ...wanted, uses };
 }
 
-/**
- * Asks again.
- * @returns all facts, with what is newer; `undefined` where there is nothing to ask
- */
+/** @returns all facts, newer ones included; `undefined` if there is nothing to look up */
 export type Confirm = (wanted: FactsWanted, facts: FactsByImage) => Promise<FactsByImage> | undefined;
 
-/** Makes the asker; it holds nothing that needs to be closed. */
+/** It holds nothing that needs to be closed. */
 export function createConfirm(options: { readonly factsOfPod: FactsOfPod; readonly clock: Clock }): Confirm {
   const { factsOfPod, clock } = options;
-  const confirmedAt = createGenerations<number>(maxRemembered);
+  const confirmedAt = new BoundedMap<string, number>(maxConfirmed);
 
   function isConfirmed(image: string): boolean {
     const at = confirmedAt.get(image);
@@ -52,12 +49,12 @@ export function createConfirm(options: { readonly factsOfPod: FactsOfPod; readon
   }
 
   return (wanted, facts) => {
-    const asked = toConfirm(wanted, facts, isConfirmed);
-    if (asked === undefined) return undefined;
-    return Promise.resolve(factsOfPod(asked)).then((newer) => {
+    const lookups = toConfirm(wanted, facts, isConfirmed);
+    if (lookups === undefined) return undefined;
+    return Promise.resolve(factsOfPod(lookups)).then((newer) => {
       const now = clock.monotonic();
-      for (const { image } of asked.uses) {
-        // What did not come in time is asked for again by the next pod.
+      for (const { image } of lookups.uses) {
+        // The next pod repeats a lookup that was not in time.
         if (newer.get(image)?.stale === false) confirmedAt.set(image, now);
       }
       return new Map([...facts, ...newer]);

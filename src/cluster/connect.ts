@@ -1,4 +1,4 @@
-/** The webhook's view of a real cluster: two watches, trimmed to what is asked of them, and GETs by name. */
+/** The webhook's view of a real cluster: two trimmed watches, and GETs by name. */
 import type { KubeClient } from '../kube/api/client.ts';
 import { startReflector } from '../kube/watch/reflector.ts';
 import type { Log } from '../telemetry/log.ts';

@@ -1,8 +1,7 @@
 /**
- * Image facts for one pod. What memory knows is answered without waiting; that is the usual case, and then nothing here
- * is asynchronous. For what is missing there is one time budget: the pod's pull secrets are read by name and the images
- * are asked for, all at once. What has no answer by then is answered with older facts, or stays unknown; the questions
- * go on, so that the next pod finds the answers.
+ * Image facts for one pod. Memory usually has them, and then nothing here is asynchronous. The others share one time
+ * budget: the pod's pull secrets are read by name and the images looked up, all at once. An image without an answer by then
+ * gets older facts, or stays unknown; its lookup goes on, so that the next pod finds the answer.
  */
 import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
 import type { ServiceAccountName } from '../credentials/service-account.ts';
@@ -25,9 +24,9 @@ export interface FactsWanted {
   readonly uses: readonly ImageUse[];
   readonly namespace: string;
   readonly pullSecrets: PullSecretNames;
-  /** The pod's; `undefined` where no cluster can have it. */
+  /** The pod's; `undefined` without a cluster. */
   readonly serviceAccount: ServiceAccountName | undefined;
-  /** How long may be waited, milliseconds. */
+  /** Longest wait, milliseconds. */
   readonly budgetMs: number;
 }
 
@@ -37,48 +36,49 @@ export interface FactsOfPodOptions {
   readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown'>;
   readonly pullSecrets: PullSecrets;
   readonly counters: FactsCounters;
-  /** What is known not to run where its manifest says. */
+  /** Architectures on which images failed although their manifests name them. */
   readonly broken?: BrokenImages | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * More images than any real pod has. The largest object that etcd takes could name ten thousand, and each question
- * costs an agent a request.
+ * More images than any real pod has. The largest object that etcd takes could name ten thousand, and each lookup costs an
+ * agent a request.
  */
-const maxAsked = 256;
+const maxLookups = 256;
 
 interface Missing {
-  readonly question: ImageRequest;
-  /** A failure that memory has for everybody; a pull secret may do better. */
+  readonly request: ImageRequest;
+  /** The failure without pull secrets; the pod's may give access. */
   readonly failure: ImageFacts | undefined;
 }
 
-/** Makes the finder over a memory; it holds nothing that needs to be closed. */
+/** It holds nothing that needs to be closed. */
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   const { memory, pullSecrets, counters, clock, log, broken = noBrokenImages } = options;
   const parse = createReferenceCache();
 
   function factsOfPod(wanted: FactsWanted): FactsByImage | Promise<FactsByImage> {
-    const known = new Map<string, ImageFacts>();
+    const found = new Map<string, ImageFacts>();
     const missing: Missing[] = [];
-    const secrets = pullSecrets.mayHave(wanted.pullSecrets);
+    const mayHaveSecrets = pullSecrets.mayHave(wanted.pullSecrets);
     for (const use of wanted.uses) {
       if (use.pullPolicy === 'Never') continue;
-      const question = questionOf(use, wanted.serviceAccount);
-      const facts = 'error' in question ? failed(use.image, question.error) : memory.recall(question);
-      if (facts && (facts.error === undefined || !secrets || 'error' in question))
-        known.set(use.image, facts);
-      else if (!('error' in question)) missing.push({ question, failure: facts });
+      const request = requestOf(use, wanted.serviceAccount);
+      if (request instanceof InvalidReference) {
+        found.set(use.image, failed(use.image, { code: 'invalid-reference', message: request.message }));
+        continue;
+      }
+      const facts = memory.recall(request);
+      if (facts && (facts.error === undefined || !mayHaveSecrets)) found.set(use.image, facts);
+      else missing.push({ request, failure: facts });
     }
-    if (missing.length > 0) {
-      return inquire(wanted, missing, known).then((found) => withoutBroken(found, wanted.namespace));
-    }
-    return withoutBroken(known, wanted.namespace);
+    if (missing.length === 0) return withoutBroken(found, wanted.namespace);
+    return lookUp(wanted, missing, found).then(() => withoutBroken(found, wanted.namespace));
   }
 
-  /** Almost always there is nothing to do, and then nothing is done. */
+  /** Usually no image is broken. */
   function withoutBroken(found: Map<string, ImageFacts>, namespace: string): FactsByImage {
     if (broken.size === 0) return found;
     for (const [image, facts] of found) {
@@ -88,45 +88,44 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     return found;
   }
 
-  function questionOf(
+  function requestOf(
     { image, pullPolicy }: ImageUse,
     serviceAccount: ServiceAccountName | undefined,
-  ): ImageRequest | { readonly error: FactsError } {
+  ): ImageRequest | InvalidReference {
     try {
-      const question = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
-      return serviceAccount === undefined ? question : { ...question, serviceAccount };
+      const request = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
+      return serviceAccount === undefined ? request : { ...request, serviceAccount };
     } catch (error) {
-      if (!(error instanceof InvalidReference)) throw error;
-      return { error: { code: 'invalid-reference', message: error.message } };
+      if (error instanceof InvalidReference) return error;
+      throw error;
     }
   }
 
-  async function inquire(
+  async function lookUp(
     wanted: FactsWanted,
     missing: readonly Missing[],
-    known: Map<string, ImageFacts>,
-  ): Promise<Map<string, ImageFacts>> {
+    found: Map<string, ImageFacts>,
+  ): Promise<void> {
     const budget = new AbortController();
     const timer = setTimeout(() => budget.abort(), wanted.budgetMs);
     try {
       const source = await sourceFor(wanted, budget.signal);
       await Promise.all(
-        missing.map(async ({ question, failure }, index) => {
+        missing.map(async ({ request, failure }, index) => {
           const facts =
-            index < maxAsked
-              ? await learn(question, failure, source, budget.signal)
-              : memory.lastKnown(question);
-          if (facts) known.set(question.image, facts);
+            index < maxLookups
+              ? await lookUpOne(request, failure, source, budget.signal)
+              : memory.lastKnown(request);
+          if (facts) found.set(request.image, facts);
         }),
       );
     } finally {
       clearTimeout(timer);
     }
     (budget.signal.aborted ? counters.waitsExpired : counters.waitsAnswered).inc();
-    return known;
   }
 
-  /** Where the secrets cannot be had in time, the images are asked for as if the pod named none: they may be public. */
+  /** If the secrets cannot be read in time, the images are looked up without them: they may be public. */
   async function sourceFor(wanted: FactsWanted, signal: AbortSignal): Promise<CredentialSource> {
     try {
       return await pullSecrets.source(wanted.namespace, wanted.pullSecrets, signal);
@@ -137,27 +136,27 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     }
   }
 
-  async function learn(
-    shared: ImageRequest,
+  async function lookUpOne(
+    withoutSecrets: ImageRequest,
     failure: ImageFacts | undefined,
     source: CredentialSource,
     signal: AbortSignal,
   ): Promise<ImageFacts | undefined> {
-    let question = shared;
+    let request = withoutSecrets;
     try {
-      const pullCredentials = await source.lookup(shared.reference.repository);
-      if (pullCredentials.length > 0) question = { ...shared, pullCredentials };
-      const recalled = question === shared ? failure : memory.recall(question);
-      return recalled ?? (await memory.lookup(question, { signal }));
+      const pullCredentials = await source.lookup(request.reference.repository);
+      if (pullCredentials.length > 0) request = { ...request, pullCredentials };
+      const recalled = request === withoutSecrets ? failure : memory.recall(request);
+      return recalled ?? (await memory.lookup(request, { signal }));
     } catch (error) {
       if (error instanceof CredentialError) {
-        return failed(question.image, { code: 'unauthorized', message: error.message });
+        return failed(request.image, { code: 'unauthorized', message: error.message });
       }
       if (!signal.aborted) {
         counters.inquiryFailures.inc();
         log.error({ err: error }, 'an image inspection ended by an unexpected error');
       }
-      return memory.lastKnown(question) ?? failure;
+      return memory.lastKnown(request) ?? failure;
     }
   }
 

@@ -10,7 +10,7 @@ export const pullSecretReads: MetricSpec = {
 
 export const clusterMetrics: readonly MetricSpec[] = [pullSecretReads];
 
-/** What a search for the facts of a pod's images counts; whoever asks brings the counters. */
+/** Counters of the lookups for one pod. */
 export interface FactsCounters {
   readonly waitsAnswered: Counter;
   readonly waitsExpired: Counter;

@@ -1,4 +1,4 @@
-/** What is read of a cluster by name, one GET for each question. */
+/** Objects read by name, one GET for each. */
 import { paths } from '../kube/api/paths.ts';
 import { KubeError } from '../kube/api/errors.ts';
 import type { KubeClient, Query } from '../kube/api/client.ts';
@@ -21,7 +21,7 @@ const architectureLabel = 'kubernetes.io/arch';
 export interface ClusterObjectsOptions {
   readonly client: KubeClient;
   readonly log: Log;
-  /** Hears of each path that may not be read. */
+  /** Called with each path that may not be read. */
   readonly onForbidden?: (path: string) => void;
 }
 

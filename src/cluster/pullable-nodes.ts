@@ -1,10 +1,9 @@
 /**
- * Which nodes can pull the images of a pod, for `requirePullableNodes`. What the fleet remembers is answered without
- * waiting. A repository that some credential group was never asked about is waited for within the pod's time budget, as
- * an image that memory does not know is; after it the pod is decided by what is known, and the questions go on.
+ * The nodes that can pull the images of a pod, for `requirePullableNodes`. Results that the fleet remembers need no wait. A
+ * credential group that was never asked is waited for within the pod's time budget; its lookup goes on after that.
  *
- * Nodes that cannot pull by themselves may be able to with the pod's pull secrets. So where a pod names some, they are read
- * (and kept, as for image facts) before any node is left out; where they cannot be read in time, none is.
+ * Nodes without access may have it with the pod's pull secrets. So the secrets are read (and cached, as for image facts)
+ * before any node is left out; if they cannot be read in time, no node is.
  */
 import { CredentialError, type CredentialSource, type MatchedCredential } from '../credentials/credential.ts';
 import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';
@@ -17,7 +16,7 @@ import { unlessAborted } from '../async/wait.ts';
 import type { FactsByImage, FactsWanted } from './facts-of-pod.ts';
 import type { PullSecrets } from './pull-secrets.ts';
 
-/** By image as the pod writes it. Of an image that is not in it, nothing is known. */
+/** By image as the pod writes it; images without any result are not in it. */
 export type PullabilityByImage = ReadonlyMap<string, Pullability>;
 
 export interface NodesWanted extends FactsWanted {
@@ -44,29 +43,28 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
     const open: ImageRequest[] = [];
     const secrets = pullSecrets.mayHave(wanted.pullSecrets);
     for (const use of wanted.uses) {
-      const question = questionOf(use, wanted);
-      if (question === undefined) continue;
+      const request = requestOf(use, wanted);
+      if (request === undefined) continue;
       const bySecret = wanted.facts.get(use.image)?.credentialSource === 'pull-secret';
-      const groups = bySecret ? undefined : fleet.pullable(question);
-      if (groups === undefined || groups.pending || (secrets && groups.unable.length > 0))
-        open.push(question);
+      const groups = bySecret ? undefined : fleet.pullable(request);
+      if (groups === undefined || groups.pending || (secrets && groups.unable.length > 0)) open.push(request);
       else found.set(use.image, pullabilityOf(groups));
     }
-    return open.length === 0 ? found : inquire(wanted, open, found);
+    return open.length === 0 ? found : lookUp(wanted, open, found);
   }
 
-  /** Nobody is asked about an image that is never pulled, which has no facts, or that could not even be inspected. */
-  function questionOf(
+  /** `undefined` for an image that is never pulled, which has no facts, or whose lookup failed. */
+  function requestOf(
     { image, pullPolicy }: ImageUse,
     { facts, serviceAccount }: NodesWanted,
   ): ImageRequest | undefined {
     const known = facts.get(image);
     if (known === undefined || known.error || known.source === 'override') return undefined;
-    const question = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
-    return serviceAccount === undefined ? question : { ...question, serviceAccount };
+    const request = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
+    return serviceAccount === undefined ? request : { ...request, serviceAccount };
   }
 
-  async function inquire(
+  async function lookUp(
     wanted: NodesWanted,
     open: readonly ImageRequest[],
     found: Map<string, Pullability>,
@@ -74,11 +72,11 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
     const budget = AbortSignal.timeout(Math.max(1, Math.ceil(wanted.budgetMs)));
     const source = await sourceFor(wanted, budget);
     await Promise.all(
-      open.map(async (question) => {
-        const credentials = await credentialsOf(question, source);
+      open.map(async (request) => {
+        const credentials = await credentialsOf(request, source);
         if (credentials === undefined) return;
-        const groups = await settled({ ...question, pullCredentials: credentials }, budget);
-        found.set(question.image, pullabilityOf(groups));
+        const groups = await settled({ ...request, pullCredentials: credentials }, budget);
+        found.set(request.image, pullabilityOf(groups));
       }),
     );
     return found;
@@ -96,7 +94,7 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
     }
   }
 
-  /** `undefined` where they are not known, or the pull fails on every node because of them. */
+  /** `undefined` if they could not be read, or make the pull fail on every node. */
   async function credentialsOf(
     { reference }: ImageRequest,
     source: CredentialSource | undefined,
@@ -109,12 +107,12 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
     }
   }
 
-  /** What is known when all groups have been asked, or the time is up. */
-  async function settled(question: ImageRequest, signal: AbortSignal): Promise<PullableGroups> {
-    const groups = fleet.pullable(question);
+  /** The results when all groups have been asked, or the time is up. */
+  async function settled(request: ImageRequest, signal: AbortSignal): Promise<PullableGroups> {
+    const groups = fleet.pullable(request);
     if (groups.pending === undefined) return groups;
     await unlessAborted(groups.pending, signal).catch(() => undefined);
-    return fleet.pullable(question);
+    return fleet.pullable(request);
   }
 
   function pullabilityOf({ able, unable }: PullableGroups): Pullability {

@@ -1,6 +1,6 @@
 /**
- * The HTTP side of the webhook, on Koa: `/mutate` and `/validate` for the API server, `/healthz` and `/readyz` for whoever
- * can reach only this port. No body parser: a review is read once, with a limit, and parsed once.
+ * The HTTP side of the webhook, on Koa: `/mutate` and `/validate` for the API server, `/healthz` and `/readyz` for clients
+ * that reach only this port. No body parser: a review is read once, with a limit, and parsed once.
  */
 import type { IncomingMessage } from 'node:http';
 import { Router } from '@koa/router';
@@ -28,7 +28,7 @@ export interface AppOptions {
 /** An update carries the object twice, each at most 3 MiB (what the API server takes), and 1 MiB of envelope. */
 export const maxReviewBytes = 2 * 3 * 1024 * 1024 + 1024 * 1024;
 
-/** A webhook's timeoutSeconds is at most 30, and most are 10: a body that takes longer has nobody waiting for it. */
+/** A webhook's timeoutSeconds is at most 30, and most are 10: after that no client waits. */
 const defaultBodyTimeoutMs = 10_000;
 
 const statusByReason: Readonly<Record<BadRequestReason, number>> = {
@@ -129,7 +129,7 @@ function isClientFault(error: unknown): boolean {
 
 /**
  * The API server says how long it waits (`/mutate?timeout=2s`). At most half of that is spent on waiting, so that an
- * inline budget that somebody set too high does not make it give up.
+ * inline budget that is set too high does not make it give up.
  * @param url path and query of the request
  */
 export function budgetMs(inlineBudgetMs: number, url: string | undefined): number {

@@ -43,7 +43,7 @@ export const admissionSeconds: MetricSpec = {
 export const skippedPods: MetricSpec = {
   name: 'archwright_admission_skipped_total',
   type: 'counter',
-  help: 'Pods and templates that were left alone, by reason.',
+  help: 'Pods and templates that were skipped, by reason.',
   labels: { reason: skipReasons },
 };
 
@@ -69,7 +69,7 @@ export const admissionWarnings: MetricSpec = {
 export const unknownImages: MetricSpec = {
   name: 'archwright_admission_unknown_images_total',
   type: 'counter',
-  help: 'Images in admissions whose architectures were not known when the answer was due, by why.',
+  help: 'Images in admissions whose architectures were not known when the answer was due, by error code.',
   labels: { code: unknownCodes },
 };
 

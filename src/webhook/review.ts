@@ -8,7 +8,7 @@ import { isObject } from './validate-pod.ts';
 
 export type BadReviewCode = 'not-json' | 'not-a-review';
 
-/** Why a body is no review. The message is one line for whoever sent it. */
+/** Why a body is no review. The message is one line for the client. */
 export class BadReview extends Error {
   readonly code: BadReviewCode;
   readonly temporary = false;
@@ -55,7 +55,7 @@ function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));
   } catch {
-    // The parser's own message quotes the body, which can hold what is nobody's business.
+    // The parser's own message quotes the body, which can hold secrets.
     throw new BadReview('not-json', 'the body is not one JSON document');
   }
 }

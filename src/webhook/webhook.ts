@@ -30,11 +30,11 @@ export interface WebhookOptions {
   readonly listen: string;
   /** Directory with `tls.crt` and `tls.key`. */
   readonly tlsDir: string;
-  /** How long an admission waits for images that memory does not know, milliseconds; asked for each request. */
+  /** How long an admission waits for images that memory does not know, milliseconds; read for each request. */
   readonly inlineBudgetMs: () => number;
   /** How long pull secrets and service accounts are kept, milliseconds. */
   readonly pullSecretCacheMs: number;
-  /** The policy of each pod now; asked once for each request. */
+  /** The policy of each pod now; read once for each request. */
   readonly policies: Policies;
   /** Resolves when what the policies depend on is known for the first time. */
   readonly policiesReady?: (signal: AbortSignal) => Promise<unknown>;

@@ -47,7 +47,7 @@ export function templateBefore(request: AdmissionRequest): PodTemplate | undefin
 
 /**
  * True where an update leaves the template as it was. What was decided for it then stands: changing it now would
- * restart every pod because somebody added a label to the workload.
+ * restart every pod because a label was added to the workload.
  */
 export function templateUnchanged(request: AdmissionRequest): boolean {
   if (request.operation !== 'UPDATE') return false;

@@ -1,11 +1,11 @@
-/** Facts out of an agent's answers, checked: what is not exactly what was asked for is not used. */
+/** Image facts in an agent's answers, checked. */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { InvalidFacts, readFacts } from '../../images/facts/wire.ts';
 import { AgentError } from './agent-error.ts';
 
 /**
- * The facts in the answer to a question about one image.
- * @param image as asked for; facts of another image are no answer
+ * The facts in the answer to a request for one image.
+ * @param image as requested; facts of another image are no answer
  * @throws AgentError `bad-answer`
  */
 export function factsOfAnswer(answer: unknown, image: string, url: string): ImageFacts {
@@ -20,7 +20,7 @@ export function factsOfAnswer(answer: unknown, image: string, url: string): Imag
   return facts;
 }
 
-/** The facts in one line of what an agent knows, or `undefined` where it holds none that can be used. */
+/** The facts in one line of the facts that an agent shares; `undefined` if they are invalid or not shared. */
 export function factsOfLine(line: string): ImageFacts | undefined {
   let json: unknown;
   try {

@@ -1,4 +1,4 @@
-/** One question to one agent: `POST /v1/facts`. */
+/** One request to one agent: `POST /v1/facts`. */
 import { toAuths } from '../../credentials/auths.ts';
 import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
 import type { AgentConnection } from './connection.ts';
@@ -6,7 +6,7 @@ import { factsOfAnswer } from './facts-response.ts';
 
 export interface RequestFactsOptions {
   readonly signal: AbortSignal;
-  /** In how many milliseconds the agent shall have answered. */
+  /** Milliseconds that the agent has for its answer. */
   readonly deadlineMs: number;
 }
 
@@ -15,17 +15,17 @@ const maxAnswerBytes = 256 * 1024;
 const leastDeadlineMs = 10;
 
 /**
- * Asks an agent. The pod's pull credentials go with the question, and nowhere else.
+ * Asks an agent. The pod's pull credentials go with the request, and nowhere else.
  * @param url the agent's
  * @throws AgentError
  */
 export async function requestFacts(
   connection: AgentConnection,
   url: string,
-  question: ImageRequest,
+  request: ImageRequest,
   { signal, deadlineMs }: RequestFactsOptions,
 ): Promise<ImageFacts> {
-  const { image, pullPolicy, pullCredentials, serviceAccount } = question;
+  const { image, pullPolicy, pullCredentials, serviceAccount } = request;
   const body = {
     images: [{ image, pullPolicy }],
     ...(pullCredentials.length > 0 && { auths: toAuths(pullCredentials) }),

@@ -10,8 +10,8 @@ export function agentUrl(host: string, port: number): string {
 }
 
 /**
- * Checks and normalizes what a person wrote as the URL of an agent: `https`, a host, a port, nothing else. A wrong one would be
- * asked for ever, so it is refused where it is read.
+ * Checks and normalizes what a person wrote as the URL of an agent: `https`, a host, a port, nothing else. A wrong one is
+ * refused at the start.
  * @throws TypeError with what is wrong with it
  */
 export function parseAgentUrl(text: string): string {

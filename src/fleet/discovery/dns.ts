@@ -24,7 +24,7 @@ export interface DnsDiscoveryOptions extends DnsName {
 
 /** Cluster DNS answers carry a TTL of 5 to 30 s; agents come and go more rarely than that. */
 const defaultRefreshMs = 10_000;
-/** While there has been no answer at all, nothing can be asked; look again soon. */
+/** Without a first answer no agent can be asked; resolve again soon. */
 const defaultRetryMs = 1000;
 /** The system's resolver may take 5 s for one server; after that there is no answer to wait for. */
 const defaultTimeoutMs = 5000;

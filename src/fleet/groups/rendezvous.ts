@@ -18,12 +18,12 @@ export function rank(repository: string, agents: readonly AgentAddress[]): Agent
     .map((scored) => scored.agent);
 }
 
-/** The node outlives its agent's address; where discovery does not know nodes, the URL has to do. */
+/** The node outlives its agent's address; the URL is used if discovery does not know the node. */
 function identity(agent: AgentAddress): string {
   return agent.node ?? agent.url;
 }
 
-/** FNV-1a, 32 bits, over UTF-16 units. It need not resist attacks: who chooses a repository only chooses who is asked. */
+/** FNV-1a, 32 bits, over UTF-16 units. It need not resist attacks: a repository name only chooses an agent. */
 function hash(text: string): number {
   let state = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {

@@ -1,11 +1,11 @@
 /**
- * How long an answer usually takes: a running estimate of the 95th percentile, from which the moment follows when
- * a second agent is asked beside the first.
+ * How long an answer usually takes: a running estimate of the 95th percentile, after which a second agent is asked in
+ * addition to the first.
  */
 export interface ResponseTime {
-  /** Tells how long an answer took, in milliseconds. */
+  /** Adds the duration of an answer, milliseconds. */
   observe(durationMs: number): void;
-  /** After how many milliseconds without an answer the next agent is asked too. */
+  /** Milliseconds without an answer after which the next agent is asked too. */
   hedgeAfterMs(): number;
 }
 

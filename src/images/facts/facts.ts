@@ -1,5 +1,5 @@
 /**
- * Image facts: what is known of one image. They travel in exactly this shape in the agent's API (version 1), on the
+ * Image facts: platforms and origin of one image. They travel in exactly this shape in the agent's API (version 1), on the
  * command line (`inspect --output json`) and inside the program.
  */
 import type { CredentialSourceName } from '../../credentials/credential.ts';
@@ -19,11 +19,11 @@ export interface FactsError {
   readonly retryAfterMs?: number;
 }
 
-/** Where facts come from: asked just now, remembered, or written in `[[imageOverrides]]`. */
+/** Where facts come from: a registry just now, memory, or `[[imageOverrides]]`. */
 export type FactsSource = 'registry' | 'memory' | 'override';
 
 export interface ImageFacts {
-  /** The image as asked for. */
+  /** The image as requested. */
   readonly image: string;
   readonly digest?: string;
   readonly mediaType?: string;
@@ -31,13 +31,13 @@ export interface ImageFacts {
   readonly platforms: readonly Platform[];
   readonly source: FactsSource;
   /**
-   * How the registry was persuaded; `anonymous` also where nothing was asked. `service-account`: this answer, a failure
-   * too, counts for pods of the question's service account only.
+   * The credential that gave access; `anonymous` also without a request to a registry. `service-account`: facts or failure
+   * hold only for pods of the request's service account.
    */
   readonly credentialSource: CredentialSourceName;
   /** Host of the endpoint that answered; empty where none did. */
   readonly endpoint: string;
-  /** RFC 3339. After it the facts are asked for again. */
+  /** RFC 3339. After it the facts are looked up again. */
   readonly freshUntil: string;
   /** True where the registry fails and these are older facts. */
   readonly stale: boolean;
@@ -72,5 +72,5 @@ export interface LookupOptions {
  * is an answer (`error` is set), not an exception.
  */
 export interface ImageFactsSource {
-  lookup(question: ImageRequest, options: LookupOptions): Promise<ImageFacts>;
+  lookup(request: ImageRequest, options: LookupOptions): Promise<ImageFacts>;
 }

@@ -1,11 +1,11 @@
 /**
- * The agent's state file: the shared facts, so that a restarted agent does not ask again for what it knew.
+ * The agent's state file: the shared facts, so that a restarted agent does not look them up again.
  *
  * Lines of JSON: a header with format and version, one line per image from the most to the least recently used, and a last
  * line with their number and the SHA-256 of all before it. A file that is anything else is ignored as a whole: it is a
  * cache. It is written at most every half minute (less often where it is large), to a second file that then takes the name of
- * the first, so that a reader (or a crash) sees the old one or the new one. It holds no secret, and nothing that a pull
- * secret learned.
+ * the first, so that a reader (or a crash) sees the old one or the new one. It holds no secret, and no facts that
+ * depend on a pull secret.
  */
 import type { Clock } from '../../async/clock.ts';
 import { systemClock } from '../../async/clock.ts';
@@ -23,7 +23,7 @@ export interface FactsFile {
    * @returns how many facts were there; 0 for a file that is missing or cannot be used, with a line in the log for the latter
    */
   load(learn: (facts: ImageFacts) => void): Promise<number>;
-  /** Says what is to be written: the shared facts, the most recently used first. */
+  /** Sets the source of the file: the shared facts, the most recently used first. */
   keep(shared: () => Iterable<ImageFacts>): void;
   /** Something changed; it is written soon. */
   changed(): void;
@@ -52,12 +52,12 @@ const writeRate = 100;
 /** A disk that is full or read-only rarely is not for long. */
 const retryDelayMs = 300_000;
 const chunkBytes = 65_536;
-/** Lines read before others get their turn. */
+/** Lines read before the event loop goes on. */
 const linesPerTurn = 500;
-/** Facts are public knowledge inside the cluster, but nobody else's business on the node. */
+/** Facts are public inside the cluster, but not for other users of the node. */
 const fileMode = 0o600;
 
-/** Makes the state file's keeper; nothing is read or written yet. */
+/** Nothing is read or written yet. */
 export function createFactsFile(options: FactsFileOptions): FactsFile {
   const { path, log, maxBytes = defaultMaxBytes, clock = systemClock } = options;
   let source: () => Iterable<ImageFacts> = () => [];

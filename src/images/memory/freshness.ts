@@ -14,7 +14,7 @@ export interface FreshnessSettings {
   readonly ifNotPresentCacheTimeMs: number;
   /** `revalidateInterval`: after this age a tag's facts are confirmed behind the next answer. */
   readonly revalidateIntervalMs: number;
-  /** `pullAlwaysCacheTime`; absent: pods that pull `Always` cause a question each time. */
+  /** `pullAlwaysCacheTime`; absent: each pod that pulls `Always` causes a lookup. */
   readonly pullAlwaysCacheTimeMs?: number | undefined;
 }
 
@@ -56,8 +56,8 @@ export function freshnessOf(
 }
 
 /**
- * The value of `freshUntil`, in milliseconds of the wall clock. It does not depend on the pull policy of the pod that asked, so that
- * whoever reads it can tell from it when the facts were confirmed (`confirmedAt`).
+ * The value of `freshUntil`, in milliseconds of the wall clock. It does not depend on the pull policy of the pod, so that
+ * a reader can compute when the facts were confirmed (`confirmedAt`).
  * @param confirmedMs when a registry confirmed the facts
  */
 export function freshUntil(confirmedMs: number, byDigest: boolean, settings: FreshnessSettings): number {
@@ -65,7 +65,7 @@ export function freshUntil(confirmedMs: number, byDigest: boolean, settings: Fre
 }
 
 /**
- * When facts that somebody else wrote were confirmed: the reverse of `freshUntil`. Never in the future, so that a wrong date
+ * When facts from outside the process were confirmed: the reverse of `freshUntil`. Never in the future, so that a wrong date
  * (a clock that was set back, a file from elsewhere) makes facts at most as fresh as if they were confirmed now; and never
  * further back than any lifetime, so that it stays a date. What is no date (NaN) counts as that old.
  */

@@ -1,6 +1,10 @@
 /**
- * Entries by key in the order of their last use, each with a size. A doubly linked list through the entries themselves, so that
- * using an entry moves two pointers and allocates nothing.
+ * Entries by key in the order of their last use, each with a size. A doubly linked list through the entries themselves,
+ * so that using an entry moves two pointers and allocates nothing.
+ *
+ * Why not `BoundedMap`: it needs 24 bytes less for each entry, but a `Map` in order of use copies its table when it is full
+ * of deleted entries. With 100,000 entries the longest pause within 100 uses was 101 to 187 ms, with this list 26 to 74 ms
+ * (Node 24, a busy machine).
  */
 
 /** What the list needs in each entry. It owns `listed`, `newer` and `older`. */
@@ -15,11 +19,11 @@ export interface Linked<Entry> {
 
 export interface Lru<Entry> {
   get(key: string): Entry | undefined;
-  /** Puts an entry in as the one used last; one with the same key is taken out first. */
+  /** Puts an entry in as the one used last; one with the same key is removed first. */
   put(entry: Entry): void;
   /** Marks an entry as the one used last; does nothing for one that is not in the list. */
   touch(entry: Entry): void;
-  /** Takes an entry out; does nothing for one that is not in the list. */
+  /** Removes an entry; does nothing for one that is not in the list. */
   remove(entry: Entry): void;
   oldest(): Entry | undefined;
   /** All entries, from the one not used for longest to the one used last. */
@@ -31,7 +35,7 @@ export interface Lru<Entry> {
 
 /**
  * Makes an empty list.
- * @param onRemove told of every entry that leaves, whatever the reason
+ * @param onRemove called with every entry that leaves, for any reason
  */
 export function createLru<Entry extends Linked<Entry>>(
   onRemove: (entry: Entry) => void = () => {},

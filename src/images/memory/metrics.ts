@@ -10,30 +10,30 @@ export const factsMetricSpecs = {
   recalls: {
     name: 'archwright_facts_recalls_total',
     type: 'counter',
-    help: 'Looks into memory by what they gave: facts that are fresh, due for revalidation or stale, a remembered failure, an override, or nothing.',
+    help: 'Recalls from memory by result: facts that are fresh, due for revalidation or stale, a remembered failure, an override, or nothing.',
     labels: { result: recallResults },
   },
   inspections: {
     name: 'archwright_facts_inspections_total',
     type: 'counter',
-    help: 'Questions about an image: asked because somebody waits, asked to revalidate remembered facts, or joined to one that was under way.',
+    help: 'Lookups of images by cause: asked for a request that waits, started to revalidate facts in memory, or joined to one that runs.',
     labels: { cause: ['asked', 'revalidation', 'joined'] },
   },
   failures: {
     name: 'archwright_facts_failures_total',
     type: 'counter',
-    help: 'Questions about an image that failed, by error code.',
+    help: 'Lookups of images that failed, by error code.',
     labels: { code: factsErrorCodes },
   },
   evictions: {
     name: 'archwright_facts_evictions_total',
     type: 'counter',
-    help: 'Facts forgotten for want of room.',
+    help: 'Facts evicted from memory to make room.',
   },
   inFlight: {
     name: 'archwright_facts_inspections_in_flight',
     type: 'gauge',
-    help: 'Questions about an image that are under way.',
+    help: 'Lookups of images that run.',
   },
   entries: {
     name: 'archwright_facts_entries',

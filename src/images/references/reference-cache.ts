@@ -1,5 +1,5 @@
 /** References by the text that a pod writes, so that an image that is used again and again is parsed once. */
-import { createGenerations } from '../memory/generations.ts';
+import { BoundedMap } from '../../async/bounded-map.ts';
 import { parseReference, type Reference } from './reference.ts';
 
 /** As many images as a large cluster uses at a time; about 2 MiB. */
@@ -13,7 +13,7 @@ export const maxCachedLength = 1024;
  * @returns like `parseReference`; throws InvalidReference as that does, and does not remember it
  */
 export function createReferenceCache(size: number = defaultSize): (image: string) => Reference {
-  const parsed = createGenerations<Reference>(size);
+  const parsed = new BoundedMap<string, Reference>(size);
   return (image) => {
     const known = parsed.get(image);
     if (known) return known;

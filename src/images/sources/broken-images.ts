@@ -1,10 +1,10 @@
 /**
  * Images that say they run on an architecture and do not: a manifest can name any architecture, and only an exec format
- * error on a node tells that its binaries are others. The controller notes what it sees in a ConfigMap, one key for each
- * digest and architecture; everybody who decides reads it.
+ * error on a node shows that its binaries are others. The controller notes them in a ConfigMap, one key for each digest and
+ * architecture, for every component that decides.
  *
  * What a container writes to its log is its own word, so a note holds for the namespaces in which it was seen and no other:
- * nobody can push other people's pods off an architecture by printing an error.
+ * a container cannot push pods of others off an architecture by printing an error.
  */
 import type { ImageFacts } from '../facts/facts.ts';
 
@@ -96,11 +96,11 @@ function noteOf(key: string, value: unknown): BrokenImage | undefined {
 
 const none: readonly string[] = [];
 
-/** Nothing is broken, or nobody knows. */
+/** No image is known to be broken. */
 export const noBrokenImages: BrokenImages = { brokenOn: () => none, size: 0 };
 
 /**
- * Notes to be asked.
+ * Makes notes searchable.
  * @param now wall clock, milliseconds; a note counts until its time
  */
 export function brokenImagesOf(notes: readonly BrokenImage[], now: () => number): BrokenImages {

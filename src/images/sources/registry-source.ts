@@ -1,9 +1,9 @@
 /**
- * The inspector that asks registries itself, as this node would: it parses nothing and remembers nothing, but brings
- * together where to ask (endpoints), as whom (credentials) and what the answer means (facts).
+ * Image facts from registries, as this node would ask them: endpoints, credentials, and the meaning of the answer. Nothing
+ * is remembered here.
  *
- * Credentials are presented as the kubelet does: the pod's own first, then the node's, and anonymously only where there are
- * none (kubernetes `pkg/kubelet/kuberuntime/kuberuntime_image.go`).
+ * Credentials are presented as by the kubelet: the pod's first, then the node's, and anonymously only without any
+ * (kubernetes `pkg/kubelet/kuberuntime/kuberuntime_image.go`).
  */
 import {
   CredentialError,
@@ -32,7 +32,7 @@ export interface RegistrySourceOptions {
   /** The node's sources, combined. */
   readonly credentials: Pick<CredentialSource, 'lookup' | 'dependsOnServiceAccount'>;
   /**
-   * Whether a repository may be asked for without credentials: not where `privateRegistries` matches.
+   * Whether a repository may be requested without credentials: not if `privateRegistries` matches.
    * @param repository normalized, `domain/path`
    */
   readonly mayAskAnonymously: (repository: string) => boolean;
@@ -46,13 +46,13 @@ const notAnImage = {
     'this is an artifact without platforms (such as a chart, a model or only attestations), no container can run it',
 } as const;
 
-/** Makes an inspector. It holds nothing that needs to be closed. */
+/** It holds nothing that needs to be closed. */
 export function createRegistrySource(options: RegistrySourceOptions): ImageFactsSource {
   const { registry, endpoints, credentials, mayAskAnonymously } = options;
   const { freshness = defaultFreshness, clock = systemClock } = options;
 
-  async function ask(question: ImageRequest, { signal, known, trace }: LookupOptions): Promise<ImageFacts> {
-    const { domain, path, repository, object } = pullReference(question.reference);
+  async function ask(request: ImageRequest, { signal, known, trace }: LookupOptions): Promise<ImageFacts> {
+    const { domain, path, repository, object } = pullReference(request.reference);
     const bases = await endpoints.endpoints(domain);
     if (bases.length === 0) {
       throw new RegistryError(
@@ -61,11 +61,11 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
         `no endpoint may be asked for ${domain}; look into proxies and the hosts.toml files of the node's containerd`,
       );
     }
-    const own = await credentials.lookup(repository, signal, question.serviceAccount);
-    const presented = unique([...question.pullCredentials, ...own]);
+    const own = await credentials.lookup(repository, signal, request.serviceAccount);
+    const presented = unique([...request.pullCredentials, ...own]);
     const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
-    const asked = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
-    if (asked.length === 0) {
+    const allowed = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
+    if (allowed.length === 0) {
       throw new RegistryError(
         'unauthorized',
         domain,
@@ -77,7 +77,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       {
         repository: path,
         reference: object,
-        endpoints: asked,
+        endpoints: allowed,
         credentials: presented,
         ...(known?.digest !== undefined && { knownDigest: known.digest }),
         ...(trace && { trace }),
@@ -85,28 +85,28 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       signal,
     );
     return {
-      image: question.image,
-      ...whatItIs(answer, known),
+      image: request.image,
+      ...imageOf(answer, known),
       source: 'registry',
       credentialSource: creditedTo(answer.credential, own),
       endpoint: answer.endpoint.host,
       freshUntil: new Date(
-        freshUntil(clock.now(), question.reference.digest !== undefined, freshness),
+        freshUntil(clock.now(), request.reference.digest !== undefined, freshness),
       ).toISOString(),
       stale: false,
     };
   }
 
   return {
-    lookup: async (question, inspectOptions) => {
+    lookup: async (request, inspectOptions) => {
       try {
-        return await ask(question, inspectOptions);
+        return await ask(request, inspectOptions);
       } catch (error) {
-        const known = knownError(error, inspectOptions.signal);
-        if (known === undefined) throw error;
-        const { repository } = pullReference(question.reference);
+        const failure = failureOf(error, inspectOptions.signal);
+        if (failure === undefined) throw error;
+        const { repository } = pullReference(request.reference);
         const isOfAccount = credentials.dependsOnServiceAccount?.(repository) === true;
-        return failedFacts(question.image, known, clock.now(), {
+        return failedFacts(request.image, failure, clock.now(), {
           credentialSource: isOfAccount ? 'service-account' : 'anonymous',
           endpoint: error instanceof RegistryError ? error.where : '',
         });
@@ -115,8 +115,8 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
   };
 }
 
-/** What the answer says of the image itself, whoever asked. */
-function whatItIs(
+/** The part of the facts that does not depend on credentials. */
+function imageOf(
   answer: ManifestResult,
   known: ImageFacts | undefined,
 ): Pick<ImageFacts, 'digest' | 'mediaType' | 'platforms' | 'error'> {
@@ -147,7 +147,7 @@ function whatItIs(
   };
 }
 
-/** A credential that a pod presents and the node has too is the node's: what it learns may be told to every pod there. */
+/** A credential that a pod presents and the node has too counts as the node's, so that the facts can be shared. */
 function creditedTo(
   used: MatchedCredential | undefined,
   own: readonly MatchedCredential[],
@@ -162,8 +162,8 @@ function unique(credentials: readonly MatchedCredential[]): MatchedCredential[] 
   return [...byId.values()];
 }
 
-/** The error as an answer; `undefined` for what is nobody's answer but a fault of ours. */
-function knownError(error: unknown, signal: AbortSignal): FactsError | undefined {
+/** The error as an answer; `undefined` for a fault of ours. */
+function failureOf(error: unknown, signal: AbortSignal): FactsError | undefined {
   if (error instanceof RegistryError) {
     const { code, message, retryAfterMs } = error;
     return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
