@@ -1,4 +1,4 @@
-/** Bundled and unbundled, the program behaves alike. */
+/** The bundled program behaves like the source. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -9,7 +9,7 @@ import t, { type Test } from 'tap';
 import { createCa } from '../../support/certificates.ts';
 import { freePorts } from '../cluster/ports.ts';
 
-/** What both are asked, and what it may differ in. */
+/** Commands for both. */
 const cases: readonly (readonly string[])[] = [
   ['--help'],
   ['webhook', '--help'],
@@ -48,7 +48,7 @@ function timeless(text: string): string {
   return text.replaceAll(/"time":"[^"]*"/g, '"time":""');
 }
 
-/** Of what a webhook answers over HTTPS: its status, media type and text. The bundle has only a part of the table of media types. */
+/** Status, media type and text of a webhook's answers. The bundle has only a part of the table of media types. */
 async function webhookAnswers(t: Test, entry: string, tlsDir: string): Promise<readonly unknown[]> {
   const [port = 0, metrics = 0] = await freePorts(2);
   const flags = [
@@ -104,7 +104,7 @@ const review = JSON.stringify({
   request: { uid: 'u', operation: 'CREATE', kind: { version: 'v1', kind: 'Pod' }, object: {} },
 });
 
-t.test('the bundle and the source answer alike', async (t) => {
+t.test('bundle and source give the same answers', async (t) => {
   // Below the project, because the version is found from there; not in dist, which others may use at the same time.
   const directory = t.testdir();
   execFileSync(process.execPath, ['scripts/bundle.ts', directory], {

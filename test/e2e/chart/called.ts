@@ -1,4 +1,4 @@
-/** The webhooks of the chart for a webhook that runs beside the cluster, called by URL. */
+/** The chart's webhooks for a webhook beside the cluster, called by URL. */
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { patience, type Cluster } from '../cluster/harness.ts';
 import { render } from './helm.ts';
@@ -9,8 +9,8 @@ interface Called {
 }
 
 /**
- * Makes the API server call it, and waits until it does. What the webhook cannot answer is refused, so that it shows.
- * @param image one that can be placed
+ * Makes the API server call the webhook, and waits until it does. With `failurePolicy: Fail` errors show.
+ * @param image one that the webhook can place
  */
 export async function callWebhook(
   cluster: Cluster,

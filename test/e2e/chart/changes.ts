@@ -1,8 +1,8 @@
-/** What else has to be set for a value to show: `certManager.duration` is nothing without cert-manager. */
+/** Other values that a value needs to have an effect: `certManager.duration` needs cert-manager. */
 import { chartSections } from '../../../scripts/docs/chart/chart.ts';
 import type { Value } from '../../../scripts/docs/chart/value.ts';
 
-/** By the beginning of the key; the longest one counts. */
+/** By the beginning of the key; the longest match counts. */
 const together: Readonly<Record<string, object>> = {
   'agent.extraHostPaths': {},
   'agent.serviceAccount.annotations': {},
@@ -55,7 +55,7 @@ function changeOf({ key, example }: Value): Change {
   return { key, before, after: merged(before, nested(key.split('.'), example)), example };
 }
 
-/** The values with this one in place of what is there. */
+/** The values with this one replaced. */
 export function withValue(values: object, key: string, value: unknown): object {
   const [first = '', ...rest] = key.split('.');
   const below = (values as Readonly<Record<string, unknown>>)[first];
@@ -68,7 +68,7 @@ function nested(steps: readonly string[], value: unknown): object {
   return { [first]: rest.length === 0 ? value : nested(rest, value) };
 }
 
-/** The second one wins; lists are not put together. */
+/** Deep merge: the second value wins; lists are replaced. */
 export function merged(a: object, b: object): object {
   const result: Record<string, unknown> = { ...a };
   for (const [key, value] of Object.entries(b)) {

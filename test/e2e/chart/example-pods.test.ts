@@ -1,6 +1,6 @@
 /**
- * The pods of the examples on a real control plane: agents and webhook run beside it as in the demo, called by the webhooks of the
- * chart. Each is admitted as its comment says, and is scheduled so; that of kind goes to the node that its comment prefers.
+ * The example pods on a real control plane: agents and webhook run beside it as in the demo, called by the chart's webhooks. Each pod is
+ * admitted and scheduled as its comment says; kind's goes to the node that its comment prefers.
  */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
@@ -27,7 +27,7 @@ const nodes = [
   { name: 's390x-0', architecture: 's390x' },
 ];
 
-/** Nodes of examples that say more than what is required. */
+/** Nodes of examples with more constraints than the required architectures. */
 const only: Readonly<Record<string, readonly string[]>> = {
   'own-affinity.yaml': ['amd64-0'],
   'own-node-selector.yaml': ['arm64-0'],

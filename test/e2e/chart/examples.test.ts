@@ -1,6 +1,6 @@
 /**
- * Each values file of the examples, installed and taken away again on a real control plane: it does what its comment says, and leaves
- * nothing behind. Nothing runs on these nodes; what the comments say of running pods is tested where pods run.
+ * Each values file of the examples, installed and removed on a real control plane: it has the effects that its comment describes, and leaves
+ * nothing. These nodes run nothing; other suites test running pods.
  */
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
@@ -34,7 +34,7 @@ interface Volume {
 }
 
 interface Example {
-  /** What has to be there before. */
+  /** Makes objects that it needs. */
   readonly before?: (cluster: Cluster) => Promise<void>;
   readonly check: (t: Test, cluster: Cluster, agents: ReadonlyMap<string, OwnPod>) => Promise<void>;
 }
@@ -45,7 +45,7 @@ const edge: FakeNode = {
   architecture: 'arm64',
   labels: { 'node-role.example.com/edge': 'true' },
 };
-/** Nodes as far as the examples differ in them; kwok plays those of kind as it plays all others. */
+/** Nodes that the examples distinguish. kwok plays all of them. */
 const ownNodes = ['amd64-0', 'arm64-0', edge.name];
 const fakeNodes = parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8')).map(
   (document) => document.toJS() as NodeObject,
@@ -153,12 +153,12 @@ const examples: Readonly<Record<string, Example>> = {
       t.same(
         pods.filter(({ spec }) => !ownNodes.includes(spec.nodeName ?? '')),
         [],
-        'the taint keeps pods away that do not ask for such a node',
+        'the taint keeps other pods away',
       );
       await cluster.applyYaml(readFileSync('examples/kind/pod.yaml', 'utf8'));
       const web = '/api/v1/namespaces/default/pods/web';
       const runs = await runningPod(cluster, 'web');
-      t.match(runs.spec.nodeName, /^fake-/, 'pods that ask for it count as running there');
+      t.match(runs.spec.nodeName, /^fake-/, 'pods with a toleration run there');
       await cluster.delete(web);
       await waitFor(cluster.client, web, (pod) => pod === undefined);
     },
@@ -169,7 +169,7 @@ void t.test('examples of values', async (t) => {
   t.same(
     [...globSync('examples/helm/*'), 'examples/kind/values.yaml'].sort(),
     Object.keys(examples).sort(),
-    'each is tried',
+    'each example is tested',
   );
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } });
   t.teardown(() => cluster.stop());
@@ -210,7 +210,7 @@ async function webhooksOf(cluster: Cluster): Promise<readonly { readonly namespa
   return (parse(data?.['webhooks.yaml'] ?? '') as { webhooks: readonly object[] }).webhooks;
 }
 
-/** Whether somebody may do something, as the API server says. */
+/** Whether the API server allows a user an action. */
 async function isAllowed(
   cluster: Cluster,
   user: string,

@@ -19,7 +19,7 @@ export interface HelmAnswer {
   readonly err: string;
 }
 
-/** Runs Helm with folders of its own, so that nothing of this user's counts or changes. */
+/** Runs Helm with its own folders, independent of this user's. */
 export function runHelm(
   name: HelmName,
   args: readonly string[],
@@ -48,7 +48,7 @@ export function runHelm(
 
 /**
  * Renders the chart.
- * @throws with what Helm said, where it refuses
+ * @throws Error with Helm's output if it refuses
  */
 export function render(
   name: HelmName,

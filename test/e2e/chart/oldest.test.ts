@@ -1,6 +1,6 @@
 /**
- * The program and the API server of the oldest supported Kubernetes, which calls it by the webhooks of the chart: pods are placed and
- * gated, gates go, custom resources get their status, and `clean` takes the webhooks away. Nothing else of that version runs.
+ * archwright with the API server of the oldest supported Kubernetes, which calls it by the chart's webhooks: pods are placed, gated and
+ * ungated, custom resources get a status, and `clean` removes the webhooks. No other component of that version runs.
  */
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';

@@ -1,4 +1,4 @@
-/** Pod Security: webhook, controller and Jobs are admitted where `restricted` is enforced; the agent, which reads its node's files, is not. */
+/** Pod Security `restricted` admits webhook, controller and Jobs, but not the agent, which reads files of its node. */
 import type { Test } from 'tap';
 import { type Cluster } from '../cluster/harness.ts';
 import { render } from './helm.ts';

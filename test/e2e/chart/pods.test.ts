@@ -1,4 +1,4 @@
-/** The chart's own pods: where they go, what they may; and which names two releases share. */
+/** The chart's own pods: their nodes and rights; and the object names that two releases share. */
 import t from 'tap';
 import { parseAllDocuments } from 'yaml';
 import { render } from './helm.ts';
@@ -64,7 +64,7 @@ const requiredOf = (pod: PodSpec | undefined): readonly Term[] =>
 const linux = { key: 'kubernetes.io/os', operator: 'In', values: ['linux'] };
 const ours = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] };
 
-t.test('our own pods go where our image runs, and nowhere else', async (t) => {
+t.test("archwright's pods go only to nodes that can run its image", async (t) => {
   const pods = podsOf({});
   t.same([...pods.keys()].sort(), everyPod);
   for (const [name, pod] of pods) t.same(requiredOf(pod), [{ matchExpressions: [linux, ours] }], name);
@@ -103,7 +103,11 @@ t.test('our own pods go where our image runs, and nowhere else', async (t) => {
       matchExpressions: [linux, mainframe],
     },
   ];
-  t.same(requiredOf(own.get('archwright-webhook')), both, 'terms are alternatives: it belongs into each');
+  t.same(
+    requiredOf(own.get('archwright-webhook')),
+    both,
+    'terms are alternatives, so each gets the expressions',
+  );
   t.same(own.get('archwright-webhook')?.affinity, {
     podAntiAffinity: affinity.podAntiAffinity,
     nodeAffinity: {
@@ -118,7 +122,7 @@ t.test('our own pods go where our image runs, and nowhere else', async (t) => {
     t.same(requiredOf(pod), [{ matchExpressions: [linux] }], name);
 });
 
-t.test('what holds for all pods holds for hooks too', async (t) => {
+t.test('values for all pods count for hooks too', async (t) => {
   const pods = podsOf({
     image: { digest: `sha256:${'1'.repeat(64)}` },
     imagePullSecrets: [{ name: 'login' }],
@@ -142,7 +146,7 @@ t.test('what holds for all pods holds for hooks too', async (t) => {
   }
 });
 
-t.test('a field of a security context can be taken away, as OpenShift wants it', async (t) => {
+t.test('a field of a security context can be removed, as OpenShift requires', async (t) => {
   const parts = Object.fromEntries(
     ['webhook', 'controller', 'agent', 'jobs'].map((part) => [
       part,
@@ -163,7 +167,7 @@ t.test('a field of a security context can be taken away, as OpenShift wants it',
   }
 });
 
-t.test('an update in the network of the nodes does not wait for a free node', async (t) => {
+t.test('an update with hostNetwork does not wait for a free node', async (t) => {
   const strategyOf = (values: object): object | undefined =>
     objectsOf(values).find(
       ({ metadata, kind }) => kind === 'Deployment' && metadata.name === 'archwright-webhook',
@@ -172,7 +176,7 @@ t.test('an update in the network of the nodes does not wait for a free node', as
   t.same(strategyOf({ webhook: { hostNetwork: true } }), { maxUnavailable: 1, maxSurge: 0 });
 });
 
-t.test('labels of the pods of a part are theirs only, and none that they are selected by', async (t) => {
+t.test("labels of a component's pods are its own, and cannot replace selector labels", async (t) => {
   const objects = objectsOf({
     webhook: { podLabels: { team: 'edge', 'app.kubernetes.io/component': 'mine' } },
     agent: { podLabels: { team: 'nodes' }, pools: [{ name: 'a' }, { name: 'b', podLabels: { team: 'b' } }] },
@@ -195,7 +199,7 @@ t.test('labels of the pods of a part are theirs only, and none that they are sel
   t.equal(labels['archwright-webhook']?.['app.kubernetes.io/component'], 'webhook');
 });
 
-t.test('agents keep little room for garbage, unless they are told otherwise', async (t) => {
+t.test('agents have a small semi-space, unless NODE_OPTIONS is set', async (t) => {
   const optionsOf = (extraEnv: readonly object[]): readonly unknown[] => {
     const agent = podsOf({ agent: { extraEnv } }).get('archwright-agent')?.containers[0];
     return (agent?.env ?? []).filter(({ name }) => name === 'NODE_OPTIONS');
@@ -204,7 +208,7 @@ t.test('agents keep little room for garbage, unless they are told otherwise', as
   t.same(optionsOf([]), [preset]);
   t.same(optionsOf([{ name: 'OTHER', value: 'x' }]), [preset]);
   const own = { name: 'NODE_OPTIONS', value: '--max-semi-space-size=4' };
-  t.same(optionsOf([own]), [own], 'once, since a name may not stand there twice');
+  t.same(optionsOf([own]), [own], 'once, because names are unique');
   for (const part of ['archwright-webhook', 'archwright-controller'])
     t.notOk(
       podsOf({})
@@ -233,7 +237,7 @@ t.test('two releases share one name, by which Helm refuses the second', async (t
   t.equal(new Set(others).size, others.length, 'and nothing else of any other');
 });
 
-t.test('the longest names are names still', async (t) => {
+t.test('the longest names are valid', async (t) => {
   // Helm takes 53 characters for a release, Kubernetes 63 for a namespace.
   const pools = [{ name: 'p'.repeat(32), config: { proxies: [] } }];
   const objects = objectsOf({ agent: { pools } }, 'n'.repeat(63), 'r'.repeat(53));
@@ -249,7 +253,7 @@ t.test('the longest names are names still', async (t) => {
   }
 });
 
-t.test('what reaches our pods is limited where a policy can select them', async (t) => {
+t.test('network policies for all pods that a policy can select', async (t) => {
   const policiesOf = (values: object): Readonly<Record<string, object>> =>
     Object.fromEntries(
       objectsOf(values).flatMap(({ kind, metadata, spec }) =>

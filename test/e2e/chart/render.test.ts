@@ -30,7 +30,7 @@ for (const helm of helms) {
     t.equal(render(helm), render(helm));
   });
 
-  t.test(`${helm} refuses what is unknown or wrong, by its path`, async (t) => {
+  t.test(`${helm} refuses unknown and wrong values, with their path`, async (t) => {
     const cases: [object, RegExp][] = [
       [{ preferedArchitecture: 'arm64' }, /preferedArchitecture/],
       [{ kubeletConfig: { bindir: '/x' } }, /kubeletConfig[\s\S]*bindir/],
@@ -47,7 +47,7 @@ for (const helm of helms) {
       t.throws(() => render(helm, values), message, JSON.stringify(values));
     t.doesNotThrow(
       () => render(helm, { global: { other: { chart: true } } }),
-      'values of other charts are let through',
+      'values of other charts are accepted',
     );
   });
 }
@@ -61,7 +61,7 @@ t.test('both render the same objects', async (t) => {
   t.same(three, four);
 });
 
-/** Each set of values once: a rendering takes a fifth of a second. */
+/** Renders each set of values once, which takes a fifth of a second. */
 const rendered = new Map<string, string>();
 function renderedOnce(values: object): string {
   const key = JSON.stringify(values);
@@ -71,7 +71,7 @@ function renderedOnce(values: object): string {
 }
 
 t.test('each value has an effect', async (t) => {
-  // Not t.not, which would print both of them.
+  // t.not would print both texts.
   for (const { key, before, after } of changes()) t.ok(renderedOnce(before) !== renderedOnce(after), key);
 });
 
@@ -114,7 +114,7 @@ t.test('each setting arrives in archwright.toml, and the program takes the file'
   }
 });
 
-t.test('what others write is not in the chart', async (t) => {
+t.test('objects and fields of the controller are not in the chart', async (t) => {
   const objects = objectsOf(render('helm4'));
   const webhooks = objects.filter(({ kind }) => kind === 'MutatingWebhookConfiguration');
   t.same(
@@ -146,7 +146,7 @@ t.test('templates look nothing up and generate nothing', async (t) => {
   }
 });
 
-t.test('the plain manifests are what the chart renders', async (t) => {
+t.test('the plain manifests equal the rendered chart', async (t) => {
   for (const [path, make] of Object.entries(deployFiles)) {
     t.equal(
       readFileSync(path, 'utf8'),

@@ -1,4 +1,4 @@
-/** Strict validation: an API server takes every object that the chart, the plain manifests and the examples have, to its last field. */
+/** Strict validation by an API server of every object of the chart, the plain manifests and the examples. */
 import { globSync, readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { parse } from 'yaml';
@@ -34,7 +34,7 @@ export function everyObject(): readonly Wanted[] {
   return [...wanted.values()];
 }
 
-/** Kinds of programs that others install. */
+/** Kinds of other projects. */
 const foreign: readonly string[] = [
   'cert-manager.io/v1 Certificate',
   'cert-manager.io/v1 Issuer',
@@ -75,7 +75,7 @@ export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wante
   for (const other of wanted) if (!isPod(other)) await check(other);
 }
 
-/** A pod is admitted only where its account and its priority class are. */
+/** A pod is admitted only if its service account and its priority class exist. */
 async function admitting(cluster: Cluster, pods: readonly Wanted[]): Promise<() => Promise<void>> {
   const made: string[] = [];
   for (const name of new Set(pods.map(({ object }) => object.spec?.priorityClassName ?? ''))) {

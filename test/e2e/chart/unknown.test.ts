@@ -1,11 +1,11 @@
-/** Values that the chart does not know: refused by every command of both Helms, with the nearest one that it does. */
+/** Unknown values: both versions of Helm refuse them, and suggest the most similar one. */
 import t from 'tap';
 import { chartSections } from '../../../scripts/docs/chart/chart.ts';
 import { suggestionFor } from '../../../src/names/suggestion.ts';
 import { helms } from '../programs/helm.ts';
 import { chart, kubeVersion, render, runHelm } from './helm.ts';
 
-/** Lines of the message, without what Helm writes around them. */
+/** Lines of the chart's message, without Helm's text around them. */
 function refusal(run: () => unknown): readonly string[] {
   try {
     run();
@@ -24,12 +24,12 @@ const cases: readonly (readonly [values: object, said: readonly string[]])[] = [
     { agent: { prot: 3, hostpaths: ['/'] } },
     ['agent.hostpaths…; did you mean agent.hostPaths?', 'agent.prot…; did you mean agent.port?'],
   ],
-  // Right, in the wrong place.
+  // Right names in the wrong place.
   [{ replicas: 3 }, ['replicas…; did you mean controller.replicas or webhook.replicas?']],
   [{ webhook: { hostPaths: [] } }, ['webhook.hostPaths…; did you mean agent.hostPaths?']],
   [{ monitoring: { rule: { enabled: true } } }, ['monitoring.rule…; did you mean monitoring.rules?']],
   [{ gibberish: 1 }, ['gibberish…']],
-  // Of a kind that could be a table.
+  // Values whose type allows a table.
   [
     {
       proxies: ['docker.io=mirror.example.com'],
@@ -38,12 +38,12 @@ const cases: readonly (readonly [values: object, said: readonly string[]])[] = [
     [],
   ],
   [{ global: { storageClass: 'fast', imageRegistry: 'mirror.example.com' } }, []],
-  // What a chart says that has this one as a dependency.
+  // Set by a chart that has this one as a dependency.
   [{ enabled: true }, []],
 ];
 
 for (const helm of helms) {
-  t.test(`${helm} names what was meant`, async (t) => {
+  t.test(`${helm} suggests the intended value`, async (t) => {
     for (const [values, said] of cases) {
       const wanted = said.map((line) => line.replace('…', ' is not a value of this chart'));
       t.same(
@@ -62,14 +62,14 @@ for (const helm of helms) {
   });
 }
 
-t.test('the nearest is the one that the program would name', async (t) => {
+t.test('the suggestion equals that of the program', async (t) => {
   const keys = chartSections().flatMap(({ values }) => values.map(({ key }) => key));
   const siblings = (path: string): readonly string[] => [
     ...new Set(
       keys.filter((key) => key.startsWith(path)).map((key) => key.slice(path.length).split('.')[0] ?? ''),
     ),
   ];
-  // Each is compared with all of its neighbors, which takes a template a while. In `global` everything is let through.
+  // Comparing each with all of its siblings is slow in a template. `global` may have any values.
   const some = keys.filter((key) => !key.startsWith('global.')).filter((_, index) => index % 9 === 0);
   const values: Record<string, unknown> = {};
   const wanted: string[] = [];

@@ -1,8 +1,8 @@
-/** Sets of values by which the chart renders every object and every field that it can. */
+/** Sets of values with which the chart renders every object and every field. */
 import { chartSections, isSetting } from '../../../scripts/docs/chart/chart.ts';
 import { changes, merged, withValue, type Change } from './changes.ts';
 
-/** Everything that can be switched on, with the certificates of the controller. */
+/** Everything enabled, with the controller's certificates. */
 export const everything = {
   certificates: 'builtin',
   failurePolicy: 'Fail',
@@ -55,7 +55,7 @@ export const everything = {
   ],
 };
 
-/** Values that choose between objects: with one example, what belongs to the others is not rendered. */
+/** Values that choose between objects: one example hides the objects of the others. */
 const choices = new Set([
   'certificates',
   'monitoring.mode',
@@ -68,12 +68,12 @@ function isChoice({ key, example }: Change): boolean {
   return example === false || choices.has(key);
 }
 
-/** By what each of them is about. */
+/** Description → values. */
 export function valueSets(): Readonly<Record<string, object>> {
   const settings = new Set(
     chartSections().flatMap(({ values }) => values.filter(isSetting).map(({ key }) => key)),
   );
-  // What is only written into archwright.toml makes no other object.
+  // Settings only change archwright.toml.
   const all = changes().filter(({ key }) => !settings.has(key));
   const chosen = all.filter(isChoice);
   const examples = all

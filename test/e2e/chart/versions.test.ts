@@ -1,6 +1,6 @@
 /**
- * The chart and the API servers of the oldest supported Kubernetes and of the newest: strict validation of everything that can be
- * rendered, with the definitions of the foreign kinds; Pod Security; the admission policy; the custom resources.
+ * The chart and the API servers of the oldest and the newest supported Kubernetes: strict validation of every object that the chart can
+ * render, Pod Security, the admission policy, and the custom resources.
  */
 import t from 'tap';
 import { kubernetes, oldestKubernetes } from '../programs/kubernetes.ts';
@@ -21,11 +21,11 @@ for (const version of [oldestKubernetes, kubernetes]) {
     t.match(await cluster.get('/version'), { gitVersion: version });
     await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 
-    await t.test('others may not write our annotation or take our gate away', async (t) => {
+    await t.test("users cannot write archwright's annotation or remove its gate", async (t) => {
       await protects(t, cluster);
     });
-    await t.test('what the definitions of the custom resources take and refuse', async (t) => {
-      // The chart's went with it, a moment later.
+    await t.test('the definitions of the custom resources accept and refuse objects', async (t) => {
+      // The chart's definitions are deleted a moment after it.
       for (const kind of ['clusterpodplacementconfigs', 'podplacementconfigs']) {
         const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.arch.example`;
         await waitFor(cluster.client, path, (definition) => definition === undefined);
