@@ -43,7 +43,7 @@ test('a pod never gets onto an architecture that a known image lacks, unless a p
   fc.assert(property, runs);
 });
 
-test('a pod never gets onto an architecture that a custom resource does not leave to it, unless a person chose it', async (t) => {
+test('a pod never gets onto an architecture that a custom resource does not allow, unless a person chose it', async (t) => {
   let bounded = 0;
   const property = fc.property(inputs(anyRecord), (input) => {
     const { allowed } = input.policy;
@@ -76,7 +76,7 @@ test('a taint that kept the pod away is only tolerated for an architecture that 
   fc.assert(property, runs);
 });
 
-test('a pod never gets onto a node that cannot pull one of its images, where others can', async (t) => {
+test('a pod never gets onto a node that cannot pull one of its images, if others can', async (t) => {
   let restricted = 0;
   const property = fc.property(inputs(anyRecord), (input) => {
     const { pod, decision } = place(input);
@@ -112,7 +112,7 @@ test('applying twice equals applying once', async () => {
   fc.assert(property, runs);
 });
 
-test('what a person wrote survives', async () => {
+test("the pod's own fields stay", async () => {
   const property = fc.property(inputs(anyRecord), (input) => {
     const { pod } = place(input);
     const before = input.pod;
@@ -152,7 +152,7 @@ test('the same input gives the same bytes, and the input is not changed', async 
   fc.assert(property, runs);
 });
 
-test('what was added is replaced: edits in between end where they would have without the first call', async () => {
+test('additions are replaced: an edit in between gives the same result as without the first call', async () => {
   interface Edit {
     readonly name: string;
     readonly apply: (pod: Pod) => Pod;

@@ -94,7 +94,7 @@ void t.test('the version first, then the placement, our gate alone, and the reco
   t.same(ungatedPod(podOf(['arm'])), [], 'nothing to take away, nothing to guard');
 });
 
-void t.test('a pod that is left alone only loses the gate', async (t) => {
+void t.test('a skipped pod only loses the gate', async (t) => {
   const { patch, decision } = decided(
     gatedPod(['arm'], {}, { labels: { 'arch.example/placement': 'disabled' } }),
   );
@@ -104,7 +104,7 @@ void t.test('a pod that is left alone only loses the gate', async (t) => {
   t.equal(patchGatedPod(gatedPod(['arm', 'intel']), denied).length, 2, 'nobody can be denied any more');
 });
 
-void t.test('where there are no required terms, they are made', async (t) => {
+void t.test('required terms are created if there are none', async (t) => {
   t.same(decided(gatedPod(['both'])).changes, [
     { op: 'add', path: '/spec/affinity', value: required({ matchExpressions: [arch('amd64', 'arm64')] }) },
   ]);
@@ -149,7 +149,7 @@ void t.test('expressions are appended to each term that does not constrain itsel
   );
 });
 
-void t.test('what the webhook added stays, the narrower requirement stands beside it', async (t) => {
+void t.test('the additions of the webhook stay, and the narrower requirement is appended', async (t) => {
   const own = required({ matchExpressions: [isIn('zone', 'a')] });
   const { pod, changes, decision } = afterWebhook(['many', 'arm'], { affinity: own ?? {} });
   t.same(decision.required, ['arm64']);
@@ -245,7 +245,7 @@ void t.test('no common architecture: an architecture that no node has', async (t
   t.same(allowed.changes, []);
 });
 
-void t.test('a hard preference pins by nodeSelector only where the key is free', async (t) => {
+void t.test('a hard preference pins by nodeSelector only if the key is not set', async (t) => {
   const hard = {
     preference: { weights: { arm64: 1 }, origin: 'configuration' },
     preferenceMode: 'hard' as const,
@@ -329,7 +329,7 @@ void t.test(
   },
 );
 
-void t.test('nodes that cannot pull are left out with the gate, and said once', async (t) => {
+void t.test('nodes that cannot pull are excluded when the gate is removed, and only once', async (t) => {
   const gated = gatedPod(['arm'], { affinity: required({ matchExpressions: [isIn('zone', 'a')] }) ?? {} });
   const group = (name: string): object => ({ name, hostnames: [name], architectures: ['arm64'] });
   const input = {

@@ -138,7 +138,7 @@ const places: readonly (readonly [name: string, metadata: unknown, path: string]
 ];
 
 for (const [name, metadata, path] of places) {
-  test(`the annotation goes where it can: ${name}`, async (t) => {
+  test(`the annotation is added at the highest absent object: ${name}`, async (t) => {
     const bare = { spec: podOf(['b']).spec };
     const pod: Pod = metadata === undefined ? bare : { ...bare, metadata: metadata as ObjectMeta };
     const input = inputOf(pod, { b: 'amd64' });

@@ -84,7 +84,7 @@ for (const [name, text] of unreadable) {
   });
 }
 
-test('a foreign annotation stays where we have nothing to say', async (t) => {
+test('an annotation that is no record stays if nothing is added', async (t) => {
   const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
   t.strictSame(place(inputOf(withRecord('something else', spec), known)).patch, []);
 });
@@ -136,7 +136,7 @@ test('a record only names what this policy adds', async (t) => {
   t.equal(read(record({ terms: [[['zone', ['a']]]], made: true }))?.added.made, false);
 });
 
-test('a record names nodes only where this policy does, and as we name them', async (t) => {
+test('a record may exclude nodes only if the policy can, and sorted', async (t) => {
   const terms = [[['kubernetes.io/arch', ['amd64']]]];
   const believed = (excludedNodes: unknown, requirePullableNodes = true): readonly string[] | undefined =>
     recordedIn(inputOf(withRecord(record({ terms, excludedNodes })), {}, { ...policy, requirePullableNodes }))
@@ -179,7 +179,7 @@ test('a forged record removes nothing that a person wrote', async (t) => {
   t.strictSame(terms?.[0]?.matchExpressions?.[0], zone);
 });
 
-test('a pin is believed only of a policy that pins', async (t) => {
+test('a recorded pin counts only under mode `hard`', async (t) => {
   const pod = withRecord(record({ pinned: 'amd64' }), { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
   t.strictSame(place(inputOf(pod, known)).pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
   const weights = { amd64: 100 };
@@ -190,7 +190,7 @@ test('a pin is believed only of a policy that pins', async (t) => {
   t.equal(believed('hard'), 'amd64');
 });
 
-test('a record of things that are not there removes nothing', async (t) => {
+test('a record of absent additions removes nothing', async (t) => {
   const added = {
     terms: [[['kubernetes.io/arch', ['s390x']]]],
     made: true,
@@ -204,7 +204,7 @@ test('a record of things that are not there removes nothing', async (t) => {
   t.equal(pod.spec.nodeSelector, undefined);
 });
 
-test("a person's choice that looks like ours is told apart", async (t) => {
+test("a person's constraint that looks like an addition is recognized", async (t) => {
   const chosen = {
     matchExpressions: [
       { key: 'zone', operator: 'In', values: ['a'] },
@@ -220,7 +220,7 @@ test("a person's choice that looks like ours is told apart", async (t) => {
   t.strictSame(terms?.[1]?.matchExpressions?.[1]?.values, ['amd64', 'arm64']);
 });
 
-test('it is told apart beside handed-on labels too, and from one that is no such choice', async (t) => {
+test('it is recognized beside matched labels too', async (t) => {
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
   const amd64 = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
   const nodeSelectorTerms = [{ matchExpressions: [amd64] }, { matchExpressions: [zone] }, {}];
@@ -239,7 +239,7 @@ test('it is told apart beside handed-on labels too, and from one that is no such
   });
 });
 
-test('all that was added is replaced by what is wanted now', async (t) => {
+test('all additions are replaced', async (t) => {
   const hard = {
     preference: { weights: { arm64: 1 }, origin: 'configuration' },
     preferenceMode: 'hard' as const,
@@ -270,7 +270,7 @@ test('all that was added is replaced by what is wanted now', async (t) => {
   t.strictSame(unweighed.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, []);
 });
 
-test('what a person leaves of ours is theirs', async (t) => {
+test('the rest of an edited addition counts as the pod’s own', async (t) => {
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
   const arch = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
   const terms = (...matchExpressions: (typeof zone)[]): Partial<PodSpec> => requiring([{ matchExpressions }]);

@@ -45,7 +45,7 @@ const affinity = {
 const whole = record(placed(podOf(['app'])).pod) ?? '';
 const wholeBytes = keys.decision.length + whole.length;
 
-test('the record is whole where there is room for it', async (t) => {
+test('the record is complete if there is room for it', async (t) => {
   t.match(whole, /"images":\[\["app","amd64,arm64"\]\]/u);
   const exact = placed(podWithRoom(wholeBytes)).pod;
   t.equal(record(exact), whole);
@@ -57,7 +57,7 @@ test('what is no text is left to the API server', async (t) => {
   t.equal(record(placed(podOf(['app'], {}, { annotations })).pod), whole);
 });
 
-test('without room for all of it, what is for people is left out', async (t) => {
+test('without room for all of it, the record omits the images', async (t) => {
   for (const letter of ['x', 'é', '☃']) {
     const { pod } = placed(podWithRoom(wholeBytes - 4, ['app'], letter));
     t.match(record(pod), /^\{"v":1,"outcome":"placed".*"made":true\}\}$/u);
@@ -77,7 +77,7 @@ test('without any room the pod is placed without a record', async (t) => {
   }
 });
 
-test('behind the gate nothing is added that could not be told from the pod’s own later', async (t) => {
+test('a gated pod without room for a record gets no additions', async (t) => {
   const { pod, decision } = placed(podWithRoom(40, ['app', 'unknown']));
   t.equal(decision.outcome, 'gated');
   t.strictSame(pod.spec.schedulingGates, [{ name: keys.gate }]);
@@ -88,7 +88,7 @@ test('behind the gate nothing is added that could not be told from the pod’s o
   t.strictSame(later.required, ['arm64'], 'so that both images count when they are known');
 });
 
-test('a record that has no room any more goes, with what it told of', async (t) => {
+test('a record without room is removed, with its additions', async (t) => {
   const { pod } = placed(podOf(['app', 'unknown']));
   t.strictSame(pod.spec.affinity, affinity);
   const full = podWithRoom(wholeBytes - 100).metadata?.annotations;

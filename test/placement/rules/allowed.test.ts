@@ -137,7 +137,7 @@ for (const { name, known, policy, spec, template, required, outcome, told = true
   });
 }
 
-test('whoever applies a workload that it leaves nothing to is warned', async (t) => {
+test('a workload without an allowed architecture gets a warning', async (t) => {
   const input = inputOf(podOf(['a']), { a: 'amd64' }, allowed('s390x'));
   const { warnings } = decide({ ...input, template: 'workload' });
   t.match(warnings, [/cannot be placed: no architecture of those that PodPlacementConfig shop\/db allows/]);

@@ -16,7 +16,7 @@ test('deny names each image and its architectures', async (t) => {
   t.strictSame(patch, []);
 });
 
-test('the schedulable architectures are named where they bound', async (t) => {
+test('the message names the schedulable architectures if they are a limit', async (t) => {
   const { message } = decide(inputOf(podOf(['a']), known, { schedulableArchitectures: ['arm64', 's390x'] }));
   t.equal(message, 'no architecture of the schedulable ones (arm64, s390x) can run all images: a has amd64');
 });

@@ -6,7 +6,7 @@ import { defaultPolicy, inputOf, place, podOf } from '../../support/placement-in
 
 const rules = (labels: Record<string, string>) => ({ taintsToTolerate: [], requireNodeLabels: labels });
 
-test('labels that the pod hands on', async (t) => {
+test('labels of the pod for its node', async (t) => {
   const policy = {
     ...defaultPolicy,
     matchNodeLabels: ['rack', 'row', 'empty', 'bad', 'none', 'constructor'],
@@ -39,7 +39,7 @@ test('architectures with the same labels share a group', async (t) => {
   ]);
 });
 
-test('nothing is required, or the nodeSelector says it', async (t) => {
+test('no groups without a requirement, or under a pin', async (t) => {
   const some = { nodeLabelsByArchitecture: {}, nodeLabels: {} };
   t.strictSame(expressionGroups({ ...some, required: undefined }, false), []);
   t.strictSame(expressionGroups({ ...some, required: ['a'] }, true), []);
@@ -48,7 +48,7 @@ test('nothing is required, or the nodeSelector says it', async (t) => {
   ]);
 });
 
-test('handed-on labels hold where no image constrains anything', async (t) => {
+test('matched labels apply even if no image constrains the architecture', async (t) => {
   const { pod, decision } = place(
     inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: '' }, { matchNodeLabels: ['rack'] }),
   );
@@ -60,7 +60,7 @@ test('handed-on labels hold where no image constrains anything', async (t) => {
   });
 });
 
-test('both kinds are named as reasons', async (t) => {
+test('both kinds have a reason', async (t) => {
   const policy = { matchNodeLabels: ['rack'], architectures: { arm64: rules({ pool: 'arm' }) } };
   const { reasons } = decide(inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: 'arm64' }, policy));
   t.match(reasons, [

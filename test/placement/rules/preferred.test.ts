@@ -314,7 +314,7 @@ test('a hard preference keeps what nodes of its architecture must carry', async 
   });
 });
 
-test('where a term chose another architecture, a hard preference narrows the other terms', async (t) => {
+test('if a term chose another architecture, a hard preference narrows the other terms', async (t) => {
   const chosen = { matchExpressions: [{ key: arch, operator: 'In', values: ['amd64'] }] };
   const zone = { key: 'zone', operator: 'In', values: ['a'] };
   const spec: Partial<PodSpec> = requiring([chosen, { matchExpressions: [zone] }]);

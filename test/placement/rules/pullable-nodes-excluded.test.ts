@@ -4,7 +4,7 @@ import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import type { NodeGroup, Pullability } from '../../../src/placement/decision.ts';
 import { able, decided, group, none, poor, type Case } from './pullable-setup.ts';
 
-test('nobody is left out', async (t) => {
+test('no node is excluded', async (t) => {
   const pinning = (requirement: object): Partial<PodSpec> => requiring([requirement]);
   const many = (count: number): NodeGroup =>
     group('poor', Array.from({ length: count }, (_, index) => `p${index}`).join(' '), 'amd64');

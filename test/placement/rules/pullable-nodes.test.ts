@@ -4,7 +4,7 @@ import { failed, place, termsOf } from '../../support/placement-input.ts';
 import { selects } from '../../support/scheduler-model.ts';
 import { able, arch, both, decided, group, none, notIn, poor, type Case } from './pullable-setup.ts';
 
-test('nodes that cannot pull are left out by name, beside the architectures', async (t) => {
+test('nodes that cannot pull are excluded by name, in addition to the architectures', async (t) => {
   const { terms, decision, rules } = decided({ app: { able: [able], unable: [poor] } });
   t.strictSame(terms, [[arch('amd64', 'arm64'), notIn('p1', 'p2')]]);
   t.strictSame(decision.excludedNodes, ['p1', 'p2']);
@@ -34,7 +34,7 @@ test('into every required term, those that choose their architecture too', async
   ]);
 });
 
-test('where images say nothing of architectures, and where the pod chose them itself', async (t) => {
+test('images that constrain nothing, and pods with their own constraint', async (t) => {
   const who = { app: { able: [able], unable: [poor] } };
   t.strictSame(decided(who, { known: { app: '' } }).terms, [[notIn('p1', 'p2')]]);
   const chosen = decided(who, { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } });
@@ -47,7 +47,7 @@ test('where images say nothing of architectures, and where the pod chose them it
   t.strictSame(pinned.terms, [[notIn('p1', 'p2')]]);
 });
 
-test('several images: who cannot pull one of them is left out', async (t) => {
+test('several images: nodes that cannot pull one of them are excluded', async (t) => {
   const other = group('other', 'o1', 'amd64');
   const { decision } = decided(
     { app: { able: [able, other], unable: [poor] }, side: { able: [able], unable: [other] } },
@@ -99,7 +99,7 @@ test('templates, gated, pending and refused pods keep all nodes', async (t) => {
   t.strictSame(decided(who, fallback).decision.excludedNodes, ['p1', 'p2'], 'what is known still counts');
 });
 
-test('what a person wrote on other nodes stands beside ours', async (t) => {
+test("the pod's own exclusion of nodes stays", async (t) => {
   const own = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['p1', 'p2'] };
   const affinity = {
     nodeAffinity: {
@@ -138,7 +138,7 @@ test('called again: what was added is replaced by what is known now', async (t) 
   t.strictSame(nobody.pod, place({ ...first.input, pullability: () => undefined }).pod);
 });
 
-test('a node without the label is not left out', async (t) => {
+test('a node without the label is not excluded', async (t) => {
   const { pod } = decided({ app: { able: [able], unable: [poor] } });
   t.ok(selects(pod.spec, { name: 'p1', labels: { 'kubernetes.io/arch': 'amd64' }, taints: [] }));
 });

@@ -301,7 +301,7 @@ test('each image has its verdict', async (t) => {
   );
 });
 
-test('the operating system is Linux where the pod names none', async (t) => {
+test('the default operating system is Linux', async (t) => {
   t.equal(decide(inputOf(podOf(['a']), { a: 'amd64' })).os, 'linux');
   t.equal(decide(inputOf(podOf(['a'], { os: { name: '' } }), { a: 'amd64' })).os, 'linux');
   t.equal(decide(inputOf(podOf(['a'], { os: { name: 'windows' } }), { a: 'amd64' })).os, 'windows');

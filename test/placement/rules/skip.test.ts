@@ -134,7 +134,7 @@ test('every skip reason has a case', async (t) => {
   t.strictSame(new Set(cases.map(({ skip }) => skip ?? 'node-name')), new Set(skipReasons));
 });
 
-test('null metadata from a file is no pod of ours', async (t) => {
+test('null metadata from a file is skipped correctly', async (t) => {
   const pod = {
     metadata: { labels: null, annotations: null, ownerReferences: null },
     spec: podOf(['a']).spec,

@@ -42,7 +42,7 @@ test('only the intersection is tolerated', async (t) => {
   t.strictSame(pod.spec.tolerations, [equal('amd64')]);
 });
 
-test('own ones stay in front, and none is added twice', async (t) => {
+test("the pod's own tolerations stay first, and none is added twice", async (t) => {
   const own: readonly Toleration[] = [{ key: 'gpu', operator: 'Exists' }, equal('arm64')];
   const { pod } = place(inputOf(podOf(['a'], { tolerations: own }), { a: 'amd64 arm64' }, policy));
   t.strictSame(pod.spec.tolerations, [...own, equal('amd64'), gke]);
@@ -136,7 +136,7 @@ test('only tolerations that the policy can add are taken for additions', async (
     t.equal(canTolerate(policy, toleration), expected, JSON.stringify(toleration));
 });
 
-test("a pod that may run anywhere tolerates archwright's own taint, and no other", async (t) => {
+test("a pod that can run on any architecture tolerates only archwright's own taint", async (t) => {
   const tainting: Policy = {
     ...policy,
     tolerations: [template],

@@ -106,7 +106,7 @@ test('a DaemonSet whose images share nothing is refused', async (t) => {
   t.strictSame(patch, []);
 });
 
-test('other workloads stay as they are; a warning where their images share nothing', async (t) => {
+test('other workloads stay unchanged, with a warning if their images share no architecture', async (t) => {
   const look = (pod: Pod, policy: Partial<Policy> = {}) => {
     const decision = decide(inputOf(pod, known, policy, { template: 'workload' }));
     t.strictSame(patchPod(pod, decision, { basePath: '/spec/template' }), []);

@@ -66,7 +66,7 @@ t.test('a flag wins over the environment, the environment over the file', async 
   t.same(origins.inlineBudget, { kind: 'flag', where: '--inline-budget' });
 });
 
-t.test('every problem of every source is told at once, with its place', async (t) => {
+t.test('all problems of all sources are reported at once, with their positions', async (t) => {
   const dir = t.testdir({
     'a.toml': `listen = 8443
 prefered = "arm64"
@@ -103,7 +103,7 @@ key = 1
   ]);
 });
 
-t.test('a text that cannot be read is told once', async (t) => {
+t.test('an invalid text is reported once', async (t) => {
   t.same(
     await problemsOf('', undefined, {
       ARCHWRIGHT_TOLERATE_ARCHITECTURE_TAINT: 'yes',
@@ -116,7 +116,7 @@ t.test('a text that cannot be read is told once', async (t) => {
   );
 });
 
-t.test('a wrong value is told also where a flag covers it', async (t) => {
+t.test('an invalid value is reported even if a flag overrides it', async (t) => {
   const dir = t.testdir({ 'a.toml': 'listen = "nowhere"\n' });
   t.match(await problemsOf(dir, 'a.toml', {}, { listen: ':1' }), [/^a\.toml:1: listen must be an address/]);
 });
@@ -150,7 +150,7 @@ t.test('files that cannot be read', async (t) => {
   }
 });
 
-t.test('variables that are not ours to refuse', async (t) => {
+t.test('variables that are no settings are accepted', async (t) => {
   const env = {
     ARCHWRIGHT_SERVICE_HOST: '10.0.0.1',
     ARCHWRIGHT_SERVICE_PORT: '443',
@@ -174,7 +174,7 @@ t.test('variables that are not ours to refuse', async (t) => {
   ]);
 });
 
-t.test('settings that contradict each other are told where they stand', async (t) => {
+t.test('contradictory settings are reported with their positions', async (t) => {
   const dir = t.testdir({
     'a.toml': 'schedulableArchitectures = ["amd64"]\n[preferredWeights]\namd64 = 1\narm64 = 2\n',
   });

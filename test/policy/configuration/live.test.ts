@@ -44,7 +44,7 @@ async function open(t: Test, content: string, env: Record<string, string> = {}) 
   };
 }
 
-t.test('a change is taken and told', async (t) => {
+t.test('a change is applied and logged', async (t) => {
   const { live, lines, seen, write, page } = await open(t, 'inlineBudget = "100ms"\n');
   const first = live.current();
   t.equal(first.inlineBudget, 100);

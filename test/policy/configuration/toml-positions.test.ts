@@ -75,7 +75,7 @@ t.test('lines of keys, tables and elements', async (t) => {
   for (const [path, expected] of cases) t.equal(line(path), expected, JSON.stringify(path));
 });
 
-t.test('what is not written out is where its nearest table is', async (t) => {
+t.test('a path without a line has that of the nearest table', async (t) => {
   const line = locate(document);
   t.equal(line(['table', 'inner', 'missing']), 23);
   t.equal(line(['array', 1, 'missing']), 29);

@@ -47,7 +47,7 @@ t.test('nothing set', async (t) => {
   });
 });
 
-t.test('the mode of preferences, also where none is set', async (t) => {
+t.test('the mode of preferences, even if none is set', async (t) => {
   t.equal(policy({ preferenceMode: 'hard' }).preferenceMode, 'hard');
   t.equal(policy({ preferenceMode: 'hard' }).preference, undefined);
   t.equal(policy({ preferenceMode: 'soft' }).preferenceMode, 'soft');
@@ -65,7 +65,7 @@ t.test('preference', async (t) => {
   });
 });
 
-t.test('unknown images: a gate only while somebody opens it, then the next best', async (t) => {
+t.test('unknown images: a gate only while a controller leads, else the fallback or `allow`', async (t) => {
   const cases: [
     wanted: OnUnknownImage | undefined,
     fallback: string | undefined,
@@ -156,7 +156,7 @@ t.test('what pods may run on is said by the first that says it, and is never wid
   t.equal(policyFor(configuration, { pods: [pod] }).allowed, undefined);
 });
 
-t.test('architectures that no node has are left out, and what comes next applies', async (t) => {
+t.test('unschedulable architectures are removed, and the next source applies', async (t) => {
   const configuration = { ...defaultConfiguration(), schedulableArchitectures: ['amd64', 'arm64'] };
   const pods = [
     { ...pod, weights: { s390x: 90, arm64: 10 }, fallbackArchitecture: 's390x' },
@@ -170,7 +170,7 @@ t.test('architectures that no node has are left out, and what comes next applies
   t.equal(policyFor(configuration, { cluster }).fallbackArchitecture, undefined);
 });
 
-t.test('taints of ours are tolerated, whichever architectures have them', async (t) => {
+t.test("archwright's own taints are tolerated, whatever their architecture", async (t) => {
   const ours = { key: 'arch.example/architecture', operator: 'Equal', effect: 'NoSchedule' } as const;
   t.same(policy({ taintArchitectures: ['arm64'] }).tolerations, [ours, architectureTaint]);
   t.same(
@@ -204,7 +204,7 @@ t.test('nodes that cannot pull', async (t) => {
   t.equal(policy({ requirePullableNodes: true }).requirePullableNodes, true);
 });
 
-t.test('our own namespace is left alone besides those that are named', async (t) => {
+t.test("archwright's own namespace is excluded in addition to the configured ones", async (t) => {
   t.same(policy({ namespace: 'archwright' }).excludedNamespaces, ['kube-system', 'archwright']);
   t.same(policy({ namespace: 'a', excludedNamespaces: ['a', 'b'] }).excludedNamespaces, ['a', 'b']);
   t.same(policy({ namespace: 'a', excludedNamespaces: [] }).excludedNamespaces, ['a']);

@@ -132,7 +132,7 @@ t.test('what is written is read back', async (t) => {
   }
 });
 
-t.test('names that architectures have elsewhere stand on no node', async (t) => {
+t.test('names of architectures in other programs are refused', async (t) => {
   const wrong: readonly (readonly [written: string, label: string])[] = [
     ['x86_64', 'amd64'],
     ['X86_64', 'amd64'],

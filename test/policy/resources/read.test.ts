@@ -130,7 +130,7 @@ t.test('null is as absent, unknown fields are not looked at', async (t) => {
   t.same(readClusterConfig(clusterConfig(cluster)).problems, []);
 });
 
-t.test('each problem is told, not only the first', async (t) => {
+t.test('every problem is reported, not only the first', async (t) => {
   const { problems } = readPodConfig(podConfig({ priority: -1, onUnknownImage: 'x', labelSelector: 1 }));
   t.equal(problems.length, 3);
   t.match(readPodConfig({ spec: 1 } as object).problems, ['spec must be an object']);
