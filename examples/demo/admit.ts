@@ -1,4 +1,4 @@
-/** The API server's side of an admission: sends a review, and takes the answer only where an API server would. */
+/** The API server's side of an admission: sends a review, and accepts a response only if an API server would. */
 import { Agent, request as httpsRequest } from 'node:https';
 import jsonPatch from 'fast-json-patch';
 import type { AdmissionRequest, AdmissionResponse, KubeObject } from '../../src/kube/api/objects.ts';

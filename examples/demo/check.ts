@@ -1,4 +1,4 @@
-/** Holds an answer against what is expected of it. What was asked for is looked up in the patched object, not in the patch. */
+/** Compares a response with the expectation, in the patched object and not in the patch. */
 import { isDeepStrictEqual } from 'node:util';
 import type { NodeSelectorTerm, PodSpec } from '../../src/kube/api/objects.ts';
 import { keys } from '../../src/names/keys.ts';
@@ -9,7 +9,7 @@ import { podIn, type Knowledge } from './knowledge.ts';
 
 /**
  * Checks one example.
- * @returns what is wrong, for people; empty where all is as expected
+ * @returns the differences, for people
  */
 export function problemsOf(example: Example, answer: Answer, knowledge: Knowledge): string[] {
   const expected = expectations[example.file];
@@ -32,7 +32,7 @@ export function problemsOf(example: Example, answer: Answer, knowledge: Knowledg
 
 /**
  * Checks only what became of a pod, or of the template of a workload's pods.
- * @returns what is wrong, as above
+ * @returns the differences, for people
  */
 export function placementProblemsOf(example: Example, after: PodSpec): string[] {
   const expected = expectations[example.file];
@@ -47,7 +47,7 @@ function wrongOf(checks: readonly Check[]): string[] {
     .map(([what, found, wanted]) => `${what}: ${shown(found)} instead of ${shown(wanted)}`);
 }
 
-/** What is looked at, what was found, what is expected. */
+/** A checked field, its value, its expected value. */
 type Check = readonly [what: string, found: unknown, wanted: unknown];
 
 function answerChecks(expected: Expected, { response, operations }: Answer, knowledge: Knowledge): Check[] {

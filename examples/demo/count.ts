@@ -35,7 +35,7 @@ export function countRequests({ all }: Registries): readonly RegistryCount[] {
   });
 }
 
-/** An image that a registry gave out, and to whom. */
+/** An image that a registry served, and its client. */
 export interface Given {
   readonly image: string;
   /** User name of the credential; empty for anonymous ones. */

@@ -1,11 +1,10 @@
 /**
- * `npm run demo`: the whole way from a pod to its placement on one machine. Registries, a piece of the Kubernetes API, two
- * node agents and the webhook are started on loopback; the pods of `examples/pods` are sent as an API server would send
- * them; and for each is shown what was learned, from where, and what was decided. What is not as the example promises
- * makes it fail.
+ * `npm run demo`: from a pod to its placement on one machine. It starts registries, a part of the Kubernetes API, two node
+ * agents and the webhook on loopback, and sends the pods of `examples/pods` like an API server. For each pod it shows the
+ * image facts, their source and the decision. It fails if a result differs from the example's expectation.
  *
  * `setup.ts` starts everything, `rounds.ts` sends the examples, `stay.ts` keeps it running. The agents and the webhook are
- * the real program in processes of their own; the rest runs in this one.
+ * the real program in separate processes. The rest runs in this process.
  */
 import { constants } from 'node:os';
 import { onStopSignal } from '../../cmd/program/signals.ts';
@@ -20,19 +19,19 @@ import { setUp, type Setup } from './setup.ts';
 import { stay } from './stay.ts';
 import { openWorkspace, type Workspace } from './workspace.ts';
 
-/** Usually some seconds; a machine that does much else may need a minute. */
+/** Usually some seconds; a busy machine may need a minute. */
 const timeLimitMs = 120_000;
 
 const help = `Usage: npm run demo [-- --stay]
 
 Starts registries, two node agents and the webhook on free ports of 127.0.0.1, sends the pods of examples/pods as an
-API server would, and shows for each what is decided and why. Exit code 1 where anything is not as expected.
+API server would, and shows each decision and its reasons. Exit code 1 if a result is not as expected.
 
-  --stay  Goes on running, and says how to send one more review; Ctrl-C ends it.
+  --stay  Keeps running and prints how to send a further review. Ctrl-C ends it.
   --help  Prints this.
 `;
 
-/** Ends by a signal before it was done. */
+/** A signal ended the demo. */
 class Interrupted extends Error {}
 
 interface Shown {

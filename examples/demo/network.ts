@@ -1,7 +1,6 @@
 /**
- * The demo's way to the outside: a forward proxy such as companies have, given to the agents as `HTTPS_PROXY`. It leads the names of
- * the demo's registries to their servers on loopback and everything else nowhere, so that the demo needs no network and asks
- * nobody, whatever an image is called.
+ * The demo's network: a forward proxy, which the agents use as `HTTPS_PROXY`. It connects the names of the demo's registries to
+ * their servers on loopback and refuses all other names, so that the demo needs no network.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,4 +1,4 @@
-/** What the demo writes. Colors only on a terminal, and not where `NO_COLOR` is set. */
+/** The output of the demo. Colors only on a terminal without `NO_COLOR`. */
 import { styleText } from 'node:util';
 import { table } from '../../cmd/program/table.ts';
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
@@ -58,7 +58,7 @@ function registryNote(serves: string): string {
   return serves === 'private.example' ? `${serves}, wants Bearer tokens` : `${serves}, open to everybody`;
 }
 
-/** One example: what it is, what is known of its images, and what the webhook said. */
+/** One example: its pod, its image facts, and the decision. */
 export function printExample(
   example: Example,
   answer: Answer,

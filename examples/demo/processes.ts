@@ -15,7 +15,7 @@ const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url
 
 /** A process starts in less than a second; this is for a machine with much else to do. */
 const startTimeoutMs = 60_000;
-/** After a first SIGTERM the webhook goes on for seconds, for whoever does not know yet that it leaves; here everybody knows. */
+/** After SIGTERM the webhook serves for some seconds, until all clients know that it stops. Here no client remains. */
 const politeMs = 300;
 const secondSignalMs = 3000;
 /** Lines of the log that are shown when a process failed. */

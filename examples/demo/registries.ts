@@ -14,7 +14,7 @@ import {
 import { startTestRegistry, type TestRegistry } from '../../test/support/registry/server.ts';
 import { createIssuer } from '../../test/support/registry/tokens.ts';
 
-/** Who may log in where. These open nothing but the demo's registries, and still must not show up in any output. */
+/** Logins. They are valid only for the demo's registries, and still must not appear in any output. */
 export const logins = {
   /** Of the pull secret in `private-with-secret.yaml`. */
   team: { username: 'demo', password: 'demo-password' },

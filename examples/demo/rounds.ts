@@ -1,6 +1,6 @@
 /**
- * The two rounds: every example is sent, shown and checked; then all are sent again, and no registry hears of it, but for a HEAD where
- * the pull policy is `Always`, or before a pod is refused.
+ * Two rounds: every example is sent, shown and checked. Then all are sent again, without a request to a registry, except a HEAD
+ * under the pull policy `Always` or before a pod is refused.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { imagesOf } from '../../src/placement/pod/images.ts';
@@ -24,9 +24,9 @@ export interface Rounds {
 }
 
 /**
- * Sends each example, and shows and checks what comes back.
+ * Sends each example, and shows and checks the response.
  * @returns the answers, in the order of the examples
- * @throws DemoError where something is not as expected, after all were shown
+ * @throws DemoError if a result is not as expected, after all were shown
  */
 export async function firstRound(rounds: Rounds): Promise<readonly Answer[]> {
   const { examples, apiServer, agents, registries } = rounds;
@@ -69,8 +69,8 @@ async function printSummary({ examples, registries, servers }: Rounds): Promise<
 
 /**
  * Sends everything again.
- * @throws DemoError where an answer differs, or a registry is asked for an image that neither has the pull policy `Always` nor
- * refuses a pod
+ * @throws DemoError if a response differs, or a registry gets a request for an image that neither has the pull policy `Always`
+ * nor refuses a pod
  */
 export async function secondRound(rounds: Rounds, before: readonly Answer[]): Promise<void> {
   const { examples, apiServer, registries } = rounds;

@@ -123,8 +123,8 @@ async function startWebhook(
 }
 
 /**
- * The credentials of a node, in the places where a node has them. Each node has one that the other lacks: what one may not
- * pull, the other is asked about.
+ * The credentials of a node, in a node's locations. Each node has one that the other does not have: if one node may not pull an
+ * image, the agent of the other is asked.
  */
 async function writeCredentials(workspace: Workspace, name: NodeName): Promise<void> {
   if (name === 'node-a') {
@@ -189,7 +189,7 @@ async function untilReady(child: RunningProcess, health: string): Promise<void> 
 
 /**
  * A metric without labels.
- * @throws DemoError where the server does not have it
+ * @throws DemoError if the server does not have it
  */
 export async function readMetric({ process, health }: Server, name: string): Promise<number> {
   const answer = await get(`${health}/metrics`);
@@ -198,7 +198,7 @@ export async function readMetric({ process, health }: Server, name: string): Pro
   return Number(value);
 }
 
-/** Asks for a page; `undefined` where nobody answers. */
+/** Requests a page; `undefined` if there is no response. */
 function get(url: string): Promise<{ readonly status: number; readonly body: string } | undefined> {
   return new Promise((resolve) => {
     const sent = request(url, { agent: false, timeout: requestTimeoutMs }, (response) => {
