@@ -69,7 +69,7 @@ async function run(invocation: Invocation): Promise<number> {
   const inspector = tracing(inspection.inspector);
   const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
   try {
-    const api = createFactsApi({ memory, clock: systemClock, log, concurrentImages, maxKnownBytes: 0 });
+    const api = createFactsApi({ memory, clock: systemClock, log, concurrentImages, maxStreamBytes: 0 });
     const request = requestFor(images, pullSecrets, configuration.inspectTimeout);
     const results = await api.answer({ ...request, ...(serviceAccount && { serviceAccount }) }, stop);
     io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));

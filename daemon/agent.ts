@@ -1,13 +1,12 @@
 /**
- * The node agent: one per node, asked by the webhook and the controller about images, because it can do what its node
- * can: reach the registries that the node reaches, with the credentials that the node has.
+ * The node agent, one per node. Webhook and controller look up images in it, because it reaches the registries that its node reaches, with
+ * the node's credentials.
  *
- * It has two servers. The API (`docs/reference/agent-api.md`) is for mutual TLS only: TLS itself refuses who has no certificate of the
- * cluster's archwright authority, and `roles.ts` who has one but is neither webhook nor controller. The agent's own certificate names
- * `archwright-agent`; clients verify that name whatever address they dial. Health and metrics have a port without TLS.
+ * It has two servers. The API (`docs/reference/agent-api.md`) uses mutual TLS: TLS refuses clients without a certificate of the cluster's
+ * archwright authority, and `roles.ts` refuses clients other than webhook and controller. The agent's own certificate has the name
+ * `archwright-agent`, which clients verify for any address. Health and metrics have a port without TLS.
  *
- * The agent itself decides nothing and keeps nothing: facts, their freshness and the file on disk are the business of the facts
- * memory that it is given.
+ * The facts memory keeps facts, their freshness and the state file.
  */
 import { startServer } from '../src/serving/server.ts';
 import { startHealth, type Checks } from '../src/serving/health.ts';
@@ -25,13 +24,13 @@ export interface AgentOptions {
   /** Directory with `tls.crt`, `tls.key` and `ca.crt`. */
   readonly tlsDir: string;
   readonly nodeName: string;
-  /** Of the program. */
+  /** Version of archwright. */
   readonly version: string;
-  /** Closed by who made it, after `stop`. */
+  /** Its owner closes it after `stop`. */
   readonly memory: FactsApiOptions['memory'];
-  /** A hash over the credential and endpoint sources of the node; equal for equal content, reveals nothing. */
+  /** A hash of the node's credential and endpoint sources; equal for equal content, reveals nothing. */
   readonly fingerprint: () => string;
-  /** What else has to be there before the agent is ready. */
+  /** Additional readiness checks. */
   readonly ready?: Checks;
   readonly limits?: Partial<ApiLimits>;
   readonly log: Log;
@@ -44,13 +43,13 @@ export interface RunningAgent {
   readonly url: string;
   /** `http://host:port` of health and metrics. */
   readonly metricsUrl: string;
-  /** Says that it is not ready any more, answers what is in flight, and ends after `graceMs` at the latest. */
+  /** Becomes unready, answers open requests, and ends after `graceMs` at the latest. */
   stop(graceMs: number): Promise<void>;
 }
 
 /**
- * Starts the agent and resolves when it can be asked.
- * @throws ServingError where an address or the TLS files cannot be used
+ * Starts the agent and resolves when it accepts requests.
+ * @throws ServingError if an address or the TLS files cannot be used
  */
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const { log, metrics } = options;
@@ -89,14 +88,14 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   async function end(graceMs: number): Promise<void> {
     stopping = true;
     await api.drain(graceMs);
-    // Probes and scrapes see the end of the draining, so their server goes last.
+    // Probes and scrapes observe the draining, so their server ends last.
     await health.drain(0);
   }
   let ended: Promise<void> | undefined;
   return { url: api.url, metricsUrl: health.url, stop: (graceMs) => (ended ??= end(graceMs)) };
 }
 
-/** The value of the node label `kubernetes.io/arch` for what Node.js calls its architecture. */
+/** The node label `kubernetes.io/arch` for Node's name of an architecture. */
 export function architectureOf(arch: NodeJS.Architecture): string {
   const names: Partial<Record<NodeJS.Architecture, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' };
   return names[arch] ?? arch;

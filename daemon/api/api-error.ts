@@ -1,4 +1,4 @@
-/** What the API answers instead of facts: `{"error": {"code", "message"}}` with an HTTP status. */
+/** Errors of the API: `{"error": {"code", "message"}}` with an HTTP status. */
 import type { Context } from 'koa';
 import { BodyError } from '../../src/serving/body.ts';
 
@@ -29,7 +29,7 @@ export class ApiError extends Error {
   readonly code: ApiErrorCode;
   readonly status: number;
   readonly temporary: boolean;
-  /** The part of the request at fault, such as `images.3.pullPolicy`; empty for the request as a whole. */
+  /** The invalid part of the request, such as `images.3.pullPolicy`; empty for the whole request. */
   readonly where: string;
   constructor(code: ApiErrorCode, message: string, where = '') {
     super(message);
@@ -41,7 +41,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The error to show for whatever was thrown: what nobody foresaw is told without its details, which may hold secrets. */
+/** The error for the client. Details of unexpected errors are omitted, because they may contain secrets. */
 export function apiErrorOf(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof BodyError) {
@@ -50,11 +50,10 @@ export function apiErrorOf(error: unknown): ApiError {
   return new ApiError('internal', 'the agent failed to answer; its log says why');
 }
 
-/** Writes an error as the answer. */
 export function writeError(ctx: Context, error: ApiError): void {
   ctx.status = error.status;
   ctx.body = { error: { code: error.code, message: error.message } };
   if (error.code === 'overloaded') ctx.set('retry-after', '1');
-  // Whoever is refused has nothing more to say on this connection.
+  // A refused client cannot do anything else on this connection.
   if (error.code === 'forbidden') ctx.set('connection', 'close');
 }

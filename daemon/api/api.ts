@@ -1,6 +1,6 @@
 /**
- * The agent's API, version 1, as HTTP: who may ask, what is a request, and how its answer or error is written. Everything that is not
- * facts is `{"error": {"code", "message"}}`.
+ * The agent's API, version 1, over HTTP: checks the role of the client, reads requests, and writes answers and errors. Errors are
+ * `{"error": {"code", "message"}}`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from '@koa/router';
@@ -10,9 +10,9 @@ import type { Clock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ApiError, apiErrorOf, writeError, type ApiErrorCode } from './api-error.ts';
-import { createFactsApi, type FactsApiOptions } from './facts.ts';
+import { createFactsApi, type FactsApi, type FactsApiOptions } from './facts.ts';
 import { parseFactsRequest } from './facts-request.ts';
-import { bindAgentMetrics, type RequestOutcome } from './metrics.ts';
+import { bindAgentMetrics, type AgentMeters, type RequestOutcome } from './metrics.ts';
 import { roleOf } from './roles.ts';
 
 export interface AgentInfo {
@@ -33,115 +33,143 @@ export interface ApiOptions {
 }
 
 export interface ApiLimits {
-  /** Requests for facts that are answered at the same time; more are told to come back. */
+  /** Concurrent `POST /v1/facts`; others get `overloaded`. */
   readonly openRequests: number;
-  /** Images of one request that are asked for at the same time. */
+  /** Concurrent lookups of one request. */
   readonly concurrentImages: number;
-  /** Clients that are told what is known at the same time. */
-  readonly knownStreams: number;
-  readonly maxKnownBytes: number;
-  /** Time in which a client has to take what is known. */
-  readonly knownTimeoutMs: number;
+  /** Concurrent `GET /v1/facts`; others get `overloaded`. */
+  readonly factsStreams: number;
+  /** Size of one `GET /v1/facts`. */
+  readonly maxStreamBytes: number;
+  /** Time for the client to read a `GET /v1/facts`. */
+  readonly streamTimeoutMs: number;
   readonly maxBodyBytes: number;
   readonly bodyTimeoutMs: number;
 }
 
 export const defaultApiLimits: ApiLimits = {
-  // Each webhook holds at most 32 connections; this is many of them with every connection in use.
+  // Each webhook has at most 32 connections; this is 16 webhooks with all connections in use.
   openRequests: 512,
-  // The registry client has limits of its own per host; this keeps one large request from filling its queues.
+  // The registry client limits requests per host; this keeps a large request from filling its queues.
   concurrentImages: 64,
-  // Webhooks ask once, when they start; a rollout starts a few of them together.
-  knownStreams: 4,
-  // 100,000 images of some 500 bytes.
-  maxKnownBytes: 64 * 1024 * 1024,
-  knownTimeoutMs: 60_000,
-  // 1,000 images and a pod's pull secrets, of which Kubernetes limits each to 1 MiB.
+  // Webhooks read the facts once, when they start; a rollout starts a few of them together.
+  factsStreams: 4,
+  // 100,000 images of 500 bytes, and some more.
+  maxStreamBytes: 64 * 1024 * 1024,
+  streamTimeoutMs: 60_000,
+  // 1,000 images and a pod's pull secrets, which Kubernetes limits to 1 MiB each.
   maxBodyBytes: 4 * 1024 * 1024,
-  // The clients are in the same cluster: a body that takes longer has lost its sender.
+  // Clients are in the same cluster: a slower body has lost its sender.
   bodyTimeoutMs: 10_000,
 };
 
 /** Makes the handler of the API's server. */
 export function createApi(options: ApiOptions): (request: IncomingMessage, response: ServerResponse) => void {
-  const { clock, limits, log } = options;
-  const facts = createFactsApi({ ...options, ...limits });
-  let open = 0;
-  let streams = 0;
-  const meters = bindAgentMetrics(options.metrics, () => ({ images: options.memory.size, open }));
+  return new Api(options).handler();
+}
 
-  async function postFacts(ctx: Context): Promise<void> {
-    if (ctx.request.is('application/json') !== 'application/json') {
-      throw new ApiError('unsupported-media-type', 'the body must be application/json');
-    }
-    if (open >= limits.openRequests) throw new ApiError('overloaded', 'too many questions at the same time');
-    const started = clock.monotonic();
-    open += 1;
-    try {
-      const body = await readBody(ctx.req, {
-        maxBytes: limits.maxBodyBytes,
-        timeoutMs: limits.bodyTimeoutMs,
-      });
-      const results = await facts.answer(parseFactsRequest(body), goneSignal(ctx));
-      for (const result of results) meters.image(result);
-      ctx.body = { results };
-    } finally {
-      open -= 1;
-      meters.took(clock.monotonic() - started);
-    }
+class Api {
+  readonly #options: ApiOptions;
+  readonly #facts: FactsApi;
+  readonly #meters: AgentMeters;
+  #openRequests = 0;
+  #streams = 0;
+
+  constructor(options: ApiOptions) {
+    this.#options = options;
+    this.#facts = createFactsApi({ ...options, ...options.limits });
+    this.#meters = bindAgentMetrics(options.metrics, () => ({
+      images: options.memory.size,
+      open: this.#openRequests,
+    }));
   }
 
-  function getFacts(ctx: Context): void {
-    if (streams >= limits.knownStreams) throw new ApiError('overloaded', 'too many readers at the same time');
-    streams += 1;
-    const stream = facts.known();
-    stream.once('error', (error) => log.error({ err: error }, 'telling what is known failed unexpectedly'));
-    const timer = setTimeout(() => ctx.res.destroy(), limits.knownTimeoutMs);
-    ctx.res.once('close', () => {
-      streams -= 1;
-      clearTimeout(timer);
+  handler(): (request: IncomingMessage, response: ServerResponse) => void {
+    const router = new Router();
+    router.post('/v1/facts', (ctx) => this.#postFacts(ctx));
+    router.get('/v1/facts', (ctx) => this.#getFacts(ctx));
+    router.get('/v1/info', (ctx) => {
+      ctx.body = this.#options.info();
     });
-    ctx.type = 'application/x-ndjson';
-    ctx.body = stream;
+    const app = new Koa();
+    // Without a listener, Koa prints to the console. These errors are clients that disconnect during the answer.
+    app.on('error', (error: unknown) =>
+      this.#options.log.debug({ err: error }, 'a client did not read its answer'),
+    );
+    app
+      .use((ctx, next) => this.#guard(ctx, next))
+      .use(router.routes())
+      .use(router.allowedMethods());
+    const handle = app.callback();
+    return (request, response) => void handle(request, response);
   }
 
-  const router = new Router();
-  router.post('/v1/facts', postFacts);
-  router.get('/v1/facts', getFacts);
-  router.get('/v1/info', (ctx) => {
-    ctx.body = options.info();
-  });
-
-  /** Checks the client first, then writes whatever goes wrong. */
-  async function guard(ctx: Context, next: () => Promise<unknown>): Promise<void> {
+  /** Checks the role of the client, and writes all errors. */
+  async #guard(ctx: Context, next: () => Promise<unknown>): Promise<void> {
     try {
-      const check = roleOf(ctx.req.socket, clock);
+      const check = roleOf(ctx.req.socket, this.#options.clock);
       if ('refused' in check) throw new ApiError('forbidden', check.refused);
       await next();
       if (ctx.status === 404)
         throw new ApiError('not-found', `there is no ${ctx.path}; see /v1/facts and /v1/info`);
       if (ctx.status === 405 || ctx.status === 501) {
-        throw new ApiError('method-not-allowed', `${ctx.path} knows ${ctx.response.get('allow')}`);
+        throw new ApiError('method-not-allowed', `${ctx.path} allows ${ctx.response.get('allow')}`);
       }
-      meters.request(ctx.method, ctx.path, 'answered');
+      this.#meters.request(ctx.method, ctx.path, 'answered');
     } catch (error) {
-      const shown = apiErrorOf(error);
-      const gone = ctx.res.destroyed;
-      meters.request(ctx.method, ctx.path, gone ? 'abandoned' : outcomes[shown.code]);
-      if (shown.code === 'internal' && !gone) log.error({ err: error }, 'a request failed unexpectedly');
-      if (shown.code === 'forbidden') {
-        log.warn({ peer: ctx.req.socket.remoteAddress, reason: shown.message }, 'a client was refused');
-      }
-      writeError(ctx, shown);
+      this.#fail(ctx, error);
     }
   }
 
-  const app = new Koa();
-  // Without a listener Koa prints to the console. What comes here is a client that went away within its answer.
-  app.on('error', (error: unknown) => log.debug({ err: error }, 'an answer was not taken'));
-  app.use(guard).use(router.routes()).use(router.allowedMethods());
-  const handle = app.callback();
-  return (request, response) => void handle(request, response);
+  #fail(ctx: Context, error: unknown): void {
+    const { log } = this.#options;
+    const shown = apiErrorOf(error);
+    const gone = ctx.res.destroyed;
+    this.#meters.request(ctx.method, ctx.path, gone ? 'abandoned' : outcomes[shown.code]);
+    if (shown.code === 'internal' && !gone) log.error({ err: error }, 'a request failed unexpectedly');
+    if (shown.code === 'forbidden') {
+      log.warn({ peer: ctx.req.socket.remoteAddress, reason: shown.message }, 'a client was refused');
+    }
+    writeError(ctx, shown);
+  }
+
+  async #postFacts(ctx: Context): Promise<void> {
+    const { clock, limits } = this.#options;
+    if (ctx.request.is('application/json') !== 'application/json') {
+      throw new ApiError('unsupported-media-type', 'the body must be application/json');
+    }
+    if (this.#openRequests >= limits.openRequests)
+      throw new ApiError('overloaded', 'too many concurrent requests');
+    const startedAt = clock.monotonic();
+    this.#openRequests += 1;
+    try {
+      const body = await readBody(ctx.req, {
+        maxBytes: limits.maxBodyBytes,
+        timeoutMs: limits.bodyTimeoutMs,
+      });
+      const results = await this.#facts.answer(parseFactsRequest(body), disconnected(ctx));
+      for (const result of results) this.#meters.image(result);
+      ctx.body = { results };
+    } finally {
+      this.#openRequests -= 1;
+      this.#meters.took(clock.monotonic() - startedAt);
+    }
+  }
+
+  #getFacts(ctx: Context): void {
+    const { clock, limits, log } = this.#options;
+    if (this.#streams >= limits.factsStreams) throw new ApiError('overloaded', 'too many concurrent readers');
+    this.#streams += 1;
+    const stream = this.#facts.stream();
+    stream.once('error', (error) => log.error({ err: error }, 'sending image facts failed unexpectedly'));
+    const stopTimer = clock.timer(limits.streamTimeoutMs, () => ctx.res.destroy());
+    ctx.res.once('close', () => {
+      this.#streams -= 1;
+      stopTimer();
+    });
+    ctx.type = 'application/x-ndjson';
+    ctx.body = stream;
+  }
 }
 
 const outcomes: Readonly<Record<ApiErrorCode, RequestOutcome>> = {
@@ -156,11 +184,11 @@ const outcomes: Readonly<Record<ApiErrorCode, RequestOutcome>> = {
   internal: 'failed',
 };
 
-/** Aborts when the client goes away before it has its answer. */
-function goneSignal(ctx: Context): AbortSignal {
-  const gone = new AbortController();
+/** Aborts when the client disconnects before it has its answer. */
+function disconnected(ctx: Context): AbortSignal {
+  const controller = new AbortController();
   ctx.res.once('close', () => {
-    if (!ctx.res.writableFinished) gone.abort(new Error('the client went away'));
+    if (!ctx.res.writableFinished) controller.abort(new Error('the client disconnected'));
   });
-  return gone.signal;
+  return controller.signal;
 }

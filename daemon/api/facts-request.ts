@@ -1,6 +1,6 @@
 /**
- * The body of `POST /v1/facts`. It is refused as a whole where it is not what the API says: its sender is one of our
- * own programs, so a field that is misspelled or missing is a fault to be seen, not a wish to be guessed.
+ * The body of `POST /v1/facts`. Unknown, missing or invalid fields are errors: the sender is archwright too, so they are bugs that must
+ * be noticed.
  */
 import { parseAuths } from '../../src/credentials/auths.ts';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
@@ -8,42 +8,41 @@ import { isServiceAccountName, type ServiceAccountName } from '../../src/credent
 import type { PullPolicy } from '../../src/images/facts/facts.ts';
 import { ApiError } from './api-error.ts';
 
-/** A pod names some dozens of images; this is room for many pods in one request. */
+/** A pod has some dozens of images at most. */
 export const maxImages = 1000;
-/** As in image facts: nothing longer could be answered. */
+/** The limit of image facts. */
 const maxImageLength = 1024;
 /** Enough of a misspelled field's name to find it. */
 const maxFieldLength = 64;
-/** Below this no registry answers, above it nobody waits: the API server gives a webhook 30 s at most. */
+/** No registry answers faster than the minimum. The API server limits a webhook to 30 s. */
 export const deadlineLimits = { leastMs: 10, mostMs: 30_000 };
 
 const pullPolicies: readonly PullPolicy[] = ['Always', 'IfNotPresent', 'Never'];
 
-interface AskedImage {
+interface ImageRequest {
   readonly image: string;
   readonly pullPolicy: PullPolicy;
 }
 
 export interface FactsRequest {
-  readonly images: readonly AskedImage[];
+  readonly images: readonly ImageRequest[];
   readonly deadlineMs: number;
   /** The pod's credentials, for this request only. */
   readonly pullSecrets: CredentialSource;
-  /** The pod's, where the asker knows it. */
+  /** The pod's service account, if the client knows it. */
   readonly serviceAccount?: ServiceAccountName;
 }
 
 /**
- * Reads a body.
- * @returns the request, its deadline within `deadlineLimits`
- * @throws ApiError `bad-request`; its message never quotes a value, because values may be passwords
+ * @returns the request, with the deadline limited to `deadlineLimits`
+ * @throws ApiError `bad-request`; messages quote no values, which may be passwords
  */
 export function parseFactsRequest(body: Buffer): FactsRequest {
   let json: unknown;
   try {
     json = JSON.parse(utf8(body));
   } catch {
-    throw new ApiError('bad-request', 'the body is no JSON');
+    throw new ApiError('bad-request', 'the body is not JSON');
   }
   const fields = ['images', 'auths', 'serviceAccount', 'deadlineMs'];
   const { images, auths, serviceAccount, deadlineMs } = object(json, '', fields);
@@ -55,14 +54,14 @@ export function parseFactsRequest(body: Buffer): FactsRequest {
   };
 }
 
-function readImages(value: unknown): AskedImage[] {
+function readImages(value: unknown): ImageRequest[] {
   if (!Array.isArray(value)) throw wrong('images', 'expected an array');
   if (value.length > maxImages) throw wrong('images', `expected at most ${maxImages}`);
   return value.map((item: unknown, index) => {
     const where = `images.${index}`;
     const { image, pullPolicy } = object(item, where, ['image', 'pullPolicy']);
     if (typeof image !== 'string' || image === '' || image.length > maxImageLength)
-      throw wrong(`${where}.image`, `expected a text of 1 to ${maxImageLength} characters`);
+      throw wrong(`${where}.image`, `expected a string of 1 to ${maxImageLength} characters`);
     const policy = pullPolicies.find((name) => name === pullPolicy);
     if (policy === undefined)
       throw wrong(`${where}.pullPolicy`, `expected one of ${pullPolicies.join(', ')}`);
@@ -91,25 +90,22 @@ function readServiceAccount(value: unknown): ServiceAccountName {
     throw wrong('serviceAccount', 'expected a namespace and a name');
   const account = { namespace, name };
   if (!isServiceAccountName(account))
-    throw wrong(
-      'serviceAccount',
-      'expected names that a cluster can have for a namespace and a service account',
-    );
+    throw wrong('serviceAccount', 'expected valid names of a namespace and a service account');
   return account;
 }
 
-/** @throws TypeError where the bytes are no UTF-8 */
+/** @throws TypeError for invalid UTF-8 */
 function utf8(body: Buffer): string {
   return new TextDecoder('utf-8', { fatal: true }).decode(body);
 }
 
-/** @throws ApiError where it is no object, or has a field that the API does not know */
+/** @throws ApiError unless it is an object with known fields only */
 function object(value: unknown, where: string, fields: readonly string[]): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw wrong(where, 'expected an object');
-  const stranger = Object.keys(value).find((field) => !fields.includes(field));
-  if (stranger !== undefined)
-    throw wrong(where, `there is no field ${JSON.stringify(stranger.slice(0, maxFieldLength))}`);
+  const unknown = Object.keys(value).find((field) => !fields.includes(field));
+  if (unknown !== undefined)
+    throw wrong(where, `there is no field ${JSON.stringify(unknown.slice(0, maxFieldLength))}`);
   return value as Readonly<Record<string, unknown>>;
 }
 

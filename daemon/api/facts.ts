@@ -1,6 +1,6 @@
 /**
- * What `/v1/facts` does: answers questions about images, and tells what is known. Questions are answered from memory, which
- * asks registries where it has to; here they get their time limit, and whoever went away is not waited for.
+ * `/v1/facts`: looks up image facts, with a deadline, and streams all shared facts. The memory looks up images in registries if needed. A
+ * disconnected client ends its lookups.
  */
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
@@ -15,28 +15,27 @@ import type { FactsRequest } from './facts-request.ts';
 
 export interface FactsApi {
   /**
-   * Answers each image, in the request's order. A failure is an answer with `error`.
-   * @param gone aborts when the client went away; then rejects with its reason
+   * The facts of each image in the request's order; failures have an `error`.
+   * @param gone aborts when the client disconnects; then this rejects with its reason
    */
   answer(request: FactsRequest, gone: AbortSignal): Promise<readonly ImageFacts[]>;
-  /** What is known and may be told to anyone, as newline-delimited JSON in pieces of some KiB. */
-  known(): Readable;
+  /** All facts that the memory shares, as newline-delimited JSON in chunks of some KiB. */
+  stream(): Readable;
 }
 
 export interface FactsApiOptions {
   readonly memory: Pick<FactsMemory, 'lookup' | 'shared' | 'size'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Images of one request that are asked for at the same time. */
+  /** Concurrent lookups of one request. */
   readonly concurrentImages: number;
-  /** What `known` tells at most. */
-  readonly maxKnownBytes: number;
+  /** Size of one `stream`. */
+  readonly maxStreamBytes: number;
 }
 
-/** A write costs more than the bytes of one line; pieces of this size fill a TLS record. */
-const pieceLength = 16 * 1024;
+/** The size of a TLS record. A write for each line would cost more than its bytes. */
+const chunkLength = 16 * 1024;
 
-/** Makes the API over a memory. */
 export function createFactsApi(options: FactsApiOptions): FactsApi {
   const { memory, clock, log } = options;
 
@@ -56,11 +55,11 @@ export function createFactsApi(options: FactsApiOptions): FactsApi {
         }
         try {
           const pullCredentials = await request.pullSecrets.lookup(reference.repository, signal);
-          const question = { image, reference, pullPolicy, pullCredentials, ...ofAccount };
-          return await memory.lookup(question, { signal });
+          const lookup = { image, reference, pullPolicy, pullCredentials, ...ofAccount };
+          return await memory.lookup(lookup, { signal });
         } catch (error) {
           if (gone.aborted) throw error;
-          return notAnswered(image, error, deadline.aborted, request.deadlineMs);
+          return failure(image, error, deadline.aborted, request.deadlineMs);
         }
       },
     );
@@ -68,43 +67,40 @@ export function createFactsApi(options: FactsApiOptions): FactsApi {
     return facts;
   }
 
-  function notAnswered(image: string, error: unknown, late: boolean, deadlineMs: number): ImageFacts {
+  function failure(image: string, error: unknown, late: boolean, deadlineMs: number): ImageFacts {
     if (late) {
-      const message = `not known within ${deadlineMs} ms; the registry is still being asked`;
+      const message = `no answer within ${deadlineMs} ms; the lookup in the registry continues`;
       return failedFacts(image, { code: 'timeout', message }, clock.now());
     }
-    log.error({ err: error, image }, 'a question about an image failed unexpectedly');
+    log.error({ err: error, image }, 'the lookup of an image failed unexpectedly');
     const message = 'the agent failed to answer; its log says why';
     return failedFacts(image, { code: 'unavailable', message }, clock.now());
   }
 
   return {
     answer,
-    known: () => Readable.from(pieces(memory, options.maxKnownBytes), { objectMode: false }),
+    stream: () => Readable.from(chunks(memory, options.maxStreamBytes), { objectMode: false }),
   };
 }
 
-/**
- * Memory goes on changing while it is read, and what is used moves to its end: without a limit in number the reader might
- * never arrive there.
- */
-function* pieces(memory: FactsApiOptions['memory'], maxBytes: number): Generator<string> {
+/** The memory changes while it is read, and used entries move to its end. The limit on their number ensures an end. */
+function* chunks(memory: FactsApiOptions['memory'], maxBytes: number): Generator<string> {
   let images = memory.size;
   let bytes = 0;
-  let piece = '';
+  let chunk = '';
   for (const facts of memory.shared()) {
-    // Memory does not share these; this is the door through which they would leave.
+    // The memory does not share these. This check is a second safeguard.
     if (facts.credentialSource === 'pull-secret' || facts.credentialSource === 'service-account') continue;
     const line = `${JSON.stringify(facts)}\n`;
     bytes += Buffer.byteLength(line);
     images -= 1;
     if (images < 0 || bytes > maxBytes) break;
-    piece += line;
-    if (piece.length < pieceLength) continue;
-    yield piece;
-    piece = '';
+    chunk += line;
+    if (chunk.length < chunkLength) continue;
+    yield chunk;
+    chunk = '';
   }
-  if (piece !== '') yield piece;
+  if (chunk !== '') yield chunk;
 }
 
 function referenceOf(image: string): Reference | InvalidReference {

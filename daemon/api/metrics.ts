@@ -1,4 +1,4 @@
-/** Metrics of the agent's API. What the registry client and the facts memory do is counted by them. */
+/** Metrics of the agent's API. The registry client and the facts memory have their own. */
 import { factsErrorCodes, type ImageFacts } from '../../src/images/facts/facts.ts';
 import type { Metrics, MetricSpec } from '../../src/telemetry/metrics.ts';
 
@@ -8,7 +8,7 @@ export type RequestOutcome = (typeof requestOutcomes)[number];
 const requests: MetricSpec = {
   name: 'archwright_agent_requests_total',
   type: 'counter',
-  help: 'Requests to the agent API, by what was asked and how it ended.',
+  help: 'Requests to the agent API by method, path and outcome.',
   labels: {
     method: ['GET', 'POST', 'other'],
     path: ['/v1/facts', '/v1/info', 'other'],
@@ -19,21 +19,21 @@ const requests: MetricSpec = {
 const images: MetricSpec = {
   name: 'archwright_agent_images_total',
   type: 'counter',
-  help: 'Images that were asked for, by result: ok, stale, or the code of the error.',
+  help: 'Requested images by result: ok, stale, or the error code.',
   labels: { result: ['ok', 'stale', ...factsErrorCodes] },
 };
 
 const requestSeconds: MetricSpec = {
   name: 'archwright_agent_request_duration_seconds',
   type: 'histogram',
-  help: 'Time from the request for facts to its answer.',
+  help: 'Duration of requests for facts.',
   buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
 };
 
 const openRequests: MetricSpec = {
   name: 'archwright_agent_open_requests',
   type: 'gauge',
-  help: 'Requests for facts that are being answered.',
+  help: 'Open requests for facts.',
 };
 
 const knownImages: MetricSpec = {
@@ -58,8 +58,7 @@ export interface AgentMeters {
 }
 
 /**
- * Binds the metrics.
- * @param levels what is true now; called before each scrape
+ * @param levels current values, called before each scrape
  */
 export function bindAgentMetrics(
   metrics: Metrics,
@@ -68,7 +67,7 @@ export function bindAgentMetrics(
   const results = new Map(
     ['ok', 'stale', ...factsErrorCodes].map((result) => [result, metrics.counter(images, { result })]),
   );
-  const spread = metrics.histogram(requestSeconds);
+  const durations = metrics.histogram(requestSeconds);
   const open = metrics.gauge(openRequests);
   const known = metrics.gauge(knownImages);
   metrics.beforeScrape(() => {
@@ -80,6 +79,6 @@ export function bindAgentMetrics(
   return {
     request: (method, path, outcome) => metrics.counter(requests, { method, path, outcome }).inc(),
     image: (facts) => results.get(facts.error?.code ?? (facts.stale ? 'stale' : 'ok'))?.inc(),
-    took: (durationMs) => spread.observe(durationMs / 1000),
+    took: (durationMs) => durations.observe(durationMs / 1000),
   };
 }

@@ -1,12 +1,12 @@
 /**
- * Who is answered. TLS has already refused every client without a certificate of the cluster's archwright authority;
- * that authority also signs the agents' own certificates, so each request is checked for the role of its client too.
+ * The role of a client. TLS refuses clients without a certificate of the cluster's archwright authority. That authority also signs the
+ * agents' own certificates, so each request needs a role too.
  */
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../src/async/clock.ts';
 
-/** Common name of the subject → role. */
+/** Roles by common name of the subject. */
 const roleNames = { 'archwright-webhook': 'webhook', 'archwright-controller': 'controller' } as const;
 export type Role = (typeof roleNames)[keyof typeof roleNames];
 
@@ -15,7 +15,7 @@ const clientAuth = '1.3.6.1.5.5.7.3.2';
 
 export type RoleCheck =
   | { readonly role: Role }
-  /** Why not, for the log and the answer. */
+  /** Why there is none, for log and answer. */
   | { readonly refused: string };
 
 interface Client {
@@ -25,13 +25,11 @@ interface Client {
   readonly to: number;
 }
 
-/** A connection's client stays the same, and taking its certificate apart costs more than answering from memory. */
+/** Parsing a certificate costs more than answering from memory, and the client of a connection does not change. */
 const clients = new WeakMap<Socket, Client>();
 
 /**
- * The role of a connection's client.
- *
- * The dates are checked each time: a connection that is kept open outlives the handshake in which TLS checked them.
+ * The role of a connection's client. Dates are checked for each request, because TLS checks them only in the handshake.
  */
 export function roleOf(socket: Socket | TLSSocket, clock: Clock): RoleCheck {
   let client = clients.get(socket);
@@ -42,18 +40,18 @@ export function roleOf(socket: Socket | TLSSocket, clock: Clock): RoleCheck {
   if ('refused' in client.check) return client.check;
   const now = clock.now();
   if (client.from <= now && now <= client.to) return client.check;
-  return { refused: 'the client certificate is not valid now' };
+  return { refused: 'the client certificate is expired or not valid yet' };
 }
 
 function clientOf(socket: Socket | TLSSocket): Client {
   if (!('getPeerCertificate' in socket) || !socket.authorized) {
     return refused('the connection has no verified client certificate');
   }
-  // An ended socket has no certificate; the type does not say so.
+  // Contrary to the type, an ended socket has no certificate.
   const certificate = socket.getPeerCertificate() as Partial<ReturnType<TLSSocket['getPeerCertificate']>>;
   const commonName = certificate.subject?.CN;
   if (typeof commonName !== 'string' || !isRoleName(commonName)) {
-    return refused('the client certificate is of no role that is answered');
+    return refused('the client certificate has no role that may use this API');
   }
   if (!certificate.ext_key_usage?.includes(clientAuth)) {
     return refused('the client certificate is not for client authentication');

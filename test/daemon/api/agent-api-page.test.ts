@@ -63,9 +63,9 @@ t.test('the limits are those of the program', (t) => {
     ),
   );
   t.ok(page.includes(`more than ${defaultApiLimits.maxBodyBytes / 1_048_576} MiB`));
-  t.ok(page.includes(`at most ${defaultApiLimits.maxKnownBytes / 1_048_576} MiB`));
+  t.ok(page.includes(`at most ${defaultApiLimits.maxStreamBytes / 1_048_576} MiB`));
   t.ok(page.includes(`within ${defaultApiLimits.bodyTimeoutMs / 1000} s`));
-  t.equal(defaultApiLimits.knownStreams, 4);
-  t.equal(defaultApiLimits.knownTimeoutMs, 60_000);
+  t.equal(defaultApiLimits.factsStreams, 4);
+  t.equal(defaultApiLimits.streamTimeoutMs, 60_000);
   t.end();
 });

@@ -5,7 +5,7 @@ const good = { images: [{ image: 'nginx', pullPolicy: 'Always' }], deadlineMs: 1
 
 const parse = (value: unknown) => parseFactsRequest(Buffer.from(JSON.stringify(value)));
 
-t.test('good requests', async (t) => {
+t.test('valid requests', async (t) => {
   t.match(parse(good), good);
   t.match(parse({ ...good, images: [{ image: 'x'.repeat(1024), pullPolicy: 'Never' }] }).images, {
     length: 1,
@@ -36,7 +36,7 @@ t.test('good requests', async (t) => {
   t.notOk('serviceAccount' in parse(good));
 });
 
-t.test('bad requests say where they are wrong', (t) => {
+t.test('invalid requests', (t) => {
   const image = { image: 'nginx', pullPolicy: 'Always' };
   const cases: [unknown, RegExp][] = [
     [null, /^expected an object$/],
@@ -90,17 +90,17 @@ t.test('bad requests say where they are wrong', (t) => {
   t.end();
 });
 
-t.test('what is no JSON', (t) => {
+t.test('invalid JSON', (t) => {
   for (const body of ['', '{', '{"images":', "{'a':1}", 'NaN', '[1,]']) {
     t.throws(
       () => parseFactsRequest(Buffer.from(body)),
-      { code: 'bad-request', message: 'the body is no JSON' },
+      { code: 'bad-request', message: 'the body is not JSON' },
       body,
     );
   }
   t.throws(
     () => parseFactsRequest(Buffer.from('{"\xff":1}', 'latin1')),
-    { message: 'the body is no JSON' },
+    { message: 'the body is not JSON' },
     'not UTF-8',
   );
   const deep = Buffer.from('['.repeat(1_000_000) + ']'.repeat(1_000_000));
@@ -108,7 +108,7 @@ t.test('what is no JSON', (t) => {
   t.end();
 });
 
-t.test('the error names the part at fault', (t) => {
+t.test('the error names the invalid part', (t) => {
   t.match(
     thrown(() => parse({ ...good, images: [{ image: 'x', pullPolicy: 'always' }] })),
     { where: 'images.0.pullPolicy', message: /expected one of Always, IfNotPresent, Never/ },
@@ -126,7 +126,7 @@ t.test('a deadline too large for a number is refused', (t) => {
   t.end();
 });
 
-t.test('a name that objects have is a key like others', (t) => {
+t.test('__proto__ is an unknown field', (t) => {
   const body = '{"images":[],"deadlineMs":1,"__proto__":{"images":[]}}';
   t.throws(() => parseFactsRequest(Buffer.from(body)), { code: 'bad-request' });
   t.end();

@@ -13,7 +13,7 @@ const ask = (...images: string[]) => ({
   deadlineMs: 5000,
 });
 
-t.test('answers in the order of the request, also doubles, failures and what is no reference', async (t) => {
+t.test('answers in the order of the request, with duplicates, failures and invalid references', async (t) => {
   const { post, metric } = await startTestAgent(t, {
     inspector: {
       lookup: ({ image }) =>
@@ -49,7 +49,7 @@ t.test('answers in the order of the request, also doubles, failures and what is 
   t.equal(await metric('archwright_agent_open_requests'), 0);
 });
 
-t.test('a message about a long name is cut', async (t) => {
+t.test('the message for a long name is truncated', async (t) => {
   const { post } = await startTestAgent(t);
   const { results } = (await post(ask('X'.repeat(1000)))).json as Answer;
   t.equal(results[0]?.error?.code, 'invalid-reference');
@@ -64,7 +64,7 @@ t.test('a thousand images', async (t) => {
   t.notOk(results.some((facts) => facts.error));
 });
 
-t.test('images of one request are asked for together, up to a limit', async (t) => {
+t.test('concurrent lookups of one request are limited', async (t) => {
   let running = 0;
   let most = 0;
   const { post } = await startTestAgent(t, {
@@ -83,7 +83,7 @@ t.test('images of one request are asked for together, up to a limit', async (t) 
   t.equal(most, 5);
 });
 
-t.test('what is not known at the deadline says so, the rest is answered', async (t) => {
+t.test('images without an answer at the deadline are timeouts, others are answered', async (t) => {
   const { post } = await startTestAgent(t, {
     inspector: {
       lookup: ({ image }) =>
@@ -93,7 +93,7 @@ t.test('what is not known at the deadline says so, the rest is answered', async 
   const answer = await post({ ...ask('r.example/slow:1', 'r.example/a:1'), deadlineMs: 50 });
   t.match(answer.json, {
     results: [
-      { error: { code: 'timeout', message: /not known within 50 ms/ } },
+      { error: { code: 'timeout', message: /no answer within 50 ms/ } },
       { error: undefined, platforms: [{}, {}] },
     ],
   });
@@ -133,12 +133,12 @@ t.test('the pull policy and the pull credentials reach the inspector', async (t)
     ],
   ]);
   await post({ images: [{ image: 'r.example/team/app:1', pullPolicy: 'IfNotPresent' }], deadlineMs: 1000 });
-  t.equal(asked.length, 2, 'who does not present the credentials does not get what they learned');
-  t.equal((await send('GET', '/v1/facts')).text, '', 'nor is it told to anyone');
+  t.equal(asked.length, 2, 'a request without the credentials causes a new lookup');
+  t.equal((await send('GET', '/v1/facts')).text, '', 'and the facts are not shared');
   t.notMatch(lines(), /secret-of/);
 });
 
-t.test('a fault of ours is an answer too', async (t) => {
+t.test('a bug of the agent is an answer too', async (t) => {
   const broken: FactsApiOptions['memory'] = {
     lookup: () => Promise.reject(new Error('secret-detail')),
     shared: () => [],

@@ -21,7 +21,7 @@ t.test('webhook and controller are answered', async (t) => {
   }
 });
 
-t.test('other roles of the same authority get nothing, and the connection is closed', async (t) => {
+t.test('other roles of the same authority are refused, and the connection is closed', async (t) => {
   const { pki, send, lines, metric } = await startTestAgent(t);
   const roles = [
     'archwright-agent',
@@ -45,7 +45,7 @@ t.test('other roles of the same authority get nothing, and the connection is clo
       const answer = await send(method, path, { tlsDir });
       t.equal(answer.status, 403, `${cn} ${method} ${path}`);
       t.equal(answer.headers.connection, 'close');
-      t.match(answer.json, { error: { code: 'forbidden', message: /of no role/ } });
+      t.match(answer.json, { error: { code: 'forbidden', message: /has no role/ } });
     }
   }
   const agent = new Agent({ keepAlive: true });
@@ -67,11 +67,11 @@ t.test('a certificate with two common names has no role', (t) => {
     authorized: true,
     getPeerCertificate: () => ({ subject: { CN: ['archwright-webhook', 'x'] } }),
   };
-  t.match(roleOf(socket as never, systemClock), { refused: /of no role/ });
+  t.match(roleOf(socket as never, systemClock), { refused: /has no role/ });
   t.end();
 });
 
-t.test('TLS refuses who has no certificate that this cluster issued for clients', async (t) => {
+t.test('TLS refuses clients without a client certificate of this cluster', async (t) => {
   const { pki, send, metric } = await startTestAgent(t);
   const foreign = await createCa('archwright test CA');
   const webhook = { cn: 'archwright-webhook', client: true };
@@ -91,7 +91,7 @@ t.test('TLS refuses who has no certificate that this cluster issued for clients'
   );
 });
 
-t.test('a certificate that expires while its connection is open is not answered any more', async (t) => {
+t.test('a certificate that expires on an open connection is refused', async (t) => {
   const pki = await createPki(t);
   const clock = createFakeClock();
   let offset = 0;
@@ -105,17 +105,17 @@ t.test('a certificate that expires while its connection is open is not answered 
   offset = 2 * 24 * 60 * 60 * 1000;
   await t.rejects(connection.json(agent.url, '/v1/info', call), {
     code: 'refused',
-    message: /not valid now/,
+    message: /expired or not valid yet/,
   });
   offset = -2 * 24 * 60 * 60 * 1000;
   await t.rejects(connection.json(agent.url, '/v1/info', call), {
     code: 'refused',
-    message: /not valid now/,
+    message: /expired or not valid yet/,
   });
-  t.match(lines(), /not valid now/);
+  t.match(lines(), /expired or not valid yet/);
 });
 
-t.test('no TLS, no answer', async (t) => {
+t.test('plain HTTP is refused', async (t) => {
   const { agent } = await startTestAgent(t);
   const sent = request(agent.url.replace('https', 'http') + '/v1/info');
   sent.end();
@@ -141,7 +141,7 @@ t.test('a connection without a certificate gets not one byte of an answer', asyn
   t.equal(received, 0);
 });
 
-t.test('what is no TLS socket has no role', async (t) => {
+t.test('a socket without TLS has no role', async (t) => {
   const server = createServer();
   t.teardown(() => server.close());
   server.listen(0, '127.0.0.1');
@@ -154,7 +154,7 @@ t.test('what is no TLS socket has no role', async (t) => {
   client.destroy();
   socket.destroy();
   t.match(roleOf({ authorized: true, getPeerCertificate: () => ({}) } as never, systemClock), {
-    refused: /of no role/,
+    refused: /has no role/,
   });
   const noUsage = { subject: { CN: 'archwright-webhook' } };
   t.match(roleOf({ authorized: true, getPeerCertificate: () => noUsage } as never, systemClock), {
@@ -162,7 +162,7 @@ t.test('what is no TLS socket has no role', async (t) => {
   });
   const noDates = { ...noUsage, ext_key_usage: ['1.3.6.1.5.5.7.3.2'] };
   t.match(roleOf({ authorized: true, getPeerCertificate: () => noDates } as never, systemClock), {
-    refused: /not valid now/,
+    refused: /expired or not valid yet/,
   });
   const unverified = { authorized: false, getPeerCertificate: () => noDates };
   t.match(roleOf(unverified as never, systemClock), { refused: /no verified client certificate/ });

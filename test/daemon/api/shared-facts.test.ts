@@ -14,7 +14,7 @@ const ask = (...images: string[]) => ({
   deadlineMs: 5000,
 });
 
-t.test('what is known, one line for each image', async (t) => {
+t.test('one line for each image', async (t) => {
   const { post, send } = await startTestAgent(t);
   await post(ask('r.example/a:1', 'nginx'));
   const answer = await send('GET', '/v1/facts');
@@ -27,21 +27,21 @@ t.test('what is known, one line for each image', async (t) => {
   t.strictSame(known.map((facts) => facts.image).sort(), ['docker.io/library/nginx:latest', 'r.example/a:1']);
 });
 
-t.test('readers that have ended make room, also those that wanted no body', async (t) => {
-  const { send } = await startTestAgent(t, { limits: { knownStreams: 1 } });
+t.test('a reader that ends makes room, also after HEAD', async (t) => {
+  const { send } = await startTestAgent(t, { limits: { factsStreams: 1 } });
   for (const method of ['GET', 'HEAD', 'GET', 'GET']) {
     t.equal((await send(method, '/v1/facts')).status, 200, method);
   }
 });
 
-t.test('a memory that fails while it is told', async (t) => {
+t.test('a memory that fails while it is read', async (t) => {
   const failing = function* () {
     yield factsOf('r.example/a:1');
     throw new Error('boom');
   };
   const { send, lines } = await startTestAgent(t, { memory: sharing(failing, 5) });
   await t.rejects(send('GET', '/v1/facts'), { code: 'ECONNRESET' });
-  t.match(lines(), /telling what is known failed/);
+  t.match(lines(), /sending image facts failed/);
   t.equal((await send('GET', '/v1/info')).status, 200);
 });
 
@@ -50,7 +50,7 @@ function sharing(shared: () => Iterable<ImageFacts>, size: number): FactsApiOpti
   return { shared, size, lookup: ({ image }) => Promise.resolve(factsOf(image)) };
 }
 
-t.test('what a pod’s own credentials learned is not told even if memory shares it', async (t) => {
+t.test('facts from a pod’s own credentials are not sent, even if the memory shares them', async (t) => {
   const memory = sharing(
     () => [
       factsOf('r.example/a:1', { credentialSource: 'pull-secret' }),
@@ -63,14 +63,14 @@ t.test('what a pod’s own credentials learned is not told even if memory shares
   t.match((await send('GET', '/v1/facts')).text, /^\{"image":"r\.example\/b:1".*\}\n$/);
 });
 
-t.test('what is told has limits, and ends with a whole line', async (t) => {
+t.test('the stream has limits, and ends with a whole line', async (t) => {
   const endless = function* () {
     for (let count = 0; ; count += 1) yield factsOf(`r.example/a:${count}`);
   };
   await t.test('in bytes', async (t) => {
     const { send } = await startTestAgent(t, {
       memory: sharing(endless, Number.MAX_SAFE_INTEGER),
-      limits: { maxKnownBytes: 100_000 },
+      limits: { maxStreamBytes: 100_000 },
     });
     const { text } = await send('GET', '/v1/facts');
     t.ok(text.length > 99_000 && text.length <= 100_000, `${text.length}`);
@@ -82,7 +82,7 @@ t.test('what is told has limits, and ends with a whole line', async (t) => {
   });
 });
 
-t.test('a reader that does not read is cut off, and few read at a time', async (t) => {
+t.test('a reader that does not read is disconnected, and readers are limited', async (t) => {
   let told = 0;
   const endless = function* () {
     for (;;) {
@@ -92,7 +92,7 @@ t.test('a reader that does not read is cut off, and few read at a time', async (
   };
   const { agent, pki, send } = await startTestAgent(t, {
     memory: sharing(endless, Number.MAX_SAFE_INTEGER),
-    limits: { knownStreams: 1, knownTimeoutMs: 200, maxKnownBytes: Number.MAX_SAFE_INTEGER },
+    limits: { factsStreams: 1, streamTimeoutMs: 200, maxStreamBytes: Number.MAX_SAFE_INTEGER },
   });
   const [cert, key] = await Promise.all(
     ['tls.crt', 'tls.key'].map((name) => readFile(join(pki.clientDir, name))),
