@@ -1,8 +1,8 @@
-/** Addresses to listen on: `host:port`, `[::1]:port`, and `:port` for every address of the machine. */
+/** Listen addresses: `host:port`, `[::1]:port`, or `:port` for all addresses. */
 import { ServingError } from './error.ts';
 
 export interface ListenAddress {
-  /** `undefined`: every address, IPv6 and IPv4. */
+  /** `undefined`: all IPv6 and IPv4 addresses. */
   readonly host: string | undefined;
   readonly port: number;
 }
@@ -15,14 +15,14 @@ export function parseListenAddress(text: string): ListenAddress {
     throw new ServingError(
       'invalid-address',
       text,
-      `"${text}" is no address to listen on; write host:port, such as 0.0.0.0:8443, [::1]:8443 or :8443`,
+      `"${text}" is not an address to listen on; write host:port, such as 0.0.0.0:8443, [::1]:8443 or :8443`,
     );
   }
   const host = match[1] ?? match[2];
   return { host: host === '' ? undefined : host, port };
 }
 
-/** The URL at which a client on this machine reaches a server that listens there. */
+/** The URL of a server for clients on the same machine. */
 export function urlOf(protocol: 'http' | 'https', host: string | undefined, port: number): string {
   if (host === undefined || host === '0.0.0.0') return `${protocol}://127.0.0.1:${port}`;
   if (host === '::') return `${protocol}://[::1]:${port}`;

@@ -1,12 +1,11 @@
 /**
- * Reads a request's body once, into one buffer, with a limit in bytes and a deadline. What it refuses is told by a
- * typed error, so that the caller chooses the answer; the request stays readable enough for that answer to arrive.
+ * Reads the body of a request into one buffer, with a limit in bytes and a deadline. After a refusal, the rest of the body is read for a
+ * moment, so that the client receives the caller's answer.
  */
 import type { IncomingMessage } from 'node:http';
 
 export type BodyErrorCode = 'too-large' | 'aborted' | 'timeout';
 
-/** Why a body could not be read. */
 export class BodyError extends Error {
   readonly code: BodyErrorCode;
   readonly temporary: boolean;
@@ -26,16 +25,15 @@ export interface BodyLimits {
 }
 
 /**
- * How long a refused body is read and thrown away. Closing at once makes the kernel reset the connection, and a client
- * that is still writing then never sees why it was refused.
+ * How long a refused body is read and dropped. If the server closes at once, the kernel resets the connection, and a client that still
+ * writes does not receive the answer.
  */
 const lingerMs = 1000;
 
 /**
- * @param request a request whose body nobody has read
- * @returns the whole body
- * @throws BodyError `too-large` as soon as Content-Length or the bytes pass the limit, `aborted` where the client went
- *   away or sent less than it announced, `timeout` after `timeoutMs`
+ * @param request with an unread body
+ * @throws BodyError `too-large` as soon as Content-Length or the bytes exceed the limit; `aborted` if the client disconnects or sends
+ *   less than its Content-Length; `timeout` after `timeoutMs`
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const announced = Number(request.headers['content-length'] ?? 0);
@@ -47,11 +45,11 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    // Listeners stay where they are when it is over: taking them off costs more than the rest of a small body.
+    // Listeners stay: removing them costs more than the rest of a small body.
     let settled = false;
 
     let timer: NodeJS.Timeout | undefined;
-    // A small body comes in one piece with its headers, and is read by now: only others need a deadline.
+    // A small body arrives with its headers and is read by now, without a timer.
     queueMicrotask(() => {
       if (!settled) timer = setTimeout(late, limits.timeoutMs);
     });
@@ -72,7 +70,8 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
       reject(error);
     }
     function gone(): void {
-      if (settle()) reject(new BodyError('aborted', `the client went away after ${size} bytes of the body`));
+      if (settle())
+        reject(new BodyError('aborted', `the client disconnected after ${size} bytes of the body`));
     }
 
     request.on('data', (chunk: Buffer) => {

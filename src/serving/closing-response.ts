@@ -2,9 +2,8 @@ import { ServerResponse } from 'node:http';
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http';
 
 /**
- * The class of a server's responses: while the server drains, each tells its client to close the connection. The
- * header is added where headers are written, so that a request under way when draining starts gets it too, and an
- * ordinary request pays one comparison.
+ * The class of a server's responses. While the server drains, responses have `Connection: close`. The header is added when headers are
+ * written, so that open requests get it too; otherwise it costs one comparison.
  */
 export function closingResponse(draining: () => boolean): typeof ServerResponse {
   return class<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {

@@ -1,14 +1,14 @@
 /**
- * Health and metrics: `/healthz` says that the process answers, `/readyz` that it may get traffic, with each check
- * named as the API server names its own, and `/metrics` is for Prometheus. They have a port of their own, without TLS:
- * kubelet probes and scrapes need no certificate, and a flood on the main port cannot make the probes fail.
+ * Health and metrics: `/healthz` (the process answers), `/readyz` (it accepts traffic; each check in the format of the API server) and
+ * `/metrics` for Prometheus. They have their own port without TLS: probes and scrapes need no certificate, and overload of the main
+ * port does not fail the probes.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { startServer, type RunningServer } from './server.ts';
 
-/** Says why not, for people; `undefined` when all is well. */
+/** The reason for a failure, for people; `undefined` for success. */
 export type Check = () => string | undefined;
 export type Checks = Readonly<Record<string, Check>>;
 
@@ -20,15 +20,14 @@ export interface HealthOptions {
   readonly log: Log;
 }
 
-/** Status and text of a probe. */
 export interface ProbeAnswer {
   readonly status: 200 | 503;
   readonly text: string;
 }
 
 /**
- * Runs every check and writes one line for each: `[+]name ok` or `[-]name failed: reason`.
- * @returns 200 where all pass, else 503
+ * Runs all checks. The text has a line for each: `[+]name ok` or `[-]name failed: reason`.
+ * @returns 200 if all pass, else 503
  */
 export function probe(checks: Checks): ProbeAnswer {
   const lines: string[] = [];
@@ -44,7 +43,7 @@ export function probe(checks: Checks): ProbeAnswer {
 
 /**
  * Starts the health and metrics server.
- * @throws ServingError where the address cannot be listened on
+ * @throws ServingError if the address cannot be used
  */
 export function startHealth(options: HealthOptions): Promise<RunningServer> {
   return startServer({
@@ -52,7 +51,7 @@ export function startHealth(options: HealthOptions): Promise<RunningServer> {
     log: options.log,
     handler: (request, response) => {
       answer(request, response, options).catch((error: unknown) => {
-        options.log.error({ err: error }, 'health answer failed');
+        options.log.error({ err: error }, 'answering a probe or scrape failed');
         response.destroy();
       });
     },
@@ -77,7 +76,7 @@ async function answer(
   } else if (path === '/metrics') {
     send(response, 200, await options.metrics.render(), options.metrics.contentType);
   } else {
-    send(response, 404, 'not found; there are /healthz, /readyz and /metrics\n');
+    send(response, 404, 'not found; use /healthz, /readyz or /metrics\n');
   }
 }
 

@@ -1,46 +1,43 @@
-/**
- * Times and sizes that every server of the program keeps, each with its reason. They protect a process from clients
- * that are slow, dead or many; tests inject smaller ones.
- */
+/** Limits of all servers. They protect the process from slow, dead or numerous clients. */
 export interface ServerLimits {
-  /** An idle connection is kept this long. */
+  /** Idle connections are closed after this. */
   readonly keepAliveMs: number;
   /** From the first byte of a request, or from the connection, to the end of its headers. */
   readonly headersMs: number;
   /** From the first byte of a request to the end of its body. */
   readonly requestMs: number;
-  /** A TLS handshake must be through by then. */
+  /** Limit of a TLS handshake. */
   readonly handshakeMs: number;
-  /** A connection with a request on it, on which no byte moves for this long, is closed. */
+  /** A connection with an open request is closed after this without traffic. */
   readonly stalledMs: number;
-  /** How often `headersMs` and `requestMs` are checked. */
+  /** Interval for checking `headersMs` and `requestMs`. */
   readonly checkMs: number;
   readonly maxHeaderBytes: number;
   readonly maxConnections: number;
-  /** While draining: connections are told to close for this long before idle ones are closed on their clients. */
+  /** While draining: responses announce the close for this long, before idle connections are closed. */
   readonly quietMs: number;
 }
 
 export const serverLimits: ServerLimits = {
-  // Go's transport, and with it the API server, drops idle connections after 90 s. It does not repeat a POST on a
-  // connection that was closed under it, so the client must be the one who closes.
+  // Go's transport in the API server closes idle connections after 90 s. It does not repeat a POST if the server closed the
+  // connection, so the client must close first.
   keepAliveMs: 120_000,
-  // Headers are one packet; ten seconds forgive retransmissions and nothing else.
+  // Headers are one packet; ten seconds allow for retransmissions.
   headersMs: 10_000,
-  // A webhook's timeoutSeconds is at most 30: whoever sends longer has nobody waiting for the answer.
+  // A webhook's timeoutSeconds is at most 30: the API server does not wait longer for the answer.
   requestMs: 30_000,
   // A handshake is two round trips and about half a millisecond of work.
   handshakeMs: 10_000,
-  // Twice the longest request: a peer that takes nothing for so long is gone.
+  // Twice the longest request: such a peer is dead.
   stalledMs: 60_000,
-  // A limit is overrun by at most this, and walking the connections once a second costs nothing that can be measured.
+  // Limits are exceeded by at most this. Checking all connections once a second has no measurable cost.
   checkMs: 1000,
-  // The API server sends less than 1 KiB; 16 KiB is Node's own default, written down because it is a limit.
+  // The API server sends less than 1 KiB. This is Node's default.
   maxHeaderBytes: 16 * 1024,
-  // An API server opens one connection for each call in flight and keeps 25 of them; 50 creates at once made about 100.
-  // At some 50 KiB each, this many cost 100 MiB, the most a small pod can afford.
+  // An API server opens one connection for each open call and keeps 25 of them; 50 concurrent creates opened about 100.
+  // At 50 KiB each, this is 100 MiB, the limit for a small pod.
   maxConnections: 2048,
-  // Long enough for busy connections to carry one more answer, which tells them to close; what is still idle then is
-  // hardly ever about to be used.
+  // Busy connections carry one more answer in this time, which announces the close. Connections that are idle then are
+  // rarely about to be used.
   quietMs: 1000,
 };

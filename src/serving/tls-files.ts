@@ -1,10 +1,9 @@
 /**
- * A certificate, its key and the authorities to trust, kept true to a directory: `tls.crt`, `tls.key` and `ca.crt`, as
- * a Secret of type `kubernetes.io/tls` is mounted. Servers and clients of mutual TLS use the same files.
+ * A certificate, its key and trusted authorities from a directory: `tls.crt`, `tls.key` and `ca.crt`, as in a mounted Secret of type
+ * `kubernetes.io/tls`. Servers and clients of mutual TLS use the same files.
  *
- * The directory is watched and also read again at intervals; what counts is content, not events. Files that cannot be
- * used (half written, certificate and key that do not belong together) leave the last good ones in force, with one line
- * in the log, until they change again.
+ * The directory is watched and also read at intervals. If files cannot be used (half written, or certificate and key do not match),
+ * the last good ones stay in force until the files change again, with one log line.
  */
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
@@ -16,21 +15,21 @@ import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 import { ServingError } from './error.ts';
 import { certificateExpiry, certificateReloads, type CertificateUse } from './metrics.ts';
 
-/** PEM texts that belong together. */
+/** PEM texts that match. */
 export interface TlsMaterial {
   /** The certificate and its intermediates. */
   readonly cert: string;
   readonly key: Secret;
-  /** Authorities to trust; there where `ca.crt` was asked for. */
+  /** Trusted authorities, if `ca.crt` is required. */
   readonly ca: string | undefined;
-  /** Last moment of the certificate, or of an intermediate that ends before it, in milliseconds since 1970. */
+  /** Earliest expiry of the certificate and its intermediates, in milliseconds since 1970. */
   readonly expires: number;
 }
 
 export interface TlsFiles {
-  /** What to use now. */
+  /** The files in force. */
   current(): TlsMaterial;
-  /** Calls the listener after each change that can be used. */
+  /** Calls the listener after each reload. */
   onChange(listener: () => void): void;
   close(): Promise<void>;
 }
@@ -38,20 +37,20 @@ export interface TlsFiles {
 export interface TlsFilesOptions {
   readonly dir: string;
   readonly use: CertificateUse;
-  /** Whether `ca.crt` is needed too. */
+  /** Whether `ca.crt` is required. */
   readonly ca: boolean;
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly pollMs?: number;
 }
 
-/** A chain of ten P-521 or RSA certificates is 20 KiB; a bundle of every public authority is 230 KiB. */
+/** A chain of ten P-521 or RSA certificates has 20 KiB, a bundle of all public authorities 230 KiB. */
 const maxFileBytes = 512 * 1024;
 const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * Reads the files and keeps them current.
- * @throws ServingError `tls-files` where they cannot be used at the start
+ * Reads the files and follows their changes.
+ * @throws ServingError `tls-files` if they cannot be used at the start
  */
 export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> {
   const { dir, log, metrics, use } = options;
@@ -105,7 +104,7 @@ export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> 
 }
 
 /**
- * The client's side of mutual TLS: its certificate, and the authorities it trusts for servers.
+ * The files of a client of mutual TLS: its certificate, and the authorities of servers.
  * @param dir holds `tls.crt`, `tls.key` and `ca.crt`
  * @throws ServingError `tls-files`
  */
@@ -117,16 +116,16 @@ export function createClientTls(
 }
 
 /**
- * Reads the files once and checks that they can be used together.
- * @throws ServingError `tls-files`, naming the file and what to do
+ * Reads and checks the files once.
+ * @throws ServingError `tls-files`; the message has the file and what to do
  */
 export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<TlsMaterial> {
-  // One after the other, so that of several that are missing it is always the same one that is named.
+  // One after the other, so that the error for several missing files is always the same.
   const cert = await read(dir, 'tls.crt');
   const key = await read(dir, 'tls.key');
   const ca = withCa ? await read(dir, 'ca.crt') : undefined;
   const certificate = check(dir, 'tls.crt', 'a certificate in PEM', () => new X509Certificate(cert));
-  const expires = check(dir, 'tls.crt', 'certificates in PEM', () => lastMomentOf(cert));
+  const expires = check(dir, 'tls.crt', 'certificates in PEM', () => earliestExpiry(cert));
   const privateKey = check(dir, 'tls.key', 'an unencrypted private key in PEM', () => createPrivateKey(key));
   if (ca !== undefined) check(dir, 'ca.crt', 'certificates in PEM', () => new X509Certificate(ca));
   if (!certificate.checkPrivateKey(privateKey)) {
@@ -139,8 +138,8 @@ export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<Tls
   return { cert, key: secret(key), ca, expires };
 }
 
-/** When the first of the certificates in a text ends; with it the rest is worth nothing. */
-function lastMomentOf(pem: string): number {
+/** The earliest expiry of the certificates in a text. */
+function earliestExpiry(pem: string): number {
   const all = (pem.match(block) ?? [pem]).map((each) => new X509Certificate(each));
   return Math.min(...all.map(({ validToDate }) => validToDate.getTime()));
 }
@@ -160,7 +159,7 @@ function check<T>(dir: string, name: string, wanted: string, parse: () => T): T 
   try {
     return parse();
   } catch {
-    // The reason of the parser is left out: it can quote the file, and one of them is a key.
+    // The parser's message is omitted: it may quote the file, which may be a key.
     throw new ServingError(
       'tls-files',
       join(dir, name),

@@ -1,15 +1,15 @@
 /**
- * Memory of a process that holds credentials stays where it is: no diagnostic report of Node.js, which lists environment and
- * stack, and nothing worth reading in a core dump. Options of the command line and `NODE_OPTIONS` may have turned them on.
+ * Keeps the memory of a process with credentials private: no diagnostic reports of Node.js, which contain environment and stack, and empty
+ * core dumps, even if the command line or `NODE_OPTIONS` enables them.
  */
 import { writeFileSync } from 'node:fs';
 
-/** No mapping of memory is written into a core dump (core(5)); plugins inherit it. */
+/** Core dumps contain no memory mapping (core(5)). Child processes inherit it. */
 const nothing = '0x0';
 
 /**
- * Turns dumps of this process off, as far as the system lets us.
- * @param coredumpFilter where Linux keeps which memory is dumped
+ * Disables dumps of this process, as far as the system allows.
+ * @param coredumpFilter path of the kernel's setting
  */
 export function keepMemoryPrivate(coredumpFilter = '/proc/self/coredump_filter'): void {
   const { report } = process;
@@ -20,6 +20,6 @@ export function keepMemoryPrivate(coredumpFilter = '/proc/self/coredump_filter')
   try {
     writeFileSync(coredumpFilter, nothing);
   } catch {
-    // A kernel without it, or a /proc that cannot be written: limits of core dumps are up to who runs the process then.
+    // The kernel lacks it, or /proc is read-only. Then the limits of the process decide about core dumps.
   }
 }

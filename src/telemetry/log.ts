@@ -1,6 +1,6 @@
 /**
- * One line of JSON per event on standard error, by pino. Levels are pino's; `warn` and `error` have a constant
- * message and carry what varies as fields, so that lines can be counted. Every line passes `scrub`.
+ * The log: one line of JSON for each event on standard error, by pino. `warn` and `error` have a constant message and variable fields, so
+ * that lines can be counted. `scrub` processes every line.
  */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { scrub } from './scrub.ts';
@@ -12,11 +12,11 @@ export type LogLevel = (typeof logLevels)[number];
 
 export interface LogOptions {
   level?: LogLevel;
-  /** Where lines go; standard error by default, because standard output belongs to the command's answer. */
+  /** Default: standard error, because standard output is for the result of a command. */
   destination?: DestinationStream;
 }
 
-/** Makes the program's log. Children (`log.child({ part: 'webhook' })`) share its destination and scrubbing. */
+/** Children (`log.child({ part: 'webhook' })`) share the destination and scrubbing. */
 export function createLog(options: LogOptions = {}): Log {
   return pino(
     {

@@ -1,8 +1,7 @@
 /**
- * Metrics by prom-client behind one small door. A room describes its metrics as data (`MetricSpec`), so that the page
- * `docs/reference/metrics.md` is generated from the same words that the endpoint serves. Label values are a closed list: what is
- * not in it is counted as `other`, so no pod, image or server can grow the number of series, and each series exists
- * from the start with 0. Children are bound once; counting is one addition.
+ * Metrics, by prom-client. Rooms describe their metrics as data (`MetricSpec`), from which `docs/reference/metrics.md` is generated. Each
+ * label has a fixed list of values, and other values count as `other`. So pods, images and servers cannot increase the number of series,
+ * and every series exists from the start with 0. Children are bound once; counting is one addition.
  */
 import * as prom from 'prom-client';
 
@@ -10,11 +9,11 @@ export interface MetricSpec {
   /** Prometheus name with unit: `_total`, `_seconds`, `_bytes`. */
   name: string;
   type: 'counter' | 'gauge' | 'histogram';
-  /** One sentence for HELP and the documentation. */
+  /** HELP text, also in the documentation. */
   help: string;
-  /** Label name → every value it can have. */
+  /** All values of each label. */
   labels?: Readonly<Record<string, readonly string[]>>;
-  /** Of a histogram: upper bounds in seconds (or the metric's own unit); prom-client's own, 5 ms to 10 s, where left out. */
+  /** Upper bounds of a histogram, in the unit of the metric. Default: prom-client's, 5 ms to 10 s. */
   buckets?: readonly number[];
 }
 
@@ -31,13 +30,13 @@ export interface Histogram {
 type LabelValues = Readonly<Record<string, string>>;
 
 export interface Metrics {
-  /** The child of a counter with these label values. Call it once, keep what it returns. */
+  /** The child with these label values. Callers keep it. */
   counter(spec: MetricSpec, labels?: LabelValues): Counter;
   gauge(spec: MetricSpec, labels?: LabelValues): Gauge;
   histogram(spec: MetricSpec, labels?: LabelValues): Histogram;
   /**
-   * Runs before each scrape, to set levels from what is true then.
-   * @returns ends that
+   * Runs before each scrape, to set gauges.
+   * @returns cancels it
    */
   beforeScrape(update: () => void): () => void;
   /** The page in Prometheus text format. */
@@ -47,7 +46,7 @@ export interface Metrics {
 
 const other = 'other';
 
-/** Makes an empty set of metrics. Each part of the program gets the same one. */
+/** Makes an empty registry, which all parts of the program share. */
 export function createMetrics(): Metrics {
   const registry = new prom.Registry();
   const known = new Map<
@@ -59,7 +58,7 @@ export function createMetrics(): Metrics {
   function metric(spec: MetricSpec): prom.Counter | prom.Gauge | prom.Histogram {
     const identity = JSON.stringify(spec);
     const existing = known.get(spec.name);
-    if (existing && existing.spec !== identity) throw new TypeError(`${spec.name} is described in two ways`);
+    if (existing && existing.spec !== identity) throw new TypeError(`${spec.name} has two descriptions`);
     if (existing) return existing.made;
     const made = make(spec, registry);
     known.set(spec.name, { spec: identity, made });
@@ -71,17 +70,17 @@ export function createMetrics(): Metrics {
   return {
     counter: (spec, labels = {}) => {
       const made = metric(spec);
-      if (!(made instanceof prom.Counter)) throw new TypeError(`${spec.name} is no counter`);
+      if (!(made instanceof prom.Counter)) throw new TypeError(`${spec.name} is not a counter`);
       return made.labels(bounded(spec, labels));
     },
     gauge: (spec, labels = {}) => {
       const made = metric(spec);
-      if (!(made instanceof prom.Gauge)) throw new TypeError(`${spec.name} is no gauge`);
+      if (!(made instanceof prom.Gauge)) throw new TypeError(`${spec.name} is not a gauge`);
       return made.labels(bounded(spec, labels));
     },
     histogram: (spec, labels = {}) => {
       const made = metric(spec);
-      if (!(made instanceof prom.Histogram)) throw new TypeError(`${spec.name} is no histogram`);
+      if (!(made instanceof prom.Histogram)) throw new TypeError(`${spec.name} is not a histogram`);
       return made.labels(bounded(spec, labels));
     },
     beforeScrape: (update) => {

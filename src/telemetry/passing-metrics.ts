@@ -1,15 +1,14 @@
 /**
- * Metrics of work that ends before the program does, such as a leader's: what such work shows by gauges is true of this process
- * only as long as the work goes on, and what it asked to run before each scrape must not be kept for ever.
+ * Metrics of work that ends before the process, such as a leader's: at its end, gauges are reset and callbacks before scrapes are removed.
  */
 import type { Gauge, Metrics } from './metrics.ts';
 
 export interface PassingMetrics extends Metrics {
-  /** Every gauge shows 0 from here on, or NaN where it did already; nothing runs before scrapes. Counters stay. */
+  /** Sets all gauges to 0, except NaN, and removes callbacks before scrapes. Counters stay. */
   end(): void;
 }
 
-/** The same metrics, for work that ends. Of one gauge, one such work at a time. */
+/** Wraps metrics for work that ends. A gauge may belong to one such work at a time. */
 export function passingMetrics(metrics: Metrics): PassingMetrics {
   const ends: (() => void)[] = [];
   let ended = false;
@@ -17,9 +16,9 @@ export function passingMetrics(metrics: Metrics): PassingMetrics {
     counter: (spec, labels) => metrics.counter(spec, labels),
     histogram: (spec, labels) => metrics.histogram(spec, labels),
     gauge: (spec, labels) => {
-      const { level, end } = passing(metrics.gauge(spec, labels), () => ended);
+      const { wrapped, end } = passing(metrics.gauge(spec, labels), () => ended);
       ends.push(end);
-      return level;
+      return wrapped;
     },
     beforeScrape: (update) => {
       const stop = metrics.beforeScrape(update);
@@ -36,17 +35,20 @@ export function passingMetrics(metrics: Metrics): PassingMetrics {
   };
 }
 
-function passing(inner: Gauge, hasEnded: () => boolean): { readonly level: Gauge; readonly end: () => void } {
+function passing(
+  inner: Gauge,
+  hasEnded: () => boolean,
+): { readonly wrapped: Gauge; readonly end: () => void } {
   let last = 0;
   return {
-    level: {
+    wrapped: {
       set: (value) => {
         if (hasEnded()) return;
         last = value;
         inner.set(value);
       },
     },
-    // NaN says already that nothing is known, and 0 would be something else: a certificate that is expired.
+    // NaN means "unknown". 0 would be wrong, for example an expired certificate.
     end: () => {
       if (!Number.isNaN(last)) inner.set(0);
     },

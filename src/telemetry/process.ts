@@ -1,4 +1,4 @@
-/** Metrics of the process itself, under the names that Prometheus client libraries share. */
+/** Metrics of the process, with the standard names of Prometheus client libraries. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Metrics, MetricSpec } from './metrics.ts';
 
@@ -11,38 +11,38 @@ const cpuSeconds: MetricSpec = {
 const residentBytes: MetricSpec = {
   name: 'process_resident_memory_bytes',
   type: 'gauge',
-  help: 'Memory of the process that is in RAM.',
+  help: 'Resident memory of the process.',
 };
 
 const heapBytes: MetricSpec = {
   name: 'nodejs_heap_size_used_bytes',
   type: 'gauge',
-  help: 'Memory that JavaScript objects take.',
+  help: 'Memory of JavaScript objects.',
 };
 
 const startTime: MetricSpec = {
   name: 'process_start_time_seconds',
   type: 'gauge',
-  help: 'When the process started, in seconds since 1970.',
+  help: 'Start of the process, in seconds since 1970.',
 };
 
 const eventLoopDelay: MetricSpec = {
   name: 'nodejs_eventloop_lag_p99_seconds',
   type: 'gauge',
-  help: 'How late timers were since the last scrape, 99th percentile; work that blocks the process shows here.',
+  help: 'Delay of timers since the last scrape, 99th percentile. It rises if work blocks the process.',
 };
 
-/** What runs. Version and commit are known only when the program starts, so the specification is made for them. */
+/** Version and commit are label values, so the specification depends on them. */
 function buildInfo(version: string, commit: string): MetricSpec {
   return {
     name: 'archwright_build_info',
     type: 'gauge',
-    help: 'Always 1; the labels name the version, the commit and the version of Node.',
+    help: 'Always 1. The labels have the version, the commit and the version of Node.',
     labels: { version: [version], commit: [commit], node: [process.versions.node] },
   };
 }
 
-/** How often the event loop's delay is sampled; finer sampling would wake an idle agent for nothing. */
+/** Sampling interval of the event loop's delay. A shorter one would wake an idle agent more often. */
 const delayResolutionMs = 50;
 
 export const processMetrics: readonly MetricSpec[] = [
@@ -53,11 +53,11 @@ export const processMetrics: readonly MetricSpec[] = [
   eventLoopDelay,
 ];
 
-/** What the reference page says of `archwright_build_info`. */
+/** `archwright_build_info` on the reference page. */
 export const buildInfoExample = buildInfo('VERSION', 'COMMIT');
 
 /**
- * Adds the metrics of this process, brought up to date before each scrape.
+ * Adds the metrics of this process, updated before each scrape.
  * @param build version and commit of the program
  */
 export function addProcessMetrics(
@@ -83,7 +83,7 @@ export function addProcessMetrics(
     const { rss, heapUsed } = process.memoryUsage();
     resident.set(rss);
     heap.set(heapUsed);
-    // The samples hold the interval itself too.
+    // The samples include the interval.
     const late = sampled.percentile(99) / 1e9 - delayResolutionMs / 1000;
     delay.set(Math.max(0, late));
     sampled.reset();

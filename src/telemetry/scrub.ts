@@ -1,31 +1,31 @@
 /**
- * Takes known secrets out of texts that leave the process. A line of the log costs the same however many secrets are
- * known: a small table says for almost every position that no secret begins there.
+ * Removes known secrets from texts that leave the process. The cost of a log line does not depend on the number of secrets: for almost
+ * every position, a small table shows that no secret begins there.
  */
 
-/** Shorter texts occur in ordinary words; scrubbing them would garble every line. */
+/** Shorter texts occur in ordinary words. */
 const minLength = 6;
 
-/** More than the pull secrets and tokens that a busy webhook holds at once; the oldest are forgotten first. */
+/** More than the pull secrets and tokens of a busy webhook. The oldest are removed first. */
 const maxSecrets = 2048;
 
-/** Tokens can be 64 KiB each; this many characters of them is what memory is given for. */
+/** Memory limit: tokens may have 64 KiB each. */
 const maxCharacters = 1_048_576;
 
-/** Base64 of what is longer is not looked for: tokens and keys are never put into a Basic header. */
+/** Longer secrets are tokens and keys, which never occur in a Basic header, so their base64 is not searched. */
 const maxBase64Source = 512;
 
 const replacement = '[secret]';
 
 /** Every form of each secret, oldest first. */
 const remembered = new Map<string, readonly string[]>();
-/** Forms by their first characters, each with the number of secrets that have it. */
+/** Forms by their first characters, with the number of secrets that have each form. */
 const byStart = new Map<string, Map<string, number>>();
-/** How many forms begin with characters of this hash. */
+/** Number of forms by the hash of their first characters. */
 const starts = new Uint16Array(65_536);
 let characters = 0;
 
-/** Remembers a secret, so that `scrub` finds it from now on. */
+/** Adds a secret for `scrub`. */
 export function remember(secret: string): void {
   const known = remembered.get(secret);
   if (known) {
@@ -37,7 +37,7 @@ export function remember(secret: string): void {
   if (found.length === 0) return;
   remembered.set(secret, found);
   for (const form of found) add(form);
-  while (isTooMuch()) forgetOldest();
+  while (isTooMuch()) removeOldest();
 }
 
 function isTooMuch(): boolean {
@@ -45,15 +45,13 @@ function isTooMuch(): boolean {
 }
 
 /**
- * Replaces every remembered secret in a text by `[secret]`, also where it stands escaped as in JSON or a URL, or inside
- * base64.
- * @param text any text that is about to leave the process
+ * Replaces all known secrets in a text by `[secret]`, also if they are escaped as in JSON or a URL, or inside base64.
  */
 export function scrub(text: string): string {
   if (remembered.size === 0) return text;
   let clean = '';
   let copied = 0;
-  /** End of the secret that the scan is in; another may begin inside it and end later. */
+  /** End of the current secret. Another may begin inside it and end later. */
   let end = 0;
   for (let at = 0; at + minLength <= text.length; at++) {
     if (starts[hash(text, at)] === 0) continue;
@@ -88,7 +86,7 @@ function add(form: string): void {
   if (holders === 0) note(form, 1);
 }
 
-function forgetOldest(): void {
+function removeOldest(): void {
   const oldest = remembered.entries().next();
   if (oldest.done) return;
   const [secret, found] = oldest.value;
@@ -128,13 +126,13 @@ function forms(secret: string): string[] {
 }
 
 function encoded(secret: string): string {
-  // A lone surrogate has no encoding.
+  // A lone surrogate cannot be encoded.
   return secret.isWellFormed() ? encodeURIComponent(secret) : secret;
 }
 
 /**
- * What a secret looks like inside base64 of a longer text, such as `user:password`: three bytes become four characters,
- * so it depends on how many bytes stand before it, and its first and last character mix with its neighbors.
+ * The forms of a secret inside base64 of a longer text, such as `user:password`. Three bytes become four characters, so the form depends
+ * on the number of bytes before the secret, and its first and last character depend on its neighbors.
  */
 function base64(secret: string): string[] {
   const bytes = Buffer.from(secret);

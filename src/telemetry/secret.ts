@@ -1,14 +1,13 @@
 /**
- * Secrets are wrapped where they are born and opened only where they are sent. A wrapped secret prints as
- * `[secret]` whatever prints it (string, JSON, util.inspect), and the log scrubs its text from every line, so a
- * message that quotes a server's echo of it stays clean too.
+ * Secrets are wrapped when they are read, and revealed only when they are sent. A wrapped secret prints as `[secret]` (string, JSON,
+ * util.inspect). The log also scrubs its text from every line, for example from a server's message that echoes it.
  */
 import { inspect } from 'node:util';
 import { remember } from './scrub.ts';
 
 declare const brand: unique symbol;
 
-/** An opaque holder of one secret text. */
+/** A wrapped secret text. */
 export interface Secret {
   readonly [brand]: 'secret';
 }
@@ -23,8 +22,6 @@ const printed = {
 
 /**
  * Wraps a secret text.
- * @param text the secret itself
- * @returns a value that can be passed around and printed without harm
  */
 export function secret(text: string): Secret {
   const holder = Object.freeze(Object.create(printed) as Secret);
@@ -33,7 +30,7 @@ export function secret(text: string): Secret {
   return holder;
 }
 
-/** Opens a secret. Only code that sends it to its owner may call this. */
+/** The text of a secret. Only for sending it to its owner. */
 export function reveal(holder: Secret): string {
   const text = texts.get(holder);
   if (text === undefined) throw new TypeError('not a secret');

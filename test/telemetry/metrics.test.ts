@@ -74,8 +74,8 @@ t.test('levels are brought up to date before each scrape', async (t) => {
 
 t.test('a metric used as what it is not, or described twice, is a fault', async (t) => {
   const metrics = createMetrics();
-  t.throws(() => metrics.gauge(requests), /test_requests_total is no gauge/);
-  t.throws(() => metrics.histogram(requests), /is no histogram/);
-  t.throws(() => metrics.counter(level), /test_level is no counter/);
-  t.throws(() => metrics.counter({ ...requests, help: 'Something else.' }), /described in two ways/);
+  t.throws(() => metrics.gauge(requests), /test_requests_total is not a gauge/);
+  t.throws(() => metrics.histogram(requests), /is not a histogram/);
+  t.throws(() => metrics.counter(level), /test_level is not a counter/);
+  t.throws(() => metrics.counter({ ...requests, help: 'Something else.' }), /has two descriptions/);
 });

@@ -1,0 +1,64 @@
+/** A server for HTTPS, with certificates that change while it runs. */
+import type { RequestListener, Server, ServerOptions as HttpOptions } from 'node:http';
+import { createServer } from 'node:https';
+import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { reveal } from '../telemetry/secret.ts';
+import { handshakeFailures } from './metrics.ts';
+import type { TlsFiles } from './tls-files.ts';
+
+export interface TlsServerOptions {
+  readonly handler: RequestListener;
+  /** Refuses connections without a client certificate. */
+  readonly clientAuth: boolean;
+  readonly handshakeMs: number;
+  readonly log: Log;
+  readonly metrics?: Metrics | undefined;
+}
+
+export function createTlsServer(
+  files: TlsFiles,
+  { handler, clientAuth, handshakeMs, log, metrics }: TlsServerOptions,
+  http: HttpOptions,
+): Server {
+  let partial = partialContext(files);
+  const server = createServer(
+    {
+      ...http,
+      ...contextOptions(files),
+      ALPNProtocols: ['http/1.1'],
+      handshakeTimeout: handshakeMs,
+      requestCert: clientAuth,
+      rejectUnauthorized: true,
+      // For clients that send a server name; others get the server's own context.
+      ...(clientAuth && { SNICallback: (_name, done) => done(null, partial) }),
+    },
+    handler,
+  );
+  files.onChange(() => {
+    server.setSecureContext(contextOptions(files));
+    partial = partialContext(files);
+  });
+
+  const failures = metrics?.counter(handshakeFailures);
+  server.on('tlsClientError', (error: Error, socket) => {
+    failures?.inc();
+    log.debug({ reason: error.message, peer: socket.remoteAddress }, 'TLS handshake failed');
+  });
+  return server;
+}
+
+/** `setSecureContext` replaces all of these options, so each call needs all of them. */
+function contextOptions(files: TlsFiles): SecureContextOptions {
+  const { cert, key, ca } = files.current();
+  return { cert, key: reveal(key), minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) };
+}
+
+/**
+ * A context that trusts authorities in `ca.crt` that are not roots, for example those of cert-manager. Options of a server do not have
+ * this setting (Node 24).
+ */
+function partialContext(files: TlsFiles): SecureContext {
+  return createSecureContext({ ...contextOptions(files), allowPartialTrustChain: true });
+}
