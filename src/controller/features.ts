@@ -15,6 +15,6 @@ export const features = {
   'exec-format': watchExecFormatErrors,
   taints,
   'misplaced-pods': misplacedPods,
-  'custom-resources': customResources(),
+  'custom-resources': customResources,
   'running-images': countRunningImages,
 } as const;

@@ -28,7 +28,7 @@ export interface KeepClientCertificateOptions {
 }
 
 export interface KeptClientCertificate {
-  /** Resolves when the directory holds files that can be loaded; rejects with the signal's reason. */
+  /** Resolves when the directory has files that can be loaded; rejects with the signal's reason. */
   ready(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
@@ -108,7 +108,7 @@ function filesIn(object: KubeObject): Files | undefined {
  */
 async function replaceFiles(dir: string, files: Files): Promise<boolean> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  if (await holds(dir, files)) return false;
+  if (await hasFiles(dir, files)) return false;
   const version = `..${randomBytes(8).toString('hex')}`;
   try {
     await mkdir(join(dir, version), { mode: 0o700 });
@@ -123,7 +123,7 @@ async function replaceFiles(dir: string, files: Files): Promise<boolean> {
   return true;
 }
 
-async function holds(dir: string, files: Files): Promise<boolean> {
+async function hasFiles(dir: string, files: Files): Promise<boolean> {
   try {
     const found = await Promise.all(names.map((name) => readFile(join(dir, name))));
     return names.every((name, index) => found[index]?.equals(files[name]));

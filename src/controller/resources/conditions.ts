@@ -1,18 +1,18 @@
 /**
- * Status conditions of the custom resources, in the words of the Kubernetes API conventions:
+ * Status conditions of the custom resources, by the Kubernetes API conventions:
  *
  * | type | true | false |
  * | --- | --- | --- |
- * | `Available` | what it says is in force | it is left out, because it is invalid |
- * | `Degraded` | a part of it, or all, has no effect | it is in force as it is written |
- * | `Conflict` | another one with the same priority comes before it (`PodPlacementConfig`) | |
- * | `Progressing` | it is being deleted, and pods still wait behind the gate (`ClusterPodPlacementConfig`) | |
+ * | `Available` | it is in force | it is invalid, and ignored |
+ * | `Degraded` | some of it, or all, has no effect | all of it has effect |
+ * | `Conflict` | another one with the same priority takes precedence (`PodPlacementConfig`) | |
+ * | `Progressing` | it is being deleted, and pods are still gated (`ClusterPodPlacementConfig`) | |
  *
  * Rules: kubernetes/community contributors/devel/sig-architecture/api-conventions.md, "Typical status properties".
  */
 import { isDeepStrictEqual } from 'node:util';
 
-/** What is true of an object now. */
+/** A condition without its time. */
 export interface Finding {
   readonly type: 'Available' | 'Degraded' | 'Conflict' | 'Progressing';
   readonly status: 'True' | 'False' | 'Unknown';
@@ -33,14 +33,14 @@ export interface ResourceStatus {
   readonly conditions?: readonly Condition[];
 }
 
-/** Of a condition's message, what a person reads; the definition takes 32 KiB. */
+/** As much of a message as a person reads. The API allows 32 KiB. */
 const maxMessage = 2048;
 
 /**
  * The status that an object should have.
- * @param present what it has; conditions that others wrote are not looked at
+ * @param present its current status; conditions of other writers are ignored
  * @param now milliseconds since 1970, by the API server's clock
- * @returns `undefined` where it has that already
+ * @returns `undefined`: it has that status already
  */
 export function statusFor(
   findings: readonly Finding[],
@@ -66,7 +66,7 @@ export function statusFor(
   return isDeepStrictEqual(wanted, ours(present, findings)) ? undefined : wanted;
 }
 
-/** Of the present status, what we would have written, in our order. */
+/** Our part of the current status, in our order. */
 function ours(present: ResourceStatus | undefined, findings: readonly Finding[]): ResourceStatus | undefined {
   if (present === undefined) return undefined;
   const conditions = findings.flatMap(

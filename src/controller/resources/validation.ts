@@ -1,4 +1,4 @@
-/** What is to be said about each custom resource; the same reading and order as in the effective policy. */
+/** Validates custom resources. Reading and precedence are those of the effective policy. */
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { unschedulableArchitectures } from '../../policy/resources/architectures.ts';
 import type { ArchitecturePreferences, PodPlacement, Reading } from '../../policy/resources/placement.ts';
@@ -7,10 +7,10 @@ import { readClusterConfig, readPodConfig } from '../../policy/resources/read.ts
 import type { Finding } from './conditions.ts';
 
 /**
- * Findings about a `ClusterPodPlacementConfig`.
- * @param gatedPods pods that wait behind the gate, where the object is being deleted
+ * Validates a `ClusterPodPlacementConfig`.
+ * @param gatedPods how many pods are gated, if the object is being deleted
  */
-export function clusterFindings(
+export function validateClusterConfig(
   object: KubeObject,
   schedulable: readonly string[],
   gatedPods: number | undefined,
@@ -28,11 +28,11 @@ export function clusterFindings(
 }
 
 /**
- * Findings about the `PodPlacementConfig`s of one namespace, which have to do with each other.
- * @param options.turn awaited now and then, because there can be many thousands
+ * Validates the `PodPlacementConfig`s of one namespace, which can conflict.
+ * @param options.turn awaited from time to time, because there can be many thousands
  * @returns by name
  */
-export async function podFindings(
+export async function validatePodConfigs(
   objects: readonly KubeObject[],
   schedulable: readonly string[],
   options: ConflictsOptions,

@@ -4,7 +4,7 @@ import {
   type Finding,
   type ResourceStatus,
 } from '../../../src/controller/resources/conditions.ts';
-import { clusterFindings, podFindings } from '../../../src/controller/resources/validation.ts';
+import { validateClusterConfig, validatePodConfigs } from '../../../src/controller/resources/validation.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from '../../../src/controller/resources/finalizer.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
@@ -81,23 +81,25 @@ t.test('findings about the cluster object', async (t) => {
     ['invalid', { logVerbosity: 'x' }, [], 'False Invalid', 'True Invalid'],
   ];
   for (const [about, spec, schedulable, isAvailable, isDegraded] of cases) {
-    const findings = clusterFindings(clusterConfig(spec), schedulable, undefined);
+    const findings = validateClusterConfig(clusterConfig(spec), schedulable, undefined);
     t.equal(find(findings, 'Available'), isAvailable, about);
     t.equal(find(findings, 'Degraded'), isDegraded, about);
     t.equal(find(findings, 'Progressing'), 'False Settled', about);
     t.equal(find(findings, 'Conflict'), 'none');
   }
   const message = (gated: number): string =>
-    clusterFindings(clusterConfig({}), [], gated).find(({ type }) => type === 'Progressing')?.message ?? '';
+    validateClusterConfig(clusterConfig({}), [], gated).find(({ type }) => type === 'Progressing')?.message ??
+    '';
   t.match(message(1), /one pod still waits/);
   t.match(message(7), /7 pods still wait/);
-  t.equal(find(clusterFindings(clusterConfig({}), [], 0), 'Progressing'), 'False Settled');
+  t.equal(find(validateClusterConfig(clusterConfig({}), [], 0), 'Progressing'), 'False Settled');
   t.match(
-    clusterFindings(clusterConfig({ logVerbosity: 'x', fallbackArchitecture: 1 }), [], undefined)[0]?.message,
+    validateClusterConfig(clusterConfig({ logVerbosity: 'x', fallbackArchitecture: 1 }), [], undefined)[0]
+      ?.message,
     /logVerbosity .*; spec\.fallbackArchitecture/,
   );
   t.match(
-    clusterFindings(clusterConfig({ preferredArchitecture: 's390x' }), ['arm64', 'amd64'], undefined)[1]
+    validateClusterConfig(clusterConfig({ preferredArchitecture: 's390x' }), ['arm64', 'amd64'], undefined)[1]
       ?.message,
     /^s390x: .* arm64, amd64$/,
   );
@@ -109,7 +111,7 @@ t.test('findings about the objects of a namespace', async (t) => {
     ...podConfig(spec, name),
     metadata: { name, namespace: 'shop', creationTimestamp: `2026-11-21T10:00:0${second}Z` },
   });
-  const findings = await podFindings(
+  const findings = await validatePodConfigs(
     [
       made('younger', { priority: 4 }, 2),
       made('older', { priority: 4 }, 1),
@@ -119,7 +121,7 @@ t.test('findings about the objects of a namespace', async (t) => {
     [],
     { turn },
   );
-  const bounded = await podFindings(
+  const bounded = await validatePodConfigs(
     [
       made('some', { architectures: ['s390x', 'amd64'] }, 1),
       made('all', { architectures: ['amd64'], priority: 1 }, 1),
@@ -131,7 +133,7 @@ t.test('findings about the objects of a namespace', async (t) => {
   t.match(bounded.get('some')?.find(({ type }) => type === 'Degraded')?.message, /^s390x: left out/);
   t.equal(find(bounded.get('all'), 'Degraded'), 'False AsWritten');
   const most = 0;
-  const cut = await podFindings([made('a', {}, 1), made('b', {}, 2)], [], { turn, most });
+  const cut = await validatePodConfigs([made('a', {}, 1), made('b', {}, 2)], [], { turn, most });
   t.equal(find(cut.get('a'), 'Conflict'), 'False None');
   t.equal(find(cut.get('b'), 'Conflict'), 'Unknown TooMany');
   t.equal(find(cut.get('b'), 'Available'), 'True InForce');

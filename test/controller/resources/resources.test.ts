@@ -37,7 +37,7 @@ function timers() {
 
 async function run(t: Test, test: TestLeading) {
   const clock = timers();
-  const running = customResources()({ ...test.leading, clock: { ...systemClock, timer: clock.start } });
+  const running = customResources({ ...test.leading, clock: { ...systemClock, timer: clock.start } });
   t.teardown(async () => {
     test.depose();
     await running;
@@ -312,7 +312,7 @@ void t.test('a changed configuration is judged again', async (t) => {
   const test = await startLeading(t);
   let configuration = test.leading.configuration();
   const clock = timers();
-  const running = customResources()({
+  const running = customResources({
     ...test.leading,
     clock: { ...systemClock, timer: clock.start },
     configuration: () => configuration,
@@ -334,6 +334,6 @@ void t.test('a changed configuration is judged again', async (t) => {
 void t.test('deposed before anything is known: it ends', async (t) => {
   const test = await startLeading(t);
   test.depose();
-  await customResources()(test.leading);
+  await customResources(test.leading);
   t.same(test.store.writes(), []);
 });
