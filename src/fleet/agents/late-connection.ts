@@ -1,30 +1,29 @@
 /**
- * A connection whose certificate may not be there yet: the first controller of a new cluster is the one who issues it.
+ * A connection whose certificate may not be there yet: the first controller of a new cluster issues it.
  * Until it can be opened, every agent is unreachable.
  */
-import { wait } from '../../async/wait.ts';
+import { systemClock, type Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError } from './agent-error.ts';
 import type { AgentConnection } from './connection.ts';
 
 export interface LateConnectionOptions {
-  /** Opens the connection; tried again where it rejects. */
+  /** Opens the connection; tried again if it rejects. */
   readonly open: () => Promise<AgentConnection>;
   readonly log: Log;
-  /** Waits; injected by tests. */
-  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly clock?: Clock;
 }
 
 /** A certificate is written within a second or two after a controller leads. */
 const againMs = 1000;
 
 /** Starts to open the connection, and goes on until that succeeds or it is closed. */
-export function lateConnection({ open, log, sleep = wait }: LateConnectionOptions): AgentConnection {
+export function lateConnection({ open, log, clock = systemClock }: LateConnectionOptions): AgentConnection {
   const closing = new AbortController();
   let connection: AgentConnection | undefined;
 
   async function opening(): Promise<void> {
-    let told = '';
+    let logged = '';
     while (!closing.signal.aborted) {
       try {
         const opened = await open();
@@ -33,9 +32,9 @@ export function lateConnection({ open, log, sleep = wait }: LateConnectionOption
         return;
       } catch (error) {
         const problem = error instanceof Error ? error.message : String(error);
-        if (problem !== told) log.warn({ problem }, 'agents cannot be asked yet');
-        told = problem;
-        await sleep(againMs, closing.signal).catch(() => undefined);
+        if (problem !== logged) log.warn({ problem }, 'agents cannot be asked yet');
+        logged = problem;
+        await clock.sleep(againMs, closing.signal).catch(() => undefined);
       }
     }
   }

@@ -1,4 +1,5 @@
 /** Listeners of a discovery, and the wait for its first answer. */
+import { unlessAborted } from '../../async/wait.ts';
 import type { AgentAddress } from '../fleet.ts';
 
 export interface Changes {
@@ -33,12 +34,7 @@ export function createChanges(): Changes {
       if (changed) for (const listener of listeners) listener();
     },
     current: () => agents,
-    ready: (signal) =>
-      new Promise((resolve) => {
-        if (signal.aborted) return resolve();
-        signal.addEventListener('abort', () => resolve(), { once: true });
-        void first.promise.then(resolve);
-      }),
+    ready: (signal) => unlessAborted(first.promise, signal).catch(() => undefined),
     onChange: (listener) => {
       listeners.add(listener);
     },

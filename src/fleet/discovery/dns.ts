@@ -3,6 +3,7 @@
  * address per agent. The name is resolved again and again; while it cannot be resolved, the last good answer stands.
  */
 import { lookup } from 'node:dns/promises';
+import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { agentUrl } from './agent-url.ts';
 import { createChanges, maxAgents } from './changes.ts';
@@ -100,13 +101,13 @@ async function systemResolve(name: string): Promise<string[]> {
 }
 
 async function withTimeout<T>(promise: Promise<T>, timeoutMs: number, name: string): Promise<T> {
-  const late = Promise.withResolvers<never>();
+  const late = new AbortController();
   const timer = setTimeout(
-    () => late.reject(new Error(`${name} was not resolved within ${timeoutMs} ms`)),
+    () => late.abort(new Error(`${name} was not resolved within ${timeoutMs} ms`)),
     timeoutMs,
   );
   try {
-    return await Promise.race([promise, late.promise]);
+    return await unlessAborted(promise, late.signal);
   } finally {
     clearTimeout(timer);
   }

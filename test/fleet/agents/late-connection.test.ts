@@ -1,6 +1,7 @@
 import t from 'tap';
 import type { AgentConnection } from '../../../src/fleet/agents/connection.ts';
 import { lateConnection } from '../../../src/fleet/agents/late-connection.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 
 const call = { signal: new AbortController().signal, maxBytes: 1000 };
@@ -30,7 +31,7 @@ async function linesOf(connection: AgentConnection): Promise<string[]> {
 t.test('agents are unreachable until the certificate is there', async (t) => {
   const { connection, state } = real();
   const logged: string[] = [];
-  const pauses: (() => void)[] = [];
+  const clock = createFakeClock();
   let tries = 0;
   const late = lateConnection({
     open: () => {
@@ -40,20 +41,15 @@ t.test('agents are unreachable until the certificate is there', async (t) => {
         : Promise.resolve(connection);
     },
     log: createLog({ destination: { write: (line) => void logged.push(line) } }),
-    sleep: () => new Promise((resolve) => void pauses.push(resolve)),
+    clock,
   });
-  const next = async () => {
-    while (pauses.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    pauses.shift()?.();
-  };
   await t.rejects(late.json('https://a', '/x', call), {
     code: 'unreachable',
     temporary: true,
     where: 'https://a',
   });
   await t.rejects(linesOf(late), { code: 'unreachable' });
-  for (let round = 0; round < 3; round += 1) await next();
-  await new Promise((resolve) => setImmediate(resolve));
+  await clock.advance(3000);
   t.equal(await late.json('https://a', '/x', call), 'https://a/x');
   t.same(await linesOf(late), ['https://a/x']);
   t.equal(logged.length, 2, 'each problem is told once');
