@@ -4,7 +4,7 @@
  * middle, or released the Lease because something could not be removed, the replica is a candidate again: pods may wait
  * behind gates.
  */
-import { KubeError } from '../../kube/api/errors.ts';
+import { isCode } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import { runLeaderElection, type LeaderElectionOptions } from '../../kube/election/leader-election.ts';
 import { recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-record.ts';
@@ -79,7 +79,7 @@ async function standAside(
       if (seen === undefined || !sameRecord(seen.record, record)) seen = { record, at: now };
       else if (now >= seen.at + record.durationMs) return { abandoned: record };
     } catch (error) {
-      if (error instanceof KubeError && error.code === 'not-found') return 'cleaned';
+      if (isCode(error, 'not-found')) return 'cleaned';
     }
     await clock.sleep(options.times.retryPeriodMs, stop).catch(() => undefined);
   }

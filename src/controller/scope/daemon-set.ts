@@ -3,7 +3,7 @@
  * OnDelete or during a rollout.
  */
 import type { KubeClient } from '../../kube/api/client.ts';
-import { KubeError } from '../../kube/api/errors.ts';
+import { isCode } from '../../kube/api/errors.ts';
 import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 
@@ -36,8 +36,8 @@ export async function daemonTemplateOf(
     const { metadata, spec } = await client.get<DaemonSet>(path, { signal });
     return metadata?.uid === owner.uid ? (spec?.template ?? 'unknown') : 'gone';
   } catch (error) {
-    if (error instanceof KubeError && error.code === 'not-found') return 'gone';
-    if (error instanceof KubeError && error.code === 'forbidden') return 'unknown';
+    if (isCode(error, 'not-found')) return 'gone';
+    if (isCode(error, 'forbidden')) return 'unknown';
     throw error;
   }
 }

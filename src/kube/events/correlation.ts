@@ -4,6 +4,7 @@
  *
  * Rules: client-go tools/record/events_cache.go (EventAggregator, EventSourceObjectSpamFilter, and their defaults).
  */
+import { BoundedMap } from '../../async/bounded-map.ts';
 import type { EventText, ObjectReference } from './event.ts';
 
 export interface Correlated {
@@ -36,8 +37,8 @@ interface Bucket {
 }
 
 export function createCorrelation(): Correlation {
-  const groups = createRecent<Similar>(remembered);
-  const buckets = createRecent<Bucket>(remembered);
+  const groups = new BoundedMap<string, Similar>(remembered);
+  const buckets = new BoundedMap<string, Bucket>(remembered);
 
   /** Whether the message is one of too many similar ones. */
   function isCombined(group: string, message: string, at: number): boolean {
@@ -71,31 +72,5 @@ export function createCorrelation(): Correlation {
         ? { key: group, message: `(combined from similar events): ${message}` }
         : { key: `${group} ${message}`, message };
     },
-  };
-}
-
-export interface Recent<V> {
-  get(key: string): V | undefined;
-  set(key: string, value: V): void;
-  delete(key: string): void;
-}
-
-/** A map of bounded size that forgets what was not used for the longest. */
-export function createRecent<V>(most: number): Recent<V> {
-  const values = new Map<string, V>();
-  function set(key: string, value: V): void {
-    values.delete(key);
-    values.set(key, value);
-    const [oldest] = values.keys();
-    if (values.size > most && oldest !== undefined) values.delete(oldest);
-  }
-  return {
-    get: (key) => {
-      const value = values.get(key);
-      if (value !== undefined) set(key, value);
-      return value;
-    },
-    set,
-    delete: (key) => void values.delete(key),
   };
 }

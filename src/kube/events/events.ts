@@ -4,16 +4,17 @@
  */
 import { hostname } from 'node:os';
 import { backOffMs } from '../../async/back-off.ts';
+import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
 import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { scrub } from '../../telemetry/scrub.ts';
 import type { KubeClient } from '../api/client.ts';
-import { KubeError } from '../api/errors.ts';
+import { ignoring, KubeError } from '../api/errors.ts';
 import { paths } from '../api/paths.ts';
 import { eventCounter, type EventOutcome } from '../metrics.ts';
-import { createCorrelation, createRecent, type Correlation } from './correlation.ts';
+import { createCorrelation, type Correlation } from './correlation.ts';
 import {
   eventName,
   eventObject,
@@ -72,7 +73,7 @@ class Recorder implements EventRecorder {
   readonly #limiter: RateLimiter;
   readonly #correlation: Correlation = createCorrelation();
   readonly #count: (outcome: EventOutcome) => void;
-  readonly #written = createRecent<Written>(remembered);
+  readonly #written = new BoundedMap<string, Written>(remembered);
   /** In the order of their first occurrence, by correlation key. */
   readonly #pending = new Map<string, PendingEvent>();
   readonly #lanes = new Set<Promise<void>>();
@@ -181,11 +182,9 @@ class Recorder implements EventRecorder {
     if (known === undefined) return false;
     const count = known.count + pending.times;
     const body = { count, lastTimestamp: timeText(pending.lastAt), message: pending.event.message };
-    try {
-      await this.#options.client.patch(known.path, { type: 'merge', body }, { signal });
-    } catch (error) {
-      // The API server keeps events for an hour.
-      if (!(error instanceof KubeError) || error.code !== 'not-found') throw error;
+    const patch = this.#options.client.patch<object>(known.path, { type: 'merge', body }, { signal });
+    // The API server keeps events for an hour.
+    if ((await ignoring('not-found', patch)) === undefined) {
       this.#written.delete(key);
       return false;
     }
@@ -197,11 +196,7 @@ class Recorder implements EventRecorder {
   async #create(key: string, pending: PendingEvent, name: string, signal: AbortSignal): Promise<void> {
     const namespace = namespaceOf(pending.about);
     const body = eventObject(pending, name, this.#source);
-    try {
-      await this.#options.client.create(paths.events(namespace), body, { signal });
-    } catch (error) {
-      if (!(error instanceof KubeError) || error.code !== 'conflict') throw error;
-    }
+    await ignoring('conflict', this.#options.client.create(paths.events(namespace), body, { signal }));
     this.#written.set(key, { path: paths.events(namespace, name), count: pending.times });
     this.#count('written');
   }

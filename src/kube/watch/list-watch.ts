@@ -13,6 +13,7 @@ import type { KubeClient, Query } from '../api/client.ts';
 import { KubeError } from '../api/errors.ts';
 import type { KubeObject } from '../api/objects.ts';
 import { createPageSize } from '../api/page-size.ts';
+import { pagesOf } from '../api/pages.ts';
 import { readWatchEvent, type WatchEvent } from './watch-event.ts';
 
 export interface ListWatchOptions {
@@ -36,11 +37,6 @@ export interface ListWatchOptions {
   readonly log: Log;
 }
 
-interface Page {
-  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
-  readonly items?: readonly KubeObject[] | null;
-}
-
 /** The server ends a watch after this; jitter keeps many replicas from coming back at once (client-go: 5 to 10 min). */
 const watchSeconds = { least: 300, spread: 300 };
 const backOff = { firstMs: 1_000, mostMs: 30_000 };
@@ -53,27 +49,21 @@ const doubtfulFailures = 5;
 export async function listAndWatch(options: ListWatchOptions): Promise<void> {
   const { client, path, signal, log, clock } = options;
   const where = `GET ${path}`;
-  const pageSize = createPageSize();
+  const size = createPageSize();
   let version: string | undefined;
   let failures = 0;
 
   async function list(): Promise<string> {
     const taking = options.listed();
-    let token: string | undefined;
-    for (;;) {
-      const selection = { ...options.selection, ...(token !== undefined && { continue: token }) };
-      const page: Page = await pageSize.read((limit, maxBytes) =>
-        client.get<Page>(path, { signal, query: { limit, ...selection }, maxBytes }),
-      );
-      signal.throwIfAborted();
-      for (const item of page.items ?? []) taking.add(item);
-      token = page.metadata?.continue === '' ? undefined : page.metadata?.continue;
-      if (token !== undefined) continue;
-      const listed = page.metadata?.resourceVersion;
-      if (!listed) throw new KubeError('bad-answer', where, `${where}: a list without a version`);
-      taking.done();
-      return listed;
+    let listed: string | undefined;
+    const call = { signal, query: options.selection, size };
+    for await (const { items, metadata } of pagesOf<KubeObject>(client, path, call)) {
+      for (const item of items ?? []) taking.add(item);
+      listed = metadata?.resourceVersion;
     }
+    if (!listed) throw new KubeError('bad-answer', where, `${where}: a list without a version`);
+    taking.done();
+    return listed;
   }
 
   /** Follows one watch to its end. */
