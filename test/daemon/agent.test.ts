@@ -25,7 +25,7 @@ function probe(url: string): Promise<{ status: number; text: string }> {
 
 const facts = { images: [{ image: 'r.example/a:1', pullPolicy: 'IfNotPresent' }], deadlineMs: 1000 };
 
-t.test('says who it is', async (t) => {
+t.test('/v1/info', async (t) => {
   let fingerprint = 'one';
   const { send } = await startTestAgent(t, { fingerprint: () => fingerprint });
   t.strictSame((await send('GET', '/v1/info')).json, {
@@ -38,7 +38,7 @@ t.test('says who it is', async (t) => {
   t.match((await send('GET', '/v1/info')).json, { credentialFingerprint: 'two' });
 });
 
-t.test('architectures by the names that nodes have', (t) => {
+t.test('architectures as in node labels', (t) => {
   t.equal(architectureOf('x64'), 'amd64');
   t.equal(architectureOf('arm64'), 'arm64');
   t.equal(architectureOf('s390x'), 's390x');
@@ -47,7 +47,7 @@ t.test('architectures by the names that nodes have', (t) => {
   t.end();
 });
 
-t.test('requests that are wrong', async (t) => {
+t.test('invalid requests', async (t) => {
   const { send, post, metric } = await startTestAgent(t, {
     limits: { maxBodyBytes: 1000, bodyTimeoutMs: 50 },
   });
@@ -59,7 +59,7 @@ t.test('requests that are wrong', async (t) => {
     ['metrics are elsewhere', send('GET', '/metrics'), 404, 'not-found'],
     ['method of facts', send('DELETE', '/v1/facts'), 405, 'method-not-allowed'],
     ['method of info', send('POST', '/v1/info', { headers: json, body: '{}' }), 405, 'method-not-allowed'],
-    ['method that nobody knows', send('PROPFIND', '/v1/facts'), 405, 'method-not-allowed'],
+    ['unknown method', send('PROPFIND', '/v1/facts'), 405, 'method-not-allowed'],
     ['no content type', send('POST', '/v1/facts', { body: '{}' }), 415, 'unsupported-media-type'],
     [
       'wrong content type',
@@ -88,7 +88,7 @@ t.test('requests that are wrong', async (t) => {
   t.ok((await metric('archwright_agent_requests_total{method="GET",path="other",outcome="wrong"}')) > 3);
 });
 
-t.test('a body that does not come', async (t) => {
+t.test('a body that does not arrive', async (t) => {
   const { agent, pki, metric } = await startTestAgent(t, { limits: { bodyTimeoutMs: 50 } });
   const [cert, key] = await Promise.all(
     ['tls.crt', 'tls.key'].map((name) => readFile(join(pki.clientDir, name), 'utf8')),
@@ -110,7 +110,7 @@ t.test('a body that does not come', async (t) => {
   t.equal(await metric('archwright_agent_open_requests'), 0);
 });
 
-t.test('a charset is no other content type, and a query changes nothing', async (t) => {
+t.test('a charset and a query are ignored', async (t) => {
   const { post, send } = await startTestAgent(t);
   t.equal(
     (await post(facts, { headers: { 'content-type': 'application/json; charset=utf-8' } })).status,
@@ -122,7 +122,7 @@ t.test('a charset is no other content type, and a query changes nothing', async 
   t.equal(head.text, '');
 });
 
-t.test('too many questions at the same time', async (t) => {
+t.test('too many concurrent requests', async (t) => {
   let release: (() => void) | undefined;
   const { post, metric } = await startTestAgent(t, {
     limits: { openRequests: 1 },
@@ -183,7 +183,7 @@ t.test('stops without losing a request', async (t) => {
   await t.rejects(probe(`${agent.metricsUrl}/healthz`), { code: 'ECONNREFUSED' });
 });
 
-t.test('does not start with what cannot work', async (t) => {
+t.test('invalid options fail the start', async (t) => {
   const { pki, agent } = await startTestAgent(t);
   const memory = new FactsMemory({ source: knowsAll, log: silentLog });
   t.teardown(() => memory.close());

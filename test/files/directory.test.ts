@@ -16,7 +16,7 @@ async function read(dir: string, options: Partial<DirectoryOptions> = {}): Promi
   ]);
 }
 
-t.test('the wanted files, in order; a bad one is its error', async (t) => {
+t.test('the selected files in order, with errors for unreadable ones', async (t) => {
   const dir = t.testdir({
     'b.toml': 'b',
     'a.toml': 'a',
@@ -51,7 +51,7 @@ t.test('below a root', async (t) => {
   await t.rejects(read('/lib/out', { root }), { code: 'escapes-root' });
 });
 
-t.test('a mounted volume is never read half before and half after a swap', async (t) => {
+t.test('a volume swap is never read halfway', async (t) => {
   const dir = t.testdir({});
   swapVolume(dir, { 'a.toml': '0', 'b.toml': '0' });
   const swapping = new Worker(

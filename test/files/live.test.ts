@@ -39,7 +39,7 @@ async function until(condition: () => boolean): Promise<boolean> {
   return condition();
 }
 
-t.test('holds the first value at once and tells of later ones', async (t) => {
+t.test('the first value, then changes', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
   const { content, told } = await live(t, path);
   t.equal(content.current(), 'one');
@@ -49,7 +49,7 @@ t.test('holds the first value at once and tells of later ones', async (t) => {
   t.same(told.at(-1), 'two');
 });
 
-t.test('keeps the last good value through a half-written file, and tells the problem once', async (t) => {
+t.test('a half-written file keeps the last good value, and is reported once', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
   const { content, told } = await live(t, path, byHand);
   writeFileSync(path, '5:th');
@@ -67,11 +67,11 @@ t.test('keeps the last good value through a half-written file, and tells the pro
   t.same(
     told,
     ['! half-written: 5:th', 'three', '! half-written: 5:th'],
-    'a problem that comes back is told',
+    'a problem that returns is reported again',
   );
 });
 
-t.test('a value that stays the same is no change', async (t) => {
+t.test('an equal value is not a change', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
   const { content, told } = await live(t, path, byHand);
   writeFileSync(path, '3:one');
@@ -79,7 +79,7 @@ t.test('a value that stays the same is no change', async (t) => {
   t.same(told, []);
 });
 
-t.test('starts without a file and finds it when it appears, vanishes and returns', async (t) => {
+t.test('a file that appears, vanishes and returns', async (t) => {
   const parent = t.testdir({});
   const path = join(parent, 'dir', 'file');
   const { content, told } = await live(t, path);
@@ -102,7 +102,7 @@ t.test('starts without a file and finds it when it appears, vanishes and returns
   );
 });
 
-t.test('ends at the last of many fast volume swaps', async (t) => {
+t.test('after many fast volume swaps, the last one counts', async (t) => {
   const dir = t.testdir({});
   swapVolume(dir, { file: '1:1' });
   const { content, told } = await live(t, join(dir, 'file'));
@@ -118,7 +118,7 @@ t.test('ends at the last of many fast volume swaps', async (t) => {
   );
 });
 
-t.test('never reads twice at once, and a change during a reading is read afterwards', async (t) => {
+t.test('reads never overlap; a change during a read is read afterwards', async (t) => {
   let running = 0;
   let most = 0;
   let source = 'a';
@@ -140,7 +140,7 @@ t.test('never reads twice at once, and a change during a reading is read afterwa
   t.equal(most, 1);
 });
 
-t.test('what is thrown that is no error is a problem too', async (t) => {
+t.test('a thrown value that is not an Error is a problem too', async (t) => {
   const { content } = await live(t, join(t.testdir({}), 'none'), {
     // eslint-disable-next-line typescript/only-throw-error
     read: () => Promise.reject('just text'),
@@ -148,7 +148,7 @@ t.test('what is thrown that is no error is a problem too', async (t) => {
   t.match(content.problem(), { message: 'just text' });
 });
 
-t.test('a closed one reads no more', async (t) => {
+t.test('no read after close', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
   const { content, told } = await live(t, path);
   await content.close();

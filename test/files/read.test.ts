@@ -19,7 +19,7 @@ async function code(promise: Promise<unknown>): Promise<FileErrorCode | undefine
   }
 }
 
-t.test('reads regular files, empty ones too, up to the limit exactly', async (t) => {
+t.test('regular files up to exactly the limit', async (t) => {
   t.equal((await readBounded(join(dir, 'plain'), { maxBytes: 100 })).toString(), 'hello');
   t.equal((await readBounded(join(dir, 'empty'), { maxBytes: 0 })).length, 0);
   t.equal((await readBounded(join(dir, 'five'), { maxBytes: 5 })).toString(), '12345');
@@ -33,12 +33,12 @@ t.test('reads more than one chunk', async (t) => {
   t.equal(await code(readBounded(join(dir, 'long'), { maxBytes: 199_999 })), 'too-large');
 });
 
-t.test('files without a size are read to their end, endless ones to the limit', async (t) => {
+t.test('files without a size, and devices', async (t) => {
   t.ok((await readBounded('/proc/self/status', { maxBytes: 100_000 })).length > 0);
   t.equal(await code(readBounded('/dev/zero', { maxBytes: 100 })), 'not-a-file');
 });
 
-t.test('what is no regular file', async (t) => {
+t.test('other kinds of files', async (t) => {
   execFileSync('mkfifo', [join(dir, 'fifo')]);
   symlinkSync('loop', join(dir, 'loop'));
   const server = createServer().listen(join(dir, 'socket'));
@@ -59,7 +59,7 @@ t.test('what is no regular file', async (t) => {
   }
 });
 
-t.test('an error names the path and says whether waiting helps', async (t) => {
+t.test('errors have the path and `temporary`', async (t) => {
   const path = join(dir, 'nothing');
   await t.rejects(readBounded(path, { maxBytes: 1 }), {
     name: 'FileError',
@@ -81,7 +81,7 @@ t.test('below a root', async (t) => {
   t.same(await listDirectory('/lib/dir', { root, maxEntries: 10 }), ['real']);
 });
 
-t.test('lists names bytewise, up to a limit', async (t) => {
+t.test('names in bytewise order, up to a limit', async (t) => {
   t.same(await listDirectory(join(dir, 'folder'), { maxEntries: 3 }), ['B', 'a', 'b']);
   t.equal(await code(listDirectory(join(dir, 'folder'), { maxEntries: 2 })), 'too-large');
   t.equal(await code(listDirectory(join(dir, 'none'), { maxEntries: 2 })), 'missing');
@@ -89,7 +89,7 @@ t.test('lists names bytewise, up to a limit', async (t) => {
   t.same(await listDirectory(join(dir, 'hollow'), { maxEntries: 0 }), []);
 });
 
-t.test('text is UTF-8 or an error with the offset of the first wrong byte', async (t) => {
+t.test('invalid UTF-8 is an error with the offset of the first invalid byte', async (t) => {
   t.equal(decodeUtf8(Buffer.from('é€😀'), 'x'), 'é€😀');
   t.equal(decodeUtf8(Buffer.from('\u{feff}a'), 'x'), 'a');
   const cases: [number[], number][] = [
@@ -109,7 +109,7 @@ t.test('text is UTF-8 or an error with the offset of the first wrong byte', asyn
   }
 });
 
-t.test('the offset is the length of the longest good prefix', async () => {
+t.test('property: the offset is the length of the longest valid prefix', async () => {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const good = (bytes: Uint8Array): boolean => {
     try {

@@ -55,6 +55,6 @@ for (const [path, code] of refused) {
   });
 }
 
-t.test('the root of this process is a root like any other', async (t) => {
+t.test('the root `/`', async (t) => {
   t.equal(await resolveInRoot('/', '/proc/'), '/proc');
 });

@@ -29,7 +29,7 @@ function listen(t: Test, dirs: string[], options: WatchOptions) {
   };
 }
 
-t.test('tells of a file that is written, replaced and removed', async (t) => {
+t.test('a file that is written, replaced and removed', async (t) => {
   const dir = t.testdir({ file: 'one' });
   const ear = listen(t, [dir], byEvents);
   let seen = await ear.quiet();
@@ -44,7 +44,7 @@ t.test('tells of a file that is written, replaced and removed', async (t) => {
   t.ok(await ear.more(seen), 'removed');
 });
 
-t.test('tells of every swap of a mounted volume, after fast ones too', async (t) => {
+t.test('each swap of a volume, also after fast ones', async (t) => {
   const dir = t.testdir({});
   swapVolume(dir, { file: 'one' });
   const ear = listen(t, [dir], byEvents);
@@ -60,7 +60,7 @@ t.test('tells of every swap of a mounted volume, after fast ones too', async (t)
   t.ok(await ear.more(seen), 'a swap after ten fast ones');
 });
 
-t.test('finds a directory that appears, vanishes and comes back', async (t) => {
+t.test('a directory that appears, vanishes and returns', async (t) => {
   const parent = t.testdir({});
   const dir = join(parent, 'deep', 'dir');
   const ear = listen(t, [dir], byEvents);
@@ -78,7 +78,7 @@ t.test('finds a directory that appears, vanishes and comes back', async (t) => {
   }
 });
 
-t.test('follows a directory that is replaced by another of the same name', async (t) => {
+t.test('a directory that is replaced by another', async (t) => {
   const parent = t.testdir({ dir: { file: 'old' }, next: { file: 'new' } });
   const dir = join(parent, 'dir');
   const ear = listen(t, [dir], byEvents);
@@ -91,7 +91,7 @@ t.test('follows a directory that is replaced by another of the same name', async
   t.ok(await ear.more(seen), 'written');
 });
 
-t.test('watches below a root through its links', async (t) => {
+t.test('links inside a root', async (t) => {
   const root = t.testdir({ real: { file: 'one' } });
   symlinkSync('/real', join(root, 'linked'));
   const ear = listen(t, ['/linked'], { ...byEvents, root });
@@ -100,12 +100,12 @@ t.test('watches below a root through its links', async (t) => {
   t.ok(await ear.more(seen));
 });
 
-t.test('looks again from time to time without any event', async (t) => {
+t.test('polling without events', async (t) => {
   const ear = listen(t, [t.testdir({})], { pollMs: 20, debounceMs: 1 });
   t.ok(await ear.more(5));
 });
 
-t.test('a burst is told together, but events without a pause are told all the same', async (t) => {
+t.test('a burst is one change, and a steady stream of events is not delayed forever', async (t) => {
   const dir = t.testdir({ file: '' });
   const ear = listen(t, [dir], { pollMs: 600_000, debounceMs: 40 });
   const seen = await ear.quiet();
@@ -119,7 +119,7 @@ t.test('a burst is told together, but events without a pause are told all the sa
   t.ok(writes > 1, `${writes} writes were one change`);
 });
 
-t.test('says nothing after it is closed', async (t) => {
+t.test('no call after close', async (t) => {
   const dir = t.testdir({ file: '' });
   const ear = listen(t, [dir], { pollMs: 10, debounceMs: 1 });
   await ear.more(0);

@@ -1,4 +1,4 @@
-/** Attack: an image whose registry is a service of the node or of the cloud, written in a way that is not seen through. */
+/** Attack: an image in a "registry" that is a service of the node or the cloud, in unusual notations of its address. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
@@ -95,7 +95,7 @@ t.test('ports of the node are refused', async (t) => {
   for (const host of node) await refused(t, attack, host);
 });
 
-t.test('names that lead there are refused, and to this machine too', async (t) => {
+t.test('names that resolve to them, or to localhost, are refused', async (t) => {
   const listener = createServer();
   const connected: unknown[] = [];
   listener.on('connection', (socket) => {

@@ -10,7 +10,7 @@ import { directory } from './support.ts';
 
 const module = new URL('../../src/telemetry/dumps.ts', import.meta.url).href;
 
-t.test('reports that options of Node.js turned on are off', async (t) => {
+t.test('diagnostic reports are off, even if options of Node.js enable them', async (t) => {
   const dir = directory(t);
   const script = `
     const { keepMemoryPrivate } = await import(${JSON.stringify(module)});
@@ -39,7 +39,7 @@ const noFilter = existsSync('/proc/self/coredump_filter')
   ? false
   : 'only Linux has /proc/self/coredump_filter';
 
-t.test('a core dump holds no memory', { skip: noFilter }, async (t) => {
+t.test('a core dump contains no memory', { skip: noFilter }, async (t) => {
   const script = `
     const { keepMemoryPrivate } = await import(${JSON.stringify(module)});
     keepMemoryPrivate();
@@ -48,7 +48,7 @@ t.test('a core dump holds no memory', { skip: noFilter }, async (t) => {
   t.match(printed.toString().trim(), /^0+$/);
 });
 
-t.test('where the system has no such filter the rest is done', async (t) => {
+t.test('a system without the filter', async (t) => {
   process.report.reportOnSignal = true;
   keepMemoryPrivate(join(directory(t), 'none/coredump_filter'));
   t.equal(process.report.reportOnSignal, false);
@@ -57,7 +57,7 @@ t.test('where the system has no such filter the rest is done', async (t) => {
   t.equal(readFileSync(file, 'utf8'), '0x0');
 });
 
-t.test('the long-running programs begin with it', async (t) => {
+t.test('the long-running commands call it first', async (t) => {
   for (const subcommand of ['agent', 'webhook']) {
     process.report.reportOnUncaughtException = true;
     t.equal((await run([subcommand])).code, 2, 'without --tls-dir');

@@ -38,7 +38,7 @@ async function world(t: Test, logins: (good: string, evil: string) => Readonly<R
   return { good, evil, node };
 }
 
-t.test('without a login of its own the attacker gets an anonymous token at most', async (t) => {
+t.test('without its own credential the attacker gets an anonymous token at most', async (t) => {
   const { good, evil, node } = await world(t, (good) => ({ [good]: 'ann' }));
   t.match(await node.inspect(`${good.host}/private/app:v1`), { platforms: [{ architecture: 'amd64' }] });
   t.ok(
@@ -58,7 +58,7 @@ t.test('without a login of its own the attacker gets an anonymous token at most'
   );
 });
 
-t.test('with a login of its own it gets what that login may do, and no more', async (t) => {
+t.test('with its own credential it gets the rights of that credential only', async (t) => {
   const { good, evil, node } = await world(t, (good, evil) => ({ [good]: 'ann', [evil]: 'bob' }));
   await node.inspect(`${good.host}/private/app:v1`);
   await node.inspect(`${evil.host}/private/app:v1`);

@@ -7,7 +7,7 @@ import { describeTrust } from '../../src/http/tls/trust.ts';
 import { dockerConfig } from '../cmd/world.ts';
 import { directory, openNode, pluginConfig, write, writePlugin } from './support.ts';
 
-/** Files of the container that nobody may get at, and an empty host root beside them. */
+/** Files of the container, which must stay unreadable, and an empty host root. */
 function container(t: Test) {
   const dir = directory(t);
   const outside = join(dir, 'container');
@@ -95,7 +95,7 @@ for (const [name, links, files = {}] of attacks) {
   }
 }
 
-t.test('links that stay inside are followed, so that the attacks are real ones', async (t) => {
+t.test('links inside the root are followed, so the attacks are realistic', async (t) => {
   const { root, files } = container(t);
   write(root, Object.fromEntries(Object.entries(files).map(([path, text]) => [`real/${path}`, text])));
   for (const [path, target] of [

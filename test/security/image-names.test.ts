@@ -89,7 +89,7 @@ function repositoryOf(name: string): string | undefined {
   }
 }
 
-t.test('a registry that is named like another gets nothing but questions', async (t) => {
+t.test('a registry with a similar name gets requests without credentials', async (t) => {
   const evil = await startTestRegistry({
     tls: false,
     auth: { kind: 'basic', users: { ann: user.password } },

@@ -30,7 +30,7 @@ function formsOf(user: string, password: string): string[] {
   ];
 }
 
-t.test('no form of a secret is printed or logged, whatever the server says', async (t) => {
+t.test('no form of a secret is printed or logged, for any response', async (t) => {
   const ca = await createCa();
   const evil = await startTestRegistry({ tls: ca, auth: { kind: 'basic', users: {} } });
   t.teardown(() => evil.close());
@@ -89,7 +89,7 @@ t.test('no form of a secret is printed or logged, whatever the server says', asy
   }
 });
 
-t.test('nor by the agent’s log', async (t) => {
+t.test('nor in the agent’s log', async (t) => {
   const evil = await startTestRegistry({ tls: false, auth: { kind: 'basic', users: {} } });
   t.teardown(() => evil.close());
   const root = directory(t);

@@ -1,4 +1,4 @@
-/** Attack: a plugin whose answer holds control characters, to smuggle headers or to write on the terminal of who looks. */
+/** Attack: control characters in the response of a plugin, to smuggle headers or write to a terminal. */
 import { join } from 'node:path';
 import t from 'tap';
 import { run } from '../cmd/run.ts';
@@ -15,7 +15,7 @@ const smuggled = [
   'ann\u2028\u202e',
 ];
 
-t.test('neither user names nor passwords become headers, and none of it reaches a terminal', async (t) => {
+t.test('user names and passwords cannot become headers or reach a terminal', async (t) => {
   for (const [index, text] of smuggled.entries()) {
     for (const part of ['username', 'password'] as const) {
       const user = { username: 'ann', password: 'password', [part]: text };

@@ -25,7 +25,7 @@ async function victim(t: Test) {
   return registry;
 }
 
-t.test('public at first, then loopback', async (t) => {
+t.test('first a public address, then loopback', async (t) => {
   const registry = await victim(t);
   // TEST-NET-1 leads nowhere.
   const { resolve, asked } = rebinding('192.0.2.1', '127.0.0.1');
@@ -42,10 +42,10 @@ t.test('public at first, then loopback', async (t) => {
   }
   t.ok(asked() >= 2);
   t.same(registry.requests, []);
-  t.equal(registry.connections, 0, 'nobody connected');
+  t.equal(registry.connections, 0, 'no connection');
 });
 
-t.test('the address that was checked is the one that is dialed', async (t) => {
+t.test('the checked address is the dialed one', async (t) => {
   const registry = await victim(t);
   const { resolve, asked } = rebinding('127.0.0.1', '169.254.169.254');
   const client = clientFor(t, { resolve });

@@ -49,7 +49,7 @@ test('whole bodies', async (t) => {
   );
 });
 
-test('too large, announced', async (t) => {
+test('too large by Content-Length', async (t) => {
   const { url, port } = await serve(t, limits);
   t.equal((await send(url, { method: 'POST', body: Buffer.alloc(1001) })).body, 'too-large');
 
@@ -58,23 +58,26 @@ test('too large, announced', async (t) => {
   await until('an answer before any byte of the body', () => socket.received().includes('too-large'));
 });
 
-test('too large, not announced', async (t) => {
+test('too large without Content-Length', async (t) => {
   const { url } = await serve(t, limits);
   const headers = { 'transfer-encoding': 'chunked' };
   t.equal((await send(url, { method: 'POST', headers, body: Buffer.alloc(1000) })).body, '1000');
   t.equal((await send(url, { method: 'POST', headers, body: Buffer.alloc(1001) })).body, 'too-large');
 });
 
-test('100 MB: the answer arrives and memory stays', async (t) => {
+test('100 MB: the client gets the answer, and memory stays small', async (t) => {
   const { url } = await serve(t, limits);
   const before = process.memoryUsage().arrayBuffers;
   const body = Buffer.alloc(100_000_000);
   const answer = await send(url, { method: 'POST', headers: { 'transfer-encoding': 'chunked' }, body });
   t.equal(answer.body, 'too-large');
-  t.ok(process.memoryUsage().arrayBuffers - before - body.length < 20_000_000, 'what is refused is not kept');
+  t.ok(
+    process.memoryUsage().arrayBuffers - before - body.length < 20_000_000,
+    'the refused body is not buffered',
+  );
 });
 
-test('an endless body is cut', async (t) => {
+test('an endless body is disconnected', async (t) => {
   const { port } = await serve(t, limits);
   const socket = await rawConnection(t, port);
   let closed = false;
@@ -86,7 +89,7 @@ test('an endless body is cut', async (t) => {
   t.match(socket.received(), 'too-large');
 });
 
-test('a client that goes away', async (t) => {
+test('a client that disconnects', async (t) => {
   const { port, outcomes } = await serve(t, limits);
   const socket = await rawConnection(t, port);
   socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc');
@@ -95,7 +98,7 @@ test('a client that goes away', async (t) => {
   t.strictSame(outcomes, ['aborted']);
 });
 
-test('a body that does not come', async (t) => {
+test('a body that does not arrive', async (t) => {
   const { port, outcomes } = await serve(t, { maxBytes: 10, timeoutMs: 50 });
   const socket = await rawConnection(t, port);
   socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc');
@@ -103,7 +106,7 @@ test('a body that does not come', async (t) => {
   t.strictSame(outcomes, ['timeout']);
 });
 
-test('errors say whether asking again can help', (t) => {
+test('`temporary` of errors', (t) => {
   t.strictSame(
     (['too-large', 'aborted', 'timeout'] as const).map((code) => new BodyError(code, 'x').temporary),
     [false, true, true],

@@ -3,7 +3,7 @@ import { startServer, type RunningServer } from '../../src/serving/server.ts';
 import type { ServerLimits } from '../../src/serving/limits.ts';
 import { keepAlive, rawConnection, recordingLog, send, until } from './support.ts';
 
-/** A server whose `/slow` answers when `release` is called. */
+/** A server that answers `/slow` when `release` is called. */
 async function start(
   t: Test,
   limits: Partial<ServerLimits>,
@@ -41,7 +41,7 @@ async function untilRefused(url: string): Promise<void> {
   throw new Error('the server still accepts connections');
 }
 
-test('answers under way get Connection: close, then nothing is accepted', async (t) => {
+test('open requests get Connection: close, new connections are refused', async (t) => {
   const { server, release, waiting } = await start(t, { quietMs: 20 });
   const agent = keepAlive(t, server.url);
   const answer = send(`${server.url}/slow`, { agent });
@@ -57,7 +57,7 @@ test('answers under way get Connection: close, then nothing is accepted', async 
   await t.rejects(send(server.url), { code: 'ECONNREFUSED' });
 });
 
-test('idle connections do not hold it up', async (t) => {
+test('idle connections do not delay the end', async (t) => {
   const { server } = await start(t, { quietMs: 20 });
   const idle = await rawConnection(t, server.port);
   idle.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
@@ -71,7 +71,7 @@ test('idle connections do not hold it up', async (t) => {
   await until('closed', () => idle.closed);
 });
 
-test('at the end of the grace period everything is cut', async (t) => {
+test('at the end of the grace period, connections are cut', async (t) => {
   const { server, waiting } = await start(t, { quietMs: 20 });
   const answer = send(`${server.url}/slow`);
   const silent = await rawConnection(t, server.port);
@@ -82,7 +82,7 @@ test('at the end of the grace period everything is cut', async (t) => {
   await until('closed', () => silent.closed);
 });
 
-test('asked twice it ends once', async (t) => {
+test('a second drain joins the first', async (t) => {
   const { server } = await start(t, { quietMs: 1 });
   t.equal(server.drain(1000), server.drain(1000));
   await server.drain(1000);

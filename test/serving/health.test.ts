@@ -3,7 +3,7 @@ import { probe, startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { recordingLog, send } from './support.ts';
 
-test('a probe names every check', (t) => {
+test('a probe lists all checks', (t) => {
   t.strictSame(probe({}), { status: 200, text: 'ok\n' });
   t.strictSame(probe({ memory: () => undefined, agents: () => 'none found' }), {
     status: 503,

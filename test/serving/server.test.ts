@@ -20,14 +20,14 @@ async function start(t: Test, options: Partial<ServerOptions> = {}): Promise<Run
   return server;
 }
 
-test('listens on a free port and says which', async (t) => {
+test('listens on a free port', async (t) => {
   const server = await start(t);
   t.equal(server.url, `http://127.0.0.1:${server.port}`);
   t.not(server.port, 0);
   t.equal((await send(server.url)).body, 'hello');
 });
 
-test('a taken port is an error that says so', async (t) => {
+test('addresses that cannot be used', async (t) => {
   const first = await start(t);
   await t.rejects(start(t, { listen: `127.0.0.1:${first.port}` }), {
     code: 'cannot-listen',
@@ -41,7 +41,7 @@ test('a taken port is an error that says so', async (t) => {
   });
 });
 
-test('an idle connection outlives the limits for requests', async (t) => {
+test('limits for requests do not end an idle connection', async (t) => {
   const server = await start(t, { limits: { headersMs: 50, requestMs: 60, checkMs: 10 } });
   const agent = keepAlive(t, server.url);
   const ports = new Set<number | undefined>();
@@ -54,7 +54,7 @@ test('an idle connection outlives the limits for requests', async (t) => {
   t.equal(ports.size, 1, 'one connection was used');
 });
 
-test('a handler that throws costs its connection only', async (t) => {
+test('a handler that throws only closes its connection', async (t) => {
   const { log, lines } = recordingLog();
   const server = await start(t, {
     log,
@@ -68,7 +68,7 @@ test('a handler that throws costs its connection only', async (t) => {
   t.match(lines, [{ level: 'error', err: { message: 'broken handler' } }]);
 });
 
-test('TLS: 1.2 at least, and HTTP/1.1 only', async (t) => {
+test('TLS 1.2 or later, HTTP/1.1 only', async (t) => {
   const ca = await createCa();
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }));
   const server = await start(t, { tls: { dir } });
@@ -89,7 +89,7 @@ test('TLS: 1.2 at least, and HTTP/1.1 only', async (t) => {
   await t.rejects(handshake({ minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' }));
 });
 
-test('client certificates, where asked for, are needed and checked', async (t) => {
+test('client certificates are required and checked', async (t) => {
   const [ca, other] = [await createCa(), await createCa()];
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }), ca.cert);
   const metrics = createMetrics();
@@ -104,7 +104,7 @@ test('client certificates, where asked for, are needed and checked', async (t) =
   t.match(await metrics.render(), /archwright_tls_handshake_failures_total [23]\n/);
 });
 
-test('an authority that is no root is trusted, and nothing else that its root signed', async (t) => {
+test('an intermediate authority is trusted without its root', async (t) => {
   const root = await createCa('root');
   const [ca, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
   const server = await ca.issue({ cn: 'server', dns: ['server.test'] });

@@ -25,7 +25,7 @@ function drip(t: Test, socket: { write(text: string): void }, piece: string): vo
   t.teardown(() => clearInterval(timer));
 }
 
-test('headers that drip in', async (t) => {
+test('slow headers', async (t) => {
   const socket = await rawConnection(t, await start(t, { headersMs: 100 }));
   socket.write('POST / HTTP/1.1\r\n');
   drip(t, socket, 'x: y\r\n');
@@ -33,7 +33,7 @@ test('headers that drip in', async (t) => {
   t.match(socket.received(), /^HTTP\/1.1 408 /);
 });
 
-test('a body that drips in', async (t) => {
+test('a slow body', async (t) => {
   const socket = await rawConnection(t, await start(t, { headersMs: 50, requestMs: 100 }));
   socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n');
   drip(t, socket, 'a');
@@ -41,7 +41,7 @@ test('a body that drips in', async (t) => {
   t.match(socket.received(), /^HTTP\/1.1 408 /);
 });
 
-test('a connection on which nothing is ever sent', async (t) => {
+test('a silent connection', async (t) => {
   const socket = await rawConnection(t, await start(t, { headersMs: 50 }));
   await until('closed', () => socket.closed);
   t.ok(socket.closed, 'it was closed');
@@ -78,14 +78,14 @@ test('a client that never reads its answer', async (t) => {
   t.ok(ended, 'it was closed');
 });
 
-test('headers without end', async (t) => {
+test('too large headers', async (t) => {
   const socket = await rawConnection(t, await start(t, { maxHeaderBytes: 1024 }));
   socket.write(`GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(2000)}\r\n\r\n`);
   await until('closed', () => socket.closed);
   t.match(socket.received(), /^HTTP\/1.1 431 /);
 });
 
-test('what is not HTTP', async (t) => {
+test('not HTTP', async (t) => {
   const socket = await rawConnection(t, await start(t, {}));
   socket.write('\x16\x03\x01 hello\r\n\r\n');
   await until('closed', () => socket.closed);

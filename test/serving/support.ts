@@ -1,4 +1,4 @@
-/** What the tests of servers share: clients on real sockets, a log that can be read, TLS directories. */
+/** Shared by tests of servers: clients on real sockets, a recording log, TLS directories. */
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { Agent as PlainAgent, request as plainRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent, request as tlsRequest, type RequestOptions } from 'node:https';
@@ -70,7 +70,7 @@ export async function until(what: string, condition: () => boolean, boundMs = 50
   }
 }
 
-/** A log whose lines are kept. */
+/** A log that records its lines. */
 export function recordingLog(level: 'debug' | 'info' = 'info'): {
   log: Log;
   lines: Record<string, unknown>[];

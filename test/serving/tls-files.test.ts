@@ -11,7 +11,7 @@ import { keepAlive, recordingLog, send, tlsDirectory, until, writeTls } from './
 const ca = await createCa();
 const pollMs = 50;
 
-test('files that cannot be used name the file and what to do', async (t) => {
+test('errors have the file and what to do', async (t) => {
   const pair = await ca.issue({ cn: 'server' });
   const other = await ca.issue({ cn: 'server' });
   const cases: [what: string, change: (dir: string) => Promise<void>, message: RegExp][] = [
@@ -55,12 +55,12 @@ test('files that cannot be used name the file and what to do', async (t) => {
   }
 });
 
-test('ca.crt is only looked at where it is needed', async (t) => {
+test('ca.crt is read only if required', async (t) => {
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server' }));
   t.equal((await loadTlsMaterial(dir, false)).ca, undefined);
 });
 
-test('a client follows its files', async (t) => {
+test('a client reloads its files', async (t) => {
   const first = await ca.issue({ cn: 'one', client: true });
   const second = await ca.issue({ cn: 'two', client: true });
   const dir = await tlsDirectory(t, first, ca.cert);
@@ -78,7 +78,7 @@ test('a client follows its files', async (t) => {
   t.equal(changes, 1);
 });
 
-test('a broken pair keeps the old one, with one line and a count', async (t) => {
+test('a broken pair keeps the old one, with one log line and a count', async (t) => {
   const pair = await ca.issue({ cn: 'server', notAfter: new Date('2090-01-02T03:04:05Z') });
   const other = await ca.issue({ cn: 'server' });
   const dir = await tlsDirectory(t, pair);
@@ -105,7 +105,7 @@ test('a broken pair keeps the old one, with one line and a count', async (t) => 
   t.match(await metrics.render(), 'archwright_tls_reloads_total{use="server",outcome="loaded"} 1');
 });
 
-test('an expired certificate is used and told', async (t) => {
+test('an expired certificate is used and logged', async (t) => {
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', notAfter: new Date(Date.now() - 1000) }));
   const { log, lines } = recordingLog();
   const files = await openTlsFiles({ dir, use: 'server', ca: false, log });
@@ -113,7 +113,7 @@ test('an expired certificate is used and told', async (t) => {
   t.match(lines, [{ level: 'warn', msg: /expired/ }]);
 });
 
-test('what expires is the first of what is shown', async (t) => {
+test('the expiry is the earliest in the chain', async (t) => {
   const until = (year: number): Date => new Date(Date.UTC(year, 0));
   const [long, short] = [
     await ca.issue({ cn: 'server', notAfter: until(2090) }),
@@ -127,7 +127,7 @@ test('what expires is the first of what is shown', async (t) => {
   await t.rejects(expires(damaged), { message: /tls\.crt is not certificates in PEM/ });
 });
 
-test('certificates change under requests, and none fails', async (t) => {
+test('a reload fails no request', async (t) => {
   const next = await createCa('next');
   const [first, second] = [
     await ca.issue({ cn: 'a', ip: ['127.0.0.1'] }),
@@ -171,7 +171,7 @@ test('certificates change under requests, and none fails', async (t) => {
   await t.rejects(send(server.url, { agent: false, ca: ca.cert }), 'and not the old one');
 });
 
-test('a new authority for clients counts at once', async (t) => {
+test('a new authority for clients is used at once', async (t) => {
   const next = await createCa('next');
   const pair = await ca.issue({ cn: 'server', ip: ['127.0.0.1'] });
   const dir = await tlsDirectory(t, pair, ca.cert);

@@ -8,7 +8,7 @@ function capture(options: LogOptions = {}) {
   return { log, lines };
 }
 
-t.test('one line of JSON with level as a word and time', async (t) => {
+t.test('one JSON line with level and time', async (t) => {
   const { log, lines } = capture();
   log.child({ part: 'webhook' }).info({ uid: 'x' }, 'a line\nwith a break');
   t.equal(lines.length, 1);
@@ -30,7 +30,7 @@ t.test('levels', async (t) => {
   t.equal(capture({ level: 'warn' }).log.isLevelEnabled('info'), false);
 });
 
-t.test('no secret reaches a line, whichever way it came', async (t) => {
+t.test('no line contains a secret', async (t) => {
   const { log, lines } = capture();
   const password = 'pass"word-of-somebody';
   const holder = secret(password);

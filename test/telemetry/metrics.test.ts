@@ -44,14 +44,14 @@ t.test('counts, sets and observes', async (t) => {
   t.match(page, 'test_seconds_bucket{le="1"} 1');
 });
 
-t.test('asking for a metric again does not set it back', async (t) => {
+t.test('requesting a metric again does not reset it', async (t) => {
   const metrics = createMetrics();
   metrics.counter(requests, { method: 'GET', outcome: 'ok' }).inc();
   metrics.counter({ ...requests }, { method: 'GET', outcome: 'ok' }).inc();
   t.match(await metrics.render(), 'test_requests_total{method="GET",outcome="ok"} 2');
 });
 
-t.test('what is not in the list of a label is counted as other', async (t) => {
+t.test('other label values count as other', async (t) => {
   const metrics = createMetrics();
   for (let index = 0; index < 100; index++)
     metrics.counter(requests, { method: `M${index}`, outcome: 'ok' }).inc();
@@ -62,7 +62,7 @@ t.test('what is not in the list of a label is counted as other', async (t) => {
   t.equal(page.match(/^test_requests_total\{/gm)?.length, 6);
 });
 
-t.test('levels are brought up to date before each scrape', async (t) => {
+t.test('gauges are updated before each scrape', async (t) => {
   const metrics = createMetrics();
   const child = metrics.gauge(level, { use: 'a' });
   let now = 1;
@@ -72,7 +72,7 @@ t.test('levels are brought up to date before each scrape', async (t) => {
   t.match(await metrics.render(), 'test_level{use="a"} 2');
 });
 
-t.test('a metric used as what it is not, or described twice, is a fault', async (t) => {
+t.test('a wrong type or a second description of a metric throws', async (t) => {
   const metrics = createMetrics();
   t.throws(() => metrics.gauge(requests), /test_requests_total is not a gauge/);
   t.throws(() => metrics.histogram(requests), /is not a histogram/);

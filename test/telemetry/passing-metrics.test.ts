@@ -7,7 +7,7 @@ const expiry: MetricSpec = { name: 'expires', type: 'gauge', help: 'Expiry.' };
 const counter: MetricSpec = { name: 'done_total', type: 'counter', help: 'Done.' };
 const spread: MetricSpec = { name: 'took', type: 'histogram', help: 'Took.', buckets: [1] };
 
-t.test('gauges end with the work, counters stay', async (t) => {
+t.test('gauges are reset at the end, counters stay', async (t) => {
   const metrics = createMetrics();
   const passing = passingMetrics(metrics);
   const level = passing.gauge(gauge, { state: 'a' });
@@ -27,7 +27,7 @@ t.test('gauges end with the work, counters stay', async (t) => {
   t.equal(scrapes, 1, 'nothing of it runs before a scrape any more');
 });
 
-t.test('what comes late changes nothing that the next shows', async (t) => {
+t.test('late changes do not affect the next work', async (t) => {
   const metrics = createMetrics();
   const first = passingMetrics(metrics);
   const late = first.gauge(gauge, { state: 'a' });
@@ -39,7 +39,7 @@ t.test('what comes late changes nothing that the next shows', async (t) => {
   t.match(await metrics.render(), 'pods{state="a"} 5\n');
 });
 
-t.test('what a work asked to run before scrapes can be ended alone', async (t) => {
+t.test('a callback before scrapes can be cancelled', async (t) => {
   const passing = passingMetrics(createMetrics());
   const stop = passing.beforeScrape(() => t.fail('it was ended'));
   stop();

@@ -22,7 +22,7 @@ t.test('forms', async (t) => {
   for (const [name, line, expected] of cases) t.equal(scrub(line), expected, name);
 });
 
-t.test('inside base64, wherever it begins', async (t) => {
+t.test('inside base64, at any offset', async (t) => {
   const text = 'correct horse battery staple';
   secret(text);
   for (const user of ['', 'u', 'us', 'use', 'user']) {
@@ -35,7 +35,7 @@ t.test('inside base64, wherever it begins', async (t) => {
   }
 });
 
-t.test('base64 of what could be a password is looked for, of longer texts not', async (t) => {
+t.test('base64 of long texts is not searched', async (t) => {
   for (const [length, expected] of [
     [512, true],
     [513, false],
@@ -48,31 +48,31 @@ t.test('base64 of what could be a password is looked for, of longer texts not', 
   }
 });
 
-t.test('one secret that begins with another leaves no rest', async (t) => {
+t.test('a secret that begins with another is removed as a whole', async (t) => {
   secret('abcdefgh');
   secret('abcdefgh-and-more');
   t.equal(scrub('<abcdefgh-and-more>'), '<[secret]>');
 });
 
-t.test('two secrets that overlap leave no rest', async (t) => {
+t.test('overlapping secrets are removed as a whole', async (t) => {
   secret('overlap-one-');
   secret('one-two-three');
   t.equal(scrub('<overlap-one-two-three>'), '<[secret]>');
 });
 
-t.test('what is too short to be told from words stays', async (t) => {
+t.test('short texts stay', async (t) => {
   secret('error');
   t.equal(scrub('an error occurred'), 'an error occurred');
   secret('errors');
   t.equal(scrub('two errors occurred'), 'two [secret] occurred');
 });
 
-t.test('a lone surrogate is no reason to fail', async (t) => {
+t.test('a lone surrogate does not throw', async (t) => {
   secret('surrogate\uD800');
   t.equal(scrub('<surrogate\uD800>'), '<[secret]>');
 });
 
-t.test('the oldest are forgotten, one remembered again is not', async (t) => {
+t.test('the oldest secrets are removed, repeated ones stay', async (t) => {
   secret('kept-by-use-secret');
   secret('forgotten-secret');
   for (let index = 0; index < 2047; index++) {
@@ -84,7 +84,7 @@ t.test('the oldest are forgotten, one remembered again is not', async (t) => {
   t.equal(scrub('filler-2046-filler'), '[secret]');
 });
 
-t.test('as many as there is room for are remembered, one more is too many', async (t) => {
+t.test('the limit on the number of secrets', async (t) => {
   secret('first-of-them-all');
   for (let index = 0; index < 2047; index++) secret(`room-${index}-room`);
   t.equal(scrub('first-of-them-all'), '[secret]');
@@ -92,7 +92,7 @@ t.test('as many as there is room for are remembered, one more is too many', asyn
   t.equal(scrub('first-of-them-all'), 'first-of-them-all');
 });
 
-t.test('memory is bounded by characters too, the newest always stays', async (t) => {
+t.test('the limit on characters; the newest secret always stays', async (t) => {
   secret('before-the-large-ones');
   for (const letter of ['a', 'b', 'c']) secret(letter.repeat(600_000));
   t.equal(scrub('before-the-large-ones'), 'before-the-large-ones');
@@ -106,7 +106,7 @@ t.test('memory is bounded by characters too, the newest always stays', async (t)
   t.equal(scrub('e'.repeat(1_100_000)), '[secret]', 'larger than all room, but the newest');
 });
 
-t.test('a form that two secrets share stays while one of them does', async (t) => {
+t.test('a shared form stays as long as one of its secrets', async (t) => {
   secret('shared a'); // in a URL: shared%20a
   secret('shared%20a');
   for (let index = 0; index < 2047; index++) secret(`other-${index}-other`);
@@ -116,7 +116,7 @@ t.test('a form that two secrets share stays while one of them does', async (t) =
   t.equal(scrub('shared%20a'), 'shared%20a', 'gone with the last');
 });
 
-t.test('property: no secret survives, whatever stands around it', async () => {
+t.test('property: secrets are removed from any text', async () => {
   const part = fc.string({ unit: fc.constantFrom('a', 'b', '-', '"', 'ä'), maxLength: 12 });
   const hidden = fc.string({ unit: fc.constantFrom('a', 'b', '-'), minLength: 6, maxLength: 10 });
   fc.assert(

@@ -136,7 +136,7 @@ export async function until(condition: () => boolean): Promise<boolean> {
   return false;
 }
 
-/** Whether a process is still there. A zombie that nobody collects counts as gone. */
+/** Whether a process exists. A zombie does not count. */
 export function isAlive(pid: number, stat: (pid: number) => string): boolean {
   try {
     return !/\) [ZX] /.test(stat(pid));
