@@ -5,9 +5,14 @@
  */
 import { asObject, type JsonObject } from '../http/json.ts';
 import { secret, reveal } from '../telemetry/secret.ts';
-import { CredentialError, type CredentialSource, type MatchedCredential } from './credential.ts';
+import {
+  CredentialError,
+  type CredentialSource,
+  type MatchedCredential,
+  type HeldCredential,
+} from './credential.ts';
 import { contentId } from './identity.ts';
-import { createKeyring, type HeldCredential } from './keyring/keyring.ts';
+import { createKeyring } from './keyring/keyring.ts';
 import { parsePattern } from './keyring/match.ts';
 
 export interface WireCredential {

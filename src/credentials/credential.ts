@@ -30,6 +30,17 @@ export const credentialSourceNames = [
 ] as const;
 export type CredentialSourceName = (typeof credentialSourceNames)[number];
 
+/** A credential under its index key. */
+export interface HeldCredential {
+  /** As `indexKey` gives it, such as `gcr.io/project`. */
+  readonly key: string;
+  readonly credential: Credential;
+  /** File or Secret that holds it. */
+  readonly origin: string;
+  /** Set if it differs from the keyring's source. */
+  readonly source?: CredentialSourceName;
+}
+
 /** A credential and why it applies; everything but the credential may be shown to people. */
 export interface MatchedCredential {
   readonly credential: Credential;

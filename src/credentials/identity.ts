@@ -5,8 +5,7 @@
 import { createHash, createHmac, randomBytes, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { reveal } from '../telemetry/secret.ts';
-import type { Credential, CredentialSourceName } from './credential.ts';
-import type { HeldCredential } from './keyring/keyring.ts';
+import type { Credential, CredentialSourceName, HeldCredential } from './credential.ts';
 
 /** Never leaves the process, so that an identity cannot be used to test guesses. */
 const processKey = randomBytes(32);

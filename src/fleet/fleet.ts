@@ -15,6 +15,7 @@
  * A lookup costs a bounded number of requests and a bounded time (`lookup.ts`), and always ends in facts: without an
  * answer, they hold an error that lists the agents asked and their failures.
  */
+import type { Discovery } from './discovery/discovery.ts';
 import type { ImageFacts, ImageRequest, ImageFactsSource, LookupOptions } from '../images/facts/facts.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -30,24 +31,6 @@ import { Pullability } from './groups/pullability.ts';
 import { rank } from './groups/rendezvous.ts';
 import { AgentHealth } from './lookup/agent-health.ts';
 import { Survey } from './groups/survey.ts';
-
-/** An agent as discovery found it. */
-export interface AgentAddress {
-  /** `https://host:port`. */
-  readonly url: string;
-  /** Node it runs on, where discovery knows. */
-  readonly node?: string;
-}
-
-/** Finds agents: a static list, DNS, or EndpointSlices. */
-export interface Discovery {
-  /** The agents now; may be empty. */
-  current(): readonly AgentAddress[];
-  /** Resolves when the first answer is there, at the latest when `signal` aborts. */
-  ready(signal: AbortSignal): Promise<void>;
-  onChange(listener: () => void): void;
-  close(): void;
-}
 
 /** The nodes of one credential group. */
 export interface CredentialGroup {

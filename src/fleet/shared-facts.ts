@@ -6,7 +6,7 @@ import type { Log } from '../telemetry/log.ts';
 import { concurrently } from '../async/concurrently.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import { factsOfLine } from './agents/facts-response.ts';
-import type { AgentAddress } from './fleet.ts';
+import type { AgentAddress } from './discovery/discovery.ts';
 
 export interface SharedFactsOptions {
   readonly agents: readonly AgentAddress[];

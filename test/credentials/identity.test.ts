@@ -1,3 +1,4 @@
+import type { HeldCredential } from '../../src/credentials/credential.ts';
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import {
@@ -6,7 +7,6 @@ import {
   contentId,
   credentialId,
 } from '../../src/credentials/identity.ts';
-import type { HeldCredential } from '../../src/credentials/keyring/keyring.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 
 function held(key: string, username: string, password: string, origin = 'here'): HeldCredential {

@@ -1,6 +1,7 @@
 /** A fleet over scripted agents. */
 import type { Test } from 'tap';
-import { createFleet, type AgentAddress, type Fleet } from '../../src/fleet/fleet.ts';
+import type { AgentAddress } from '../../src/fleet/discovery/discovery.ts';
+import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
 import { staticDiscovery } from '../../src/fleet/discovery/static.ts';
 import { rank } from '../../src/fleet/groups/rendezvous.ts';
 import type { FactsErrorCode } from '../../src/images/facts/facts.ts';

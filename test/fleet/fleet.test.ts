@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
-import { createFleet, type AgentAddress } from '../../src/fleet/fleet.ts';
+import type { AgentAddress } from '../../src/fleet/discovery/discovery.ts';
+import { createFleet } from '../../src/fleet/fleet.ts';
 import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';

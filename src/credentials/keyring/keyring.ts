@@ -4,21 +4,10 @@
  * path before its prefix, a literal label before `*`. Credentials under one key keep their order, equal ones too. Images of
  * Docker Hub that match no key use the classic key `index.docker.io`.
  */
-import type { Credential, CredentialSourceName, MatchedCredential } from '../credential.ts';
+import type { Credential, CredentialSourceName, HeldCredential, MatchedCredential } from '../credential.ts';
 import { credentialId } from '../identity.ts';
 import { indexKey } from './key.ts';
 import { matches, parsePattern, type Pattern } from './match.ts';
-
-/** A credential under its index key. */
-export interface HeldCredential {
-  /** As `indexKey` gives it, such as `gcr.io/project`. */
-  readonly key: string;
-  readonly credential: Credential;
-  /** File or Secret that holds it. */
-  readonly origin: string;
-  /** Set if it differs from the keyring's source. */
-  readonly source?: CredentialSourceName;
-}
 
 export interface Keyring {
   /**

@@ -6,9 +6,9 @@ import { liveContent } from '../../files/live.ts';
 import type { WatchOptions } from '../../files/watch.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { SourcePart } from '../../files/source-part.ts';
-import type { CredentialSource, SourceProblem } from '../credential.ts';
+import type { CredentialSource, SourceProblem, HeldCredential } from '../credential.ts';
 import { contentFingerprint, contentId } from '../identity.ts';
-import { createKeyring, type HeldCredential, type Keyring } from '../keyring/keyring.ts';
+import { createKeyring, type Keyring } from '../keyring/keyring.ts';
 import { bindSourceMetrics, type LiveSourceName } from './metrics.ts';
 
 /** A source in files. */

@@ -5,10 +5,15 @@
  */
 import type { PodSpec, Secret, ServiceAccount } from '../../kube/api/objects.ts';
 import { Base64Error, decodeBase64 } from '../docker/base64.ts';
-import { CredentialError, type CredentialSource, type SourceProblem } from '../credential.ts';
+import {
+  CredentialError,
+  type CredentialSource,
+  type SourceProblem,
+  type HeldCredential,
+} from '../credential.ts';
 import { DockerConfigError, parseDockerConfig, type DockerConfigFormat } from '../docker/docker-config.ts';
 import { contentId } from '../identity.ts';
-import { createKeyring, holdEntries, type HeldCredential } from '../keyring/keyring.ts';
+import { createKeyring, holdEntries } from '../keyring/keyring.ts';
 
 const kinds: readonly { type: string; dataKey: string; format: DockerConfigFormat }[] = [
   { type: 'kubernetes.io/dockerconfigjson', dataKey: '.dockerconfigjson', format: 'config.json' },

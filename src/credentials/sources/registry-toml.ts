@@ -11,7 +11,7 @@ import { readDirectory } from '../../files/directory.ts';
 import { decodeUtf8, FileError } from '../../files/read.ts';
 import { secret } from '../../telemetry/secret.ts';
 import type { SourcePart } from '../../files/source-part.ts';
-import type { Credential, SourceProblem } from '../credential.ts';
+import type { Credential, SourceProblem, HeldCredential } from '../credential.ts';
 import {
   createFileSource,
   type FileSourceOptions,
@@ -19,7 +19,6 @@ import {
   type LiveCredentialSource,
 } from './file-source.ts';
 import { indexKey } from '../keyring/key.ts';
-import type { HeldCredential } from '../keyring/keyring.ts';
 
 /** The largest Secret Kubernetes stores has 1 MiB; these files have two lines. */
 const maxBytes = 64 * 1024;

@@ -1,6 +1,6 @@
 /** Listeners of a discovery, and the wait for its first answer. */
 import { unlessAborted } from '../../async/wait.ts';
-import type { AgentAddress } from '../fleet.ts';
+import type { AgentAddress } from './discovery.ts';
 
 export interface Changes {
   /** Takes a new list; listeners run only where it differs from the last. */

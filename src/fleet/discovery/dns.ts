@@ -7,7 +7,7 @@ import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { agentUrl } from './agent-url.ts';
 import { createChanges, maxAgents } from './changes.ts';
-import type { Discovery } from '../fleet.ts';
+import type { Discovery } from './discovery.ts';
 
 export interface DnsName {
   readonly name: string;

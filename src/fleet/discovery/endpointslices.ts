@@ -6,7 +6,7 @@ import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { EndpointSlice } from '../../kube/api/objects.ts';
 import { agentUrl } from './agent-url.ts';
 import { createChanges } from './changes.ts';
-import type { AgentAddress, Discovery } from '../fleet.ts';
+import type { AgentAddress, Discovery } from './discovery.ts';
 
 export interface EndpointSliceDiscoveryOptions {
   readonly slices: Reflector<EndpointSlice>;

@@ -1,6 +1,6 @@
 /** Agents that are written down: `--agents https://a:9443,https://b:9443`. */
 import { parseAgentUrl } from './agent-url.ts';
-import type { Discovery } from '../fleet.ts';
+import type { Discovery } from './discovery.ts';
 
 /**
  * Makes a discovery that never changes. Doubles are left out: an agent listed twice would own twice as much.

@@ -12,7 +12,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { AgentError } from '../agents/agent-error.ts';
 import { readAgentInfo, type AgentInfo } from '../agents/agent-info.ts';
 import type { AgentConnection } from '../agents/connection.ts';
-import type { AgentAddress, Discovery } from '../fleet.ts';
+import type { AgentAddress, Discovery } from '../discovery/discovery.ts';
 
 /** The agents of one group. */
 export interface Members {

@@ -13,7 +13,7 @@ import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
 import { scopedKey, scopeOf, withAccount } from '../../images/memory/scope.ts';
-import type { AgentAddress } from '../fleet.ts';
+import type { AgentAddress } from '../discovery/discovery.ts';
 import { unknownGroup, type Groups } from './groups.ts';
 
 /** `unknown`: a group was asked, and its answer shows neither. */

@@ -4,7 +4,7 @@
  * repository. Every webhook computes the same owner without talking to the others, and when an agent leaves only what it
  * owned moves.
  */
-import type { AgentAddress } from '../fleet.ts';
+import type { AgentAddress } from '../discovery/discovery.ts';
 
 /**
  * All agents in the order in which they are asked about a repository: its owner first.

@@ -4,7 +4,7 @@
  * requests are aborted.
  */
 import type { Clock } from '../../async/clock.ts';
-import type { AgentAddress } from '../fleet.ts';
+import type { AgentAddress } from '../discovery/discovery.ts';
 
 export interface HedgeOptions<T> {
   /** In the order in which they are asked; taken one by one, when the next is needed. */

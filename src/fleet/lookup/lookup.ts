@@ -9,7 +9,7 @@ import type { ResponseTime } from './response-time.ts';
 import { requestFacts } from '../agents/request-facts.ts';
 import type { AgentConnection } from '../agents/connection.ts';
 import { hedge } from './hedge.ts';
-import type { AgentAddress } from '../fleet.ts';
+import type { AgentAddress } from '../discovery/discovery.ts';
 import type { FleetMeters } from '../metrics.ts';
 import type { AgentHealth } from './agent-health.ts';
 

@@ -1,7 +1,7 @@
 import { createFakeClock } from '../../support/fake-clock.ts';
 import t, { type Test } from 'tap';
 import { staticDiscovery } from '../../../src/fleet/discovery/static.ts';
-import type { AgentAddress } from '../../../src/fleet/fleet.ts';
+import type { AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
 import { Groups, unknownGroup } from '../../../src/fleet/groups/groups.ts';
 import {
   connect,

@@ -1,7 +1,7 @@
 import { createFakeClock } from '../../support/fake-clock.ts';
 import t from 'tap';
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
-import type { AgentAddress } from '../../../src/fleet/fleet.ts';
+import type { AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
 import { unknownGroup, type Members } from '../../../src/fleet/groups/groups.ts';
 import { Pullability, pullResultOf } from '../../../src/fleet/groups/pullability.ts';
 import type { FactsErrorCode, ImageFacts } from '../../../src/images/facts/facts.ts';

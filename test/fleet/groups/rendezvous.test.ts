@@ -1,6 +1,6 @@
 import { assert, nat, property, stringMatching, uniqueArray } from 'fast-check';
 import t from 'tap';
-import type { AgentAddress } from '../../../src/fleet/fleet.ts';
+import type { AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
 import { rank } from '../../../src/fleet/groups/rendezvous.ts';
 
 const agentSets = uniqueArray(stringMatching(/^[a-z0-9-]{1,20}$/), { minLength: 1, maxLength: 20 }).map(

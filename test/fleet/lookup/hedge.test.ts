@@ -1,6 +1,6 @@
 import t from 'tap';
 import { hedge } from '../../../src/fleet/lookup/hedge.ts';
-import type { AgentAddress } from '../../../src/fleet/fleet.ts';
+import type { AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 const [a, b, c] = ['a', 'b', 'c'].map((node): AgentAddress => ({ url: `https://${node}:1`, node })) as [
