@@ -35,7 +35,13 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { passingMetrics } from '../telemetry/passing-metrics.ts';
 import { startCaches } from './caches/caches.ts';
 import { runCandidacy } from './leadership/candidacy.ts';
-import { bindFactsCounters, featureFailures, leadingLevel } from './leadership/metrics.ts';
+import {
+  bindFactsCounters,
+  featureFailures,
+  featureReconciles,
+  leadingLevel,
+  type ReconcileOutcome,
+} from './leadership/metrics.ts';
 import type { Feature, Leading } from './leadership/leading.ts';
 import { supervise } from './reconcile/supervise.ts';
 
@@ -139,7 +145,8 @@ interface LeaderTerm {
 async function lead(options: ControllerOptions, shared: Shared, term: LeaderTerm): Promise<void> {
   const { client, configuration, clock, log, metrics } = options;
   const isLeading = metrics.gauge(leadingLevel);
-  const failures = featureFailures(Object.keys(options.features));
+  const names = Object.keys(options.features);
+  const [failures, reconciles] = [featureFailures(names), featureReconciles(names)];
   isLeading.set(1);
   // Gauges of a leader end with its term, whatever its features do.
   const shown = passingMetrics(metrics);
@@ -148,9 +155,17 @@ async function lead(options: ControllerOptions, shared: Shared, term: LeaderTerm
   const events = createEventRecorder({ client: writingWhile(term.isOurs, client), clock, log, metrics });
   const leading = leadingOver(options, shared, term, { caches, events, metrics: shown });
   try {
-    const running = Object.entries(options.features).map(([name, feature]) =>
-      supervise({ name, feature, leading, failures: metrics.counter(failures, { feature: name }) }),
-    );
+    const running = Object.entries(options.features).map(([name, feature]) => {
+      const reconciled = (result: ReconcileOutcome): void =>
+        metrics.counter(reconciles, { feature: name, result }).inc();
+      const counted = { ...leading, reconciled };
+      return supervise({
+        name,
+        feature,
+        leading: counted,
+        failures: metrics.counter(failures, { feature: name }),
+      });
+    });
     await aborted(term.signal);
     await inTime(Promise.all(running), options);
   } finally {

@@ -11,6 +11,7 @@ import type { Policies } from '../../policy/effective/policies.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { ReconcileOutcome } from './metrics.ts';
 
 /** What a feature gets while this replica leads. */
 export interface Leading {
@@ -36,6 +37,8 @@ export interface Leading {
   readonly serverNow: () => number;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Counts a reconcile of this feature. */
+  readonly reconciled?: (result: ReconcileOutcome) => void;
   /**
    * Called between the steps of an operation, with the step's name (`gates/opened`, `taints/pods-done`, …). Tests stop the
    * process there; otherwise it does nothing.

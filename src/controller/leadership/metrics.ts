@@ -18,6 +18,19 @@ export function featureFailures(features: readonly string[]): MetricSpec {
   };
 }
 
+const reconcileOutcomes = ['success', 'error'] as const;
+export type ReconcileOutcome = (typeof reconcileOutcomes)[number];
+
+/** @param features names of all that run */
+export function featureReconciles(features: readonly string[]): MetricSpec {
+  return {
+    name: 'archwright_controller_reconciles_total',
+    type: 'counter',
+    help: 'Reconciles of the controller, by feature and result. After an `error` the same key is tried again.',
+    labels: { feature: features, result: reconcileOutcomes },
+  };
+}
+
 export const factsWaits: MetricSpec = {
   name: 'archwright_controller_facts_waits_total',
   type: 'counter',
@@ -35,6 +48,7 @@ export const inquiryFailures: MetricSpec = {
 export const leadingMetrics = (features: readonly string[]): readonly MetricSpec[] => [
   leadingLevel,
   featureFailures(features),
+  featureReconciles(features),
   factsWaits,
   inquiryFailures,
 ];

@@ -17,7 +17,7 @@ import type { Leading } from '../leadership/leading.ts';
 export type ReconcileResult = WorkResult;
 
 export interface ReconcilerOptions {
-  readonly leading: Pick<Leading, 'signal' | 'clock' | 'log'>;
+  readonly leading: Pick<Leading, 'signal' | 'clock' | 'log' | 'reconciled'>;
   /**
    * Must be safe to repeat. Its signal aborts when leadership is lost.
    * @throws KubeError and any other error: tried again after the back-off
@@ -40,10 +40,14 @@ export interface Reconciler {
 
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { leading, reconcile, workers = 1, resyncMs, backOff } = options;
-  const { signal, clock, log } = leading;
+  const { signal, clock, log, reconciled = () => undefined } = leading;
   const queue = new WorkQueue({
     work: async (key, stopping) => {
-      const result = await reconcile(key, stopping);
+      const result = await reconcile(key, stopping).catch((error: unknown) => {
+        if (!stopping.aborted) reconciled('error');
+        throw error;
+      });
+      reconciled('success');
       return result ?? (resyncMs === undefined ? undefined : { requeueAfterMs: resyncMs });
     },
     workers,

@@ -10,11 +10,17 @@ const minute = 60_000;
 /** A reconciler of one key; `script` has its results. */
 function setup(script: (count: number, signal: AbortSignal) => Promise<ReconcileResult>, resyncMs?: number) {
   const clock = createFakeClock(() => 1);
+  const outcomes: string[] = [];
   const ending = new AbortController();
   const at: number[] = [];
   const start = clock.monotonic();
   const reconciler = createReconciler({
-    leading: { signal: ending.signal, clock, log: createLog({ level: 'silent' }) },
+    leading: {
+      signal: ending.signal,
+      clock,
+      log: createLog({ level: 'silent' }),
+      reconciled: (result) => void outcomes.push(result),
+    },
     reconcile: (_key, signal) => {
       at.push(clock.monotonic() - start);
       return script(at.length, signal);
@@ -27,7 +33,7 @@ function setup(script: (count: number, signal: AbortSignal) => Promise<Reconcile
     ending.abort(new Error('end'));
     await running;
   };
-  return { clock, reconciler, at, end };
+  return { clock, reconciler, at, outcomes, end };
 }
 
 t.test('it looks again when it is time, or when something happens', async (t) => {
@@ -52,7 +58,7 @@ t.test('what a reconcile says about its next time goes before the resync', async
 });
 
 t.test('failures: a back-off up to its limit, from the beginning after a success', async (t) => {
-  const { clock, at, end } = setup(
+  const { clock, at, outcomes, end } = setup(
     (count) =>
       count === 4 || count > 12
         ? Promise.resolve(undefined)
@@ -62,6 +68,7 @@ t.test('failures: a back-off up to its limit, from the beginning after a success
   await clock.advance(20 * minute);
   const pauses = at.slice(0, 14).map((each, index) => (each - (at[index - 1] ?? 0)) / 1000);
   t.same(pauses, [0, 1, 2, 4, 60, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
+  t.same(outcomes.slice(0, 5), ['error', 'error', 'error', 'success', 'error']);
   await end();
 });
 
