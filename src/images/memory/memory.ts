@@ -170,7 +170,8 @@ export class FactsMemory implements ImageFactsSource {
 
   /** The warm path: one look by the text of the image, without parsing or allocation. */
   #recallReady({ image, pullPolicy }: ImageRequest): Ready | undefined {
-    const ready = this.#ready.get(image);
+    // Answers in use are made anew every minute, which keeps their place without a write here.
+    const ready = this.#ready.peek(image);
     if (!ready?.entry.listed || ready.overridesVersion !== this.#overrides.version) return undefined;
     const now = this.#clock.monotonic();
     if (now - ready.madeAt >= readyForMs) return undefined;

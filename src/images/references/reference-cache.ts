@@ -15,7 +15,8 @@ export const maxCachedLength = 1024;
 export function createReferenceCache(size: number = defaultSize): (image: string) => Reference {
   const parsed = new BoundedMap<string, Reference>(size);
   return (image) => {
-    const known = parsed.get(image);
+    // The oldest leave first: to note each use would cost the warm path more than to parse again now and then.
+    const known = parsed.peek(image);
     if (known) return known;
     const reference = parseReference(image);
     if (image.length <= maxCachedLength) parsed.set(image, reference);
