@@ -4,6 +4,7 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { compileCache } from './support/compile-cache.ts';
 
 /** A room that takes longer than this hangs. */
 const timeout = 600_000;
@@ -14,6 +15,9 @@ const rooms = readdirSync(new URL('.', import.meta.url), { withFileTypes: true }
   .map(({ name }) => name)
   .filter((name) => chosen.length === 0 || chosen.includes(name));
 
+/** Coverage of cached modules is less exact (documentation of `module.enableCompileCache`). */
+const cache = process.env['TAP_DISABLE_COVERAGE'] === '1' ? compileCache : {};
+
 t.setTimeout(0);
 t.jobs = Number(process.env['TAP_JOBS'] ?? 1);
 const runner = fileURLToPath(new URL('support/room.ts', import.meta.url));
@@ -22,7 +26,7 @@ for (const room of rooms) {
     process.execPath,
     [...process.execArgv, runner, room],
     {
-      env: { ...process.env, TAP_TIMEOUT: String(timeout / 1000) },
+      env: { ...process.env, ...cache, TAP_TIMEOUT: String(timeout / 1000) },
       timeout,
       buffered: t.jobs > 1,
     },
