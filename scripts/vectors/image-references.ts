@@ -2,14 +2,8 @@
 import { parseStrictReference } from '../../src/images/references/grammar.ts';
 import type { WrittenReference } from '../../src/images/references/grammar.ts';
 import { applyDefaultTag, parseImageName } from './upstream/kubelet-reference.ts';
-import {
-  familiarName,
-  formatReference,
-  parseAnyReference,
-  parseNormalized,
-  parseReference,
-  pullReference,
-} from '../../src/images/references/reference.ts';
+import { parseNormalized, parseReference, pullReference } from '../../src/images/references/reference.ts';
+import { familiarName, formatReference, parseAnyReference } from './upstream/reference-forms.ts';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { Handlers } from './handler.ts';
 import { text, texts } from './input.ts';

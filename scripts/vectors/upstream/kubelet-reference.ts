@@ -1,10 +1,6 @@
 /** What only the kubelet does with an image text, for comparing with its events and for the text that it sends to the runtime. */
-import {
-  InvalidReference,
-  defaultTag,
-  formatReference,
-  parseNormalized,
-} from '../../../src/images/references/reference.ts';
+import { InvalidReference, defaultTag, parseNormalized } from '../../../src/images/references/reference.ts';
+import { formatReference } from './reference-forms.ts';
 
 /** The answer of ParseImageName; tag and digest are empty where absent. */
 export interface KubeletImageName {

@@ -3,9 +3,8 @@
  * serves for the credential key (`repository`), for the registry namespace (`domain`) and for what is asked of the registry
  * (`pullReference`). Nothing here knows of networks; a text that does not parse can never be pulled.
  *
- * `reference-grammar.ts` holds the grammar, `reference-digest.ts` digests, `reference-kubelet.ts` what only the kubelet does.
+ * `grammar.ts` has the grammar, `digest.ts` digests.
  */
-import { isDigest } from './digest.ts';
 import { InvalidReference } from './reference-error.ts';
 import { checkLength, parseStrictReference } from './grammar.ts';
 import type { WrittenReference } from './grammar.ts';
@@ -78,17 +77,6 @@ export function parseNormalized(text: string): WrittenReference {
 }
 
 /**
- * ParseAnyReference: also accepts a bare digest or 64 hexadecimal digits, which name content rather than a repository.
- * Not for pulls; pods may carry such texts in their status.
- * @throws InvalidReference
- */
-export function parseAnyReference(text: string): WrittenReference {
-  if (identifierPattern.test(text)) return { domain: '', path: '', digest: `sha256:${text}` };
-  if (isDigest(text)) return { domain: '', path: '', digest: text };
-  return parseNormalized(text);
-}
-
-/**
  * What containerd asks a registry for (ParseDockerRef): a digest beats a tag, and without either it is `latest`.
  * @param reference as `parseReference` gives it
  */
@@ -99,23 +87,6 @@ export function pullReference(reference: Reference): PullReference {
   }
   const tag = reference.tag ?? defaultTag;
   return { domain, path, repository, tag, object: tag, text: `${repository}:${tag}` };
-}
-
-/** The full text of a reference, with everything that it holds: `domain/path[:tag][@digest]`. */
-export function formatReference(reference: WrittenReference): string {
-  const { domain, path, tag, digest } = reference;
-  if (path === '') return digest ?? '';
-  const name = domain === '' ? path : `${domain}/${path}`;
-  return `${name}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
-}
-
-/** The name as people write it: without `docker.io/`, and without `library/` where nothing else follows. */
-export function familiarName(reference: { readonly domain: string; readonly path: string }): string {
-  const { domain, path } = reference;
-  if (domain === '') return path;
-  if (domain !== defaultDomain) return `${domain}/${path}`;
-  const official = path.startsWith(officialPrefix) && !path.includes('/', officialPrefix.length);
-  return official ? path.slice(officialPrefix.length) : path;
 }
 
 /** Splits at the first slash where what stands before it looks like a registry (splitDockerDomain in `normalize.go`). */

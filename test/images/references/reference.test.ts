@@ -2,13 +2,15 @@ import t from 'tap';
 import * as fc from 'fast-check';
 import {
   InvalidReference,
-  familiarName,
-  formatReference,
-  parseAnyReference,
   parseNormalized,
   parseReference,
   pullReference,
 } from '../../../src/images/references/reference.ts';
+import {
+  familiarName,
+  formatReference,
+  parseAnyReference,
+} from '../../../scripts/vectors/upstream/reference-forms.ts';
 import { references } from '../../support/fuzz/network.ts';
 import { assertFuzz } from '../../support/fuzz/target.ts';
 

@@ -1,0 +1,86 @@
+/** Two properties of the program's files: none imports itself through others, and none holds what only tests reach. */
+import { globSync, readFileSync } from 'node:fs';
+import { importsOf, root, type Source } from './sources.ts';
+
+/** Circles of files, types included: each as the files that import each other. */
+export function fileCircles(sources: readonly Source[]): string[][] {
+  const targets = new Map(sources.map(({ path, imports }) => [path, imports.map(({ target }) => target)]));
+  const index = new Map<string, number>();
+  const low = new Map<string, number>();
+  const stack: string[] = [];
+  const circles: string[][] = [];
+
+  // Tarjan's strongly connected components.
+  function visit(path: string): void {
+    index.set(path, index.size);
+    low.set(path, index.get(path) ?? 0);
+    stack.push(path);
+    for (const target of targets.get(path) ?? []) {
+      if (!targets.has(target)) continue;
+      if (!index.has(target)) visit(target);
+      if (stack.includes(target)) low.set(path, Math.min(low.get(path) ?? 0, low.get(target) ?? 0));
+    }
+    if (low.get(path) !== index.get(path)) return;
+    const circle = stack.splice(stack.indexOf(path));
+    if (circle.length > 1) circles.push(circle.sort());
+  }
+  for (const path of targets.keys()) if (!index.has(path)) visit(path);
+  return circles;
+}
+
+/** Files that the program's entry does not lead to. */
+export function unreachedFiles(sources: readonly Source[], entries: readonly string[]): string[] {
+  const imports = new Map(sources.map((source) => [source.path, source.imports]));
+  const reached = new Set<string>();
+  const open = [...entries];
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    if (reached.has(path)) continue;
+    reached.add(path);
+    open.push(...(imports.get(path) ?? []).map(({ target }) => target));
+  }
+  return sources.map(({ path }) => path).filter((path) => !reached.has(path));
+}
+
+const exported =
+  /^export (?:async )?(?:abstract )?(?:function\*?|const|let|class|interface|type) ([A-Za-z_$][\w$]*)/gm;
+
+/** The names that a source text exports by declarations. */
+export function exportsOf(text: string): string[] {
+  return [...text.matchAll(exported)].map(([, name = '']) => name);
+}
+
+/** Whether a text has the name as a word, more often than `most` times. */
+function mentions(text: string, name: string, most: number): boolean {
+  return (
+    [...text.matchAll(new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`, 'g'))].length > most
+  );
+}
+
+/**
+ * Exports that nothing but tests uses: not their own file, no other file of the program, and no script that makes pages, images
+ * or measurements.
+ */
+export function exportsForTests(): string[] {
+  const read = (patterns: string[], exclude: string[] = []): { path: string; text: string }[] =>
+    globSync(patterns, { cwd: root, exclude }).map((path) => ({
+      path,
+      text: readFileSync(`${root}${path}`, 'utf8'),
+    }));
+  const program = read(['{cmd,src,daemon}/**/*.ts']);
+  const users = [
+    ...program,
+    ...read(['{scripts,bench,examples}/**/*.ts'], ['scripts/vectors/**', 'scripts/fuzz/**']),
+  ];
+  return program.flatMap(({ path, text }) =>
+    exportsOf(text)
+      .filter((name) => !mentions(text, name, 1))
+      .filter((name) => !users.some((user) => user.path !== path && uses(user, path, name)))
+      .map((name) => `${path}: ${name}`),
+  );
+}
+
+function uses(user: { path: string; text: string }, path: string, name: string): boolean {
+  return (
+    importsOf(user.path, user.text).some(({ target }) => target === path) && mentions(user.text, name, 0)
+  );
+}
