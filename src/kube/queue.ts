@@ -142,9 +142,9 @@ export class WorkQueue {
     const wantedMs = isKube ? Math.min(error.retryAfterMs ?? 0, this.#backOff.mostMs) : 0;
     const fields = { key, failures, error: error instanceof Error ? error.message : String(error) };
     const isTemporary = isKube && (error.temporary || error.code === 'conflict');
-    if (isTemporary && failures <= quietFailures) log.debug(fields, 'failed; trying again');
+    if (isTemporary && failures <= quietFailures) log.debug(fields, 'reconcile failed; trying again');
     // Failures 1, 2, 4, 8 and so on: one key can fail hundreds of times.
-    else if (Number.isInteger(Math.log2(failures))) log.warn(fields, 'failed; trying again');
+    else if (Number.isInteger(Math.log2(failures))) log.warn(fields, 'reconcile failed; trying again');
     this.#dropLater(key);
     this.#addLater(key, Math.max(backOffMs(this.#backOff, failures, clock.random), wantedMs), true);
   }
