@@ -12,6 +12,7 @@ import {
   type Capability,
   type HostConfig,
 } from '../../daemon/containerd/hosts/hosts-file.ts';
+import { matchLocalhost } from './upstream/match-localhost.ts';
 import { rulesFor } from '../../daemon/containerd/config/rules.ts';
 import { eligible } from '../../src/registry/client.ts';
 import { objectUrl } from '../../src/registry/net/request-url.ts';
@@ -85,6 +86,8 @@ export const containerdHosts: Handlers = {
     }),
 
   resolver_with_hosts_dir: resolveWithHostsDir,
+
+  match_localhost: (input) => ({ match: matchLocalhost(text(input, 'host')) }),
 
   has_capability: (input) => ({
     has: hasCapabilities(capabilities(input, 'capabilities'), capabilities(input, 'required')),

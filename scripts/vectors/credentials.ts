@@ -15,6 +15,7 @@ import { combineSources } from '../../src/credentials/sources/sources.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import type { Handlers, Input, Vector } from './handler.ts';
 import { isObject, list, object, text, texts } from './input.ts';
+import { encodeDockerConfigEntry } from './upstream/docker-config-entry.ts';
 
 export const credentials: Handlers = {
   auth_field: (input) => {
@@ -46,6 +47,10 @@ export const credentials: Handlers = {
       return { ok: false, error: 'error occurred while trying to unmarshal json' };
     }
   },
+
+  encode: (input) => ({
+    json: encodeDockerConfigEntry(text(input, 'username'), text(input, 'password'), text(input, 'email')),
+  }),
 
   urls_match: (input, vector) => {
     const pattern = parsePattern(text(input, 'pattern'));

@@ -29,10 +29,6 @@ const handlers: ReadonlyMap<string, Handler> = new Map(all.flatMap((map) => Obje
 /** Kinds that describe another library or program, kept in the files for comparison. */
 const foreign: ReadonlySet<string> = new Set([
   'containerd_spec',
-  // Clients of containerd other than the kubelet.
-  'match_localhost',
-  // Writing a docker config; archwright only reads them.
-  'encode',
   // The host rules of the ECR plugin: we run the plugin, we do not replace it.
   'region_from_host',
   'private_host',

@@ -1,0 +1,10 @@
+/** `docker.MatchLocalhost` (containerd `core/remotes/docker/registry.go`), by which containerd's own clients choose plain HTTP. */
+import { isLocalhost, splitHostPort } from '../../../daemon/containerd/hosts/localhost.ts';
+
+/** A port that is announced but missing is an error upstream. */
+export function matchLocalhost(host: string): boolean {
+  if (host === '::1' || host === '[::1]') return true;
+  const split = splitHostPort(host);
+  if (split === undefined) return !host.includes(':') && isLocalhost(host);
+  return split.port !== '' && isLocalhost(host);
+}
