@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { factsOf, questionOf, until } from './support.ts';
@@ -133,7 +132,7 @@ t.test('time', async (t) => {
     const { fleet, agents, metric } = await setup(t, [{ facts: silent }], { questionTimeoutMs: 300 });
     for (let count = 0; count < 3; count += 1) await fleet.lookup(questionOf(image), { signal: never });
     await until(() => agents[0]?.asked.length === 3);
-    while ((await metric('archwright_fleet_agents{state="backed-off"}')) === 0) await setImmediate();
+    await until(async () => (await metric('archwright_fleet_agents{state="backed-off"}')) !== 0);
     await fleet.lookup(questionOf(image), { signal: never });
     t.strictSame(askedOf(agents), [3]);
     t.equal(await metric('archwright_fleet_attempts_total{outcome="timeout"}'), 3);

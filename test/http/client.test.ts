@@ -18,6 +18,7 @@ import { createCa } from '../support/certificates.ts';
 import { multiArch } from '../support/registry/content.ts';
 
 import { endpointReach } from '../../src/http/reach/reach.ts';
+import { until } from '../serving/support.ts';
 
 async function setUp(t: Test) {
   const registry = await startRegistry(t);
@@ -39,8 +40,7 @@ t.test('one connection serves successive lookups', async (t) => {
     'also after an error',
   );
   client.close();
-  while (registry.connections > 0) await new Promise(setImmediate);
-  t.equal(registry.connections, 0);
+  await until('every connection is closed', () => registry.connections === 0);
 });
 
 t.test('a request on a stale connection is repeated', async (t) => {

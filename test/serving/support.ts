@@ -62,9 +62,13 @@ export async function rawConnection(t: Test, port: number): Promise<Socket & { r
 }
 
 /** Waits until a condition holds; fails after `boundMs`. */
-export async function until(what: string, condition: () => boolean, boundMs = 5000): Promise<void> {
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  boundMs = 5000,
+): Promise<void> {
   const end = performance.now() + boundMs;
-  while (!condition()) {
+  while (!(await condition())) {
     if (performance.now() > end) throw new Error(`not within ${boundMs} ms: ${what}`);
     await pause(5);
   }

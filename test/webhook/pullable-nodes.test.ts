@@ -69,8 +69,8 @@ test('what is found out behind the answer counts for the next pod', async (t) =>
   t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
   await until(() => release !== undefined);
   release?.();
-  while ((await fleetMetric('archwright_fleet_surveyed_groups_total{outcome="refused"}')) === 0)
-    await setImmediate();
+  const refused = 'archwright_fleet_surveyed_groups_total{outcome="refused"}';
+  await until(async () => (await fleetMetric(refused)) !== 0);
   t.strictSame(await lands(), ['node-able', 'node-new']);
 });
 

@@ -8,6 +8,7 @@ import { overlaid } from '../../../src/policy/resources/overlay.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import { until } from '../../serving/support.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-images';
@@ -79,7 +80,7 @@ t.test('a log that says it: noted for the namespace, told to pod and owner, coun
   });
   await store.until(() => test.events.length === 2, 'the events');
   const shown = (): Promise<number | undefined> => test.series('archwright_broken_images');
-  while ((await shown()) !== 1) await store.quiet();
+  await until('the metric', async () => (await shown()) === 1);
   t.match(test.events, [
     { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' }, message: /arm64/ },
     { about: { kind: 'ReplicaSet', name: 'web', uid: 'rs' } },

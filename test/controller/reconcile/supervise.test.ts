@@ -7,6 +7,7 @@ import { supervise } from '../../../src/controller/reconcile/supervise.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { until } from '../../serving/support.ts';
 
 /** A reflector that a test speaks through. */
 function reflector<T>() {
@@ -142,7 +143,7 @@ t.test('what a failed run left behind hears nothing and ends', async (t) => {
     log.info('sound');
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
   });
-  while (signals.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  await until('the second run', () => signals.length === 2);
   t.same(heard, ['run 1', 'run 1 x', 'run 2', 'run 2 x']);
   t.equal(signals[0]?.aborted, true);
   t.equal(signals[1]?.aborted, false);

@@ -3,6 +3,7 @@ import { countRunningImages } from '../../../src/controller/running-images/runni
 import type { Fleet } from '../../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { startLeading } from '../leading.ts';
+import { until } from '../../serving/support.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
@@ -58,7 +59,7 @@ t.test('images by platform, pods by architecture; of a leader only', async (t) =
     test.series(`archwright_running_images{os="${os}",architecture="${architecture}",variant="${variant}"}`);
   const pods = (architecture: string): Promise<number | undefined> =>
     test.series(`archwright_running_pods{architecture="${architecture}"}`);
-  while ((await test.series('archwright_running_images_unknown')) !== 2) await new Promise(setImmediate);
+  await until('the metrics', async () => (await test.series('archwright_running_images_unknown')) === 2);
 
   t.equal(await image('linux', 'amd64', 'none'), 2, 'an image counts once for a platform');
   t.equal(await image('linux', 'arm64', 'v8'), 1);

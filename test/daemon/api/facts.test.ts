@@ -182,7 +182,7 @@ t.test('a client that goes away is not waited for, and the answer it caused is k
   await until(() => release !== undefined);
   sent.destroy();
   const abandoned = 'archwright_agent_requests_total{method="POST",path="/v1/facts",outcome="abandoned"}';
-  while ((await metric(abandoned)) === 0) await new Promise((resolve) => setImmediate(resolve));
+  await until(async () => (await metric(abandoned)) !== 0);
   t.equal(await metric('archwright_agent_open_requests'), 0);
   release?.();
   t.match((await post(ask('r.example/a:1'))).json, { results: [{ digest: /^sha256:/ }] });

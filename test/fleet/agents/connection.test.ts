@@ -184,7 +184,7 @@ t.test('a new certificate is used for new connections, and an answer under way a
   t.equal(await agent.open(), 2);
   release?.();
   t.strictSame(await late, { late: true });
-  while ((await agent.open()) > 1) await new Promise((resolve) => setImmediate(resolve));
+  await until(async () => (await agent.open()) <= 1);
   t.equal(await agent.open(), 1, 'the connection with the old certificate was closed after its answer');
 });
 

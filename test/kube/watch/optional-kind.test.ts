@@ -4,7 +4,7 @@ import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { forOptionalKind } from '../../../src/kube/watch/optional-kind.ts';
 import { startReflector } from '../../../src/kube/watch/reflector.ts';
 import { systemClock } from '../../../src/async/clock.ts';
-import { recordingLog } from '../../serving/support.ts';
+import { recordingLog, until as untilTrue } from '../../serving/support.ts';
 import { startKubeStore } from '../../support/kube-store.ts';
 
 const path = '/apis/arch.example/v1alpha1/podplacementconfigs';
@@ -35,9 +35,7 @@ async function watching(t: Test, fault?: { status: number; message: string }) {
   return { store, end, lines, reflector, sleeps, wake: () => wake() };
 }
 
-async function until(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await pause(1);
-}
+const until = (condition: () => boolean): Promise<void> => untilTrue(String(condition), condition);
 
 void t.test('a kind that is not there is an empty collection until it comes', async (t) => {
   const { store, end, lines, reflector, sleeps, wake } = await watching(t, absent);
