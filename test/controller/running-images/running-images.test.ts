@@ -29,7 +29,7 @@ const remembered = [
 
 /** What the agents know. */
 const fleet = {
-  known: async function* () {
+  shared: async function* () {
     yield facts('docker.io/library/told:latest', { os: 'linux', architecture: 's390x' });
   },
 } as unknown as Fleet;
