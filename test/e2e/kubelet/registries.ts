@@ -8,7 +8,7 @@ import type { RecordedRequest } from '../../support/registry/record.ts';
 import { startTestRegistry, type TestRegistry } from '../../support/registry/server.ts';
 import { createIssuer } from '../../support/registry/tokens.ts';
 import { referenceOf } from './observation.ts';
-import { unpackable } from '../layout.ts';
+import { emptyTar, unpackable } from '../layout.ts';
 import { nodeArchitecture } from './node.ts';
 import { users, type CaseImage } from './setup.ts';
 
@@ -63,7 +63,9 @@ export async function startRegistries(): Promise<Registries> {
     tokens: await startTestRegistry({ ...secure, auth: bearer, listen: { address: '10.99.0.2', port: 443 } }),
     local: await startTestRegistry({ tls: false, auth: basic, listen: { address: '127.0.0.1', port: 5001 } }),
   };
-  const content = unpackable(`linux/${nodeArchitecture}`);
+  // It cannot start, so its pod fails at once and the kubelet ends it.
+  const config = { Entrypoint: ['/no-such-program'] };
+  const content = unpackable(`linux/${nodeArchitecture}`, emptyTar, config);
 
   function serverOf(domain: string): TestRegistry {
     if (domain.endsWith(':5000')) return servers.port;
