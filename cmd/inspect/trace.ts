@@ -2,7 +2,7 @@
 import type { SourceProblem } from '../../src/credentials/credential.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { printable } from '../../src/names/printable.ts';
-import type { Attempt } from '../../src/registry/lookup.ts';
+import type { Attempt } from '../../src/registry/manifest-lookup.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { table } from '../program/table.ts';
 

@@ -1,6 +1,6 @@
 /** Start of the long-running subcommands: live configuration, a log that follows its level, metrics. */
 import { liveConfiguration, type LiveConfiguration } from '../../src/policy/configuration/live.ts';
-import { keepMemoryPrivate } from '../../src/telemetry/dumps.ts';
+import { keepMemoryPrivate } from '../../src/telemetry/private-memory.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { addProcessMetrics } from '../../src/telemetry/process.ts';

@@ -1,5 +1,5 @@
 /** Errors in containerd's configuration. Messages name files, lines and settings, never a value that may be a secret. */
-import { RegistryError } from '../../src/registry/lookup.ts';
+import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { secret, type Secret } from '../../src/telemetry/secret.ts';
 
 /**

@@ -12,7 +12,7 @@ export const reloads: MetricSpec = {
 export const lastReloadSuccessful: MetricSpec = {
   name: 'archwright_config_last_reload_successful',
   type: 'gauge',
-  help: '1 if the current configuration file is valid, 0 if an older one is in force.',
+  help: 'Set to 1 if the current configuration file is valid, 0 if an older one is in force.',
 };
 
 export const lastReloadSuccess: MetricSpec = {

@@ -21,7 +21,12 @@ import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
-import { RegistryError, type ManifestLookup, type ManifestResult, type RegistryClient } from './lookup.ts';
+import {
+  RegistryError,
+  type ManifestLookup,
+  type ManifestResult,
+  type RegistryClient,
+} from './manifest-lookup.ts';
 import { isDigest } from './manifests/digest.ts';
 import { CircuitBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
 import { GuardedClient } from './net/guarded-client.ts';

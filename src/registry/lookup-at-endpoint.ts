@@ -7,7 +7,7 @@ import type { Clock } from '../async/clock.ts';
 import { TransportError } from '../http/transport-error.ts';
 import type { AuthenticatedResponse, Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
-import { RegistryError, type ManifestLookup, type ManifestResult } from './lookup.ts';
+import { RegistryError, type ManifestLookup, type ManifestResult } from './manifest-lookup.ts';
 import { maxConfigBytes, readConfig } from './manifests/config-blob.ts';
 import { digestOf, isDigest } from './manifests/digest.ts';
 import { maxManifestBytes, readManifest, type Descriptor } from './manifests/manifest.ts';

@@ -4,7 +4,7 @@
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { InvalidDocument } from '../http/json.ts';
-import { RegistryError, type RegistryErrorCode } from './lookup.ts';
+import { RegistryError, type RegistryErrorCode } from './manifest-lookup.ts';
 import { retryAfter } from '../http/retry-after.ts';
 import { InvalidChallenge } from './auth/scope.ts';
 import { TokenRefused } from './auth/token.ts';

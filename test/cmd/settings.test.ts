@@ -2,8 +2,8 @@ import * as fc from 'fast-check';
 import t from 'tap';
 import { systemClock } from '../../src/async/clock.ts';
 import { compileOverrides } from '../../src/images/sources/overrides.ts';
-import { registryProxy } from '../../src/policy/kinds/addresses.ts';
-import { imageOverride } from '../../src/policy/kinds/architectures.ts';
+import { registryProxy } from '../../src/policy/value-kinds/addresses.ts';
+import { imageOverride } from '../../src/policy/value-kinds/architectures.ts';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 
 // What the configuration accepts must not fail where it is used: there it would fail for every pod.

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { registryErrorCodes, type RegistryErrorCode } from '../../src/registry/lookup.ts';
+import { registryErrorCodes, type RegistryErrorCode } from '../../src/registry/manifest-lookup.ts';
 import { registryError } from '../../src/registry/outcome.ts';
 import { clientFor, credential, lookUp, startRegistry } from '../support/registry/client.ts';
 import type { Fault } from '../support/registry/faults.ts';

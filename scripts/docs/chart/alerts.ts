@@ -112,7 +112,7 @@ export const alerts: readonly Alert[] = [
     meaning: 'The controller should have applied the fallback by now.',
     steps: [
       '`kubectl get pods -A --field-selector=status.phase=Pending -o json | jq -r \'.items[] | select(.spec.schedulingGates) | .metadata.namespace + "/" + .metadata.name\'`',
-      '`kubectl describe pod …` shows archwright’s events; `archwright explain pod/NAME` asks again.',
+      '`kubectl -n NAMESPACE describe pod NAME` shows archwright’s events; `kubectl -n archwright exec deployment/archwright-controller -- archwright explain pod/NAME -n NAMESPACE` decides again.',
       '`archwright_gate_failures_total` says why gates are not removed: `refused` is a missing right or another admission webhook.',
     ],
   },

@@ -2,7 +2,7 @@
  * The built-in certificates: the cluster's own authority and what it signs. These are the serving certificates of webhook and agents, and the
  * client certificates by which agents recognize webhook and controller. All state is in Secrets.
  *
- * - `rotation.ts`: the plan, from the content of the Secrets and the API server's time.
+ * - `rotation-plan.ts`: the plan, from the content of the Secrets and the API server's time.
  * - `reconcile.ts`: carries the plan out, one write at a time.
  * - `authorities.ts`, `leaves.ts`: the content of the Secrets; what is wrong with a certificate.
  * - `issue.ts` issues certificates. `secrets.ts` reads and writes Secrets.
@@ -19,7 +19,7 @@ import { readWebhooksFile, webhookNamesOf, type Webhook } from '../webhook-confi
 import { leafSpecs, type LeafSpec } from './leaves.ts';
 import { countIssues, ExpiryGauges } from './metrics.ts';
 import { CertificateReconciler } from './reconcile.ts';
-import { timesOf, type Times } from './rotation.ts';
+import { timesOf, type Times } from './rotation-plan.ts';
 import { createSecrets } from './secrets.ts';
 
 export interface CertificatesOptions {

@@ -2,7 +2,7 @@
 import type { Gauge, MetricSpec } from '../../telemetry/metrics.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { issueReasons, leafNames, type IssueReason, type LeafName } from './leaves.ts';
-import type { Found } from './rotation.ts';
+import type { Found } from './rotation-plan.ts';
 
 const certificateNames = ['ca', ...leafNames] as const;
 

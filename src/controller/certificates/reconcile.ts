@@ -1,4 +1,4 @@
-/** Reads all Secrets, makes the changes that `rotation.ts` plans, and starts again until nothing is left to do. */
+/** Reads all Secrets, makes the changes that `rotation-plan.ts` plans, and starts again until nothing is left to do. */
 import { ignoring, isCode, KubeError } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { reveal } from '../../telemetry/secret.ts';
@@ -19,7 +19,7 @@ import {
   type Found,
   type LeafWork,
   type Times,
-} from './rotation.ts';
+} from './rotation-plan.ts';
 import type { FoundSecret, Secrets } from './secrets.ts';
 
 export interface CertificateReconcilerOptions {

@@ -7,7 +7,7 @@ import { expressionGroups } from '../../placement/patch/additions.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { CachedNode } from '../caches/cached.ts';
 import { selectorsOf } from '../scope/chosen-nodes.ts';
-import { letsIn, takesPods } from '../scope/node-room.ts';
+import { letsIn, takesPods } from '../scope/node-readiness.ts';
 
 export type Replacement =
   /** On an architecture that can run it. */

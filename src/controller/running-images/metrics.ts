@@ -1,6 +1,6 @@
 /** Metrics of running images and pods. */
 import type { MetricSpec } from '../../telemetry/metrics.ts';
-import { architectures } from '../architecture-label.ts';
+import { architectures } from '../metric-architectures.ts';
 
 export const systems = ['linux', 'windows', 'other'] as const;
 export const variants = ['none', 'v5', 'v6', 'v7', 'v8', 'v2', 'v3', 'v4', 'other'] as const;

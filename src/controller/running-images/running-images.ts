@@ -9,7 +9,7 @@ import type { ImageFacts } from '../../images/facts/facts.ts';
 import { createReferenceCache } from '../../images/references/reference-cache.ts';
 import { InvalidReference } from '../../images/references/reference.ts';
 import type { Gauge, Metrics } from '../../telemetry/metrics.ts';
-import { architectures } from '../architecture-label.ts';
+import { architectures } from '../metric-architectures.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { runningImages, runningImagesUnknown, runningPods, systems, variants } from './metrics.ts';

@@ -14,7 +14,7 @@ import type { OwnerReference } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import { hasChosenNode, selectorsOf } from '../scope/chosen-nodes.ts';
 import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
-import { tolerates, takesPods, letsIn } from '../scope/node-room.ts';
+import { tolerates, takesPods, letsIn } from '../scope/node-readiness.ts';
 import { isOrdinary, type ArchitecturePlan } from './plan.ts';
 
 export interface BlockingDaemonSet {

@@ -7,7 +7,7 @@ import type { Node, Taint } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
-import { tolerates } from '../scope/node-room.ts';
+import { tolerates } from '../scope/node-readiness.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';
 import { createTaintEvents, type Blocker, type RefusedPod, type TaintEvents } from './events.ts';
 import { blockerReasons, taintGauges, type TaintGauges } from './metrics.ts';

@@ -14,7 +14,7 @@ import type { Pod, Taint } from '../../kube/api/objects.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import { tolerationOf } from './plan.ts';
 import { paths } from '../../kube/api/paths.ts';
-import { tolerates } from '../scope/node-room.ts';
+import { tolerates } from '../scope/node-readiness.ts';
 
 export interface Refused {
   readonly pod: RunningPod;

@@ -20,7 +20,7 @@ const failedReadings: MetricSpec = {
 const broken: MetricSpec = {
   name: 'archwright_source_broken',
   type: 'gauge',
-  help: '1 if part of the current content of a source cannot be used, else 0. The previous good content may still be in force.',
+  help: 'Set to 1 if part of the current content of a source cannot be used, else 0. The previous good content may still be in force.',
   labels: { source: liveSourceNames },
 };
 

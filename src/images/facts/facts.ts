@@ -3,8 +3,8 @@
  * command line (`inspect --output json`) and inside the program.
  */
 import type { CredentialSourceName } from '../../credentials/credential.ts';
-import { registryErrorCodes } from '../../registry/lookup.ts';
-import type { Attempt } from '../../registry/lookup.ts';
+import { registryErrorCodes } from '../../registry/manifest-lookup.ts';
+import type { Attempt } from '../../registry/manifest-lookup.ts';
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { ServiceAccountName } from '../../credentials/service-account.ts';
 import type { Platform } from '../platforms/platform.ts';

@@ -7,7 +7,7 @@ import type { Clock } from '../../async/clock.ts';
 import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { ServiceAccountName } from '../../credentials/service-account.ts';
-import type { Attempt } from '../../registry/lookup.ts';
+import type { Attempt } from '../../registry/manifest-lookup.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { failedFacts } from '../facts/failed-facts.ts';
 import type { FactsErrorCode, ImageFacts, ImageFactsSource, ImageRequest } from '../facts/facts.ts';

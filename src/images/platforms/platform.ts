@@ -8,7 +8,7 @@
  */
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
-import type { WrittenPlatform } from '../../registry/lookup.ts';
+import type { WrittenPlatform } from '../../registry/manifest-lookup.ts';
 
 export interface Platform {
   readonly os: string;

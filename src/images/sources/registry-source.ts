@@ -11,7 +11,7 @@ import {
   type MatchedCredential,
 } from '../../credentials/credential.ts';
 import type { EndpointSource } from '../../registry/endpoints/endpoint.ts';
-import { RegistryError, type ManifestResult, type RegistryClient } from '../../registry/lookup.ts';
+import { RegistryError, type ManifestResult, type RegistryClient } from '../../registry/manifest-lookup.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type {
   FactsError,

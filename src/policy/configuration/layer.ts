@@ -1,5 +1,5 @@
 /** Layers: the settings of one source, which is the file, the environment or the flags. Overridden values are checked too. */
-import { isTable } from '../kinds/plain.ts';
+import { isTable } from '../value-kinds/plain.ts';
 import { locate } from './toml-positions.ts';
 import { didYouMean } from '../../names/suggestion.ts';
 import { describePath, type Place, type Problem } from './problem.ts';

@@ -3,7 +3,7 @@
  * value in a known field is ignored as a whole.
  */
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { checkArchitecture } from '../kinds/architectures.ts';
+import { checkArchitecture } from '../value-kinds/architectures.ts';
 import { readSelector } from '../effective/label-selector.ts';
 import { onNoCommonArchitectureValues, onUnknownImageValues } from '../effective/policy.ts';
 import {

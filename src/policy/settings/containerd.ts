@@ -1,5 +1,5 @@
 /** Settings of the node's containerd: where its configuration is, and what is taken from it. */
-import { flag, listOf, text } from '../kinds/plain.ts';
+import { flag, listOf, text } from '../value-kinds/plain.ts';
 import { optional, setting } from './setting.ts';
 
 const parts = ['agent', 'inspect', 'explain'] as const;

@@ -1,6 +1,6 @@
 /** Settings of the controller: what it does, how fast, and how its replicas agree on a leader. */
-import { checkArchitecture, labelKey } from '../kinds/architectures.ts';
-import { choice, duration, flag, integer, listOf, text } from '../kinds/plain.ts';
+import { checkArchitecture, labelKey } from '../value-kinds/architectures.ts';
+import { choice, duration, flag, integer, listOf, text } from '../value-kinds/plain.ts';
 import { optional, setting } from './setting.ts';
 
 const second = 1000;

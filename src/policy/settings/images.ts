@@ -1,5 +1,5 @@
 /** Settings of what is remembered about images, and for how long. */
-import { duration, maxTimerMs, size, text } from '../kinds/plain.ts';
+import { duration, maxTimerMs, size, text } from '../value-kinds/plain.ts';
 import { optional, setting } from './setting.ts';
 
 const minute = 60_000;

@@ -1,5 +1,5 @@
 /** Settings of what the agent takes over from the kubelet of its node. */
-import { flag, tableOf, text } from '../kinds/plain.ts';
+import { flag, tableOf, text } from '../value-kinds/plain.ts';
 import { optional, setting } from './setting.ts';
 
 const parts = ['agent', 'inspect', 'explain'] as const;

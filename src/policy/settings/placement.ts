@@ -7,10 +7,10 @@ import {
   labelKey,
   tolerationTemplate,
   weights,
-} from '../kinds/architectures.ts';
-import { choice, flag, listOf, text } from '../kinds/plain.ts';
+} from '../value-kinds/architectures.ts';
+import { choice, flag, listOf, text } from '../value-kinds/plain.ts';
 import { onNoCommonArchitectureValues, onUnknownImageValues, preferenceModes } from '../effective/policy.ts';
-import { oneOrMore, recordsByName } from '../kinds/records.ts';
+import { oneOrMore, recordsByName } from '../value-kinds/records.ts';
 import { optional, setting } from './setting.ts';
 
 const parts = ['webhook', 'controller', 'explain'] as const;

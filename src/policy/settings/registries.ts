@@ -1,7 +1,7 @@
 /** Settings of where registries are reached, and with which credentials. */
 import { defaultPerHost } from '../../async/semaphore.ts';
-import { registryHost, registryPattern, registryProxy } from '../kinds/addresses.ts';
-import { duration, integer, listOf, text } from '../kinds/plain.ts';
+import { registryHost, registryPattern, registryProxy } from '../value-kinds/addresses.ts';
+import { duration, integer, listOf, text } from '../value-kinds/plain.ts';
 import { optional, setting } from './setting.ts';
 
 const parts = ['webhook', 'agent', 'inspect', 'explain'] as const;

@@ -1,6 +1,6 @@
 /** Settings of the processes: where they listen, how they find each other, how they start and end. */
-import { agentsLocation, listenAddress } from '../kinds/addresses.ts';
-import { choice, duration, integer, listOf, text } from '../kinds/plain.ts';
+import { agentsLocation, listenAddress } from '../value-kinds/addresses.ts';
+import { choice, duration, integer, listOf, text } from '../value-kinds/plain.ts';
 import { optional, setting } from './setting.ts';
 import { logLevels } from '../../telemetry/log.ts';
 

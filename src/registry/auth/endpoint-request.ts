@@ -2,7 +2,7 @@
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import type { Endpoint, EndpointHeader } from '../endpoints/endpoint.ts';
-import type { Attempt } from '../lookup.ts';
+import type { Attempt } from '../manifest-lookup.ts';
 import type { RequestContext } from '../net/guarded-client.ts';
 import { credentialLabel } from '../outcome.ts';
 

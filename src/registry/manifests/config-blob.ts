@@ -5,7 +5,7 @@
  */
 import { asObject, asText, parseObject } from '../../http/json.ts';
 import { readPlatform } from './manifest.ts';
-import type { WrittenPlatform } from '../lookup.ts';
+import type { WrittenPlatform } from '../manifest-lookup.ts';
 
 /** Real configs are a few KiB (long histories some hundred); one is in memory for each lookup. */
 export const maxConfigBytes = 1024 * 1024;

@@ -6,7 +6,7 @@
 import { isDigest } from './digest.ts';
 import { asObject, asText, InvalidDocument, parseObject, type JsonObject } from '../../http/json.ts';
 import { bareMediaType, documentKind, isImageConfig, isVague, type DocumentKind } from './media-types.ts';
-import type { WrittenPlatform } from '../lookup.ts';
+import type { WrittenPlatform } from '../manifest-lookup.ts';
 
 /** Above 4,393,216 bytes (4 · 1048 · 1048) containerd skips a host; this limit is a little lower. */
 export const maxManifestBytes = 4 * 1024 * 1024;

@@ -5,7 +5,7 @@
 import type { ImageConfig } from './config-blob.ts';
 import type { Descriptor, ManifestDocument } from './manifest.ts';
 import { documentKind, isImageConfig } from './media-types.ts';
-import { RegistryError, type WrittenPlatform } from '../lookup.ts';
+import { RegistryError, type WrittenPlatform } from '../manifest-lookup.ts';
 
 /** An index of indexes is rare, a third level unknown. */
 export const maxIndexDepth = 3;

@@ -7,7 +7,7 @@ import type { HostSemaphore } from '../../async/semaphore.ts';
 import type { HttpClient, HttpRequest, HttpResponse } from '../../http/client.ts';
 import { retryAfter } from '../../http/retry-after.ts';
 import { TransportError, transportError, type TransportFailure } from '../../http/transport-error.ts';
-import type { Attempt } from '../lookup.ts';
+import type { Attempt } from '../manifest-lookup.ts';
 import { CircuitOpen, type CircuitBreaker } from './circuit-breaker.ts';
 import { shownUrl } from './request-url.ts';
 

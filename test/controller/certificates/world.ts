@@ -7,7 +7,7 @@ import {
   CertificateReconciler,
   type CertificatesOutcome,
 } from '../../../src/controller/certificates/reconcile.ts';
-import type { Times } from '../../../src/controller/certificates/rotation.ts';
+import type { Times } from '../../../src/controller/certificates/rotation-plan.ts';
 import { createSecrets } from '../../../src/controller/certificates/secrets.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { systemClock } from '../../../src/async/clock.ts';

@@ -3,7 +3,7 @@ import t from 'tap';
 import { image } from '../../support/registry/content.ts';
 import { lookUp, startRegistry, testClient } from '../../support/registry/client.ts';
 import { startTestRegistry } from '../../support/registry/server.ts';
-import { RegistryError } from '../../../src/registry/lookup.ts';
+import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
 import { certsD, nodeWith, shown } from './files.ts';
 
 const config = '/etc/containerd/config.toml';

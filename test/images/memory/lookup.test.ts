@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { Attempt } from '../../../src/registry/lookup.ts';
+import type { Attempt } from '../../../src/registry/manifest-lookup.ts';
 import { bench, day, digestOf, facts, failure, hour, question, settled } from '../support.ts';
 
 const nginx = question('nginx:1.25');

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { text } from '../../../src/policy/kinds/plain.ts';
+import { text } from '../../../src/policy/value-kinds/plain.ts';
 import { environmentLayer, fileLayer, flagLayer } from '../../../src/policy/configuration/layer.ts';
 import { describeProblem } from '../../../src/policy/configuration/problem.ts';
 import { optional } from '../../../src/policy/settings/setting.ts';

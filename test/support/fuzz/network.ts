@@ -6,7 +6,7 @@ import { readConfig } from '../../../src/registry/manifests/config-blob.ts';
 import { InvalidDocument, parseObject } from '../../../src/http/json.ts';
 import { readManifest } from '../../../src/registry/manifests/manifest.ts';
 import { contentOf } from '../../../src/registry/manifests/platforms-of-index.ts';
-import { RegistryError } from '../../../src/registry/lookup.ts';
+import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
 import { validateRealm } from '../../../src/registry/auth/realm.ts';
 import { retryAfter } from '../../../src/http/retry-after.ts';
 import { InvalidChallenge, tokenOptions } from '../../../src/registry/auth/scope.ts';

@@ -8,7 +8,7 @@ import type {
   ManifestLookup,
   ManifestResult,
   RegistryClient,
-} from '../../../src/registry/lookup.ts';
+} from '../../../src/registry/manifest-lookup.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { startTestRegistry, type TestRegistry, type TestRegistryOptions } from './server.ts';
 

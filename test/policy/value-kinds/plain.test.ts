@@ -8,7 +8,7 @@ import {
   size,
   tableOf,
   text,
-} from '../../../src/policy/kinds/plain.ts';
+} from '../../../src/policy/value-kinds/plain.ts';
 import type { Kind } from '../../../src/policy/settings/setting.ts';
 import { read, readText } from '../report.ts';
 

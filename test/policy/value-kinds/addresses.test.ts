@@ -5,7 +5,7 @@ import {
   registryHost,
   registryPattern,
   registryProxy,
-} from '../../../src/policy/kinds/addresses.ts';
+} from '../../../src/policy/value-kinds/addresses.ts';
 import type { Kind } from '../../../src/policy/settings/setting.ts';
 import { never } from '../report.ts';
 

@@ -4,8 +4,8 @@ import {
   checkArchitecture,
   imageOverride,
   tolerationTemplate,
-} from '../../../src/policy/kinds/architectures.ts';
-import { oneOrMore, recordsByName } from '../../../src/policy/kinds/records.ts';
+} from '../../../src/policy/value-kinds/architectures.ts';
+import { oneOrMore, recordsByName } from '../../../src/policy/value-kinds/records.ts';
 import type { Kind } from '../../../src/policy/settings/setting.ts';
 import { formatToml, parseToml } from '../../../src/policy/configuration/toml.ts';
 import { never, readText } from '../report.ts';
