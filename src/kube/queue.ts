@@ -20,6 +20,11 @@ export interface WorkQueueOptions {
   readonly log: Log;
   /** Default: client-go's shape, 250 ms to 60 s. */
   readonly backOff?: BackOff | undefined;
+  /**
+   * Events wait for the end of a back-off, for work whose own writes cause events: it would be a busy loop. Default: as in
+   * client-go, an event acts at once.
+   */
+  readonly waitsForBackOff?: boolean | undefined;
 }
 
 interface Later {
@@ -58,13 +63,10 @@ export class WorkQueue {
     this.#next();
   }
 
-  /**
-   * Adds a key now, or after a while. A back-off is not cut short: the event may be a result of the very work that fails,
-   * and would make its retries a busy loop.
-   */
+  /** Adds a key now, or after a while. */
   add(key: string, afterMs = 0): void {
     if (this.#stopping.signal.aborted || this.#ready.has(key) || this.#again.has(key)) return;
-    if (this.#later.get(key)?.isBackOff) return;
+    if (this.#options.waitsForBackOff && this.#later.get(key)?.isBackOff) return;
     if (afterMs > 0) return this.#addLater(key, afterMs, false);
     this.#dropLater(key);
     if (this.#working.has(key)) this.#again.add(key);
@@ -128,8 +130,9 @@ export class WorkQueue {
       else if (result?.requeueAfterMs !== undefined) this.add(key, Math.max(1, result.requeueAfterMs));
     } catch (error) {
       this.#working.delete(key);
-      this.#again.delete(key);
+      const isAgain = this.#again.delete(key);
       if (!signal.aborted) this.#failed(key, error);
+      if (isAgain) this.add(key);
     }
     this.#next();
   }

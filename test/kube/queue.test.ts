@@ -122,8 +122,27 @@ void t.test('failures: the pause grows to its limit, a success begins anew', asy
   t.equal(began.length, 9);
 });
 
-void t.test('an event does not cut a back-off short', async (t) => {
+void t.test('an event ends a back-off, and so does one during the work that fails', async (t) => {
   const { queue, time, began, end } = start(t);
+  queue.add('a');
+  await end('a', new Error('no'));
+  queue.add('a', 10);
+  await time.advance(10);
+  t.equal(began.length, 2, 'an earlier time replaces the back-off');
+  queue.add('a');
+  await end('a', new Error('no'));
+  t.equal(began.length, 3);
+  await end('a', new Error('no'));
+  await time.advance(399);
+  t.equal(began.length, 3, 'the failures still count');
+  queue.add('a');
+  t.equal(began.length, 4);
+  await end('a');
+  t.equal(time.pending, 0);
+});
+
+void t.test('a queue that waits for its back-off', async (t) => {
+  const { queue, time, began, end } = start(t, { waitsForBackOff: true });
   queue.add('a');
   queue.add('a');
   await end('a', new Error('no'));

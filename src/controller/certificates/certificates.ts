@@ -58,6 +58,7 @@ async function run(leading: Leading, options: CertificatesOptions, namespace: st
   });
   const reconciler = createReconciler({
     leading,
+    inRounds: true,
     reconcile: async (_, stopping) => {
       const { found, wrote, nextMs } = await work.reconcile();
       expiry.show(found);

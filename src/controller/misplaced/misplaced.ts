@@ -29,6 +29,7 @@ export const misplacedPods: Feature = async (leading) => {
   const work = new MisplacedReconciler(leading, namespace);
   const reconciler = createReconciler({
     leading,
+    inRounds: true,
     reconcile: async () => ({ requeueAfterMs: (await work.reconcile()) ? 0 : intervalMs }),
   });
   await reconciler.run(['misplaced-pods']);

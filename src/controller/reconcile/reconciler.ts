@@ -27,6 +27,10 @@ export interface ReconcilerOptions {
   readonly workers?: number;
   /** `requeueAfterMs` of a reconcile that returns none. Default: a key waits for its next event. */
   readonly resyncMs?: number;
+  /**
+   * For keys that stand for everything at once, whose own writes cause events: events wait for the end of a back-off.
+   */
+  readonly inRounds?: boolean;
   /** Default: 250 ms to 60 s. */
   readonly backOff?: BackOff;
 }
@@ -39,7 +43,7 @@ export interface Reconciler {
 }
 
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { leading, reconcile, workers = 1, resyncMs, backOff } = options;
+  const { leading, reconcile, workers = 1, resyncMs, inRounds = false, backOff } = options;
   const { signal, clock, log, reconciled = () => undefined } = leading;
   const queue = new WorkQueue({
     work: async (key, stopping) => {
@@ -53,6 +57,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     workers,
     clock,
     log,
+    waitsForBackOff: inRounds,
     backOff,
   });
   return {

@@ -26,7 +26,12 @@ export const countRunningImages: Feature = async (leading) => {
   const counter = new RunningImages(leading);
   // Without their nodes, pods would count for a wrong architecture.
   await leading.caches.ready(leading.signal).catch(() => undefined);
-  const reconciler = createReconciler({ leading, reconcile: () => counter.reconcile(), resyncMs });
+  const reconciler = createReconciler({
+    leading,
+    inRounds: true,
+    reconcile: () => counter.reconcile(),
+    resyncMs,
+  });
   await reconciler.run(['all']);
   counter.clear();
 };

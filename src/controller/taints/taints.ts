@@ -30,6 +30,7 @@ export const taints: Feature = async (leading) => {
   // Two keys: thousands of pods take minutes, and a new node must not wait for them.
   const reconciler = createReconciler({
     leading,
+    inRounds: true,
     workers: 2,
     resyncMs: intervalMs,
     reconcile: async (key) => {

@@ -59,6 +59,7 @@ async function run(
   const pauseAfterWrite = createWritePause(clock);
   const reconciler = createReconciler({
     leading,
+    inRounds: true,
     reconcile: async (_, stopping) => {
       try {
         const { wrote, nextMs } = await work.reconcile(stopping);
