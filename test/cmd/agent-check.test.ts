@@ -123,8 +123,8 @@ providers:
   const list = await run(['agent', '--check', ...flags], { env });
   t.equal(list.code, 0);
   t.equal(list.err, '');
-  t.match(list.out, /^registry-toml\n {2}used {6}\/.*: files: 1\n {12}differs: the kubelet does not know/);
-  t.match(list.out, /\n\ndocker-config\n {2}used {6}\/var\/lib\/kubelet\/config\.json: the first/);
+  t.match(list.out, /^registry-toml\n {2}used {6}\/.*: files: 1\n {12}differs: the kubelet does not have/);
+  t.match(list.out, /\n\ndocker-config\n {2}used {6}\/var\/lib\/kubelet\/config\.json: in use: the first/);
   const encoded = Buffer.from('ann:password-of-ann').toString('base64');
   for (const text of [out, list.out]) t.notMatch(text, new RegExp(`password-|BEGIN|${encoded}`), 'no secret');
 });
