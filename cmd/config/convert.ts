@@ -18,7 +18,7 @@ const origins: readonly Origin[] = [multiarchTuningOperator, archawareController
 export const convertOutputs = ['values', 'toml', 'resources'] as const;
 type Output = (typeof convertOutputs)[number];
 
-/** Never stand in `archwright.toml`. */
+/** Not settings of `archwright.toml`. */
 const chartOnly: ReadonlySet<string> = new Set(metadataValues);
 
 /**

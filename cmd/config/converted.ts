@@ -6,7 +6,7 @@ import type { JsonObject } from '../../src/webhook/validate-pod.ts';
 
 /** What becomes of a configuration. */
 export interface Converted {
-  /** Settings and chart values, as they stand in `values.yaml`. */
+  /** Settings and chart values, as in `values.yaml`. */
   readonly values: Readonly<Record<string, unknown>>;
   /** Custom resources to apply. */
   readonly resources: readonly JsonObject[];

@@ -2,7 +2,7 @@
  * Kubernetes objects from files and standard input, as a person writes them or kubectl prints them: YAML of several
  * documents, or JSON; the items of a `List` count as objects of their own.
  *
- * Such a file may hold Secrets, so no message quotes what stands in it.
+ * Such a file may hold Secrets, so no message quotes its content.
  */
 import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
 import { FileError } from '../../src/files/error.ts';

@@ -15,8 +15,8 @@ tolerations:
 {{- end -}}
 
 {{/*
-Nodes that can run the image of archwright, whose own pods nobody places: ANDed into every required term of the affinity in the
-values. dict root affinity
+Nodes that can run archwright's own image, because archwright does not place its own pods. ANDed into every required term of the
+affinity in the values. dict root affinity
 */}}
 {{- define "archwright.affinity" -}}
 {{- $runs := list (dict "key" "kubernetes.io/os" "operator" "In" "values" (list "linux")) -}}

@@ -11,7 +11,7 @@ import { keptAnnotations } from './annotations.ts';
 import type { Share } from './sharing.ts';
 import { timeOf } from './time.ts';
 
-/** Kept of a termination message: an exec format error stands in its first line. */
+/** Kept of a termination message: an exec format error is in its first line. */
 const maxMessageBytes = 256;
 
 interface TerminatedState {

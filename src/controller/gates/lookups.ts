@@ -17,7 +17,7 @@ export interface GateLookupsOptions {
   readonly maxOpen?: number;
 }
 
-/** Each may be a request to an agent; those that hang must not stand in the way of those that do not. */
+/** Each lookup may be a request to an agent. Hanging ones must not block the others. */
 const defaultMaxOpen = 512;
 /** Facts come within their time limit; a defect there must not hold pods. */
 const graceMs = 2000;

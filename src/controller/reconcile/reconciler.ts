@@ -1,6 +1,6 @@
 /**
- * The contract of everything that the leader does: `reconcile(key)` compares what is there with what should be there, does
- * the difference, and may say when to look again. It keeps no other state, so a new leader goes on from any point.
+ * The contract of all features of the leader: `reconcile(key)` compares actual and desired state, makes the changes, and may
+ * return when to run again. It keeps no other state, so a new leader can continue from any point.
  *
  * - A key is a pod, a namespace, or a constant for work that looks at everything at once.
  * - An event adds a key. Several events of a key are one reconcile; an event during a reconcile leads to another one.

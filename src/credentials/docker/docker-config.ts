@@ -1,6 +1,6 @@
 /**
  * Docker credential files as the kubelet reads them (kubernetes pkg/credentialprovider/config.go). Two formats:
- * `config.json`, of which only the object `auths` counts, and the older `.dockercfg`, which is that object itself.
+ * `config.json`, where only the object `auths` counts, and the older `.dockercfg`, which is that object itself.
  * The kubelet ignores credential helpers (`credsStore`, `credHelpers`) and tokens (`identitytoken`, `registrytoken`). One
  * malformed entry makes the whole document malformed.
  */

@@ -38,8 +38,8 @@ export function endpointSliceDiscovery(options: EndpointSliceDiscoveryOptions): 
 
 /**
  * The agents in these slices. An unset `ready` counts as ready, and addresses of the type FQDN are left out, as the
- * API says (kubernetes api/discovery/v1 types.go). A node counts once: in a dual-stack cluster its agent stands in a slice of each family,
- * and while the API server moves endpoints it may stand in two slices of one.
+ * API says (kubernetes api/discovery/v1 types.go). A node counts once: in a dual-stack cluster its agent is in a slice of each family,
+ * and while the API server moves endpoints it may be in two slices of one.
  */
 export function agentsOf(slices: Iterable<EndpointSlice>, portName: string): AgentAddress[] {
   const byNode = new Map<string, AgentAddress>();

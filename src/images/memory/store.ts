@@ -16,9 +16,9 @@ export interface FactsStore {
    * @param key of the image, without scope
    */
   find(key: string, reference: Reference, scope: Scope): Entry | undefined;
-  /** The same without a look at the digests that tags stand for. */
+  /** The same, without the digests of tags. */
   get(key: string, scope: Scope): Entry | undefined;
-  /** Keeps facts that have a digest; they replace what is there under the same key and scope. */
+  /** Keeps facts that have a digest; they replace facts with the same key and scope. */
   put(key: string, scope: Scope, facts: ImageFacts & { readonly digest: string }, confirmedAt: number): void;
   touch(entry: Entry): void;
   remove(entry: Entry): void;

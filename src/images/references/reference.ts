@@ -1,6 +1,6 @@
 /**
  * Image references, parsed and normalized as the kubelet and containerd do: both use distribution/reference, so one parser
- * serves for the credential key (`repository`), for the registry namespace (`domain`) and for what is asked of the registry
+ * serves for the credential key (`repository`), for the registry namespace (`domain`) and for the object in the registry
  * (`pullReference`). Nothing here knows of networks; a text that does not parse can never be pulled.
  *
  * `grammar.ts` has the grammar, `digest.ts` digests.

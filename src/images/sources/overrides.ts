@@ -23,7 +23,7 @@ export interface ImageOverride {
 export interface Overrides {
   /**
    * The facts that an override gives.
-   * @param image as the pod writes it; stands in the facts
+   * @param image as written in the pod; copied into the facts
    */
   find(image: string, reference: Reference): ImageFacts | undefined;
   /** Another value after the overrides have changed, so that answers kept ready are made anew. */

@@ -1,5 +1,5 @@
 /**
- * The fields of Kubernetes objects that this program reads or writes, as they stand in raw JSON. Unknown fields stay in
+ * The fields of Kubernetes objects that this program reads or writes, as in raw JSON. Unknown fields stay in
  * the object: nothing is ever converted into classes or written back whole.
  */
 export interface ObjectMeta {

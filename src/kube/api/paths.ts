@@ -5,7 +5,7 @@ export type NamespacedPath = (namespace?: string, name?: string) => string;
 export type ClusterPath = (name?: string) => string;
 
 /**
- * The paths of a kind that stands in namespaces.
+ * The paths of a namespaced kind.
  * @param apiVersion as in objects: `v1`, `apps/v1`
  * @param resource plural, lower case
  */

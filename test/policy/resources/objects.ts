@@ -31,7 +31,7 @@ const scoring = (platforms: unknown, enabled: unknown = true): unknown => ({
 const arm = { architecture: 'arm64', weight: 80 };
 const seventeen = Array.from({ length: 17 }, (_, index) => ({ architecture: `a${index}`, weight: 1 }));
 const long = 'a'.repeat(64);
-const notOfNodes = /no node has this architecture; x86_64 is amd64/;
+const notOfNodes = /no node has this architecture; use lower case/;
 
 const clusterCases: readonly ObjectCase[] = [
   { about: 'nothing set', object: clusterConfig({}) },
@@ -183,12 +183,12 @@ const selectors: readonly (Omit<ObjectCase, 'object'> & { readonly selector: unk
   {
     about: 'selector: In without values',
     selector: { matchExpressions: [{ key: 'app', operator: 'In' }] },
-    refused: /In and NotIn need values/,
+    refused: /In and NotIn require values/,
   },
   {
     about: 'selector: NotIn with an empty list',
     selector: { matchExpressions: [{ key: 'app', operator: 'NotIn', values: [] }] },
-    refused: /In and NotIn need values/,
+    refused: /In and NotIn require values/,
   },
   {
     about: 'selector: Exists with values',
@@ -226,8 +226,8 @@ const preferences: readonly (Omit<ObjectCase, 'object'> & { readonly spec: unkno
     refused: /enabled: Required value/,
     isReadable: true,
   },
-  { about: 'scoring without platforms', spec: scoring(undefined), refused: /must be a platform at least/ },
-  { about: 'scoring with no platform', spec: scoring([]), refused: /must be a platform at least/ },
+  { about: 'scoring without platforms', spec: scoring(undefined), refused: /platforms must not be empty/ },
+  { about: 'scoring with no platform', spec: scoring([]), refused: /platforms must not be empty/ },
   { about: 'platforms that are no list', spec: scoring(arm), refused: /must be of type array/ },
   { about: 'a platform that is a text', spec: scoring(['arm64']), refused: /must be of type object/ },
   { about: 'seventeen platforms', spec: scoring(seventeen), refused: /Too many/ },
