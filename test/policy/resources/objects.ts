@@ -193,7 +193,7 @@ const selectors: readonly (Omit<ObjectCase, 'object'> & { readonly selector: unk
   {
     about: 'selector: Exists with values',
     selector: { matchExpressions: [{ key: 'app', operator: 'Exists', values: ['web'] }] },
-    refused: /take none/,
+    refused: /must have none/,
   },
   {
     about: 'selector: a value in an expression that is no label value',
