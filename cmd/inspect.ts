@@ -4,7 +4,7 @@
  */
 import { createFactsApi } from '../daemon/api/facts.ts';
 import type { FactsRequest } from '../daemon/api/facts-request.ts';
-import { isServiceAccountName, type ServiceAccountName } from '../src/credentials/service-account.ts';
+import { isServiceAccountName, type ServiceAccountName } from '../src/credentials/credential.ts';
 import type { ImageFacts } from '../src/images/facts/facts.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { readPullSecrets } from './inspect/pull-secret-files.ts';

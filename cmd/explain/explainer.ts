@@ -1,5 +1,5 @@
 /** Explains one object: the webhook's own steps, with time to wait for each image. */
-import { serviceAccountOf } from '../../src/credentials/service-account.ts';
+import { serviceAccountOf } from '../../src/credentials/credential.ts';
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
 import { imagesOf } from '../../src/placement/pod/images.ts';

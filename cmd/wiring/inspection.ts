@@ -8,24 +8,22 @@ import { join, resolve } from 'node:path';
 import { createContainerdEndpoints, type ContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
 import { containerdSource } from '../../daemon/containerd/source.ts';
 import { createCredentialProviderSource } from '../../daemon/kubelet/source.ts';
-import { mayAskAnonymously } from '../../src/credentials/sources/anonymous.ts';
+import { mayAskAnonymously, combineSources } from '../../src/credentials/sources/sources.ts';
 import type { SourceProblem } from '../../src/credentials/credential.ts';
 import {
   createDockerConfigSource,
   defaultDockerConfigPathCandidates,
+  dockerLoginCandidates,
 } from '../../src/credentials/docker/docker-config-file.ts';
-import { dockerLoginCandidates } from '../../src/credentials/docker/docker-login.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
-import { combineSources } from '../../src/credentials/sources/sources.ts';
 import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
 import type { FreshnessSettings } from '../../src/images/memory/freshness.ts';
 import { createRegistrySource } from '../../src/images/sources/registry-source.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
-import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
+import { createDefaultEndpoints, withNodeEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
-import { withNodeEndpoints } from '../../src/registry/endpoints/node-endpoints.ts';
 import { combineFingerprints } from '../../src/credentials/identity.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';

@@ -3,8 +3,12 @@
  * be noticed.
  */
 import { parseAuths } from '../../src/credentials/auths.ts';
-import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
-import { isServiceAccountName, type ServiceAccountName } from '../../src/credentials/service-account.ts';
+import {
+  CredentialError,
+  isServiceAccountName,
+  type CredentialSource,
+  type ServiceAccountName,
+} from '../../src/credentials/credential.ts';
 import type { PullPolicy } from '../../src/images/facts/facts.ts';
 import { ApiError } from './api-error.ts';
 

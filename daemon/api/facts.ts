@@ -5,8 +5,7 @@
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { concurrently } from '../../src/async/concurrently.ts';
-import { failedFacts } from '../../src/images/facts/failed-facts.ts';
-import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
 import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
 import type { Clock } from '../../src/async/clock.ts';

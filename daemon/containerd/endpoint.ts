@@ -5,7 +5,7 @@
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
 import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
-import { isLoginHeader } from '../../src/http/login-headers.ts';
+import { isLoginHeader } from '../../src/http/headers.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { parseAuth } from './config/auth.ts';
 import { InvalidConfig } from './config-error.ts';

@@ -3,7 +3,7 @@
  * directory that they need.
  */
 import { join } from 'node:path';
-import type { TlsSettings } from '../../src/http/tls/settings.ts';
+import type { TlsSettings } from '../../src/http/tls/trust.ts';
 import { FileError } from '../../src/files/error.ts';
 import { listDirectory } from '../../src/files/read.ts';
 import { reveal } from '../../src/telemetry/secret.ts';

@@ -12,10 +12,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { createHostSemaphore } from '../../src/async/semaphore.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
-import type { HeldCredential, MatchedCredential, SourceProblem } from '../../src/credentials/credential.ts';
+import type {
+  HeldCredential,
+  MatchedCredential,
+  SourceProblem,
+  ServiceAccountName,
+} from '../../src/credentials/credential.ts';
 import { combineFingerprints } from '../../src/credentials/identity.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
-import type { ServiceAccountName } from '../../src/credentials/service-account.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';

@@ -7,9 +7,8 @@ import {
   parseDockerConfigEntry,
   type DockerConfigEntry,
 } from '../../src/credentials/docker/docker-config.ts';
-import { indexKey } from '../../src/credentials/keyring/key.ts';
+import { indexKey, matches, parsePattern } from '../../src/credentials/keyring/key.ts';
 import { createKeyring, isDockerHub } from '../../src/credentials/keyring/keyring.ts';
-import { matches, parsePattern } from '../../src/credentials/keyring/match.ts';
 import { createPullSecretSource, pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { combineSources } from '../../src/credentials/sources/sources.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';

@@ -1,8 +1,12 @@
 /** Handlers of www_authenticate.json. */
-import { parseChallenges } from '../../src/registry/auth/challenge.ts';
+import {
+  parseChallenges,
+  repositoryScope,
+  tokenOptions,
+  tokenScopes,
+} from '../../src/registry/auth/challenge.ts';
 import { canonicalAddress, validateRealm } from '../../src/registry/auth/realm.ts';
-import { repositoryScope, tokenOptions, tokenScopes } from '../../src/registry/auth/scope.ts';
-import { readTokenResponse } from '../../src/registry/auth/token-response.ts';
+import { readTokenResponse } from '../../src/registry/auth/token.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import type { Handlers } from './handler.ts';
 import { flag, isObject, object, text, texts } from './input.ts';

@@ -3,14 +3,15 @@
  * budget: the pod's pull secrets are read by name and the images looked up, all at once. An image without an answer by then
  * gets older facts, or stays unknown; its lookup goes on, so that the next pod finds the answer.
  */
-import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
-import type { ServiceAccountName } from '../credentials/service-account.ts';
-import type { FactsError, ImageFacts, ImageRequest } from '../images/facts/facts.ts';
-import { failedFacts } from '../images/facts/failed-facts.ts';
+import {
+  CredentialError,
+  type CredentialSource,
+  type ServiceAccountName,
+} from '../credentials/credential.ts';
+import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
 import type { FactsMemory } from '../images/memory/memory.ts';
 import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
-import { createReferenceCache } from '../images/references/reference-cache.ts';
-import { InvalidReference } from '../images/references/reference.ts';
+import { createReferenceCache, InvalidReference } from '../images/references/reference.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';

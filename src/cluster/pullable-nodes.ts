@@ -8,7 +8,7 @@
 import { CredentialError, type CredentialSource, type MatchedCredential } from '../credentials/credential.ts';
 import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';
 import type { ImageRequest } from '../images/facts/facts.ts';
-import { createReferenceCache } from '../images/references/reference-cache.ts';
+import { createReferenceCache } from '../images/references/reference.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
 import type { Log } from '../telemetry/log.ts';

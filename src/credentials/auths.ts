@@ -13,7 +13,7 @@ import {
 } from './credential.ts';
 import { contentId } from './identity.ts';
 import { createKeyring } from './keyring/keyring.ts';
-import { parsePattern } from './keyring/match.ts';
+import { parsePattern } from './keyring/key.ts';
 
 export interface WireCredential {
   readonly username: string;

@@ -7,7 +7,6 @@
  * network and prints no password.
  */
 import type { Secret } from '../telemetry/secret.ts';
-import type { ServiceAccountName } from './service-account.ts';
 
 /** User name and password, as the kubelet passes them to the runtime; either may be empty. */
 export interface Credential {
@@ -95,4 +94,33 @@ export class CredentialError extends Error {
     this.name = 'CredentialError';
     this.where = where;
   }
+}
+
+export interface ServiceAccountName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A DNS label, RFC 1123: `namespace/name` is unambiguous. */
+const namespacePattern = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+/** A DNS subdomain (kubernetes pkg/apis/core/validation `ValidateServiceAccountName`). */
+const namePattern = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+const maxNameLength = 253;
+
+/** The account of a pod that names none (kubernetes plugin/pkg/admission/serviceaccount). */
+const defaultName = 'default';
+
+/** Whether a cluster can have a service account of this name. */
+export function isServiceAccountName({ namespace, name }: ServiceAccountName): boolean {
+  return namespacePattern.test(namespace) && name.length <= maxNameLength && namePattern.test(name);
+}
+
+/**
+ * The service account that a pod will have.
+ * @param name `spec.serviceAccountName`; without one, the namespace's default account
+ * @returns undefined if no cluster can have it; such a pod is never created
+ */
+export function serviceAccountOf(namespace: string, name?: string): ServiceAccountName | undefined {
+  const account = { namespace, name: name === undefined || name === '' ? defaultName : name };
+  return isServiceAccountName(account) ? account : undefined;
 }

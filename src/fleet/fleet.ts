@@ -16,14 +16,19 @@
  * answer, they hold an error that lists the agents asked and their failures.
  */
 import type { Discovery } from './discovery/discovery.ts';
-import type { ImageFacts, ImageRequest, ImageFactsSource, LookupOptions } from '../images/facts/facts.ts';
+import {
+  failedFacts,
+  type ImageFacts,
+  type ImageRequest,
+  type ImageFactsSource,
+  type LookupOptions,
+} from '../images/facts/facts.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createResponseTime, type ResponseTimeLimits } from './lookup/response-time.ts';
 import { FleetLookup, type FleetLookupContext } from './lookup/lookup.ts';
 import type { AgentConnection } from './agents/connection.ts';
-import { failedFacts } from '../images/facts/failed-facts.ts';
 import { Groups, type Members } from './groups/groups.ts';
 import { sharedFacts } from './shared-facts.ts';
 import { bindFleetMetrics } from './metrics.ts';

@@ -8,9 +8,8 @@ import { createConnections } from './connections.ts';
 import { openExchange, type ExchangeRequest, type OpenResponse } from './exchange.ts';
 import { proxyFor, ProxyError, type Environment, type Proxy } from './proxy/proxy.ts';
 import { checkTarget, type Reach, type Resolve } from './reach/reach.ts';
-import type { TlsSettings } from './tls/settings.ts';
+import { createTrust, type TlsSettings, type Trust } from './tls/trust.ts';
 import { TransportError } from './transport-error.ts';
-import { createTrust, type Trust } from './tls/trust.ts';
 
 /** The body of a failed response is read only to keep the connection, as far as containerd reads it. */
 const maxErrorBodyBytes = 64 * 1024;

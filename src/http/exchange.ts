@@ -3,11 +3,16 @@
  * phase has its own time limit, and the socket is closed as soon as the caller gives up. Redirects are not followed.
  * `body.ts` reads the response under a limit in bytes.
  */
-import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
+import {
+  request as httpRequest,
+  type Agent,
+  type ClientRequest,
+  type IncomingMessage,
+  type Agent as HttpAgent,
+} from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { reveal } from '../telemetry/secret.ts';
-import { closeIdle } from './pool.ts';
 import type { Proxy } from './proxy/proxy.ts';
 import {
   TransportError,
@@ -242,4 +247,20 @@ function createRequest(request: ExchangeRequest, signal: AbortSignal): ClientReq
   // Plain HTTP goes to the proxy itself, with the whole URL in the request line.
   if (proxy.authorization) headers['proxy-authorization'] = reveal(proxy.authorization);
   return httpRequest(proxy.url, { ...options, path: url.href, headers: { host: url.host, ...headers } });
+}
+
+/** Closes the idle connections of a pool. @param url only those to this host and port */
+export function closeIdle(pool: HttpAgent, url?: URL): void {
+  // Node documents that a name begins with `host:port:` (`agent.getName`).
+  const port = url?.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url?.port;
+  const prefix = url === undefined ? '' : `${url.hostname.replace(/^\[|\]$/g, '')}:${port}:`;
+  for (const [name, sockets] of Object.entries(pool.freeSockets)) {
+    if (name.startsWith(prefix)) for (const socket of sockets ?? []) socket.destroy();
+  }
+}
+
+/** Closes what is idle now, and each other connection when it becomes idle. */
+export function retirePool(pool: HttpAgent): void {
+  pool.maxFreeSockets = 0;
+  closeIdle(pool);
 }

@@ -27,7 +27,7 @@ import {
   type ManifestResult,
   type RegistryClient,
 } from './manifest-lookup.ts';
-import { isDigest } from './manifests/digest.ts';
+import { isDigest } from './manifests/manifest.ts';
 import { CircuitBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
 import { GuardedClient } from './net/guarded-client.ts';
 import { isUnreachable, rankOf, registryError } from './outcome.ts';

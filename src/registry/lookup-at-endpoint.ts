@@ -8,11 +8,15 @@ import { TransportError } from '../http/transport-error.ts';
 import type { AuthenticatedResponse, Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { RegistryError, type ManifestLookup, type ManifestResult } from './manifest-lookup.ts';
-import { maxConfigBytes, readConfig } from './manifests/config-blob.ts';
-import { digestOf, isDigest } from './manifests/digest.ts';
-import { maxManifestBytes, readManifest, type Descriptor } from './manifests/manifest.ts';
-import { acceptManifests } from './manifests/media-types.ts';
-import { contentOf, type ContentReader } from './manifests/platforms-of-index.ts';
+import { maxConfigBytes, readConfig, contentOf, type ContentReader } from './manifests/platforms-of-index.ts';
+import {
+  digestOf,
+  isDigest,
+  maxManifestBytes,
+  readManifest,
+  acceptManifests,
+  type Descriptor,
+} from './manifests/manifest.ts';
 import { objectUrl } from './net/request-url.ts';
 import { statusError, type Circumstances } from './outcome.ts';
 

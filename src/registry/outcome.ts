@@ -5,10 +5,9 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { InvalidDocument } from '../http/json.ts';
 import { RegistryError, type RegistryErrorCode } from './manifest-lookup.ts';
-import { retryAfter } from '../http/retry-after.ts';
-import { InvalidChallenge } from './auth/scope.ts';
-import { TokenRefused } from './auth/token.ts';
-import { InvalidTokenResponse } from './auth/token-response.ts';
+import { retryAfter } from '../http/headers.ts';
+import { InvalidChallenge } from './auth/challenge.ts';
+import { TokenRefused, InvalidTokenResponse } from './auth/token.ts';
 import { CircuitOpen } from './net/circuit-breaker.ts';
 import { TransportError } from '../http/transport-error.ts';
 

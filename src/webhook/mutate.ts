@@ -10,7 +10,7 @@
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
-import { serviceAccountOf } from '../credentials/service-account.ts';
+import { serviceAccountOf } from '../credentials/credential.ts';
 import { decide } from '../placement/decide.ts';
 import type { PlacementInput } from '../placement/decision.ts';
 import { imagesOf } from '../placement/pod/images.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { isServiceAccountName, serviceAccountOf } from '../../src/credentials/service-account.ts';
+import { isServiceAccountName, serviceAccountOf } from '../../src/credentials/credential.ts';
 
 t.test('names that a cluster can have', (t) => {
   const long = 'a'.repeat(64);

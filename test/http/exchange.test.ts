@@ -4,8 +4,12 @@ import { Agent, createServer, type IncomingMessage, type ServerResponse } from '
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { readBeginning, readBody, readLines } from '../../src/http/body.ts';
-import { openExchange, type ExchangeRequest, type OpenResponse } from '../../src/http/exchange.ts';
-import { retirePool } from '../../src/http/pool.ts';
+import {
+  openExchange,
+  retirePool,
+  type ExchangeRequest,
+  type OpenResponse,
+} from '../../src/http/exchange.ts';
 
 const patience = new AbortController().signal;
 

@@ -2,7 +2,7 @@
  * Credentials in containerd's format: `registry.configs."<host>".auth` of config.toml, and the auth object of the CRI (containerd
  * `internal/cri/server/images/image_pull.go` ParseAuth).
  */
-import { Base64Error, decodeBase64 } from '../../../src/credentials/docker/base64.ts';
+import { Base64Error, decodeBase64 } from '../../../src/credentials/docker/go-encoding.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
 import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { parseGoUrl } from '../../go/url.ts';

@@ -4,8 +4,7 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { FileError, readBounded } from '../../../src/files/read.ts';
-import type { TlsSettings } from '../../../src/http/tls/settings.ts';
-import { certificatesIn } from '../../../src/http/tls/trust.ts';
+import { certificatesIn, type TlsSettings } from '../../../src/http/tls/trust.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import type { HostConfig } from './hosts-file.ts';
 import { ConfigFileError } from '../config-error.ts';

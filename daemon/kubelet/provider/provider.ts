@@ -2,7 +2,7 @@
  * One credential provider (kubernetes pkg/credentialprovider/plugin/plugin.go `pluginProvider.provide`): matches images, caches
  * answers, and runs its plugin once for concurrent lookups of an image. A failure means "no credentials", never an error.
  */
-import { matches, parsePattern, type Pattern } from '../../../src/credentials/keyring/match.ts';
+import { matches, parsePattern, type Pattern } from '../../../src/credentials/keyring/key.ts';
 import { SingleFlight } from '../../../src/async/single-flight.ts';
 import { unlessAborted } from '../../../src/async/wait.ts';
 import type { Clock } from '../../../src/async/clock.ts';

@@ -2,8 +2,7 @@
  * Forms of references that archwright itself does not need (distribution/reference `normalize.go`, `helpers.go`). The upstream vectors
  * check them together with the parser.
  */
-import { isDigest } from '../../../src/images/references/digest.ts';
-import type { WrittenReference } from '../../../src/images/references/grammar.ts';
+import { isDigest, type WrittenReference } from '../../../src/images/references/grammar.ts';
 import { parseNormalized } from '../../../src/images/references/reference.ts';
 
 const defaultDomain = 'docker.io';

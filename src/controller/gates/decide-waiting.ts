@@ -5,7 +5,7 @@
  */
 import type { FactsByImage, FactsWanted } from '../../cluster/facts-of-pod.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
-import { serviceAccountOf } from '../../credentials/service-account.ts';
+import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';

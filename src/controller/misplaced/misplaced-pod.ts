@@ -1,5 +1,5 @@
 /** Finds out whether a suspect is misplaced: by its images and the facts about them. */
-import { serviceAccountOf } from '../../credentials/service-account.ts';
+import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';

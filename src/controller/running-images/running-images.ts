@@ -6,8 +6,7 @@
  * before archwright was installed, or with a pull secret, counts as unknown until a pod with it is created.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
-import { createReferenceCache } from '../../images/references/reference-cache.ts';
-import { InvalidReference } from '../../images/references/reference.ts';
+import { createReferenceCache, InvalidReference } from '../../images/references/reference.ts';
 import type { Gauge, Metrics } from '../../telemetry/metrics.ts';
 import { architectures } from '../metric-architectures.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';

@@ -3,7 +3,7 @@
  * pkg/credentialprovider/config.go `ReadDockerConfigFile`). Missing candidates are no problem. Unreadable and malformed ones are
  * skipped as on the node, and reported.
  */
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { FileError, readBounded } from '../../files/read.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type { SourcePart } from '../../files/source-part.ts';
@@ -109,4 +109,20 @@ async function search(
     }
   }
   return { found: { held: [], problems, parts }, broken };
+}
+
+/**
+ * The file of `docker login`: `$DOCKER_CONFIG/config.json` if that is set, else `~/.docker/config.json`.
+ * @returns candidates for `createDockerConfigSource`
+ */
+export function dockerLoginCandidates(
+  environment: Readonly<Record<string, string | undefined>>,
+  home: string,
+): readonly string[] {
+  const directory = environment['DOCKER_CONFIG'];
+  return [
+    directory === undefined || directory === ''
+      ? join(home, '.docker', 'config.json')
+      : join(directory, 'config.json'),
+  ];
 }

@@ -5,9 +5,8 @@
  * malformed entry makes the whole document malformed.
  */
 import { secret } from '../../telemetry/secret.ts';
-import { Base64Error, decodeBase64 } from './base64.ts';
+import { Base64Error, decodeBase64, members, namesField, readString } from './go-encoding.ts';
 import type { Credential } from '../credential.ts';
-import { members, namesField, readString } from './json.ts';
 import { indexKey } from '../keyring/key.ts';
 
 export type DockerConfigFormat = 'config.json' | 'dockercfg';

@@ -6,8 +6,7 @@
  */
 import type { Credential, CredentialSourceName, HeldCredential, MatchedCredential } from '../credential.ts';
 import { credentialId } from '../identity.ts';
-import { indexKey } from './key.ts';
-import { matches, parsePattern, type Pattern } from './match.ts';
+import { indexKey, matches, parsePattern, type Pattern } from './key.ts';
 
 export interface Keyring {
   /**

@@ -4,7 +4,7 @@
  * on the node, for every image, so every lookup fails here too.
  */
 import type { PodSpec, Secret, ServiceAccount } from '../../kube/api/objects.ts';
-import { Base64Error, decodeBase64 } from '../docker/base64.ts';
+import { Base64Error, decodeBase64 } from '../docker/go-encoding.ts';
 import {
   CredentialError,
   type CredentialSource,

@@ -2,9 +2,14 @@
  * Several credential sources as one. Each source is a keyring of its own, so the most specific key wins only inside a source;
  * results are concatenated in the order of the sources (kubernetes pkg/credentialprovider `UnionDockerKeyring`).
  */
-import type { CredentialSource, MatchedCredential, SourceProblem } from '../credential.ts';
+import type {
+  CredentialSource,
+  MatchedCredential,
+  SourceProblem,
+  ServiceAccountName,
+} from '../credential.ts';
 import { combineFingerprints } from '../identity.ts';
-import type { ServiceAccountName } from '../service-account.ts';
+import { matches, parsePattern } from '../keyring/key.ts';
 
 export interface CombinedSources {
   /**
@@ -38,4 +43,17 @@ export function combineSources(sources: readonly CredentialSource[]): CombinedSo
     problems: () => sources.flatMap((source) => source.problems()),
     fingerprint: () => combineFingerprints(sources.flatMap((source) => [source.name, source.fingerprint()])),
   };
+}
+
+/**
+ * Whether a repository without a matching credential may be requested anonymously.
+ * @param privateRegistries patterns as in `matchImages`: `*.corp.example`, `registry.corp:5000/team`
+ */
+export function mayAskAnonymously(repository: string, privateRegistries: readonly string[]): boolean {
+  const asked = parsePattern(repository);
+  if (asked === undefined) return privateRegistries.length === 0;
+  return !privateRegistries.some((text) => {
+    const pattern = parsePattern(text);
+    return pattern !== undefined && matches(pattern, asked);
+  });
 }

@@ -7,8 +7,7 @@
  */
 import { Agent } from 'node:https';
 import { createSecureContext } from 'node:tls';
-import { openExchange } from '../../http/exchange.ts';
-import { retirePool } from '../../http/pool.ts';
+import { openExchange, retirePool } from '../../http/exchange.ts';
 import { createClientTls, type TlsFiles } from '../../serving/tls-files.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';

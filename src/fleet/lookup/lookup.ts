@@ -1,7 +1,6 @@
 /** One lookup through the agents: the time and the requests that it may still cost, the agents asked, and the outcome. */
 import { setMaxListeners } from 'node:events';
-import { failedFacts } from '../../images/facts/failed-facts.ts';
-import type { ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
+import { failedFacts, type ImageFacts, type ImageRequest } from '../../images/facts/facts.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError, type AgentErrorCode } from '../agents/agent-error.ts';

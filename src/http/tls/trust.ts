@@ -11,6 +11,7 @@ import { FileError } from '../../files/error.ts';
 import { readBounded } from '../../files/read.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { Environment } from '../proxy/proxy.ts';
+import type { Secret } from '../../telemetry/secret.ts';
 
 /** Bundles of the distributions; the first that exists is used (Go crypto/x509 root_linux.go). */
 const systemBundles = [
@@ -138,4 +139,12 @@ async function readBundle(file: string, root?: string): Promise<Bundle> {
     if (error instanceof FileError) return { file, certificates: [], problem: error.message };
     throw error;
   }
+}
+
+export interface TlsSettings {
+  /** PEM texts trusted besides the system's roots. */
+  readonly ca: readonly string[];
+  /** Client certificates, PEM; the key may be in the same text. */
+  readonly client: readonly { readonly certificate: string; readonly key: Secret }[];
+  readonly skipVerify: boolean;
 }

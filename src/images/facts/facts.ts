@@ -2,11 +2,12 @@
  * Image facts: platforms and origin of one image. They travel in exactly this shape in the agent's API (version 1), on the
  * command line (`inspect --output json`) and inside the program.
  */
-import type { CredentialSourceName } from '../../credentials/credential.ts';
-import { registryErrorCodes } from '../../registry/manifest-lookup.ts';
-import type { Attempt } from '../../registry/manifest-lookup.ts';
-import type { MatchedCredential } from '../../credentials/credential.ts';
-import type { ServiceAccountName } from '../../credentials/service-account.ts';
+import type {
+  CredentialSourceName,
+  MatchedCredential,
+  ServiceAccountName,
+} from '../../credentials/credential.ts';
+import { registryErrorCodes, type Attempt } from '../../registry/manifest-lookup.ts';
 import type { Platform } from '../platforms/platform.ts';
 import type { Reference } from '../references/reference.ts';
 
@@ -73,4 +74,32 @@ export interface LookupOptions {
  */
 export interface ImageFactsSource {
   lookup(request: ImageRequest, options: LookupOptions): Promise<ImageFacts>;
+}
+
+/** Messages quote what they are about, which may be long; `readFacts` refuses facts with more than 1,024 characters here. */
+const maxMessageLength = 1000;
+
+/**
+ * Makes them.
+ * @param image as requested
+ * @param freshUntilMs wall clock
+ * @param origin Default: `registry`, `anonymous`, no endpoint.
+ */
+export function failedFacts(
+  image: string,
+  error: FactsError,
+  freshUntilMs: number,
+  origin: Partial<Pick<ImageFacts, 'source' | 'credentialSource' | 'endpoint'>> = {},
+): ImageFacts {
+  return {
+    image,
+    platforms: [],
+    source: 'registry',
+    credentialSource: 'anonymous',
+    endpoint: '',
+    ...origin,
+    freshUntil: new Date(freshUntilMs).toISOString(),
+    stale: false,
+    error: { ...error, message: error.message.slice(0, maxMessageLength) },
+  };
 }

@@ -8,7 +8,7 @@ import { factsErrorCodes, type FactsError, type FactsSource, type ImageFacts } f
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { Platform } from '../platforms/platform.ts';
-import { isDigest } from '../references/digest.ts';
+import { isDigest } from '../references/grammar.ts';
 
 /** Real indexes list fewer than 30 platforms. */
 export const maxPlatforms = 256;

@@ -8,8 +8,15 @@
 import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError, FactsErrorCode } from '../facts/facts.ts';
-import { createLru, type Linked } from './lru.ts';
-import { compact, mapEntryBytes, numberBytes, objectBytes, textBytes } from './size.ts';
+import {
+  createLru,
+  compact,
+  mapEntryBytes,
+  numberBytes,
+  objectBytes,
+  textBytes,
+  type Linked,
+} from './lru.ts';
 
 /** Design: not found and denied hold for 30 s. */
 const answerHoldsMs = 30_000;

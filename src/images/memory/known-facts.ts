@@ -6,9 +6,8 @@
  */
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { failedFacts } from '../facts/failed-facts.ts';
-import type { FactsError, ImageFacts, ImageRequest } from '../facts/facts.ts';
-import type { Entry } from './entry.ts';
+import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../facts/facts.ts';
+import { createFactsStore, type Entry, type FactsStore } from './store.ts';
 import { createFailures, isAnswer, type Failure, type Failures } from './failures.ts';
 import { confirmedAt, freshnessOf, freshUntil, type Freshness, type FreshnessSettings } from './freshness.ts';
 import type { FactsMetrics } from './metrics.ts';
@@ -22,7 +21,6 @@ import {
   sharedScope,
   withAccount,
 } from './scope.ts';
-import { createFactsStore, type FactsStore } from './store.ts';
 
 export interface KnownFactsOptions {
   /** Bound of facts and failures together, by the estimates of `size.ts`. */

@@ -19,15 +19,14 @@ import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
 import type { ImageFacts, ImageFactsSource, ImageRequest, LookupOptions } from '../facts/facts.ts';
-import { maxCachedLength } from '../references/reference-cache.ts';
-import { InvalidReference, parseReference } from '../references/reference.ts';
+import { maxCachedLength, InvalidReference, parseReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
 import type { FactsFile } from './disk.ts';
-import type { Entry } from './entry.ts';
+import type { Entry } from './store.ts';
 import { isAnswer, type Failure } from './failures.ts';
 import { defaultFreshness, freshnessOf, type FreshnessSettings } from './freshness.ts';
 import { KnownFacts } from './known-facts.ts';
-import { Lookups, type Trace } from './lookups.ts';
+import { Lookups, type Trace } from './lookup-and-revalidate.ts';
 import { createFactsMetrics, type FactsMetrics, type RecallResult } from './metrics.ts';
 import { keyOf, sharedScope, withoutCredentials } from './scope.ts';
 

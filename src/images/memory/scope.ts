@@ -8,8 +8,7 @@
  *
  * A failure that another service account might not meet is kept for the account and the presented pull credentials.
  */
-import type { MatchedCredential } from '../../credentials/credential.ts';
-import type { ServiceAccountName } from '../../credentials/service-account.ts';
+import type { MatchedCredential, ServiceAccountName } from '../../credentials/credential.ts';
 import type { ImageFacts, ImageRequest } from '../facts/facts.ts';
 import { pullReference } from '../references/reference.ts';
 

@@ -5,11 +5,10 @@
  *
  * `grammar.ts` has the grammar, `digest.ts` digests.
  */
-import { InvalidReference } from './reference-error.ts';
-import { checkLength, parseStrictReference } from './grammar.ts';
-import type { WrittenReference } from './grammar.ts';
+import { InvalidReference, checkLength, parseStrictReference, type WrittenReference } from './grammar.ts';
+import { BoundedMap } from '../../async/bounded-map.ts';
 
-export { InvalidReference } from './reference-error.ts';
+export { InvalidReference } from './grammar.ts';
 
 export interface Reference {
   /** Registry domain, such as `docker.io` or `localhost:5000`. It is also containerd's namespace. */
@@ -103,4 +102,26 @@ function splitDomain(text: string): { domain: string; rest: string } {
 
 function looksLikeDomain(head: string): boolean {
   return head === 'localhost' || head.includes('.') || head.includes(':') || head.toLowerCase() !== head;
+}
+
+/** As many images as a large cluster uses at a time; about 2 MiB. */
+const defaultSize = 4096;
+
+/** Longer texts are parsed each time. Real ones are shorter: a path has at most 255 characters, a tag 128, a digest 135. */
+export const maxCachedLength = 1024;
+
+/**
+ * Makes a parser that remembers.
+ * @returns like `parseReference`; throws InvalidReference as that does, and does not remember it
+ */
+export function createReferenceCache(size: number = defaultSize): (image: string) => Reference {
+  const parsed = new BoundedMap<string, Reference>(size);
+  return (image) => {
+    // The oldest leave first: to note each use would cost the warm path more than to parse again now and then.
+    const known = parsed.peek(image);
+    if (known) return known;
+    const reference = parseReference(image);
+    if (image.length <= maxCachedLength) parsed.set(image, reference);
+    return reference;
+  };
 }

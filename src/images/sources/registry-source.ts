@@ -13,14 +13,14 @@ import {
 import type { EndpointSource } from '../../registry/endpoints/endpoint.ts';
 import { RegistryError, type ManifestResult, type RegistryClient } from '../../registry/manifest-lookup.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
-import type {
-  FactsError,
-  ImageFacts,
-  ImageRequest,
-  ImageFactsSource,
-  LookupOptions,
+import {
+  failedFacts,
+  type FactsError,
+  type ImageFacts,
+  type ImageRequest,
+  type ImageFactsSource,
+  type LookupOptions,
 } from '../facts/facts.ts';
-import { failedFacts } from '../facts/failed-facts.ts';
 import { defaultFreshness, freshUntil, type FreshnessSettings } from '../memory/freshness.ts';
 import { platformsOf } from '../platforms/platform.ts';
 import { pullReference } from '../references/reference.ts';

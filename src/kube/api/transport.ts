@@ -6,8 +6,7 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Clock } from '../../async/clock.ts';
-import { openExchange, type OpenResponse } from '../../http/exchange.ts';
-import { closeIdle } from '../../http/pool.ts';
+import { openExchange, closeIdle, type OpenResponse } from '../../http/exchange.ts';
 import { authorizationHeader, sameConnection, type AccessNow, type KubeAccess } from './access.ts';
 import { KubeError } from './errors.ts';
 import { connectionError, textOf } from './response.ts';

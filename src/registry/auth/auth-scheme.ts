@@ -1,8 +1,15 @@
 /** How an endpoint wants requests to be authenticated: the best challenge of a 401, with a validated realm. */
 import type { Endpoint } from '../endpoints/endpoint.ts';
-import { parseChallenges } from './challenge.ts';
+import {
+  parseChallenges,
+  InvalidChallenge,
+  repositoryScope,
+  tokenOptions,
+  tokenScopes,
+  sameScopes,
+} from './challenge.ts';
 import { validateRealm } from './realm.ts';
-import { InvalidChallenge, repositoryScope, tokenOptions, tokenScopes } from './scope.ts';
+import { BoundedMap } from '../../async/bounded-map.ts';
 
 export interface ChallengedRequest {
   readonly url: URL;
@@ -46,4 +53,39 @@ export function authSchemeOf(
     scopes: tokenScopes([repositoryScope(repository)], named),
     ...(registryIp !== undefined && { registryIp }),
   };
+}
+
+/** Image references choose endpoints and repositories, so there could be any number. */
+const maxSchemes = 1000;
+
+export class ChallengeCache {
+  readonly #schemes = new BoundedMap<string, AuthScheme>(maxSchemes);
+
+  recall(request: ChallengedRequest): AuthScheme | undefined {
+    const base = baseOf(request);
+    const exact = this.#schemes.get(`${base} ${request.repository}`);
+    if (exact) return exact;
+    const general = this.#schemes.get(base);
+    if (general?.scheme !== 'bearer') return general;
+    return { ...general, scopes: [repositoryScope(request.repository)] };
+  }
+
+  learn(request: ChallengedRequest, scheme: AuthScheme): void {
+    const base = baseOf(request);
+    const exact = `${base} ${request.repository}`;
+    this.#schemes.set(base, scheme);
+    // Some registries require another scope than the path's; that scope holds for one repository only.
+    const isUsual =
+      scheme.scheme === 'basic' || sameScopes(scheme.scopes, [repositoryScope(request.repository)]);
+    if (isUsual) this.#schemes.delete(exact);
+    else this.#schemes.set(exact, scheme);
+  }
+
+  clear(): void {
+    this.#schemes.clear();
+  }
+}
+
+function baseOf({ endpoint, url }: ChallengedRequest): string {
+  return `${url.protocol} ${endpoint.base} ${endpoint.namespace}`;
 }

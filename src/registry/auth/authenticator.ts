@@ -12,10 +12,9 @@ import { endpointReach, type AddressPolicy } from '../../http/reach/reach.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import type { GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects, type FinalResponse } from '../net/redirect.ts';
-import { authSchemeOf, type AuthScheme } from './auth-scheme.ts';
-import { ChallengeCache } from './challenge-cache.ts';
+import { authSchemeOf, ChallengeCache, type AuthScheme } from './auth-scheme.ts';
 import { contextOf, headersOf, type EndpointRequest } from './endpoint-request.ts';
-import { sameScopes } from './scope.ts';
+import { sameScopes } from './challenge.ts';
 import { TokenSource, type GrantedToken } from './token-source.ts';
 import { basic } from './token.ts';
 

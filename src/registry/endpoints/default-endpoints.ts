@@ -12,7 +12,7 @@
  */
 import { createHash } from 'node:crypto';
 import { addressKind } from '../../http/reach/address.ts';
-import type { TlsSettings } from '../../http/tls/settings.ts';
+import type { TlsSettings } from '../../http/tls/trust.ts';
 import type { Endpoint, EndpointSource } from './endpoint.ts';
 
 export interface DefaultEndpointsOptions {
@@ -134,5 +134,27 @@ function splitNamespace(namespace: string): { host: string; port?: string } {
   return {
     host: (host ?? namespace).replace(/^\[|\]$/g, ''),
     ...(port === undefined ? {} : { port }),
+  };
+}
+
+/**
+ * @param own default endpoints with `proxies` (`createDefaultEndpoints`)
+ * @param node endpoints of the node's runtime; its failures are passed on, because the node's pull would fail too
+ */
+export function withNodeEndpoints(own: EndpointSource, node: EndpointSource): EndpointSource {
+  return {
+    endpoints: async (namespace) => {
+      const [configured, found] = await Promise.all([own.endpoints(namespace), node.endpoints(namespace)]);
+      const proxies = configured.filter(({ origin }) => origin === 'proxies');
+      const insecure = configured.find(({ origin }) => origin === 'insecureRegistries');
+      return [
+        ...proxies,
+        ...found.map((endpoint) => (insecure && endpoint.origin === 'default' ? insecure : endpoint)),
+      ];
+    },
+    fingerprint: () =>
+      createHash('sha256')
+        .update(JSON.stringify([own.fingerprint(), node.fingerprint()]))
+        .digest('hex'),
   };
 }

@@ -4,7 +4,7 @@
  * endpoints of the node's containerd, else the origin by containerd's defaults.
  */
 import type { MatchedCredential } from '../../credentials/credential.ts';
-import type { TlsSettings } from '../../http/tls/settings.ts';
+import type { TlsSettings } from '../../http/tls/trust.ts';
 import type { Secret } from '../../telemetry/secret.ts';
 
 export interface EndpointHeader {

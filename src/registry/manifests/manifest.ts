@@ -3,10 +3,9 @@
  * other, or a document has the members of two kinds, it is rejected as by containerd (`core/images/image.go`,
  * `validateMediaType`).
  */
-import { isDigest } from './digest.ts';
 import { asObject, asText, InvalidDocument, parseObject, type JsonObject } from '../../http/json.ts';
-import { bareMediaType, documentKind, isImageConfig, isVague, type DocumentKind } from './media-types.ts';
 import type { WrittenPlatform } from '../manifest-lookup.ts';
+import { createHash } from 'node:crypto';
 
 /** Above 4,393,216 bytes (4 · 1048 · 1048) containerd skips a host; this limit is a little lower. */
 export const maxManifestBytes = 4 * 1024 * 1024;
@@ -150,4 +149,75 @@ export function readPlatform(value: unknown): WrittenPlatform | undefined {
     ...(variant === '' ? {} : { variant }),
     ...(osVersion === '' ? {} : { osVersion }),
   };
+}
+
+export type DocumentKind = 'index' | 'manifest' | 'schema1';
+
+const documentKinds: ReadonlyMap<string, DocumentKind> = new Map([
+  ['application/vnd.oci.image.index.v1+json', 'index'],
+  ['application/vnd.docker.distribution.manifest.list.v2+json', 'index'],
+  ['application/vnd.oci.image.manifest.v1+json', 'manifest'],
+  ['application/vnd.docker.distribution.manifest.v2+json', 'manifest'],
+  ['application/vnd.docker.distribution.manifest.v1+prettyjws', 'schema1'],
+  ['application/vnd.docker.distribution.manifest.v1+json', 'schema1'],
+]);
+
+/** Media types without meaning: then the document's own media type counts. */
+const vague: ReadonlySet<string> = new Set([
+  '',
+  '*/*',
+  'application/octet-stream',
+  'application/json',
+  'text/plain',
+]);
+
+const imageConfigs: ReadonlySet<string> = new Set([
+  'application/vnd.oci.image.config.v1+json',
+  'application/vnd.docker.container.image.v1+json',
+]);
+
+/**
+ * Sent with every manifest request, always complete: some registries return schema 1 or only the first platform to clients that
+ * do not accept an index.
+ */
+export const acceptManifests = [
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.oci.image.index.v1+json',
+  '*/*',
+].join(', ');
+
+/** A media type without parameters, in lower case. */
+export function bareMediaType(value: string | undefined): string {
+  return (value ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+/** The kind of document; undefined for any other type. */
+export function documentKind(mediaType: string): DocumentKind | undefined {
+  return documentKinds.get(mediaType);
+}
+
+export function isVague(mediaType: string): boolean {
+  return vague.has(mediaType);
+}
+
+export function isImageConfig(mediaType: string): boolean {
+  return imageConfigs.has(mediaType);
+}
+
+const pattern = /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/;
+
+/** Whether a text is a digest that can be verified. */
+export function isDigest(text: string): boolean {
+  return pattern.test(text);
+}
+
+/**
+ * The digest of bytes.
+ * @param like a digest of the algorithm to use. Default: sha256
+ */
+export function digestOf(bytes: Uint8Array, like?: string): string {
+  const algorithm = like?.startsWith('sha512:') === true ? 'sha512' : 'sha256';
+  return `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;
 }

@@ -2,10 +2,15 @@
  * The platforms of a manifest document of any kind. An index usually names them itself. Missing parts are fetched, within
  * bounds: nested indexes, and the configs of children if no child names a platform.
  */
-import type { ImageConfig } from './config-blob.ts';
-import type { Descriptor, ManifestDocument } from './manifest.ts';
-import { documentKind, isImageConfig } from './media-types.ts';
+import {
+  documentKind,
+  isImageConfig,
+  readPlatform,
+  type Descriptor,
+  type ManifestDocument,
+} from './manifest.ts';
 import { RegistryError, type WrittenPlatform } from '../manifest-lookup.ts';
+import { asObject, asText, parseObject } from '../../http/json.ts';
 
 /** An index of indexes is rare, a third level unknown. */
 export const maxIndexDepth = 3;
@@ -124,4 +129,45 @@ async function walk(
 /** Attestations have the platform `unknown/unknown`. */
 function isUnknown({ os, architecture }: WrittenPlatform): boolean {
   return os === 'unknown' || architecture === 'unknown';
+}
+
+/** Real configs are a few KiB (long histories some hundred); one is in memory for each lookup. */
+export const maxConfigBytes = 1024 * 1024;
+
+/** The part of a config that counts here. */
+export interface ImageConfig {
+  /** Absent if the document names no architecture: then it is not an image config. */
+  readonly platform?: WrittenPlatform;
+  readonly isBundle: boolean;
+}
+
+/**
+ * Prefix of a bundle's labels; some of them are often missing.
+ * @see operator-framework/operator-registry docs/design/operator-bundle.md, "Bundle Annotations"
+ */
+const bundleLabel = 'operators.operatorframework.io.bundle.';
+
+/**
+ * Reads an image config.
+ * @param bytes the blob, already counted and verified
+ * @throws InvalidDocument if it is not a JSON object
+ */
+export function readConfig(bytes: Uint8Array): ImageConfig {
+  const document = parseObject(bytes);
+  const platform = readPlatform(document);
+  return { ...(platform && { platform }), isBundle: isBundle(document['config']) };
+}
+
+/** A bundle has the labels and nothing to run: a label alone must not send a program to any node. */
+function isBundle(value: unknown): boolean {
+  const config = asObject(value);
+  const labels = asObject(config?.['Labels']);
+  if (config === undefined || labels === undefined) return false;
+  if (!Object.keys(labels).some((label) => label.startsWith(bundleLabel))) return false;
+  return !runsSomething(config['Entrypoint']) && !runsSomething(config['Cmd']);
+}
+
+function runsSomething(command: unknown): boolean {
+  if (command === undefined || command === null || asText(command) === '') return false;
+  return !Array.isArray(command) || command.length > 0;
 }

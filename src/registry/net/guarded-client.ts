@@ -5,7 +5,7 @@
 import type { Clock } from '../../async/clock.ts';
 import type { HostSemaphore } from '../../async/semaphore.ts';
 import type { HttpClient, HttpRequest, HttpResponse } from '../../http/client.ts';
-import { retryAfter } from '../../http/retry-after.ts';
+import { retryAfter } from '../../http/headers.ts';
 import { TransportError, transportError, type TransportFailure } from '../../http/transport-error.ts';
 import type { Attempt } from '../manifest-lookup.ts';
 import { CircuitOpen, type CircuitBreaker } from './circuit-breaker.ts';

@@ -1,11 +1,12 @@
+import t, { type Test } from 'tap';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import t, { type Test } from 'tap';
 import {
   createDockerConfigSource,
   defaultDockerConfigPathCandidates,
+  dockerLoginCandidates,
   type DockerConfigSourceOptions,
 } from '../../../src/credentials/docker/docker-config-file.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
@@ -131,4 +132,10 @@ t.test('changes are noticed, and its fingerprint changes only with them', async 
   t.ok(await until(['/later/config one']), 'another candidate appears');
   t.equal(made.fingerprint(), first, 'the same content elsewhere');
   t.ok(changes >= 3);
+});
+
+t.test('the directory that docker itself would use', async (t) => {
+  t.same(dockerLoginCandidates({}, '/home/me'), ['/home/me/.docker/config.json']);
+  t.same(dockerLoginCandidates({ DOCKER_CONFIG: '' }, '/home/me'), ['/home/me/.docker/config.json']);
+  t.same(dockerLoginCandidates({ DOCKER_CONFIG: '/etc/login' }, '/home/me'), ['/etc/login/config.json']);
 });

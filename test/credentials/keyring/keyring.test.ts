@@ -1,7 +1,7 @@
 import { array, assert, constantFrom, property } from 'fast-check';
 import t from 'tap';
 import { createKeyring, holdEntries, isDockerHub } from '../../../src/credentials/keyring/keyring.ts';
-import { matches, parsePattern } from '../../../src/credentials/keyring/match.ts';
+import { matches, parsePattern } from '../../../src/credentials/keyring/key.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
 
 /** A keyring whose user names are the keys, so that the order is visible. */

@@ -3,7 +3,7 @@ import { parseAuths } from '../../../src/credentials/auths.ts';
 import type { CredentialSource } from '../../../src/credentials/credential.ts';
 import { createKeyring } from '../../../src/credentials/keyring/keyring.ts';
 import { createPullSecretSource } from '../../../src/credentials/sources/pull-secrets.ts';
-import { combineSources } from '../../../src/credentials/sources/sources.ts';
+import { combineSources, mayAskAnonymously } from '../../../src/credentials/sources/sources.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 
 function fixed(name: CredentialSource['name'], ...keys: string[]): CredentialSource {
@@ -89,3 +89,22 @@ t.test('the fingerprint follows content, kind and order', async (t) => {
   t.not(print(a), print(fixed('pull-secret', 'b')));
   t.not(print(parseAuths({})), print(parseAuths({ a: { username: '', password: '' } })));
 });
+
+const cases: [string, string[], boolean][] = [
+  ['docker.io/library/nginx', [], true],
+  ['docker.io/library/nginx', ['*.corp.example'], true],
+  ['eu.corp.example/app', ['*.corp.example'], false],
+  ['corp.example/app', ['*.corp.example'], true],
+  ['docker.io/team/app', ['gcr.io', 'docker.io/team'], false],
+  ['docker.io/other/app', ['docker.io/team'], true],
+  ['registry.corp:5000/app', ['registry.corp'], true],
+  ['registry.corp:5000/app', ['registry.corp:5000'], false],
+  ['gcr.io/app', ['gcr.io:*'], true],
+  ['gcr.io:*/app', [], true],
+  ['gcr.io:*/app', ['quay.io'], false],
+];
+for (const [repository, patterns, expected] of cases) {
+  t.test(`${repository} with [${patterns.join(', ')}]`, async (t) => {
+    t.equal(mayAskAnonymously(repository, patterns), expected);
+  });
+}

@@ -2,7 +2,7 @@ import t from 'tap';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { sharedScope } from '../../../src/images/memory/scope.ts';
 import { parseReference, pullReference } from '../../../src/images/references/reference.ts';
-import { createFactsStore, type FactsStore } from '../../../src/images/memory/store.ts';
+import { createFactsStore, createInterner, type FactsStore } from '../../../src/images/memory/store.ts';
 import { digestOf, facts } from '../support.ts';
 
 function put(store: FactsStore, image: string, more: Partial<ImageFacts> = {}, scope = sharedScope): void {
@@ -109,4 +109,27 @@ t.test('kept texts do not keep what they were cut from alive', async (t) => {
   const body = `${'x'.repeat(1_000_000)}${digest}`;
   put(store, 'nginx', { digest: body.slice(-digest.length) });
   t.equal(find(store, 'nginx'), digest);
+});
+
+t.test('equal values are kept once, and counted while they are used', async (t) => {
+  const interner = createInterner<{ name: string }>(({ name }) => name.length * 100);
+  const take = (name: string): ReturnType<typeof interner.take> => interner.take(name, () => ({ name }));
+  const first = take('a');
+  const bytes = interner.bytes;
+  t.ok(bytes > 100);
+  const again = interner.take('a', () => t.fail('it is there already') as never);
+  const other = take('bb');
+  t.equal(again.value, first.value);
+  t.not(other.value, first.value);
+  t.equal(interner.size, 2);
+  t.ok(interner.bytes > bytes + 200);
+  interner.release(other);
+  t.equal(interner.bytes, bytes);
+  interner.release(first);
+  t.equal(interner.size, 1, 'still used once');
+  t.equal(take('a').value, first.value);
+  interner.release(again);
+  interner.release(again);
+  t.same([interner.size, interner.bytes], [0, 0]);
+  t.not(take('a').value, first.value);
 });

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { parseStrictReference } from '../../../src/images/references/grammar.ts';
+import { parseStrictReference, checkDigest, isDigest } from '../../../src/images/references/grammar.ts';
 
 const hex = 'f'.repeat(64);
 
@@ -43,5 +43,29 @@ t.test('what is refused, and how', (t) => {
   t.throws(() => parseStrictReference(`a@sha512:${'0'.repeat(128)}`, ['sha256']), {
     message: 'unsupported digest algorithm',
   });
+  t.end();
+});
+
+t.test('digests', (t) => {
+  t.ok(isDigest(`sha256:${hex}`));
+  t.ok(isDigest(`sha384:${'a'.repeat(96)}`));
+  t.ok(isDigest(`sha512:${'a'.repeat(128)}`));
+  const cases: [text: string, message: string][] = [
+    ['', 'invalid checksum digest format'],
+    ['sha256', 'invalid checksum digest format'],
+    [':abc', 'invalid checksum digest format'],
+    ['sha256:', 'invalid checksum digest format'],
+    [`SHA256:${hex}`, 'invalid checksum digest format'],
+    [`md5:${hex}!`, 'invalid checksum digest format'],
+    [`md5:${hex}`, 'unsupported digest algorithm'],
+    [`sha256:${hex}0`, 'invalid checksum digest length'],
+    [`sha512:${hex}`, 'invalid checksum digest length'],
+    [`sha256:${hex.toUpperCase()}`, 'invalid checksum digest format'],
+    [`sha256:${'g'.repeat(64)}`, 'invalid checksum digest format'],
+  ];
+  for (const [text, message] of cases) {
+    t.throws(() => checkDigest(text), { code: 'invalid-reference', message }, text);
+    t.notOk(isDigest(text), text);
+  }
   t.end();
 });

@@ -5,6 +5,8 @@ import {
   parseNormalized,
   parseReference,
   pullReference,
+  createReferenceCache,
+  maxCachedLength,
 } from '../../../src/images/references/reference.ts';
 import {
   familiarName,
@@ -224,3 +226,14 @@ t.test('property: a formatted reference parses to itself', (t) => {
 });
 
 t.test('property: any text is either parsed or refused, never a crash', () => assertFuzz(references, 2000));
+
+t.test('references are parsed once', async (t) => {
+  const parse = createReferenceCache(2);
+  t.equal(parse('nginx'), parse('nginx'));
+  t.equal(parse('nginx').repository, 'docker.io/library/nginx');
+  t.throws(() => parse('NGINX'), { code: 'invalid-reference' });
+  t.throws(() => parse('NGINX'), { code: 'invalid-reference' });
+  const long = `${'a.'.repeat(maxCachedLength)}b/c`;
+  t.not(parse(long), parse(long), 'but long ones each time');
+  t.same(parse(long), parse(long));
+});

@@ -1,5 +1,10 @@
 import t from 'tap';
-import { authSchemeOf, type ChallengedRequest } from '../../../src/registry/auth/auth-scheme.ts';
+import {
+  authSchemeOf,
+  ChallengeCache,
+  type ChallengedRequest,
+  type AuthScheme,
+} from '../../../src/registry/auth/auth-scheme.ts';
 import { originEndpoint } from '../../../src/registry/endpoints/default-endpoints.ts';
 
 const endpoint = originEndpoint('registry.corp', { ca: [], client: [], skipVerify: false });
@@ -29,4 +34,39 @@ t.test('the best challenge that this client can answer', async (t) => {
   t.throws(() => schemeOf('Bearer service="s"'), { name: 'InvalidChallenge' });
   t.throws(() => schemeOf('Bearer realm="https://10.0.0.1/token"'), { name: 'InvalidChallenge' });
   t.notOk('registryIp' in (authSchemeOf(request('app'), [bearer('')], undefined) ?? {}));
+});
+
+t.test('the scheme of one repository serves the endpoint, with the scope of each repository', async (t) => {
+  const cache = new ChallengeCache();
+  const learned = authSchemeOf(request('app'), [bearer('')], undefined) as AuthScheme;
+  cache.learn(request('app'), learned);
+  t.same(cache.recall(request('app')), learned);
+  t.same(cache.recall(request('other')), { ...learned, scopes: ['repository:other:pull'] });
+  t.equal(cache.recall(request('app', 'http://registry.corp/v2')), undefined, 'not of another scheme');
+  t.equal(cache.recall(request('app', 'https://other.corp/v2')), undefined, 'not of another host');
+  cache.learn(request('app'), { scheme: 'basic' });
+  t.same(cache.recall(request('other')), { scheme: 'basic' });
+  cache.clear();
+  t.equal(cache.recall(request('app')), undefined);
+});
+
+t.test('an unusual scope is kept for one repository until it is usual again', async (t) => {
+  const cache = new ChallengeCache();
+  const unusual = authSchemeOf(
+    request('app'),
+    [bearer(',scope="repository:project:pull"')],
+    undefined,
+  ) as AuthScheme;
+  cache.learn(request('app'), unusual);
+  t.same(cache.recall(request('app')), unusual);
+  t.match(cache.recall(request('other')), { scopes: ['repository:other:pull'] });
+  cache.learn(request('app'), authSchemeOf(request('app'), [bearer('')], undefined) as AuthScheme);
+  t.match(cache.recall(request('app')), { scopes: ['repository:app:pull'] });
+});
+
+t.test('the least recently used entry is removed first', async (t) => {
+  const cache = new ChallengeCache();
+  cache.learn(request('app'), { scheme: 'basic' });
+  for (let n = 0; n < 1000; n += 1) cache.learn(request('app', `https://host-${n}/v2`), { scheme: 'basic' });
+  t.equal(cache.recall(request('app')), undefined);
 });

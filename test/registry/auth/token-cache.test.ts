@@ -1,6 +1,6 @@
 import t from 'tap';
-import { TokenCache, type TokenKey } from '../../../src/registry/auth/token-cache.ts';
-import type { BearerToken } from '../../../src/registry/auth/token-response.ts';
+import { TokenCache, type TokenKey } from '../../../src/registry/auth/token-source.ts';
+import type { BearerToken } from '../../../src/registry/auth/token.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 

@@ -1,5 +1,15 @@
 import t from 'tap';
-import { readManifest, readPlatform } from '../../../src/registry/manifests/manifest.ts';
+import {
+  readManifest,
+  readPlatform,
+  acceptManifests,
+  bareMediaType,
+  documentKind,
+  isImageConfig,
+  isVague,
+  digestOf,
+  isDigest,
+} from '../../../src/registry/manifests/manifest.ts';
 import { image, index, mediaTypes, multiArch, schema1 } from '../../support/registry/content.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
@@ -135,5 +145,61 @@ t.test('platforms', async (t) => {
     { architecture: 'a'.repeat(300) },
   ]) {
     t.equal(readPlatform(value), undefined, JSON.stringify(value));
+  }
+});
+
+t.test('kinds of documents', async (t) => {
+  t.equal(documentKind(mediaTypes.ociIndex), 'index');
+  t.equal(documentKind(mediaTypes.dockerList), 'index');
+  t.equal(documentKind(mediaTypes.ociManifest), 'manifest');
+  t.equal(documentKind(mediaTypes.dockerManifest), 'manifest');
+  t.equal(documentKind(mediaTypes.schema1), 'schema1');
+  t.equal(documentKind(mediaTypes.ociConfig), undefined);
+  t.ok(isImageConfig(mediaTypes.ociConfig));
+  t.ok(isImageConfig(mediaTypes.dockerConfig));
+  t.notOk(isImageConfig(mediaTypes.helmConfig));
+  for (const type of ['', '*/*', 'application/octet-stream', 'application/json', 'text/plain'])
+    t.ok(isVague(type), type);
+  t.notOk(isVague('text/html'));
+});
+
+t.test('media types without parameters', async (t) => {
+  t.equal(bareMediaType(undefined), '');
+  t.equal(bareMediaType(' Text/Plain ; charset=utf-8; x=";"'), 'text/plain');
+});
+
+t.test('all four kinds are accepted, and anything', async (t) => {
+  for (const type of [
+    mediaTypes.ociIndex,
+    mediaTypes.dockerList,
+    mediaTypes.ociManifest,
+    mediaTypes.dockerManifest,
+  ]) {
+    t.ok(acceptManifests.split(', ').includes(type), type);
+  }
+  t.match(acceptManifests, /, \*\/\*$/);
+});
+
+t.test('digests that can be verified', async (t) => {
+  const bytes = Buffer.from('hello');
+  const sha256 = 'sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824';
+  t.equal(digestOf(bytes), sha256);
+  t.equal(digestOf(bytes, sha256), sha256);
+  t.equal(digestOf(bytes, 'nonsense'), sha256);
+  t.match(digestOf(bytes, `sha512:${'0'.repeat(128)}`), /^sha512:9b71d224bd62f378/);
+  t.ok(isDigest(sha256));
+  t.ok(isDigest(digestOf(bytes, 'sha512:')));
+  for (const text of [
+    '',
+    'v1',
+    sha256.slice(0, -1),
+    `${sha256}0`,
+    `${sha256}\n`,
+    sha256.toUpperCase(),
+    sha256.replace('sha256', 'sha384'),
+    sha256.replace('sha256', 'sha512'),
+    sha256.slice(7),
+  ]) {
+    t.notOk(isDigest(text), JSON.stringify(text));
   }
 });

@@ -1,16 +1,14 @@
 /** Parsers of what registries and token servers answer, and of image references. */
 import { InvalidReference, parseReference, pullReference } from '../../../src/images/references/reference.ts';
 import { platformsOf } from '../../../src/images/platforms/platform.ts';
-import { parseChallenges } from '../../../src/registry/auth/challenge.ts';
-import { readConfig } from '../../../src/registry/manifests/config-blob.ts';
+import { parseChallenges, InvalidChallenge, tokenOptions } from '../../../src/registry/auth/challenge.ts';
+import { readConfig, contentOf } from '../../../src/registry/manifests/platforms-of-index.ts';
 import { InvalidDocument, parseObject } from '../../../src/http/json.ts';
 import { readManifest } from '../../../src/registry/manifests/manifest.ts';
-import { contentOf } from '../../../src/registry/manifests/platforms-of-index.ts';
 import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
 import { validateRealm } from '../../../src/registry/auth/realm.ts';
-import { retryAfter } from '../../../src/http/retry-after.ts';
-import { InvalidChallenge, tokenOptions } from '../../../src/registry/auth/scope.ts';
-import { InvalidTokenResponse, readTokenResponse } from '../../../src/registry/auth/token-response.ts';
+import { retryAfter } from '../../../src/http/headers.ts';
+import { InvalidTokenResponse, readTokenResponse } from '../../../src/registry/auth/token.ts';
 import { mediaTypes } from '../registry/content.ts';
 import type { FuzzTarget } from './target.ts';
 

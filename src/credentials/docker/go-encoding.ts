@@ -79,3 +79,63 @@ function valueEnd(text: string, from: number): number {
   }
   return at;
 }
+
+export class Base64Error extends Error {
+  readonly code = 'malformed';
+  readonly temporary = false;
+  /** Index of the character at fault. */
+  readonly offset: number;
+  constructor(offset: number) {
+    super(`illegal base64 data at input byte ${offset}`);
+    this.name = 'Base64Error';
+    this.offset = offset;
+  }
+}
+
+/**
+ * Decodes standard base64.
+ * @param padding whether `=` must fill the last group, or must not
+ * @throws Base64Error
+ */
+export function decodeBase64(text: string, padding: 'padded' | 'unpadded'): Buffer {
+  const offset = faultOf(text, padding === 'padded');
+  if (offset !== undefined) throw new Base64Error(offset);
+  return Buffer.from(text, 'base64');
+}
+
+/** Position of the error that Go would report (encoding/base64 `decodeQuantum`), if any. */
+function faultOf(text: string, padded: boolean): number | undefined {
+  /** Letters in the current group of four. */
+  let group = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text.charAt(at);
+    if (isNewline(letter)) continue;
+    if (/[A-Za-z0-9+/]/.test(letter)) {
+      group = (group + 1) % 4;
+      continue;
+    }
+    return letter === '=' && padded && group > 1 ? faultOfPadding(text, at, group) : at;
+  }
+  return group === 1 || (group > 0 && padded) ? text.length - group : undefined;
+}
+
+/** The same for the text after the first `=`, at `from`. */
+function faultOfPadding(text: string, from: number, group: number): number | undefined {
+  let at = skipNewlines(text, from + 1);
+  if (group === 2) {
+    if (at === text.length) return at;
+    if (text[at] !== '=') return at - 1;
+    at = skipNewlines(text, at + 1);
+  }
+  return at < text.length ? at : undefined;
+}
+
+function skipNewlines(text: string, from: number): number {
+  let at = from;
+  while (isNewline(text.charAt(at))) at += 1;
+  return at;
+}
+
+function isNewline(letter: string): boolean {
+  return letter === '\n' || letter === '\r';
+}

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { maxRetryAfterMs, minRetryAfterMs, retryAfter } from '../../src/http/retry-after.ts';
+import { maxRetryAfterMs, minRetryAfterMs, retryAfter, isLoginHeader } from '../../src/http/headers.ts';
 
 const now = Date.parse('2026-11-21T08:00:00Z');
 
@@ -23,4 +23,14 @@ t.test('seconds and dates, within bounds', async (t) => {
     ['Infinity', undefined],
   ];
   for (const [value, expected] of cases) t.equal(retryAfter(value, now), expected, String(value));
+});
+
+t.test('headers that log in, however they are written', (t) => {
+  for (const name of ['authorization', 'Authorization', 'Proxy-Authorization', 'COOKIE', ' cookie ']) {
+    t.ok(isLoginHeader(name), name);
+  }
+  for (const name of ['', 'x-authorization', 'authorization2', 'cookies', 'x-api-key']) {
+    t.notOk(isLoginHeader(name), name);
+  }
+  t.end();
 });

@@ -20,3 +20,10 @@ export function retryAfter(value: string | undefined, now: number): number | und
   if (Number.isNaN(ms) || !/^(\d+$|[A-Z])/i.test(text)) return undefined;
   return Math.min(Math.max(ms, minRetryAfterMs), maxRetryAfterMs);
 }
+
+const loginHeaders: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
+
+/** @param name in any case; white space around it is ignored */
+export function isLoginHeader(name: string): boolean {
+  return loginHeaders.has(name.trim().toLowerCase());
+}

@@ -6,12 +6,17 @@
 import type { Clock } from '../../async/clock.ts';
 import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
 import { unlessAborted } from '../../async/wait.ts';
-import type { ServiceAccountName } from '../../credentials/service-account.ts';
+import type { ServiceAccountName } from '../../credentials/credential.ts';
 import type { Attempt } from '../../registry/manifest-lookup.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { failedFacts } from '../facts/failed-facts.ts';
-import type { FactsErrorCode, ImageFacts, ImageFactsSource, ImageRequest } from '../facts/facts.ts';
-import type { Entry } from './entry.ts';
+import {
+  failedFacts,
+  type FactsErrorCode,
+  type ImageFacts,
+  type ImageFactsSource,
+  type ImageRequest,
+} from '../facts/facts.ts';
+import type { Entry } from './store.ts';
 import type { KnownFacts } from './known-facts.ts';
 import type { FactsMetrics } from './metrics.ts';
 import {

@@ -1,0 +1,137 @@
+import t from 'tap';
+import { anything, assert, property, string, uint8Array } from 'fast-check';
+import {
+  members,
+  namesField,
+  readString,
+  Base64Error,
+  decodeBase64,
+} from '../../../src/credentials/docker/go-encoding.ts';
+
+t.test('members in written order, duplicates included, values as text', async (t) => {
+  t.same(members('{"b":1,"a":{"x":[1,"]}"]} , "b" : "\\"," , "c":[],"d":null}'), [
+    ['b', '1'],
+    ['a', '{"x":[1,"]}"]}'],
+    ['b', '"\\","'],
+    ['c', '[]'],
+    ['d', 'null'],
+  ]);
+  t.same(members(' { } '), []);
+  t.same(members('\n{"a":\ttrue\r\n}'), [['a', 'true']]);
+  t.same(members('{"\\u0061\\"":0}'), [['a"', '0']]);
+  t.same(members('{"__proto__":{"a":1}}'), [['__proto__', '{"a":1}']]);
+});
+
+t.test('what is no object has no members', async (t) => {
+  for (const text of ['[]', '1', '"{}"', 'null', 'true', '']) t.equal(members(text), undefined, text);
+});
+
+t.test('agrees with JSON.parse on whatever JSON there is', async () => {
+  assert(
+    property(anything(), (value) => {
+      const text = JSON.stringify({ value, again: [value] }, null, 1);
+      const parsed = JSON.parse(text) as Record<string, unknown>;
+      const found = Object.fromEntries(members(text) ?? []);
+      return Object.keys(parsed).every(
+        (name) => JSON.stringify(JSON.parse(found[name] ?? '')) === JSON.stringify(parsed[name]),
+      );
+    }),
+  );
+});
+
+t.test('depth is limited as in Go, and needs no stack', async (t) => {
+  const nested = (depth: number) => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+  t.equal(members(nested(9999))?.length, 1);
+  t.throws(() => members(nested(10_000)), RangeError);
+  t.throws(() => members(nested(1_000_000)), RangeError);
+});
+
+t.test('strings', async (t) => {
+  t.equal(readString('"a\\n\\u00e9"'), 'a\né');
+  t.equal(readString('"\\ud800"'), '\ufffd');
+  t.equal(readString('1'), undefined);
+  t.equal(readString('null'), undefined);
+});
+
+t.test('names stand for fields whatever their case', async (t) => {
+  for (const name of ['auths', 'AUTHS', 'Auths', 'auth\u017f']) t.ok(namesField(name, 'auths'), name);
+  t.ok(namesField('\u212aey', 'key'));
+  for (const name of ['auth', 'auths ', 'author', 'auth\u00df']) t.notOk(namesField(name, 'auths'), name);
+});
+
+const good: [string, 'padded' | 'unpadded', string][] = [
+  ['', 'padded', ''],
+  ['', 'unpadded', ''],
+  ['\r\n', 'padded', ''],
+  ['YQ==', 'padded', 'a'],
+  ['YWI=', 'padded', 'ab'],
+  ['YWJj', 'padded', 'abc'],
+  ['YWJj', 'unpadded', 'abc'],
+  ['YQ', 'unpadded', 'a'],
+  ['YWI', 'unpadded', 'ab'],
+  ['Y\nQ\r=\n=\r\n', 'padded', 'a'],
+  ['Y\nQ\n', 'unpadded', 'a'],
+  ['YR==', 'padded', 'a'],
+  ['Pz8+Pz8/', 'padded', '??>???'],
+];
+
+for (const [text, padding, expected] of good) {
+  t.test(`${JSON.stringify(text)} is ${padding} base64`, async (t) => {
+    t.equal(decodeBase64(text, padding).toString(), expected);
+  });
+}
+
+/** Offsets as reported by Go 1.26. */
+const bad: [string, 'padded' | 'unpadded', number][] = [
+  ['====', 'padded', 0],
+  ['Y===', 'padded', 1],
+  ['YQ=', 'padded', 3],
+  ['YQ=a', 'padded', 2],
+  ['YQ=\na', 'padded', 3],
+  ['YQ==a', 'padded', 4],
+  ['YWI==', 'padded', 4],
+  ['YWI=\n\nY', 'padded', 6],
+  ['YQ', 'padded', 0],
+  ['YWJjYWI', 'padded', 4],
+  ['Y', 'unpadded', 0],
+  ['YWJjY', 'unpadded', 4],
+  ['YQ==', 'unpadded', 2],
+  ['YQ== ', 'padded', 4],
+  [' YQ==', 'padded', 0],
+  ['Pz8-Pz8_', 'padded', 3],
+  ['YéQ=', 'padded', 1],
+];
+
+for (const [text, padding, offset] of bad) {
+  t.test(`${JSON.stringify(text)} is no ${padding} base64`, async (t) => {
+    t.throws(() => decodeBase64(text, padding), {
+      name: 'Base64Error',
+      message: `illegal base64 data at input byte ${offset}`,
+      offset,
+    });
+  });
+}
+
+t.test('decodes whatever was encoded', async () => {
+  assert(
+    property(uint8Array(), (bytes) => {
+      const text = Buffer.from(bytes).toString('base64');
+      return (
+        decodeBase64(text, 'padded').equals(bytes) &&
+        decodeBase64(text.replace(/=+$/, ''), 'unpadded').equals(bytes)
+      );
+    }),
+  );
+});
+
+t.test('any other text is an error of ours', async () => {
+  assert(
+    property(string({ unit: 'binary' }), (text) => {
+      try {
+        return Buffer.isBuffer(decodeBase64(text, 'padded'));
+      } catch (error) {
+        return error instanceof Base64Error && error.offset <= text.length;
+      }
+    }),
+  );
+});
