@@ -1,10 +1,14 @@
 /**
- * An HTTPS server that behaves like the part of the API server that a test needs: each path has a script of answers,
- * taken in order, the last one for ever. It records what it was asked.
+ * HTTPS servers in the place of an API server: a socket that reads requests whole (`listenAsKube`), and a server with a script of answers
+ * for each path, taken in order, the last one for ever (`startKubeServer`).
  */
-import type { ServerResponse } from 'node:http';
-import { listenAsKube } from './kube-listener.ts';
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
 import type { KubeAccess } from '../../src/kube/api/access.ts';
+import { secret } from '../../src/telemetry/secret.ts';
+import { sharedServer } from './certificates.ts';
 
 export interface KubeRequest {
   readonly method: string;
@@ -16,18 +20,74 @@ export interface KubeRequest {
   readonly body: string;
 }
 
+export interface KubeListener {
+  readonly access: KubeAccess;
+  /** Connections that were opened since the start. */
+  connections(): number;
+  /** Resets every connection. */
+  dropConnections(): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Listens on a free port of loopback.
+ * @param namespace that access stands in
+ * @param receive gets each request with its body
+ */
+export async function listenAsKube(
+  namespace: string,
+  receive: (request: KubeRequest, response: ServerResponse) => void,
+): Promise<KubeListener> {
+  const { ca, pair } = await sharedServer({ cn: 'kubernetes', ip: ['127.0.0.1'] });
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const server = createServer(pair, (incoming: IncomingMessage, response: ServerResponse) => {
+    let body = '';
+    incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+    incoming.on('end', () => {
+      const url = new URL(incoming.url ?? '/', 'https://kubernetes');
+      const { authorization, 'content-type': contentType } = incoming.headers;
+      const { pathname: path, searchParams: query } = url;
+      receive({ method: incoming.method ?? '', path, query, authorization, contentType, body }, response);
+    });
+  });
+  server.on('connection', (socket: Socket) => {
+    connections++;
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+
+  function dropConnections(): void {
+    for (const socket of sockets) socket.destroy();
+  }
+
+  return {
+    access: {
+      server: `https://127.0.0.1:${port}`,
+      namespace,
+      description: 'test',
+      now: () => Promise.resolve({ tls: { ca: ca.cert }, authorization: secret('Bearer of-the-test') }),
+    },
+    connections: () => connections,
+    dropConnections,
+    close: () =>
+      new Promise((resolve) => {
+        dropConnections();
+        server.close(() => resolve());
+      }),
+  };
+}
+
 export type KubeAnswer = (request: KubeRequest, response: ServerResponse) => void;
 
-export interface KubeServer {
-  readonly access: KubeAccess;
+export interface KubeServer extends Omit<KubeListener, 'dropConnections'> {
   readonly requests: KubeRequest[];
-  /** Connections that were opened. */
-  connections(): number;
   /** Answers for a path, in order; for a watch the path is followed by `?watch`. */
   script(path: string, ...answers: KubeAnswer[]): void;
   /** Resolves when a request to the path has arrived `count` times. */
   asked(path: string, count: number): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** Answers with an object, or with a `Status` for a status other than 200. */
@@ -48,9 +108,9 @@ export function events(...list: unknown[]): KubeAnswer {
 
 /** Sends watch events and ends the answer. */
 export function eventsThenEnd(...list: unknown[]): KubeAnswer {
-  return (_request, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(list.map((event) => `${JSON.stringify(event)}\n`).join(''));
+  return (request, response) => {
+    events(...list)(request, response);
+    response.end();
   };
 }
 
@@ -76,20 +136,17 @@ export async function startKubeServer(): Promise<KubeServer> {
     return requests.filter((request) => keyOf(request) === path).length;
   }
 
-  const listener = await listenAsKube('default', handle);
-
+  const { access, connections, close } = await listenAsKube('default', handle);
   return {
-    access: listener.access,
+    access,
     requests,
-    connections: () => listener.connections(),
-    script: (path, ...answers) => {
-      scripts.set(path, answers);
-    },
+    connections,
+    script: (path, ...answers) => void scripts.set(path, answers),
     asked: (path, times) =>
       new Promise<void>((resolve) => {
         if (count(path) >= times) resolve();
         else waiting.push({ path, count: times, resolve });
       }),
-    close: () => listener.close(),
+    close,
   };
 }

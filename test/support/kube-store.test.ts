@@ -33,23 +33,6 @@ interface List {
 
 const namesOf = (list: List): string[] => list.items.map((item) => item.metadata.name);
 
-void t.test('objects are created, named, versioned and refused where they are there already', async (t) => {
-  const { store, client } = await start(t);
-  const made = await client.create(pods, { kind: 'Pod', metadata: { name: 'a' } }, { signal: live });
-  t.match(made, { metadata: { name: 'a', namespace: 'team', uid: String, generation: 1 } });
-  t.match(store.get(`${pods}/a`), { kind: 'Pod', status: { phase: 'Pending' } });
-  t.match(await client.create(pods, { metadata: { generateName: 'b-' } }, { signal: live }), {
-    metadata: { name: /^b-.{5}$/ },
-  });
-  const again = await failure(client.create(pods, { metadata: { name: 'a' } }, { signal: live }));
-  t.match(again, { code: 'conflict', message: /already exists/ });
-  t.equal((await failure(client.create(pods, { metadata: {} }, { signal: live }))).code, 'invalid');
-  t.match(await client.get(`${pods}/a`, { signal: live }), { metadata: { name: 'a' } });
-  t.equal((await failure(client.get(`${pods}/z`, { signal: live }))).code, 'not-found');
-  t.equal(store.writes().length, 4);
-  t.equal(store.asked(`POST ${pods}`).length, 4);
-});
-
 void t.test('lists: pages, selectors, all namespaces, and no kind on items of built-in kinds', async (t) => {
   const { store, client } = await start(t);
   for (const [name, node, labels] of [
@@ -169,31 +152,6 @@ void t.test('deletion: preconditions, finalizers, pods that end slowly', async (
   t.equal((await failure(gone(`${pods}/waiting`))).code, 'not-found');
 });
 
-void t.test('evictions are answered as scripted, logs as told, PUT never', async (t) => {
-  const { store, client } = await start(t);
-  store.put(`${pods}/a`, { spec: { nodeName: 'n' } });
-  store.evictions(`${pods}/a`, { status: 429, retryAfter: 10 }, { status: 500 });
-  const evict = (uid?: string): Promise<unknown> =>
-    client.create(
-      `${pods}/a/eviction`,
-      { kind: 'Eviction', deleteOptions: { preconditions: uid === undefined ? {} : { uid } } },
-      { signal: live },
-    );
-  t.match(await failure(evict()), { code: 'too-many-requests', retryAfterMs: 10_000, message: /budget/ });
-  t.equal((await failure(evict())).code, 'unavailable');
-  t.equal((await failure(evict('another'))).code, 'conflict');
-  const text = (query: Record<string, string>): Promise<string> =>
-    client.text(`${pods}/a/log`, { signal: live, query, maxBytes: 100 });
-  store.log(`${pods}/a`, (query) => (query.get('previous') === 'true' ? undefined : 'one\ntwo\n'));
-  t.equal(await text({ tailLines: '1' }), 'two\n');
-  t.equal(await text({ limitBytes: '3' }), 'one');
-  t.match(await failure(text({ previous: 'true' })), { message: /400/ });
-  await evict(store.get(`${pods}/a`)?.metadata.uid);
-  t.equal(store.get(`${pods}/a`), undefined);
-  t.equal((await failure(evict())).code, 'not-found');
-  t.match(await failure(client.create(`${pods}/a`, {}, { signal: live })), { message: /405/ });
-});
-
 interface Event {
   readonly type: string;
   readonly object: { readonly metadata?: { readonly name?: string; readonly resourceVersion?: string } };
@@ -241,35 +199,4 @@ void t.test('a watch goes on from a version and tells what enters and leaves its
   const late = watch(client, { resourceVersion });
   await late.ended;
   t.same(late.seen, ['ERROR']);
-});
-
-void t.test('faults: status, lost answers, resets, silence, and a change in the middle', async (t) => {
-  const { store, client } = await start(t);
-  const short = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs: 50 });
-  t.teardown(() => short.close());
-  const create = (name: string): Promise<unknown> =>
-    client.create(pods, { metadata: { name } }, { signal: live });
-  store.fault(`POST ${pods}`, { status: 429, retryAfter: 3, times: 1 });
-  t.match(await failure(create('a')), { code: 'too-many-requests', retryAfterMs: 3000 });
-  store.fault(/^POST /, { lost: true, times: 1 });
-  t.equal((await failure(create('a'))).code, 'unavailable');
-  t.ok(store.get(`${pods}/a`), 'carried out all the same');
-  store.fault(/^POST /, { reset: true, times: 1 });
-  t.equal((await failure(create('b'))).code, 'unavailable');
-  t.equal(store.get(`${pods}/b`), undefined);
-  const end = store.fault((request) => request.path === nodes, { hang: true });
-  t.equal((await failure(short.get(nodes, { signal: live }))).code, 'timeout');
-  end();
-  await client.get(nodes, { signal: live });
-  store.fault(/^PATCH/, { before: () => void store.put(`${pods}/a`, { metadata: { labels: { x: 'y' } } }) });
-  const { resourceVersion = '' } = store.get(`${pods}/a`)?.metadata ?? {};
-  const body = { metadata: { resourceVersion, labels: { z: '1' } } };
-  t.equal(
-    (await failure(client.patch(`${pods}/a`, { type: 'merge', body }, { signal: live }))).code,
-    'conflict',
-  );
-  const { ended } = watch(client, {});
-  await store.until(() => store.watches() === 1);
-  store.cutWatches('reset');
-  t.match(await ended, { code: 'unavailable' });
 });

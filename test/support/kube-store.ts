@@ -3,19 +3,17 @@
  * `/api/v1` and `/apis`, lists in pages, selectors, watches, the kinds of patches, preconditions, finalizers, status,
  * evictions and logs. It validates nothing: rules for a kind (what may change on a gated pod) need a real server.
  * Faults are added by the test. Everything that was asked is kept in `requests`.
- *
- * The parts are in `kube-store/`: paths, selectors, patches, objects, watches, writes, faults.
  */
 import type { ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import type { KubeAccess } from '../../src/kube/api/access.ts';
-import { listenAsKube } from './kube-listener.ts';
+import { listenAsKube } from './kube-server.ts';
 import { createFaults, matches, type Fault, type Match, type StoreRequest } from './kube-store/faults.ts';
-import { createObjects, type StoredObject } from './kube-store/objects.ts';
-import { parsePath, type Target } from './kube-store/paths.ts';
-import { createReads } from './kube-store/reads.ts';
-import { parseSelector } from './kube-store/selectors.ts';
-import { createWatches } from './kube-store/watches.ts';
-import { createWrites, notFound, statusAnswer, type Answer } from './kube-store/writes.ts';
+import { Objects, type StoredObject } from './kube-store/objects.ts';
+import { parsePath, parseSelector, type Target } from './kube-store/paths.ts';
+import { Reads, type LogText } from './kube-store/reads.ts';
+import { Watches } from './kube-store/watches.ts';
+import { Writes, notFound, statusAnswer, type Answer } from './kube-store/writes.ts';
 
 export type { Fault, Match, StoreRequest } from './kube-store/faults.ts';
 export type { StoredObject } from './kube-store/objects.ts';
@@ -49,7 +47,7 @@ export interface KubeStore {
   /** Scripts evictions of a pod, by the pod's path, in order; after the last the pod is deleted. */
   evictions(path: string, ...answers: EvictionAnswer[]): void;
   /** The log of a pod, by its path; undefined: the container has none (400). */
-  log(path: string, text: (query: URLSearchParams) => string | undefined): void;
+  log(path: string, text: LogText): void;
   /** Open watches of a collection path, or all. */
   watches(path?: string): number;
   bookmark(): void;
@@ -79,10 +77,10 @@ const quietTurns = 80;
 
 export async function startKubeStore(options: KubeStoreOptions = {}): Promise<KubeStore> {
   const now = options.now ?? (() => Date.now());
-  const objects = createObjects(now);
-  const watches = createWatches(objects);
-  const writes = createWrites({ objects, now, gracefulPods: options.gracefulPods ?? false });
-  const reads = createReads(objects);
+  const objects = new Objects(now);
+  const watches = new Watches(objects);
+  const writes = new Writes({ objects, now, gracefulPods: options.gracefulPods ?? false });
+  const reads = new Reads(objects);
   const faults = createFaults();
   const requests: StoreRequest[] = [];
   const evictions = new Map<string, EvictionAnswer[]>();
@@ -189,9 +187,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}): Promise<Ku
     dropConnections: () => listener.dropConnections(),
     quiet: async () => {
       for (let turns = 0, last = requests.length; turns < quietTurns; turns++) {
-        await new Promise((resolve) => {
-          setImmediate(resolve);
-        });
+        await setImmediate();
         if (requests.length === last) continue;
         last = requests.length;
         turns = 0;

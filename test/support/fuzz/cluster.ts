@@ -17,7 +17,7 @@ import { Mutator } from '../../../src/webhook/mutate.ts';
 import { createPullSecrets } from '../../../src/cluster/pull-secrets.ts';
 import { BadReview, formatReview, parseReview } from '../../../src/webhook/review.ts';
 import { defaultPolicy, facts } from '../placement-input.ts';
-import type { FuzzTarget } from './target.ts';
+import { words, type FuzzTarget } from './target.ts';
 
 const architectures: Readonly<Record<string, string>> = { web: 'amd64 arm64', legacy: 'amd64', artifact: '' };
 
@@ -78,23 +78,9 @@ export const reviews: FuzzTarget = {
     review('DaemonSet', `{"metadata":{"name":"d"},"spec":{"selector":{},"template":${pod}}}`),
     review('Deployment', `{"spec":{"template":${pod}}}`, `,"oldObject":{"spec":{}}`),
   ],
-  words: [
-    '{',
-    '}',
-    '[',
-    ']',
-    ',',
-    ':',
-    'null',
-    '""',
-    '0',
-    'true',
-    '"spec":',
-    '"UPDATE"',
-    '"ephemeralContainers":[{"image":"new"}]',
-    '"kubernetes.io/arch"',
-    '"operator":"Exists"',
-  ],
+  words: words(
+    '{ } [ ] , : null "" 0 true "spec": "UPDATE" "ephemeralContainers":[{"image":"new"}] "kubernetes.io/arch" "operator":"Exists"',
+  ),
   feed: async (input) => {
     made ??= answerer();
     const request = parseReview(input);
@@ -116,20 +102,7 @@ export const factsOnTheWire: FuzzTarget = {
     `{"image":"nginx","digest":"sha256:${'b'.repeat(64)}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64","variant":"v8"}],"source":"registry","credentialSource":"anonymous","endpoint":"registry-1.docker.io","freshUntil":"2026-11-21T00:00:00Z","stale":false}`,
     '{"image":"nginx","platforms":[],"source":"memory","credentialSource":"docker-config","endpoint":"","freshUntil":"2026-11-21T00:00:00Z","stale":true,"error":{"code":"rate-limited","message":"later","retryAfterMs":1000}}',
   ],
-  words: [
-    '{',
-    '}',
-    '[',
-    ']',
-    ',',
-    'null',
-    '""',
-    '-1',
-    '"platforms":',
-    '"error":',
-    '"unauthorized"',
-    '"stale":1',
-  ],
+  words: words('{ } [ ] , null "" -1 "platforms": "error": "unauthorized" "stale":1'),
   feed: (input) => readFacts(parsed(input)),
   expected: [InvalidFacts, SyntaxError],
 };

@@ -10,7 +10,7 @@ import { validateRealm } from '../../../src/registry/auth/realm.ts';
 import { retryAfter } from '../../../src/http/headers.ts';
 import { InvalidTokenResponse, readTokenResponse } from '../../../src/registry/auth/token.ts';
 import { mediaTypes } from '../registry/content.ts';
-import type { FuzzTarget } from './target.ts';
+import { words, type FuzzTarget } from './target.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
@@ -39,21 +39,7 @@ export const challenges: FuzzTarget = {
     'Basic realm="a \\"b\\""',
     'Bearer realm=https://a/t , error="invalid_token"\nDigest realm="x", nonce=""',
   ],
-  words: [
-    'Bearer',
-    'Basic',
-    ' ',
-    'a',
-    '=',
-    '"',
-    '\\',
-    ',',
-    ';',
-    '\t',
-    '\u00ff',
-    '\n',
-    'realm="http://0x7f.1/"',
-  ],
+  words: words('Bearer Basic a = " \\ , ; \u00ff realm="http://0x7f.1/"', ' ', '\t', '\n'),
   feed: (input) => {
     const lines = input.toString('latin1').split('\n');
     const found = parseChallenges(lines);
@@ -72,19 +58,7 @@ export const tokenResponses: FuzzTarget = {
   examples: [
     '{"token":"abc","access_token":"abc","expires_in":300,"issued_at":"2026-11-21T10:00:00Z","refresh_token":"r"}',
   ],
-  words: [
-    '{',
-    '}',
-    '"token":',
-    '"expires_in":',
-    '-1',
-    '1e308',
-    '"issued_at":',
-    '"0000-01-01T00:00:00Z"',
-    'null',
-    ',',
-    '\\n',
-  ],
+  words: words('{ } "token": "expires_in": -1 1e308 "issued_at": "0000-01-01T00:00:00Z" null , \\n'),
   feed: (input) => {
     const { expiresAt, refreshAt } = readTokenResponse(parseObject(input), Date.now());
     const soon = Date.now() + 25 * 60 * 60 * 1000;
@@ -104,20 +78,7 @@ export const manifests: FuzzTarget = {
     `{"schemaVersion":2,"mediaType":"${mediaTypes.ociManifest}","config":{"mediaType":"${mediaTypes.ociConfig}","digest":"${digest}","size":2},"layers":[]}`,
     `{"schemaVersion":2,"mediaType":"${mediaTypes.dockerManifest}","config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"${digest}","size":2},"layers":[],"architecture":"arm","os":"linux","variant":"v7","os.version":"10.0"}`,
   ],
-  words: [
-    '{',
-    '}',
-    '[',
-    ']',
-    ',',
-    '"platform":',
-    '"os.features":',
-    '"subject":',
-    '"artifactType":',
-    'null',
-    '-1',
-    '"manifests":[]',
-  ],
+  words: words('{ } [ ] , "platform": "os.features": "subject": "artifactType": null -1 "manifests":[]'),
   feed: async (input) => {
     await refusable(() => readConfig(input));
     const readings = await Promise.all(

@@ -33,7 +33,7 @@ import {
   registryKey,
   RegistryTomlError,
 } from '../../../src/credentials/sources/registry-toml.ts';
-import type { FuzzTarget } from './target.ts';
+import { words, type FuzzTarget } from './target.ts';
 
 const versions = ['1.6.36', '1.7.24', '2.0.0', undefined];
 
@@ -44,20 +44,7 @@ export const hostsToml: FuzzTarget = {
     '[host."http://[::1]:5000"]\n[host.mirror]\n[host."other".header]\nx = "y"\n',
     "capabilities = ['push']\nca = 'ca.pem'\nskip_verify = false\n[header]\nAuthorization = 'Basic eA=='\n",
   ],
-  words: [
-    '[host',
-    '"]',
-    '[[',
-    ']]',
-    ' = ',
-    '"\\u0041"',
-    "'x'",
-    '#',
-    '\n',
-    '0x1F',
-    '1979-05-27T07:32:00Z',
-    'true',
-  ],
+  words: words('[host "] [[ ]] "\\u0041" \'x\' # 0x1F 1979-05-27T07:32:00Z true', ' = ', '\n'),
   feed: (input) => {
     const text = tomlText(input);
     for (const version of versions) {
@@ -75,17 +62,14 @@ export const configToml: FuzzTarget = {
     'version = 3\n[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/etc/containerd/certs.d"\n[plugins."io.containerd.cri.v1.images"]\nuse_local_image_pull = true\n',
     '[plugins.cri.registry.mirrors."docker.io"]\nendpoint = ["https://mirror.corp", "http://127.0.0.1:5000"]\n[plugins.cri.registry.configs."mirror.corp".auth]\nusername = "u"\npassword = "p"\nauth = "dTpw"\nidentitytoken = ""\n[plugins.cri.registry.configs."mirror.corp".tls]\ninsecure_skip_verify = true\nca_file = "ca.pem"\n[plugins.cri.registry.auths."https://x"]\nauth = "dTpw"\n[plugins.cri.registry.headers]\nx = ["y"]\n',
   ],
-  words: [
-    '[plugins',
-    '.registry',
+  words: words(
+    '[plugins .registry "*" "',
     'version = 4\n',
     'disabled_plugins = ["cri"]\n',
-    '"*"',
     '\n[',
     ']\n',
     ' = ',
-    '"',
-  ],
+  ),
   feed: (input) => {
     const file = parseConfigFile(tomlText(input));
     for (const version of versions) {
@@ -105,22 +89,7 @@ function dockerConfigIn(format: DockerConfigFormat, examples: readonly string[])
   return {
     name: format,
     examples,
-    words: [
-      '{',
-      '}',
-      '"auths":',
-      '"gcr.io":',
-      '"AUTH":',
-      '"auth":"dTpw"',
-      '"auth":"x"',
-      'null',
-      ',',
-      '[',
-      ']',
-      '"',
-      '\\',
-      '1',
-    ],
+    words: words('{ } "auths": "gcr.io": "AUTH": "auth":"dTpw" "auth":"x" null , [ ] " \\ 1'),
     feed: (input) => {
       const { held } = holdEntries(parseDockerConfig(input, format), '/config.json');
       createKeyring('docker-config', held).lookup('docker.io/library/nginx');
@@ -178,27 +147,7 @@ export const providerConfig: FuzzTarget = {
     'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: ["*.dkr.ecr.*.amazonaws.com", \'public.ecr.aws\']\n  defaultCacheDuration: 12h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [get-credentials]\n  env:\n    - name: AWS_PROFILE\n      value: x\n  tokenAttributes:\n    serviceAccountTokenAudience: a\n    cacheType: Token\n    requireServiceAccount: true\n    requiredServiceAccountAnnotationKeys: [a/b]\n',
     '{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"CredentialProviderConfig","providers":[{"name":"p","matchImages":["a.io:443/x"],"defaultCacheDuration":"1.5h","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1"}]}',
   ],
-  words: [
-    '- ',
-    ': ',
-    '\n',
-    '  ',
-    '|',
-    '>',
-    '&a',
-    '*a',
-    '? ',
-    '!!str ',
-    '---\n',
-    '{',
-    '}',
-    '[',
-    ']',
-    '"',
-    '#',
-    'on',
-    '0o17',
-  ],
+  words: words('| > &a *a { } [ ] " # on 0o17', '- ', ': ', '\n', '  ', '? ', '!!str ', '---\n'),
   feed: (input) => validateConfig(decodeConfig(input.toString('utf8'))),
   expected: [DecodeError],
 };

@@ -19,6 +19,9 @@ export interface FuzzTarget {
 // oxlint-disable-next-line typescript/no-explicit-any -- constructors of errors take all kinds of parameters
 type ErrorClass = abstract new (...parameters: any[]) => Error;
 
+/** A list of words; `more` are those with white space. */
+export const words = (text: string, ...more: readonly string[]): string[] => [...text.split(' '), ...more];
+
 /** No input of the size that is generated here may take longer; the slowest takes a few milliseconds on a quiet machine. */
 export const maxInputMs = 2000;
 
@@ -115,33 +118,14 @@ function damagedBy(text: string, edit: Edit): string {
 }
 
 /** What breaks parsers: ends of ranges, names that objects have, marks of direction and of order. */
-const nasty = [
-  '__proto__',
-  'constructor',
-  'toString',
-  '\u0000',
-  '\uFEFF',
-  '\u2028',
-  '\u202E',
-  '\uD800',
+const nasty = words(
+  `__proto__ constructor toString \0 \uFEFF \u2028 \u202E \uD800 -0 1e999 9007199254740993 99999999999999999999
+-9223372036854775808 NaN ../../.. %00 %zz [[[[[[[[ {{{{{{{{ """ '''`.replace('\n', ' '),
   '\r\n',
-  '-0',
-  '1e999',
-  '9007199254740993',
-  '99999999999999999999',
-  '-9223372036854775808',
-  'NaN',
-  '../../..',
-  '%00',
-  '%zz',
-  '[[[[[[[[',
-  '{{{{{{{{',
-  '"""',
-  "'''",
   '&a *a',
   '<<: *a',
   '!!binary ',
-];
+);
 
 /** Names, numbers and marks of a document, each once. */
 function wordsOf(text: string): string[] {

@@ -25,103 +25,113 @@ export interface StoreChange {
   readonly collection: string;
   readonly namespace: string;
   readonly before: StoredObject | undefined;
-  /** What there is now, or undefined after a deletion. */
+  /** Undefined after a deletion. */
   readonly after: StoredObject | undefined;
   /** The object as an event shows it: after a deletion the last state with the version of the deletion. */
   readonly shown: StoredObject;
 }
 
-export interface Objects {
-  get(target: Target): StoredObject | undefined;
-  list(target: Pick<Target, 'collection' | 'namespace'>): StoredObject[];
-  /** Stores an object as it is, with a uid, a version and a time of creation where it has none. */
-  put(target: Target, object: object): StoredObject;
-  remove(target: Target): StoredObject | undefined;
-  version(): number;
-  /** Changes after a version; undefined where they are forgotten. */
-  since(version: number): readonly StoreChange[] | undefined;
-  /** Forgets the log. */
-  compact(): void;
-  onChange(listener: (change: StoreChange) => void): void;
-}
-
 /** Versions start here, so that 0 and 1 are surely no real ones. */
 const firstVersion = 1000;
 
-export function createObjects(now: () => number): Objects {
-  const collections = new Map<string, Map<string, StoredObject>>();
-  const listeners: ((change: StoreChange) => void)[] = [];
-  let log: StoreChange[] = [];
-  let oldest = firstVersion;
-  let version = firstVersion;
+/** A time as the API server writes it. */
+export const timestamp = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 
-  function collection(name: string): Map<string, StoredObject> {
-    const found = collections.get(name) ?? new Map<string, StoredObject>();
-    collections.set(name, found);
-    return found;
+export class Objects {
+  readonly #now: () => number;
+  readonly #collections = new Map<string, Map<string, StoredObject>>();
+  readonly #listeners: ((change: StoreChange) => void)[] = [];
+  #log: StoreChange[] = [];
+  #oldest = firstVersion;
+  #version = firstVersion;
+
+  constructor(now: () => number) {
+    this.#now = now;
   }
 
-  function tell(target: Target, before: StoredObject | undefined, after: StoredObject | undefined): void {
-    const last = after ?? before;
-    if (last === undefined) return;
-    const shown = { ...last, metadata: { ...last.metadata, resourceVersion: String(version) } };
-    const { collection, namespace } = target;
-    const change = { version, collection, namespace, before, after, shown };
-    log.push(change);
-    for (const listener of listeners) listener(change);
+  get(target: Target): StoredObject | undefined {
+    return this.#collection(target).get(keyOf(target));
   }
 
-  function put(target: Target, object: object): StoredObject {
+  list(target: Pick<Target, 'collection' | 'namespace'>): StoredObject[] {
+    return [...this.#collection(target)]
+      .filter(([key]) => target.namespace === '' || key.startsWith(`${target.namespace}/`))
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, object]) => object);
+  }
+
+  /** Stores an object as it is; it gets a uid, a version and a time of creation unless it has them. */
+  put(target: Target, object: object): StoredObject {
     const given = object as Partial<StoredObject>;
-    const before = collection(target.collection).get(keyOf(target));
+    const before = this.get(target);
     if (before && isDeepStrictEqual(before, object)) return before;
-    version++;
+    this.#version++;
     const isOtherSpec = before !== undefined && !isDeepStrictEqual(before.spec, given.spec);
     const stored: StoredObject = {
       apiVersion: target.apiVersion,
       ...given,
       metadata: {
-        creationTimestamp: new Date(now()).toISOString().replace(/\.\d+Z$/, 'Z'),
+        creationTimestamp: timestamp(this.#now()),
         uid: before?.metadata.uid ?? randomUUID(),
         ...given.metadata,
         name: target.name,
         ...(target.namespace !== '' && { namespace: target.namespace }),
         generation: (before?.metadata.generation ?? (before ? 1 : 0)) + (isOtherSpec || !before ? 1 : 0),
-        resourceVersion: String(version),
+        resourceVersion: String(this.#version),
       },
     };
-    collection(target.collection).set(keyOf(target), stored);
-    tell(target, before, stored);
+    this.#collection(target).set(keyOf(target), stored);
+    this.#tell(target, before, stored, stored);
     return stored;
   }
 
-  return {
-    get: (target) => collection(target.collection).get(keyOf(target)),
-    list: (target) =>
-      [...collection(target.collection)]
-        .filter(([key]) => target.namespace === '' || key.startsWith(`${target.namespace}/`))
-        .sort(([a], [b]) => (a < b ? -1 : 1))
-        .map(([, object]) => object),
-    put,
-    remove: (target) => {
-      const before = collection(target.collection).get(keyOf(target));
-      if (before === undefined) return undefined;
-      version++;
-      collection(target.collection).delete(keyOf(target));
-      tell(target, before, undefined);
-      return before;
-    },
-    version: () => version,
-    since: (from) => (from < oldest ? undefined : log.filter((change) => change.version > from)),
-    compact: () => {
-      version++;
-      oldest = version;
-      log = [];
-    },
-    onChange: (listener) => {
-      listeners.push(listener);
-    },
-  };
+  remove(target: Target): StoredObject | undefined {
+    const before = this.get(target);
+    if (before === undefined) return undefined;
+    this.#version++;
+    this.#collection(target).delete(keyOf(target));
+    this.#tell(target, before, undefined, before);
+    return before;
+  }
+
+  version(): number {
+    return this.#version;
+  }
+
+  /** Changes after a version; undefined if they are forgotten. */
+  since(version: number): readonly StoreChange[] | undefined {
+    return version < this.#oldest ? undefined : this.#log.filter((change) => change.version > version);
+  }
+
+  /** Forgets the log. */
+  compact(): void {
+    this.#version++;
+    this.#oldest = this.#version;
+    this.#log = [];
+  }
+
+  onChange(listener: (change: StoreChange) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  #collection({ collection: name }: Pick<Target, 'collection'>): Map<string, StoredObject> {
+    const found = this.#collections.get(name) ?? new Map<string, StoredObject>();
+    this.#collections.set(name, found);
+    return found;
+  }
+
+  #tell(
+    { collection, namespace }: Target,
+    before: StoredObject | undefined,
+    after: StoredObject | undefined,
+    last: StoredObject,
+  ): void {
+    const version = this.#version;
+    const shown = { ...last, metadata: { ...last.metadata, resourceVersion: String(version) } };
+    const change = { version, collection, namespace, before, after, shown };
+    this.#log.push(change);
+    for (const listener of this.#listeners) listener(change);
+  }
 }
 
 function keyOf({ namespace, name }: Target): string {

@@ -1,11 +1,13 @@
-/** API paths: which collection, which object, which subresource. */
+/** Requests as the API server reads them: which collection, which object, which subresource; label and field selectors. */
+import type { StoredObject } from './objects.ts';
+
 export interface Target {
   /** Identifies the kind of object: `/api/v1 pods`. */
   readonly collection: string;
   /** `v1`, `apps/v1`. */
   readonly apiVersion: string;
   readonly resource: string;
-  /** Empty for all namespaces, and for what belongs to none. */
+  /** Empty for all namespaces, and for cluster-scoped objects. */
   readonly namespace: string;
   /** Empty for the collection. */
   readonly name: string;
@@ -13,12 +15,13 @@ export interface Target {
   readonly subresource: string;
 }
 
-/** Takes a path apart; undefined where it is no path of objects. */
+/** Undefined if it is no path of objects. */
 export function parsePath(path: string): Target | undefined {
   const [, version, rest] = /^\/(api\/v1|apis\/[^/]+\/[^/]+)\/(.+)$/.exec(path) ?? [];
   if (version === undefined || rest === undefined) return undefined;
   const parts = rest.split('/').map((part) => decodeURIComponent(part));
-  const isOfNamespace = parts[0] === 'namespaces' && parts[2] !== undefined && !ofNamespaces.has(parts[2]);
+  // `status` and `finalize` are subresources of a Namespace itself.
+  const isOfNamespace = parts[0] === 'namespaces' && !/^(?:status|finalize)?$/.test(parts[2] ?? '');
   const [resource = '', name = '', ...more] = isOfNamespace ? parts.slice(2) : parts;
   return {
     collection: `/${version} ${resource}`,
@@ -30,11 +33,64 @@ export function parsePath(path: string): Target | undefined {
   };
 }
 
-/** Subresources of a Namespace itself. */
-const ofNamespaces: ReadonlySet<string> = new Set(['status', 'finalize']);
-
-/** Whether the API server itself defines the resource, so that strategic merge patches work and list items have no kind. */
+/** Whether the API server itself defines the resource: strategic merge patches work, and list items have no kind. */
 export function isBuiltIn({ apiVersion }: Target): boolean {
   const [group = ''] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
   return !group.includes('.') || group.endsWith('.k8s.io');
+}
+
+export type Selector = (object: StoredObject) => boolean;
+
+/** Fields that can be selected by, besides name and namespace; a real server refuses all others. */
+const fields: Readonly<Record<string, string>> = {
+  pods: 'spec.nodeName status.phase spec.serviceAccountName spec.schedulerName spec.restartPolicy',
+  events: 'involvedObject.kind involvedObject.name involvedObject.namespace involvedObject.uid reason type',
+  secrets: 'type',
+  nodes: 'spec.unschedulable',
+  namespaces: 'status.phase',
+};
+
+/** @returns undefined if the server would answer 400 */
+export function parseSelector(resource: string, query: URLSearchParams): Selector | undefined {
+  const labels = (query.get('labelSelector') ?? '').trim();
+  const byField = query.get('fieldSelector') ?? '';
+  return all([
+    ...(labels === '' ? [] : labels.split(/,(?![^(]*\))/).map((part) => requirement(part.trim()))),
+    ...(byField === '' ? [] : byField.split(',').map((part) => fieldRequirement(resource, part))),
+  ]);
+}
+
+function all(parts: readonly (Selector | undefined)[]): Selector | undefined {
+  const each = parts.filter((part) => part !== undefined);
+  return each.length === parts.length ? (object) => each.every((part) => part(object)) : undefined;
+}
+
+function requirement(text: string): Selector | undefined {
+  const labels = (object: StoredObject): Readonly<Record<string, string>> => object.metadata.labels ?? {};
+  const [, not, only] = /^(!?)\s*([\w./-]+)$/.exec(text) ?? [];
+  if (only !== undefined) return (object) => only in labels(object) === (not === '');
+  const [, key, operator, value] = /^([\w./-]+)\s*(==|=|!=)\s*([\w.-]*)$/.exec(text) ?? [];
+  if (key !== undefined) return (object) => (labels(object)[key] === value) === (operator !== '!=');
+  const [, number, relation, bound] = /^([\w./-]+)([<>])(\d+)$/.exec(text) ?? [];
+  if (number !== undefined) {
+    const difference = (object: StoredObject): number => Number(labels(object)[number]) - Number(bound);
+    return (object) => (relation === '>' ? difference(object) > 0 : difference(object) < 0);
+  }
+  const [, member, kind, list] = /^([\w./-]+)\s+(in|notin)\s+\(([^)]*)\)$/.exec(text) ?? [];
+  if (member === undefined || list === undefined) return undefined;
+  const values = new Set(list.split(',').map((each) => each.trim()));
+  return (object) => values.has(labels(object)[member] ?? '\0') === (kind === 'in');
+}
+
+function fieldRequirement(resource: string, text: string): Selector | undefined {
+  const [, field, operator, value] = /^([\w.]+)(==|=|!=)(.*)$/.exec(text) ?? [];
+  const known = ['metadata.name', 'metadata.namespace', ...(fields[resource]?.split(' ') ?? [])];
+  if (field === undefined || !known.includes(field)) return undefined;
+  return (object) => (textAt(object, field) === value) === (operator !== '!=');
+}
+
+function textAt(object: unknown, field: string): string {
+  let at = object;
+  for (const key of field.split('.')) at = (at as Record<string, unknown> | undefined)?.[key];
+  return typeof at === 'string' ? at : typeof at === 'boolean' ? String(at) : '';
 }

@@ -1,6 +1,6 @@
 /** What creating, patching, deleting and evicting do to the store, and what they answer. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Objects, StoredObject } from './objects.ts';
+import { timestamp, type Objects, type StoredObject } from './objects.ts';
 import { applyConfiguration, applyJsonPatch, applyMergePatch, strategicKeys } from './patch.ts';
 import { isBuiltIn, type Target } from './paths.ts';
 import type { StoreRequest } from './faults.ts';
@@ -28,12 +28,6 @@ function conflict({ resource, name }: Target, why = conflictText): Answer {
   return statusAnswer(409, 'Conflict', `Operation cannot be fulfilled on ${resource} "${name}": ${why}`);
 }
 
-export interface Writes {
-  create(target: Target, request: StoreRequest): Answer;
-  patch(target: Target, request: StoreRequest): Answer;
-  remove(target: Target, options: unknown): Answer;
-}
-
 interface WritesOptions {
   readonly objects: Objects;
   readonly now: () => number;
@@ -41,12 +35,17 @@ interface WritesOptions {
   readonly gracefulPods: boolean;
 }
 
-export function createWrites({ objects, now, gracefulPods }: WritesOptions): Writes {
+export class Writes {
+  readonly #options: WritesOptions;
   /** What each manager applied last, by object. */
-  const applied = new Map<string, unknown>();
-  let generated = 0;
+  readonly #applied = new Map<string, unknown>();
+  #generated = 0;
 
-  function create(target: Target, request: StoreRequest): Answer {
+  constructor(options: WritesOptions) {
+    this.#options = options;
+  }
+
+  create(target: Target, request: StoreRequest): Answer {
     const body = request.json as Partial<StoredObject> | undefined;
     if (typeof body !== 'object') return statusAnswer(400, 'BadRequest', 'the body is no object');
     const { name, generateName, namespace } = body.metadata ?? {};
@@ -58,9 +57,9 @@ export function createWrites({ objects, now, gracefulPods }: WritesOptions): Wri
     }
     const made = {
       ...target,
-      name: name ?? `${generateName ?? ''}${(++generated).toString(36).padStart(5, 'g')}`,
+      name: name ?? `${generateName ?? ''}${(++this.#generated).toString(36).padStart(5, 'g')}`,
     };
-    if (objects.get(made)) {
+    if (this.#options.objects.get(made)) {
       return statusAnswer(409, 'AlreadyExists', `${target.resource} "${made.name}" already exists`);
     }
     if (body.metadata?.resourceVersion !== undefined) {
@@ -69,31 +68,10 @@ export function createWrites({ objects, now, gracefulPods }: WritesOptions): Wri
     if (request.query.get('dryRun') === 'All') return { status: 201, body };
     const status = target.resource === 'pods' ? { phase: 'Pending' } : undefined;
     const fresh = defined({ ...body, status });
-    return { status: 201, body: objects.put(made, fresh) };
+    return { status: 201, body: this.#options.objects.put(made, fresh) };
   }
 
-  function changed(request: StoreRequest, current: StoredObject): object | undefined {
-    switch (request.contentType) {
-      case 'application/json-patch+json':
-        return applyJsonPatch(current, request.json);
-      case 'application/merge-patch+json':
-        return applyMergePatch(current, request.json) as object;
-      case 'application/strategic-merge-patch+json':
-        return applyMergePatch(current, request.json, strategicKeys) as object;
-      case 'application/apply-patch+yaml': {
-        const manager = request.query.get('fieldManager') ?? '';
-        const key = `${current.metadata.uid} ${manager}`;
-        const next = applyConfiguration(current, applied.get(key), request.json) as StoredObject;
-        applied.set(key, request.json);
-        return withManager(next, manager);
-      }
-      case undefined:
-      default:
-        return undefined;
-    }
-  }
-
-  function patch(target: Target, request: StoreRequest): Answer {
+  patch(target: Target, request: StoreRequest): Answer {
     const isApply = request.contentType === 'application/apply-patch+yaml';
     if (isApply && !request.query.get('fieldManager')) {
       return statusAnswer(422, 'Invalid', 'fieldManager: Required value: is required for apply patch');
@@ -104,15 +82,15 @@ export function createWrites({ objects, now, gracefulPods }: WritesOptions): Wri
     if (request.contentType?.startsWith('application/strategic') && !isBuiltIn(target)) {
       return statusAnswer(415, 'UnsupportedMediaType', 'strategic merge patches need a built-in kind');
     }
-    const current = objects.get(target);
+    const current = this.#options.objects.get(target);
     if (current === undefined) {
       if (!isApply || target.subresource !== '') return notFound(target);
       const made = withManager(request.json as StoredObject, request.query.get('fieldManager') ?? '');
-      const stored = objects.put(target, made);
-      applied.set(`${stored.metadata.uid} ${request.query.get('fieldManager') ?? ''}`, request.json);
+      const stored = this.#options.objects.put(target, made);
+      this.#applied.set(`${stored.metadata.uid} ${request.query.get('fieldManager') ?? ''}`, request.json);
       return { status: 201, body: stored };
     }
-    const next = changed(request, current) as StoredObject | undefined;
+    const next = this.#changed(request, current) as StoredObject | undefined;
     if (next === undefined) {
       const message = 'the server rejected our request due to an error in our request';
       return statusAnswer(422, 'Invalid', message);
@@ -120,27 +98,11 @@ export function createWrites({ objects, now, gracefulPods }: WritesOptions): Wri
     const { uid, resourceVersion } = next.metadata;
     if (uid !== current.metadata.uid) return conflict(target, 'Precondition failed: UID in precondition');
     if (resourceVersion !== current.metadata.resourceVersion) return conflict(target);
-    return store(target, request, current, next);
+    return this.#store(target, request, current, next);
   }
 
-  function store(target: Target, request: StoreRequest, current: StoredObject, next: StoredObject): Answer {
-    const allowed =
-      target.subresource === 'status'
-        ? { ...current, status: next.status }
-        : { ...next, status: current.status };
-    const result = defined(allowed);
-    if (isDeepStrictEqual(result, current)) return { status: 200, body: current };
-    if (request.query.get('dryRun') === 'All') return { status: 200, body: result };
-    const stored = objects.put(target, result);
-    if (stored.metadata.deletionTimestamp !== undefined && (stored.metadata.finalizers ?? []).length === 0) {
-      const isGraceful = gracefulPods && target.resource === 'pods';
-      if (!isGraceful) objects.remove(target);
-    }
-    return { status: 200, body: stored };
-  }
-
-  function remove(target: Target, options: unknown): Answer {
-    const current = objects.get(target);
+  remove(target: Target, options: unknown): Answer {
+    const current = this.#options.objects.get(target);
     if (current === undefined) return notFound(target);
     const { preconditions } = (options ?? {}) as {
       preconditions?: { uid?: string; resourceVersion?: string };
@@ -153,18 +115,54 @@ export function createWrites({ objects, now, gracefulPods }: WritesOptions): Wri
       return conflict(target, 'Precondition failed: ResourceVersion in precondition');
     }
     const hasNode = (current.spec as { nodeName?: string } | undefined)?.nodeName !== undefined;
-    const stays = finalizers.length > 0 || (gracefulPods && target.resource === 'pods' && hasNode);
+    const stays =
+      finalizers.length > 0 || (this.#options.gracefulPods && target.resource === 'pods' && hasNode);
     if (!stays) {
-      objects.remove(target);
+      this.#options.objects.remove(target);
       return { status: 200, body: current };
     }
     if (deletionTimestamp !== undefined) return { status: 200, body: current };
-    const at = new Date(now()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const at = timestamp(this.#options.now());
     const marked = { ...current, metadata: { ...current.metadata, deletionTimestamp: at } };
-    return { status: 200, body: objects.put(target, marked) };
+    return { status: 200, body: this.#options.objects.put(target, marked) };
   }
 
-  return { create, patch, remove };
+  #changed(request: StoreRequest, current: StoredObject): object | undefined {
+    switch (request.contentType) {
+      case 'application/json-patch+json':
+        return applyJsonPatch(current, request.json);
+      case 'application/merge-patch+json':
+        return applyMergePatch(current, request.json) as object;
+      case 'application/strategic-merge-patch+json':
+        return applyMergePatch(current, request.json, strategicKeys) as object;
+      case 'application/apply-patch+yaml': {
+        const manager = request.query.get('fieldManager') ?? '';
+        const key = `${current.metadata.uid} ${manager}`;
+        const next = applyConfiguration(current, this.#applied.get(key), request.json) as StoredObject;
+        this.#applied.set(key, request.json);
+        return withManager(next, manager);
+      }
+      case undefined:
+      default:
+        return undefined;
+    }
+  }
+
+  #store(target: Target, request: StoreRequest, current: StoredObject, next: StoredObject): Answer {
+    const allowed =
+      target.subresource === 'status'
+        ? { ...current, status: next.status }
+        : { ...next, status: current.status };
+    const result = defined(allowed);
+    if (isDeepStrictEqual(result, current)) return { status: 200, body: current };
+    if (request.query.get('dryRun') === 'All') return { status: 200, body: result };
+    const stored = this.#options.objects.put(target, result);
+    if (stored.metadata.deletionTimestamp !== undefined && (stored.metadata.finalizers ?? []).length === 0) {
+      const isGraceful = this.#options.gracefulPods && target.resource === 'pods';
+      if (!isGraceful) this.#options.objects.remove(target);
+    }
+    return { status: 200, body: stored };
+  }
 }
 
 function defined(object: object): object {

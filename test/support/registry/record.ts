@@ -21,44 +21,37 @@ export interface RecordedRequest {
   readonly ended: Promise<'answered' | 'aborted'>;
 }
 
-export interface Recorder {
-  readonly requests: readonly RecordedRequest[];
-  add(request: RecordedRequest): void;
-  /** The first request, past or coming, for which this is true. */
-  waitFor(matches: (request: RecordedRequest) => boolean): Promise<RecordedRequest>;
-  /** Requests by method and kind, such as `{ 'GET manifests': 1, 'GET blobs': 1, 'POST token': 1 }`. */
-  counts(): Record<string, number>;
-  clear(): void;
-}
+export class Recorder {
+  readonly requests: RecordedRequest[] = [];
+  readonly #arrivals = new EventEmitter().setMaxListeners(0);
 
-export function createRecorder(): Recorder {
-  const requests: RecordedRequest[] = [];
-  const arrivals = new EventEmitter().setMaxListeners(0);
-  return {
-    requests,
-    add: (request) => {
-      requests.push(request);
-      arrivals.emit('request');
-    },
-    waitFor: async (matches) => {
-      for (;;) {
-        const found = requests.find((request) => matches(request));
-        if (found) return found;
-        await once(arrivals, 'request');
-      }
-    },
-    counts: () => {
-      const counts: Record<string, number> = {};
-      for (const { method, path } of requests) {
-        const kind = /\/(manifests|blobs)\/[^/]+$/.exec(path)?.[1] ?? path.split('/').at(1) ?? '';
-        counts[`${method} ${kind}`] = (counts[`${method} ${kind}`] ?? 0) + 1;
-      }
-      return counts;
-    },
-    clear: () => {
-      requests.length = 0;
-    },
-  };
+  add(request: RecordedRequest): void {
+    this.requests.push(request);
+    this.#arrivals.emit('request');
+  }
+
+  /** The first request, past or coming, for which this is true. */
+  async waitFor(matches: (request: RecordedRequest) => boolean): Promise<RecordedRequest> {
+    for (;;) {
+      const found = this.requests.find((request) => matches(request));
+      if (found) return found;
+      await once(this.#arrivals, 'request');
+    }
+  }
+
+  /** Requests by method and kind, such as `{ 'GET manifests': 1, 'GET blobs': 1, 'POST token': 1 }`. */
+  counts(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { method, path } of this.requests) {
+      const kind = /\/(manifests|blobs)\/[^/]+$/.exec(path)?.[1] ?? path.split('/').at(1) ?? '';
+      counts[`${method} ${kind}`] = (counts[`${method} ${kind}`] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  clear(): void {
+    this.requests.length = 0;
+  }
 }
 
 /** Whether a response went out whole. */

@@ -15,7 +15,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { sharedServer, type IssueOptions, type TestCa } from '../certificates.ts';
 import type { Content } from './content.ts';
 import { createFaults, send, spoil, type Answer, type Faults } from './faults.ts';
-import { createRecorder, ending, type RecordedRequest, type Recorder } from './record.ts';
+import { ending, Recorder, type RecordedRequest } from './record.ts';
 import type { TokenIssuer } from './tokens.ts';
 
 export type RegistryAuth =
@@ -49,7 +49,8 @@ export interface TestRegistryOptions {
   readonly head?: boolean;
 }
 
-export interface TestRegistry extends Pick<Recorder, 'requests' | 'waitFor' | 'counts'> {
+export interface TestRegistry extends Pick<Recorder, 'waitFor' | 'counts'> {
+  readonly requests: readonly RecordedRequest[];
   /** `127.0.0.1:port`, or where it was told to listen. */
   readonly host: string;
   readonly port: number;
@@ -81,7 +82,7 @@ async function certify(tls: TestRegistryOptions['tls'], options: IssueOptions) {
 export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
   const listen = options.listen ?? { address: '127.0.0.1', port: 0 };
   const store = new Map<string, Content>();
-  const recorder = createRecorder();
+  const recorder = new Recorder();
   const faults = createFaults();
   const sockets = new Map<Socket, number>();
   let connected = 0;
