@@ -136,17 +136,17 @@ export async function startKubeServer(): Promise<KubeServer> {
     return requests.filter((request) => keyOf(request) === path).length;
   }
 
-  const { access, connections, close } = await listenAsKube('default', handle);
+  const listener = await listenAsKube('default', handle);
   return {
-    access,
+    access: listener.access,
     requests,
-    connections,
+    connections: () => listener.connections(),
     script: (path, ...answers) => void scripts.set(path, answers),
     asked: (path, times) =>
       new Promise<void>((resolve) => {
         if (count(path) >= times) resolve();
         else waiting.push({ path, count: times, resolve });
       }),
-    close,
+    close: () => listener.close(),
   };
 }
