@@ -1,7 +1,6 @@
 /** `archwright clean`: removes everything that archwright added to a cluster. */
-import { clean } from '../src/controller/clean/clean.ts';
-import { namespacesOfLease } from '../src/controller/clean/namespace.ts';
-import { cleanOtherProgram, otherPrograms } from '../src/controller/clean/other-programs.ts';
+import { clean, cleanOtherProgram, otherPrograms } from '../src/controller/clean/clean.ts';
+import { namespacesOfLease } from '../src/controller/clean/lease.ts';
 import type { CleanReport } from '../src/controller/clean/report.ts';
 import { createRateLimiter } from '../src/async/rate-limiter.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';

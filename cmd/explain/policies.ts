@@ -2,7 +2,7 @@
  * The policies that would apply now: custom resources from the files and from the cluster (files win), and whether a
  * controller leads.
  */
-import { isCleanHolder } from '../../src/controller/clean/lease-identity.ts';
+import { isCleanHolder } from '../../src/controller/clean/lease.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { recordOf } from '../../src/kube/election/lease-record.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';

@@ -3,7 +3,7 @@
  * `ClusterPodPlacementConfig/cluster`.
  */
 import { watchLeader } from '../../src/kube/election/leader-watch.ts';
-import { isCleanHolder } from '../../src/controller/clean/lease-identity.ts';
+import { isCleanHolder } from '../../src/controller/clean/lease.ts';
 import { forOptionalKind } from '../../src/kube/watch/optional-kind.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { startReflector, type Reflector } from '../../src/kube/watch/reflector.ts';

@@ -4,9 +4,7 @@ import type { NodeChoice } from '../scope/chosen-nodes.ts';
 
 /** A pod without a node, with our gate or our decision `pending`. */
 export interface WaitingPod {
-  /**
-   * The fields that decisions need, at their place in the pod. Shared and frozen.
-   */
+  /** The fields that decisions need, at their place in the pod. Shared and frozen. */
   readonly pod: Pod;
 }
 
@@ -15,7 +13,6 @@ export interface RunningContainer {
   readonly image: string;
   readonly imageID: string;
   readonly ready: boolean;
-  /** Whether it runs now. */
   readonly running: boolean;
   readonly restartCount: number;
   /** `waiting.reason`, `terminated.reason` or `lastState.terminated.reason`, whichever is there first. */

@@ -4,20 +4,21 @@
  * wait, only those with our gate or our `pending` are kept, with the fields that a decision needs.
  */
 import type { Clock } from '../../async/clock.ts';
+import { architectureOf } from '../../cluster/objects.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
-import type { KubeObject } from '../../kube/api/objects.ts';
+import type { KubeObject, Node } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 import { forOptionalKind } from '../../kube/watch/optional-kind.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
-import type { Log } from '../../telemetry/log.ts';
-import type { Metrics } from '../../telemetry/metrics.ts';
-import { trimNamespace, trimNode } from './nodes.ts';
-import { trimRunningPod } from './running-pods.ts';
-import { createSharing } from './sharing.ts';
-import { mayBeWaiting, trimWaitingPod } from './waiting-pods.ts';
-import type { CachedNamespace, CachedNode, RunningPod, WaitingPod } from './cached.ts';
-import { cachedObjects, type WatchName } from './metrics.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../policy/resources/placement.ts';
-import { paths } from '../../kube/api/paths.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import { taintAnnotation } from '../taints/own-taint.ts';
+import type { CachedNamespace, CachedNode, RunningPod, WaitingPod } from './cached.ts';
+import { isReady, timeOf, type WithConditions } from './kept-fields.ts';
+import { trimRunningPod } from './running-pods.ts';
+import { createSharing, type Share } from './sharing.ts';
+import { mayBeWaiting, trimWaitingPod } from './waiting-pods.ts';
 
 export interface Caches {
   readonly waitingPods: Reflector<WaitingPod>;
@@ -32,6 +33,22 @@ export interface Caches {
   stop(): void;
 }
 
+export const watchNames = [
+  'waitingPods',
+  'runningPods',
+  'nodes',
+  'namespaces',
+  'clusterConfigs',
+  'podConfigs',
+] as const;
+
+export const cachedObjects: MetricSpec = {
+  name: 'archwright_controller_cached_objects',
+  type: 'gauge',
+  help: 'Objects in the caches of the leader, by watch.',
+  labels: { watch: watchNames },
+};
+
 export interface CachesOptions {
   /** Only read from. */
   readonly client: KubeClient;
@@ -41,14 +58,13 @@ export interface CachesOptions {
 }
 
 /** Starts all watches at once. Caches of custom resources that are not installed are empty, and ready. */
-export function startCaches(options: CachesOptions): Caches {
-  const { client, log, metrics, clock } = options;
+export function startCaches(common: CachesOptions): Caches {
+  const { client, log, metrics, clock } = common;
   const share = createSharing();
   const optional = forOptionalKind({ client, clock, log });
-  const common = { client, log, metrics, clock };
-  const custom = (path: string) => {
+  const custom = (path: string): Reflector<KubeObject> => {
     const isAbsent = (): boolean => optional.isAbsent(path);
-    return { ...common, client: optional, path, isAbsent, trim: (object: KubeObject) => object };
+    return startReflector({ ...common, client: optional, path, isAbsent, trim: (object) => object });
   };
   const reflectors = {
     waitingPods: startReflector({
@@ -66,27 +82,51 @@ export function startCaches(options: CachesOptions): Caches {
     }),
     nodes: startReflector({ ...common, path: paths.nodes(), trim: (object) => trimNode(object, share) }),
     namespaces: startReflector({ ...common, path: paths.namespaces(), trim: trimNamespace }),
-    clusterConfigs: startReflector(custom(clusterConfigsPath())),
-    podConfigs: startReflector(custom(podConfigsPath())),
+    clusterConfigs: custom(clusterConfigsPath()),
+    podConfigs: custom(podConfigsPath()),
   };
-  const all = Object.entries(reflectors) as [WatchName, Reflector<unknown>][];
-  const levels = all.map(([watch, reflector]) => ({
-    reflector,
-    objects: metrics.gauge(cachedObjects, { watch }),
-  }));
+  const all = watchNames.map((watch) => reflectors[watch]);
+  const gauges = watchNames.map((watch) => metrics.gauge(cachedObjects, { watch }));
   const stopShowing = metrics.beforeScrape(() => {
-    for (const { reflector, objects } of levels) objects.set(reflector.size);
+    for (const [index, { size }] of all.entries()) gauges[index]?.set(size);
   });
 
   return {
     ...reflectors,
     ready: async (signal) => {
-      await Promise.all(all.map(([, reflector]) => reflector.ready(signal)));
+      await Promise.all(all.map((reflector) => reflector.ready(signal)));
     },
     stop: () => {
-      for (const [, reflector] of all) reflector.stop();
+      for (const reflector of all) reflector.stop();
       stopShowing();
-      for (const { objects } of levels) objects.set(0);
+      for (const objects of gauges) objects.set(0);
     },
   };
+}
+
+export function trimNode(object: KubeObject, share: Share): CachedNode {
+  const node = object as Node & { readonly status?: WithConditions };
+  const { metadata = {}, spec, status } = node;
+  const { labels = {} } = metadata;
+  return {
+    name: share(metadata.name ?? ''),
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    architecture: share(architectureOf(node)),
+    os: share(status?.nodeInfo?.operatingSystem || labels['kubernetes.io/os']),
+    hostname: labels['kubernetes.io/hostname'],
+    taints: share(
+      (spec?.taints ?? []).map(({ key, value, effect }) =>
+        value === undefined ? { key, effect } : { key, value, effect },
+      ),
+    ),
+    ownTaintKey: share(metadata.annotations?.[taintAnnotation]),
+    ready: isReady(status),
+    createdAt: timeOf(metadata.creationTimestamp),
+  };
+}
+
+export function trimNamespace({ metadata = {} }: KubeObject): CachedNamespace {
+  const { name = '', labels = {}, deletionTimestamp } = metadata;
+  return { name, labels, deleting: deletionTimestamp !== undefined };
 }

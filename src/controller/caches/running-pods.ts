@@ -7,23 +7,17 @@ import type { Container, KubeObject, OwnerReference, Pod } from '../../kube/api/
 import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
 import type { RunningContainer, RunningPod } from './cached.ts';
 import { choiceOf } from '../scope/chosen-nodes.ts';
-import { keptAnnotations } from './annotations.ts';
+import { controllerOf } from '../scope/workload.ts';
+import { isReady, keptAnnotations, timeOf, type WithConditions } from './kept-fields.ts';
 import type { Share } from './sharing.ts';
-import { timeOf } from './time.ts';
 
 /** Kept of a termination message: an exec format error is in its first line. */
 const maxMessageBytes = 256;
 
-interface TerminatedState {
-  readonly reason?: string;
-  readonly exitCode?: number;
-  readonly message?: string;
-}
-
 interface ContainerState {
   readonly waiting?: { readonly reason?: string; readonly message?: string };
   readonly running?: object;
-  readonly terminated?: TerminatedState;
+  readonly terminated?: { readonly reason?: string; readonly exitCode?: number; readonly message?: string };
 }
 
 interface ContainerStatus {
@@ -37,23 +31,19 @@ interface ContainerStatus {
 }
 
 interface PodWithStatus extends Pod {
-  readonly status?: {
+  readonly status?: WithConditions & {
     readonly phase?: string;
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
     readonly initContainerStatuses?: readonly ContainerStatus[];
     readonly containerStatuses?: readonly ContainerStatus[];
     readonly ephemeralContainerStatuses?: readonly ContainerStatus[];
   };
 }
 
-/**
- * Reduces a pod to the fields in use.
- * @returns `undefined` for a pod without a node
- */
+/** @returns `undefined` for a pod without a node */
 export function trimRunningPod(object: KubeObject, share: Share): RunningPod | undefined {
   const { metadata = {}, spec, status } = object as PodWithStatus;
   if (!spec?.nodeName) return undefined;
-  const owner = metadata.ownerReferences?.find((reference) => reference.controller === true);
+  const owner = controllerOf(object);
   return {
     namespace: share(metadata.namespace ?? ''),
     name: metadata.name ?? '',
@@ -62,7 +52,7 @@ export function trimRunningPod(object: KubeObject, share: Share): RunningPod | u
     node: share(spec.nodeName),
     os: share(operatingSystemOf(spec)),
     phase: share(status?.phase ?? 'Unknown'),
-    ready: status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false,
+    ready: isReady(status),
     deleting: metadata.deletionTimestamp !== undefined,
     createdAt: timeOf(metadata.creationTimestamp),
     labels: share(metadata.labels),
@@ -71,7 +61,13 @@ export function trimRunningPod(object: KubeObject, share: Share): RunningPod | u
     serviceAccountName: share(spec.serviceAccountName),
     pullSecrets: share(pullSecretNames(spec)),
     images: share(imagesIn(spec)),
-    containers: share(statusesOf(status).map(containerOf)),
+    containers: share(
+      [
+        ...(status?.initContainerStatuses ?? []),
+        ...(status?.containerStatuses ?? []),
+        ...(status?.ephemeralContainerStatuses ?? []),
+      ].map(containerOf),
+    ),
     tolerations: share(spec.tolerations ?? []),
     nodeChoice: share(choiceOf(spec)),
   };
@@ -85,19 +81,10 @@ function imagesIn(spec: Pod['spec']): RunningPod['images'] {
   const ofContainer = ({ name, image, imagePullPolicy }: Container): RunningPod['images'] =>
     image ? [{ image, pullPolicy: imagePullPolicy, usedBy: name }] : [];
   return [
-    ...(spec.initContainers ?? []).flatMap(ofContainer),
-    ...(spec.containers ?? []).flatMap(ofContainer),
+    ...[...(spec.initContainers ?? []), ...(spec.containers ?? [])].flatMap(ofContainer),
     ...(spec.volumes ?? []).flatMap(({ name, image }) =>
       image?.reference ? [{ image: image.reference, pullPolicy: image.pullPolicy, usedBy: name }] : [],
     ),
-  ];
-}
-
-function statusesOf(status: PodWithStatus['status']): readonly ContainerStatus[] {
-  return [
-    ...(status?.initContainerStatuses ?? []),
-    ...(status?.containerStatuses ?? []),
-    ...(status?.ephemeralContainerStatuses ?? []),
   ];
 }
 

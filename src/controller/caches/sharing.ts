@@ -9,10 +9,7 @@ export type Share = <T>(value: T) => T;
 /** Enough for the workloads, nodes and images of a large cluster, and 30 MB at worst; beyond it sharing begins anew. */
 const defaultMaxValues = 20_000;
 
-/**
- * Makes an empty memory of values. Shared values must never change, so they are frozen.
- * @param maxValues how many values are remembered
- */
+/** Shared values must never change, so they are frozen. */
 export function createSharing(maxValues = defaultMaxValues): Share {
   const known = new Map<string, unknown>();
   return <T>(value: T): T => {

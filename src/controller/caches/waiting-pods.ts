@@ -6,7 +6,7 @@ import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects
 import { keys } from '../../names/keys.ts';
 import { recordedOutcome } from '../../placement/record/read.ts';
 import type { WaitingPod } from './cached.ts';
-import { keptAnnotations } from './annotations.ts';
+import { keptAnnotations } from './kept-fields.ts';
 import type { Share } from './sharing.ts';
 
 /** @returns `undefined` if the pod is not kept */

@@ -2,10 +2,10 @@
  * `archwright clean` removes what archwright put into a cluster, and nothing else. Each step makes the one before it final:
  *
  * 1. `lease.ts` takes the Lease, even from a leader, so that controllers stop writing and webhooks stop gating.
- * 2. `webhooks.ts` removes the webhook configuration; no pod gets a gate after that.
- * 3. `gates.ts` removes our gate from every pod, until no new one appears: an API server may call the webhook a second or two longer,
+ * 2. `removals.ts` removes the webhook configuration; no pod gets a gate after that.
+ * 3. Our gate is removed from every pod, until no new one appears: an API server may call the webhook a second or two longer,
  *    and a deposed leader may finish what it has begun.
- * 4. `taints.ts`: our taints; `finalizers.ts`: our finalizers; `own-objects.ts`: what the controller created.
+ * 4. Our taints, our finalizers, and what the controller created.
  * 5. `restart-pods.ts`, on request: evicts the pods that carry our tolerations.
  * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../leadership/candidacy.ts`).
  *
@@ -13,17 +13,23 @@
  * removed all the same. After a failure the Lease is released instead of deleted: running controllers resume, and open
  * the gates that are left.
  */
+import { guardedPatch } from '../../kube/api/change.ts';
+import type { Patch } from '../../kube/api/client.ts';
+import type { Node } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
 import { taintPatch } from '../taints/own-taint.ts';
-import { removeFinalizers } from './finalizers.ts';
-import { removeGates } from './gates.ts';
 import { takeLease } from './lease.ts';
-import { removeOwnObjects } from './own-objects.ts';
+import {
+  removeFinalizers,
+  removeGates,
+  removeOwnObjects,
+  removeTaints,
+  removeWebhooks,
+  webhooksStep,
+} from './removals.ts';
 import type { CleanReport } from './report.ts';
 import { restartPods } from './restart-pods.ts';
 import { CleanRun, type CleanOptions } from './run.ts';
-import { removeTaints } from './taints.ts';
-import { removeWebhooks, webhooksStep } from './webhooks.ts';
 
 /** API servers follow a changed webhook configuration within a second or two (measured: 1 to 2 s). */
 const staleWebhookMs = 5000;
@@ -80,4 +86,39 @@ async function stopGating(run: CleanRun, deposedMs: number): Promise<void> {
     }
     await clock.sleep(gatesIntervalMs, run.signal);
   }
+}
+
+interface Leftovers {
+  readonly gate?: string;
+  readonly taintKey?: string;
+}
+
+/** What each other program leaves behind. Noe and tolerable leave nothing that blocks a pod. */
+export const otherPrograms: Readonly<Record<string, Leftovers>> = {
+  'multiarch-tuning-operator': { gate: 'multiarch.openshift.io/scheduling-gate' },
+  'archaware-controller': { taintKey: 'supported-arch' },
+};
+
+/**
+ * Cleans up after another program that is stopped or removed: its gates would keep pods from being scheduled forever, its taints would
+ * keep new pods off their nodes. Nothing of archwright is touched.
+ * @throws the signal's reason when it aborts
+ */
+export async function cleanOtherProgram(
+  options: CleanOptions,
+  { gate, taintKey }: Leftovers,
+): Promise<CleanReport> {
+  const run = new CleanRun(options);
+  if (gate !== undefined) await run.step('gates', () => removeGates(run, gate));
+  if (taintKey !== undefined)
+    await run.step('taints', () => removeTaints(run, (node) => withoutTaints(node, taintKey)));
+  return run.tallies.report();
+}
+
+/** Removes every taint with the key: it names an architecture, whatever its value and effect are. */
+function withoutTaints(node: Node, key: string): Patch | undefined {
+  const positions = (node.spec?.taints ?? []).flatMap((taint, index) => (taint.key === key ? [index] : []));
+  // From the last to the first, so that the positions of the others stay.
+  const operations = positions.toReversed().map((index) => ({ op: 'remove', path: `/spec/taints/${index}` }));
+  return operations.length === 0 ? undefined : guardedPatch(node, operations);
 }

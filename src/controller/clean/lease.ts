@@ -3,18 +3,25 @@
  * leader that cannot renew stops within the Lease's duration; until then clean looks again for what it may write.
  */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../async/clock.ts';
 import { limited } from '../../async/wait.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import { ignoring, isCode, KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { microTime, recordOf } from '../../kube/election/lease-record.ts';
-import { cleanHolder } from './lease-identity.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { microTime, recordOf } from '../../kube/election/lease-record.ts';
+import type { Page } from '../../kube/api/pages.ts';
 import type { CleanRun } from './run.ts';
 
+/** Prefix of the holder's identity. Names of pods contain no slash. */
+const cleanHolder = 'archwright-clean/';
+
+/** Whether a Lease is held by `archwright clean`. */
+export function isCleanHolder(holder: string | undefined): boolean {
+  return holder?.startsWith(cleanHolder) === true;
+}
+
 /** Another process took the Lease: another `archwright clean`, or a controller after a long pause. */
-export class LeaseLost extends Error {
+class LeaseLost extends Error {
   readonly code = 'lease-lost';
   readonly temporary = true;
   readonly where: string;
@@ -33,6 +40,24 @@ const maxClockSkewMs = 5 * 60_000;
 
 /** For the last request, which is sent even if the program was told to stop. */
 const endTimeoutMs = 5000;
+
+/** More installations than a cluster has. */
+const maxNamespaces = 10;
+
+/**
+ * The namespaces that have a Lease of this name: for a user outside of the cluster who names none.
+ * @returns `undefined`: Leases may not be listed
+ * @throws KubeError for any other reason
+ */
+export async function namespacesOfLease(
+  client: KubeClient,
+  leaseName: string,
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  const query = { fieldSelector: `metadata.name=${leaseName}`, limit: maxNamespaces };
+  const page = await ignoring('forbidden', client.get<Page<KubeObject>>(paths.leases(), { signal, query }));
+  return page && (page.items ?? []).flatMap(({ metadata }) => metadata?.namespace ?? []);
+}
 
 /**
  * Takes the Lease.
@@ -53,10 +78,15 @@ export async function takeLease(run: CleanRun, name: string): Promise<CleanLease
   // Not limited like other writes: the Lease must not wait for them.
   await run.change('lease', where, async (_, signal) => {
     before = await ignoring('not-found', client.get<KubeObject>(path, { signal }));
-    const now = client.serverNow();
+    const metadata = before ? { resourceVersion: before.metadata?.resourceVersion } : { name };
+    const body = { metadata, spec: takenSpec(before, identity, client.serverNow()) };
     held = await (before
-      ? client.patch<KubeObject>(path, { type: 'merge', body: taken(before, identity, now) }, { signal })
-      : client.create<KubeObject>(paths.leases(namespace), created(name, identity, now), { signal }));
+      ? client.patch<KubeObject>(path, { type: 'merge', body }, { signal })
+      : client.create<KubeObject>(
+          paths.leases(namespace),
+          { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', ...body },
+          { signal },
+        ));
   });
   // Either the namespace is gone, so there is no leader, or the report has the failure.
   if (!held) return undefined;
@@ -72,14 +102,13 @@ interface Held {
   readonly deposedMs: number;
 }
 
-export class CleanLease {
+class CleanLease {
   /**
    * For how long the last holder may still write, milliseconds; 0: there was none. An interrupted run may have deposed a
    * leader a moment ago, so it counts too.
    */
   readonly deposedMs: number;
-  readonly #client: KubeClient;
-  readonly #clock: Clock;
+  readonly #options: Pick<CleanRun['options'], 'client' | 'clock'>;
   readonly #lease: Held;
   readonly #durationMs: number;
   readonly #ended = new AbortController();
@@ -90,13 +119,12 @@ export class CleanLease {
   #renewedAt: number;
 
   constructor({ options, signal }: CleanRun, lease: Held) {
-    this.#client = options.client;
-    this.#clock = options.clock;
+    this.#options = options;
     this.#lease = lease;
     this.deposedMs = lease.deposedMs;
     this.#durationMs = durationOf(lease.held);
     this.#version = lease.held.metadata?.resourceVersion;
-    this.#renewedAt = this.#clock.monotonic();
+    this.#renewedAt = options.clock.monotonic();
     this.#stop = AbortSignal.any([signal, this.#ended.signal, this.#lost.signal]);
     this.#running = Promise.all([this.#keepRenewing(), this.#watchExpiry()]);
   }
@@ -120,7 +148,7 @@ export class CleanLease {
   }
 
   async #keepRenewing(): Promise<void> {
-    const { sleep, monotonic } = this.#clock;
+    const { sleep, monotonic } = this.#options.clock;
     while (!this.#stop.aborted) {
       await sleep(this.#durationMs / 3, this.#stop).catch(() => undefined);
       if (this.#stop.aborted) return;
@@ -132,16 +160,17 @@ export class CleanLease {
 
   /** @returns whether it was renewed */
   async #renew(signal: AbortSignal): Promise<boolean> {
+    const { client } = this.#options;
     const { path, where, identity } = this.#lease;
-    const spec = { renewTime: microTime(this.#client.serverNow()) };
+    const spec = { renewTime: microTime(client.serverNow()) };
     const body = { metadata: { resourceVersion: this.#version }, spec };
     try {
-      const renewed = await this.#client.patch<KubeObject>(path, { type: 'merge', body }, { signal });
+      const renewed = await client.patch<KubeObject>(path, { type: 'merge', body }, { signal });
       this.#version = renewed.metadata?.resourceVersion;
       return true;
     } catch (error) {
       if (!isCode(error, 'conflict')) throw error;
-      const found = await this.#client.get<KubeObject>(path, { signal });
+      const found = await client.get<KubeObject>(path, { signal });
       const { holder } = recordOf(found);
       // Something else on it was changed, or a renewal without an answer was carried out.
       if (holder === identity) this.#version = found.metadata?.resourceVersion;
@@ -152,28 +181,28 @@ export class CleanLease {
 
   /** Others may take the Lease if it was not renewed for its duration, whatever the reason. */
   async #watchExpiry(): Promise<void> {
+    const { sleep, monotonic } = this.#options.clock;
     while (!this.#stop.aborted) {
-      const leftMs = this.#renewedAt + this.#durationMs - this.#clock.monotonic();
+      const leftMs = this.#renewedAt + this.#durationMs - monotonic();
       if (leftMs <= 0) this.#lost.abort(new LeaseLost(this.#lease.where));
-      else await this.#clock.sleep(leftMs, this.#stop).catch(() => undefined);
+      else await sleep(leftMs, this.#stop).catch(() => undefined);
     }
   }
 
   async #giveUp(how: 'delete' | 'release', signal: AbortSignal): Promise<void> {
+    const { client } = this.#options;
     const { path, identity } = this.#lease;
-    const lease = await this.#client.get<KubeObject>(path, { signal });
+    const lease = await client.get<KubeObject>(path, { signal });
     if (recordOf(lease).holder !== identity) return;
     const { uid = '', resourceVersion = '' } = lease.metadata ?? {};
     const body = { metadata: { resourceVersion }, spec: { holderIdentity: '', leaseDurationSeconds: 1 } };
-    if (how === 'delete') await this.#client.delete(path, { signal, uid, resourceVersion });
-    else await this.#client.patch(path, { type: 'merge', body }, { signal });
+    if (how === 'delete') await client.delete(path, { signal, uid, resourceVersion });
+    else await client.patch(path, { type: 'merge', body }, { signal });
   }
 }
 
-function leaderOf(
-  lease: KubeObject | undefined,
-  now: number,
-): { readonly holder: string; readonly durationMs: number } | undefined {
+/** The holder of a Lease, unless its record was not renewed for too long. */
+function leaderOf(lease: KubeObject | undefined, now: number) {
   if (!lease) return undefined;
   const { holder, renewTime = '' } = recordOf(lease);
   const durationMs = durationOf(lease);
@@ -181,23 +210,18 @@ function leaderOf(
   return holder === '' || hasExpired ? undefined : { holder, durationMs };
 }
 
-function durationOf(lease: KubeObject): number {
-  const { durationMs } = recordOf(lease);
+function durationOf(lease: KubeObject | undefined): number {
+  const durationMs = lease ? recordOf(lease).durationMs : 0;
   return durationMs > 1000 ? durationMs : usualDurationMs;
 }
 
-function taken(lease: KubeObject, identity: string, now: number): object {
-  const spec = specOf(identity, now, durationOf(lease), recordOf(lease).transitions + 1);
-  return { metadata: { resourceVersion: lease.metadata?.resourceVersion }, spec };
-}
-
-function created(name: string, identity: string, now: number): object {
-  const spec = specOf(identity, now, usualDurationMs, 0);
-  return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec };
-}
-
-function specOf(holderIdentity: string, now: number, durationMs: number, leaseTransitions: number): object {
+function takenSpec(before: KubeObject | undefined, holderIdentity: string, now: number): object {
   const at = microTime(now);
-  const leaseDurationSeconds = Math.ceil(durationMs / 1000);
-  return { holderIdentity, acquireTime: at, renewTime: at, leaseDurationSeconds, leaseTransitions };
+  return {
+    holderIdentity,
+    acquireTime: at,
+    renewTime: at,
+    leaseDurationSeconds: Math.ceil(durationOf(before) / 1000),
+    leaseTransitions: before ? recordOf(before).transitions + 1 : 0,
+  };
 }

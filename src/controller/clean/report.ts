@@ -1,33 +1,31 @@
 /** What `archwright clean` found and did, step by step. */
 
-export interface Failure {
+interface Failure {
   /** Kind, namespace and name. */
   readonly what: string;
   readonly why: string;
-}
-
-export interface StepReport {
-  readonly step: string;
-  /** Objects that were changed or removed; in a dry run those that would have been. */
-  readonly done: number;
-  readonly failures: readonly Failure[];
-  /** What else the user should know. */
-  readonly notes: readonly string[];
 }
 
 export interface CleanReport {
   readonly dryRun: boolean;
   /** Whether nothing is left. */
   readonly complete: boolean;
-  readonly steps: readonly StepReport[];
+  readonly steps: readonly {
+    readonly step: string;
+    /** Objects that were changed or removed; in a dry run those that would have been. */
+    readonly done: number;
+    readonly failures: readonly Failure[];
+    /** What else the user should know. */
+    readonly notes: readonly string[];
+  }[];
 }
 
 interface Tally {
   done: number;
   /** Why the step failed as a whole when it last ran. */
   broken: Failure | undefined;
-  readonly failures: Failure[];
-  readonly notes: string[];
+  readonly failures: Map<string, Failure>;
+  readonly notes: Set<string>;
 }
 
 /** Between two progress lines of one step. */
@@ -45,8 +43,13 @@ export class Tallies {
   }
 
   #of(step: string): Tally {
-    let tally = this.#tallies.get(step);
-    if (!tally) this.#tallies.set(step, (tally = { done: 0, broken: undefined, failures: [], notes: [] }));
+    const tally = this.#tallies.get(step) ?? {
+      done: 0,
+      broken: undefined,
+      failures: new Map<string, Failure>(),
+      notes: new Set<string>(),
+    };
+    this.#tallies.set(step, tally);
     return tally;
   }
 
@@ -54,7 +57,7 @@ export class Tallies {
   done(step: string, what: string): void {
     const tally = this.#of(step);
     if (this.#dryRun) this.#progress(`would change ${what}`);
-    remove(tally.failures, (failure) => failure.what === what);
+    tally.failures.delete(what);
     tally.done += 1;
     if (tally.done % progressEvery === 0) this.#progress(`${step}: ${tally.done} done`);
   }
@@ -62,11 +65,9 @@ export class Tallies {
   /** A step that runs again fails for the same objects again: each is reported once. */
   fail(step: string, what: string, why: string): Failure {
     const { failures } = this.#of(step);
-    const known = failures.find((each) => each.what === what);
-    if (known) return known;
-    const failure = { what, why };
-    failures.push(failure);
-    this.#progress(`${step}: ${what}: ${why}`);
+    const failure = failures.get(what) ?? { what, why };
+    if (!failures.has(what)) this.#progress(`${step}: ${what}: ${why}`);
+    failures.set(what, failure);
     return failure;
   }
 
@@ -78,13 +79,12 @@ export class Tallies {
   /** The step ran to its end. @param before how many objects were done before it ran */
   ended(step: string, before: number): void {
     const { done, failures, broken } = this.#of(step);
-    remove(failures, (failure) => failure === broken);
+    if (broken && failures.get(broken.what) === broken) failures.delete(broken.what);
     if (done > before) this.#progress(`${step}: ${done} ${this.#dryRun ? 'would be changed' : 'done'}`);
   }
 
   note(step: string, text: string): void {
-    const { notes } = this.#of(step);
-    if (!notes.includes(text)) notes.push(text);
+    this.#of(step).notes.add(text);
   }
 
   countOf(step: string): number {
@@ -92,22 +92,14 @@ export class Tallies {
   }
 
   hasFailed(step: string): boolean {
-    return this.#of(step).failures.length > 0;
+    return this.#of(step).failures.size > 0;
   }
 
   report(): CleanReport {
-    const steps = [...this.#tallies].map(([step, { done, failures, notes }]) => ({
-      step,
-      done,
-      failures,
-      notes,
-    }));
+    const steps = [...this.#tallies].map(([step, { done, failures, notes }]) => {
+      return { step, done, failures: [...failures.values()], notes: [...notes] };
+    });
     const complete = steps.every(({ failures }) => failures.length === 0);
     return { dryRun: this.#dryRun, complete, steps };
   }
-}
-
-function remove<T>(list: T[], isIt: (item: T) => boolean): void {
-  const index = list.findIndex(isIt);
-  if (index >= 0) list.splice(index, 1);
 }

@@ -1,18 +1,19 @@
 /**
  * Restarts the pods that carry our tolerations: by the Eviction API, so PodDisruptionBudgets hold; no faster than
- * `evictionsPerMinute`; one pod of a workload at a time, the next when all pods of the workload are ready (`rollout-complete.ts`).
+ * `evictionsPerMinute`; one pod of a workload at a time, the next when all pods of the workload are ready.
  * Pods without a controller stay, and so do pods of DaemonSets, which get the tolerations from their templates, and of Jobs, which end.
  */
 import { evictPod } from '../../kube/api/eviction.ts';
-import { KubeError } from '../../kube/api/errors.ts';
-import type { Pod } from '../../kube/api/objects.ts';
+import type { Query } from '../../kube/api/client.ts';
+import { isCode } from '../../kube/api/errors.ts';
+import type { KubeObject, OwnerReference, Pod } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 import { recordedIn } from '../../placement/record/read.ts';
 import { policyFor } from '../../policy/effective/effective.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import { controllerOf } from '../scope/workload.ts';
-import { isReady, podsOnce, readinessOf, type RestartedWorkload } from './rollout-complete.ts';
-import { paths } from '../../kube/api/paths.ts';
-import type { Change, CleanRun } from './run.ts';
+import { isReady, type WithConditions } from '../caches/kept-fields.ts';
+import { controllerOf, ownerPath } from '../scope/workload.ts';
+import type { CleanRun } from './run.ts';
 
 const step = 'restarted pods';
 
@@ -31,10 +32,15 @@ const skippedOwners: Readonly<Record<string, string>> = {
 /** A budget forbids the eviction, or the API server is busy. Both mean: later. */
 class Blocked extends Error {}
 
+/** The pods of one workload. */
 interface Group {
   readonly what: string;
-  readonly workload: RestartedWorkload;
-  readonly pods: PodName[];
+  readonly namespace: string;
+  readonly owner: OwnerReference;
+  /** Pods to restart: all that is needed of a pod among tens of thousands. */
+  readonly pods: { readonly namespace: string; readonly name: string; readonly uid: string }[];
+  /** How many of its pods, with and without our tolerations, were ready when the run began. */
+  readyAtFirst: number;
   isBegun: boolean;
   pauseMs: number;
   /** Monotonic. */
@@ -43,11 +49,14 @@ interface Group {
   trouble: string;
 }
 
-/** All that is needed of a pod among tens of thousands. */
-interface PodName {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
+interface PodWithStatus extends Pod {
+  readonly status?: WithConditions & { readonly phase?: string };
+}
+
+/** Fields of ReplicaSet, StatefulSet and ReplicationController. */
+interface Owner extends KubeObject {
+  readonly spec?: { readonly replicas?: number };
+  readonly status?: { readonly readyReplicas?: number };
 }
 
 /** @throws KubeError if pods cannot be listed */
@@ -84,19 +93,16 @@ async function restartOne(run: CleanRun, group: Group): Promise<boolean> {
   const [pod] = group.pods;
   if (!pod) return true;
   if (group.isBegun && !run.options.dryRun && !(await isComplete(run, group))) return false;
-  const { namespace, name, uid } = pod;
-  const evict: Change = async (client, signal) => {
-    try {
-      await evictPod(client, pod, { uid }, signal);
-    } catch (error) {
-      if (!(error instanceof KubeError)) throw error;
-      if (error.code === 'too-many-requests') throw new Blocked(error.message);
-      // Another pod has this name now.
-      if (error.code !== 'conflict') throw error;
-    }
-  };
   try {
-    await run.change(step, `pod ${namespace}/${name}`, evict);
+    await run.change(step, `pod ${pod.namespace}/${pod.name}`, async (client, signal) => {
+      try {
+        await evictPod(client, pod, { uid: pod.uid }, signal);
+      } catch (error) {
+        if (isCode(error, 'too-many-requests')) throw new Blocked(error.message);
+        // Another pod has this name now.
+        if (!isCode(error, 'conflict')) throw error;
+      }
+    });
   } catch (error) {
     if (!(error instanceof Blocked)) throw error;
     group.trouble = error.message;
@@ -107,22 +113,49 @@ async function restartOne(run: CleanRun, group: Group): Promise<boolean> {
   return true;
 }
 
+/**
+ * Whether all pods of a workload are ready again. The workload says how many ready pods it has and wants. If its kind is unknown or it may
+ * not be read, as many pods must be ready as when the run began.
+ */
 async function isComplete(run: CleanRun, group: Group): Promise<boolean> {
-  const { ready, wanted, isCostly } = await readinessOf(run, group.workload);
+  const counted = await countsOf(run, group);
+  const ready = counted?.ready ?? (await readyPodsOf(run, group));
+  const wanted = counted?.wanted ?? group.readyAtFirst;
   group.trouble = `${ready} of ${wanted} pods are ready`;
   const isSo = ready >= wanted;
+  // Without counts, all pods of the namespace had to be read.
+  const isCostly = counted === undefined;
   group.pauseMs = isCostly && !isSo ? Math.min(group.pauseMs * 2, pause.mostMs) : pause.firstMs;
   return isSo;
+}
+
+async function countsOf(run: CleanRun, { namespace, owner }: Group) {
+  const path = ownerPath(namespace, owner);
+  if (path === undefined) return undefined;
+  try {
+    const { spec, status } = (await run.read<Owner>(path)) ?? {};
+    return { ready: status?.readyReplicas ?? 0, wanted: spec?.replicas ?? 0 };
+  } catch (error) {
+    if (isCode(error, 'forbidden')) return undefined;
+    throw error;
+  }
+}
+
+async function readyPodsOf(run: CleanRun, { namespace, owner }: Group): Promise<number> {
+  let ready = 0;
+  for await (const pod of podsOnce(run, paths.pods(namespace)))
+    if (controllerOf(pod)?.uid === owner.uid && isReadyPod(pod)) ready += 1;
+  return ready;
 }
 
 async function groupsOf(run: CleanRun): Promise<Group[]> {
   const { configuration, clock } = run.options;
   const policy = policyFor(configuration);
-  const groups = new Map<string, Pick<RestartedWorkload, 'namespace' | 'owner'> & { pods: PodName[] }>();
+  const groups = new Map<string, Group>();
   const ready = new Map<string, number>();
   for await (const pod of podsOnce(run, paths.pods(), { fieldSelector: 'spec.nodeName!=' })) {
     const owner = controllerOf(pod);
-    if (owner && isReady(pod)) ready.set(owner.uid, (ready.get(owner.uid) ?? 0) + 1);
+    if (owner && isReadyPod(pod)) ready.set(owner.uid, (ready.get(owner.uid) ?? 0) + 1);
     if (hasEnded(pod) || !carriesOurs(pod, policy, configuration.taintKey)) continue;
     const { namespace = '', name = '', uid = '' } = pod.metadata ?? {};
     const why = owner && skippedOwners[owner.kind];
@@ -131,27 +164,49 @@ async function groupsOf(run: CleanRun): Promise<Group[]> {
     else if (why !== undefined) run.tallies.note(step, `skipped: ${why}`);
     else {
       const what = `${owner.kind} ${namespace}/${owner.name}`;
-      const group = groups.get(what) ?? { namespace, owner, pods: [] };
+      const group = groups.get(what) ?? newGroup(what, namespace, owner);
       groups.set(what, group);
       group.pods.push({ namespace, name, uid });
     }
   }
-  return [...groups].map(([what, { namespace, owner, pods }]) => ({
+  for (const group of groups.values()) {
+    group.readyAtFirst = ready.get(group.owner.uid) ?? 0;
+    group.lastSuccess = clock.monotonic();
+  }
+  return [...groups.values()];
+}
+
+function newGroup(what: string, namespace: string, owner: OwnerReference): Group {
+  return {
     what,
-    workload: { namespace, owner, readyAtFirst: ready.get(owner.uid) ?? 0 },
-    pods,
+    namespace,
+    owner,
+    pods: [],
+    readyAtFirst: 0,
     isBegun: false,
     pauseMs: pause.firstMs,
     notBefore: 0,
-    lastSuccess: clock.monotonic(),
+    lastSuccess: 0,
     trouble: '',
-  }));
+  };
 }
 
-function hasEnded({ metadata, status }: Pod & { readonly status?: { readonly phase?: string } }): boolean {
-  return (
-    metadata?.deletionTimestamp !== undefined || status?.phase === 'Succeeded' || status?.phase === 'Failed'
-  );
+/** Every pod of a collection, each once: a list that expires is read again from its beginning. */
+async function* podsOnce(run: CleanRun, path: string, query?: Query): AsyncIterable<PodWithStatus> {
+  const seen = new Set<string>();
+  for await (const pod of run.list<PodWithStatus>(path, query)) {
+    const { uid = '' } = pod.metadata ?? {};
+    if (!seen.has(uid)) yield pod;
+    seen.add(uid);
+  }
+}
+
+function isReadyPod({ metadata, status }: PodWithStatus): boolean {
+  return metadata?.deletionTimestamp === undefined && isReady(status);
+}
+
+function hasEnded({ metadata, status }: PodWithStatus): boolean {
+  return metadata?.deletionTimestamp !== undefined || ['Succeeded', 'Failed'].includes(status?.phase ?? '');
 }
 
 function carriesOurs(pod: Pod, policy: Policy, taintKey: string): boolean {

@@ -2,15 +2,15 @@
  * What all steps of cleaning share: they read lists in pages, change objects at a limited rate with a few tries each, and count. A
  * failure ends the work on one object; an unreadable list ends the step; only the end of the program ends the run.
  */
+import jsonPatch, { type Operation } from 'fast-json-patch';
 import type { Clock } from '../../async/clock.ts';
 import type { RateLimiter } from '../../async/rate-limiter.ts';
 import type { GetOptions, KubeClient, Patch, Query } from '../../kube/api/client.ts';
 import { ignoring, isCode, KubeError } from '../../kube/api/errors.ts';
 import { fencedClient } from '../../kube/api/fenced.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { pagesOf } from '../../kube/api/pages.ts';
+import { objectsOf } from '../../kube/api/pages.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
-import { rehearse } from './rehearse.ts';
 import { Tallies } from './report.ts';
 
 export interface CleanOptions {
@@ -32,6 +32,22 @@ export interface CleanOptions {
 
 /** Changes one object. After a conflict it is called again and should read the object again. */
 export type Change = (client: KubeClient, signal: AbortSignal) => Promise<void>;
+
+/** `undefined`: nothing to change. */
+type PatchOf<T> = (object: T) => Patch | undefined;
+
+interface Targets<T> {
+  readonly step: string;
+  readonly objects: AsyncIterable<T>;
+  readonly pathOf: (of: Name) => string;
+  /** Names the change in the report. */
+  readonly what: (of: Name) => string;
+}
+
+interface Name {
+  readonly namespace: string;
+  readonly name: string;
+}
 
 /** The limiter keeps the rate; parallel workers hide the time of each request. */
 const workers = 16;
@@ -74,11 +90,17 @@ export class CleanRun {
       this.tallies.ended(name, before);
       return result;
     } catch (error) {
-      this.signal.throwIfAborted();
-      if (!(error instanceof KubeError)) throw error;
-      this.tallies.break(name, error.where, reasonOf(error));
+      const failure = this.failureOf(error);
+      this.tallies.break(name, failure.where, reasonOf(failure));
       return undefined;
     }
+  }
+
+  /** @throws the signal's reason if it aborted, and any error that is no KubeError */
+  failureOf(error: unknown): KubeError {
+    this.signal.throwIfAborted();
+    if (!(error instanceof KubeError)) throw error;
+    return error;
   }
 
   /**
@@ -86,14 +108,14 @@ export class CleanRun {
    * @throws KubeError
    */
   async *list<T extends KubeObject>(path: string, query: Query = {}): AsyncGenerator<T, void> {
+    const { signal } = this;
     const { client } = this.options;
     const patient = {
       get: <P>(at: string, options: GetOptions) => this.#persistently(() => client.get<P>(at, options)),
     };
     for (let restarted = 0; ; restarted += 1) {
       try {
-        for await (const { items } of pagesOf<T>(patient, path, { signal: this.signal, query }))
-          yield* items ?? [];
+        yield* objectsOf<T>(patient, path, { signal, query });
         return;
       } catch (error) {
         if (!isCode(error, 'gone') || restarted === restarts) throw error;
@@ -106,10 +128,11 @@ export class CleanRun {
    * @throws KubeError
    */
   async read<T>(path: string): Promise<T | undefined> {
+    const { signal } = this;
     const { client } = this.options;
     return ignoring(
       'not-found',
-      this.#persistently(() => client.get<T>(path, { signal: this.signal })),
+      this.#persistently(() => client.get<T>(path, { signal })),
     );
   }
 
@@ -121,10 +144,9 @@ export class CleanRun {
     try {
       if (!this.options.dryRun) await this.#persistently(() => change(this.#writer, this.signal));
     } catch (error) {
-      this.signal.throwIfAborted();
-      if (!(error instanceof KubeError)) throw error;
-      if (error.code !== 'not-found') {
-        this.tallies.fail(step, what, reasonOf(error));
+      const failure = this.failureOf(error);
+      if (failure.code !== 'not-found') {
+        this.tallies.fail(step, what, reasonOf(failure));
         return false;
       }
     }
@@ -133,18 +155,34 @@ export class CleanRun {
   }
 
   /**
-   * Changes one object by a guarded patch.
-   * @param listed the object as the list had it
-   * @param patchOf `undefined`: nothing to change
+   * Changes objects by guarded patches, several at a time.
+   * @returns how many are done
+   * @throws KubeError if they cannot be listed
    */
-  async patch<T extends KubeObject>(
-    step: string,
-    what: string,
-    target: { readonly path: string; readonly listed: T },
-    patchOf: (object: T) => Patch | undefined,
+  async patchEach<T extends KubeObject>(targets: Targets<T>, patchOf: PatchOf<T>): Promise<number> {
+    let done = 0;
+    const iterator = targets.objects[Symbol.asyncIterator]();
+    // An async generator queues the calls of `next`, so the list has one reader at a time.
+    const worker = async (): Promise<void> => {
+      for (let next = await iterator.next(); next.done !== true; next = await iterator.next())
+        if (await this.#patch(targets, next.value, patchOf)) done += 1;
+    };
+    const ends = await Promise.allSettled(Array.from({ length: this.options.dryRun ? 1 : workers }, worker));
+    const failed = ends.find((end) => end.status === 'rejected');
+    if (failed) throw failed.reason;
+    return done;
+  }
+
+  async #patch<T extends KubeObject>(
+    { step, pathOf, what: nameOf }: Targets<T>,
+    listed: T,
+    patchOf: PatchOf<T>,
   ): Promise<boolean> {
-    const { path, listed } = target;
-    const problem = this.options.dryRun ? rehearse(listed, patchOf) : undefined;
+    const first = patchOf(listed);
+    if (first === undefined) return false;
+    const { namespace = '', name = '' } = listed.metadata ?? {};
+    const [path, what] = [pathOf({ namespace, name }), nameOf({ namespace, name })];
+    const problem = this.options.dryRun ? problemOf(first, listed, patchOf) : undefined;
     if (problem !== undefined) {
       this.tallies.fail(step, what, problem);
       return false;
@@ -163,19 +201,6 @@ export class CleanRun {
     });
   }
 
-  /** Works on every item, several at a time. */
-  async each<T>(items: AsyncIterable<T>, work: (item: T) => Promise<unknown>): Promise<void> {
-    const iterator = items[Symbol.asyncIterator]();
-    // An async generator queues the calls of `next`, so the list has one reader at a time.
-    const worker = async (): Promise<void> => {
-      for (let next = await iterator.next(); next.done !== true; next = await iterator.next())
-        await work(next.value);
-    };
-    const ends = await Promise.allSettled(Array.from({ length: this.options.dryRun ? 1 : workers }, worker));
-    const failed = ends.find((end) => end.status === 'rejected');
-    if (failed) throw failed.reason;
-  }
-
   /** Retries temporary errors with back-off, and conflicts at once. An expired page (410) will not come back. */
   async #persistently<T>(run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
@@ -191,6 +216,21 @@ export class CleanRun {
         await this.options.clock.sleep(Math.min(pauseMs, backoff.mostMs), this.signal);
       }
     }
+  }
+}
+
+/**
+ * A dry run applies each JSON patch to a copy of the object.
+ * @returns why the change would fail or leave something behind; `undefined`: it would succeed, or it is not a JSON patch
+ */
+function problemOf<T extends object>(patch: Patch, object: T, patchOf: PatchOf<T>): string | undefined {
+  if (patch.type !== 'json') return undefined;
+  try {
+    const operations = structuredClone(patch.body) as Operation[];
+    const { newDocument } = jsonPatch.applyPatch(structuredClone(object), operations, true);
+    return patchOf(newDocument) === undefined ? undefined : 'the patch would leave something behind';
+  } catch (error) {
+    return `the patch would not apply: ${error instanceof Error ? error.name : String(error)}`;
   }
 }
 

@@ -5,7 +5,7 @@
 import type { Clock } from '../../async/clock.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { Pod } from '../../kube/api/objects.ts';
-import { timeOf } from '../caches/time.ts';
+import { timeOf } from '../caches/kept-fields.ts';
 import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
 
 /** Facts that a lookup found; `images`: the signature of the images that it was for. */

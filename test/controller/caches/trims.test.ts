@@ -1,11 +1,10 @@
 /** What is kept of each object, and what is not. */
 import t from 'tap';
-import { trimNode } from '../../../src/controller/caches/nodes.ts';
+import { trimNamespace, trimNode } from '../../../src/controller/caches/caches.ts';
 import { trimRunningPod } from '../../../src/controller/caches/running-pods.ts';
 import { createSharing } from '../../../src/controller/caches/sharing.ts';
-import { timeOf } from '../../../src/controller/caches/time.ts';
+import { timeOf } from '../../../src/controller/caches/kept-fields.ts';
 import { mayBeWaiting, trimWaitingPod } from '../../../src/controller/caches/waiting-pods.ts';
-import { trimNamespace } from '../../../src/controller/caches/nodes.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 
 const gate = 'arch.example/scheduling-gate';

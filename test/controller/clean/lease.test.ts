@@ -1,10 +1,61 @@
-/** The Lease of a clean with renewals that get no answer: others may take it, so it is lost in time. */
+/** The Lease of a clean: taken, renewed, lost. */
 import t from 'tap';
-import { takeLease } from '../../../src/controller/clean/lease.ts';
+import { isCleanHolder, takeLease } from '../../../src/controller/clean/lease.ts';
 import { CleanRun } from '../../../src/controller/clean/run.ts';
-import { leasePath, world } from './support.ts';
+import { gated, gatesOf, heldBy, holderOf, leasePath, podPath, world } from './support.ts';
 
-void t.test('renewals that hang', async (t) => {
+t.test('while it works it holds the Lease, and ends when another takes it', async (t) => {
+  const { store, clean, elapsed } = await world(t);
+  store.put(leasePath, heldBy('leader-1'));
+  let renewals = 0;
+  let seen: string | undefined;
+  store.fault(`PATCH ${leasePath}`, {
+    before: () => {
+      renewals += 1;
+      if (renewals === 2) seen = holderOf(store);
+      if (renewals === 3) store.put(leasePath, heldBy('archwright-clean/another'));
+    },
+  });
+  await t.rejects(clean(), { code: 'lease-lost', message: /archwright-clean\/another/ });
+  t.ok(isCleanHolder(seen));
+  t.ok(elapsed() <= 15_000);
+  t.match(store.get(leasePath), heldBy('archwright-clean/another'), 'which is left to the other');
+});
+
+t.test('a Lease that a leader released is held for longer than the second that it says', async (t) => {
+  const { store, clean } = await world(t);
+  store.put(leasePath, { spec: { holderIdentity: '', leaseDurationSeconds: 1 } });
+  let seen: unknown;
+  store.fault('GET /api/v1/pods', { before: () => void (seen ??= store.get(leasePath)?.spec) });
+  t.equal((await clean()).complete, true);
+  t.match(seen, { holderIdentity: /^archwright-clean\//, leaseDurationSeconds: 15 });
+});
+
+t.test('somebody else changed the Lease without taking it', async (t) => {
+  const { store, clean } = await world(t);
+  store.put(leasePath, heldBy('leader-1'));
+  let renewals = 0;
+  store.fault(`PATCH ${leasePath}`, {
+    before: () => {
+      renewals += 1;
+      const lease = store.get(leasePath);
+      if (renewals === 2 && lease)
+        store.put(leasePath, { ...lease, metadata: { ...lease.metadata, labels: { a: 'b' } } });
+    },
+  });
+  t.equal((await clean()).complete, true);
+});
+
+t.test('without the right to the Lease the rest is removed too', async (t) => {
+  const { store, clean } = await world(t);
+  store.put(podPath('a'), gated());
+  store.fault(/leases/, { status: 403 });
+  const report = await clean();
+  t.equal(report.complete, false);
+  t.same(gatesOf(store, 'a') ?? [], []);
+});
+
+t.test('renewals that hang', async (t) => {
   const { store, options, clock } = await world(t);
   const lease = await takeLease(new CleanRun(options), 'archwright-controller');
   if (lease === undefined) throw new TypeError('the lease was not taken');

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { KubeStore } from '../../support/kube-store.ts';
-import { done, podPath, world } from './support.ts';
+import { done, podPath, stepIn, world } from './support.ts';
 
 const ours = { key: 'arch.example/architecture', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' };
 const replicaSet = '/apis/apps/v1/namespaces/shop/replicasets';
@@ -57,7 +57,7 @@ t.test('restarts the pods that carry our tolerations, and no others', async (t) 
   const report = await clean({ restartPods: true });
   t.equal(report.complete, true);
   t.same(evicted(store).sort(), ['ours', 'recorded', 'unknown']);
-  const notes = report.steps.find(({ step }) => step === 'restarted pods')?.notes.join('\n') ?? '';
+  const notes = stepIn(report, 'restarted pods')?.notes.join('\n') ?? '';
   for (const word of ['shop/alone', 'DaemonSets', 'Jobs', 'mirror']) t.match(notes, word);
   t.match(store.asked(/eviction$/)[0]?.json, {
     kind: 'Eviction',
@@ -103,13 +103,10 @@ t.test('budgets hold, and are not waited for for ever', async (t) => {
   t.equal(report.complete, false);
   t.equal(store.get(podPath('a')), undefined);
   t.ok(store.get(podPath('b')));
-  t.match(
-    report.steps.find(({ step }) => step === 'restarted pods'),
-    {
-      done: 1,
-      failures: [{ what: 'ReplicaSet shop/b', why: /1 pods left: .*disruption budget/ }],
-    },
-  );
+  t.match(stepIn(report, 'restarted pods'), {
+    done: 1,
+    failures: [{ what: 'ReplicaSet shop/b', why: /1 pods left: .*disruption budget/ }],
+  });
   t.ok(elapsed() > 600_000 && elapsed() < 640_000);
 });
 
@@ -120,13 +117,10 @@ t.test('a pod that was replaced, went away, or may not be evicted', async (t) =>
   store.fault(/pods\/b\/eviction$/, { before: () => store.remove(podPath('b')) });
   store.fault(/pods\/c\/eviction$/, { status: 403 });
   const report = await clean({ restartPods: true });
-  t.match(
-    report.steps.find(({ step }) => step === 'restarted pods'),
-    {
-      done: 3,
-      failures: [{ what: 'pod shop/c' }],
-    },
-  );
+  t.match(stepIn(report, 'restarted pods'), {
+    done: 3,
+    failures: [{ what: 'pod shop/c' }],
+  });
   t.equal(store.get(podPath('d')), undefined);
 });
 
@@ -170,7 +164,7 @@ t.test('a workload that makes no successors is left as it is after a while', asy
   for (const name of ['a', 'b']) store.put(podPath(name), running(owner, undefined, readyStatus));
   const report = await clean({ restartPods: true });
   t.equal(evicted(store).length, 1);
-  t.match(report.steps.find(({ step }) => step === 'restarted pods')?.failures, [
+  t.match(stepIn(report, 'restarted pods')?.failures, [
     { what: 'Workflow shop/build', why: '1 pods left: 1 of 2 pods are ready' },
   ]);
 });

@@ -120,6 +120,10 @@ export function holderOf(store: KubeStore): string | undefined {
   return (store.get(leasePath)?.spec as { holderIdentity?: string } | undefined)?.holderIdentity;
 }
 
+export function stepIn(report: CleanReport, name: string): CleanReport['steps'][number] | undefined {
+  return report.steps.find(({ step }) => step === name);
+}
+
 /** What was done in each step where something was. */
 export function done(report: CleanReport): Record<string, number> {
   return Object.fromEntries(

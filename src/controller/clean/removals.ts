@@ -1,0 +1,159 @@
+/** What `archwright clean` removes, one function for each step. Each throws KubeError if its objects cannot be read. */
+import { guardedPatch } from '../../kube/api/change.ts';
+import type { Patch } from '../../kube/api/client.ts';
+import { ignoring, isCode } from '../../kube/api/errors.ts';
+import type { KubeObject, Node, Pod } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
+import { clusterConfigsPath } from '../../policy/resources/placement.ts';
+import { ownLabels, ownSecrets, type OwnObject } from '../own-objects.ts';
+import { reasonOf, type CleanRun } from './run.ts';
+
+interface WebhookConfiguration extends KubeObject {
+  readonly webhooks?: readonly { readonly name: string }[];
+}
+
+/** Names of webhooks are domain names; all of ours are below this one. */
+const ourDomain = '.arch.example';
+
+export const webhooksStep = 'webhook configuration';
+
+/**
+ * Removes the webhook configuration, after which no pod gets a gate or a placement from us. If the settings name one, it is ours as a
+ * whole. Otherwise our webhooks are recognized by their names, and other webhooks beside them stay.
+ */
+export async function removeWebhooks(run: CleanRun): Promise<void> {
+  const { webhookConfiguration: named } = run.options.configuration;
+  if (named !== undefined) {
+    if (await mayExist(run, named))
+      await run.change(webhooksStep, `MutatingWebhookConfiguration ${named}`, (client, signal) =>
+        client.delete(paths.mutatingWebhookConfigurations(named), { signal }),
+      );
+    return;
+  }
+  for await (const found of run.list<WebhookConfiguration>(paths.mutatingWebhookConfigurations())) {
+    const { ours, others } = sorted(found);
+    if (ours.length === 0) continue;
+    const { name = '' } = found.metadata ?? {};
+    const what = `MutatingWebhookConfiguration ${name}`;
+    await removeOurs(run, name, others === 0 ? what : `our webhooks in ${what}`);
+  }
+}
+
+/** The right to delete it by name may come without the right to read it. */
+async function mayExist(run: CleanRun, name: string): Promise<boolean> {
+  try {
+    return (await run.read(paths.mutatingWebhookConfigurations(name))) !== undefined;
+  } catch (error) {
+    if (isCode(error, 'forbidden')) return true;
+    throw error;
+  }
+}
+
+/** Deletes the whole object if it has no other webhooks by then. */
+async function removeOurs(run: CleanRun, name: string, what: string): Promise<void> {
+  const path = paths.mutatingWebhookConfigurations(name);
+  await run.change(webhooksStep, what, async (client, signal) => {
+    const found = await client.get<WebhookConfiguration>(path, { signal });
+    const { uid = '', resourceVersion = '' } = found.metadata ?? {};
+    const { ours, others } = sorted(found);
+    if (ours.length === 0) return;
+    const operations = ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` }));
+    if (others === 0) await client.delete(path, { signal, uid, resourceVersion });
+    else await client.patch(path, guardedPatch(found, operations), { signal });
+  });
+}
+
+/** Positions of our webhooks, the last one first, so that removing one does not move the next; and the number of others. */
+function sorted({ webhooks = [] }: WebhookConfiguration) {
+  const ours = webhooks.flatMap(({ name }, index) => (name.endsWith(ourDomain) ? [index] : [])).reverse();
+  return { ours, others: webhooks.length - ours.length };
+}
+
+/**
+ * Removes a scheduling gate from every pod that has it now. Other gates stay, and so does the placement of the pod.
+ * @returns how many were removed
+ */
+export function removeGates(run: CleanRun, gate: string): Promise<number> {
+  return run.patchEach<Pod>(
+    {
+      step: 'gates',
+      // A pod with a node has no gates: the API server refuses to bind one that has.
+      objects: run.list(paths.pods(), { fieldSelector: 'spec.nodeName=' }),
+      pathOf: ({ namespace, name }) => paths.pods(namespace, name),
+      what: ({ namespace, name }) => `pod ${namespace}/${name}`,
+    },
+    (pod) => {
+      const index = pod.spec.schedulingGates?.findIndex(({ name }) => name === gate) ?? -1;
+      if (index < 0) return undefined;
+      return guardedPatch(pod, [{ op: 'remove', path: `/spec/schedulingGates/${index}` }]);
+    },
+  );
+}
+
+/** @param patchOf removes the taints from a node; `undefined`: it has none of them */
+export function removeTaints(run: CleanRun, patchOf: (node: Node) => Patch | undefined): Promise<number> {
+  return run.patchEach(
+    {
+      step: 'taints',
+      objects: run.list<Node>(paths.nodes()),
+      pathOf: ({ name }) => paths.nodes(name),
+      what: ({ name }) => `taint of node ${name}`,
+    },
+    patchOf,
+  );
+}
+
+const ourFinalizers = 'arch.example/';
+
+/** Removes our finalizers from custom resources, so that they can be deleted without a controller. */
+export async function removeFinalizers(run: CleanRun): Promise<void> {
+  const removing = run.patchEach<KubeObject>(
+    {
+      step: 'custom resources',
+      objects: run.list(clusterConfigsPath()),
+      pathOf: ({ name }) => clusterConfigsPath(name),
+      what: ({ name }) => `finalizer of ClusterPodPlacementConfig ${name}`,
+    },
+    ({ metadata }) => {
+      const { resourceVersion, finalizers = [] } = metadata ?? {};
+      const others = finalizers.filter((each) => !each.startsWith(ourFinalizers));
+      if (others.length === finalizers.length) return undefined;
+      return { type: 'merge', body: { metadata: { resourceVersion, finalizers: others } } };
+    },
+  );
+  // The custom resource definitions are not installed.
+  await ignoring('not-found', removing);
+}
+
+const ownObjectsStep = 'own objects';
+
+/** Deletes what the controller created. The certificates stay while API servers may still call the webhook. */
+export async function removeOwnObjects(run: CleanRun): Promise<void> {
+  if (run.tallies.hasFailed(webhooksStep)) {
+    run.tallies.fail(ownObjectsStep, 'certificates', 'are kept while there may be a webhook configuration');
+    return;
+  }
+  const { namespace, configuration } = run.options;
+  const configMaps = [configuration.brokenImagesName, configuration.movedPodsName].map((name) => {
+    return { kind: 'ConfigMap', namespace, name, path: paths.configMaps(namespace, name) };
+  });
+  for (const object of [...ownSecrets(configuration, namespace), ...configMaps]) await removeOwn(run, object);
+}
+
+/** One unreadable object does not stop the others. An object of the same name without our label stays. */
+async function removeOwn(run: CleanRun, { kind, namespace, name, path }: OwnObject): Promise<void> {
+  const what = `${kind} ${namespace}/${name}`;
+  let found: KubeObject | undefined;
+  try {
+    found = await run.read<KubeObject>(path);
+  } catch (error) {
+    run.tallies.fail(ownObjectsStep, what, reasonOf(run.failureOf(error)));
+  }
+  if (!found) return;
+  const { uid = '', labels } = found.metadata ?? {};
+  if (!Object.entries(ownLabels).every(([key, value]) => labels?.[key] === value)) {
+    run.tallies.note(ownObjectsStep, `${what} stays: it was not made by archwright`);
+    return;
+  }
+  await run.change(ownObjectsStep, what, (client, signal) => client.delete(path, { signal, uid }));
+}
