@@ -41,17 +41,13 @@ async function startWithFullDisk(t: Test, place: World): Promise<Agent> {
     env: childEnv,
   });
   t.teardown(() => child.kill('SIGKILL'));
-  const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
   let log = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
-  return followAgent(
-    place.pki,
-    () => log,
-    () => {
-      child.kill('SIGTERM');
-      return ended;
-    },
-  );
+  return followAgent(place.pki, {
+    log: () => log,
+    end: () => child.kill('SIGTERM'),
+    ended: new Promise<number | null>((resolve) => child.on('close', resolve)),
+  });
 }
 
 /** Asks for the image of the registry; the codes of errors, or the architectures of the platforms. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
-import { compileCache } from '../support/compile-cache.ts';
+import { childEnv } from './world.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const installed = join(root, 'node_modules/node/bin/node');
@@ -16,13 +16,11 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** The environment without what tap adds to each process it starts. */
-const { NODE_OPTIONS: _, ...inherited } = process.env;
-const env = { ...inherited, ...compileCache };
-
+/** Variables of the test run, such as `ARCHWRIGHT_EXHAUSTIVE`, would be settings of the program, and unknown ones. */
 async function start(program: string, args: string[], cwd = root): Promise<Ended> {
+  const options = { cwd, env: childEnv, timeout: 30_000 };
   try {
-    return { code: 0, ...(await promisify(execFile)(program, args, { cwd, env, timeout: 30_000 })) };
+    return { code: 0, ...(await promisify(execFile)(program, args, options)) };
   } catch (error) {
     return error as Ended;
   }
@@ -77,9 +75,8 @@ t.test('an answer that nobody reads to its end is no failure', async (t) => {
 });
 
 t.test('a long answer arrives whole', async (t) => {
-  const { stdout } = await start('bash', [
-    '-c',
-    `"${installed}" cmd/archwright.ts config print -o json | cat`,
-  ]);
+  const command = `"${installed}" cmd/archwright.ts config print -o json | cat`;
+  const { code, stdout, stderr } = await start('bash', ['-o', 'pipefail', '-c', command]);
+  t.same([code, stderr], [0, '']);
   t.doesNotThrow(() => JSON.parse(stdout) as unknown);
 });
