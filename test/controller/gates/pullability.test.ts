@@ -39,7 +39,7 @@ void t.test('nodes that cannot pull', async (t) => {
 
 void t.test('agents that never answer do not hold pods whose time is over', async (t) => {
   const fleet: Pick<Fleet, 'pullable'> = {
-    pullable: () => ({ able: [], unable: [], asking: new Promise(() => undefined) }),
+    pullable: () => ({ able: [], unable: [], pending: new Promise(() => undefined) }),
   };
   const pods = Array.from({ length: 60 }, (_, index) => gated(`late-${index}`, ['arm']));
   // One after the other, each with the second that a pod in time may wait, would take a minute; `opened` waits ten seconds.
