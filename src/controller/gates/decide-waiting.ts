@@ -4,6 +4,7 @@
  * whatever policy says now. When its time is over, the fallback applies.
  */
 import type { FactsByImage, FactsWanted } from '../../cluster/facts-of-pod.ts';
+import { createPullableNodes } from '../../cluster/pullable-nodes.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { Pod } from '../../kube/api/objects.ts';
@@ -11,8 +12,7 @@ import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
 import { imagesOf } from '../../placement/pod/images.ts';
 import { skipReasonOf } from '../../placement/rules/skip.ts';
-import type { Policies } from '../../policy/effective/policies.ts';
-import type { Caches } from '../caches/caches.ts';
+import type { Leading } from '../leadership/leading.ts';
 
 export interface WaitingInput extends Omit<PlacementInput, 'facts' | 'pod'> {
   readonly pod: Pod;
@@ -21,8 +21,35 @@ export interface WaitingInput extends Omit<PlacementInput, 'facts' | 'pod'> {
 const noLabels: Readonly<Record<string, string>> = {};
 const noFacts: FactsByImage = new Map();
 
+/** A kind that cannot be listed, for example without the right to, must not hold pods. */
+const patienceMs = 10_000;
+/** Groups that get their first request about a repository answer within a second, or count as not known. */
+const pullableMs = 1000;
+/** When the time of thousands of pods is over, a group that does not answer must not hold each of them. */
+const lastPullableMs = 20;
+
+/**
+ * Waits for namespaces and custom resources, because the policy of each pod depends on them, and for nodes, which decide
+ * between several possible terms. A new leader often lists them after the pods, and would remove gates by the wrong policy.
+ * Resolves when they are listed, the time is over, or leadership ends; never rejects.
+ */
+export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<void> {
+  const { namespaces, clusterConfigs, podConfigs, nodes } = caches;
+  return new Promise((resolve) => {
+    const cancel = clock.timer(patienceMs, () => {
+      log.warn('namespaces, nodes or custom resources cannot be listed; gated pods are decided without them');
+      resolve();
+    });
+    const all = [namespaces, clusterConfigs, podConfigs, nodes].map((each) => each.ready(signal));
+    void Promise.allSettled(all).then(() => {
+      cancel();
+      resolve();
+    });
+  });
+}
+
 /** What a decision needs besides image facts. */
-export function inputOf(pod: Pod, caches: Pick<Caches, 'namespaces'>, policies: Policies): WaitingInput {
+export function inputOf(pod: Pod, { caches, policies }: Leading): WaitingInput {
   const namespace = pod.metadata?.namespace ?? '';
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? noLabels;
   const policy = policies.policyOf({ namespace, namespaceLabels, labels: pod.metadata?.labels });
@@ -46,7 +73,21 @@ export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
 }
 
 /**
- * Decides.
+ * Adds to the input which nodes can pull the images, if the policy wants that. A node without an answer is not left out.
+ * @param expired whether the pod has waited as long as it may
+ */
+export function createPullability({ fleet, log, pullSecrets, caches }: Leading) {
+  const nodeHostname = (node: string): string | undefined => caches.nodes.get('', node)?.hostname;
+  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
+  return async (input: WaitingInput, facts: FactsByImage, expired: boolean): Promise<WaitingInput> => {
+    if (!pullableNodes || !input.policy.requirePullableNodes) return input;
+    const budgetMs = expired ? lastPullableMs : pullableMs;
+    const found = await pullableNodes({ ...wantedOf(input, budgetMs), facts });
+    return { ...input, pullability: (image) => found.get(image) };
+  };
+}
+
+/**
  * @param expired whether it has waited as long as it may
  * @returns outcome `gated` if it has to wait; never `denied`
  */

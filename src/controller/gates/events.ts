@@ -6,49 +6,48 @@ import { recordedImages } from '../../placement/record/read.ts';
 import { printable } from '../../names/printable.ts';
 import { describeUnknown } from '../../placement/rules/unknown.ts';
 
-export interface GateEvents {
-  /** The images share no architecture: the pod stays pending. */
-  noCommonArchitecture(pod: Pod, message: string): void;
-  /** The pod's images have changed, and no architecture that was required before can run them. */
-  contradiction(pod: Pod, before: readonly string[], now: readonly string[]): void;
-  /** The images did not become known in time. */
-  imageUnknown(pod: Pod, decision: PlacementDecision, waitedMs: number): void;
-  /** The API server refuses the placement. */
-  placementFailed(pod: Pod, why: string): void;
-}
-
 const maxListBytes = 200;
 const maxWhyBytes = 700;
 
-export function createGateEvents(events: EventRecorder): GateEvents {
-  function warn({ metadata = {} }: Pod, reason: string, message: string): void {
-    const { namespace, name = '', uid, resourceVersion } = metadata;
-    const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid, resourceVersion };
-    events.record(about, { type: 'Warning', reason, message });
+export class GateEvents {
+  readonly #events: EventRecorder;
+
+  constructor(events: EventRecorder) {
+    this.#events = events;
   }
 
-  return {
-    noCommonArchitecture: (pod, message) => {
-      warn(pod, 'NoCommonArchitecture', message);
-    },
-    contradiction: (pod, before, now) => {
-      const text =
-        `required ${listOf(before)} when it was created, its images can only run on ${listOf(now)} now; ` +
-        'requirements cannot be removed from a pod: create it again';
-      warn(pod, 'NoCommonArchitecture', text);
-    },
-    imageUnknown: (pod, decision, waitedMs) => {
-      const { required } = decision;
-      const where = required === undefined ? 'on any architecture' : `on ${listOf(required)}`;
-      const waited = `${Math.round(waitedMs / 1000)} s`;
-      const why = printable(describeUnknown(decision.images), maxWhyBytes);
-      warn(pod, 'ImageUnknown', `not known after ${waited}, so it may run ${where}: ${why}`);
-    },
-    placementFailed: (pod, why) => {
-      const text = 'its architecture could not be required, so it may run anywhere';
-      warn(pod, 'PlacementFailed', `${text}: ${printable(why, maxWhyBytes)}`);
-    },
-  };
+  /** The images share no architecture: the pod stays pending. */
+  noCommonArchitecture(pod: Pod, message: string): void {
+    this.#warn(pod, 'NoCommonArchitecture', message);
+  }
+
+  /** The pod's images have changed, and no architecture that was required before can run them. */
+  contradiction(pod: Pod, before: readonly string[], now: readonly string[]): void {
+    const text =
+      `required ${listOf(before)} when it was created, its images can only run on ${listOf(now)} now; ` +
+      'requirements cannot be removed from a pod: create it again';
+    this.#warn(pod, 'NoCommonArchitecture', text);
+  }
+
+  /** The images did not become known in time. */
+  imageUnknown(pod: Pod, { required, images }: PlacementDecision, waitedMs: number): void {
+    const where = required === undefined ? 'on any architecture' : `on ${listOf(required)}`;
+    const why = printable(describeUnknown(images), maxWhyBytes);
+    const waited = Math.round(waitedMs / 1000);
+    this.#warn(pod, 'ImageUnknown', `not known after ${waited} s, so it may run ${where}: ${why}`);
+  }
+
+  /** The API server refuses the placement. */
+  placementFailed(pod: Pod, why: string): void {
+    const text = 'its architecture could not be required, so it may run anywhere';
+    this.#warn(pod, 'PlacementFailed', `${text}: ${printable(why, maxWhyBytes)}`);
+  }
+
+  #warn({ metadata = {} }: Pod, reason: string, message: string): void {
+    const { namespace, name = '', uid, resourceVersion } = metadata;
+    const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid, resourceVersion };
+    this.#events.record(about, { type: 'Warning', reason, message });
+  }
 }
 
 /** Why a pod that is pending since its creation cannot run, from the record in its annotation. */

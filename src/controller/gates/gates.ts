@@ -1,6 +1,6 @@
 /**
  * Gates: pods that wait because an image was not known at their creation. Each pod is a key that is reconciled when it
- * appears or changes, when facts of its images arrive, and at times that follow from its age (`schedule.ts`):
+ * appears or changes, when facts of its images arrive, and at times that follow from its age:
  *
  * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate at once.
  * 2. Facts of its images come from memory, or from one lookup for all pods that need them (`lookups.ts`).
@@ -19,17 +19,20 @@ import type { PlacementDecision } from '../../placement/decision.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler, type Reconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
-import { decideWaiting, inputOf, skippedOf, wantedOf, type WaitingInput } from './decide-waiting.ts';
-import { createGateEvents, describeRecorded, type GateEvents } from './events.ts';
-import { bindGateMetrics, type GateMeters } from './gauges.ts';
+import {
+  createPullability,
+  decideWaiting,
+  inputOf,
+  policiesKnown,
+  skippedOf,
+  wantedOf,
+  type WaitingInput,
+} from './decide-waiting.ts';
+import { describeRecorded, GateEvents } from './events.ts';
 import { GateLookups, signatureOf } from './lookups.ts';
-import type { WaitingReason } from './metrics.ts';
-import { createNodeCounts } from './node-counts.ts';
-import { policiesKnown } from './policies-known.ts';
-import { createPullability, type WithPullability } from './pullability.ts';
+import { bindGateMetrics, type GateMeters, type WaitingReason } from './metrics.ts';
 import { GateRemover, type Removal } from './remove-gate.ts';
-import { mostMs, nextLookMs } from './schedule.ts';
-import { WaitingPods, type WaitingPod } from './waiting.ts';
+import { mostMs, nextLookMs, WaitingPods, type WaitingPod } from './waiting.ts';
 
 /** As long as memory gives a lookup. Facts that come later are found at the next look. */
 const lookupMs = 15_000;
@@ -52,37 +55,28 @@ class Gates {
   readonly #remover: GateRemover;
   readonly #events: GateEvents;
   readonly #meters: GateMeters;
-  readonly #withPullability: WithPullability;
+  readonly #withPullability: ReturnType<typeof createPullability>;
 
   constructor(leading: Leading) {
-    const { caches, client, clock, configuration, factsOfPod, log, metrics, step } = leading;
     this.#leading = leading;
     this.#pods = new WaitingPods(leading);
-    this.#events = createGateEvents(leading.events);
-    this.#meters = bindGateMetrics(metrics, this.#pods);
+    this.#events = new GateEvents(leading.events);
+    this.#meters = bindGateMetrics(leading.metrics, () => this.#pods.groups());
     this.#withPullability = createPullability(leading);
     this.#reconciler = createReconciler({
       leading,
       reconcile: (key, signal) => this.#reconcile(key, signal),
-      workers: configuration().gateWorkers,
+      workers: leading.configuration().gateWorkers,
       backOff: { firstMs: 250, mostMs },
     });
-    this.#lookups = new GateLookups({
-      factsOfPod,
+    this.#lookups = new GateLookups(leading, {
       onFacts: (key, facts, images) => {
-        this.#pods.get(key)?.answered({ images, facts });
+        this.#pods.get(key)?.update({ answer: { images, facts } });
         this.#reconciler.add(key);
       },
       onTurn: (key) => this.#reconciler.add(key),
-      clock,
-      log,
     });
-    this.#remover = new GateRemover({
-      client,
-      nodesOf: createNodeCounts(caches.nodes),
-      onConflict: () => this.#meters.failed('conflict'),
-      step,
-    });
+    this.#remover = new GateRemover(leading, () => this.#meters.failed('conflict'));
   }
 
   async run(): Promise<void> {
@@ -127,29 +121,28 @@ class Gates {
   }
 
   async #decide(pod: Pod, waiting: WaitingPod, signal: AbortSignal): Promise<ReconcileResult> {
-    const { caches, policies } = this.#leading;
-    const input = inputOf(pod, caches, policies);
-    if (waiting.ageMs < namespacePatienceMs && !caches.namespaces.get('', input.namespace))
+    const input = inputOf(pod, this.#leading);
+    if (waiting.ageMs < namespacePatienceMs && !this.#leading.caches.namespaces.get('', input.namespace))
       return { requeueAfterMs: namespacePauseMs };
     const skipped = skippedOf(input);
     const expired = this.#isExpired(waiting);
     const facts = skipped ? new Map<never, never>() : this.#factsFor(input, waiting, expired);
     if (facts === undefined) {
-      if (waiting.reason === 'new') waiting.waitsFor('asking');
+      if (waiting.reason === 'new') waiting.update({ reason: 'asking' });
       // Facts arrive by themselves, unless the pod that started the lookup is gone.
       return expired ? undefined : this.#nextLook(waiting);
     }
     const looked = skipped ? input : await this.#withPullability(input, facts, expired);
     const decision = skipped ?? decideWaiting(looked, facts, expired);
     if (decision.outcome === 'gated') {
-      waiting.waitsFor(reasonOf(decision));
+      waiting.update({ reason: reasonOf(decision) });
       return this.#nextLook(waiting);
     }
     if (decision.required?.length === 0 && !expired && this.#isToConfirm(input, waiting, facts))
       return this.#nextLook(waiting);
     const again = (now: Pod): PlacementDecision | undefined => {
       const { pullability } = looked;
-      const changed = { ...inputOf(now, caches, policies), ...(pullability && { pullability }) };
+      const changed = { ...inputOf(now, this.#leading), ...(pullability && { pullability }) };
       const next = skippedOf(changed) ?? decideWaiting(changed, facts, expired);
       return next.outcome === 'gated' || imagesOf(changed) !== imagesOf(input) ? undefined : next;
     };

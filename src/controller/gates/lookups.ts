@@ -2,19 +2,14 @@
  * Looks up image facts for many pods at once: pods with the same images, pull secrets and service account share one lookup,
  * and no worker waits for it. The number of open lookups is limited; more keys wait for their turn.
  */
-import type { Clock } from '../../async/clock.ts';
-import type { FactsByImage, FactsOfPod, FactsWanted } from '../../cluster/facts-of-pod.ts';
-import type { Log } from '../../telemetry/log.ts';
+import type { FactsByImage, FactsWanted } from '../../cluster/facts-of-pod.ts';
+import type { Leading } from '../leadership/leading.ts';
 
-export interface GateLookupsOptions {
-  readonly factsOfPod: FactsOfPod;
+export interface LookupListener {
   /** A lookup of the key has ended. `images`: the signature of its images, which the pod may no longer have. */
   readonly onFacts: (key: string, facts: FactsByImage, images: string) => void;
   /** The key can be looked up now. */
   readonly onTurn: (key: string) => void;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly maxOpen?: number;
 }
 
 /** Each lookup may be a request to an agent. Hanging ones must not block the others. */
@@ -31,16 +26,22 @@ interface Lookup {
 }
 
 export class GateLookups {
-  readonly #options: GateLookupsOptions;
+  readonly #leading: Pick<Leading, 'factsOfPod' | 'clock' | 'log'>;
+  readonly #listener: LookupListener;
   readonly #maxOpen: number;
   readonly #open = new Map<string, Lookup>();
   /** Keys that wait for their turn. */
   readonly #parked = new Set<string>();
   #isStopped = false;
 
-  constructor(options: GateLookupsOptions) {
-    this.#options = options;
-    this.#maxOpen = options.maxOpen ?? defaultMaxOpen;
+  constructor(
+    leading: Pick<Leading, 'factsOfPod' | 'clock' | 'log'>,
+    listener: LookupListener,
+    maxOpen = defaultMaxOpen,
+  ) {
+    this.#leading = leading;
+    this.#listener = listener;
+    this.#maxOpen = maxOpen;
   }
 
   /**
@@ -61,16 +62,11 @@ export class GateLookups {
       this.#parked.add(key);
       return undefined;
     }
-    const found = this.#options.factsOfPod(wanted);
+    const found = this.#leading.factsOfPod(wanted);
     if (!(found instanceof Promise)) return found;
     this.#open.set(id, { images, keys: new Set([key]) });
     void this.#follow(id, found, wanted.budgetMs);
     return undefined;
-  }
-
-  /** Number of open lookups, and of keys that wait for their turn. */
-  get size(): { readonly open: number; readonly parked: number } {
-    return { open: this.#open.size, parked: this.#parked.size };
   }
 
   stop(): void {
@@ -80,7 +76,7 @@ export class GateLookups {
   }
 
   async #follow(id: string, facts: Promise<FactsByImage>, budgetMs: number): Promise<void> {
-    const { clock, log } = this.#options;
+    const { clock, log } = this.#leading;
     const cancel = clock.timer(budgetMs + graceMs, () => this.#settle(id, noFacts));
     try {
       this.#settle(id, await facts);
@@ -96,12 +92,12 @@ export class GateLookups {
     const lookup = this.#open.get(id);
     if (lookup === undefined || this.#isStopped) return;
     this.#open.delete(id);
-    for (const key of lookup.keys) this.#options.onFacts(key, facts, lookup.images);
+    for (const key of lookup.keys) this.#listener.onFacts(key, facts, lookup.images);
     // Every free place is offered: a parked pod may be gone meanwhile and not take its turn.
     const free = Math.max(0, this.#maxOpen - this.#open.size);
     for (const key of [...this.#parked].slice(0, free)) {
       this.#parked.delete(key);
-      this.#options.onTurn(key);
+      this.#listener.onTurn(key);
     }
   }
 }

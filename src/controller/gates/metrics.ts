@@ -1,17 +1,17 @@
-/** Metrics of the gates. */
+/** Metrics of the gates, and what counts them. */
 import { factsErrorCodes } from '../../images/facts/facts.ts';
 import { outcomes } from '../../placement/decision.ts';
-import type { MetricSpec } from '../../telemetry/metrics.ts';
+import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
 /** `new`: no lookup yet. `asking`: a lookup is open. Otherwise why the first unknown image is unknown. */
-export const waitingReasons = ['new', 'asking', 'unknown', ...factsErrorCodes] as const;
+const waitingReasons = ['new', 'asking', 'unknown', ...factsErrorCodes] as const;
 export type WaitingReason = (typeof waitingReasons)[number];
 
 /** Upper bounds of ages, milliseconds. */
 export const ageBuckets = { '10s': 10_000, '1m': 60_000, '5m': 300_000, older: Infinity } as const;
 export type AgeBucket = keyof typeof ageBuckets;
 
-export const gatedPods: MetricSpec = {
+const gatedPods: MetricSpec = {
   name: 'archwright_gated_pods',
   type: 'gauge',
   help: 'Pods behind the scheduling gate, by age (below the bound) and by what they wait for.',
@@ -19,16 +19,16 @@ export const gatedPods: MetricSpec = {
 };
 
 /** `gate-only`: the gate was removed without a placement, because that was refused. */
-export const gateOutcomes = [...outcomes, 'gate-only'] as const;
+const gateOutcomes = [...outcomes, 'gate-only'] as const;
 
-export const gateDecisions: MetricSpec = {
+const gateDecisions: MetricSpec = {
   name: 'archwright_gate_decisions_total',
   type: 'counter',
   help: 'Gated pods that were decided, by outcome; a denial counts as `pending`, since the pod exists.',
   labels: { outcome: gateOutcomes },
 };
 
-export const gatedSeconds: MetricSpec = {
+const gatedSeconds: MetricSpec = {
   name: 'archwright_gated_duration_seconds',
   type: 'histogram',
   help: 'Time from the creation of a gated pod until its gate was removed, in seconds.',
@@ -36,9 +36,9 @@ export const gatedSeconds: MetricSpec = {
   buckets: [1, 2, 3, 5, 10, 20, 40, 60, 120, 300, 330, 600],
 };
 
-export const gateFailureReasons = ['conflict', 'refused', 'unavailable', 'fault'] as const;
+const gateFailureReasons = ['conflict', 'refused', 'unavailable', 'fault'] as const;
 
-export const gateFailures: MetricSpec = {
+const gateFailures: MetricSpec = {
   name: 'archwright_gate_failures_total',
   type: 'counter',
   help: 'Failed attempts to remove a gate: the pod had changed, the API server failed or refused, or a defect of archwright.',
@@ -46,3 +46,33 @@ export const gateFailures: MetricSpec = {
 };
 
 export const gateMetrics: readonly MetricSpec[] = [gatedPods, gateDecisions, gatedSeconds, gateFailures];
+
+export type GateMeters = ReturnType<typeof bindGateMetrics>;
+
+/** @param waiting the pods that wait, by `age reason` */
+export function bindGateMetrics(metrics: Metrics, waiting: () => ReadonlyMap<string, readonly unknown[]>) {
+  const seconds = metrics.histogram(gatedSeconds);
+  const gauges = Object.keys(ageBuckets).flatMap((age) =>
+    waitingReasons.map((reason) => ({
+      key: `${age} ${reason}`,
+      gauge: metrics.gauge(gatedPods, { age, reason }),
+    })),
+  );
+  const stopUpdates = metrics.beforeScrape(() => {
+    const groups = waiting();
+    for (const { key, gauge } of gauges) gauge.set(groups.get(key)?.length ?? 0);
+  });
+  return {
+    removed: (outcome: (typeof gateOutcomes)[number], waitedMs: number): void => {
+      metrics.counter(gateDecisions, { outcome }).inc();
+      seconds.observe(waitedMs / 1000);
+    },
+    failed: (reason: (typeof gateFailureReasons)[number]): void =>
+      metrics.counter(gateFailures, { reason }).inc(),
+    /** This replica knows of no waiting pods any more. */
+    close: (): void => {
+      stopUpdates();
+      for (const { gauge } of gauges) gauge.set(0);
+    },
+  };
+}

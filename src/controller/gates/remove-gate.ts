@@ -3,14 +3,15 @@
  * decided again. If the API server refuses the placement itself, only the gate is removed: a pod that may run anywhere is
  * reported by an event, a pod that stays gated is lost.
  */
-import type { KubeClient } from '../../kube/api/client.ts';
 import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import type { NodesOf } from '../../placement/patch/narrow-terms.ts';
 import { patchGatedPod, ungatedPod } from '../../placement/patch/patch.ts';
+import type { Caches } from '../caches/caches.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
+import type { Leading } from '../leadership/leading.ts';
 
 /** `placed`: as decided. `gate-only`: without the placement. `gone`: nothing to do any more. `changed`: decide again later. */
 export type Removal =
@@ -19,14 +20,6 @@ export type Removal =
   | { readonly kind: 'gone' }
   | { readonly kind: 'changed' };
 
-export interface GateRemoverOptions {
-  readonly client: KubeClient;
-  readonly nodesOf: NodesOf;
-  /** Called for each try that failed and is followed by another one. */
-  readonly onConflict: () => void;
-  readonly step: (name: string) => Promise<void> | void;
-}
-
 /** What the API server says about annotations of more than 256 KiB together (apimachinery `ValidateAnnotationsSize`). */
 const noRoomForRecord = 'metadata.annotations: Too long';
 
@@ -34,10 +27,15 @@ const noRoomForRecord = 'metadata.annotations: Too long';
 const maxTries = 4;
 
 export class GateRemover {
-  readonly #options: GateRemoverOptions;
+  readonly #leading: Leading;
+  readonly #nodesOf: NodesOf;
+  readonly #onConflict: () => void;
 
-  constructor(options: GateRemoverOptions) {
-    this.#options = options;
+  /** @param onConflict called for each try that failed and is followed by another one */
+  constructor(leading: Leading, onConflict: () => void) {
+    this.#leading = leading;
+    this.#nodesOf = nodeCounts(leading.caches.nodes);
+    this.#onConflict = onConflict;
   }
 
   /**
@@ -56,12 +54,8 @@ export class GateRemover {
     let withRecord = true;
     for (let tries = 1; ; tries += 1) {
       try {
-        const { nodesOf } = this.#options;
-        await this.#patch(
-          current.pod,
-          patchGatedPod(current.pod, current.decision, { nodesOf, withRecord }),
-          signal,
-        );
+        const options = { nodesOf: this.#nodesOf, withRecord };
+        await this.#patch(current.pod, patchGatedPod(current.pod, current.decision, options), signal);
         return { kind: 'placed', ...current };
       } catch (error) {
         const isInvalid = isCode(error, 'invalid');
@@ -82,10 +76,7 @@ export class GateRemover {
     }
   }
 
-  /**
-   * Removes the gate and changes nothing else.
-   * @throws KubeError
-   */
+  /** Removes the gate and changes nothing else. @throws KubeError */
   async removeOnly(pod: Pod, why: string, signal: AbortSignal): Promise<Removal> {
     let current = pod;
     for (let tries = 1; ; tries += 1) {
@@ -101,7 +92,7 @@ export class GateRemover {
   }
 
   async #patch(pod: Pod, body: readonly object[], signal: AbortSignal): Promise<void> {
-    const { client, step } = this.#options;
+    const { client, step } = this.#leading;
     await step('gates/decided');
     await client.patch(pathOf(pod), { type: 'json', body }, { signal });
     await step('gates/opened');
@@ -123,17 +114,29 @@ export class GateRemover {
       return undefined;
     }
     if (!isCode(error, 'conflict', 'invalid') || tries === maxTries) throw error;
-    this.#options.onConflict();
+    this.#onConflict();
     return await this.#reread(pod, signal);
   }
 
   /** The pod as it is now; `undefined` if it is gone, replaced by another one of its name, or no longer gated by us. */
   async #reread(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
-    const now = await ignoring('not-found', this.#options.client.get<Pod>(pathOf(pod), { signal }));
+    const now = await ignoring('not-found', this.#leading.client.get<Pod>(pathOf(pod), { signal }));
     return now && now.metadata?.uid === pod.metadata?.uid && carriesGate(now) ? now : undefined;
   }
 }
 
 function pathOf({ metadata = {} }: Pod): string {
   return paths.pods(metadata.namespace ?? '', metadata.name ?? '');
+}
+
+/** The number of nodes of an architecture; counted again only after nodes have changed. */
+function nodeCounts(nodes: Caches['nodes']): NodesOf {
+  let groups: Map<string | undefined, unknown[]> | undefined;
+  nodes.onChange(() => {
+    groups = undefined;
+  });
+  return (wanted) => {
+    groups ??= Map.groupBy(nodes.values(), ({ architecture }) => architecture);
+    return groups.get(wanted)?.length ?? 0;
+  };
 }

@@ -5,11 +5,20 @@
 import type { Clock } from '../../async/clock.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { Pod } from '../../kube/api/objects.ts';
+import { hashText } from '../../placement/record/hash.ts';
 import { timeOf } from '../caches/kept-fields.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
 
+/** The longest pause between two looks at a pod. */
+export const mostMs = 15_000;
+const firstLookMs = 1000;
+const doublings = 4;
+/** So much later at most, for pods that were created at the same time. */
+const spread = 0.2;
+
 /** Facts that a lookup found; `images`: the signature of the images that it was for. */
-export interface Answer {
+interface Answer {
   readonly images: string;
   readonly facts: FactsByImage;
 }
@@ -52,12 +61,9 @@ export class WaitingPod {
     return this.#state.kind === 'waiting' ? this.#state.reason : undefined;
   }
 
-  waitsFor(reason: WaitingReason): void {
-    if (this.#state.kind === 'waiting') this.#state = { ...this.#state, reason };
-  }
-
-  answered(answer: Answer): void {
-    if (this.#state.kind === 'waiting') this.#state = { ...this.#state, answer };
+  /** Sets the reason that it waits for, or the answer to a lookup. */
+  update(changes: { readonly reason: WaitingReason } | { readonly answer: Answer }): void {
+    if (this.#state.kind === 'waiting') this.#state = { ...this.#state, ...changes };
   }
 
   /** Takes the answer, which is used once, and only for the images that it was for. */
@@ -92,7 +98,7 @@ export class WaitingPods {
   readonly #serverNow: () => number;
   readonly #pods = new Map<string, WaitingPod>();
 
-  constructor({ clock, serverNow }: { readonly clock: Clock; readonly serverNow: () => number }) {
+  constructor({ clock, serverNow }: Pick<Leading, 'clock' | 'serverNow'>) {
     this.#clock = clock;
     this.#serverNow = serverNow;
   }
@@ -118,19 +124,27 @@ export class WaitingPods {
     this.#pods.delete(key);
   }
 
-  /** How many wait, by `age reason`. */
-  counts(): ReadonlyMap<string, number> {
-    const counts = new Map<string, number>();
-    for (const { reason, ageMs } of this.#pods.values()) {
-      if (reason === undefined) continue;
-      const key = `${bucketOf(ageMs)} ${reason}`;
-      counts.set(key, (counts.get(key) ?? 0) + 1);
-    }
-    return counts;
+  /** Those that wait, by `age reason`. */
+  groups(): ReadonlyMap<string, readonly WaitingPod[]> {
+    return Map.groupBy(this.#pods.values(), ({ ageMs, reason }) => `${bucketOf(ageMs)} ${reason}`);
   }
 }
 
 function bucketOf(ageMs: number): AgeBucket {
   for (const [name, bound] of Object.entries(ageBuckets)) if (ageMs < bound) return name as AgeBucket;
   return 'older';
+}
+
+/**
+ * The pause until the next look at a pod, milliseconds; above 0. Looks are 1, 2, 4, 8 and 16 seconds after its creation, then
+ * every 15, spread by its UID. The times follow from its age alone, so a new leader goes on where the last one was.
+ */
+export function nextLookMs(ageMs: number, uid: string): number {
+  const offset = 1 + spread * (Number.parseInt(hashText([uid]), 36) / 2 ** 32);
+  for (let doubling = 0; doubling <= doublings; doubling += 1) {
+    const at = firstLookMs * 2 ** doubling * offset;
+    if (at > ageMs) return at - ageMs;
+  }
+  const last = firstLookMs * 2 ** doublings * offset;
+  return mostMs - ((ageMs - last) % mostMs);
 }

@@ -1,6 +1,6 @@
 /** When a pod is looked at again. */
 import t from 'tap';
-import { nextLookMs } from '../../../src/controller/gates/schedule.ts';
+import { nextLookMs } from '../../../src/controller/gates/waiting.ts';
 
 /** The ages of the looks of a pod in its first two minutes. */
 function looks(uid: string, from = 0): number[] {
