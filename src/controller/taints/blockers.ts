@@ -9,9 +9,9 @@
  * - A pod that the webhook skips (excluded namespace, placement disabled): its successor gets no toleration and needs another node.
  *   If no other node takes it (all architectures are tainted, or its node selector fits none), it would wait forever.
  */
-import type { KubeClient } from '../../kube/api/client.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { hasChosenNode, selectorsOf } from '../scope/chosen-nodes.ts';
 import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
 import { tolerates, takesPods, letsIn } from '../scope/node-readiness.ts';
@@ -22,30 +22,21 @@ export interface BlockingDaemonSet {
   readonly owner: OwnerReference;
 }
 
-interface Requests {
-  readonly client: KubeClient;
-  readonly signal: AbortSignal;
-}
-
-/**
- * The DaemonSets that block the taint of an architecture.
- * @throws KubeError
- */
+/** The DaemonSets that block the taint of an architecture. @throws KubeError */
 export async function blockingDaemonSets(
   plan: ArchitecturePlan,
-  pods: Iterable<RunningPod>,
-  requests: Requests,
+  leading: Leading,
 ): Promise<readonly BlockingDaemonSet[]> {
   const waiting = new Set(plan.waiting.map(({ name }) => name));
   const candidates = new Map<string, BlockingDaemonSet>();
-  for (const pod of pods) {
+  for (const pod of leading.caches.runningPods.values()) {
     if (!isDaemon(pod) || !waiting.has(pod.node) || !pod.ready || pod.deleting) continue;
     if (tolerates(pod.tolerations, plan.taint)) continue;
     candidates.set(pod.owner.uid, { namespace: pod.namespace, owner: pod.owner });
   }
   const blocking: BlockingDaemonSet[] = [];
   for (const each of candidates.values()) {
-    const template = await daemonTemplateOf(each, requests);
+    const template = await daemonTemplateOf(each, leading);
     if (template === 'gone') continue;
     if (template === 'unknown' || !tolerates(template.spec.tolerations ?? [], plan.taint))
       blocking.push(each);
@@ -62,9 +53,8 @@ export async function blockingDaemonSets(
 export async function strandedPods(
   plan: ArchitecturePlan,
   others: readonly CachedNode[],
-  pods: Iterable<RunningPod>,
   isSkipped: (pod: RunningPod) => boolean,
-  requests: Requests,
+  leading: Leading,
 ): Promise<readonly RunningPod[]> {
   const open = others.filter(takesPods);
   const seen = new Set<string>();
@@ -78,12 +68,12 @@ export async function strandedPods(
     const known = answers.get(query);
     if (known !== undefined) return known;
     const nodes = new Set(open.filter((node) => letsIn(node, tolerations)).map(({ name }) => name));
-    const answer = nodes.size > 0 && (await hasChosenNode(nodes, selectorsOf(nodeChoice), requests));
+    const answer = nodes.size > 0 && (await hasChosenNode(nodes, selectorsOf(nodeChoice), leading));
     answers.set(query, answer);
     return answer;
   }
 
-  for (const pod of pods) {
+  for (const pod of leading.caches.runningPods.values()) {
     if (pod.owner === undefined || seen.has(pod.owner.uid)) continue;
     if (!plan.nodes.has(pod.node) || !isOrdinary(pod) || !pod.ready) continue;
     if (tolerates(pod.tolerations, plan.taint) || !isSkipped(pod)) continue;

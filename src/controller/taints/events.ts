@@ -5,6 +5,7 @@ import { printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { daemonSetApiVersion } from '../scope/daemon-set.ts';
+import { referenceOf } from '../scope/workload.ts';
 import type { BlockingDaemonSet } from './blockers.ts';
 
 export type Blocker =
@@ -22,49 +23,51 @@ export type Blocker =
 
 export type RefusedPod = Extract<Blocker, { reason: 'pods' }>;
 
-export interface TaintEvents {
-  /** Takes all current blockers. */
-  record(blockers: readonly Blocker[]): void;
-}
-
 /** The API server forgets events after an hour. */
 const repeatMs = 30 * 60_000;
 /** Beyond that the first ones say enough. */
 const maxReported = 50;
 
-export function createTaintEvents({ events, clock, log }: Leading): TaintEvents {
+export class TaintEvents {
+  readonly #leading: Leading;
   /** When each blocker was reported last. */
-  let reported = new Map<string, number>();
-  return {
-    record: (blockers) => {
-      const now = clock.monotonic();
-      const current = new Map<string, number>();
-      for (const blocker of blockers.slice(0, maxReported)) {
-        const about = objectOf(blocker);
-        const { key, value = '' } = blocker.taint;
-        const id = `${blocker.reason} ${about.uid ?? ''} ${key} ${value}`;
-        const last = reported.get(id);
-        const isDue = last === undefined || now - last >= repeatMs;
-        current.set(id, isDue ? now : last);
-        if (!isDue) continue;
-        const message = messageOf(blocker);
-        const isBlocked = blocker.reason !== 'pods' || !blocker.established;
-        const reason = isBlocked ? 'TaintHeldBack' : 'TolerationRefused';
-        events.record(about, { type: 'Warning', reason, message });
-        const { kind, namespace, name } = about;
-        const what = isBlocked ? 'a taint is blocked' : 'a pod could not be given the toleration of a taint';
-        log.warn({ kind, namespace, name, reason: blocker.reason, message }, what);
-      }
-      reported = current;
-    },
-  };
+  #reported = new Map<string, number>();
+
+  constructor(leading: Leading) {
+    this.#leading = leading;
+  }
+
+  /** Takes all current blockers. */
+  record(blockers: readonly Blocker[]): void {
+    const now = this.#leading.clock.monotonic();
+    const current = new Map<string, number>();
+    for (const blocker of blockers.slice(0, maxReported)) {
+      const about = objectOf(blocker);
+      const { key, value = '' } = blocker.taint;
+      const id = `${blocker.reason} ${about.uid ?? ''} ${key} ${value}`;
+      const last = this.#reported.get(id);
+      const isDue = last === undefined || now - last >= repeatMs;
+      current.set(id, isDue ? now : last);
+      if (isDue) this.#report(blocker, about);
+    }
+    this.#reported = current;
+  }
+
+  #report(blocker: Blocker, about: ObjectReference): void {
+    const { events, log } = this.#leading;
+    const message = messageOf(blocker);
+    const isBlocked = blocker.reason !== 'pods' || !blocker.established;
+    const reason = isBlocked ? 'TaintHeldBack' : 'TolerationRefused';
+    events.record(about, { type: 'Warning', reason, message });
+    const { kind, namespace, name } = about;
+    const what = isBlocked ? 'a taint is blocked' : 'a pod could not be given the toleration of a taint';
+    log.warn({ kind, namespace, name, reason: blocker.reason, message }, what);
+  }
 }
 
 function objectOf(blocker: Blocker): ObjectReference {
-  if (blocker.reason === 'daemonsets') {
-    const { namespace, owner } = blocker.daemonSet;
-    return { apiVersion: owner.apiVersion, kind: owner.kind, namespace, name: owner.name, uid: owner.uid };
-  }
+  if (blocker.reason === 'daemonsets')
+    return referenceOf(blocker.daemonSet.namespace, blocker.daemonSet.owner);
   const { namespace, name, uid } = blocker.pod;
   return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
 }

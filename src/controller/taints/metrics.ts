@@ -1,23 +1,22 @@
 /** Metrics of the taints. */
-import type { Gauge, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
-export const taintNodes: MetricSpec = {
+const taintNodes: MetricSpec = {
   name: 'archwright_taint_nodes',
   type: 'gauge',
   help: 'Nodes of the architectures in taintArchitectures: those that have their taint, and those that wait for it.',
   labels: { state: ['tainted', 'waiting'] },
 };
 
-export const taintPodsWaiting: MetricSpec = {
+const taintPodsWaiting: MetricSpec = {
   name: 'archwright_taint_pods_waiting',
   type: 'gauge',
   help: 'Running pods on nodes of the architectures in taintArchitectures that have no toleration of the taint yet.',
 };
 
-export const blockerReasons = ['pods', 'daemonsets', 'no-other-node'] as const;
-export type BlockerReason = (typeof blockerReasons)[number];
+const blockerReasons = ['pods', 'daemonsets', 'no-other-node'] as const;
 
-export const taintBlockers: MetricSpec = {
+const taintBlockers: MetricSpec = {
   name: 'archwright_taint_blockers',
   type: 'gauge',
   help:
@@ -28,23 +27,13 @@ export const taintBlockers: MetricSpec = {
 
 export const taintMetrics: readonly MetricSpec[] = [taintNodes, taintPodsWaiting, taintBlockers];
 
-export interface TaintGauges {
-  readonly tainted: Gauge;
-  readonly waiting: Gauge;
-  readonly podsWaiting: Gauge;
-  readonly blockers: Readonly<Record<BlockerReason, Gauge>>;
-}
+export type TaintGauges = ReturnType<typeof taintGauges>;
 
-export function taintGauges(metrics: Metrics): TaintGauges {
-  const blockers = (reason: BlockerReason): Gauge => metrics.gauge(taintBlockers, { reason });
+export function taintGauges(metrics: Metrics) {
   return {
     tainted: metrics.gauge(taintNodes, { state: 'tainted' }),
     waiting: metrics.gauge(taintNodes, { state: 'waiting' }),
     podsWaiting: metrics.gauge(taintPodsWaiting),
-    blockers: {
-      pods: blockers('pods'),
-      daemonsets: blockers('daemonsets'),
-      'no-other-node': blockers('no-other-node'),
-    },
+    blockers: new Map(blockerReasons.map((reason) => [reason, metrics.gauge(taintBlockers, { reason })])),
   };
 }

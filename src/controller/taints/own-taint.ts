@@ -13,6 +13,7 @@ import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
+import type { CachedNode } from '../caches/cached.ts';
 
 /** Node annotation: the key of our taint. */
 export const taintAnnotation = 'arch.example/taint';
@@ -27,33 +28,23 @@ export function taintFor(key: string, architecture: string): Taint {
 
 /** Whether the node has the taint, and no other of the same key. */
 export function hasRightTaint(taints: readonly Taint[], wanted: Taint): boolean {
-  const ofKey = taints.filter(({ key }) => key === wanted.key);
-  return ofKey.length === 1 && ofKey.every((taint) => sameTaint(taint, wanted));
+  const [first, ...others] = taints.filter(({ key }) => key === wanted.key);
+  return first !== undefined && others.length === 0 && sameTaint(first, wanted);
 }
 
 /**
  * Our taints on a node, still wanted or not.
- * @param node its recorded key (`taintAnnotation`), architecture and taints
  * @param keys of the settings; only keys with our prefix identify a taint as ours
  */
 export function ownTaints(
-  node: {
-    readonly ownTaintKey: string | undefined;
-    readonly architecture: string | undefined;
-    readonly taints: readonly Taint[];
-  },
+  { ownTaintKey, architecture, taints }: Pick<CachedNode, 'ownTaintKey' | 'architecture' | 'taints'>,
   keys: readonly string[],
 ): readonly Taint[] {
-  const { ownTaintKey, architecture, taints } = node;
   return taints.filter((taint) => {
     if (taint.effect !== effect) return false;
     if (taint.key === ownTaintKey) return true;
-    return (
-      taint.key.startsWith(ownPrefix) &&
-      keys.includes(taint.key) &&
-      architecture !== undefined &&
-      taint.value === architecture
-    );
+    const isOurKey = taint.key.startsWith(ownPrefix) && keys.includes(taint.key);
+    return isOurKey && architecture !== undefined && taint.value === architecture;
   });
 }
 
@@ -69,36 +60,27 @@ export function taintPatch(
   wanted: Taint | undefined,
   keys: readonly string[],
 ): Patch | undefined {
-  const { metadata, spec } = node;
-  const taints = spec?.taints ?? [];
-  const recorded = own(metadata?.annotations, taintAnnotation);
+  const { metadata: { annotations } = {}, spec: { taints = [] } = {} } = node;
+  const recorded = own(annotations, taintAnnotation);
   const ours = ownTaints({ ownTaintKey: recorded, architecture: architectureOf(node), taints }, keys);
   const isThere = wanted !== undefined && taints.some((taint) => sameTaint(taint, wanted));
-  const wrong = taints.flatMap((taint, index) => {
-    if (wanted === undefined) return ours.includes(taint) ? [index] : [];
-    if (taint.key === wanted.key) return sameTaint(taint, wanted) ? [] : [index];
-    return ours.includes(taint) ? [index] : [];
-  });
-  const record = wanted === undefined ? undefined : isThere ? keptRecord(recorded, wanted) : wanted.key;
+  const isWrong = (taint: Taint): boolean =>
+    taint.key === wanted?.key ? !sameTaint(taint, wanted) : ours.includes(taint);
+  const wrong = taints.flatMap((taint, index) => (isWrong(taint) ? [index] : []));
+  // The right taint from someone else is not ours to remove later.
+  const isOurs = !isThere || recorded === wanted.key;
   const operations: object[] = [
     // From the end, so that the positions of the others stay.
     ...wrong.toReversed().map((index) => ({ op: 'remove', path: `/spec/taints/${index}` })),
-    ...(wanted === undefined || isThere ? [] : [addition(taints, wanted)]),
-    ...recording(metadata?.annotations, recorded, record),
+    ...(wanted === undefined || isThere ? [] : [addition('/spec/taints', taints, wanted)]),
+    ...recording(annotations, recorded, isOurs ? wanted?.key : undefined),
   ];
-  if (operations.length === 0) return undefined;
-  return guardedPatch(node, operations);
+  return operations.length === 0 ? undefined : guardedPatch(node, operations);
 }
 
-/** The right taint from someone else is not ours to remove later. */
-function keptRecord(recorded: string | undefined, wanted: Taint): string | undefined {
-  return recorded === wanted.key ? recorded : undefined;
-}
-
-function addition(taints: readonly Taint[], wanted: Taint): object {
-  return taints.length === 0
-    ? { op: 'add', path: '/spec/taints', value: [wanted] }
-    : { op: 'add', path: '/spec/taints/-', value: wanted };
+/** Adds to a list that may not exist yet. */
+export function addition(path: string, list: readonly object[], value: object): object {
+  return list.length === 0 ? { op: 'add', path, value: [value] } : { op: 'add', path: `${path}/-`, value };
 }
 
 function recording(

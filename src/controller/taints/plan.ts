@@ -1,14 +1,10 @@
 /** Which nodes need a taint, and which must lose one, computed from the caches. Pure. */
 import type { Configuration } from '../../policy/configuration/configuration.ts';
-import type { Taint, Toleration } from '../../kube/api/objects.ts';
+import type { Taint } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import { hasRightTaint, ownTaints, taintFor } from './own-taint.ts';
 
-export interface TaintSettings {
-  /** `*`: all. */
-  readonly architectures: readonly string[];
-  readonly key: string;
-}
+export type TaintSettings = Pick<Configuration, 'taintArchitectures' | 'taintKey'>;
 
 /** A chosen architecture that has nodes. */
 export interface ArchitecturePlan {
@@ -37,11 +33,7 @@ const controlPlaneTaints: ReadonlySet<string> = new Set([
   'node-role.kubernetes.io/master',
 ]);
 
-export function taintSettings({ taintArchitectures, taintKey }: Configuration): TaintSettings {
-  return { architectures: taintArchitectures, key: taintKey };
-}
-
-interface Growing extends Omit<ArchitecturePlan, 'architecture'> {
+interface Growing extends ArchitecturePlan {
   readonly nodes: Map<string, CachedNode>;
   readonly waiting: CachedNode[];
   established: boolean;
@@ -50,12 +42,12 @@ interface Growing extends Omit<ArchitecturePlan, 'architecture'> {
 /** The taint that a node should have. */
 export function wantedTaint(
   { architecture, taints }: Pick<CachedNode, 'architecture' | 'taints'>,
-  { architectures, key }: TaintSettings,
+  { taintArchitectures, taintKey }: TaintSettings,
 ): Taint | undefined {
   if (architecture === undefined) return undefined;
-  if (!architectures.includes(architecture) && !architectures.includes('*')) return undefined;
+  if (!taintArchitectures.includes(architecture) && !taintArchitectures.includes('*')) return undefined;
   if (taints.some((taint) => controlPlaneTaints.has(taint.key))) return undefined;
-  return taintFor(key, architecture);
+  return taintFor(taintKey, architecture);
 }
 
 export function planNodes(nodes: Iterable<CachedNode>, settings: TaintSettings): NodesPlan {
@@ -65,17 +57,13 @@ export function planNodes(nodes: Iterable<CachedNode>, settings: TaintSettings):
     const taint = wantedTaint(node, settings);
     if (taint === undefined) {
       // A new node reports its architecture in a moment.
-      if (node.architecture === undefined && settings.architectures.length > 0) continue;
-      if (node.ownTaintKey !== undefined || ownTaints(node, [settings.key]).length > 0) clear.push(node);
+      if (node.architecture === undefined && settings.taintArchitectures.length > 0) continue;
+      if (node.ownTaintKey !== undefined || ownTaints(node, [settings.taintKey]).length > 0) clear.push(node);
       continue;
     }
     const architecture = node.architecture ?? '';
-    const plan: Growing = found.get(architecture) ?? {
-      taint,
-      nodes: new Map(),
-      waiting: [],
-      established: false,
-    };
+    const empty = { architecture, taint, nodes: new Map(), waiting: [], established: false };
+    const plan: Growing = found.get(architecture) ?? empty;
     found.set(architecture, plan);
     plan.nodes.set(node.name, node);
     if (!hasRightTaint(node.taints, taint)) plan.waiting.push(node);
@@ -83,8 +71,7 @@ export function planNodes(nodes: Iterable<CachedNode>, settings: TaintSettings):
     // The wanted taint is not from us; ours has an earlier key.
     else if (node.ownTaintKey !== undefined) clear.push(node);
   }
-  const architectures = [...found].map(([architecture, plan]) => ({ architecture, ...plan }));
-  return { architectures, clear };
+  return { architectures: [...found.values()], clear };
 }
 
 /** Whether a change of a node matters for taints. Kubelets update their nodes every few minutes. */
@@ -96,11 +83,6 @@ export function nodeMatters(before: CachedNode | undefined, now: CachedNode | un
     before.ownTaintKey !== now.ownTaintKey ||
     before.taints !== now.taints
   );
-}
-
-/** The toleration of one of our taints. */
-export function tolerationOf({ key, value = '', effect }: Taint): Toleration {
-  return { key, operator: 'Equal', value, effect };
 }
 
 /** A running pod that does not come from a DaemonSet or from a static manifest. */

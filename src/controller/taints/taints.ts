@@ -6,7 +6,7 @@
  * 1. `tolerate-pods.ts`: every ordinary pod on its nodes gets the toleration. Pods that the webhook skips are skipped here too; pods
  *    of DaemonSets and static pods need none.
  * 2. `blockers.ts`: DaemonSets and pods that would lose a node block the taint; `events.ts` reports them.
- * 3. `reconcile.ts`: then the nodes get the taint. From the first node on, the architecture is established: a new node gets
+ * 3. Then the nodes get the taint. From the first node on, the architecture is established: a new node gets
  *    the taint at once, before pods without the toleration land there.
  *
  * A taint of our key with another value or effect is replaced. Nodes with a control plane taint get none. If an architecture leaves the
@@ -15,13 +15,39 @@
  *
  * All state is in the cluster: each run compares it with the settings (`plan.ts`), so the next leader continues anywhere.
  */
-import type { Feature } from '../leadership/leading.ts';
+import { architectureOf } from '../../cluster/objects.ts';
+import { concurrently } from '../../async/concurrently.ts';
+import { changeObject } from '../../kube/api/change.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { Node, Taint } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
+import type { CachedNode, RunningPod } from '../caches/cached.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
-import { nodeMatters } from './plan.ts';
-import { TaintReconciler } from './reconcile.ts';
+import { createSkippedPods } from '../scope/skipped-pods.ts';
+import { tolerates } from '../scope/node-readiness.ts';
+import { blockingDaemonSets, strandedPods } from './blockers.ts';
+import { TaintEvents, type Blocker, type RefusedPod } from './events.ts';
+import { taintGauges, type TaintGauges } from './metrics.ts';
+import { taintPatch } from './own-taint.ts';
+import {
+  isOrdinary,
+  nodeMatters,
+  planNodes,
+  wantedTaint,
+  type ArchitecturePlan,
+  type NodesPlan,
+  type TaintSettings,
+} from './plan.ts';
+import { Refusals, toleratePods } from './tolerate-pods.ts';
 
 /** Pods and the configuration are compared this often; nodes also when they change. */
 const intervalMs = 10_000;
+const nodeWorkers = 4;
+/** New pods come with the toleration. Pods that come without, for example while the webhook is down, keep coming. */
+const scans = 5;
+/** Per architecture. If so many pods are backed off, one more per run is still tried: the others must not wait forever. */
+const maxRefused = 20;
 
 /** Keeps the taints of nodes, and the tolerations of running pods, while this replica leads. */
 export const taints: Feature = async (leading) => {
@@ -44,3 +70,178 @@ export const taints: Feature = async (leading) => {
   await caches.ready(signal).catch(() => undefined);
   await reconciler.run(['nodes', 'pods']);
 };
+
+/** Each method throws KubeError if the rest has to be tried again. */
+export class TaintReconciler {
+  readonly #leading: Leading;
+  readonly #gauges: TaintGauges;
+  readonly #events: TaintEvents;
+  readonly #refusals: Refusals;
+  readonly #skippedPods: ReturnType<typeof createSkippedPods>;
+  #isSkipped: (pod: RunningPod) => boolean = () => true;
+  /** Pods without the toleration, by architecture. */
+  #podsWaiting = new Map<string, number>();
+
+  constructor(leading: Leading) {
+    this.#leading = leading;
+    this.#gauges = taintGauges(leading.metrics);
+    this.#events = new TaintEvents(leading);
+    this.#refusals = new Refusals(leading.clock);
+    this.#skippedPods = createSkippedPods(leading);
+  }
+
+  /** Work that needs no look at pods: taints that are no longer wanted, and new nodes of established architectures. */
+  async reconcileNodes(): Promise<void> {
+    const { caches, configuration } = this.#leading;
+    const settings = configuration();
+    const plan = planNodes(caches.nodes.values(), settings);
+    const waiting = plan.architectures.reduce((sum, each) => sum + each.waiting.length, 0);
+    this.#gauges.waiting.set(waiting);
+    this.#gauges.tainted.set(plan.architectures.reduce((sum, each) => sum + each.nodes.size, 0) - waiting);
+    await this.#removed(await this.#changeNodes(plan.clear, settings));
+    for (const each of plan.architectures) if (each.established) await this.#taint(each, settings);
+  }
+
+  /** Tolerations of pods, and after them the first taints of an architecture. */
+  async reconcilePods(): Promise<void> {
+    const { caches, configuration } = this.#leading;
+    const settings = configuration();
+    const plan = planNodes(caches.nodes.values(), settings);
+    const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
+    if (chosen.size > 0) this.#isSkipped = await this.#skippedPods();
+    this.#showPodsWaiting([...this.#podsWaiting].filter(([architecture]) => chosen.has(architecture)));
+    const blockers: Blocker[] = [];
+    const refused: RefusedPod[] = [];
+    for (const each of plan.architectures) {
+      const refusedHere = await this.#tolerateAll(each);
+      // That took a while, and the settings may have changed.
+      if (configuration() !== settings) return;
+      refused.push(...refusedHere);
+      if (each.established || each.waiting.length === 0) continue;
+      const found = [...refusedHere, ...(await this.#blockersOf(each, plan))];
+      blockers.push(...found);
+      if (found.length === 0) await this.#taint(each, settings);
+      else await this.#removeOutdated(each, settings);
+    }
+    this.#refusals.keep(refused);
+    // A refused pod is reported even if the nodes have their taint already.
+    this.#events.record([...refused, ...blockers.filter(({ reason }) => reason !== 'pods')]);
+    for (const [reason, gauge] of this.#gauges.blockers)
+      gauge.set(blockers.filter((each) => each.reason === reason).length);
+  }
+
+  #showPodsWaiting(counts: Iterable<readonly [string, number]>): void {
+    this.#podsWaiting = new Map(counts);
+    this.#gauges.podsWaiting.set([...this.#podsWaiting.values()].reduce((sum, count) => sum + count, 0));
+  }
+
+  async #taint({ architecture, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
+    const { log, step } = this.#leading;
+    const nodes = await this.#changeNodes(waiting, settings);
+    if (nodes === 0) return;
+    log.info({ architecture, nodes }, 'taints were added to nodes');
+    await step('taints/nodes-done');
+  }
+
+  /** New pods tolerate the current key only. While its taint is blocked, our taint of an earlier key would keep them out. */
+  async #removeOutdated({ taint, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
+    const outdated = waiting.filter(({ ownTaintKey }) => (ownTaintKey ?? taint.key) !== taint.key);
+    await this.#removed(await this.#changeNodes(outdated, settings, () => undefined));
+  }
+
+  async #removed(nodes: number): Promise<void> {
+    const { log, step } = this.#leading;
+    if (nodes === 0) return;
+    log.info({ nodes }, 'taints were removed from nodes');
+    await step('taints/cleared');
+  }
+
+  /**
+   * Decides the taint of each node from the node as it is now.
+   * @returns how many nodes were changed
+   * @throws KubeError; a node that cannot be changed does not stop the others
+   */
+  async #changeNodes(
+    nodes: readonly CachedNode[],
+    settings: TaintSettings,
+    wanted = (node: Node): Taint | undefined =>
+      wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings),
+  ): Promise<number> {
+    const { client, signal, step } = this.#leading;
+    const failures: KubeError[] = [];
+    const changed = await concurrently(nodes, nodeWorkers, async ({ name }) => {
+      signal.throwIfAborted();
+      try {
+        const isChanged = await changeObject<Node>(
+          client,
+          paths.nodes(name),
+          (node) => taintPatch(node, wanted(node), [settings.taintKey]),
+          { signal },
+        );
+        if (isChanged) await step('taints/node');
+        return isChanged;
+      } catch (error) {
+        if (!(error instanceof KubeError) || error.temporary) throw error;
+        failures.push(error);
+        return false;
+      }
+    });
+    if (failures[0]) throw failures[0];
+    return changed.filter(Boolean).length;
+  }
+
+  /** @returns pods that the API server refuses to change */
+  async #tolerateAll(plan: ArchitecturePlan): Promise<readonly RefusedPod[]> {
+    const { architecture, taint } = plan;
+    const { client, signal, log, step } = this.#leading;
+    const established = plan.established || plan.waiting.length === 0;
+    // The cache may not show these changes yet.
+    const done = new Set<string>();
+    for (let scan = 0; scan < scans; scan += 1) {
+      const missing = this.#podsWithoutToleration(plan).filter(({ uid }) => !done.has(uid));
+      let left = missing.length;
+      this.#showPodsWaiting([...this.#podsWaiting, [architecture, left]]);
+      if (left === 0) break;
+      const due = missing.filter((pod) => !this.#refusals.isBackedOff(pod, taint));
+      if (due.length > 0)
+        log.info({ architecture, pods: due.length }, 'running pods get the toleration of the taint');
+      await toleratePods(due, taint, this.#refusals, {
+        client,
+        signal,
+        maxRefused: Math.max(1, maxRefused - (missing.length - due.length)),
+        done: async (pod) => {
+          done.add(pod.uid);
+          left -= 1;
+          this.#showPodsWaiting([...this.#podsWaiting, [architecture, left]]);
+          await step('taints/pod');
+        },
+      });
+      const still = missing.flatMap((pod): RefusedPod[] => {
+        const why = done.has(pod.uid) ? undefined : this.#refusals.why(pod, taint);
+        return why === undefined ? [] : [{ reason: 'pods', taint, pod, why, established }];
+      });
+      if (still.length > 0) return still;
+    }
+    if (done.size > 0) await step('taints/pods-done');
+    return [];
+  }
+
+  #podsWithoutToleration({ nodes, taint }: ArchitecturePlan): readonly RunningPod[] {
+    return [...this.#leading.caches.runningPods.values()].filter(
+      (pod) =>
+        nodes.has(pod.node) && !tolerates(pod.tolerations, taint) && isOrdinary(pod) && !this.#isSkipped(pod),
+    );
+  }
+
+  async #blockersOf(plan: ArchitecturePlan, all: NodesPlan): Promise<readonly Blocker[]> {
+    const { taint } = plan;
+    const daemonSets = await blockingDaemonSets(plan, this.#leading);
+    const tainted = new Set(all.architectures.flatMap(({ nodes }) => [...nodes.keys()]));
+    const others = [...this.#leading.caches.nodes.values()].filter(({ name }) => !tainted.has(name));
+    const stranded = await strandedPods(plan, others, this.#isSkipped, this.#leading);
+    return [
+      ...daemonSets.map((daemonSet) => ({ reason: 'daemonsets' as const, taint, daemonSet })),
+      ...stranded.map((pod) => ({ reason: 'no-other-node' as const, taint, pod })),
+    ];
+  }
+}

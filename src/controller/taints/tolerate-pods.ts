@@ -6,24 +6,20 @@
  * The API server accepts new tolerations on a running pod, but no change or removal. `spec.tolerations` is one atomic list to every
  * kind of patch but a JSON patch.
  */
+import { backOffMs } from '../../async/back-off.ts';
+import type { Clock } from '../../async/clock.ts';
 import { concurrently } from '../../async/concurrently.ts';
 import { changeObject, guardedPatch } from '../../kube/api/change.ts';
-import type { KubeClient, Patch } from '../../kube/api/client.ts';
+import type { Patch } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
 import type { Pod, Taint } from '../../kube/api/objects.ts';
-import type { RunningPod } from '../caches/cached.ts';
-import { tolerationOf } from './plan.ts';
 import { paths } from '../../kube/api/paths.ts';
+import type { RunningPod } from '../caches/cached.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { tolerates } from '../scope/node-readiness.ts';
+import { addition } from './own-taint.ts';
 
-export interface Refused {
-  readonly pod: RunningPod;
-  readonly error: KubeError;
-}
-
-export interface TolerateOptions {
-  readonly client: KubeClient;
-  readonly signal: AbortSignal;
+export interface TolerateOptions extends Pick<Leading, 'client' | 'signal'> {
   /** After so many refusals no further pod is begun: more have the same cause, a missing right or a policy of the cluster. */
   readonly maxRefused: number;
   /** Called after each pod. */
@@ -34,28 +30,28 @@ export interface TolerateOptions {
 const workers = 4;
 
 /**
- * Patches the pods.
- * @returns the pods that the API server refuses to change
+ * Patches the pods, and adds those that the API server refuses to change to `refusals`.
  * @throws KubeError if a later retry can help: no further pod is begun then
  */
 export async function toleratePods(
   pods: readonly RunningPod[],
   taint: Taint,
+  refusals: Refusals,
   options: TolerateOptions,
-): Promise<readonly Refused[]> {
-  const refused: Refused[] = [];
+): Promise<void> {
+  let refused = 0;
   await concurrently(pods, workers, async (pod) => {
     options.signal.throwIfAborted();
-    if (refused.length >= options.maxRefused) return;
+    if (refused >= options.maxRefused) return;
     try {
       await tolerate(pod, taint, options);
       await options.done(pod);
     } catch (error) {
       if (!(error instanceof KubeError) || isTemporary(error)) throw error;
-      refused.push({ pod, error });
+      refused += 1;
+      refusals.add(pod, taint, error.message);
     }
   });
-  return refused;
 }
 
 async function tolerate(pod: RunningPod, taint: Taint, { client, signal }: TolerateOptions): Promise<void> {
@@ -63,22 +59,66 @@ async function tolerate(pod: RunningPod, taint: Taint, { client, signal }: Toler
   const read: Pod = { metadata: { uid, resourceVersion }, spec: { containers: [], tolerations } };
   // Another pod with this name was created meanwhile, and the webhook placed it.
   const patchOf = (now: Pod): Patch | undefined =>
-    now.metadata?.uid === uid ? addition(now, taint) : undefined;
+    now.metadata?.uid === uid ? patchFor(now, taint) : undefined;
   await changeObject(client, paths.pods(namespace, name), patchOf, { signal, read });
 }
 
-function addition(pod: Pod, taint: Taint): Patch | undefined {
+function patchFor(pod: Pod, taint: Taint): Patch | undefined {
   const { tolerations = [] } = pod.spec;
   if (tolerates(tolerations, taint)) return undefined;
-  const added = tolerationOf(taint);
-  return guardedPatch(pod, [
-    tolerations.length === 0
-      ? { op: 'add', path: '/spec/tolerations', value: [added] }
-      : { op: 'add', path: '/spec/tolerations/-', value: added },
-  ]);
+  const { key, value = '', effect } = taint;
+  const added = { key, operator: 'Equal', value, effect };
+  return guardedPatch(pod, [addition('/spec/tolerations', tolerations, added)]);
 }
 
 /** Whether the error is not about the pod. */
 function isTemporary({ temporary, code }: KubeError): boolean {
   return temporary || code === 'conflict' || code === 'not-leading';
+}
+
+/** After the second refusal; the next run tries again after the first: a person who mends a policy at once sees it work. */
+const backOff = { firstMs: 20_000, mostMs: 10 * 60_000 };
+
+interface Refusal {
+  readonly why: string;
+  readonly times: number;
+  readonly until: number;
+}
+
+/**
+ * Pods that the API server refuses to change, most often by a policy of the cluster. It will refuse them again in ten seconds,
+ * so each of them is backed off, longer each time. The reason stays known meanwhile.
+ */
+export class Refusals {
+  readonly #clock: Clock;
+  #known = new Map<string, Refusal>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  add(pod: RunningPod, taint: Taint, why: string): void {
+    const times = (this.#known.get(keyOf(pod, taint))?.times ?? 0) + 1;
+    const ms = times === 1 ? 0 : backOffMs(backOff, times - 1);
+    this.#known.set(keyOf(pod, taint), { why, times, until: this.#clock.monotonic() + ms });
+  }
+
+  /** Why the pod was refused last; `undefined`: it was not. */
+  why(pod: RunningPod, taint: Taint): string | undefined {
+    return this.#known.get(keyOf(pod, taint))?.why;
+  }
+
+  isBackedOff(pod: RunningPod, taint: Taint): boolean {
+    return this.#clock.monotonic() < (this.#known.get(keyOf(pod, taint))?.until ?? 0);
+  }
+
+  /** Forgets all but these. */
+  keep(pods: readonly { readonly pod: RunningPod; readonly taint: Taint }[]): void {
+    const keys = new Set(pods.map(({ pod, taint }) => keyOf(pod, taint)));
+    this.#known = new Map([...this.#known].filter(([key]) => keys.has(key)));
+  }
+}
+
+function keyOf({ uid }: RunningPod, { key, value = '' }: Taint): string {
+  return `${uid} ${key}=${value}`;
 }

@@ -1,6 +1,6 @@
 /** A cluster of nodes and pods for tests of taints, in an API server with a store. */
 import type { Test } from 'tap';
-import { TaintReconciler } from '../../../src/controller/taints/reconcile.ts';
+import { TaintReconciler } from '../../../src/controller/taints/taints.ts';
 import type { Node, Pod, Taint } from '../../../src/kube/api/objects.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
