@@ -81,13 +81,13 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'mutatingwebhookconfigurations:archwright get list patch watch',
       // cmd/explain.ts, by kubectl exec
       'namespaces get list watch',
-      // taints/reconcile.ts
+      // taints/taints.ts
       'nodes get list patch watch',
       'podplacementconfigs list watch',
       'podplacementconfigs/status patch',
       // gates/open-gate.ts, taints/tolerate-pods.ts, misplaced/mover.ts
       'pods get list patch watch',
-      // misplaced/evict.ts
+      // misplaced/evictions.ts
       'pods/eviction create',
       // exec-format/exec-format.ts
       'pods/log get',

@@ -4,44 +4,43 @@ import type { ObjectReference } from '../../kube/events/event.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { referenceOf } from '../scope/workload.ts';
-import type { MisplacedPod } from './misplaced-pod.ts';
-import type { ImageWithoutArchitecture } from './missing-architectures.ts';
+import type { MisplacedOutcome } from './metrics.ts';
+import type { ImageWithoutArchitecture, MisplacedPod } from './misplaced-pod.ts';
 
-export type Report =
-  'evicted' | 'told' | 'held' | 'again' | 'no-node' | 'no-architecture' | 'last-try' | 'unplaced';
+export type Report = Exclude<MisplacedOutcome, 'failed'>;
 
-export interface MisplacedEvents {
+const maxRemembered = 5000;
+
+export class MisplacedEvents {
+  readonly #leading: Pick<Leading, 'events' | 'log'>;
+  readonly #reported = new BoundedMap<string, true>(maxRemembered);
+
+  constructor(leading: Pick<Leading, 'events' | 'log'>) {
+    this.#leading = leading;
+  }
+
   /**
    * Records events, unless the same was reported about the same workload before; about evictions: the same pod.
    * @param top the workload, if it is known
    * @param why the API server's answer, for `held`
    * @returns whether it is new
    */
-  record(report: Report, misplaced: MisplacedPod, top?: ObjectReference, why?: string): boolean;
-}
-
-const maxRemembered = 5000;
-
-export function createMisplacedEvents({ events, log }: Pick<Leading, 'events' | 'log'>): MisplacedEvents {
-  const reported = new BoundedMap<string, true>(maxRemembered);
-  return {
-    record: (report, misplaced, top, why) => {
-      const { pod, architecture, images } = misplaced;
-      const { namespace, name, uid } = pod;
-      const owner = top ?? (pod.owner && referenceOf(namespace, pod.owner));
-      const subject = report === 'evicted' || report === 'held' ? uid : (owner?.uid ?? uid);
-      const key = JSON.stringify([report, subject, images.map(({ digest }) => digest).sort(), architecture]);
-      if (reported.has(key)) return false;
-      reported.set(key, true);
-      const message = messageOf(report, misplaced, why);
-      const reason = reasons[report] ?? 'MisplacedPod';
-      const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
-      for (const each of owner ? [about, owner] : [about])
-        events.record(each, { type: 'Warning', reason, message });
-      log.info({ namespace, pod: name, reason, message }, 'a pod is misplaced');
-      return true;
-    },
-  };
+  record(report: Report, misplaced: MisplacedPod, top?: ObjectReference, why?: string): boolean {
+    const { pod, architecture, images } = misplaced;
+    const { namespace, name, uid } = pod;
+    const owner = top ?? (pod.owner && referenceOf(namespace, pod.owner));
+    const subject = report === 'evicted' || report === 'held' ? uid : (owner?.uid ?? uid);
+    const key = JSON.stringify([report, subject, images.map(({ digest }) => digest).sort(), architecture]);
+    if (this.#reported.has(key)) return false;
+    this.#reported.set(key, true);
+    const message = messageOf(report, misplaced, why);
+    const reason = reasons[report] ?? 'MisplacedPod';
+    const about = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+    for (const each of owner ? [about, owner] : [about])
+      this.#leading.events.record(each, { type: 'Warning', reason, message });
+    this.#leading.log.info({ namespace, pod: name, reason, message }, 'a pod is misplaced');
+    return true;
+  }
 }
 
 const reasons: Readonly<Partial<Record<Report, string>>> = {

@@ -1,9 +1,11 @@
-/** The evictions of one leader: how many pods of a workload are disrupted, and when the next eviction may be requested. */
+/** The evictions of one leader: one request, when the next one may follow, and how many pods of a workload are disrupted. */
 import { BoundedMap } from '../../async/bounded-map.ts';
+import { KubeError, type KubeErrorCode } from '../../kube/api/errors.ts';
+import { evictPod } from '../../kube/api/eviction.ts';
+import type { Pod } from '../../kube/api/objects.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import type { Workload } from '../scope/workload.ts';
-import { disruptedPods, maxUnavailable } from './max-unavailable.ts';
 
 /** Pods that are missing so long after an eviction are missing for another reason. */
 const rememberMs = 10 * 60_000;
@@ -24,11 +26,11 @@ interface Evicted {
 export class Evictions {
   readonly #leading: Leading;
   readonly #startedAt: number;
+  #nextAt: number;
   /** By uid of the pod. */
   #evicted = new Map<string, Evicted>();
   /** By uid of the workload: how many pods its owners want, by their uid. */
   readonly #owners = new BoundedMap<string, Map<string, number | undefined>>(maxWorkloads);
-  #nextAt: number;
 
   constructor(leading: Leading) {
     this.#leading = leading;
@@ -104,4 +106,80 @@ export class Evictions {
     for (const [uid, { at }] of uncertain)
       if (uid === pod.uid || (now - at >= cacheLagMs && there.has(uid))) this.#evicted.delete(uid);
   }
+}
+
+/**
+ * `evicted`: the pod goes. `changed`: it is no longer the same pod. `held`: not now, because of a PodDisruptionBudget or too many
+ * requests. `failed`: the API server refuses. `isCertain`: the pod was certainly not evicted.
+ */
+export type Eviction =
+  | { readonly outcome: 'evicted' | 'changed' }
+  | { readonly outcome: 'held' | 'failed'; readonly why: string; readonly isCertain: boolean };
+
+/** Answers from before the eviction is carried out. */
+const refusals: ReadonlySet<KubeErrorCode> = new Set([
+  'too-many-requests',
+  'forbidden',
+  'invalid',
+  'unauthorized',
+]);
+
+/**
+ * Requests the eviction once.
+ * @param pod as it was just read: if it changed since, for example became ready, it stays
+ * @throws KubeError if there is no answer, or leadership is lost
+ */
+export async function evict(
+  pod: Pod,
+  { client, signal }: Pick<Leading, 'client' | 'signal'>,
+): Promise<Eviction> {
+  const { namespace = '', name = '', uid, resourceVersion } = pod.metadata ?? {};
+  try {
+    await evictPod(client, { namespace, name }, { uid, resourceVersion }, signal);
+    return { outcome: 'evicted' };
+  } catch (error) {
+    if (!(error instanceof KubeError) || error.code === 'not-leading' || error.code === 'timeout')
+      throw error;
+    if (error.code === 'not-found' || error.code === 'conflict') return { outcome: 'changed' };
+    // Two budgets for one pod are answered by 500, every time.
+    const outcome = error.code === 'too-many-requests' ? 'held' : 'failed';
+    return { outcome, why: error.message, isCertain: refusals.has(error.code) };
+  }
+}
+
+export interface DisruptionInput {
+  /** All pods of this owner that have a node. */
+  readonly pods: readonly RunningPod[];
+  /** How many the owner wants; `undefined`: not known. */
+  readonly wanted: number | undefined;
+  /** Uids of pods that this leader evicted in the last minutes. */
+  readonly evicted: ReadonlySet<string>;
+  /** How many of the missing pods can be due to evictions. A new leader cannot know that: all. */
+  readonly maxMissing: number;
+  /** Pods created from then on are successors; `undefined`: none was evicted yet. Server time, milliseconds, as `now`. */
+  readonly since: number | undefined;
+  readonly now: number;
+}
+
+/** A successor that is not ready by then has other problems, and does not keep other pods from being evicted. */
+const settleMs = 10 * 60_000;
+
+/**
+ * How many pods of an owner are disrupted: pods that are being deleted, pods that the owner has not replaced or the scheduler has
+ * not placed yet, and successors that are not ready. Computed from the cluster, so a new leader knows as much as the last one.
+ */
+export function disruptedPods({ pods, wanted, evicted, maxMissing, since, now }: DisruptionInput): number {
+  const alive = pods.filter(({ phase }) => phase !== 'Succeeded' && phase !== 'Failed');
+  const isGoing = ({ deleting, uid }: RunningPod): boolean => deleting || evicted.has(uid);
+  const going = alive.filter(isGoing).length;
+  // The owner counts a pod that is being deleted until its successor is there.
+  const missing = Math.max(0, Math.min((wanted ?? pods.length) - alive.length, maxMissing));
+  const isSettling = ({ ready, createdAt }: RunningPod): boolean =>
+    !ready && since !== undefined && createdAt >= since && now - createdAt < settleMs;
+  return going + missing + alive.filter((pod) => !isGoing(pod) && isSettling(pod)).length;
+}
+
+/** How many may be disrupted at the same time. */
+export function maxUnavailable(total: number, percent: number): number {
+  return Math.max(1, Math.floor((total * percent) / 100));
 }

@@ -1,7 +1,7 @@
 /** Metrics of misplaced pods. */
-import type { Counter, Gauge, Metrics, MetricSpec } from '../../telemetry/metrics.ts';
+import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 
-export const misplacedPods: MetricSpec = {
+const misplacedPods: MetricSpec = {
   name: 'archwright_misplaced_pods',
   type: 'gauge',
   help: 'Pods that are not ready on a node with an architecture that their images lack; without pods that archwright skips.',
@@ -20,7 +20,7 @@ const outcomes = [
 ] as const;
 export type MisplacedOutcome = (typeof outcomes)[number];
 
-export const misplacedPodsHandled: MetricSpec = {
+const misplacedPodsHandled: MetricSpec = {
   name: 'archwright_misplaced_pods_total',
   type: 'counter',
   help:
@@ -32,15 +32,14 @@ export const misplacedPodsHandled: MetricSpec = {
 
 export const misplacedMetrics: readonly MetricSpec[] = [misplacedPods, misplacedPodsHandled];
 
-export interface MisplacedCounts {
-  readonly pods: Gauge;
-  readonly handled: Readonly<Record<MisplacedOutcome, Counter>>;
-}
+export type MisplacedCounts = ReturnType<typeof misplacedCounts>;
 
-export function misplacedCounts(metrics: Metrics): MisplacedCounts {
-  const counters = outcomes.map((outcome) => [outcome, metrics.counter(misplacedPodsHandled, { outcome })]);
+export function misplacedCounts(metrics: Metrics) {
+  const handled = new Map(
+    outcomes.map((outcome) => [outcome, metrics.counter(misplacedPodsHandled, { outcome })]),
+  );
   return {
     pods: metrics.gauge(misplacedPods),
-    handled: Object.fromEntries(counters) as MisplacedCounts['handled'],
+    handled: (outcome: MisplacedOutcome): void => handled.get(outcome)?.inc(),
   };
 }

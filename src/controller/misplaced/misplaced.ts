@@ -3,19 +3,42 @@
  * installed, or a tag was pushed again without an architecture. Their owner never replaces them, because they exist. In each run:
  *
  * 1. `suspects.ts`: pods that had time to become ready but are not, and have an owner that would replace them.
- * 2. `misplaced-pod.ts`, `missing-architectures.ts`: which of their images certainly cannot run on the node.
+ * 2. `misplaced-pod.ts`: which of their images certainly cannot run on the node.
  * 3. `verdict.ts`, one pod after the other: the pod as it is now; whether its successor would be placed elsewhere (`replacement.ts`);
  *    whether its Job would fail by the eviction (`job.ts`); whether pods of the workload were evicted for the same cause before
- *    (`causes.ts`); how many of them are disrupted (`evictions.ts`, `max-unavailable.ts`).
- * 4. `reconcile.ts`, `evict.ts`: the eviction. `events.ts`: the events.
+ *    (`causes.ts`); how many of them are disrupted (`evictions.ts`).
+ * 4. `evictions.ts`: the eviction. `events.ts`: the events.
  *
- * Under `misplacedPods = "event"` there are only events, and the same goes for DaemonSets always (`daemon.ts`).
+ * Under `misplacedPods = "event"` there are only events, and the same goes for DaemonSets always.
  */
-import type { Feature } from '../leadership/leading.ts';
+import { concurrently } from '../../async/concurrently.ts';
+import { KubeError } from '../../kube/api/errors.ts';
+import type { RunningPod } from '../caches/cached.ts';
+import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
-import { MisplacedReconciler } from './reconcile.ts';
+import { isDaemon } from '../scope/daemon-set.ts';
+import { createSkippedPods } from '../scope/skipped-pods.ts';
+import { Causes } from './causes.ts';
+import { MisplacedEvents } from './events.ts';
+import { evict, Evictions, type Eviction } from './evictions.ts';
+import { misplacedCounts, type MisplacedCounts } from './metrics.ts';
+import { misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
+import { isSuspect, Suspects } from './suspects.ts';
+import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
 
 const intervalMs = 5_000;
+const factsWorkers = 8;
+/** Limits of one run, so that it works on current data. */
+const most = { checked: 200, handled: 20 };
+/**
+ * Before the first eviction, the start of the evictions is set this much back. Suspects are at least 30 s old, so pods from before the
+ * first eviction are older, and successors are younger, even if the clocks of several API servers differ.
+ */
+const marginMs = 15_000;
+/** An API server that refuses so many evictions in a row refuses all. */
+const maxFailed = 5;
+
+type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
 
 /** Evicts misplaced pods while this replica leads. */
 export const misplacedPods: Feature = async (leading) => {
@@ -34,3 +57,146 @@ export const misplacedPods: Feature = async (leading) => {
   });
   await reconciler.run(['misplaced-pods']);
 };
+
+export class MisplacedReconciler {
+  readonly #leading: Leading;
+  readonly #suspects: Suspects;
+  readonly #counts: MisplacedCounts;
+  readonly #events: MisplacedEvents;
+  readonly #causes: Causes;
+  readonly #evictions: Evictions;
+  readonly #skippedPods: ReturnType<typeof createSkippedPods>;
+  /** Uids of the pods that are misplaced now. */
+  #known = new Set<string>();
+  /** Evictions that failed in a row. */
+  #failed = 0;
+
+  /** @param namespace of the ConfigMap with the causes */
+  constructor(leading: Leading, namespace: string) {
+    const { client, metrics, configuration } = leading;
+    this.#leading = leading;
+    this.#suspects = new Suspects(leading);
+    this.#counts = misplacedCounts(metrics);
+    this.#events = new MisplacedEvents(leading);
+    this.#causes = new Causes({ client, namespace, name: configuration().movedPodsName });
+    this.#evictions = new Evictions(leading);
+    this.#skippedPods = createSkippedPods(leading);
+  }
+
+  /**
+   * @returns whether there is more to do at once
+   * @throws KubeError, and Error if the API server refuses evictions
+   */
+  async reconcile(): Promise<boolean> {
+    const { caches, configuration } = this.#leading;
+    if (configuration().misplacedPods === 'off') {
+      this.#counts.pods.set(0);
+      return false;
+    }
+    const due = this.#suspects.due(caches.runningPods.values());
+    const misplaced = await this.#check(due.slice(0, most.checked));
+    const alive = new Set([...caches.runningPods.values()].filter(isSuspect).map(({ uid }) => uid));
+    this.#known = new Set([...this.#known].filter((uid) => alive.has(uid)));
+    this.#counts.pods.set(this.#known.size);
+    for (const each of misplaced.slice(0, most.handled)) await this.#handle(each);
+    this.#counts.pods.set(this.#known.size);
+    return due.length > most.checked || misplaced.length > most.handled;
+  }
+
+  async #check(due: readonly RunningPod[]): Promise<readonly MisplacedPod[]> {
+    const isSkipped = due.length > 0 ? await this.#skippedPods() : () => true;
+    const checked = await concurrently(due, factsWorkers, async (pod) => {
+      this.#leading.signal.throwIfAborted();
+      // For a pod of a DaemonSet, the template decides.
+      const found = !isDaemon(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leading, pod);
+      if (found) this.#known.add(pod.uid);
+      else {
+        this.#known.delete(pod.uid);
+        this.#suspects.later(pod);
+      }
+      return found;
+    });
+    return checked.filter((each) => each !== undefined);
+  }
+
+  /** An error that is due to one pod, for example to a selector of its own, must not stop the others. */
+  async #handle(misplaced: MisplacedPod): Promise<void> {
+    const { signal, log } = this.#leading;
+    try {
+      const verdict = await verdictOf(this.#leading, misplaced, this.#causes, this.#evictions);
+      await this.#carryOut(misplaced, verdict);
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.temporary || signal.aborted) throw error;
+      const { namespace, name } = misplaced.pod;
+      log.warn({ namespace, pod: name, error: error.message }, 'a misplaced pod could not be evicted');
+      this.#suspects.later(misplaced.pod);
+    }
+  }
+
+  async #carryOut(misplaced: MisplacedPod, verdict: Verdict): Promise<void> {
+    const { pod } = misplaced;
+    if (verdict.kind === 'evict') return await this.#evictInTurn(misplaced, verdict);
+    if (verdict.kind === 'skipped') this.#known.delete(pod.uid);
+    if (verdict.kind === 'report') {
+      const { report, workload } = verdict;
+      if (this.#events.record(report, misplaced, workload?.top)) this.#counts.handled(report);
+    }
+    this.#suspects.later(pod, verdict.kind === 'later' ? verdict.ms : undefined);
+  }
+
+  /** Waits for the rate limit, and reads the pod again after that. */
+  async #evictInTurn(misplaced: MisplacedPod, verdict: EvictVerdict): Promise<void> {
+    const { signal, clock } = this.#leading;
+    const waitMs = this.#evictions.reserve();
+    if (waitMs > 0) await clock.sleep(waitMs, signal);
+    const pod = waitMs > 0 ? await readMisplaced(this.#leading, misplaced) : verdict.pod;
+    if (pod === undefined) this.#suspects.later(misplaced.pod, cacheLagMs);
+    else await this.#evict(misplaced, { ...verdict, pod });
+  }
+
+  async #evict(misplaced: MisplacedPod, { pod, workload, cause, since }: EvictVerdict): Promise<void> {
+    const { signal, serverNow, step } = this.#leading;
+    if (since === undefined) {
+      await this.#causes.add(cause, Math.floor((serverNow() - marginMs) / 1000) * 1000, signal);
+      await step('misplaced/noted');
+    }
+    const eviction = await evict(pod, this.#leading).catch((error: unknown) => {
+      this.#evictions.add(misplaced.pod, false);
+      throw error;
+    });
+    const isCertainlyNot = 'why' in eviction ? eviction.isCertain : eviction.outcome === 'changed';
+    await this.#record(misplaced, eviction, workload.top);
+    // Pods that are created while the first eviction is refused are no successors.
+    if (since === undefined && isCertainlyNot) await this.#causes.remove(cause, signal);
+    this.#countFailure(eviction);
+  }
+
+  async #record(
+    misplaced: MisplacedPod,
+    eviction: Eviction,
+    top: EvictVerdict['workload']['top'],
+  ): Promise<void> {
+    const { log, step } = this.#leading;
+    const { pod } = misplaced;
+    const { outcome } = eviction;
+    if (outcome !== 'changed') this.#counts.handled(outcome);
+    if (outcome === 'evicted') {
+      this.#evictions.add(pod, true);
+      this.#events.record('evicted', misplaced, top);
+      await step('misplaced/evicted');
+    }
+    this.#suspects.later(pod, 'why' in eviction ? undefined : cacheLagMs);
+    if (!('why' in eviction)) return;
+    if (!eviction.isCertain) this.#evictions.add(pod, false);
+    if (outcome === 'held') this.#events.record('held', misplaced, top, eviction.why);
+    else log.warn({ namespace: pod.namespace, pod: pod.name, why: eviction.why }, 'an eviction failed');
+  }
+
+  #countFailure(eviction: Eviction): void {
+    if (eviction.outcome === 'changed') return;
+    this.#failed = eviction.outcome === 'failed' ? this.#failed + 1 : 0;
+    if (this.#failed < maxFailed || !('why' in eviction)) return;
+    this.#failed = 0;
+    throw new Error(`the API server refuses evictions: ${eviction.why}`);
+  }
+}

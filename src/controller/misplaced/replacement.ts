@@ -1,10 +1,9 @@
 /** Whether the successor of a pod would be placed on a node that can run it: the webhook's decision for a pod that is created now. */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
-import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
+import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
-import type { PlacementDecision } from '../../placement/decision.ts';
+import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
 import { expressionGroups } from '../../placement/patch/additions.ts';
-import type { Policy } from '../../policy/effective/policy.ts';
 import type { CachedNode } from '../caches/cached.ts';
 import { selectorsOf } from '../scope/chosen-nodes.ts';
 import { letsIn, takesPods } from '../scope/node-readiness.ts';
@@ -24,28 +23,22 @@ export type Replacement =
    */
   | { readonly kind: 'skipped' | 'no-architecture' | 'no-node' | 'unsure' };
 
-export interface ReplacementInput {
-  /** As it is now. */
-  readonly pod: Pod;
-  readonly namespace: string;
-  readonly namespaceLabels: Readonly<Record<string, string>>;
-  readonly policy: Policy;
+export interface ReplacementContext extends Pick<PlacementInput, 'namespace' | 'namespaceLabels' | 'policy'> {
   readonly facts: FactsByImage;
-  /** Of the node where the pod is. */
-  readonly architecture: string;
-  readonly nodes: Iterable<CachedNode>;
 }
 
-export function replacementOf(input: ReplacementInput): Replacement {
-  const { pod, namespace, namespaceLabels, policy, facts, architecture } = input;
+/**
+ * @param pod as it is now
+ * @param architecture of the node where it is
+ */
+export function replacementOf(
+  pod: Pod,
+  { facts, ...context }: ReplacementContext,
+  architecture: string,
+  allNodes: Iterable<CachedNode>,
+): Replacement {
   const { nodeName: _, ...spec } = pod.spec;
-  const decision = decide({
-    pod: { ...pod, spec },
-    namespace,
-    namespaceLabels,
-    policy,
-    facts: (image) => facts.get(image),
-  });
+  const decision = decide({ ...context, pod: { ...pod, spec }, facts: (image) => facts.get(image) });
   const { outcome, required } = decision;
   if (outcome === 'skipped' || outcome === 'own-constraint') return { kind: 'skipped' };
   if (outcome === 'denied' || outcome === 'pending') return { kind: 'no-architecture' };
@@ -53,7 +46,7 @@ export function replacementOf(input: ReplacementInput): Replacement {
     return { kind: 'unsure' };
   const tolerations = [...(spec.tolerations ?? []), ...decision.tolerations];
   const nodes = new Set<string>();
-  for (const node of input.nodes) {
+  for (const node of allNodes) {
     const isRight = node.architecture !== undefined && required.includes(node.architecture);
     if (isRight && node.os === decision.os && takesPods(node) && letsIn(node, tolerations))
       nodes.add(node.name);
@@ -65,16 +58,34 @@ export function replacementOf(input: ReplacementInput): Replacement {
 /** What the pod itself and the policy choose among nodes; `undefined`: any node. */
 function chosenBy(decision: PlacementDecision): readonly string[] | undefined {
   const { nodeSelector = {}, terms } = decision.own ?? {};
-  const groups = labelGroupsOf(decision);
+  const required = { ...decision.nodeLabels, ...decision.nodeLabelsByArchitecture };
+  const groups = Object.keys(required).length === 0 ? undefined : expressionGroups(decision, false);
   const isFree = terms === undefined && groups === undefined && Object.keys(nodeSelector).length === 0;
   return isFree ? undefined : selectorsOf({ nodeSelector, terms }, groups);
 }
 
-/** `undefined`: the policy requires no labels. */
-function labelGroupsOf(
-  decision: PlacementDecision,
-): readonly (readonly NodeSelectorRequirement[])[] | undefined {
-  const { nodeLabels, nodeLabelsByArchitecture } = decision;
-  const asked = [...Object.keys(nodeLabels), ...Object.keys(nodeLabelsByArchitecture)];
-  return asked.length === 0 ? undefined : expressionGroups(decision, false);
+/**
+ * What to report about a DaemonSet with a pod on a node that cannot run it. Its controller creates the next pod on the same node,
+ * so its pods are never evicted; only the template keeps them off a node. The webhook places a template when it is applied. One
+ * that was applied before archwright was installed, or while the webhook was down, makes pods for every new node. Placing it
+ * restarts all of its pods, so a person has to decide that.
+ * @param architecture of the node
+ * @returns `unplaced`: if it is applied again, its template keeps pods off such nodes; `undefined`: the webhook skips it, it is rolling
+ *   out already, or that is not certain
+ */
+export function daemonVerdict(
+  template: PodTemplate,
+  { facts, ...context }: ReplacementContext,
+  architecture: string,
+): 'unplaced' | 'no-architecture' | undefined {
+  const { outcome, required, replaces } = decide({
+    ...context,
+    pod: template,
+    template: 'DaemonSet',
+    facts: (image) => facts.get(image),
+  });
+  if (outcome === 'denied' || outcome === 'pending') return 'no-architecture';
+  if (outcome !== 'placed' || required === undefined || required.includes(architecture)) return undefined;
+  const isPlaced = replaces?.architectures !== undefined && !replaces.architectures.includes(architecture);
+  return isPlaced ? undefined : 'unplaced';
 }

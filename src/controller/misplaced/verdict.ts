@@ -5,12 +5,11 @@ import { hasChosenNode } from '../scope/chosen-nodes.ts';
 import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
 import { workloadOf, type Workload } from '../scope/workload.ts';
 import type { Cause, Causes } from './causes.ts';
-import { daemonVerdict } from './daemon.ts';
 import type { Report } from './events.ts';
 import type { Evictions } from './evictions.ts';
 import { lossesLeft } from './job.ts';
 import { readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
-import { replacementOf } from './replacement.ts';
+import { daemonVerdict, replacementOf } from './replacement.ts';
 
 export type Verdict =
   | {
@@ -40,16 +39,12 @@ export const cacheLagMs = 5_000;
 
 const later: Verdict = { kind: 'later' };
 
-interface Memory {
-  readonly causes: Causes;
-  readonly evictions: Evictions;
-}
-
 /** @throws KubeError */
 export async function verdictOf(
   leading: Leading,
   misplaced: MisplacedPod,
-  { causes, evictions }: Memory,
+  causes: Causes,
+  evictions: Evictions,
 ): Promise<Verdict> {
   const { signal, caches, configuration, policies } = leading;
   const { pod, architecture, images, facts } = misplaced;
@@ -58,16 +53,15 @@ export async function verdictOf(
   const { namespace, labels } = pod;
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
   const policy = policies.policyOf({ namespace, namespaceLabels, labels });
-  const context = { namespace, namespaceLabels, policy };
+  const context = { namespace, namespaceLabels, policy, facts };
   if (isDaemon(pod)) {
     const template = await daemonTemplateOf(pod, leading);
     if (typeof template === 'string') return later;
-    const report = daemonVerdict(template, { ...context, facts: (image) => facts.get(image) }, architecture);
+    const report = daemonVerdict(template, context, architecture);
     return report ? { kind: 'report', report } : later;
   }
 
-  const nodes = caches.nodes.values();
-  const replacement = replacementOf({ ...context, pod: now, facts, architecture, nodes });
+  const replacement = replacementOf(now, context, architecture, caches.nodes.values());
   if (replacement.kind === 'skipped') return { kind: 'skipped' };
   if (replacement.kind === 'unsure') return later;
   if (replacement.kind !== 'placed') return { kind: 'report', report: replacement.kind };

@@ -5,7 +5,7 @@ import {
   disruptedPods,
   maxUnavailable,
   type DisruptionInput,
-} from '../../../src/controller/misplaced/max-unavailable.ts';
+} from '../../../src/controller/misplaced/evictions.ts';
 import type { RunningPod } from '../../../src/controller/caches/cached.ts';
 import {
   digest,

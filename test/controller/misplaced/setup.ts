@@ -1,6 +1,6 @@
 /** Misplaced pods of a workload, in an API server with a store, and a leader that reconciles when the test says so. */
 import type { Test } from 'tap';
-import { MisplacedReconciler } from '../../../src/controller/misplaced/reconcile.ts';
+import { MisplacedReconciler } from '../../../src/controller/misplaced/misplaced.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import type { Taint } from '../../../src/kube/api/objects.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
