@@ -1,10 +1,9 @@
 /** The page `docs/reference/settings.md`, made from the descriptions of the settings. */
 import { otherVariables } from '../../src/policy/configuration/layer.ts';
 import { flagName, variableName, written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
-import { containerdSettings } from '../../src/policy/settings/containerd.ts';
 import { certificateSettings, controllerSettings } from '../../src/policy/settings/controller.ts';
 import { imageSettings } from '../../src/policy/settings/images.ts';
-import { kubeletSettings } from '../../src/policy/settings/kubelet.ts';
+import { containerdSettings, kubeletSettings } from '../../src/policy/settings/node.ts';
 import { placementSettings } from '../../src/policy/settings/placement.ts';
 import { registrySettings } from '../../src/policy/settings/registries.ts';
 import { servingSettings } from '../../src/policy/settings/serving.ts';

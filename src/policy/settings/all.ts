@@ -1,9 +1,8 @@
 /** Every setting of the program, by its TOML key, in the order of the reference page. */
 import type { Setting } from './setting.ts';
-import { containerdSettings } from './containerd.ts';
 import { certificateSettings, controllerSettings } from './controller.ts';
 import { imageSettings } from './images.ts';
-import { kubeletSettings } from './kubelet.ts';
+import { containerdSettings, kubeletSettings } from './node.ts';
 import { placementSettings } from './placement.ts';
 import { registrySettings } from './registries.ts';
 import { servingSettings } from './serving.ts';

@@ -1,47 +1,40 @@
 /** Settings of what is remembered about images, and for how long. */
 import { duration, maxTimerMs, size, text } from '../value-kinds/plain.ts';
-import { optional, setting } from './setting.ts';
+import { settingsOf } from './setting.ts';
 
 const minute = 60_000;
 const day = 86_400_000;
 const mebibyte = 1_048_576;
 
-const parts = ['webhook', 'agent', 'controller'] as const;
+const services = settingsOf('webhook', 'agent', 'controller');
+const inspection = settingsOf('webhook', 'agent', 'controller', 'inspect', 'explain');
+const agent = settingsOf('agent');
 
 export const imageSettings = {
-  ifNotPresentCacheTime: setting(duration(1000, 365 * day), {
+  ifNotPresentCacheTime: services.live(duration(1000, 365 * day), {
     default: 7 * day,
     help: 'How long image facts of a tag are cached.',
-    parts,
   }),
-  pullAlwaysCacheTime: optional(duration(0, 365 * day), {
+  pullAlwaysCacheTime: services.live(duration(0, 365 * day), {
     help:
       'How long they are cached for containers with the pull policy `Always`. Default: not cached; ' +
       'concurrent requests share one lookup.',
-    parts,
   }),
-  revalidateInterval: setting(duration(1000, maxTimerMs), {
+  revalidateInterval: services.live(duration(1000, maxTimerMs), {
     default: 15 * minute,
     help:
       'How often a cached tag in use is compared with its registry, by a request that registries do not ' +
       'count.',
-    parts,
   }),
-  cacheSize: setting(size(mebibyte, 16 * 1024 * mebibyte), {
+  cacheSize: services.atStart(size(mebibyte, 16 * 1024 * mebibyte), {
     default: 64 * mebibyte,
     help: 'Memory for image facts. The least recently used facts are removed first.',
-    parts,
-    restart: true,
   }),
-  inspectTimeout: setting(duration(100, 10 * minute), {
+  inspectTimeout: inspection.atStart(duration(100, 10 * minute), {
     default: 15_000,
     help: 'Time limit for the inspection of one image, over all endpoints and credentials.',
-    parts: ['webhook', 'agent', 'controller', 'inspect', 'explain'],
-    restart: true,
   }),
-  stateDir: optional(text('directory'), {
+  stateDir: agent.atStart(text('directory'), {
     help: 'Directory for the image facts of the agent, so that they survive restarts. Default: memory only.',
-    parts: ['agent'],
-    restart: true,
   }),
 };

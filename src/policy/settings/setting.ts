@@ -66,25 +66,27 @@ export interface Setting<T> {
   readonly shortFlag?: string;
 }
 
-interface Description<T> {
-  readonly default: T;
+interface Description {
   readonly help: string;
-  readonly parts: readonly Part[];
-  readonly restart?: true;
   readonly shortFlag?: string;
 }
 
-/** Describes a setting that always has a value. */
-export function setting<T>(kind: Kind<NonNullable<T>>, description: Description<NoInfer<T>>): Setting<T> {
-  return { restart: false, ...description, kind };
+/** Describes a setting: with a default, or without one if it may be left unset. */
+interface Describe {
+  <T>(kind: Kind<T>, description: Description & { readonly default: NoInfer<T> }): Setting<T>;
+  <T>(kind: Kind<T>, description: Description): Setting<T | undefined>;
 }
 
-/** Describes a setting that may be left unset. */
-export function optional<T>(
-  kind: Kind<NonNullable<T>>,
-  description: Omit<Description<T>, 'default'>,
-): Setting<T | undefined> {
-  return { restart: false, ...description, default: undefined, kind };
+/** Settings of these parts: a change takes effect at once (`live`), or when the program starts again (`atStart`). */
+export function settingsOf(...parts: readonly Part[]): {
+  readonly live: Describe;
+  readonly atStart: Describe;
+} {
+  const describe = (restart: boolean): Describe =>
+    ((kind: Kind<unknown>, description: Description) => {
+      return { default: undefined, ...description, kind, parts, restart };
+    }) as Describe;
+  return { live: describe(false), atStart: describe(true) };
 }
 
 /** What TOML would hold for a value of a setting; undefined where it is not set. */

@@ -2,9 +2,9 @@ import t from 'tap';
 import { text } from '../../../src/policy/value-kinds/plain.ts';
 import { environmentLayer, fileLayer, flagLayer } from '../../../src/policy/configuration/layer.ts';
 import { describeProblem } from '../../../src/policy/configuration/problem.ts';
-import { optional } from '../../../src/policy/settings/setting.ts';
+import { settingsOf } from '../../../src/policy/settings/setting.ts';
 
-const setting = optional(text('text'), { help: 'A setting.', parts: ['agent'] });
+const setting = settingsOf('agent').live(text('text'), { help: 'A setting.' });
 const table = { plain: setting, 'group.one': setting, 'group.deep.two': setting };
 
 t.test('a dot in a key is a table in the file', async (t) => {

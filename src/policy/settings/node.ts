@@ -1,0 +1,73 @@
+/** Settings for the node of an agent: what is taken over from its kubelet and from its containerd. */
+import { flag, listOf, tableOf, text } from '../value-kinds/plain.ts';
+import { settingsOf } from './setting.ts';
+
+const node = settingsOf('agent', 'inspect', 'explain');
+
+export const kubeletSettings = {
+  'kubeletConfig.config': node.atStart(text('path'), {
+    help:
+      "Configuration file of the kubelet's credential provider plugins, below `hostRoot`: the value of " +
+      "the kubelet's flag `--image-credential-provider-config`. Needs `kubeletConfig.binDir`.",
+  }),
+  'kubeletConfig.configDir': node.atStart(text('directory'), {
+    help:
+      'The same as a directory (Kubernetes 1.34 and later): all of its `.json`, `.yaml` and `.yml` files ' +
+      'are combined.',
+  }),
+  'kubeletConfig.binDir': node.atStart(text('directory'), {
+    help:
+      "Directory of the plugins' programs, below `hostRoot`: the value of the kubelet's flag " +
+      '`--image-credential-provider-bin-dir`.',
+  }),
+  serviceAccountTokens: node.atStart(flag, {
+    default: false,
+    help:
+      'Requests service account tokens from the cluster for credential provider plugins with ' +
+      '`tokenAttributes`. Without it such plugins are ignored. It needs far-reaching rights: see ' +
+      'docs/install/kubelet.md.',
+  }),
+  kubeletEnvironment: node.atStart(tableOf(checkVariable, text('value')), {
+    default: {},
+    help:
+      'Environment variables for credential provider plugins, such as `HTTPS_PROXY` or `AWS_REGION`. ' +
+      "They are added to those of the node's kubelet, or to `HOME` and `PATH` if these cannot be read. " +
+      "Plugins get none of archwright's own variables.",
+  }),
+};
+
+const absolutePath = text('path', (value) =>
+  value.startsWith('/') ? undefined : 'must be an absolute path, which is taken below hostRoot',
+);
+
+export const containerdSettings = {
+  containerdConfigPathCandidates: node.atStart(listOf(absolutePath), {
+    help:
+      'Containerd configuration files below `hostRoot`; the first existing one applies. Default: the ' +
+      "locations that distributions use, those with their own containerd first. Empty: containerd's " +
+      'configuration is ignored.',
+  }),
+  containerdVersion: node.atStart(
+    text('version', (value) =>
+      /^v?\d+\.\d+/.test(value) ? undefined : 'must be a version of containerd such as 2.1.4',
+    ),
+    {
+      help:
+        'Version of containerd, which determines the rules for its configuration. Default: the version ' +
+        "of the node's containerd program; the newest if it cannot be run.",
+    },
+  ),
+  mirrorCredentials: node.live(flag, {
+    default: true,
+    help:
+      "Sends the credentials of a registry to its mirrors in containerd's configuration, as containerd " +
+      'does.',
+  }),
+};
+
+/** What a process can have, in the form that everybody writes (POSIX, Base Definitions 8.1). */
+function checkVariable(name: string): string | undefined {
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
+    ? undefined
+    : 'is no name of a variable: letters, digits and underscores, not beginning with a digit';
+}
