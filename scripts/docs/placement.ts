@@ -85,6 +85,6 @@ counts like any image, because a node only takes its own. For other images of th
 
 /** Makes the page. */
 export function placementPage(): string {
-  const rows = rules.map(({ rule, description }) => [code(rule), description]);
+  const rows = Object.entries(rules).map(([rule, description]) => [code(rule), description]);
   return `${introduction}\n${table(['Rule', 'Meaning'], rows)}\n`;
 }

@@ -1,22 +1,22 @@
 /** The decision: one line for each rule, in the order of docs/use/placement.md. Each rule has its own file. */
-import type { PlacementDecision, PlacementInput } from './decision.ts';
+import type { Policy } from '../policy/effective/policy.ts';
+import { noAdditions, type ImageVerdict, type PlacementDecision, type PlacementInput } from './decision.ts';
 import { boundedWarnings } from '../names/printable.ts';
 import { imagesOf } from './pod/images.ts';
 import { operatingSystemOf } from './pod/operating-system.ts';
 import { ownFieldsOf } from './record/own-fields.ts';
 import { recordedIn } from './record/read.ts';
-import { explainAllowed, withinAllowed } from './rules/allowed.ts';
-import { explainDetails } from './rules/details.ts';
-import { noCommonArchitecture } from './rules/no-common.ts';
+import { explainAllowed, explainDetails } from './rules/details.ts';
+import { explainNoCommon, noCommonArchitecture } from './rules/no-common.ts';
 import { nodeLabelsOf } from './rules/node-labels.ts';
 import { keepOwnConstraint, warnIfOwnTermsExclude } from './rules/own-constraint.ts';
 import { preferredOf } from './rules/preferred.ts';
 import { excludedNodesOf } from './rules/pullable-nodes.ts';
-import { commonArchitectures, requiredArchitectures, verdictsOf } from './rules/required.ts';
+import { commonArchitectures, requiredArchitectures, verdictsOf, withinAllowed } from './rules/required.ts';
 import { skipped, skipReasonOf } from './rules/skip.ts';
 import { addedTolerations } from './rules/tolerations.ts';
 import { unknownImage } from './rules/unknown.ts';
-import { workloadTemplate } from './rules/workload-template.ts';
+import { reason } from './rules/rules.ts';
 
 /** Decides where a pod may run. */
 export function decide(input: PlacementInput): PlacementDecision {
@@ -74,5 +74,34 @@ export function decide(input: PlacementInput): PlacementDecision {
       ...labels.reasons,
       ...nodes.reasons,
     ],
+  };
+}
+
+/**
+ * The template of a Deployment, StatefulSet, ReplicaSet, Job or CronJob stays unchanged, because its pods are placed when they
+ * are created. The person who applies it gets a warning if its images share no architecture.
+ */
+function workloadTemplate(
+  policy: Policy,
+  os: string,
+  images: readonly ImageVerdict[],
+  common: readonly string[] | undefined,
+): PlacementDecision {
+  const warnings =
+    common?.length === 0
+      ? [`archwright: pods of this template cannot be placed: ${explainNoCommon(images, policy)}`]
+      : [];
+  const message =
+    common === undefined
+      ? 'its images constrain nothing so far'
+      : `its images can run on ${common.join(', ') || 'no common architecture'}`;
+  return {
+    ...noAdditions,
+    outcome: 'unconstrained',
+    template: 'workload',
+    os,
+    images,
+    warnings: boundedWarnings(warnings),
+    reasons: [reason('workload-template', message)],
   };
 }

@@ -1,6 +1,6 @@
 /** Whether a node takes new pods, by its readiness and its taints. */
 import type { Taint, Toleration } from '../../kube/api/objects.ts';
-import { covers } from '../../placement/pod/tolerations.ts';
+import { covers } from '../../placement/pod/expressions.ts';
 import type { CachedNode } from '../caches/cached.ts';
 
 /** Set by the node controller where `spec.unschedulable` is. */

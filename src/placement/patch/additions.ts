@@ -4,7 +4,7 @@ import { noArchitecture, own } from '../../names/architecture.ts';
 import type { Added, OwnFields, PlacementDecision } from '../decision.ts';
 import { architectureIn, hostnameNotIn, labelExpressions, preferredTerm } from '../pod/expressions.ts';
 import { constrainsItself } from '../pod/terms.ts';
-import { lookalikesAmong } from '../record/own-terms.ts';
+import { lookalikesAmong } from '../record/own-fields.ts';
 
 type Expressions = readonly NodeSelectorRequirement[];
 

@@ -15,7 +15,7 @@ import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../kube/api/o
 import { isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
 import type { Added, PlacementDecision } from '../decision.ts';
 import { constrainsItself, isEmptyTerm, permits, sameExpression } from '../pod/terms.ts';
-import { extendedTermsOf, type ExtendedTerm } from '../record/own-terms.ts';
+import { extendedTermsOf, type ExtendedTerm } from '../record/own-fields.ts';
 
 type Expressions = readonly NodeSelectorRequirement[];
 

@@ -1,9 +1,8 @@
 /** The patch of a decision, for an admission or for a pod that waits behind the gate. */
 import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import type { Operation, PlacementDecision } from '../decision.ts';
-import type { NodesOf } from './narrow-terms.ts';
 import { gateOperations, operationsOf } from './operations.ts';
-import { planFor } from './plan.ts';
+import { admissionPlan, gatedPlan, type GatedPlanOptions } from './plan.ts';
 
 /**
  * The patch of an admission.
@@ -20,15 +19,8 @@ export function patchPod(
   if (outcome === 'denied' || template === 'workload') return [];
   // A skipped pod must not keep the gate, because nothing would remove it later.
   if (own === undefined) return gateOperations(pod, false, `${basePath}/spec`);
-  const plan = planFor(pod, decision, own, { mayRemove: true });
+  const plan = admissionPlan(pod, decision, own);
   return operationsOf(pod, plan, own, basePath, replaces !== undefined);
-}
-
-export interface GatedPatchOptions {
-  /** Nodes of an architecture; decides if a term can have only one of several groups. */
-  readonly nodesOf?: NodesOf;
-  /** False if the API server refused the annotation for its size. */
-  readonly withRecord?: boolean;
 }
 
 /**
@@ -42,11 +34,11 @@ export interface GatedPatchOptions {
 export function patchGatedPod(
   pod: Pod,
   decision: PlacementDecision,
-  options: GatedPatchOptions = {},
+  options: GatedPlanOptions = {},
 ): Operation[] {
   const { outcome, own, replaces } = decision;
   if (outcome === 'denied' || own === undefined) return ungatedPod(pod);
-  const plan = planFor(pod, decision, own, { mayRemove: false, ...options });
+  const plan = gatedPlan(pod, decision, own, options);
   return [...guard(pod), ...operationsOf(pod, plan, own, '', replaces !== undefined)];
 }
 

@@ -20,9 +20,8 @@ import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts';
 import { hostnameNotIn } from '../pod/expressions.ts';
 import { sameExpression, sameList } from '../pod/terms.ts';
-import { sameToleration } from '../pod/tolerations.ts';
-import { samePreferred } from '../record/own-fields.ts';
-import { lookalikesAmong } from '../record/own-terms.ts';
+import { sameToleration } from '../pod/expressions.ts';
+import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
 import { recordThatFits } from '../record/write.ts';
 import { additionsOf, addsNothing, nothingAdded } from './additions.ts';
 import { extendTerms, type TermsChange } from './extend-terms.ts';
@@ -31,9 +30,10 @@ import { narrowTerms, type NarrowedTerms, type NodesOf } from './narrow-terms.ts
 type Expressions = readonly NodeSelectorRequirement[];
 
 /** The change of a list of the pod. */
-export type ListChange<Item> =
-  | { readonly kind: 'append'; readonly items: readonly Item[] }
-  | { readonly kind: 'set'; readonly items: readonly Item[] };
+export interface ListChange<Item> {
+  readonly kind: 'append' | 'set';
+  readonly items: readonly Item[];
+}
 
 export interface Plan {
   /** Value of `kubernetes.io/arch` in the nodeSelector; `undefined`: the pod's own nodeSelector without it. */
@@ -46,30 +46,19 @@ export interface Plan {
   readonly record: string | undefined;
 }
 
-export interface PlanOptions {
-  /** True at admission; false for a pod that exists. */
-  readonly mayRemove: boolean;
+export interface GatedPlanOptions {
   /** Nodes of an architecture; decides if a term can have only one of several groups. */
-  readonly nodesOf?: NodesOf | undefined;
+  readonly nodesOf?: NodesOf;
   /** False if the API server refused the annotation for its size. */
   readonly withRecord?: boolean;
 }
 
 /**
- * Plans the patch of a pod.
+ * Plans the patch of an admission.
  * @param pod the object that was decided; the plan shares parts with it
  * @param fields the pod's own, from the decision
  */
-export function planFor(
-  pod: Pod | PodTemplate,
-  decision: PlacementDecision,
-  fields: OwnFields,
-  options: PlanOptions,
-): Plan {
-  return options.mayRemove ? admissionPlan(pod, decision, fields) : gatedPlan(pod, decision, fields, options);
-}
-
-function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fields: OwnFields): Plan {
+export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fields: OwnFields): Plan {
   const { gate } = decision;
   const wanted = additionsOf(decision, fields);
   const record = addsNothing(wanted) && !gate ? undefined : recordThatFits(pod, decision, wanted);
@@ -85,11 +74,12 @@ function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fiel
   };
 }
 
-function gatedPlan(
-  pod: Pod | PodTemplate,
+/** Plans the patch of a pod that waits behind the gate. */
+export function gatedPlan(
+  pod: Pod,
   decision: PlacementDecision,
   fields: OwnFields,
-  { nodesOf, withRecord = true }: PlanOptions,
+  { nodesOf, withRecord = true }: GatedPlanOptions,
 ): Plan {
   const earlier = withoutOtherExclusions(decision.replaces?.added, decision.excludedNodes);
   const pinned = own(pod.spec.nodeSelector, keys.architectureLabel);

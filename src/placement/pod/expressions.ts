@@ -1,4 +1,4 @@
-/** The node affinity expressions and tolerations that archwright writes into a pod. */
+/** The node affinity expressions and tolerations that archwright writes into a pod, and what tolerations mean. */
 import type { NodeSelectorRequirement, PreferredSchedulingTerm, Toleration } from '../../kube/api/objects.ts';
 import { byName } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
@@ -33,4 +33,36 @@ export function preferredTerm(architecture: string, weight: number): PreferredSc
 export function anyArchitectureToleration({ ownTaintKey }: Policy): Toleration | undefined {
   if (ownTaintKey === undefined) return undefined;
   return { key: ownTaintKey, operator: 'Exists', effect: 'NoSchedule' };
+}
+
+/**
+ * Whether `present` tolerates every taint that `wanted` tolerates, for at least as long.
+ * @see kubernetes component-helpers scheduling/corev1 Toleration.ToleratesTaint
+ */
+export function covers(present: Toleration, wanted: Toleration): boolean {
+  if (present.effect && present.effect !== wanted.effect) return false;
+  if (secondsOf(present) < secondsOf(wanted)) return false;
+  const operator = present.operator || 'Equal';
+  if (operator === 'Exists') return !present.key || present.key === wanted.key;
+  return (
+    operator === 'Equal' &&
+    (wanted.operator || 'Equal') === 'Equal' &&
+    present.key === wanted.key &&
+    (present.value ?? '') === (wanted.value ?? '')
+  );
+}
+
+function secondsOf({ tolerationSeconds }: Toleration): number {
+  return tolerationSeconds ?? Number.POSITIVE_INFINITY;
+}
+
+/** Whether two tolerations are equal once the API server's defaults are filled in. */
+export function sameToleration(a: Toleration, b: Toleration): boolean {
+  return (
+    (a.key ?? '') === (b.key ?? '') &&
+    (a.operator ?? 'Equal') === (b.operator ?? 'Equal') &&
+    (a.value ?? '') === (b.value ?? '') &&
+    (a.effect ?? '') === (b.effect ?? '') &&
+    (a.tolerationSeconds ?? undefined) === (b.tolerationSeconds ?? undefined)
+  );
 }

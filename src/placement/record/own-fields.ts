@@ -2,13 +2,21 @@
  * A pod's own scheduling fields, without the additions of an earlier call. The rules read only these, so that a second call
  * decides like the first.
  */
-import type { PodSpec, PreferredSchedulingTerm } from '../../kube/api/objects.ts';
+import type {
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  PodSpec,
+  PreferredSchedulingTerm,
+} from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
-import type { OwnFields, Recorded, Split } from '../decision.ts';
-import { sameTerm } from '../pod/terms.ts';
-import { sameToleration } from '../pod/tolerations.ts';
-import { withoutAdded } from './own-terms.ts';
+import type { Added, OwnFields, Recorded, Split } from '../decision.ts';
+import { constrainsItself, isEmptyTerm, sameExpression, sameTerm, withExpressions } from '../pod/terms.ts';
+import { sameToleration } from '../pod/expressions.ts';
+import { hashText } from './hash.ts';
+
+type Terms = readonly NodeSelectorTerm[];
+type Expressions = readonly NodeSelectorRequirement[];
 
 /**
  * Splits the scheduling fields of a pod.
@@ -66,4 +74,109 @@ function split<Item>(
 
 export function samePreferred(a: PreferredSchedulingTerm, b: PreferredSchedulingTerm): boolean {
   return a.weight === b.weight && sameTerm(a.preference ?? {}, b.preference ?? {});
+}
+
+/** A term that an earlier call extended. */
+export interface ExtendedTerm {
+  /** The pod's own part. */
+  readonly own: NodeSelectorTerm;
+  /** Index of the list in `Added.terms` that extends it: admission copies a term once for each list. */
+  readonly copy: number;
+}
+
+/**
+ * Removes the added expressions: the inverse of `patch/extend-terms.ts`, even if a person has edited other parts of the pod since.
+ * @param terms as they are in the pod. A term without all of the added expressions is the pod's own
+ * @returns `undefined` if all terms were added
+ */
+function withoutAdded(terms: Terms | undefined, added: Added): Terms | undefined {
+  if (terms === undefined || (added.terms.length === 0 && added.match.length === 0)) return terms;
+  const kept: NodeSelectorTerm[] = [];
+  const extended = extendedTermsOf(terms, added);
+  let previous: ExtendedTerm | undefined;
+  for (const [index, term] of terms.entries()) {
+    const found = extended[index];
+    if (found === undefined) {
+      previous = undefined;
+      kept.push(term);
+    } else if (isEmptyTerm(found.own)) {
+      // A person removed the own expressions of this term. Without them it would match no node, so it stays as it is.
+      if (!added.made) kept.push(term);
+    } else {
+      const isCopy = previous && found.copy > previous.copy && sameTerm(found.own, previous.own);
+      if (!isCopy) kept.push(found.own);
+      previous = found;
+    }
+  }
+  return kept.length === 0 && terms.length > 0 ? undefined : kept;
+}
+
+/** The own part of each term; `undefined` for a term that was not extended. */
+export function extendedTermsOf(
+  terms: Terms,
+  added: Pick<Added, 'terms' | 'match' | 'lookalikes'>,
+): readonly (ExtendedTerm | undefined)[] {
+  const lookalikes = [...added.lookalikes];
+  return terms.map((term) => takeLookalike(term, added, lookalikes) ?? extendedTermOf(term, added));
+}
+
+function extendedTermOf(
+  term: NodeSelectorTerm,
+  added: Pick<Added, 'terms' | 'match'>,
+): ExtendedTerm | undefined {
+  for (const [copy, expressions] of added.terms.entries()) {
+    const base = without(term, expressions);
+    if (base && !constrainsItself(base)) return { own: base, copy };
+  }
+  const base = without(term, added.match);
+  // `match` alone extends the terms with a constraint, and every term if there is nothing else to add.
+  return base && (added.terms.length === 0 || constrainsItself(base)) ? { own: base, copy: 0 } : undefined;
+}
+
+function takeLookalike(
+  term: NodeSelectorTerm,
+  { match }: Pick<Added, 'match'>,
+  lookalikes: string[],
+): ExtendedTerm | undefined {
+  if (lookalikes.length === 0) return undefined;
+  const base = match.length === 0 ? term : without(term, match);
+  const index = base ? lookalikes.indexOf(keyOf(base)) : -1;
+  if (base === undefined || index === -1) return undefined;
+  lookalikes.splice(index, 1);
+  return { own: base, copy: 0 };
+}
+
+/** Keys of the pod's own terms that `withoutAdded` would mistake for extended ones. */
+export function lookalikesAmong(
+  terms: Terms | undefined,
+  added: Pick<Added, 'terms' | 'match'>,
+): readonly string[] {
+  if (terms === undefined || added.terms.length === 0) return [];
+  return terms
+    .filter((term) => {
+      if (!constrainsItself(term)) return false;
+      const extended = extendedTermOf(withExpressions(term, added.match), added);
+      return extended !== undefined && !sameTerm(extended.own, term);
+    })
+    .map(keyOf);
+}
+
+/** A short hash of a term's content. */
+function keyOf({ matchExpressions, matchFields }: NodeSelectorTerm): string {
+  const list = (requirements: Expressions | null | undefined): unknown =>
+    (requirements ?? []).map(({ key, operator, values }) => [key, operator, values ?? []]);
+  return hashText([JSON.stringify([list(matchExpressions), list(matchFields)])]);
+}
+
+/** The term without the last occurrence of each expression; `undefined` if one is missing. */
+function without(term: NodeSelectorTerm, expressions: Expressions): NodeSelectorTerm | undefined {
+  if (expressions.length === 0) return undefined;
+  const left = [...(term.matchExpressions ?? [])];
+  for (const expression of expressions.toReversed()) {
+    const index = left.findLastIndex((candidate) => sameExpression(candidate, expression));
+    if (index === -1) return undefined;
+    left.splice(index, 1);
+  }
+  const { matchExpressions: _, ...rest } = term;
+  return left.length === 0 ? rest : { ...term, matchExpressions: left };
 }

@@ -6,11 +6,17 @@
 import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/objects.ts';
 import { byName, isArchitecture, maxArchitectures, own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
+import { isLabelValue, isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import { outcomes } from '../decision.ts';
 import type { Added, Outcome, PlacementInput, Recorded } from '../decision.ts';
-import { hostnameNotIn, maxExcludedNodes, preferredTerm } from '../pod/expressions.ts';
-import { canExclude, canMatch, canRequire, canTolerate } from './possible-additions.ts';
+import {
+  anyArchitectureToleration,
+  hostnameNotIn,
+  maxExcludedNodes,
+  preferredTerm,
+} from '../pod/expressions.ts';
+import { sameToleration } from '../pod/expressions.ts';
 
 export const version = 1;
 
@@ -102,6 +108,45 @@ function readAdded(
     tolerations: tolerations.filter((toleration) => waiting || canTolerate(policy, toleration)),
     pinned: policy.preferenceMode === 'hard' ? pinned : undefined,
   };
+}
+
+/** An expression in the terms without an architecture constraint: architectures, or labels of nodes. */
+function canRequire(policy: Policy, [key, values]: RecordedExpression): boolean {
+  if (canMatch(policy, [key, values])) return true;
+  if (key === keys.architectureLabel) return values.length > 0 && isSortedSet(values, isArchitecture);
+  return Object.values(policy.architectures).some(
+    ({ requireNodeLabels }) => values.length === 1 && own(requireNodeLabels, key) === values[0],
+  );
+}
+
+/** An expression in every term: a label that the pod hands on to its node. */
+function canMatch(policy: Policy, [key, values]: RecordedExpression): boolean {
+  return policy.matchNodeLabels.includes(key) && values.length === 1 && isLabelValue(values[0]);
+}
+
+function canExclude(policy: Policy, hostnames: readonly string[]): boolean {
+  return (
+    hostnames.length === 0 || (policy.requirePullableNodes && isSortedSet(hostnames, isNonEmptyLabelValue))
+  );
+}
+
+function canTolerate(policy: Policy, toleration: Toleration): boolean {
+  const { value = '' } = toleration;
+  const forAny = anyArchitectureToleration(policy);
+  if (forAny && sameToleration(toleration, forAny)) return true;
+  const byTemplate =
+    isArchitecture(value) &&
+    policy.tolerations.some((template) => sameToleration(toleration, { ...template, value }));
+  return (
+    byTemplate ||
+    Object.values(policy.architectures).some(({ taintsToTolerate }) =>
+      taintsToTolerate.some((taint) => sameToleration(taint, toleration)),
+    )
+  );
+}
+
+function isSortedSet(texts: readonly string[], isValid: (text: string) => boolean): boolean {
+  return texts.every((text, index) => isValid(text) && (texts[index - 1] ?? '') < text);
 }
 
 function expressionsOf(list: readonly RecordedExpression[]): readonly NodeSelectorRequirement[] {

@@ -1,10 +1,16 @@
-/** Reasons that do not change the outcome: kept terms, images that constrain nothing, the schedulable architectures. */
+/** Reasons that do not change the outcome: allowed and schedulable architectures, images that constrain nothing, kept terms. */
 import { isBytecode, maxArchitectures } from '../../names/architecture.ts';
 import { printable } from '../../names/printable.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import type { ImageVerdict, OwnFields, Reason, Recorded } from '../decision.ts';
+import type { ImageVerdict, Outcome, OwnFields, Reason, Recorded } from '../decision.ts';
 import { constrainsItself, isEmptyTerm } from '../pod/terms.ts';
 import { reason } from './rules.ts';
+
+export function explainAllowed({ allowed }: Policy, outcome: Outcome): readonly Reason[] {
+  if (allowed === undefined || outcome === 'own-constraint') return [];
+  const architectures = printable(allowed.architectures.join(', '), 200);
+  return [reason('allowed-architectures', `${printable(allowed.origin, 320)} allows ${architectures}`)];
+}
 
 export function explainDetails(
   { schedulableArchitectures: schedulable }: Policy,

@@ -4,8 +4,7 @@
  */
 import type { Policy } from '../../policy/effective/policy.ts';
 import type { ImageVerdict } from '../decision.ts';
-import type { Draft } from './draft.ts';
-import { reason } from './rules.ts';
+import { draft, type Draft } from './rules.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 
 /** People read the message in a terminal. Further images are only counted. */
@@ -52,18 +51,11 @@ export function noCommonArchitecture(
   if (common?.length !== 0) return undefined;
   const message = explainNoCommon(images, policy);
   if (policy.onNoCommonArchitecture === 'deny') {
-    const reasons = [reason('no-common-architecture-deny', message)];
-    return { outcome: 'denied', required: [], message, warnings: [], reasons };
+    return draft('denied', [], 'no-common-architecture-deny', message, { message });
   }
   const warnings = [`archwright: ${message}`];
   if (policy.onNoCommonArchitecture === 'pend') {
-    const reasons = [reason('no-common-architecture-pend', message)];
-    return { outcome: 'pending', required: [], message, warnings, reasons };
+    return draft('pending', [], 'no-common-architecture-pend', message, { message, warnings });
   }
-  return {
-    outcome: 'unconstrained',
-    required: undefined,
-    warnings,
-    reasons: [reason('no-common-architecture-allow', message)],
-  };
+  return draft('unconstrained', undefined, 'no-common-architecture-allow', message, { warnings });
 }

@@ -13,9 +13,8 @@ import {
 } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { ImageVerdict, OwnFields } from '../decision.ts';
-import type { Draft } from './draft.ts';
 import { describeImages } from './no-common.ts';
-import { reason } from './rules.ts';
+import { draft, type Draft } from './rules.ts';
 import { constrainsItself, isEmptyTerm, permits, pinsNode } from '../pod/terms.ts';
 import { printable } from '../../names/printable.ts';
 
@@ -71,13 +70,12 @@ export function keepOwnConstraint(
     architectures === undefined
       ? 'its node'
       : `the architecture (${printable(architectures.join(', '), 200) || 'none'})`;
-  return {
-    outcome: 'own-constraint',
-    required: undefined,
+  const text = `the pod constrains ${kept} itself and keeps that`;
+  const warnings = contradiction(architectures, possible, images);
+  return draft('own-constraint', undefined, 'own-constraint', text, {
+    warnings,
     ...(tolerated && { tolerated }),
-    warnings: contradiction(architectures, possible, images),
-    reasons: [reason('own-constraint', `the pod constrains ${kept} itself and keeps that`)],
-  };
+  });
 }
 
 function contradiction(

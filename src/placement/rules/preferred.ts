@@ -23,8 +23,7 @@ import type {
 } from '../../policy/effective/policy.ts';
 import type { Outcome, OwnFields, PlacementInput, Reason } from '../decision.ts';
 import { permits } from '../pod/terms.ts';
-import type { Draft } from './draft.ts';
-import { reason, type Rule } from './rules.ts';
+import { reason, type Draft, type Rule } from './rules.ts';
 
 export interface WeightedArchitecture {
   readonly architecture: string;

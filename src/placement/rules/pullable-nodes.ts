@@ -12,8 +12,7 @@ import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { keys } from '../../names/keys.ts';
 import type { ImageVerdict, NodeGroup, OwnFields, PlacementInput, Pullability, Reason } from '../decision.ts';
 import { maxExcludedNodes } from '../pod/expressions.ts';
-import type { Draft } from './draft.ts';
-import { reason } from './rules.ts';
+import { reason, type Draft } from './rules.ts';
 import { pinsNode } from '../pod/terms.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 

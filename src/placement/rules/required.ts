@@ -4,10 +4,10 @@
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { byName, isArchitecture, isBytecode, maxArchitectures } from '../../names/architecture.ts';
+import type { Policy } from '../../policy/effective/policy.ts';
 import type { ImageVerdict } from '../decision.ts';
 import type { ImageUse } from '../pod/images.ts';
-import type { Draft } from './draft.ts';
-import { reason } from './rules.ts';
+import { draft, type Draft } from './rules.ts';
 
 /**
  * The architectures of each image.
@@ -107,19 +107,27 @@ export function commonArchitectures(
   return possible.length > maxArchitectures ? possible.slice(0, maxArchitectures) : possible;
 }
 
+/**
+ * The common architectures of the images within the allowed ones.
+ * @param common `undefined`: the images constrain nothing, or are unknown. The allowed ones apply even then
+ */
+export function withinAllowed(
+  common: readonly string[] | undefined,
+  { allowed, schedulableArchitectures: schedulable }: Policy,
+): readonly string[] | undefined {
+  if (allowed === undefined) return common;
+  const { architectures } = allowed;
+  const possible = schedulable.length === 0 ? architectures : intersection(architectures, schedulable);
+  return common === undefined ? possible : intersection(common, possible);
+}
+
 /** The decision if all images are known: their common architectures. */
 export function requiredArchitectures(common: readonly string[] | undefined): Draft {
   if (common === undefined) {
-    const reasons = [reason('unconstrained', 'no image constrains the architecture')];
-    return { outcome: 'unconstrained', required: undefined, warnings: [], reasons };
+    return draft('unconstrained', undefined, 'unconstrained', 'no image constrains the architecture');
   }
   const text = `all known images can run on ${common.join(', ')}`;
-  return {
-    outcome: 'placed',
-    required: common,
-    warnings: [],
-    reasons: [reason('required-architectures', text)],
-  };
+  return draft('placed', common, 'required-architectures', text);
 }
 
 /** The names in both lists, in the order of the first. */

@@ -7,9 +7,8 @@ import type { Policy } from '../../policy/effective/policy.ts';
 import { own } from '../../names/architecture.ts';
 import type { Outcome, OwnFields, Reason } from '../decision.ts';
 import { anyArchitectureToleration } from '../pod/expressions.ts';
-import { covers } from '../pod/tolerations.ts';
-import type { Draft } from './draft.ts';
-import { reason } from './rules.ts';
+import { covers } from '../pod/expressions.ts';
+import { reason, type Draft } from './rules.ts';
 
 /** Outcomes with which a pod can run on any architecture if nothing is required. */
 const mayRunAnywhere: ReadonlySet<Outcome> = new Set([

@@ -15,16 +15,18 @@ import { imagesKeyOf } from '../record/hash.ts';
 import { recordedIn } from '../record/read.ts';
 import { intersection } from './required.ts';
 import type { ImageVerdict, PlacementInput, Recorded } from '../decision.ts';
-import type { Draft } from './draft.ts';
-import { reason } from './rules.ts';
+import { draft, type Draft } from './rules.ts';
 import { listed, maxImageBytes, printable } from '../../names/printable.ts';
 
 const maxMessageBytes = 2048;
 
 /** `image: unauthorized: …` for each unknown image, bounded. */
 export function describeUnknown(images: readonly ImageVerdict[]): string {
-  const unknown = images.filter((image) => image.unknown !== undefined);
-  return listed(unknown, describe, maxMessageBytes);
+  return listed(images.filter(isUnknown), describe, maxMessageBytes);
+}
+
+function isUnknown({ unknown }: ImageVerdict): boolean {
+  return unknown !== undefined;
 }
 
 function describe({ image, unknown, facts }: ImageVerdict): string {
@@ -46,41 +48,31 @@ export function unknownImage(
   bound: readonly string[] | undefined,
   recorded: Recorded | undefined,
 ): Draft | undefined {
-  if (!images.some((image) => image.unknown !== undefined)) return undefined;
+  if (!images.some(isUnknown)) return undefined;
   const before = recordedBound(input, os, images, bound, recorded);
   if (before !== undefined) {
     const text = `the same images were placed on ${before.join(', ')} before`;
-    const reasons = [reason('unknown-image-recorded', text)];
-    return { outcome: 'placed', required: before, warnings: [], reasons };
+    return draft('placed', before, 'unknown-image-recorded', text);
   }
   const { policy } = input;
   const why = describeUnknown(images);
   if (policy.onUnknownImage === 'deny') {
     const message = `images could not be inspected: ${why}`;
-    const reasons = [reason('unknown-image-deny', message)];
-    return { outcome: 'denied', required: bound, message, warnings: [], reasons };
+    return draft('denied', bound, 'unknown-image-deny', message, { message });
   }
   const warnings = failures(images);
-  const isPointless = policy.onUnknownImage === 'gate' && input.template === undefined && !mayBeKnown(images);
-  if (policy.onUnknownImage === 'fallback' || isPointless) {
-    const reasons = [reason('unknown-image-fallback', why)];
-    return { outcome: 'fallback', required: fallbackWithin(policy, bound), warnings, reasons };
+  const gates = policy.onUnknownImage === 'gate' && input.template === undefined;
+  if (policy.onUnknownImage === 'fallback' || (gates && !mayBeKnown(images))) {
+    return draft('fallback', fallbackWithin(policy, bound), 'unknown-image-fallback', why, { warnings });
   }
-  if (policy.onUnknownImage === 'gate' && input.template === undefined) {
-    const reasons = [reason('unknown-image-gate', why)];
-    return { outcome: 'gated', required: bound, gate: true, warnings, reasons };
-  }
-  return {
-    outcome: 'allowed-unknown',
-    required: bound,
-    warnings,
-    reasons: [reason('unknown-image-allow', why)],
-  };
+  return gates
+    ? draft('gated', bound, 'unknown-image-gate', why, { gate: true, warnings })
+    : draft('allowed-unknown', bound, 'unknown-image-allow', why, { warnings });
 }
 
 /** `not-an-image` is final: the content of a digest never changes. */
 function mayBeKnown(images: readonly ImageVerdict[]): boolean {
-  return images.some(({ unknown }) => unknown !== undefined && unknown !== 'not-an-image');
+  return images.some((image) => isUnknown(image) && image.unknown !== 'not-an-image');
 }
 
 function fallbackWithin(policy: Policy, bound: readonly string[] | undefined): readonly string[] | undefined {
@@ -94,7 +86,7 @@ function fallbackWithin(policy: Policy, bound: readonly string[] | undefined): r
 /** Warnings for failed inspections. An image that is not inspected yet needs none. */
 function failures(images: readonly ImageVerdict[]): readonly string[] {
   return images
-    .filter((image) => image.unknown !== undefined && image.facts?.error !== undefined)
+    .filter((image) => isUnknown(image) && image.facts?.error !== undefined)
     .map((image) => `archwright: image ${describe(image)}`);
 }
 

@@ -8,7 +8,8 @@ import type {
 } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { Operation, PlacementDecision } from '../../../src/placement/decision.ts';
-import { patchGatedPod, ungatedPod, type GatedPatchOptions } from '../../../src/placement/patch/patch.ts';
+import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/patch.ts';
+import type { GatedPlanOptions } from '../../../src/placement/patch/plan.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
@@ -45,7 +46,7 @@ function gatedPod(
   return podOf(images, { schedulingGates: gates, ...spec }, { resourceVersion: '41', ...metadata });
 }
 
-function decided(gated: Pod, policy: Partial<Policy> = {}, options: GatedPatchOptions = {}): Decided {
+function decided(gated: Pod, policy: Partial<Policy> = {}, options: GatedPlanOptions = {}): Decided {
   const input = inputOf(gated, known, {
     onUnknownImage: 'fallback',
     onNoCommonArchitecture: 'pend',
@@ -192,7 +193,7 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
   const zone = isIn('zone', 'a');
   const notIntel = { key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64', 's390x'] };
   const affinity = required({ matchExpressions: [zone] }, { matchExpressions: [notIntel] }) ?? {};
-  const chosen = (policy: Partial<Policy>, options: GatedPatchOptions = {}, images = ['many']): unknown => {
+  const chosen = (policy: Partial<Policy>, options: GatedPlanOptions = {}, images = ['many']): unknown => {
     const { pod } = decided(gatedPod(images, { affinity }), { architectures, ...policy }, options);
     return [
       termsOf(pod)?.map(({ matchExpressions = [] }) => matchExpressions[1]),

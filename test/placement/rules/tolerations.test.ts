@@ -1,9 +1,9 @@
 import { test } from 'tap';
 import type { NodeSelectorTerm, Toleration } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { covers } from '../../../src/placement/pod/tolerations.ts';
+import { covers } from '../../../src/placement/pod/expressions.ts';
 import { ownFieldsOf } from '../../../src/placement/record/own-fields.ts';
-import { canTolerate } from '../../../src/placement/record/possible-additions.ts';
+import { recordedIn } from '../../../src/placement/record/read.ts';
 import { addedTolerations } from '../../../src/placement/rules/tolerations.ts';
 import {
   defaultPolicy,
@@ -116,6 +116,13 @@ for (const [name, present, wanted, covered] of coverage) {
   test(`tolerated already: ${name}`, async (t) => {
     t.equal(covers(present, wanted), covered);
   });
+}
+
+/** Whether a record that names this toleration is believed. */
+function canTolerate(given: Policy, toleration: Toleration): boolean {
+  const record = JSON.stringify({ v: 1, imagesKey: 'k', added: { tolerations: [toleration] } });
+  const pod = podOf(['a'], {}, { annotations: { 'arch.example/decision': record } });
+  return recordedIn({ pod, policy: given })?.added.tolerations.length === 1;
 }
 
 const possible: readonly (readonly [toleration: Toleration, isPossible: boolean])[] = [
