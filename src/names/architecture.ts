@@ -38,6 +38,11 @@ export function own<Value>(
   return record !== null && record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
 }
 
+/** Whether a value is an object of JSON: no list, not `null`. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Code unit order: the same everywhere, whatever the locale. */
 export function byName(a: string, b: string): number {
   if (a === b) return 0;

@@ -3,25 +3,9 @@
  * @see kubernetes apimachinery pkg/api/resource/quantity.go and suffix.go
  */
 
-/** Decimal and binary suffixes, as factors. */
-const factors: Readonly<Record<string, number>> = {
-  n: 1e-9,
-  u: 1e-6,
-  m: 1e-3,
-  '': 1,
-  k: 1e3,
-  M: 1e6,
-  G: 1e9,
-  T: 1e12,
-  P: 1e15,
-  E: 1e18,
-  Ki: 2 ** 10,
-  Mi: 2 ** 20,
-  Gi: 2 ** 30,
-  Ti: 2 ** 40,
-  Pi: 2 ** 50,
-  Ei: 2 ** 60,
-};
+const decimal = { n: 1e-9, u: 1e-6, m: 1e-3, '': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 };
+const binary = { Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 };
+const factors: Readonly<Record<string, number>> = { ...decimal, ...binary };
 
 const form = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)$/;
 
@@ -38,4 +22,22 @@ export function parseQuantity(written: unknown): number | undefined {
   // A text with an exponent is parsed as a whole: the product 1 × 10⁻³ would be inexact.
   const value = exponent === undefined ? Number(number) * (factors[suffix ?? ''] ?? 1) : Number(text);
   return Number.isFinite(value) ? value : undefined;
+}
+
+/**
+ * Reads a size in bytes, with binary units only: `64Mi`, `512Ki`, `2Gi`, or a plain number.
+ * @returns undefined if the text is no size or not a safe integer
+ */
+export function parseBytes(text: string): number | undefined {
+  const bytes = /^\d+(?:Gi|Mi|Ki|)$/.test(text) ? parseQuantity(text) : undefined;
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
+/**
+ * Writes a size with the largest unit that divides it, so that `parseBytes` reads the same number back.
+ * @param bytes a whole number, not negative
+ */
+export function formatBytes(bytes: number): string {
+  const unit = (['Gi', 'Mi', 'Ki'] as const).find((name) => bytes > 0 && bytes % binary[name] === 0);
+  return unit === undefined ? `${bytes}` : `${bytes / binary[unit]}${unit}`;
 }

@@ -4,8 +4,7 @@
  */
 import type { ImageFacts } from '../images/facts/facts.ts';
 import type { Container, Pod } from '../kube/api/objects.ts';
-import { imagesOfContainers } from './pod/images.ts';
-import type { ImageUse } from './pod/images.ts';
+import { imagesOfContainers, type ImageUse } from './pod/images.ts';
 import { operatingSystemOf } from './pod/operating-system.ts';
 import { verdictsOf } from './rules/required.ts';
 import { boundedWarnings, maxImageBytes, printable } from '../names/printable.ts';

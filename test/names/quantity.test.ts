@@ -1,8 +1,9 @@
+import * as fc from 'fast-check';
 import t from 'tap';
-import { parseQuantity } from '../../src/names/quantity.ts';
+import { formatBytes, parseBytes, parseQuantity } from '../../src/names/quantity.ts';
 
-void t.test('quantities as Kubernetes writes them', async (t) => {
-  const cases: [written: unknown, value: number | undefined][] = [
+t.test('quantities as Kubernetes writes them', async (t) => {
+  const cases: [written: unknown, value: number][] = [
     ['0', 0],
     ['2', 2],
     ['500m', 0.5],
@@ -31,25 +32,80 @@ void t.test('quantities as Kubernetes writes them', async (t) => {
     ['1e+2', 100],
     [2, 2],
     [0.5, 0.5],
-    ['', undefined],
-    [' 1', undefined],
-    ['1 ', undefined],
-    ['m', undefined],
-    ['.', undefined],
-    ['1K', undefined],
-    ['1ki', undefined],
-    ['1mi', undefined],
-    ['1e', undefined],
-    ['1eGi', undefined],
-    ['1e999', undefined],
-    ['0x10', undefined],
-    ['Infinity', undefined],
-    ['NaN', undefined],
-    [Number.NaN, undefined],
-    ['1'.repeat(65), undefined],
-    [undefined, undefined],
-    [null, undefined],
-    [{}, undefined],
   ];
   for (const [written, value] of cases) t.equal(parseQuantity(written), value, JSON.stringify(written));
+  const wrong = [
+    '',
+    ' 1',
+    '1 ',
+    'm',
+    '.',
+    '1K',
+    '1ki',
+    '1mi',
+    '1e',
+    '1eGi',
+    '1e999',
+    '0x10',
+    'Infinity',
+    'NaN',
+    Number.NaN,
+    '1'.repeat(65),
+    undefined,
+    null,
+    {},
+  ];
+  for (const written of wrong) t.equal(parseQuantity(written), undefined, JSON.stringify(written));
+});
+
+t.test('sizes', async (t) => {
+  const cases: [string, number][] = [
+    ['64Mi', 67_108_864],
+    ['1Ki', 1024],
+    ['2Gi', 2_147_483_648],
+    ['1000', 1000],
+    ['0', 0],
+  ];
+  for (const [text, bytes] of cases) t.equal(parseBytes(text), bytes, text);
+});
+
+t.test('what is no size', async (t) => {
+  for (const text of [
+    '',
+    'Mi',
+    '1.5Mi',
+    '-1',
+    '1 Mi',
+    '64M',
+    '64MB',
+    '64mi',
+    '1Ti',
+    '1e3',
+    '9007199254740993',
+    '99999999999Gi',
+    '1\n',
+  ]) {
+    t.equal(parseBytes(text), undefined, JSON.stringify(text));
+  }
+});
+
+t.test('written with the largest unit that divides it', async (t) => {
+  const cases: [number, string][] = [
+    [0, '0'],
+    [1, '1'],
+    [1536, '1536'],
+    [2048, '2Ki'],
+    [1_073_741_824, '1Gi'],
+  ];
+  for (const [bytes, text] of cases) t.equal(formatBytes(bytes), text);
+});
+
+t.test('property: what is written is read back', async () => {
+  fc.assert(
+    fc.property(
+      fc.nat(),
+      fc.constantFrom(1, 1024, 1_048_576),
+      (count, unit) => parseBytes(formatBytes(count * unit)) === count * unit,
+    ),
+  );
 });

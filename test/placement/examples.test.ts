@@ -6,8 +6,7 @@ import type { Pod, PodTemplate } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { Outcome, PlacementDecision } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
-import type { Known } from '../support/placement-input.ts';
-import { applied, failed, inputOf } from '../support/placement-input.ts';
+import { applied, failed, inputOf, type Known } from '../support/placement-input.ts';
 
 const folder = new URL('../../examples/pods/', import.meta.url);
 const known: Known = {

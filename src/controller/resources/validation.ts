@@ -1,7 +1,11 @@
 /** Validates custom resources. Reading and precedence are those of the effective policy. */
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { unschedulableArchitectures } from '../../policy/resources/architectures.ts';
-import type { ArchitecturePreferences, PodPlacement, Reading } from '../../policy/resources/placement.ts';
+import {
+  unschedulableArchitectures,
+  type ArchitecturePreferences,
+  type PodPlacement,
+  type Reading,
+} from '../../policy/resources/placement.ts';
 import { conflictsAmong, type ConflictsOptions } from '../../policy/resources/conflicts.ts';
 import { readClusterConfig, readPodConfig } from '../../policy/resources/read.ts';
 import type { Finding } from './conditions.ts';

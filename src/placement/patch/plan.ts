@@ -18,9 +18,8 @@ import type {
 import { own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts';
-import { hostnameNotIn } from '../pod/expressions.ts';
+import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
 import { sameExpression, sameList } from '../pod/terms.ts';
-import { sameToleration } from '../pod/expressions.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
 import { recordThatFits } from '../record/write.ts';
 import { additionsOf, addsNothing, nothingAdded } from './additions.ts';

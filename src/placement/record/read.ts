@@ -4,19 +4,18 @@
  * in the pod is the pod's own.
  */
 import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/objects.ts';
-import { byName, isArchitecture, maxArchitectures, own } from '../../names/architecture.ts';
+import { byName, isArchitecture, isRecord, maxArchitectures, own } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import { isLabelValue, isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import { outcomes } from '../decision.ts';
-import type { Added, Outcome, PlacementInput, Recorded } from '../decision.ts';
+import { outcomes, type Added, type Outcome, type PlacementInput, type Recorded } from '../decision.ts';
 import {
   anyArchitectureToleration,
   hostnameNotIn,
   maxExcludedNodes,
   preferredTerm,
+  sameToleration,
 } from '../pod/expressions.ts';
-import { sameToleration } from '../pod/expressions.ts';
 
 export const version = 1;
 
@@ -151,10 +150,6 @@ function isSortedSet(texts: readonly string[], isValid: (text: string) => boolea
 
 function expressionsOf(list: readonly RecordedExpression[]): readonly NodeSelectorRequirement[] {
   return list.map(([key, values]) => ({ key, operator: 'In', values }));
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isListOf<Item>(

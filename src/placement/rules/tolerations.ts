@@ -6,8 +6,7 @@ import type { Toleration } from '../../kube/api/objects.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
 import { own } from '../../names/architecture.ts';
 import type { Outcome, OwnFields, Reason } from '../decision.ts';
-import { anyArchitectureToleration } from '../pod/expressions.ts';
-import { covers } from '../pod/expressions.ts';
+import { anyArchitectureToleration, covers } from '../pod/expressions.ts';
 import { reason, type Draft } from './rules.ts';
 
 /** Outcomes with which a pod can run on any architecture if nothing is required. */

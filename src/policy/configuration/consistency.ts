@@ -4,9 +4,9 @@ import type { Configuration } from '../settings/all.ts';
 
 export interface Inconsistency {
   readonly key: keyof Configuration;
+  readonly message: string;
   /** Place inside the value. */
   readonly path?: Path;
-  readonly message: string;
 }
 
 /**
@@ -14,32 +14,37 @@ export interface Inconsistency {
  * @param part the part that will run; if absent, only problems of every part are found
  */
 export function inconsistencies(configuration: Configuration, part?: Part): Inconsistency[] {
-  return [
-    ...notSchedulable(configuration),
-    ...twoPreferences(configuration),
-    ...noFallback(configuration),
-    ...twoProxies(configuration),
-    ...mixedAgents(configuration),
-    ...incompletePlugins(configuration),
-    ...(part === 'webhook' || part === 'explain' || part === 'controller'
-      ? agentsWithoutTls(configuration)
-      : []),
-    ...(part === 'controller' ? leaseTimes(configuration) : []),
-    ...(part === 'webhook' ? noAgentsForNodes(configuration) : []),
-  ];
-}
-
-/** A leader must stop before another one can take over, and needs time for more than one attempt (client-go). */
-function leaseTimes(configuration: Configuration): Inconsistency[] {
-  const { leaseDuration, leaseRenewDeadline, leaseRetryPeriod } = configuration;
-  return [
-    ...(leaseRenewDeadline < leaseDuration
-      ? []
-      : [{ key: 'leaseRenewDeadline' as const, message: 'must be shorter than leaseDuration' }]),
-    ...(leaseRetryPeriod * 1.2 < leaseRenewDeadline
-      ? []
-      : [{ key: 'leaseRetryPeriod' as const, message: 'times 1.2 must be shorter than leaseRenewDeadline' }]),
-  ];
+  const { onUnknownImage, fallbackArchitecture, preferredArchitecture, preferredWeights } = configuration;
+  const { proxies, agents, agentTlsDir, requirePullableNodes } = configuration;
+  const found = notSchedulable(configuration);
+  function check(isWrong: boolean, key: keyof Configuration, message: string): void {
+    if (isWrong) found.push({ key, message });
+  }
+  const twoPreferences = preferredArchitecture !== undefined && Object.keys(preferredWeights).length > 0;
+  check(twoPreferences, 'preferredArchitecture', 'and preferredWeights are both set; set one of them');
+  const noFallback = onUnknownImage === 'fallback' && fallbackArchitecture === undefined;
+  check(noFallback, 'onUnknownImage', 'is fallback, so fallbackArchitecture must be set');
+  for (const [index, { registry }] of proxies.entries()) {
+    if (proxies.findIndex((proxy) => proxy.registry === registry) === index) continue;
+    found.push({ key: 'proxies', path: [index], message: `names a second proxy for ${registry}` });
+  }
+  const mixedAgents = agents.length > 1 && !agents.every((agent) => agent.startsWith('https://'));
+  check(mixedAgents, 'agents', 'must be URLs only, or a single dns: or endpointslices: location');
+  found.push(...incompletePlugins(configuration));
+  if (part === 'webhook' || part === 'explain' || part === 'controller') {
+    const noTls = agents.length > 0 && agentTlsDir === undefined;
+    check(noTls, 'agents', 'need mutual TLS, so agentTlsDir must be set');
+  }
+  if (part === 'controller') {
+    // A leader must stop before another one can take over, and needs time for more than one attempt (client-go).
+    const { leaseDuration, leaseRenewDeadline: deadline, leaseRetryPeriod } = configuration;
+    check(deadline >= leaseDuration, 'leaseRenewDeadline', 'must be shorter than leaseDuration');
+    const isSlow = leaseRetryPeriod * 1.2 >= deadline;
+    check(isSlow, 'leaseRetryPeriod', 'times 1.2 must be shorter than leaseRenewDeadline');
+  }
+  const noAgents = part === 'webhook' && requirePullableNodes && agents.length === 0;
+  check(noAgents, 'requirePullableNodes', 'needs agents, so agents must be set');
+  return found;
 }
 
 /** A pod that requires an architecture without nodes would stay pending. */
@@ -47,81 +52,36 @@ function notSchedulable(configuration: Configuration): Inconsistency[] {
   const { schedulableArchitectures, preferredArchitecture, preferredWeights, fallbackArchitecture } =
     configuration;
   if (schedulableArchitectures.length === 0) return [];
-  const named: { key: keyof Configuration; path: Path; architecture: string | undefined }[] = [
-    { key: 'preferredArchitecture', path: [], architecture: preferredArchitecture },
-    { key: 'fallbackArchitecture', path: [], architecture: fallbackArchitecture },
-    ...Object.keys(preferredWeights).map((architecture) => ({
-      key: 'preferredWeights' as const,
-      path: [architecture],
-      architecture,
-    })),
+  const known = schedulableArchitectures.join(', ');
+  const named: [key: keyof Configuration, architecture: string | undefined, path: Path][] = [
+    ['preferredArchitecture', preferredArchitecture, []],
+    ['fallbackArchitecture', fallbackArchitecture, []],
+    ...Object.keys(preferredWeights).map((name): [keyof Configuration, string, Path] => [
+      'preferredWeights',
+      name,
+      [name],
+    ]),
   ];
-  return named.flatMap(({ key, path, architecture }) =>
-    architecture === undefined || schedulableArchitectures.includes(architecture)
-      ? []
-      : [
-          {
-            key,
-            path,
-            message: `names ${architecture}, which is not one of schedulableArchitectures (${schedulableArchitectures.join(', ')})`,
-          },
-        ],
-  );
-}
-
-function twoPreferences(configuration: Configuration): Inconsistency[] {
-  const { preferredArchitecture, preferredWeights } = configuration;
-  if (preferredArchitecture === undefined || Object.keys(preferredWeights).length === 0) return [];
-  return [{ key: 'preferredArchitecture', message: 'and preferredWeights are both set; set one of them' }];
-}
-
-function noFallback(configuration: Configuration): Inconsistency[] {
-  if (configuration.onUnknownImage !== 'fallback' || configuration.fallbackArchitecture !== undefined)
-    return [];
-  return [{ key: 'onUnknownImage', message: 'is fallback, so fallbackArchitecture must be set' }];
-}
-
-function twoProxies({ proxies }: Configuration): Inconsistency[] {
-  return proxies.flatMap(({ registry }, index) =>
-    proxies.findIndex((proxy) => proxy.registry === registry) === index
-      ? []
-      : [{ key: 'proxies', path: [index], message: `names a second proxy for ${registry}` }],
-  );
-}
-
-function mixedAgents({ agents }: Configuration): Inconsistency[] {
-  const places = agents.filter((agent) => !agent.startsWith('https://'));
-  if (places.length === 0 || agents.length === 1) return [];
-  return [{ key: 'agents', message: 'must be URLs only, or a single dns: or endpointslices: location' }];
-}
-
-function agentsWithoutTls(configuration: Configuration): Inconsistency[] {
-  if (configuration.agents.length === 0 || configuration.agentTlsDir !== undefined) return [];
-  return [{ key: 'agents', message: 'need mutual TLS, so agentTlsDir must be set' }];
-}
-
-function noAgentsForNodes({ requirePullableNodes, agents }: Configuration): Inconsistency[] {
-  if (!requirePullableNodes || agents.length > 0) return [];
-  return [{ key: 'requirePullableNodes', message: 'needs agents, so agents must be set' }];
+  return named
+    .filter(([, name]) => name !== undefined && !schedulableArchitectures.includes(name))
+    .map(([key, name, path]) => ({
+      key,
+      path,
+      message: `names ${name}, which is not one of schedulableArchitectures (${known})`,
+    }));
 }
 
 /** The kubelet takes one of the two configurations, and needs the directory of the plugins with it. */
 function incompletePlugins(configuration: Configuration): Inconsistency[] {
   const { 'kubeletConfig.config': file, 'kubeletConfig.configDir': dir } = configuration;
-  const binDir = configuration['kubeletConfig.binDir'];
+  const hasPrograms = configuration['kubeletConfig.binDir'] !== undefined;
+  const key = file === undefined ? 'kubeletConfig.configDir' : 'kubeletConfig.config';
   if (file !== undefined && dir !== undefined) {
-    return [
-      { key: 'kubeletConfig.config', message: 'and kubeletConfig.configDir are both set; set one of them' },
-    ];
+    return [{ key, message: 'and kubeletConfig.configDir are both set; set one of them' }];
   }
-  if (binDir === undefined && (file ?? dir) !== undefined) {
-    const key = file === undefined ? 'kubeletConfig.configDir' : 'kubeletConfig.config';
-    return [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins' }];
-  }
-  if (binDir !== undefined && (file ?? dir) === undefined) {
-    return [
-      { key: 'kubeletConfig.binDir', message: 'needs kubeletConfig.config or kubeletConfig.configDir' },
-    ];
-  }
-  return [];
+  const hasConfiguration = (file ?? dir) !== undefined;
+  if (hasConfiguration === hasPrograms) return [];
+  return hasConfiguration
+    ? [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins' }]
+    : [{ key: 'kubeletConfig.binDir', message: 'needs kubeletConfig.config or kubeletConfig.configDir' }];
 }

@@ -1,10 +1,10 @@
 /** The effective policy from the configuration and the custom resources. `policies.ts` caches it by combination. */
 import type { OnUnknownImage, Policy, Preference, TolerationTemplate } from './policy.ts';
-import { withinSchedulable } from '../resources/architectures.ts';
 import {
   clusterConfigKind,
   clusterConfigName,
   podConfigKind,
+  withinSchedulable,
   type ClusterPlacement,
   type PodPlacement,
 } from '../resources/placement.ts';

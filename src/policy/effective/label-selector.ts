@@ -5,6 +5,7 @@
  * Requirement.Matches, pkg/apis/meta/v1/validation ValidateLabelSelector. The caller decides about an absent selector: here
  * it selects everything, in some APIs nothing.
  */
+import { isRecord } from '../../names/architecture.ts';
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
 
 export const selectorOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
@@ -79,10 +80,6 @@ function readExpression(value: unknown, path: string, problems: string[]): Selec
 
 function checkKey(key: string, path: string, problems: string[]): void {
   if (!isLabelKey(key)) problems.push(`${path} is no valid label key`);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Whether a selector selects an object with these labels. It allocates nothing, because it runs for each admission. */

@@ -4,6 +4,7 @@ import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { customResources } from '../metrics.ts';
 import {
+  byPrecedence,
   clusterConfigKind,
   clusterConfigName,
   podConfigKind,
@@ -11,7 +12,6 @@ import {
   type PodPlacement,
   type Reading,
 } from './placement.ts';
-import { byPrecedence } from './precedence.ts';
 import { readClusterConfig, readPodConfig } from './read.ts';
 
 /** A cache of raw objects. */

@@ -4,8 +4,7 @@
  * block the whole program, so the work is done in slices and has a limit, which the result reports.
  */
 import { canOverlap, type Selector } from '../effective/label-selector.ts';
-import type { PodPlacement } from './placement.ts';
-import { byPrecedence } from './precedence.ts';
+import { byPrecedence, type PodPlacement } from './placement.ts';
 
 export interface Conflicts {
   /** The first conflicting name, by the name of the later one. */

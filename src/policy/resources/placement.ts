@@ -4,10 +4,9 @@
  * - `ClusterPodPlacementConfig/cluster` is for the whole cluster. It overrides the configuration.
  * - `PodPlacementConfig`, any number in each namespace, is for the pods that its selector selects. It overrides both.
  *
- * If several `PodPlacementConfig`s select a pod, each setting is taken from the first one that has it (`precedence.ts`).
- * `read.ts` parses the objects. The API server validates them by the schemas; an invalid object that was stored under an older
- * definition is ignored as a whole. `architectures.ts` removes architectures that no node can have. `../effective/policies.ts`
- * combines them.
+ * If several `PodPlacementConfig`s select a pod, each setting is taken from the first one that has it. `read.ts` parses the
+ * objects. The API server validates them by the schemas; an invalid object that was stored under an older definition is ignored
+ * as a whole. `../effective/policies.ts` combines them.
  */
 import { clusterPath, namespacedPath } from '../../kube/api/paths.ts';
 import type { Selector } from '../effective/label-selector.ts';
@@ -62,3 +61,44 @@ export interface PodPlacement extends ArchitecturePreferences {
 export type Reading<T> =
   | { readonly placement: T; readonly problems: readonly [] }
   | { readonly placement?: undefined; readonly problems: readonly string[] };
+
+/**
+ * The order of `PodPlacementConfig`s, for `sort`: higher priority first, then the older one, then by name. Two of the same
+ * priority that can select the same pod are a conflict (`conflicts.ts`): the order still applies, and the status of the second
+ * one reports it.
+ */
+export function byPrecedence(a: PodPlacement, b: PodPlacement): number {
+  return b.priority - a.priority || a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1);
+}
+
+/**
+ * The preferences without unschedulable architectures, because pods would stay pending. The allowed `architectures` stay
+ * unchanged, because an empty list would allow every architecture. The status reports both.
+ * @param schedulable architectures that nodes can have; empty: any
+ * @returns the same object if nothing is removed
+ */
+export function withinSchedulable<T extends ArchitecturePreferences>(
+  preferences: T,
+  schedulable: readonly string[],
+): T {
+  const out = unschedulableArchitectures(preferences, schedulable);
+  if (out.length === 0) return preferences;
+  const { fallbackArchitecture: fallback, weights = {} } = preferences;
+  const kept = Object.entries(weights).filter(([name]) => !out.includes(name));
+  return {
+    ...preferences,
+    fallbackArchitecture: fallback === undefined || out.includes(fallback) ? undefined : fallback,
+    weights: kept.length === 0 ? undefined : Object.fromEntries(kept),
+  };
+}
+
+/** The named architectures that no node can have, sorted, unique. */
+export function unschedulableArchitectures(
+  { weights = {}, fallbackArchitecture, architectures = [] }: ArchitecturePreferences,
+  schedulable: readonly string[],
+): readonly string[] {
+  if (schedulable.length === 0) return [];
+  const named = new Set([...Object.keys(weights), ...architectures]);
+  if (fallbackArchitecture !== undefined) named.add(fallbackArchitecture);
+  return [...named].filter((name) => !schedulable.includes(name)).toSorted();
+}

@@ -3,6 +3,7 @@
  * value in a known field is ignored as a whole.
  */
 import type { KubeObject } from '../../kube/api/objects.ts';
+import { isRecord } from '../../names/architecture.ts';
 import { checkArchitecture } from '../value-kinds/architectures.ts';
 import { readSelector } from '../effective/label-selector.ts';
 import { onNoCommonArchitectureValues, onUnknownImageValues } from '../effective/policy.ts';
@@ -73,7 +74,7 @@ export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
 function section(parent: Fields, key: string, path: string, problems: string[]): Fields {
   const value = parent[key];
   if (isUnset(value)) return {};
-  if (isFields(value)) return value;
+  if (isRecord(value)) return value;
   problems.push(`${path} must be an object`);
   return {};
 }
@@ -150,7 +151,7 @@ function scoring(plugins: Fields, problems: string[]): Readonly<Record<string, n
   const weights = new Map<string, number>();
   for (const [index, platform] of platforms.entries()) {
     const place = `${path}.platforms[${index}]`;
-    const { architecture: name, weight }: Fields = isFields(platform) ? platform : {};
+    const { architecture: name, weight }: Fields = isRecord(platform) ? platform : {};
     if (!isArchitecture(name, `${place}.architecture`, problems)) continue;
     if (!isIntegerWithin(weight, 1, maxWeight))
       problems.push(`${place}.weight must be a whole number from 1 to ${maxWeight}`);
@@ -167,8 +168,4 @@ function isIntegerWithin(value: unknown, least: number, most: number): value is 
 /** The API server removes `null` if a schema forbids it. Older objects can still have one. */
 function isUnset(value: unknown): value is undefined | null {
   return value === undefined || value === null;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

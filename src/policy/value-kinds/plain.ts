@@ -1,5 +1,5 @@
 /** Plain kinds of values: texts, choices, numbers, durations, sizes, switches, and lists and tables of texts. */
-import { formatBytes, parseBytes } from '../../names/bytes.ts';
+import { formatBytes, parseBytes } from '../../names/quantity.ts';
 import { formatDuration, parseDuration } from '../../names/duration.ts';
 import { didYouMean } from '../../names/suggestion.ts';
 import type { Kind, Report } from '../settings/setting.ts';

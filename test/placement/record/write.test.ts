@@ -3,8 +3,7 @@ import type { Pod } from '../../../src/kube/api/objects.ts';
 import type { PlacementDecision } from '../../../src/placement/decision.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { patchGatedPod } from '../../../src/placement/patch/patch.ts';
-import { inputOf, place, podOf } from '../../support/placement-input.ts';
-import type { Known } from '../../support/placement-input.ts';
+import { inputOf, place, podOf, type Known } from '../../support/placement-input.ts';
 
 /** apimachinery pkg/api/validation/objectmeta.go TotalAnnotationSizeLimitB */
 const limit = 256 * 1024;

@@ -2,8 +2,7 @@ import { test } from 'tap';
 import type { ObjectMeta, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { Policy, Preference } from '../../../src/policy/effective/policy.ts';
 import { parseWeights } from '../../../src/placement/rules/preferred.ts';
-import type { Known } from '../../support/placement-input.ts';
-import { inputOf, place, podOf, requiring } from '../../support/placement-input.ts';
+import { inputOf, place, podOf, requiring, type Known } from '../../support/placement-input.ts';
 
 const arch = 'kubernetes.io/arch';
 const soft: Preference = { weights: { arm64: 70, amd64: 30 }, origin: 'configuration' };

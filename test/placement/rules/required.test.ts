@@ -3,8 +3,7 @@ import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { Outcome } from '../../../src/placement/decision.ts';
-import type { Known } from '../../support/placement-input.ts';
-import { facts, failed, inputOf, podOf } from '../../support/placement-input.ts';
+import { facts, failed, inputOf, podOf, type Known } from '../../support/placement-input.ts';
 
 interface Case {
   readonly name: string;

@@ -1,8 +1,7 @@
 import { test } from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
-import type { PlacementInput, SkipReason } from '../../../src/placement/decision.ts';
-import { skipReasons } from '../../../src/placement/decision.ts';
+import { skipReasons, type PlacementInput, type SkipReason } from '../../../src/placement/decision.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
 import { skipReasonOf } from '../../../src/placement/rules/skip.ts';
 import { inputOf, place, podOf } from '../../support/placement-input.ts';

@@ -2,8 +2,7 @@ import { test } from 'tap';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import type { Outcome, PlacementDecision } from '../../../src/placement/decision.ts';
 import { decide } from '../../../src/placement/decide.ts';
-import type { Known } from '../../support/placement-input.ts';
-import { failed, inputOf, place, podOf } from '../../support/placement-input.ts';
+import { failed, inputOf, place, podOf, type Known } from '../../support/placement-input.ts';
 
 const gate = { name: 'arch.example/scheduling-gate' };
 const known: Known = {

@@ -3,8 +3,7 @@ import type { Pod } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import type { Known } from '../../support/placement-input.ts';
-import { applied, failed, inputOf, podOf } from '../../support/placement-input.ts';
+import { applied, failed, inputOf, podOf, type Known } from '../../support/placement-input.ts';
 
 const known: Known = { a: 'amd64 arm64', b: 'arm64', c: 'amd64', broken: failed('timeout') };
 

@@ -1,9 +1,9 @@
 import t from 'tap';
 import {
+  byPrecedence,
   unschedulableArchitectures,
   withinSchedulable,
-} from '../../../src/policy/resources/architectures.ts';
-import { byPrecedence } from '../../../src/policy/resources/precedence.ts';
+} from '../../../src/policy/resources/placement.ts';
 import { placement } from './pod-placement.ts';
 
 t.test('priority, then age, then name', async (t) => {
