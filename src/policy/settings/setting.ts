@@ -78,14 +78,12 @@ interface Describe {
 }
 
 /** Settings of these parts: a change takes effect at once (`live`), or when the program starts again (`atStart`). */
-export function settingsOf(...parts: readonly Part[]): {
-  readonly live: Describe;
-  readonly atStart: Describe;
-} {
-  const describe = (restart: boolean): Describe =>
-    ((kind: Kind<unknown>, description: Description) => {
+export function settingsOf(...parts: readonly Part[]): Record<'live' | 'atStart', Describe> {
+  const describe =
+    (restart: boolean): Describe =>
+    (kind: Kind<unknown>, description: Description) => {
       return { default: undefined, ...description, kind, parts, restart };
-    }) as Describe;
+    };
   return { live: describe(false), atStart: describe(true) };
 }
 
