@@ -1,7 +1,15 @@
 import { test } from 'tap';
 import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { failed, inputOf, place, podOf, requiring, termsOf, type Known } from '../../support/placement-input.ts';
+import {
+  failed,
+  inputOf,
+  place,
+  podOf,
+  requiring,
+  termsOf,
+  type Known,
+} from '../../support/placement-input.ts';
 
 const arch = 'kubernetes.io/arch';
 const beta = 'beta.kubernetes.io/arch';
