@@ -2,8 +2,7 @@
 import { openConnection } from '../../src/fleet/agents/connection.ts';
 import { dnsDiscovery, parseDnsName } from '../../src/fleet/discovery/dns.ts';
 import { endpointSliceDiscovery } from '../../src/fleet/discovery/endpointslices.ts';
-import { staticDiscovery } from '../../src/fleet/discovery/static.ts';
-import type { Discovery } from '../../src/fleet/discovery/discovery.ts';
+import { staticDiscovery, type Discovery } from '../../src/fleet/discovery/discovery.ts';
 import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
 import { lateConnection } from '../../src/fleet/agents/late-connection.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
@@ -51,8 +50,8 @@ export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | 
     );
   }
   const { discovery, stop } = discover(options);
-  const open = () => openConnection({ tlsDir: agentTlsDir, log, metrics });
-  const connection = options.mayWait === true ? lateConnection({ open, log }) : await open();
+  const open = () => openConnection({ dir: agentTlsDir, log, metrics });
+  const connection = options.mayWait === true ? lateConnection(open, log) : await open();
   const fleet = createFleet({ discovery, connection, clock: systemClock, log, metrics });
   return {
     fleet,
@@ -92,5 +91,5 @@ function discover(options: OpenFleetOptions): { readonly discovery: Discovery; r
     log,
     metrics,
   });
-  return { discovery: endpointSliceDiscovery({ slices, portName }), stop: () => slices.stop() };
+  return { discovery: endpointSliceDiscovery(slices, portName), stop: () => slices.stop() };
 }

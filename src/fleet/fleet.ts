@@ -26,7 +26,7 @@ import {
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { createResponseTime, type ResponseTimeLimits } from './lookup/response-time.ts';
+import { ResponseTime, type ResponseTimeLimits } from './lookup/hedge.ts';
 import { FleetLookup, type FleetLookupContext } from './lookup/lookup.ts';
 import type { AgentConnection } from './agents/connection.ts';
 import { Groups, type Members } from './groups/groups.ts';
@@ -104,7 +104,7 @@ export function createFleet(options: FleetOptions): Fleet {
   });
   const context: FleetLookupContext = {
     connection,
-    responseTime: createResponseTime(options.responseTime),
+    responseTime: new ResponseTime(options.responseTime),
     health,
     meters,
     clock,

@@ -1,9 +1,11 @@
 /** Metrics of the agents as the webhook and the controller see them. */
-import type { Metrics, MetricSpec } from '../telemetry/metrics.ts';
+import { counts, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
 import type { AgentErrorCode } from './agents/agent-error.ts';
 import { pullResults, type PullResult } from './groups/pullability.ts';
 
-const attemptOutcomes = [
+type AttemptOutcome = AgentErrorCode | 'answered' | 'abandoned';
+
+const attemptOutcomes: readonly AttemptOutcome[] = [
   'answered',
   'abandoned',
   'unreachable',
@@ -13,91 +15,67 @@ const attemptOutcomes = [
   'overloaded',
   'rejected',
   'bad-answer',
-] as const satisfies readonly (AgentErrorCode | 'answered' | 'abandoned')[];
-export type AttemptOutcome = (typeof attemptOutcomes)[number];
-
-const lookups: MetricSpec = {
-  name: 'archwright_fleet_lookups_total',
-  type: 'counter',
-  help: 'Lookups of images through the agents, by outcome: answered by an agent, or by none.',
-  labels: { outcome: ['answered', 'unanswered'] },
-};
-
-const attempts: MetricSpec = {
-  name: 'archwright_fleet_attempts_total',
-  type: 'counter',
-  help: 'Requests to single agents, by outcome; abandoned ones were overtaken by another agent or aborted by the caller.',
-  labels: { outcome: attemptOutcomes },
-};
-
-const hedges: MetricSpec = {
-  name: 'archwright_fleet_hedges_total',
-  type: 'counter',
-  help: 'Requests to a second agent because the first took longer than usual.',
-};
-
-const passedOn: MetricSpec = {
-  name: 'archwright_fleet_passed_on_total',
-  type: 'counter',
-  help: 'Lookups passed on to another credential group because one had no access.',
-};
-
-const answerSeconds: MetricSpec = {
-  name: 'archwright_fleet_answer_duration_seconds',
-  type: 'histogram',
-  help: 'Time until an agent answered.',
-  buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
-};
-
-const agents: MetricSpec = {
-  name: 'archwright_fleet_agents',
-  type: 'gauge',
-  help: 'Agents by state: ready, or backed off after failures.',
-  labels: { state: ['ready', 'backed-off'] },
-};
-
-const groups: MetricSpec = {
-  name: 'archwright_fleet_credential_groups',
-  type: 'gauge',
-  help: 'Groups of agents with the same credential sources.',
-};
-
-const surveyed: MetricSpec = {
-  name: 'archwright_fleet_surveyed_groups_total',
-  type: 'counter',
-  help:
-    'Credential groups that were asked only whether their nodes can pull, by outcome: able, refused by the registry, ' +
-    'unable to reach it, or unknown (the answer shows neither).',
-  labels: { outcome: pullResults },
-};
-
-const repositories: MetricSpec = {
-  name: 'archwright_fleet_pullability_repositories',
-  type: 'gauge',
-  help: 'Repositories for which memory holds the credential groups that can pull them.',
-};
-
-/** Every metric of this folder, for the documentation. */
-export const fleetMetrics: readonly MetricSpec[] = [
-  lookups,
-  attempts,
-  hedges,
-  passedOn,
-  answerSeconds,
-  agents,
-  groups,
-  surveyed,
-  repositories,
 ];
 
-export interface FleetMeters {
-  lookup(outcome: 'answered' | 'unanswered'): void;
-  attempt(outcome: AttemptOutcome): void;
-  readonly hedge: () => void;
-  passOn(): void;
-  answered(durationMs: number): void;
-  surveyed(outcome: PullResult): void;
-}
+const specs = {
+  lookups: {
+    name: 'archwright_fleet_lookups_total',
+    type: 'counter',
+    help: 'Lookups of images through the agents, by outcome: answered by an agent, or by none.',
+    labels: { outcome: ['answered', 'unanswered'] },
+  },
+  attempts: {
+    name: 'archwright_fleet_attempts_total',
+    type: 'counter',
+    help: 'Requests to single agents, by outcome; abandoned ones were overtaken by another agent or aborted by the caller.',
+    labels: { outcome: attemptOutcomes },
+  },
+  hedges: {
+    name: 'archwright_fleet_hedges_total',
+    type: 'counter',
+    help: 'Requests to a second agent because the first took longer than usual.',
+  },
+  passedOn: {
+    name: 'archwright_fleet_passed_on_total',
+    type: 'counter',
+    help: 'Lookups passed on to another credential group because one had no access.',
+  },
+  answerSeconds: {
+    name: 'archwright_fleet_answer_duration_seconds',
+    type: 'histogram',
+    help: 'Time until an agent answered.',
+    buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
+  },
+  agents: {
+    name: 'archwright_fleet_agents',
+    type: 'gauge',
+    help: 'Agents by state: ready, or backed off after failures.',
+    labels: { state: ['ready', 'backed-off'] },
+  },
+  groups: {
+    name: 'archwright_fleet_credential_groups',
+    type: 'gauge',
+    help: 'Groups of agents with the same credential sources.',
+  },
+  surveyed: {
+    name: 'archwright_fleet_surveyed_groups_total',
+    type: 'counter',
+    help:
+      'Credential groups that were asked only whether their nodes can pull, by outcome: able, refused by the registry, ' +
+      'unable to reach it, or unknown (the answer shows neither).',
+    labels: { outcome: pullResults },
+  },
+  repositories: {
+    name: 'archwright_fleet_pullability_repositories',
+    type: 'gauge',
+    help: 'Repositories for which memory holds the credential groups that can pull them.',
+  },
+} satisfies Record<string, MetricSpec>;
+
+/** Every metric of this folder, for the documentation. */
+export const fleetMetrics: readonly MetricSpec[] = Object.values(specs);
+
+export type FleetMeters = ReturnType<typeof bindFleetMetrics>;
 
 /**
  * Binds the metrics.
@@ -105,43 +83,27 @@ export interface FleetMeters {
  */
 export function bindFleetMetrics(
   metrics: Metrics,
-  levels: () => {
-    readonly ready: number;
-    readonly backedOff: number;
-    readonly groups: number;
-    readonly repositories: number;
-  },
-): FleetMeters {
-  const lookupCounts = {
-    answered: metrics.counter(lookups, { outcome: 'answered' }),
-    unanswered: metrics.counter(lookups, { outcome: 'unanswered' }),
+  levels: () => Record<'ready' | 'backedOff' | 'groups' | 'repositories', number>,
+) {
+  const hedges = metrics.counter(specs.hedges);
+  const passedOn = metrics.counter(specs.passedOn);
+  const answerSeconds = metrics.histogram(specs.answerSeconds);
+  const gauges = {
+    ready: metrics.gauge(specs.agents, { state: 'ready' }),
+    backedOff: metrics.gauge(specs.agents, { state: 'backed-off' }),
+    groups: metrics.gauge(specs.groups),
+    repositories: metrics.gauge(specs.repositories),
   };
-  const attemptCounts = new Map(
-    attemptOutcomes.map((outcome) => [outcome, metrics.counter(attempts, { outcome })]),
-  );
-  const hedgeCount = metrics.counter(hedges);
-  const passedOnCount = metrics.counter(passedOn);
-  const answerSpread = metrics.histogram(answerSeconds);
-  const readyLevel = metrics.gauge(agents, { state: 'ready' });
-  const backedOffLevel = metrics.gauge(agents, { state: 'backed-off' });
-  const groupLevel = metrics.gauge(groups);
-  const repositoryLevel = metrics.gauge(repositories);
-  const surveyedCounts = new Map(
-    pullResults.map((outcome) => [outcome, metrics.counter(surveyed, { outcome })]),
-  );
   metrics.beforeScrape(() => {
     const now = levels();
-    readyLevel.set(now.ready);
-    backedOffLevel.set(now.backedOff);
-    groupLevel.set(now.groups);
-    repositoryLevel.set(now.repositories);
+    for (const name of ['ready', 'backedOff', 'groups', 'repositories'] as const) gauges[name].set(now[name]);
   });
   return {
-    lookup: (outcome) => lookupCounts[outcome].inc(),
-    attempt: (outcome) => attemptCounts.get(outcome)?.inc(),
-    hedge: () => hedgeCount.inc(),
-    passOn: () => passedOnCount.inc(),
-    answered: (durationMs) => answerSpread.observe(durationMs / 1000),
-    surveyed: (outcome) => surveyedCounts.get(outcome)?.inc(),
+    lookup: counts<'answered' | 'unanswered'>(metrics, specs.lookups),
+    attempt: counts<AttemptOutcome>(metrics, specs.attempts),
+    hedge: () => hedges.inc(),
+    passOn: () => passedOn.inc(),
+    answered: (durationMs: number) => answerSeconds.observe(durationMs / 1000),
+    surveyed: counts<PullResult>(metrics, specs.surveyed),
   };
 }

@@ -5,7 +5,7 @@ import type { ImageFacts } from '../images/facts/facts.ts';
 import type { Log } from '../telemetry/log.ts';
 import { concurrently } from '../async/concurrently.ts';
 import type { AgentConnection } from './agents/connection.ts';
-import { factsOfLine } from './agents/facts-response.ts';
+import { factsOfLine } from './agents/requests.ts';
 import type { AgentAddress } from './discovery/discovery.ts';
 
 export interface SharedFactsOptions {

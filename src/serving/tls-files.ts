@@ -104,18 +104,6 @@ export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> 
 }
 
 /**
- * The files of a client of mutual TLS: its certificate, and the authorities of servers.
- * @param dir holds `tls.crt`, `tls.key` and `ca.crt`
- * @throws ServingError `tls-files`
- */
-export function createClientTls(
-  dir: string,
-  options: Omit<TlsFilesOptions, 'dir' | 'use' | 'ca'>,
-): Promise<TlsFiles> {
-  return openTlsFiles({ ...options, dir, use: 'client', ca: true });
-}
-
-/**
  * Reads and checks the files once.
  * @throws ServingError `tls-files`; the message has the file and what to do
  */

@@ -46,43 +46,42 @@ export interface Metrics {
 
 const other = 'other';
 
+type Made = prom.Counter | prom.Gauge | prom.Histogram;
+
 /** Makes an empty registry, which all parts of the program share. */
 export function createMetrics(): Metrics {
   const registry = new prom.Registry();
-  const known = new Map<
-    string,
-    { readonly spec: string; readonly made: prom.Counter | prom.Gauge | prom.Histogram }
-  >();
+  const known = new Map<string, { readonly spec: string; readonly made: Made }>();
   const updates = new Set<() => void>();
 
-  function metric(spec: MetricSpec): prom.Counter | prom.Gauge | prom.Histogram {
+  function metric(spec: MetricSpec): Made {
     const identity = JSON.stringify(spec);
     const existing = known.get(spec.name);
     if (existing && existing.spec !== identity) throw new TypeError(`${spec.name} has two descriptions`);
     if (existing) return existing.made;
     const made = make(spec, registry);
     known.set(spec.name, { spec: identity, made });
-    for (const labels of combinations(spec)) made.labels(labels);
-    if (!(made instanceof prom.Histogram)) for (const labels of combinations(spec)) initialize(made, labels);
+    for (const labels of combinations(spec)) {
+      if (made instanceof prom.Histogram) made.labels(labels);
+      else made.labels(labels).inc(0);
+    }
     return made;
   }
 
+  function child(
+    type: MetricSpec['type'],
+    spec: MetricSpec,
+    labels: LabelValues = {},
+  ): Counter & Gauge & Histogram {
+    const made = metric(spec) as { labels(values: LabelValues): unknown };
+    if (spec.type !== type) throw new TypeError(`${spec.name} is not a ${type}`);
+    return made.labels(bounded(spec, labels)) as Counter & Gauge & Histogram;
+  }
+
   return {
-    counter: (spec, labels = {}) => {
-      const made = metric(spec);
-      if (!(made instanceof prom.Counter)) throw new TypeError(`${spec.name} is not a counter`);
-      return made.labels(bounded(spec, labels));
-    },
-    gauge: (spec, labels = {}) => {
-      const made = metric(spec);
-      if (!(made instanceof prom.Gauge)) throw new TypeError(`${spec.name} is not a gauge`);
-      return made.labels(bounded(spec, labels));
-    },
-    histogram: (spec, labels = {}) => {
-      const made = metric(spec);
-      if (!(made instanceof prom.Histogram)) throw new TypeError(`${spec.name} is not a histogram`);
-      return made.labels(bounded(spec, labels));
-    },
+    counter: (spec, labels) => child('counter', spec, labels),
+    gauge: (spec, labels) => child('gauge', spec, labels),
+    histogram: (spec, labels) => child('histogram', spec, labels),
     beforeScrape: (update) => {
       updates.add(update);
       return () => void updates.delete(update);
@@ -95,7 +94,14 @@ export function createMetrics(): Metrics {
   };
 }
 
-function make(spec: MetricSpec, registry: prom.Registry): prom.Counter | prom.Gauge | prom.Histogram {
+/** Counts by the only label of a metric. */
+export function counts<Value extends string>(metrics: Metrics, spec: MetricSpec): (value: Value) => void {
+  const [[label, values] = ['', []]] = Object.entries(spec.labels ?? {});
+  const children = new Map(values.map((value) => [value, metrics.counter(spec, { [label]: value })]));
+  return (value) => children.get(value)?.inc();
+}
+
+function make(spec: MetricSpec, registry: prom.Registry): Made {
   const base = {
     name: spec.name,
     help: spec.help,
@@ -107,18 +113,12 @@ function make(spec: MetricSpec, registry: prom.Registry): prom.Counter | prom.Ga
   return new prom.Histogram({ ...base, ...(spec.buckets && { buckets: [...spec.buckets] }) });
 }
 
-function initialize(made: prom.Counter | prom.Gauge, labels: LabelValues): void {
-  if (made instanceof prom.Counter) made.labels(labels).inc(0);
-  else made.labels(labels).set(0);
-}
-
 function bounded(spec: MetricSpec, labels: LabelValues): Record<string, string> {
-  const result: Record<string, string> = {};
-  for (const [name, values] of Object.entries(spec.labels ?? {})) {
+  const entries = Object.entries(spec.labels ?? {}).map(([name, values]) => {
     const value = labels[name];
-    result[name] = value !== undefined && values.includes(value) ? value : other;
-  }
-  return result;
+    return [name, value !== undefined && values.includes(value) ? value : other];
+  });
+  return Object.fromEntries(entries) as Record<string, string>;
 }
 
 function combinations(spec: MetricSpec): Record<string, string>[] {

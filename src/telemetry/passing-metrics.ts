@@ -1,7 +1,7 @@
 /**
  * Metrics of work that ends before the process, such as a leader's: at its end, gauges are reset and callbacks before scrapes are removed.
  */
-import type { Gauge, Metrics } from './metrics.ts';
+import type { Metrics } from './metrics.ts';
 
 export interface PassingMetrics extends Metrics {
   /** Sets all gauges to 0, except NaN, and removes callbacks before scrapes. Counters stay. */
@@ -13,12 +13,21 @@ export function passingMetrics(metrics: Metrics): PassingMetrics {
   const ends: (() => void)[] = [];
   let ended = false;
   return {
-    counter: (spec, labels) => metrics.counter(spec, labels),
-    histogram: (spec, labels) => metrics.histogram(spec, labels),
+    ...metrics,
     gauge: (spec, labels) => {
-      const { wrapped, end } = passing(metrics.gauge(spec, labels), () => ended);
-      ends.push(end);
-      return wrapped;
+      const gauge = metrics.gauge(spec, labels);
+      let last = 0;
+      // NaN means "unknown". 0 would be wrong, for example an expired certificate.
+      ends.push(() => {
+        if (!Number.isNaN(last)) gauge.set(0);
+      });
+      return {
+        set: (value) => {
+          if (ended) return;
+          last = value;
+          gauge.set(value);
+        },
+      };
     },
     beforeScrape: (update) => {
       const stop = metrics.beforeScrape(update);
@@ -26,31 +35,9 @@ export function passingMetrics(metrics: Metrics): PassingMetrics {
       ends.push(stop);
       return stop;
     },
-    render: () => metrics.render(),
-    contentType: metrics.contentType,
     end: () => {
       ended = true;
       for (const end of ends.splice(0)) end();
-    },
-  };
-}
-
-function passing(
-  inner: Gauge,
-  hasEnded: () => boolean,
-): { readonly wrapped: Gauge; readonly end: () => void } {
-  let last = 0;
-  return {
-    wrapped: {
-      set: (value) => {
-        if (hasEnded()) return;
-        last = value;
-        inner.set(value);
-      },
-    },
-    // NaN means "unknown". 0 would be wrong, for example an expired certificate.
-    end: () => {
-      if (!Number.isNaN(last)) inner.set(0);
     },
   };
 }

@@ -1,8 +1,7 @@
 /** A fleet over scripted agents. */
 import type { Test } from 'tap';
-import type { AgentAddress } from '../../src/fleet/discovery/discovery.ts';
+import { staticDiscovery, type AgentAddress } from '../../src/fleet/discovery/discovery.ts';
 import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
-import { staticDiscovery } from '../../src/fleet/discovery/static.ts';
 import { rank } from '../../src/fleet/groups/rendezvous.ts';
 import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';

@@ -5,7 +5,7 @@
 import t, { type Test } from 'tap';
 import { startAgent } from '../../daemon/agent.ts';
 import { concurrently } from '../../src/async/concurrently.ts';
-import { staticDiscovery } from '../../src/fleet/discovery/static.ts';
+import { staticDiscovery } from '../../src/fleet/discovery/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';

@@ -11,20 +11,13 @@ import { openConnection, type AgentConnection } from '../../src/fleet/agents/con
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { createLog, type Log } from '../../src/telemetry/log.ts';
+import { recordingLog } from '../serving/support.ts';
 import { createCa, type IssueOptions, type TestCa } from '../support/certificates.ts';
 
-/** A log whose lines can be read. */
+/** A log whose lines can be read as text. */
 export function readableLog(): { log: Log; lines: () => string } {
-  let text = '';
-  const log = createLog({
-    level: 'trace',
-    destination: {
-      write: (line: string) => {
-        text += line;
-      },
-    },
-  });
-  return { log, lines: () => text };
+  const { log, lines } = recordingLog('trace');
+  return { log, lines: () => lines.map((line) => JSON.stringify(line)).join('\n') };
 }
 
 export const silentLog = createLog({ level: 'silent' });
@@ -179,7 +172,7 @@ export async function connect(
   options: { readonly dir?: string; readonly dialTimeoutMs?: number; readonly pollMs?: number } = {},
 ): Promise<AgentConnection> {
   const { dir, ...others } = options;
-  const connection = await openConnection({ tlsDir: dir ?? pki.clientDir, log: silentLog, ...others });
+  const connection = await openConnection({ dir: dir ?? pki.clientDir, log: silentLog, ...others });
   t.teardown(() => connection.close());
   return connection;
 }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
-import { createLog, type Log } from '../../src/telemetry/log.ts';
+import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
 import type { PemPair } from '../support/certificates.ts';
 
 export interface Answer {
@@ -75,7 +75,7 @@ export async function until(
 }
 
 /** A log that records its lines. */
-export function recordingLog(level: 'debug' | 'info' = 'info'): {
+export function recordingLog(level: LogLevel = 'info'): {
   log: Log;
   lines: Record<string, unknown>[];
 } {

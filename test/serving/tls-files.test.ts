@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { startServer } from '../../src/serving/server.ts';
-import { createClientTls, loadTlsMaterial, openTlsFiles } from '../../src/serving/tls-files.ts';
+import { loadTlsMaterial, openTlsFiles } from '../../src/serving/tls-files.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { createCa } from '../support/certificates.ts';
@@ -51,7 +51,11 @@ test('errors have the file and what to do', async (t) => {
     const dir = await tlsDirectory(t, pair, ca.cert);
     await change(dir);
     await t.rejects(loadTlsMaterial(dir, true), { name: 'ServingError', code: 'tls-files', message }, what);
-    await t.rejects(createClientTls(dir, { log: recordingLog().log }), { message }, `${what}, at start`);
+    await t.rejects(
+      openTlsFiles({ dir, use: 'client', ca: true, log: recordingLog().log }),
+      { message },
+      `${what}, at start`,
+    );
   }
 });
 
@@ -64,7 +68,7 @@ test('a client reloads its files', async (t) => {
   const first = await ca.issue({ cn: 'one', client: true });
   const second = await ca.issue({ cn: 'two', client: true });
   const dir = await tlsDirectory(t, first, ca.cert);
-  const files = await createClientTls(dir, { log: recordingLog().log, pollMs });
+  const files = await openTlsFiles({ dir, use: 'client', ca: true, log: recordingLog().log, pollMs });
   t.teardown(() => files.close());
   let changes = 0;
   files.onChange(() => (changes += 1));

@@ -1,5 +1,6 @@
 /**
- * Connections to agents: mutual TLS over a pool of keep-alive connections, with limits on size and time.
+ * Connections to agents: mutual TLS over a pool of keep-alive connections, with limits on size and time: an agent is part of
+ * this program, but its node may be compromised.
  *
  * Every agent's certificate names `archwright-agent`, and that name is verified whatever address is dialed: addresses of
  * nodes change, and a certificate per address would have to change with them. The cluster's own authority vouches that the peer
@@ -7,12 +8,12 @@
  */
 import { Agent } from 'node:https';
 import { createSecureContext } from 'node:tls';
-import { openExchange, retirePool } from '../../http/exchange.ts';
-import { createClientTls, type TlsFiles } from '../../serving/tls-files.ts';
-import type { Log } from '../../telemetry/log.ts';
-import type { Metrics } from '../../telemetry/metrics.ts';
+import { readBody, readLines } from '../../http/body.ts';
+import { openExchange, retirePool, type OpenResponse } from '../../http/exchange.ts';
+import { messageWithCause, TransportError } from '../../http/transport-error.ts';
+import { openTlsFiles, type TlsFiles, type TlsFilesOptions } from '../../serving/tls-files.ts';
 import { reveal } from '../../telemetry/secret.ts';
-import { agentError, jsonLines, readJson } from './response-body.ts';
+import { AgentError, type AgentErrorCode } from './agent-error.ts';
 
 /** The name in every agent's certificate (DNS SAN). */
 export const agentServerName = 'archwright-agent';
@@ -22,12 +23,12 @@ export interface AgentConnection {
    * Sends one request and reads its JSON.
    * @param url the agent's, `https://host:port`
    * @param body sent as JSON; the method is then POST
-   * @throws AgentError
+   * @throws AgentError for every status but 200, and for a body that is too large, cut off or not JSON
    */
   json(url: string, path: string, call: Call & { readonly body?: unknown }): Promise<unknown>;
   /**
-   * The lines of a response as they come.
-   * @throws AgentError
+   * The lines of a response as they come, without empty ones.
+   * @throws AgentError as `json`; lines before the error have been yielded
    */
   lines(url: string, path: string, call: Call): AsyncIterable<string>;
   close(): Promise<void>;
@@ -39,14 +40,9 @@ export interface Call {
   readonly maxBytes: number;
 }
 
-export interface ConnectionOptions {
-  /** Directory with `tls.crt`, `tls.key` and `ca.crt`. */
-  readonly tlsDir: string;
-  readonly log: Log;
-  readonly metrics?: Metrics;
+export interface ConnectionOptions extends Omit<TlsFilesOptions, 'use' | 'ca'> {
   /** Limit for a connection, TLS included. */
   readonly dialTimeoutMs?: number;
-  readonly pollMs?: number;
 }
 
 /** Inside a cluster a handshake takes some milliseconds; this forgives one lost packet (RFC 6298: first resend after 1 s). */
@@ -57,6 +53,10 @@ const idleMs = 60_000;
 const maxSockets = 32;
 /** After a burst the next one should find its connections; idle ones end after `idleMs`. */
 const maxFreeSockets = 16;
+/** One set of image facts has some hundred bytes; this is room for an index with every platform there is. */
+const maxLineBytes = 64 * 1024;
+/** `{"error": {"code", "message"}}`. */
+const maxErrorBytes = 8 * 1024;
 
 /**
  * Opens the client's side of mutual TLS; connections are made when they are needed. A changed certificate is used for new
@@ -64,19 +64,15 @@ const maxFreeSockets = 16;
  * @throws ServingError `tls-files` if the files cannot be used
  */
 export async function openConnection(options: ConnectionOptions): Promise<AgentConnection> {
-  const { log, metrics, pollMs, dialTimeoutMs = defaultDialTimeoutMs } = options;
-  const files = await createClientTls(options.tlsDir, {
-    log,
-    ...(metrics && { metrics }),
-    ...(pollMs !== undefined && { pollMs }),
-  });
+  const { dialTimeoutMs = defaultDialTimeoutMs } = options;
+  const files = await openTlsFiles({ ...options, use: 'client', ca: true });
   let pool = createPool(files);
   files.onChange(() => {
     retirePool(pool);
     pool = createPool(files);
   });
 
-  /** Sends a request and waits for the header of its response, whatever the status. */
+  /** Sends a request. @returns the response with status 200, its body not read yet */
   async function open(url: string, path: string, json: string | undefined, signal: AbortSignal) {
     const request = {
       method: json === undefined ? 'GET' : 'POST',
@@ -91,20 +87,31 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
       // The agents' API only reads.
       repeatable: true,
     } as const;
-    try {
-      return await openExchange(request, signal);
-    } catch (error) {
+    const response = await openExchange(request, signal).catch((error: unknown) => {
       throw agentError(error, url);
-    }
+    });
+    if (response.status !== 200) throw await statusError(response, url);
+    return response;
   }
 
   return {
     json: async (url, path, { body, signal, maxBytes }) => {
       const json = body === undefined ? undefined : JSON.stringify(body);
-      return await readJson(await open(url, path, json, signal), url, maxBytes);
+      const text = await readText(await open(url, path, json, signal), url, maxBytes);
+      try {
+        return JSON.parse(text) as unknown;
+      } catch (cause) {
+        const message = 'the agent answered with something that is not JSON';
+        throw new AgentError('bad-answer', url, message, { cause });
+      }
     },
     lines: async function* (url, path, { signal, maxBytes }) {
-      yield* jsonLines(await open(url, path, undefined, signal), url, maxBytes);
+      const response = await open(url, path, undefined, signal);
+      try {
+        yield* readLines(response, { maxLineBytes, maxBytes });
+      } catch (cause) {
+        throw agentError(cause, url);
+      }
     },
     close: async () => {
       pool.destroy();
@@ -132,4 +139,54 @@ function createPool(files: TlsFiles): Agent {
       allowPartialTrustChain: true,
     }),
   });
+}
+
+/** Maps a failed exchange. */
+function agentError(cause: unknown, url: string): unknown {
+  if (!(cause instanceof TransportError)) return cause;
+  const { failure, phase, where } = cause;
+  const make = (code: AgentErrorCode, message: string): AgentError =>
+    new AgentError(code, url, message, { cause });
+  if (failure === 'too-large' || failure === 'encoded') return make('bad-answer', cause.message);
+  if (failure === 'aborted') {
+    return phase === 'body'
+      ? make('timeout', 'the response was not complete in time')
+      : make('timeout', `no response from ${where} in time`);
+  }
+  if (phase === 'body') return make('lost', 'the connection was lost within the response');
+  const reason = messageWithCause(cause).slice(0, 300);
+  return phase === 'header'
+    ? make('lost', `the connection to ${where} was lost: ${reason}`)
+    : make('unreachable', `${where} cannot be reached: ${reason}`);
+}
+
+async function statusError(response: OpenResponse, url: string): Promise<AgentError> {
+  const { status } = response;
+  const message = messageIn(await readText(response, url, maxErrorBytes));
+  return new AgentError(codeOf(status), url, `the agent answered ${status}${message}`);
+}
+
+function codeOf(status: number): AgentErrorCode {
+  if (status === 401 || status === 403) return 'refused';
+  if (status === 408 || status === 429 || status >= 500) return 'overloaded';
+  return status >= 400 ? 'rejected' : 'bad-answer';
+}
+
+/** The agent's own description of its error. */
+function messageIn(body: string): string {
+  try {
+    const parsed = JSON.parse(body) as { error?: { message?: unknown } } | null;
+    const message = parsed?.error?.message;
+    return typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
+  } catch {
+    return '';
+  }
+}
+
+async function readText(response: OpenResponse, url: string, maxBytes: number): Promise<string> {
+  try {
+    return (await readBody(response, maxBytes)).toString('utf8');
+  } catch (cause) {
+    throw agentError(cause, url);
+  }
 }

@@ -7,18 +7,15 @@ import type { Log } from '../../telemetry/log.ts';
 import { AgentError } from './agent-error.ts';
 import type { AgentConnection } from './connection.ts';
 
-export interface LateConnectionOptions {
-  /** Opens the connection; tried again if it rejects. */
-  readonly open: () => Promise<AgentConnection>;
-  readonly log: Log;
-  readonly clock?: Clock;
-}
-
 /** A certificate is written within a second or two after a controller leads. */
 const againMs = 1000;
 
-/** Starts to open the connection, and goes on until that succeeds or it is closed. */
-export function lateConnection({ open, log, clock = systemClock }: LateConnectionOptions): AgentConnection {
+/** Calls `open` until it succeeds or the connection is closed. */
+export function lateConnection(
+  open: () => Promise<AgentConnection>,
+  log: Log,
+  clock: Clock = systemClock,
+): AgentConnection {
   const closing = new AbortController();
   let connection: AgentConnection | undefined;
 
@@ -26,9 +23,7 @@ export function lateConnection({ open, log, clock = systemClock }: LateConnectio
     let logged = '';
     while (!closing.signal.aborted) {
       try {
-        const opened = await open();
-        if (closing.signal.aborted) await opened.close();
-        else connection = opened;
+        connection = await open();
         return;
       } catch (error) {
         const problem = error instanceof Error ? error.message : String(error);

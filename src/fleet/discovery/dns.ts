@@ -3,13 +3,12 @@
  * address per agent. The name is resolved again and again; while it cannot be resolved, the last good answer stands.
  */
 import { lookup } from 'node:dns/promises';
+import { systemClock, type Clock } from '../../async/clock.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { agentUrl } from './agent-url.ts';
-import { createChanges, maxAgents } from './changes.ts';
-import type { Discovery } from './discovery.ts';
+import { agentUrl, createAgentList, maxAgents, type Discovery } from './discovery.ts';
 
-export interface DnsName {
+interface DnsName {
   readonly name: string;
   readonly port: number;
 }
@@ -18,17 +17,15 @@ export interface DnsDiscoveryOptions extends DnsName {
   readonly log: Log;
   /** Addresses of a name; the system's resolver by default, so that search domains hold. */
   readonly resolve?: (name: string) => Promise<readonly string[]>;
-  readonly refreshMs?: number;
-  readonly retryMs?: number;
-  readonly timeoutMs?: number;
+  readonly clock?: Clock;
 }
 
 /** Cluster DNS answers carry a TTL of 5 to 30 s; agents come and go more rarely than that. */
-const defaultRefreshMs = 10_000;
+const refreshMs = 10_000;
 /** Without a first answer no agent can be asked; resolve again soon. */
-const defaultRetryMs = 1000;
+const retryMs = 1000;
 /** The system's resolver may take 5 s for one server; after that there is no answer to wait for. */
-const defaultTimeoutMs = 5000;
+const timeoutMs = 5000;
 
 /**
  * Reads `dns:name:port`.
@@ -48,49 +45,51 @@ export function parseDnsName(text: string): DnsName {
 
 /** Makes a discovery that resolves a name until it is closed. */
 export function dnsDiscovery(options: DnsDiscoveryOptions): Discovery {
-  const resolve = options.resolve ?? systemResolve;
-  const refreshMs = options.refreshMs ?? defaultRefreshMs;
-  const retryMs = options.retryMs ?? defaultRetryMs;
-  const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
-  const changes = createChanges();
-  let timer: NodeJS.Timeout | undefined;
-  let closed = false;
-  let answered = false;
+  const { name, port, log, resolve = systemResolve, clock = systemClock } = options;
+  const agents = createAgentList();
+  const closing = new AbortController();
   let failing = false;
 
-  async function refresh(): Promise<void> {
-    const found = await withTimeout(resolve(options.name), timeoutMs, options.name).catch(failed);
-    if (closed) return;
-    if (found) {
-      if (failing) options.log.info({ name: options.name }, 'agents are resolved again');
-      failing = false;
-      answered = true;
-      const urls = new Set(found.slice(0, maxAgents).map((address) => agentUrl(address, options.port)));
-      changes.set([...urls].map((url) => ({ url })));
-    }
-    timer = setTimeout(() => void refresh(), answered ? refreshMs : retryMs);
+  async function inTime(): Promise<readonly string[]> {
+    const late = new AbortController();
+    const cancel = clock.timer(timeoutMs, () =>
+      late.abort(new Error(`${name} was not resolved within ${timeoutMs} ms`)),
+    );
+    return await unlessAborted(resolve(name), late.signal).finally(cancel);
   }
 
   function failed(error: unknown): undefined {
-    if (!failing && !closed) {
+    if (!failing && !closing.signal.aborted) {
       const message = error instanceof Error ? error.message : String(error);
-      options.log.warn(
-        { name: options.name, error: message, agents: changes.current().length },
+      log.warn(
+        { name, error: message, agents: agents.current().length },
         'agents cannot be resolved; those that are known stay in use',
       );
     }
     failing = true;
   }
 
-  void refresh();
+  async function follow(): Promise<void> {
+    for (let pauseMs = retryMs; !closing.signal.aborted; await clock.sleep(pauseMs, closing.signal)) {
+      const found = await inTime().catch(failed);
+      if (closing.signal.aborted) return;
+      if (found === undefined) continue;
+      if (failing) log.info({ name }, 'agents are resolved again');
+      failing = false;
+      pauseMs = refreshMs;
+      const urls = new Set(found.slice(0, maxAgents).map((address) => agentUrl(address, port)));
+      agents.set([...urls].map((url) => ({ url })));
+    }
+  }
+
+  follow().catch((error: unknown) => {
+    if (!closing.signal.aborted) throw error;
+  });
   return {
-    current: changes.current,
-    ready: changes.ready,
-    onChange: changes.onChange,
+    ...agents,
     close: () => {
-      closed = true;
-      clearTimeout(timer);
-      changes.close();
+      closing.abort();
+      agents.close();
     },
   };
 }
@@ -98,17 +97,4 @@ export function dnsDiscovery(options: DnsDiscoveryOptions): Discovery {
 async function systemResolve(name: string): Promise<string[]> {
   const addresses = await lookup(name, { all: true });
   return addresses.map((entry) => entry.address);
-}
-
-async function withTimeout<T>(promise: Promise<T>, timeoutMs: number, name: string): Promise<T> {
-  const late = new AbortController();
-  const timer = setTimeout(
-    () => late.abort(new Error(`${name} was not resolved within ${timeoutMs} ms`)),
-    timeoutMs,
-  );
-  try {
-    return await unlessAborted(promise, late.signal);
-  } finally {
-    clearTimeout(timer);
-  }
 }

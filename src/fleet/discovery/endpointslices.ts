@@ -4,34 +4,28 @@
  */
 import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { EndpointSlice } from '../../kube/api/objects.ts';
-import { agentUrl } from './agent-url.ts';
-import { createChanges } from './changes.ts';
-import type { AgentAddress, Discovery } from './discovery.ts';
+import { agentUrl, createAgentList, type AgentAddress, type Discovery } from './discovery.ts';
 
-export interface EndpointSliceDiscoveryOptions {
-  readonly slices: Reflector<EndpointSlice>;
-  /** Name of the port of the agents' Service. */
-  readonly portName: string;
-}
-
-/** Makes a discovery over a watch, which it does not stop. */
-export function endpointSliceDiscovery(options: EndpointSliceDiscoveryOptions): Discovery {
-  const changes = createChanges();
-  const update = (): void => changes.set(agentsOf(options.slices.values(), options.portName));
+/**
+ * Makes a discovery over a watch, which it does not stop.
+ * @param portName name of the port of the agents' Service
+ */
+export function endpointSliceDiscovery(slices: Reflector<EndpointSlice>, portName: string): Discovery {
+  const agents = createAgentList();
   let closed = false;
-  options.slices.onChange(() => {
-    if (!closed) update();
-  });
+  const update = (): void => {
+    if (!closed) agents.set(agentsOf(slices.values(), portName));
+  };
+  slices.onChange(update);
   return {
-    current: changes.current,
+    ...agents,
     ready: async (signal) => {
-      await options.slices.ready(signal).catch(() => undefined);
-      if (!signal.aborted && !closed) update();
+      await slices.ready(signal).catch(() => undefined);
+      if (!signal.aborted) update();
     },
-    onChange: changes.onChange,
     close: () => {
       closed = true;
-      changes.close();
+      agents.close();
     },
   };
 }

@@ -10,7 +10,7 @@ import { concurrently } from '../../async/concurrently.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError } from '../agents/agent-error.ts';
-import { readAgentInfo, type AgentInfo } from '../agents/agent-info.ts';
+import { readAgentInfo, type AgentInfo } from '../agents/requests.ts';
 import type { AgentConnection } from '../agents/connection.ts';
 import type { AgentAddress, Discovery } from '../discovery/discovery.ts';
 

@@ -24,9 +24,7 @@ export interface HedgeOptions<T> {
 /** One for all: an error for each lookup would cost more than the rest of this file. */
 const decided = new Error('another agent answered, or the lookup was aborted');
 
-/**
- * @returns the first answer; `undefined` if no agent gave one or `signal` aborted
- */
+/** @returns the first answer; `undefined` if no agent gave one or `signal` aborted */
 export function hedge<T>(options: HedgeOptions<T>): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<T | undefined>();
   const stop = new AbortController();
@@ -76,4 +74,47 @@ export function hedge<T>(options: HedgeOptions<T>): Promise<T | undefined> {
     askNext();
   }
   return promise;
+}
+
+export interface ResponseTimeLimits {
+  /** Never sooner: a cold image costs its agent a few round trips to a registry, and a second agent would repeat them. */
+  readonly floorMs: number;
+  /** Never later: a dead agent must leave the next one time to answer. */
+  readonly capMs: number;
+}
+
+export const defaultResponseTimeLimits: ResponseTimeLimits = { floorMs: 300, capMs: 3000 };
+
+const quantile = 0.95;
+/** How far one answer moves the estimate; a change of the usual time is followed within some dozens of answers. */
+const step = 0.2;
+
+/**
+ * How long an answer usually takes: a running estimate of the 95th percentile. It follows the quantile by stochastic
+ * approximation (Robbins and Monro): an answer slower than the estimate raises it by 0.95 steps, a faster one lowers it by 0.05,
+ * so that it rests where one in twenty is slower.
+ */
+export class ResponseTime {
+  readonly #limits: ResponseTimeLimits;
+  #estimateMs = 0;
+
+  constructor(limits = defaultResponseTimeLimits) {
+    this.#limits = limits;
+    this.#set(1000);
+  }
+
+  /** Milliseconds without an answer after which the next agent is asked too. */
+  get hedgeAfterMs(): number {
+    return this.#estimateMs;
+  }
+
+  /** Adds the duration of an answer. */
+  observe(durationMs: number): void {
+    const direction = durationMs > this.#estimateMs ? quantile : quantile - 1;
+    this.#set(this.#estimateMs * (1 + step * direction));
+  }
+
+  #set(estimateMs: number): void {
+    this.#estimateMs = Math.min(this.#limits.capMs, Math.max(this.#limits.floorMs, estimateMs));
+  }
 }

@@ -4,10 +4,9 @@ import { failedFacts, type ImageFacts, type ImageRequest } from '../../images/fa
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { AgentError, type AgentErrorCode } from '../agents/agent-error.ts';
-import type { ResponseTime } from './response-time.ts';
-import { requestFacts } from '../agents/request-facts.ts';
+import { hedge, type ResponseTime } from './hedge.ts';
+import { requestFacts } from '../agents/requests.ts';
 import type { AgentConnection } from '../agents/connection.ts';
-import { hedge } from './hedge.ts';
 import type { AgentAddress } from '../discovery/discovery.ts';
 import type { FleetMeters } from '../metrics.ts';
 import type { AgentHealth } from './agent-health.ts';
@@ -71,7 +70,7 @@ export class FleetLookup {
     return hedge({
       agents: this.#healthy(agents),
       ask: (agent, stop) => this.#ask(agent, stop),
-      hedgeAfterMs: responseTime.hedgeAfterMs(),
+      hedgeAfterMs: responseTime.hedgeAfterMs,
       signal: this.#ended,
       clock,
       onHedge: meters.hedge,

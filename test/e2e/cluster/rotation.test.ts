@@ -131,7 +131,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
     const agent = await mount(t, cluster, 'archwright-agent-tls', ms);
     agents.push(await startAgent(cluster, { tls: { ...tls, agent }, name: `agent-${ms}` }));
     const tlsDir = await mount(t, cluster, 'archwright-controller-client-tls', ms);
-    const connection = await openConnection({ tlsDir, log: createLog({ level: 'silent' }) });
+    const connection = await openConnection({ dir: tlsDir, log: createLog({ level: 'silent' }) });
     t.teardown(() => connection.close());
     connections.push(connection);
   }

@@ -1,17 +1,48 @@
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
-import t from 'tap';
+import t, { type Test } from 'tap';
+import { AgentError, type AgentErrorCode } from '../../../src/fleet/agents/agent-error.ts';
 import { createCa } from '../../support/certificates.ts';
-import { clientNames, connect, createPki, serverNames, startScripted, until, writeTls } from '../support.ts';
-import { call, fails, never } from './connection-setup.ts';
+import {
+  clientNames,
+  connect,
+  createPki,
+  serverNames,
+  startScripted,
+  until,
+  writeTls,
+  type Script,
+} from '../support.ts';
+
+const never = new AbortController().signal;
+const call = { signal: never, maxBytes: 10_000, body: { images: [], deadlineMs: 1 } };
+
+/** An agent, a connection to it, and a request on that connection. */
+async function setup(t: Test, script: Script = {}, options?: Parameters<typeof connect>[2]) {
+  const pki = await createPki(t);
+  const agent = await startScripted(t, pki, script);
+  const connection = await connect(t, pki, options);
+  const ask = (signal = never): Promise<unknown> =>
+    connection.json(agent.url, '/v1/facts', { ...call, signal });
+  return { pki, agent, connection, ask };
+}
+
+/** Expects this error. */
+async function fails(
+  t: Test,
+  promise: Promise<unknown>,
+  code: AgentErrorCode,
+  message: RegExp,
+): Promise<void> {
+  const error = await promise.catch((reason: unknown) => reason);
+  t.ok(error instanceof AgentError, 'an AgentError');
+  t.match(error, { code, message });
+}
 
 t.test('JSON out and in, over one connection', async (t) => {
-  const pki = await createPki(t);
-  const agent = await startScripted(t, pki, { facts: (asked) => ({ echo: asked }) });
-  const connection = await connect(t, pki);
-  for (let count = 0; count < 3; count += 1) {
-    t.strictSame(await connection.json(agent.url, '/v1/facts', call), { echo: call.body });
-  }
+  const { agent, connection, ask } = await setup(t, { facts: (asked) => ({ echo: asked }) });
+  for (let count = 0; count < 3; count += 1) t.strictSame(await ask(), { echo: call.body });
   t.equal(agent.connections(), 1);
   t.match(await connection.json(agent.url, '/v1/info', { signal: never, maxBytes: 1000 }), {
     credentialFingerprint: 'same',
@@ -41,13 +72,8 @@ t.test('whose certificates are believed', async (t) => {
   }
   await t.test('another authority of the same name', async (t) => {
     const agent = await startScripted(t, { ...pki, ca: foreign });
-    const connection = await connect(t, pki);
-    await fails(
-      t,
-      connection.json(agent.url, '/v1/facts', call),
-      'unreachable',
-      /verify|signature|issuer|self/i,
-    );
+    const asked = (await connect(t, pki)).json(agent.url, '/v1/facts', call);
+    await fails(t, asked, 'unreachable', /verify|signature|issuer|self/i);
   });
   await t.test('an authority that is no root', async (t) => {
     const ca = await foreign.intermediate('ours');
@@ -68,103 +94,68 @@ t.test('whose certificates are believed', async (t) => {
 });
 
 t.test('time is up', async (t) => {
-  const pki = await createPki(t);
-  const connection = await connect(t, pki);
-  await t.test('before the answer', async (t) => {
+  for (const write of [
+    undefined,
+    (response: ServerResponse, done: () => void) => {
+      response.writeHead(200, { 'content-length': 100 });
+      response.write('{', () => setImmediate(done));
+    },
+  ]) {
     const stop = new AbortController();
-    const agent = await startScripted(t, pki, { facts: () => stop.abort() });
-    await fails(
-      t,
-      connection.json(agent.url, '/v1/facts', { ...call, signal: stop.signal }),
-      'timeout',
-      /in time/,
-    );
-  });
-  await t.test('within the answer', async (t) => {
-    const stop = new AbortController();
-    const agent = await startScripted(t, pki, {
-      facts: (_, response) => {
-        response.writeHead(200, { 'content-length': 100 });
-        response.write('{', () => setImmediate(() => stop.abort()));
-      },
-    });
-    const asked = connection.json(agent.url, '/v1/facts', { ...call, signal: stop.signal });
-    await fails(t, asked, 'timeout', /in time/);
-  });
-  await t.test('before the question', async (t) => {
-    const agent = await startScripted(t, pki);
-    const asked = connection.json(agent.url, '/v1/facts', { ...call, signal: AbortSignal.abort() });
-    await fails(t, asked, 'timeout', /in time/);
-    t.equal(agent.asked.length, 0);
-  });
+    const abort = (): void => stop.abort();
+    const { ask } = await setup(t, { facts: (_, response) => (write ? write(response, abort) : abort()) });
+    await fails(t, ask(stop.signal), 'timeout', /in time/);
+  }
+  const { agent, ask } = await setup(t);
+  await fails(t, ask(AbortSignal.abort()), 'timeout', /in time/);
+  t.equal(agent.asked.length, 0, 'nothing is sent');
 });
 
-t.test('no connection', async (t) => {
-  const pki = await createPki(t);
-  await t.test('nobody listens', async (t) => {
-    const agent = await startScripted(t, pki);
-    await agent.stop();
-    const connection = await connect(t, pki);
-    await fails(t, connection.json(agent.url, '/v1/facts', call), 'unreachable', /ECONNREFUSED/);
-  });
-  await t.test('somebody listens and says nothing', async (t) => {
-    const sockets: Socket[] = [];
-    const server = createTcpServer((socket) => sockets.push(socket.on('error', () => {})));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    t.teardown(() => {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-    });
-    const connection = await connect(t, pki, { dialTimeoutMs: 20 });
-    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    await fails(
-      t,
-      connection.json(url, '/v1/facts', call),
-      'unreachable',
-      /cannot be reached: connecting took longer than 20 ms/,
-    );
-  });
+t.test('a port where no server listens', async (t) => {
+  const { agent, ask } = await setup(t);
+  await agent.stop();
+  await fails(t, ask(), 'unreachable', /ECONNREFUSED/);
 });
 
-t.test('the limit for connecting is none for answering', async (t) => {
-  const pki = await createPki(t);
-  const agent = await startScripted(t, pki, {
-    facts: (_, response) => void setTimeout(() => response.end('{}'), 1200),
+t.test('a server that says nothing', async (t) => {
+  const sockets: Socket[] = [];
+  const server = createTcpServer((socket) => sockets.push(socket.on('error', () => {})));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
   });
-  const connection = await connect(t, pki, { dialTimeoutMs: 1000 });
-  t.strictSame(await connection.json(agent.url, '/v1/facts', call), {});
+  const { connection } = await setup(t, {}, { dialTimeoutMs: 20 });
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const reason = /cannot be reached: connecting took longer than 20 ms/;
+  await fails(t, connection.json(url, '/v1/facts', call), 'unreachable', reason);
 });
 
 t.test('a connection that was closed while idle costs nothing', async (t) => {
-  const pki = await createPki(t);
-  const agent = await startScripted(t, pki, {
+  const { agent, ask } = await setup(t, {
     facts: (asked, _, request) => {
-      // The second question arrives on a connection that its server has given up.
+      // The second request arrives on a connection that its server has given up.
       if (agent.asked.length === 2) return void request.socket.destroy();
       return asked;
     },
   });
-  const connection = await connect(t, pki);
-  await connection.json(agent.url, '/v1/facts', call);
-  await connection.json(agent.url, '/v1/facts', call);
+  await ask();
+  await ask();
   t.equal(agent.asked.length, 3);
   t.equal(agent.connections(), 2);
 });
 
 t.test('a connection lost at its first use is not tried again', async (t) => {
-  const pki = await createPki(t);
-  const agent = await startScripted(t, pki, { facts: (_, response) => void response.destroy() });
-  const connection = await connect(t, pki);
-  await fails(t, connection.json(agent.url, '/v1/facts', call), 'lost', /was lost/);
+  const { agent, ask } = await setup(t, { facts: (_, response) => void response.destroy() });
+  await fails(t, ask(), 'lost', /was lost/);
   t.equal(agent.asked.length, 1);
 });
 
 t.test('a new certificate is used for new connections, and an answer under way arrives', async (t) => {
-  const pki = await createPki(t);
   const names: unknown[] = [];
   let release: (() => void) | undefined;
-  const agent = await startScripted(t, pki, {
+  const script: Script = {
     facts: (asked, response, request) => {
       const socket = request.socket as unknown as { getPeerCertificate(): { subject: { CN: string } } };
       names.push(socket.getPeerCertificate().subject.CN);
@@ -172,15 +163,13 @@ t.test('a new certificate is used for new connections, and an answer under way a
       release = () => response.end('{"late":true}');
       return undefined;
     },
-  });
-  const connection = await connect(t, pki, { pollMs: 10 });
-  await connection.json(agent.url, '/v1/facts', call);
-  const late = connection.json(agent.url, '/v1/facts', call);
+  };
+  const { pki, agent, ask } = await setup(t, script, { pollMs: 10 });
+  await ask();
+  const late = ask();
   await until(() => release !== undefined);
   await writeTls(pki.clientDir, pki.ca, pki.ca, { cn: 'archwright-controller', client: true });
-  while (names.at(-1) !== 'archwright-controller') {
-    await connection.json(agent.url, '/v1/facts', call);
-  }
+  while (names.at(-1) !== 'archwright-controller') await ask();
   t.equal(await agent.open(), 2);
   release?.();
   t.strictSame(await late, { late: true });
@@ -191,4 +180,92 @@ t.test('a new certificate is used for new connections, and an answer under way a
 t.test('files that cannot be used', async (t) => {
   const pki = await createPki(t);
   await t.rejects(connect(t, pki, { dir: '/nonexistent' }), { code: 'tls-files' });
+});
+
+t.test('statuses', async (t) => {
+  const cases: [number, AgentErrorCode, boolean][] = [
+    [400, 'rejected', false],
+    [401, 'refused', true],
+    [403, 'refused', true],
+    [404, 'rejected', false],
+    [408, 'overloaded', true],
+    [413, 'rejected', false],
+    [429, 'overloaded', true],
+    [500, 'overloaded', true],
+    [503, 'overloaded', true],
+    [301, 'bad-answer', true],
+    [204, 'bad-answer', true],
+  ];
+  let status = 200;
+  const { agent, ask } = await setup(t, {
+    facts: (_, response) => {
+      response.writeHead(status, { location: 'https://elsewhere.example' });
+      response.end(status === 204 ? undefined : '{"error":{"code":"x","message":"because"}}');
+    },
+  });
+  for (const [next, code, temporary] of cases) {
+    status = next;
+    const message = `the agent answered ${next}${next === 204 ? '' : ': because'}`;
+    await t.rejects(ask(), { code, temporary, where: agent.url, message });
+  }
+});
+
+t.test('an error without a message', async (t) => {
+  const texts = ['', 'no JSON', 'null', '{}', '{"error":null}', '{"error":{"message":1}}'];
+  const { agent, ask } = await setup(t, {
+    facts: (_, response) => void response.writeHead(500).end(texts[agent.asked.length - 1]),
+  });
+  for (const text of texts) await t.rejects(ask(), { message: 'the agent answered 500' }, text);
+});
+
+t.test('what an agent may not send', async (t) => {
+  const endless = (response: ServerResponse): void => {
+    while (!response.destroyed && response.write('x'.repeat(4096)));
+    if (!response.destroyed) response.once('drain', () => endless(response));
+  };
+  const cases: [(response: ServerResponse) => unknown, AgentErrorCode, RegExp][] = [
+    [(response) => response.end('<html>'), 'bad-answer', /not JSON/],
+    [endless, 'bad-answer', /larger than 10000 bytes/],
+    [(response) => response.writeHead(500).end('x'.repeat(100_000)), 'bad-answer', /larger than 8192 bytes/],
+    [
+      (response) => {
+        response.writeHead(200, { 'content-length': 100 });
+        response.write('{"results":', () => response.destroy());
+      },
+      'lost',
+      /within the response/,
+    ],
+  ];
+  const { agent, ask } = await setup(t);
+  for (const [write, code, message] of cases) {
+    agent.script.facts = (_, response) => void write(response);
+    await fails(t, ask(), code, message);
+  }
+});
+
+t.test('lines', async (t) => {
+  const { agent, connection } = await setup(t);
+  async function read(write: (response: ServerResponse) => unknown, maxBytes = 100_000) {
+    agent.script.known = (response) => void write(response);
+    const lines: string[] = [];
+    try {
+      for await (const line of connection.lines(agent.url, '/v1/facts', { signal: never, maxBytes }))
+        lines.push(line);
+    } catch (error) {
+      return { lines, code: (error as AgentError).code };
+    }
+    return { lines };
+  }
+  t.strictSame(await read((response) => response.end('')), { lines: [] });
+  t.strictSame(await read((response) => response.end('a\n\nbé\n')), { lines: ['a', 'bé'] });
+  const split = await read((response) => {
+    const bytes = Buffer.from('aé\nb\n');
+    response.write(bytes.subarray(0, 2), () => response.end(bytes.subarray(2)));
+  });
+  t.strictSame(split, { lines: ['aé', 'b'] });
+  t.match(await read((response) => response.end('a\nb')), { lines: ['a'], code: 'lost' });
+  t.match(await read((response) => response.end('a\n'.repeat(100)), 50), { code: 'bad-answer' });
+  t.match(await read((response) => response.end('x'.repeat(70_000))), { code: 'bad-answer' });
+  t.match(await read((response) => response.writeHead(503).end()), { code: 'overloaded' });
+  t.match(await read((response) => response.write('a\n', () => response.destroy())), { code: 'lost' });
 });

@@ -2,6 +2,7 @@ import t from 'tap';
 import type { AgentConnection } from '../../../src/fleet/agents/connection.ts';
 import { lateConnection } from '../../../src/fleet/agents/late-connection.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { silentLog } from '../support.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 
 const call = { signal: new AbortController().signal, maxBytes: 1000 };
@@ -33,16 +34,13 @@ t.test('agents are unreachable until the certificate is there', async (t) => {
   const logged: string[] = [];
   const clock = createFakeClock();
   let tries = 0;
-  const late = lateConnection({
-    open: () => {
-      tries += 1;
-      return tries < 4
-        ? Promise.reject(new Error(tries < 3 ? 'tls.crt is missing' : 'tls.key is missing'))
-        : Promise.resolve(connection);
-    },
-    log: createLog({ destination: { write: (line) => void logged.push(line) } }),
-    clock,
-  });
+  const open = async (): Promise<AgentConnection> => {
+    tries += 1;
+    if (tries < 4) throw new Error(tries < 3 ? 'tls.crt is missing' : 'tls.key is missing');
+    return connection;
+  };
+  const log = createLog({ destination: { write: (line) => void logged.push(line) } });
+  const late = lateConnection(open, log, clock);
   await t.rejects(late.json('https://a', '/x', call), {
     code: 'unreachable',
     temporary: true,
@@ -59,12 +57,11 @@ t.test('agents are unreachable until the certificate is there', async (t) => {
 });
 
 t.test('closing while it waits, and while it opens', async (t) => {
-  const log = createLog({ level: 'silent' });
-  const waiting = lateConnection({ open: () => Promise.reject(new Error('no')), log });
+  const waiting = lateConnection(() => Promise.reject(new Error('no')), silentLog);
   await waiting.close();
   const { connection, state } = real();
   const opening = Promise.withResolvers<AgentConnection>();
-  const late = lateConnection({ open: () => opening.promise, log });
+  const late = lateConnection(() => opening.promise, silentLog);
   const closed = late.close();
   opening.resolve(connection);
   await closed;

@@ -17,20 +17,16 @@ function endpoint(address: string, nodeName?: string, conditions?: Endpoint['con
   };
 }
 
-t.test('which endpoints are agents', (t) => {
+const v4 = { url: 'https://10.0.0.1:9443' };
+const v6 = { url: 'https://[fd00::1]:9443' };
+const ipv6: Partial<EndpointSlice> = { addressType: 'IPv6' };
+
+t.test('which endpoints are agents', async (t) => {
   const cases: [string, EndpointSlice[], ReturnType<typeof agentsOf>][] = [
     ['none', [], []],
-    [
-      'a ready one',
-      [slice([endpoint('10.0.0.1', 'n1', { ready: true })])],
-      [{ url: 'https://10.0.0.1:9443', node: 'n1' }],
-    ],
-    [
-      'unset is ready',
-      [slice([endpoint('10.0.0.1', 'n1', {})])],
-      [{ url: 'https://10.0.0.1:9443', node: 'n1' }],
-    ],
-    ['no conditions', [slice([endpoint('10.0.0.1')])], [{ url: 'https://10.0.0.1:9443' }]],
+    ['ready', [slice([endpoint('10.0.0.1', 'n1', { ready: true })])], [{ ...v4, node: 'n1' }]],
+    ['unset is ready', [slice([endpoint('10.0.0.1', 'n1', {})])], [{ ...v4, node: 'n1' }]],
+    ['no conditions', [slice([endpoint('10.0.0.1')])], [v4]],
     ['not ready', [slice([endpoint('10.0.0.1', 'n1', { ready: false, serving: true })])], []],
     ['without an address', [slice([{ addresses: [] }])], []],
     ['no such port', [slice([endpoint('10.0.0.1')], { ports: [{ name: 'metrics', port: 1 }] })], []],
@@ -39,24 +35,15 @@ t.test('which endpoints are agents', (t) => {
     ['of a Service without pods', [{ addressType: 'IPv4', endpoints: null, ports: null }], []],
     ['without endpoints', [{ addressType: 'IPv4', ports: [{ name: 'api', port: 1 }] }], []],
     ['names', [slice([endpoint('agent.example')], { addressType: 'FQDN' })], []],
-    [
-      'IPv6',
-      [slice([endpoint('fd00::1', 'n1')], { addressType: 'IPv6' })],
-      [{ url: 'https://[fd00::1]:9443', node: 'n1' }],
-    ],
+    ['IPv6', [slice([endpoint('fd00::1', 'n1')], ipv6)], [{ ...v6, node: 'n1' }]],
     [
       'a node with both families counts once',
-      [slice([endpoint('fd00::1', 'n1')], { addressType: 'IPv6' }), slice([endpoint('10.0.0.1', 'n1')])],
-      [{ url: 'https://10.0.0.1:9443', node: 'n1' }],
+      [slice([endpoint('fd00::1', 'n1')], ipv6), slice([endpoint('10.0.0.1', 'n1')])],
+      [{ ...v4, node: 'n1' }],
     ],
-    [
-      'an endpoint that stands in two slices counts once',
-      [slice([endpoint('10.0.0.1')]), slice([endpoint('10.0.0.1')])],
-      [{ url: 'https://10.0.0.1:9443' }],
-    ],
+    ['an endpoint in two slices', [slice([endpoint('10.0.0.1')]), slice([endpoint('10.0.0.1')])], [v4]],
   ];
   for (const [name, slices, agents] of cases) t.strictSame(agentsOf(slices, 'api'), agents, name);
-  t.end();
 });
 
 function reflector(slices: EndpointSlice[]): Reflector<EndpointSlice> & { change(): void } {
@@ -79,7 +66,7 @@ function reflector(slices: EndpointSlice[]): Reflector<EndpointSlice> & { change
 t.test('follows the watch', async (t) => {
   const slices = [slice([endpoint('10.0.0.1', 'n1')])];
   const watch = reflector(slices);
-  const discovery = endpointSliceDiscovery({ slices: watch, portName: 'api' });
+  const discovery = endpointSliceDiscovery(watch, 'api');
   let changes = 0;
   discovery.onChange(() => {
     changes += 1;
@@ -98,7 +85,7 @@ t.test('follows the watch', async (t) => {
 });
 
 t.test('ready ends with its signal', async (t) => {
-  const discovery = endpointSliceDiscovery({ slices: reflector([]), portName: 'api' });
+  const discovery = endpointSliceDiscovery(reflector([]), 'api');
   await discovery.ready(AbortSignal.abort());
   t.strictSame(discovery.current(), []);
 });

@@ -1,7 +1,6 @@
 import { createFakeClock } from '../../support/fake-clock.ts';
 import t, { type Test } from 'tap';
-import { staticDiscovery } from '../../../src/fleet/discovery/static.ts';
-import type { AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
+import { staticDiscovery, type AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
 import { Groups, unknownGroup } from '../../../src/fleet/groups/groups.ts';
 import {
   connect,
@@ -96,23 +95,11 @@ t.test('members of the groups, their nodes by discovery or by what they say', as
   t.strictSame(groups.members().get('b')?.nodes, ['wrong']);
 });
 
-t.test('a fingerprint may be long, and beside it may stand what later versions say', async (t) => {
-  const long = 'x'.repeat(200);
-  const { groups, names } = await setup(t, [{ info: () => ({ credentialFingerprint: long, new: 1 }) }]);
-  await groups.ready(never);
-  t.strictSame(names(), [long]);
-});
-
 t.test('what says no fingerprint stays unknown', async (t) => {
   const { groups, names } = await setup(t, [
     { info: () => ({}) },
-    { info: () => ({ credentialFingerprint: 7 }) },
-    { info: () => ({ credentialFingerprint: '' }) },
-    { info: () => ({ credentialFingerprint: 'x'.repeat(201) }) },
-    { info: () => 'text' },
     { info: (response) => void response.writeHead(500).end() },
     { info: (response) => void response.end('x'.repeat(100_000)) },
-    { info: () => null },
   ]);
   await groups.ready(never);
   t.strictSame(

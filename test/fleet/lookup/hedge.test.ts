@@ -1,5 +1,10 @@
 import t from 'tap';
-import { hedge } from '../../../src/fleet/lookup/hedge.ts';
+import {
+  defaultResponseTimeLimits,
+  hedge,
+  ResponseTime,
+  type HedgeOptions,
+} from '../../../src/fleet/lookup/hedge.ts';
 import type { AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
@@ -17,24 +22,27 @@ interface Call {
   readonly fail: () => void;
 }
 
-/** Questions whose answers the test gives. */
-function desk() {
+/** A hedge over these agents; the test gives their answers. */
+function desk(agents: readonly AgentAddress[], options: Partial<HedgeOptions<string>> = {}) {
   const calls: Call[] = [];
   const clock = createFakeClock();
-  return {
-    clock,
-    calls,
-    ask: (agent: AgentAddress, signal: AbortSignal) => {
+  const answer = hedge({
+    agents,
+    ask: (agent, signal) => {
       const { promise, resolve, reject } = Promise.withResolvers<string>();
       calls.push({ agent, signal, answer: resolve, fail: () => reject(new Error('no')) });
       return promise;
     },
-  };
+    hedgeAfterMs: 5,
+    signal: never,
+    clock,
+    ...options,
+  });
+  return { clock, calls, answer };
 }
 
-t.test('the first agent answers, and nobody else is asked', async (t) => {
-  const { clock, calls, ask } = desk();
-  const answer = hedge({ agents: [a, b], ask, hedgeAfterMs: 10_000, signal: never, clock });
+t.test('the first agent answers, and no other is asked', async (t) => {
+  const { calls, answer } = desk([a, b]);
   calls[0]?.answer('yes');
   t.equal(await answer, 'yes');
   t.strictSame(
@@ -44,15 +52,9 @@ t.test('the first agent answers, and nobody else is asked', async (t) => {
 });
 
 t.test('one that fails is followed by the next at once', async (t) => {
-  const { clock, calls, ask } = desk();
-  const answer = hedge({
-    agents: [a, b],
-    ask,
-    hedgeAfterMs: 10_000,
-    signal: never,
-    clock,
+  const { clock, calls, answer } = desk([a, b], {
     onHedge: () => t.fail('this is no hedge'),
-    onOvertaken: () => t.fail('nobody was overtaken'),
+    onOvertaken: () => t.fail('no agent was overtaken'),
   });
   calls[0]?.fail();
   await clock.advance(0);
@@ -62,17 +64,11 @@ t.test('one that fails is followed by the next at once', async (t) => {
 });
 
 t.test(
-  'beside a slow one the next is asked; the first answer counts, the other question is given up',
+  'in addition to a slow one the next is asked; the first answer counts, the others are aborted',
   async (t) => {
-    const { clock, calls, ask } = desk();
     const hedged: AgentAddress[] = [];
     const overtaken: AgentAddress[] = [];
-    const answer = hedge({
-      agents: [a, b, c],
-      ask,
-      hedgeAfterMs: 5,
-      signal: never,
-      clock,
+    const { clock, calls, answer } = desk([a, b, c], {
       onHedge: (agent) => hedged.push(agent),
       onOvertaken: (agent) => overtaken.push(agent),
     });
@@ -87,70 +83,67 @@ t.test(
   },
 );
 
-t.test('the slow one may still win', async (t) => {
-  const { clock, calls, ask } = desk();
-  const answer = hedge({
-    agents: [a, b],
-    ask,
-    hedgeAfterMs: 5,
-    signal: never,
-    clock,
-    onOvertaken: () => t.fail('nobody was overtaken'),
-  });
-  await clock.advance(5);
-  t.equal(calls.length, 2);
-  calls[0]?.answer('from a');
-  t.equal(await answer, 'from a');
-});
-
-t.test('when the last fails while another is still asked, that one is waited for', async (t) => {
-  const { clock, calls, ask } = desk();
-  const answer = hedge({ agents: [a, b], ask, hedgeAfterMs: 5, signal: never, clock });
-  await clock.advance(5);
-  t.equal(calls.length, 2);
-  calls[1]?.fail();
-  await new Promise((resolve) => setImmediate(resolve));
-  calls[0]?.answer('from a');
-  t.equal(await answer, 'from a');
+t.test('the slow one may still win, also when the last one fails', async (t) => {
+  for (const fails of [false, true]) {
+    const { clock, calls, answer } = desk([a, b], { onOvertaken: () => t.fail('no agent was overtaken') });
+    await clock.advance(5);
+    t.equal(calls.length, 2);
+    if (fails) calls[1]?.fail();
+    await clock.advance(0);
+    calls[0]?.answer('from a');
+    t.equal(await answer, 'from a');
+  }
 });
 
 t.test('no agent answers', async (t) => {
-  const { clock } = desk();
-  const failing = hedge({
-    agents: [a, b, c],
-    ask: () => Promise.reject(new Error('no')),
-    hedgeAfterMs: 10_000,
-    signal: never,
-    clock,
-  });
-  t.equal(await failing, undefined);
-  const empty = hedge({
-    agents: [],
-    ask: () => Promise.resolve('yes'),
-    hedgeAfterMs: 1,
-    signal: never,
-    clock,
-  });
-  t.equal(await empty, undefined);
+  t.equal(await desk([a, b, c], { ask: () => Promise.reject(new Error('no')) }).answer, undefined);
+  t.equal(await desk([]).answer, undefined);
 });
 
 t.test('ends when its signal aborts, and tells those it asked', async (t) => {
-  const { clock, calls, ask } = desk();
   const stop = new AbortController();
-  const answer = hedge({ agents: [a, b], ask, hedgeAfterMs: 10_000, signal: stop.signal, clock });
+  const { clock, calls, answer } = desk([a, b], { signal: stop.signal });
   stop.abort();
   t.equal(await answer, undefined);
   t.ok(calls[0]?.signal.aborted);
   calls[0]?.fail();
-  await new Promise((resolve) => setImmediate(resolve));
-  t.equal(calls.length, 1, 'nobody is asked after that');
+  await clock.advance(0);
+  t.equal(calls.length, 1, 'no agent is asked after that');
+  const late = desk([a], { signal: stop.signal });
+  t.equal(await late.answer, undefined);
+  t.equal(late.calls.length, 0);
+});
 
-  const late = await hedge({
-    agents: [a],
-    ask: () => Promise.resolve('yes'),
-    hedgeAfterMs: 1,
-    signal: AbortSignal.abort(),
-    clock,
-  });
-  t.equal(late, undefined);
+t.test('the estimate stays between its limits', async (t) => {
+  const time = new ResponseTime();
+  const { floorMs, capMs } = defaultResponseTimeLimits;
+  t.ok(time.hedgeAfterMs >= floorMs);
+  for (let count = 0; count < 1000; count += 1) time.observe(1);
+  t.equal(time.hedgeAfterMs, floorMs);
+  for (let count = 0; count < 1000; count += 1) time.observe(60_000);
+  t.equal(time.hedgeAfterMs, capMs);
+  t.equal(new ResponseTime({ floorMs: 5, capMs: 20 }).hedgeAfterMs, 20, 'at the start too');
+});
+
+t.test('the estimate rests where about one answer in twenty is slower', async (t) => {
+  const time = new ResponseTime({ floorMs: 1, capMs: 100_000 });
+  // The same numbers in every run.
+  let state = 42;
+  let slower = 0;
+  const rounds = 20_000;
+  for (let count = 0; count < rounds; count += 1) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    const duration = 100 + (1000 * state) / 2 ** 32;
+    if (duration > time.hedgeAfterMs) slower += 1;
+    time.observe(duration);
+  }
+  t.ok(slower / rounds > 0.02 && slower / rounds < 0.08, `${slower} of ${rounds}`);
+});
+
+t.test('one slow answer does not change the estimate much', async (t) => {
+  const time = new ResponseTime({ floorMs: 100, capMs: 10_000 });
+  for (let count = 0; count < 500; count += 1) time.observe(200);
+  const before = time.hedgeAfterMs;
+  time.observe(9000);
+  t.ok(time.hedgeAfterMs < before * 1.3);
 });

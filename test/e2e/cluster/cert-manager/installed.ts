@@ -190,7 +190,7 @@ export async function install(t: Test, options: { readonly settings?: Settings }
 async function open(tlsDir: string): Promise<AgentConnection> {
   for (;;) {
     try {
-      return await openConnection({ tlsDir, log: createLog({ level: 'silent' }) });
+      return await openConnection({ dir: tlsDir, log: createLog({ level: 'silent' }) });
     } catch (error) {
       // Files that are being replaced are read again.
       if (!(error instanceof ServingError)) throw error;

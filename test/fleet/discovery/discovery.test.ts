@@ -1,7 +1,15 @@
 import t from 'tap';
-import { agentUrl, parseAgentUrl } from '../../../src/fleet/discovery/agent-url.ts';
+import { staticDiscovery } from '../../../src/fleet/discovery/discovery.ts';
 
-t.test('good URLs are normalized', (t) => {
+t.test('a list has each agent once', async (t) => {
+  const discovery = staticDiscovery(['https://a:1', 'https://b:2/', 'https://A:1']);
+  await discovery.ready(AbortSignal.abort());
+  t.strictSame(discovery.current(), [{ url: 'https://a:1' }, { url: 'https://b:2' }]);
+  discovery.onChange(() => t.fail('it never changes'));
+  discovery.close();
+});
+
+t.test('good URLs are normalized', async (t) => {
   for (const [text, url] of [
     ['https://agent.example:9443', 'https://agent.example:9443'],
     [' https://10.0.0.1:9443/ ', 'https://10.0.0.1:9443'],
@@ -9,12 +17,11 @@ t.test('good URLs are normalized', (t) => {
     ['https://[fd00::1]:9443', 'https://[fd00::1]:9443'],
     ['https://agent.example', 'https://agent.example'],
   ] as const) {
-    t.equal(parseAgentUrl(text), url, text);
+    t.strictSame(staticDiscovery([text]).current(), [{ url }]);
   }
-  t.end();
 });
 
-t.test('others are refused, and say why', (t) => {
+t.test('others are refused, and say why', async (t) => {
   for (const [text, why] of [
     ['', /is no URL/],
     ['agent:9443', /over https only/],
@@ -26,16 +33,8 @@ t.test('others are refused, and say why', (t) => {
     ['https://agent:99999', /is no URL/],
     ['https://user:hunter22@agent:9443', /no user or password/],
     ['http://user:hunter22@agent', /no user or password/],
+    ['https://user:hunter22@ho st', /^(?!.*hunter22)/],
   ] as const) {
-    t.throws(() => parseAgentUrl(text), { name: 'TypeError', message: why }, text);
+    t.throws(() => staticDiscovery(['https://a:1', text]), { name: 'TypeError', message: why }, text);
   }
-  t.throws(() => parseAgentUrl('https://user:hunter22@ho st'), { message: /^(?!.*hunter22)/ });
-  t.end();
-});
-
-t.test('addresses become URLs', (t) => {
-  t.equal(agentUrl('10.0.0.1', 9443), 'https://10.0.0.1:9443');
-  t.equal(agentUrl('fd00::1', 9443), 'https://[fd00::1]:9443');
-  t.equal(agentUrl('agent.example', 1), 'https://agent.example:1');
-  t.end();
 });

@@ -1,0 +1,65 @@
+import t from 'tap';
+import { factsOfAnswer, factsOfLine, readAgentInfo } from '../../../src/fleet/agents/requests.ts';
+import { factsOf, failureOf } from '../support.ts';
+
+const image = 'registry.example/app:1';
+const url = 'https://a:1';
+
+t.test('the one result about the image is taken, without unknown fields', async (t) => {
+  const failed = failureOf(image, 'not-found');
+  t.strictSame(factsOfAnswer({ results: [failed] }, image, url), failed);
+  const later = { later: 1, results: [{ ...factsOf(image), later: 1 }] };
+  t.strictSame(factsOfAnswer(later, image, url), factsOf(image));
+});
+
+t.test('anything else is a bad answer', async (t) => {
+  const results: unknown[] = [
+    null,
+    {},
+    [],
+    [factsOf(image), factsOf(image)],
+    [null],
+    [{}],
+    [factsOf('registry.example/app:2')],
+    [{ ...factsOf(image), stale: 'no' }],
+    [{ ...factsOf(image), platforms: [{ os: 'linux', architecture: '../x' }] }],
+  ];
+  for (const answer of [null, undefined, 1, 'text', [], {}, ...results.map((each) => ({ results: each }))]) {
+    const bad = { code: 'bad-answer', where: url };
+    t.throws(() => factsOfAnswer(answer, image, url), bad, JSON.stringify(answer));
+  }
+});
+
+t.test('lines of shared facts', async (t) => {
+  t.strictSame(factsOfLine(JSON.stringify(factsOf(image))), factsOf(image));
+  for (const line of ['', '{', 'null', '{}', JSON.stringify(factsOf(image, { digest: 'x' }))]) {
+    t.equal(factsOfLine(line), undefined, line);
+  }
+  for (const credentialSource of ['pull-secret', 'service-account'] as const) {
+    const ofPod = factsOf(image, { credentialSource });
+    t.equal(factsOfLine(JSON.stringify(ofPod)), undefined, 'facts of a pod’s own credentials are not shared');
+  }
+});
+
+t.test('what an agent says of itself', async (t) => {
+  const info = { credentialFingerprint: 'f', nodeName: 'worker-3.pool.example', architecture: 'arm64' };
+  const read = { fingerprint: 'f', node: 'worker-3.pool.example', architecture: 'arm64' };
+  t.strictSame(readAgentInfo({ ...info, later: 1 }), read);
+  const long = { credentialFingerprint: 'f'.repeat(200), nodeName: 'n'.repeat(253) };
+  t.strictSame(readAgentInfo(long), { fingerprint: long.credentialFingerprint, node: long.nodeName });
+  for (const credentialFingerprint of ['f'.repeat(201), '', 1, undefined]) {
+    t.equal(readAgentInfo({ ...info, credentialFingerprint }), undefined, String(credentialFingerprint));
+  }
+  for (const answer of [null, 'f']) t.equal(readAgentInfo(answer), undefined);
+});
+
+t.test('a node name or an architecture that cannot be is left out', async (t) => {
+  const names = ['', 'UPPER', 'a b', '-a', 'a-', 'a/b', 'ä', 'n'.repeat(254), 7, null, ['n'], 'a\n'];
+  for (const more of [
+    ...names.map((nodeName) => ({ nodeName })),
+    ...['', 'x'.repeat(64), 7, null].map((architecture) => ({ architecture })),
+  ]) {
+    const read = readAgentInfo({ credentialFingerprint: 'f', ...more });
+    t.strictSame(read, { fingerprint: 'f' }, JSON.stringify(more));
+  }
+});
