@@ -1,7 +1,7 @@
 /** Metrics of the agents as the webhook and the controller see them. */
 import { counts, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
 import type { AgentErrorCode } from './agents/agent-error.ts';
-import { pullResults, type PullResult } from './groups/pullability.ts';
+import { pullResults } from './groups/pullability.ts';
 
 type AttemptOutcome = AgentErrorCode | 'answered' | 'abandoned';
 
@@ -99,11 +99,11 @@ export function bindFleetMetrics(
     for (const name of ['ready', 'backedOff', 'groups', 'repositories'] as const) gauges[name].set(now[name]);
   });
   return {
-    lookup: counts<'answered' | 'unanswered'>(metrics, specs.lookups),
-    attempt: counts<AttemptOutcome>(metrics, specs.attempts),
+    lookup: counts(metrics, specs.lookups, 'outcome', ['answered', 'unanswered']),
+    attempt: counts(metrics, specs.attempts, 'outcome', attemptOutcomes),
     hedge: () => hedges.inc(),
     passOn: () => passedOn.inc(),
     answered: (durationMs: number) => answerSeconds.observe(durationMs / 1000),
-    surveyed: counts<PullResult>(metrics, specs.surveyed),
+    surveyed: counts(metrics, specs.surveyed, 'outcome', pullResults),
   };
 }

@@ -94,9 +94,13 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** Counts by the only label of a metric. */
-export function counts<Value extends string>(metrics: Metrics, spec: MetricSpec): (value: Value) => void {
-  const [[label, values] = ['', []]] = Object.entries(spec.labels ?? {});
+/** Counts by the values of the only label of a metric. */
+export function counts<Value extends string>(
+  metrics: Metrics,
+  spec: MetricSpec,
+  label: string,
+  values: readonly Value[],
+): (value: Value) => void {
   const children = new Map(values.map((value) => [value, metrics.counter(spec, { [label]: value })]));
   return (value) => children.get(value)?.inc();
 }
