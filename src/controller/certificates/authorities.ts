@@ -13,8 +13,7 @@
 import { reveal, secret } from '../../telemetry/secret.ts';
 import type { Pair } from './issue.ts';
 import { distinct, readCertificates, readPrivateKey, writeCertificates, type Certificate } from './pem.ts';
-
-export type Phase = 'announcing' | 'signing';
+import type { SecretChange, SecretTexts } from './secrets.ts';
 
 export interface Authorities {
   readonly newest: Pair;
@@ -22,20 +21,15 @@ export interface Authorities {
   readonly previous: readonly Certificate[];
   /** One of `previous`, with its key. */
   readonly previousSigner: Pair | undefined;
-  readonly phase: Phase;
+  readonly phase: 'announcing' | 'signing';
 }
 
 /** The content of a Secret without a usable newest authority. */
-export interface Remains {
+export interface Remains extends Pick<Authorities, 'previous' | 'previousSigner'> {
   readonly newest: undefined;
-  readonly previous: readonly Certificate[];
-  readonly previousSigner: Pair | undefined;
   /** Whether there is nothing, as in a new cluster. */
   readonly empty: boolean;
 }
-
-/** Decoded values of a Secret's `data`. */
-export type SecretTexts = Readonly<Record<string, string>>;
 
 /** Reads the Secret's texts. Unreadable ones count as missing. */
 export function readAuthorities(texts: SecretTexts): Authorities | Remains {
@@ -44,10 +38,10 @@ export function readAuthorities(texts: SecretTexts): Authorities | Remains {
   const newest = pairOf(newestCertificates.slice(0, 1), texts['ca.key']);
   const previousSigner = pairOf(before, texts['previous.key']);
   if (newest === undefined) {
-    const previous = distinct([...newestCertificates, ...before]).filter(isAuthority);
+    const previous = distinct([...newestCertificates, ...before]).filter(({ x509 }) => x509.ca);
     return { newest, previous, previousSigner, empty: Object.keys(texts).length === 0 };
   }
-  const previous = distinct(before).filter((each) => isAuthority(each) && each.id !== newest.certificate.id);
+  const previous = distinct(before).filter(({ id, x509 }) => x509.ca && id !== newest.certificate.id);
   // Announcing if in doubt: that only takes longer.
   const phase = previous.length === 0 || texts['phase'] === 'signing' ? 'signing' : 'announcing';
   return { newest, previous, previousSigner, phase };
@@ -56,16 +50,11 @@ export function readAuthorities(texts: SecretTexts): Authorities | Remains {
 function pairOf(certificates: readonly Certificate[], pem: string | undefined): Pair | undefined {
   const key = readPrivateKey(pem);
   const certificate = key && certificates.find(({ x509 }) => x509.checkPrivateKey(key));
-  if (key === undefined || certificate === undefined || !isAuthority(certificate)) return undefined;
+  if (key === undefined || certificate?.x509.ca !== true) return undefined;
   return { certificate, key: secret(key.export({ type: 'pkcs8', format: 'pem' }).toString()) };
 }
 
-function isAuthority({ x509 }: Certificate): boolean {
-  return x509.ca;
-}
-
-/** The texts of the Secret; `null`: the key is removed. */
-export function writeAuthorities(authorities: Authorities): Readonly<Record<string, string | null>> {
+export function writeAuthorities(authorities: Authorities): SecretChange {
   const { newest, previous, previousSigner, phase } = authorities;
   return {
     'ca.crt': newest.certificate.pem,
@@ -77,9 +66,6 @@ export function writeAuthorities(authorities: Authorities): Readonly<Record<stri
 }
 
 /** The authorities in every bundle. */
-export function trusted({
-  newest,
-  previous,
-}: Pick<Authorities, 'newest' | 'previous'>): readonly Certificate[] {
+export function trusted({ newest, previous }: Authorities): readonly Certificate[] {
   return [newest.certificate, ...previous];
 }

@@ -10,52 +10,40 @@
  *
  * If a leader stops between two writes, the next one continues. Watches notice a Secret that is deleted, damaged or replaced by hand.
  */
-import { watchNamed } from '../../kube/watch/named-watch.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { watchNamed } from '../../kube/watch/named-watch.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
 import { createWritePause } from '../reconcile/write-pause.ts';
-import { readWebhooksFile, webhookNamesOf, type Webhook } from '../webhook-configuration/webhooks-file.ts';
-import { leafSpecs, type LeafSpec } from './leaves.ts';
-import { countIssues, ExpiryGauges } from './metrics.ts';
+import { timesOf, type Times } from './clock-agreement.ts';
+import { leafSpecs } from './leaves.ts';
+import { showExpiry } from './metrics.ts';
 import { CertificateReconciler } from './reconcile.ts';
-import { timesOf, type Times } from './rotation-plan.ts';
-import { createSecrets } from './secrets.ts';
-
-export interface CertificatesOptions {
-  /** Instead of those that follow from the settings; for tests. */
-  readonly times?: Times;
-}
 
 /** Everything is checked again after this time, whatever the watches report: the wall clock may have jumped. */
 const intervalMs = 10 * 60_000;
 const key = 'certificates';
 
-/** Issues and rotates certificates while this replica leads, if `certificates` is `builtin`. */
-export function certificates(options: CertificatesOptions = {}): Feature {
+/**
+ * Issues and rotates certificates while this replica leads, if `certificates` is `builtin`.
+ * @param times instead of those that follow from the settings; for tests
+ */
+export function certificates(times?: Times): Feature {
   return async (leading) => {
     const { certificates, namespace } = leading.configuration();
     if (certificates !== 'builtin') return;
     if (namespace === undefined)
       leading.log.error('certificates are not issued: set namespace, the namespace of archwright');
-    else await run(leading, options, namespace);
+    else await run(leading, namespace, times ?? timesOf(leading.configuration()));
   };
 }
 
-async function run(leading: Leading, options: CertificatesOptions, namespace: string): Promise<void> {
-  const { signal, client, clock, log } = leading;
+async function run(leading: Leading, namespace: string, times: Times): Promise<void> {
+  const { client, clock, log } = leading;
   const configuration = leading.configuration();
-  const expiry = new ExpiryGauges(leading);
+  const expiry = showExpiry(leading);
   const pauseAfterWrite = createWritePause(clock);
-  const work = new CertificateReconciler({
-    secrets: createSecrets(client, namespace, signal),
-    caSecret: configuration.caSecret,
-    specs: wantedLeaves(leading),
-    webhookConfiguration: configuration.webhookConfiguration,
-    times: options.times ?? timesOf(configuration),
-    leading,
-    issued: countIssues(leading),
-  });
+  const work = new CertificateReconciler(leading, namespace, times);
   const reconciler = createReconciler({
     leading,
     inRounds: true,
@@ -74,22 +62,4 @@ async function run(leading: Leading, options: CertificatesOptions, namespace: st
   await reconciler.run([key]);
   for (const watch of watches) watch.stop();
   expiry.end();
-}
-
-/** The wanted leaves. The webhook's certificate is not issued while the names of the webhook are unknown. */
-function wantedLeaves({ configuration, log }: Leading): () => Promise<readonly LeafSpec[]> {
-  let lastProblem = '';
-  return async () => {
-    const { webhookNames, webhooksFile } = configuration();
-    if (webhookNames.length > 0 || webhooksFile === undefined)
-      return leafSpecs(configuration(), webhookNames);
-    const webhooks = await readWebhooksFile(webhooksFile).catch((error: unknown): readonly Webhook[] => {
-      const problem = error instanceof Error ? error.message : String(error);
-      if (problem !== lastProblem)
-        log.error({ problem }, 'the names of the webhook are not known: set webhookNames or webhooksFile');
-      lastProblem = problem;
-      return [];
-    });
-    return leafSpecs(configuration(), webhookNamesOf(webhooks));
-  };
 }

@@ -15,7 +15,7 @@ import { loadTlsMaterial } from '../../serving/tls-files.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { paths } from '../../kube/api/paths.ts';
 
-export interface KeepClientCertificateOptions {
+interface KeepClientCertificateOptions {
   readonly client: KubeClient;
   /** The namespace of archwright. */
   readonly namespace: string;
@@ -25,12 +25,6 @@ export interface KeepClientCertificateOptions {
   readonly dir: string;
   readonly log: Log;
   readonly clock?: Clock;
-}
-
-export interface KeptClientCertificate {
-  /** Resolves when the directory has files that can be loaded; rejects with the signal's reason. */
-  ready(signal: AbortSignal): Promise<void>;
-  close(): Promise<void>;
 }
 
 const names = ['tls.crt', 'tls.key', 'ca.crt'] as const;
@@ -43,7 +37,7 @@ const link = '..data';
 const retryMs = 10_000;
 
 /** Follows the Secret from now on. If its content cannot be used, the last good files stay. */
-export function keepClientCertificate(options: KeepClientCertificateOptions): KeptClientCertificate {
+export function keepClientCertificate(options: KeepClientCertificateOptions) {
   const { client, namespace, secretName, dir, clock = systemClock, log } = options;
   const first = Promise.withResolvers<void>();
   let queue: Promise<void> = Promise.resolve();
@@ -81,10 +75,10 @@ export function keepClientCertificate(options: KeepClientCertificateOptions): Ke
   }
 
   watch.onChange(changed);
-
   return {
-    ready: (signal) => unlessAborted(first.promise, signal),
-    close: async () => {
+    /** Resolves when the directory has files that can be loaded; rejects with the signal's reason. */
+    ready: (signal: AbortSignal): Promise<void> => unlessAborted(first.promise, signal),
+    close: async (): Promise<void> => {
       closed = true;
       cancelRetry();
       watch.stop();
@@ -101,11 +95,7 @@ function filesIn(object: KubeObject): Files | undefined {
   return names.every((name) => files[name].length > 0) ? files : undefined;
 }
 
-/**
- * Replaces all files of a directory at once.
- * @returns whether they changed
- * @throws ServingError if the files cannot be used together; an error of the file system
- */
+/** Replaces all files of a directory at once. @returns whether they changed */
 async function replaceFiles(dir: string, files: Files): Promise<boolean> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   if (await hasFiles(dir, files)) return false;

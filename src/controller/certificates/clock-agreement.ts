@@ -5,15 +5,34 @@
 import { backdateMs, type Validity } from './issue.ts';
 import type { Certificate } from './pem.ts';
 
-export interface AgreedTime {
+export interface Times {
+  /** Life of a certificate, milliseconds. */
+  readonly certificateMs: number;
+  /** Life of an authority. */
+  readonly caMs: number;
+  /** How long programs may take to use what was written. */
+  readonly settleMs: number;
+}
+
+/** The kubelet brings a changed Secret to a pod within two minutes. Nodes that are unreachable for a while should get it too. */
+const mostSettleMs = 60 * 60_000;
+
+/** Times from the settings. Settling twice has to fit into the last third of a life. */
+export function timesOf(settings: { readonly certificateTime: number; readonly caTime: number }): Times {
+  const { certificateTime: certificateMs, caTime: caMs } = settings;
+  return { certificateMs, caMs, settleMs: Math.min(mostSettleMs, caMs / 12, certificateMs / 12) };
+}
+
+export interface AgreedTime extends Times {
   /** The API server's time, milliseconds since 1970. */
   readonly now: number;
   readonly earliest: number;
   readonly latest: number;
 }
 
-export function agreedTimeOf(serverNow: number, ownNow: number): AgreedTime {
-  return { now: serverNow, earliest: Math.min(serverNow, ownNow), latest: Math.max(serverNow, ownNow) };
+export function agreedTimeOf(serverNow: number, ownNow: number, times: Times): AgreedTime {
+  const [earliest, latest] = [Math.min(serverNow, ownNow), Math.max(serverNow, ownNow)];
+  return { ...times, now: serverNow, earliest, latest };
 }
 
 export function hasExpired({ to }: Certificate, { earliest }: AgreedTime): boolean {
@@ -22,11 +41,6 @@ export function hasExpired({ to }: Certificate, { earliest }: AgreedTime): boole
 
 export function isNotYetValid({ from }: Certificate, { latest }: AgreedTime): boolean {
   return latest < from;
-}
-
-/** Whether it ends later than one that is issued now: the configured life became shorter, or it was issued in the future. */
-function isTooLong({ to }: Certificate, { latest }: AgreedTime, lifeMs: number): boolean {
-  return to > latest + lifeMs + backdateMs;
 }
 
 /** Two thirds of a life: cert-manager's rule too. */
@@ -40,19 +54,17 @@ export function dueAt({ from, to }: Pick<Certificate, 'from' | 'to'>): number {
   return issued + (to - issued) * dueAfter;
 }
 
-/**
- * Whether a certificate should be replaced before it expires.
- * @param issuable validity of a new one
- * @param lifeMs of a new one
- */
+/** Whether a certificate should be replaced before it expires, by one with this life and authority. */
 export function isDue(
   certificate: Certificate,
   time: AgreedTime,
-  issuable: Validity,
   lifeMs: number,
+  authority?: Certificate,
 ): boolean {
-  if (isTooLong(certificate, time, lifeMs)) return true;
-  return time.now >= dueAt(certificate) && issuable.to - certificate.to > lifeMs * gain;
+  // It ends later than one that is issued now: the configured life became shorter, or it was issued in the future.
+  if (certificate.to > time.latest + lifeMs + backdateMs) return true;
+  const gained = validity(time, lifeMs, authority).to - certificate.to;
+  return time.now >= dueAt(certificate) && gained > lifeMs * gain;
 }
 
 /** The validity of a certificate that is issued now: valid by both clocks. */

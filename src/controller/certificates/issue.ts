@@ -2,10 +2,9 @@
  * Issues certificates, all on P-256 with SHA-256 (RFC 5280): a self-signed authority, and leaves. The library is loaded when the first one is
  * issued: it takes some 20 MiB, which webhook and agents do not need.
  */
-import { createPrivateKey, randomBytes, type webcrypto } from 'node:crypto';
+import { createPrivateKey, KeyObject, randomBytes, type webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
 import { reveal, secret, type Secret } from '../../telemetry/secret.ts';
-import type { x509 as X509 } from './library.ts';
 import { readCertificates, type Certificate } from './pem.ts';
 
 /** A certificate and its key. */
@@ -35,11 +34,6 @@ export const backdateMs = 5 * 60_000;
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
-async function library(): Promise<typeof X509> {
-  const { x509 } = await import('./library.ts');
-  return x509;
-}
-
 /** First and last instant, milliseconds since 1970. */
 export interface Validity {
   readonly from: number;
@@ -48,7 +42,7 @@ export interface Validity {
 
 /** Makes a new authority with a unique name, because verifiers find the issuer by name. */
 export async function issueAuthority({ from, to }: Validity): Promise<Pair> {
-  const x509 = await library();
+  const { x509 } = await import('./library.ts');
   const keys = await newKeys();
   const made = new Date(from).toISOString().replace(/\.\d+/, '');
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
@@ -69,7 +63,7 @@ export async function issueAuthority({ from, to }: Validity): Promise<Pair> {
 
 /** Issues a certificate with a new key, which ends with its authority at the latest. */
 export async function issueLeaf(authority: Pair, subject: Subject, { from, to }: Validity): Promise<Pair> {
-  const x509 = await library();
+  const { x509 } = await import('./library.ts');
   const keys = await newKeys();
   const issuer = new x509.X509Certificate(authority.certificate.pem);
   const names = subject.names.map((value) => ({
@@ -101,15 +95,11 @@ function newKeys(): Promise<webcrypto.CryptoKeyPair> {
   return crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 }
 
-async function pair(pem: string, keys: webcrypto.CryptoKeyPair): Promise<Pair> {
+function pair(pem: string, keys: webcrypto.CryptoKeyPair): Pair {
   const [certificate] = readCertificates(pem) ?? [];
   if (certificate === undefined) throw new TypeError('the issued certificate cannot be read');
-  const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
-  const lines = pkcs8.match(/.{1,64}/g) ?? [];
-  return {
-    certificate,
-    key: secret(['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n')),
-  };
+  const key = KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' });
+  return { certificate, key: secret(key.toString()) };
 }
 
 function importKey(key: Secret): Promise<webcrypto.CryptoKey> {

@@ -2,10 +2,11 @@
 import { isIP } from 'node:net';
 import { agentServerName } from '../../fleet/agents/connection.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
-import { trusted, type Authorities, type SecretTexts } from './authorities.ts';
+import { trusted, type Authorities } from './authorities.ts';
+import { hasExpired, isDue, isNotYetValid, type AgreedTime } from './clock-agreement.ts';
 import { usageIds, type Subject } from './issue.ts';
-import { hasExpired, isDue, isNotYetValid, validity, type AgreedTime } from './clock-agreement.ts';
 import { isIssuedBy, readCertificates, readPrivateKey, type Certificate } from './pem.ts';
+import type { SecretTexts } from './secrets.ts';
 
 export const leafNames = ['webhook', 'agent', 'webhook-client', 'controller-client'] as const;
 export type LeafName = (typeof leafNames)[number];
@@ -23,21 +24,16 @@ export const issueReasons = [
 ] as const;
 export type IssueReason = (typeof issueReasons)[number];
 
-export interface LeafSpec {
+interface LeafSpec {
   readonly name: LeafName;
   readonly secretName: string;
   /** `undefined`: its names are unknown, so it cannot be issued. */
   readonly subject: Subject | undefined;
 }
 
-/** The content of a leaf's Secret. */
-export interface Leaf {
-  /** `undefined`: there is no Secret. */
-  readonly texts: SecretTexts | undefined;
-  readonly certificate: Certificate | undefined;
-  readonly keyFits: boolean;
-  /** `ca.crt`. */
-  readonly bundle: readonly Certificate[] | undefined;
+/** A leaf and the content of its Secret. */
+export interface Leaf extends LeafSpec, ReturnType<typeof readLeaf> {
+  readonly resourceVersion: string | undefined;
 }
 
 /**
@@ -45,79 +41,54 @@ export interface Leaf {
  * @param webhookNames names in the webhook's certificate; none: they are unknown
  */
 export function leafSpecs(
-  configuration: Pick<
-    Configuration,
-    'webhookTlsSecret' | 'agentTlsSecret' | 'webhookClientTlsSecret' | 'controllerClientTlsSecret'
-  >,
+  configuration: Configuration,
   webhookNames: readonly string[],
 ): readonly LeafSpec[] {
-  const webhook: Subject = { commonName: 'archwright-webhook', names: webhookNames, usage: 'server' };
+  const { webhookTlsSecret, agentTlsSecret, webhookClientTlsSecret, controllerClientTlsSecret } =
+    configuration;
+  const spec = (name: LeafName, secretName: string, commonName: string, names?: readonly string[]) => {
+    const usage = names ? 'server' : 'client';
+    return { name, secretName, subject: { commonName, names: names ?? [], usage } } as const;
+  };
+  const webhook = spec('webhook', webhookTlsSecret, 'archwright-webhook', webhookNames);
   return [
-    {
-      name: 'webhook',
-      secretName: configuration.webhookTlsSecret,
-      subject: webhookNames.length === 0 ? undefined : webhook,
-    },
-    {
-      name: 'agent',
-      secretName: configuration.agentTlsSecret,
-      subject: { commonName: agentServerName, names: [agentServerName], usage: 'server' },
-    },
+    webhookNames.length === 0 ? { ...webhook, subject: undefined } : webhook,
+    spec('agent', agentTlsSecret, agentServerName, [agentServerName]),
     // The common names are the roles that agents answer (daemon/api/roles.ts).
-    {
-      name: 'webhook-client',
-      secretName: configuration.webhookClientTlsSecret,
-      subject: { commonName: 'archwright-webhook', names: [], usage: 'client' },
-    },
-    {
-      name: 'controller-client',
-      secretName: configuration.controllerClientTlsSecret,
-      subject: { commonName: 'archwright-controller', names: [], usage: 'client' },
-    },
+    spec('webhook-client', webhookClientTlsSecret, 'archwright-webhook'),
+    spec('controller-client', controllerClientTlsSecret, 'archwright-controller'),
   ];
 }
 
-/** Reads the texts of a Secret of type `kubernetes.io/tls`. */
-export function readLeaf(texts: SecretTexts | undefined): Leaf {
+/** Reads a Secret of type `kubernetes.io/tls`. @param texts `undefined`: there is no Secret */
+export function readLeaf(texts: SecretTexts | undefined) {
   const certificate = readCertificates(texts?.['tls.crt'])?.[0];
   const key = readPrivateKey(texts?.['tls.key']);
-  return {
-    texts,
-    certificate,
-    keyFits: certificate !== undefined && key !== undefined && certificate.x509.checkPrivateKey(key),
-    bundle: readCertificates(texts?.['ca.crt']),
-  };
+  const keyFits = certificate !== undefined && key !== undefined && certificate.x509.checkPrivateKey(key);
+  return { texts, certificate, keyFits, bundle: readCertificates(texts?.['ca.crt']) };
 }
 
 /**
  * The worst fault of a leaf.
  * @param signer the authority that would sign a new one
- * @param lifeMs for how long that would be valid
  * @returns `undefined`: none
  */
 export function faultOf(
-  leaf: Leaf,
-  subject: Subject | undefined,
+  { texts, certificate, keyFits, subject }: Leaf,
   authorities: Authorities,
   signer: Certificate,
   time: AgreedTime,
-  lifeMs: number,
 ): IssueReason | undefined {
-  const { certificate } = leaf;
-  if (leaf.texts === undefined) return 'missing';
-  if (certificate === undefined || !leaf.keyFits) return 'unreadable';
-  const issuer = issuerOf(certificate, authorities);
+  if (texts === undefined) return 'missing';
+  if (certificate === undefined || !keyFits) return 'unreadable';
+  const issuer = trusted(authorities).find((each) => isIssuedBy(certificate, each));
   if (issuer === undefined) return 'foreign';
   if (subject !== undefined && !isFor(certificate, subject)) return 'names';
   if (hasExpired(certificate, time) || hasExpired(issuer, time)) return 'expired';
   if (isNotYetValid(certificate, time) || isNotYetValid(issuer, time)) return 'not-yet-valid';
-  if (isDue(certificate, time, validity(time, lifeMs, signer), lifeMs)) return 'due';
+  if (isDue(certificate, time, time.certificateMs, signer)) return 'due';
   if (authorities.phase === 'signing' && issuer !== authorities.newest.certificate) return 'authority';
   return undefined;
-}
-
-function issuerOf(certificate: Certificate, authorities: Authorities): Certificate | undefined {
-  return trusted(authorities).find((each) => isIssuedBy(certificate, each));
 }
 
 /** Whether a certificate is for this subject and for nothing else. */

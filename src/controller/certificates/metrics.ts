@@ -1,5 +1,5 @@
 /** Metrics of the certificates. */
-import type { Gauge, MetricSpec } from '../../telemetry/metrics.ts';
+import type { MetricSpec } from '../../telemetry/metrics.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { issueReasons, leafNames, type IssueReason, type LeafName } from './leaves.ts';
 import type { Found } from './rotation-plan.ts';
@@ -23,39 +23,31 @@ const certificatesIssued: MetricSpec = {
 export const certificateMetrics: readonly MetricSpec[] = [certificateExpiresIn, certificatesIssued];
 
 /** When each certificate expires. A missing or unknown one is NaN, because 0 would mean that it is expired. */
-export class ExpiryGauges {
-  readonly #gauges: readonly (readonly [LeafName | 'ca', Gauge])[];
-  readonly #serverNow: () => number;
-  readonly #stop: () => void;
-  #found: Found | undefined;
-
-  constructor({ metrics, serverNow }: Pick<Leading, 'metrics' | 'serverNow'>) {
-    this.#gauges = certificateNames.map((name) => [
-      name,
-      metrics.gauge(certificateExpiresIn, { certificate: name }),
-    ]);
-    this.#serverNow = serverNow;
-    this.#set();
-    this.#stop = metrics.beforeScrape(() => this.#set());
-  }
-
-  show(found: Found): void {
-    this.#found = found;
-  }
-
-  end(): void {
-    this.#stop();
-    this.#found = undefined;
-    this.#set();
-  }
-
-  #set(): void {
-    for (const [name, gauge] of this.#gauges) {
-      const { authorities, leaves } = this.#found ?? {};
-      const certificate = name === 'ca' ? authorities?.newest?.certificate : leaves?.get(name)?.certificate;
-      gauge.set(certificate ? Math.round((certificate.to - this.#serverNow()) / 1000) : Number.NaN);
+export function showExpiry({ metrics, serverNow }: Pick<Leading, 'metrics' | 'serverNow'>) {
+  let found: Found | undefined;
+  const gauges = certificateNames.map(
+    (certificate) => [certificate, metrics.gauge(certificateExpiresIn, { certificate })] as const,
+  );
+  const set = (): void => {
+    for (const [name, gauge] of gauges) {
+      const holder =
+        name === 'ca' ? found?.authorities.newest : found?.leaves.find((leaf) => leaf.name === name);
+      const end = holder?.certificate?.to;
+      gauge.set(end === undefined ? Number.NaN : Math.round((end - serverNow()) / 1000));
     }
-  }
+  };
+  set();
+  const stop = metrics.beforeScrape(set);
+  return {
+    show: (now: Found): void => {
+      found = now;
+    },
+    end: (): void => {
+      stop();
+      found = undefined;
+      set();
+    },
+  };
 }
 
 /** Counts issued certificates. */

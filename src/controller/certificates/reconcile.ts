@@ -1,13 +1,16 @@
 /** Reads all Secrets, makes the changes that `rotation-plan.ts` plans, and starts again until nothing is left to do. */
 import { ignoring, isCode, KubeError } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { readCaBundles, type WebhookConfiguration } from '../webhook-configuration/ca-bundle.ts';
+import { readWebhooksFile, webhookNamesOf, type Webhook } from '../webhook-configuration/webhooks-file.ts';
 import { readAuthorities, trusted, writeAuthorities, type Authorities } from './authorities.ts';
-import { agreedTimeOf, validity, type AgreedTime } from './clock-agreement.ts';
+import { agreedTimeOf, validity, type AgreedTime, type Times } from './clock-agreement.ts';
 import { issueAuthority, issueLeaf } from './issue.ts';
-import { readLeaf, type IssueReason, type Leaf, type LeafName, type LeafSpec } from './leaves.ts';
+import { leafSpecs, readLeaf, type Leaf } from './leaves.ts';
+import { countIssues } from './metrics.ts';
 import { writeCertificates } from './pem.ts';
 import {
   isAnnounced,
@@ -18,22 +21,8 @@ import {
   type AuthorityChange,
   type Found,
   type LeafWork,
-  type Times,
 } from './rotation-plan.ts';
-import type { FoundSecret, Secrets } from './secrets.ts';
-
-export interface CertificateReconcilerOptions {
-  readonly secrets: Secrets;
-  readonly caSecret: string;
-  /** The wanted leaves. */
-  readonly specs: () => Promise<readonly LeafSpec[]>;
-  /** Its `caBundle` counts as a bundle. */
-  readonly webhookConfiguration: string | undefined;
-  readonly times: Times;
-  readonly leading: Pick<Leading, 'signal' | 'client' | 'clock' | 'serverNow' | 'log' | 'step'>;
-  /** Called for each certificate that was issued and written. */
-  readonly issued: (certificate: LeafName | 'ca', reason: IssueReason) => void;
-}
+import { Secrets, type FoundSecret } from './secrets.ts';
 
 export interface CertificatesOutcome {
   readonly found: Found;
@@ -44,12 +33,8 @@ export interface CertificatesOutcome {
 }
 
 /** One reading of everything. */
-interface State {
-  readonly found: Found;
+interface State extends Found {
   readonly ca: FoundSecret | undefined;
-  readonly leafSecrets: ReadonlyMap<LeafName, FoundSecret | undefined>;
-  readonly specs: readonly LeafSpec[];
-  readonly time: AgreedTime;
 }
 
 /** A new authority changes every Secret and needs five rounds. More rounds mean that another writer changes them too. */
@@ -58,58 +43,79 @@ const maxRounds = 12;
 const looksPerSettling = 4;
 const minPauseMs = 50;
 
-/** Remembers only for how long it has seen what the plan waits for. */
 export class CertificateReconciler {
-  readonly #options: CertificateReconcilerOptions;
-  readonly #announced: Observation;
-  readonly #replaced: Observation;
+  readonly #leading: Leading;
+  readonly #times: Times;
+  /** As at the start: the watches are for these names. */
+  readonly #names: Pick<Configuration, 'caSecret' | 'webhookConfiguration'>;
+  readonly #secrets: Secrets;
+  readonly #issued: ReturnType<typeof countIssues>;
+  /** Since when something that the plan waits for is true without a break. Another newest authority is a break. */
+  readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
+  #lastProblem = '';
 
-  constructor(options: CertificateReconcilerOptions) {
-    this.#options = options;
-    const { monotonic } = options.leading.clock;
-    this.#announced = new Observation(monotonic);
-    this.#replaced = new Observation(monotonic);
+  constructor(leading: Leading, namespace: string, times: Times) {
+    this.#leading = leading;
+    this.#times = times;
+    this.#names = leading.configuration();
+    this.#secrets = new Secrets(leading.client, namespace, leading.signal);
+    this.#issued = countIssues(leading);
   }
 
   /** @throws KubeError */
   async reconcile(): Promise<CertificatesOutcome> {
     let wrote = false;
     for (let count = 0; count < maxRounds; count += 1) {
-      const state = await this.#read();
+      const found = await this.#read();
       try {
-        if (!(await this.#change(state))) return { found: state.found, wrote, nextMs: this.#nextMs(state) };
+        if (!(await this.#change(found))) return { found, wrote, nextMs: nextMsOf(found) };
       } catch (error) {
         if (!isOvertaken(error)) throw error;
       }
       wrote = true;
     }
     const message = 'another writer changes the Secrets of certificates again and again: stop it';
-    throw new KubeError('conflict', this.#options.caSecret, message);
+    throw new KubeError('conflict', this.#names.caSecret, message);
   }
 
   async #read(): Promise<State> {
-    const { secrets, caSecret } = this.#options;
-    const specs = await this.#options.specs();
+    const specs = leafSpecs(this.#leading.configuration(), await this.#webhookNames());
     // In this order, so that no leaf is newer than the authorities that it is compared with.
-    const ca = await secrets.read(caSecret);
-    const leafSecrets = new Map<LeafName, FoundSecret | undefined>();
-    for (const { name, secretName } of specs) leafSecrets.set(name, await secrets.read(secretName));
+    const ca = await this.#secrets.read(this.#names.caSecret);
+    const leaves: Leaf[] = [];
+    for (const spec of specs) {
+      const secret = await this.#secrets.read(spec.secretName);
+      leaves.push({ ...spec, ...readLeaf(secret?.texts), resourceVersion: secret?.resourceVersion });
+    }
     const authorities = readAuthorities(ca?.texts ?? {});
-    const leaves = new Map<LeafName, Leaf>();
-    for (const [name, secret] of leafSecrets) leaves.set(name, readLeaf(secret?.texts));
     const isAnnouncing = authorities.newest !== undefined && authorities.phase === 'announcing';
     const caBundles = isAnnouncing ? await this.#caBundles() : [];
-    return { found: { authorities, leaves, caBundles }, ca, leafSecrets, specs, time: this.#timeNow() };
+    return { authorities, leaves, caBundles, ca, time: this.#timeNow() };
+  }
+
+  /** @returns none: they are unknown, and the webhook's certificate is not issued */
+  async #webhookNames(): Promise<readonly string[]> {
+    const { configuration, log } = this.#leading;
+    const { webhookNames, webhooksFile } = configuration();
+    if (webhookNames.length > 0 || webhooksFile === undefined) return webhookNames;
+    const webhooks = await readWebhooksFile(webhooksFile).catch((error: unknown): readonly Webhook[] => {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (problem !== this.#lastProblem)
+        log.error({ problem }, 'the names of the webhook are not known: set webhookNames or webhooksFile');
+      this.#lastProblem = problem;
+      return [];
+    });
+    return webhookNamesOf(webhooks);
   }
 
   #timeNow(): AgreedTime {
-    const { serverNow, clock } = this.#options.leading;
-    return agreedTimeOf(serverNow(), clock.now());
+    const { serverNow, clock } = this.#leading;
+    return agreedTimeOf(serverNow(), clock.now(), this.#times);
   }
 
   async #caBundles(): Promise<Found['caBundles']> {
-    const { webhookConfiguration: name, leading } = this.#options;
-    const { client, signal, log } = leading;
+    const { client, signal, log } = this.#leading;
+    const { webhookConfiguration: name } = this.#names;
     if (name === undefined) return [];
     const path = paths.mutatingWebhookConfigurations(name);
     try {
@@ -123,68 +129,70 @@ export class CertificateReconciler {
   }
 
   /** Writes what the plan says. @returns whether there was anything to do */
-  async #change(state: State): Promise<boolean> {
-    const { found, time } = state;
-    const { times } = this.#options;
-    const seen = {
-      announcedMs: this.#announced.observe(isAnnounced(found), found),
-      replacedMs: this.#replaced.observe(isReplaced(found), found),
-    };
-    const change = planAuthorities(found, time, times, seen);
+  async #change(found: State): Promise<boolean> {
+    const { authorities } = found;
+    const change = planAuthorities(found, {
+      announcedMs: this.#observe('announced', isAnnounced(found), found),
+      replacedMs: this.#observe('replaced', isReplaced(found), found),
+    });
     if (change) {
-      await this.#changeAuthorities(change, state);
+      await this.#changeAuthorities(change, found);
       return true;
     }
-    const { authorities } = found;
     if (authorities.newest === undefined) throw new TypeError('no authority and no plan to make one');
-    return await this.#changeLeaves(authorities, state);
+    return await this.#changeLeaves(authorities, found);
+  }
+
+  /** @returns for how long it has been true, milliseconds; -1: it is not true */
+  #observe(what: string, isTrue: boolean, { authorities }: Found): number {
+    const now = this.#leading.clock.monotonic();
+    const authority = authorities.newest?.certificate.id;
+    const since = this.#since.get(what);
+    const at = since !== undefined && since.authority === authority ? since.at : now;
+    if (isTrue && authority !== undefined) this.#since.set(what, { authority, at });
+    else this.#since.delete(what);
+    return this.#since.has(what) ? now - at : -1;
   }
 
   async #changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
-    const { secrets, caSecret, times, issued, leading } = this.#options;
+    const { log, step } = this.#leading;
+    const { caSecret } = this.#names;
     const next: Authorities =
       change.kind === 'issue'
-        ? { newest: await issueAuthority(validity(time, times.caMs)), ...change.keep }
+        ? { newest: await issueAuthority(validity(time, time.caMs)), ...change.keep }
         : change.next;
     let secret = ca;
     if (secret === undefined) {
-      secret = await secrets.prepare(caSecret);
-      await leading.step('certificates/prepared');
+      secret = await this.#secrets.prepare(caSecret);
+      await step('certificates/prepared');
       // Another writer was faster: its content counts.
       if (Object.keys(secret.texts).length > 0) return;
     }
-    await secrets.change(caSecret, secret.resourceVersion, writeAuthorities(next));
-    if (change.kind === 'issue') issued('ca', change.reason);
-    leading.log.info(
-      {
-        change: change.kind,
-        phase: next.phase,
-        previous: next.previous.length,
-        expires: new Date(next.newest.certificate.to).toISOString(),
-        ...(change.kind === 'issue' && { reason: change.reason }),
-      },
-      'the certificate authorities changed',
-    );
-    await leading.step(`certificates/authority-${change.kind}`);
+    await this.#secrets.change(caSecret, secret.resourceVersion, writeAuthorities(next));
+    if (change.kind === 'issue') this.#issued('ca', change.reason);
+    const fields = {
+      change: change.kind,
+      phase: next.phase,
+      previous: next.previous.length,
+      expires: new Date(next.newest.certificate.to).toISOString(),
+      ...(change.kind === 'issue' && { reason: change.reason }),
+    };
+    log.info(fields, 'the certificate authorities changed');
+    await step(`certificates/authority-${change.kind}`);
   }
 
   /** One Secret that cannot be written does not stop the others. */
-  async #changeLeaves(
-    authorities: Authorities,
-    { found, specs, leafSecrets, time }: State,
-  ): Promise<boolean> {
-    const { times, leading } = this.#options;
+  async #changeLeaves(authorities: Authorities, { leaves, time }: State): Promise<boolean> {
     let worked = false;
     let failure: KubeError | undefined;
-    for (const spec of specs) {
-      const leaf = found.leaves.get(spec.name);
-      const work = leaf && planLeaf(leaf, spec, authorities, time, times);
+    for (const leaf of leaves) {
+      const work = planLeaf(leaf, authorities, time);
       if (!work) continue;
       try {
-        await this.#changeLeaf(work, spec, leafSecrets.get(spec.name), authorities);
+        await this.#changeLeaf(work, leaf, authorities);
         worked = true;
       } catch (error) {
-        if (leading.signal.aborted || !(error instanceof KubeError)) throw error;
+        if (this.#leading.signal.aborted || !(error instanceof KubeError)) throw error;
         if (isOvertaken(error)) worked = true;
         else failure ??= error;
       }
@@ -193,58 +201,36 @@ export class CertificateReconciler {
     return worked;
   }
 
-  async #changeLeaf(
-    work: LeafWork,
-    { name, secretName, subject }: LeafSpec,
-    secret: FoundSecret | undefined,
-    authorities: Authorities,
-  ): Promise<void> {
-    const { secrets, times, issued, leading } = this.#options;
+  async #changeLeaf(work: LeafWork, leaf: Leaf, authorities: Authorities): Promise<void> {
+    const { log, step } = this.#leading;
+    const { name, secretName, subject, resourceVersion } = leaf;
     const bundle = { 'ca.crt': writeCertificates(trusted(authorities)) };
     if (work.kind === 'bundle') {
-      if (secret) await secrets.change(secretName, secret.resourceVersion, bundle);
-      leading.log.info({ certificate: name }, 'the authorities beside a certificate were written');
+      if (resourceVersion !== undefined) await this.#secrets.change(secretName, resourceVersion, bundle);
+      log.info({ certificate: name }, 'the authorities beside a certificate were written');
     } else if (subject !== undefined) {
       const signer = (work.by === 'previous' ? authorities.previousSigner : undefined) ?? authorities.newest;
-      const life = validity(this.#timeNow(), times.certificateMs, signer.certificate);
+      const life = validity(this.#timeNow(), this.#times.certificateMs, signer.certificate);
       const { certificate, key } = await issueLeaf(signer, subject, life);
       const texts = { 'tls.crt': certificate.pem, 'tls.key': reveal(key), ...bundle };
-      if (secret) await secrets.change(secretName, secret.resourceVersion, texts);
-      else await secrets.createTls(secretName, texts);
-      issued(name, work.reason);
+      if (resourceVersion === undefined) await this.#secrets.createTls(secretName, texts);
+      else await this.#secrets.change(secretName, resourceVersion, texts);
+      this.#issued(name, work.reason);
       const expires = new Date(certificate.to).toISOString();
-      leading.log.info({ certificate: name, reason: work.reason, expires }, 'a certificate was issued');
+      log.info({ certificate: name, reason: work.reason, expires }, 'a certificate was issued');
     }
-    await leading.step(`certificates/${work.kind}-${name}`);
+    await step(`certificates/${work.kind}-${name}`);
   }
+}
 
-  #nextMs({ found, time }: State): number {
-    const { settleMs } = this.#options.times;
-    const isSettling = found.authorities.newest !== undefined && found.authorities.previous.length > 0;
-    const pauses = [nextDue(found, time) - time.now, isSettling ? settleMs / looksPerSettling : Infinity];
-    return Math.max(minPauseMs, Math.min(...pauses));
-  }
+function nextMsOf(found: Found): number {
+  const { authorities, time } = found;
+  const isSettling = authorities.newest !== undefined && authorities.previous.length > 0;
+  const settling = isSettling ? time.settleMs / looksPerSettling : Infinity;
+  return Math.max(minPauseMs, Math.min(nextDue(found) - time.now, settling));
 }
 
 /** The object changed or went away between reading and writing: look again. */
 function isOvertaken(error: unknown): boolean {
   return isCode(error, 'conflict', 'not-found');
-}
-
-/** For how long something has been true without a break. Another newest authority is a break. */
-class Observation {
-  readonly #monotonic: () => number;
-  #since: { readonly authority: string; readonly at: number } | undefined;
-
-  constructor(monotonic: () => number) {
-    this.#monotonic = monotonic;
-  }
-
-  /** @returns milliseconds; -1: it is not true */
-  observe(isTrue: boolean, { authorities }: Found): number {
-    const authority = authorities.newest?.certificate.id;
-    if (!isTrue || authority === undefined) this.#since = undefined;
-    else if (this.#since?.authority !== authority) this.#since = { authority, at: this.#monotonic() };
-    return this.#since === undefined ? -1 : this.#monotonic() - this.#since.at;
-  }
 }

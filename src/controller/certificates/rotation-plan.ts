@@ -17,38 +17,17 @@
  * once.
  */
 import { trusted, type Authorities, type Remains } from './authorities.ts';
-import { dueAt, hasExpired, isDue, isNotYetValid, validity, type AgreedTime } from './clock-agreement.ts';
+import { dueAt, hasExpired, isDue, isNotYetValid, type AgreedTime } from './clock-agreement.ts';
+import { faultOf, type IssueReason, type Leaf } from './leaves.ts';
 import { distinct, isIssuedBy, sameCertificates, type Certificate } from './pem.ts';
-import { faultOf, type IssueReason, type Leaf, type LeafName, type LeafSpec } from './leaves.ts';
-
-export interface Times {
-  /** Life of a certificate, milliseconds. */
-  readonly certificateMs: number;
-  /** Life of an authority. */
-  readonly caMs: number;
-  /** How long programs may take to use what was written. */
-  readonly settleMs: number;
-}
-
-/** The kubelet brings a changed Secret to a pod within two minutes. Nodes that are unreachable for a while should get it too. */
-const mostSettleMs = 60 * 60_000;
-
-/** Times from the settings. Settling twice has to fit into the last third of a life. */
-export function timesOf(settings: { readonly certificateTime: number; readonly caTime: number }): Times {
-  const { certificateTime, caTime } = settings;
-  return {
-    certificateMs: certificateTime,
-    caMs: caTime,
-    settleMs: Math.min(mostSettleMs, Math.min(caTime, certificateTime) / 12),
-  };
-}
 
 /** What a leader has read. */
 export interface Found {
   readonly authorities: Authorities | Remains;
-  readonly leaves: ReadonlyMap<LeafName, Leaf>;
+  readonly leaves: readonly Leaf[];
   /** Bundles that the API server trusts for the webhook; empty if there is no webhook. */
   readonly caBundles: readonly (readonly Certificate[] | undefined)[];
+  readonly time: AgreedTime;
 }
 
 /** For how long something has been true without a break, milliseconds by this leader's monotonic clock. */
@@ -65,7 +44,7 @@ export type AuthorityChange =
       readonly kind: 'issue';
       readonly reason: IssueReason;
       /** What stays beside the new one. */
-      readonly keep: Pick<Authorities, 'previous' | 'previousSigner' | 'phase'>;
+      readonly keep: Omit<Authorities, 'newest'>;
     }
   | { readonly kind: 'sign' | 'retire'; readonly next: Authorities };
 
@@ -73,69 +52,53 @@ export type AuthorityChange =
 const maxPrevious = 4;
 
 /** The next change of the authorities. */
-export function planAuthorities(
-  found: Found,
-  time: AgreedTime,
-  times: Times,
-  seen: Seen,
-): AuthorityChange | undefined {
-  const { authorities } = found;
-  const reason = reasonForNew(authorities, time, times);
+export function planAuthorities(found: Found, seen: Seen): AuthorityChange | undefined {
+  const { authorities, time } = found;
+  const reason = reasonForNew(authorities, time);
   if (reason !== undefined || authorities.newest === undefined) {
-    return { kind: 'issue', reason: reason ?? 'missing', keep: keptBeside(found, time, times) };
+    return { kind: 'issue', reason: reason ?? 'missing', keep: keptBeside(found) };
   }
   const { newest, previous, previousSigner, phase } = authorities;
   if (phase === 'announcing') {
-    const areAllSpent = previous.every((each) => isSpent(each, time, times));
-    if (seen.announcedMs < times.settleMs && !areAllSpent) return undefined;
+    const areAllSpent = previous.every((each) => isSpent(each, time));
+    if (seen.announcedMs < time.settleMs && !areAllSpent) return undefined;
     return { kind: 'sign', next: { newest, previous, previousSigner: undefined, phase: 'signing' } };
   }
-  const isReplaced = seen.replacedMs >= times.settleMs;
+  const isReplaced = seen.replacedMs >= time.settleMs;
   const kept = isReplaced ? [] : previous.filter((each) => !hasExpired(each, time));
   // There must be no key of an old authority in this phase.
   if (kept.length === previous.length && previousSigner === undefined) return undefined;
   return { kind: 'retire', next: { newest, previous: kept, previousSigner: undefined, phase } };
 }
 
-function reasonForNew(
-  authorities: Authorities | Remains,
-  time: AgreedTime,
-  times: Times,
-): IssueReason | undefined {
+function reasonForNew(authorities: Authorities | Remains, time: AgreedTime): IssueReason | undefined {
   if (authorities.newest === undefined) return authorities.empty ? 'missing' : 'unreadable';
   const { certificate } = authorities.newest;
   if (hasExpired(certificate, time)) return 'expired';
   if (isNotYetValid(certificate, time)) return 'not-yet-valid';
   // One change at a time.
   if (authorities.phase === 'announcing') return undefined;
-  return isDue(certificate, time, validity(time, times.caMs), times.caMs) ? 'due' : undefined;
+  return isDue(certificate, time, time.caMs) ? 'due' : undefined;
 }
 
 /** Whether an authority is too near its end to sign, or to be waited for. */
-function isSpent(certificate: Certificate, time: AgreedTime, times: Times): boolean {
-  return isNotYetValid(certificate, time) || time.earliest >= certificate.to - times.settleMs;
+function isSpent(certificate: Certificate, time: AgreedTime): boolean {
+  return isNotYetValid(certificate, time) || time.earliest >= certificate.to - time.settleMs;
 }
 
-function keptBeside(
-  { authorities, leaves }: Found,
-  time: AgreedTime,
-  times: Times,
-): Pick<Authorities, 'previous' | 'previousSigner' | 'phase'> {
+function keptBeside({ authorities, leaves, time }: Found): Omit<Authorities, 'newest'> {
   const { newest } = authorities;
   const candidates = distinct([
-    ...(newest ? [newest.certificate] : adopted([...leaves.values()], time)),
+    ...(newest ? [newest.certificate] : adopted(leaves, time)),
     ...authorities.previous,
   ]);
   const previous = candidates
     .filter((each) => !hasExpired(each, time))
     .sort((a, b) => b.to - a.to)
     .slice(0, maxPrevious);
-  const signers = [newest, authorities.previousSigner];
-  const previousSigner = signers.find(
+  const previousSigner = [newest, authorities.previousSigner].find(
     (pair) =>
-      pair &&
-      !isSpent(pair.certificate, time, times) &&
-      previous.some(({ id }) => id === pair.certificate.id),
+      pair && !isSpent(pair.certificate, time) && previous.some(({ id }) => id === pair.certificate.id),
   );
   return { previous, previousSigner, phase: previous.length === 0 ? 'signing' : 'announcing' };
 }
@@ -152,34 +115,21 @@ function adopted(leaves: readonly Leaf[], time: AgreedTime): Certificate[] {
   );
 }
 
-/** The next change of a leaf. */
+/** The next change of a leaf. `bundle`: only its `ca.crt` is wrong. */
 export type LeafWork =
   | { readonly kind: 'issue'; readonly reason: IssueReason; readonly by: 'newest' | 'previous' }
-  /** Only its `ca.crt` is wrong. */
   | { readonly kind: 'bundle' };
 
 /** The next change of a leaf, under the current authorities. */
-export function planLeaf(
-  leaf: Leaf,
-  { subject }: Pick<LeafSpec, 'subject'>,
-  authorities: Authorities,
-  time: AgreedTime,
-  times: Times,
-): LeafWork | undefined {
+export function planLeaf(leaf: Leaf, authorities: Authorities, time: AgreedTime): LeafWork | undefined {
   const { newest, phase, previousSigner } = authorities;
+  const isAnnouncing = phase === 'announcing';
   const byPrevious =
-    phase === 'announcing' &&
-    previousSigner !== undefined &&
-    !isSpent(previousSigner.certificate, time, times);
+    isAnnouncing && previousSigner !== undefined && !isSpent(previousSigner.certificate, time);
   const signer = byPrevious ? previousSigner : newest;
-  const reason = faultOf(leaf, subject, authorities, signer.certificate, time, times.certificateMs);
-  const mustWait =
-    reason === 'due' &&
-    phase === 'announcing' &&
-    !byPrevious &&
-    leaf.certificate &&
-    !isUrgent(leaf.certificate, time);
-  if (reason !== undefined && mustWait !== true && subject !== undefined) {
+  const reason = faultOf(leaf, authorities, signer.certificate, time);
+  const mustWait = reason === 'due' && isAnnouncing && !byPrevious && !isUrgent(leaf, time);
+  if (reason !== undefined && !mustWait && leaf.subject !== undefined) {
     return { kind: 'issue', reason, by: byPrevious ? 'previous' : 'newest' };
   }
   if (leaf.texts === undefined || sameCertificates(leaf.bundle, trusted(authorities))) return undefined;
@@ -187,8 +137,8 @@ export function planLeaf(
 }
 
 /** Whether half of the time between its due time and its end is over. */
-function isUrgent(certificate: Certificate, time: AgreedTime): boolean {
-  return time.now >= (dueAt(certificate) + certificate.to) / 2;
+function isUrgent({ certificate }: Leaf, { now }: AgreedTime): boolean {
+  return certificate === undefined || now >= (dueAt(certificate) + certificate.to) / 2;
 }
 
 /** Whether every bundle has the newest authority. */
@@ -211,16 +161,13 @@ export function isReplaced({ authorities, leaves }: Found): boolean {
 }
 
 /** Without a leaf that was not issued because its names are unknown: no program uses it. */
-function existing(leaves: Found['leaves']): readonly Leaf[] {
-  return [...leaves.values()].filter(({ texts }) => texts !== undefined);
+function existing(leaves: readonly Leaf[]): readonly Leaf[] {
+  return leaves.filter(({ texts }) => texts !== undefined);
 }
 
 /** When the next certificate becomes due, milliseconds since 1970; without certificates that are due already. */
-export function nextDue({ authorities, leaves }: Found, { now }: AgreedTime): number {
-  const certificates = [
-    authorities.newest?.certificate,
-    ...[...leaves.values()].map(({ certificate }) => certificate),
-  ];
-  const times = certificates.flatMap((each) => (each === undefined ? [] : [dueAt(each), each.to]));
-  return Math.min(...times.filter((at) => at > now));
+export function nextDue({ authorities, leaves, time }: Found): number {
+  const certificates = [authorities.newest, ...leaves].flatMap((each) => each?.certificate ?? []);
+  const times = certificates.flatMap((each) => [dueAt(each), each.to]);
+  return Math.min(...times.filter((at) => at > time.now));
 }

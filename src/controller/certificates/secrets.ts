@@ -1,45 +1,22 @@
 /**
  * Reads and writes our Secrets. An existing one is changed by a guarded merge patch. A missing one is created by server-side apply, which a
  * Role can allow for one name (measured with `resourceNames`), unlike a plain creation. A Secret that was created since it was read is not
- * overwritten.
+ * overwritten. Every method throws KubeError.
  */
 import type { KubeClient } from '../../kube/api/client.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
-import { fieldManager, ownLabels } from '../own-objects.ts';
-import type { SecretTexts } from './authorities.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { fieldManager, ownLabels } from '../own-objects.ts';
+
+/** Decoded values of a Secret's `data`. */
+export type SecretTexts = Readonly<Record<string, string>>;
+/** `null` removes a key. */
+export type SecretChange = Readonly<Record<string, string | null>>;
 
 export interface FoundSecret {
   readonly resourceVersion: string;
   readonly texts: SecretTexts;
-}
-
-export interface Secrets {
-  /**
-   * @returns `undefined`: it does not exist
-   * @throws KubeError
-   */
-  read(name: string): Promise<FoundSecret | undefined>;
-  /**
-   * Creates a Secret without content, or reads the existing one.
-   * @throws KubeError
-   */
-  prepare(name: string): Promise<FoundSecret>;
-  /**
-   * Creates a Secret of type `kubernetes.io/tls`.
-   * @throws KubeError, `conflict` if there is one by now
-   */
-  createTls(name: string, texts: SecretTexts): Promise<void>;
-  /**
-   * Changes some keys; `null` removes one.
-   * @throws KubeError, `conflict` if it changed since it was read
-   */
-  change(
-    name: string,
-    resourceVersion: string,
-    texts: Readonly<Record<string, string | null>>,
-  ): Promise<void>;
 }
 
 /**
@@ -48,52 +25,61 @@ export interface Secrets {
  */
 const versionOfNone = '1';
 
-export function createSecrets(client: KubeClient, namespace: string, signal: AbortSignal): Secrets {
-  const path = (name: string): string => paths.secrets(namespace, name);
+export class Secrets {
+  readonly #client: KubeClient;
+  readonly #namespace: string;
+  readonly #signal: AbortSignal;
 
-  function apply(
-    name: string,
-    type: string,
-    more: { readonly resourceVersion?: string; readonly data?: Readonly<Record<string, string>> } = {},
-  ): Promise<Secret> {
-    const { resourceVersion, data } = more;
-    const metadata = { name, namespace, labels: ownLabels, ...(resourceVersion && { resourceVersion }) };
-    const body = { apiVersion: 'v1', kind: 'Secret', metadata, type, ...(data && { data }) };
-    return client.patch<Secret>(path(name), { type: 'apply', body, fieldManager, force: true }, { signal });
+  constructor(client: KubeClient, namespace: string, signal: AbortSignal) {
+    this.#client = client;
+    this.#namespace = namespace;
+    this.#signal = signal;
   }
 
-  return {
-    read: async (name) => {
-      const secret = await ignoring('not-found', client.get<Secret>(path(name), { signal }));
-      return secret && found(secret);
-    },
-    prepare: async (name) => found(await apply(name, 'Opaque')),
-    createTls: async (name, texts) => {
-      await apply(name, 'kubernetes.io/tls', { resourceVersion: versionOfNone, data: encoded(texts) });
-    },
-    change: async (name, resourceVersion, texts) => {
-      const body = { metadata: { resourceVersion, labels: ownLabels }, data: encoded(texts) };
-      await client.patch(path(name), { type: 'merge', body }, { signal, query: { fieldManager } });
-    },
-  };
+  /** @returns `undefined`: it does not exist */
+  async read(name: string): Promise<FoundSecret | undefined> {
+    const path = paths.secrets(this.#namespace, name);
+    const secret = await ignoring('not-found', this.#client.get<Secret>(path, { signal: this.#signal }));
+    return secret && found(secret);
+  }
+
+  /** Creates a Secret without content, or reads the existing one. */
+  async prepare(name: string): Promise<FoundSecret> {
+    return found(await this.#apply(name, {}, { type: 'Opaque' }));
+  }
+
+  /** Creates a Secret of type `kubernetes.io/tls`; a conflict if there is one by now. */
+  async createTls(name: string, texts: SecretTexts): Promise<void> {
+    const content = { type: 'kubernetes.io/tls', data: encoded(texts) };
+    await this.#apply(name, { resourceVersion: versionOfNone }, content);
+  }
+
+  /** Changes some keys; a conflict if the Secret changed since it was read. */
+  async change(name: string, resourceVersion: string, texts: SecretChange): Promise<void> {
+    const path = paths.secrets(this.#namespace, name);
+    const body = { metadata: { resourceVersion, labels: ownLabels }, data: encoded(texts) };
+    const options = { signal: this.#signal, query: { fieldManager } };
+    await this.#client.patch(path, { type: 'merge', body }, options);
+  }
+
+  #apply(name: string, version: object, content: object): Promise<Secret> {
+    const metadata = { name, namespace: this.#namespace, labels: ownLabels, ...version };
+    const body = { apiVersion: 'v1', kind: 'Secret', metadata, ...content };
+    const patch = { type: 'apply', body, fieldManager, force: true } as const;
+    return this.#client.patch(paths.secrets(this.#namespace, name), patch, { signal: this.#signal });
+  }
 }
 
 function found({ metadata, data = {} }: Secret): FoundSecret {
-  const texts = Object.entries(data).map(([key, value]) => [
-    key,
-    Buffer.from(value, 'base64').toString('utf8'),
-  ]);
-  return {
-    resourceVersion: metadata?.resourceVersion ?? '',
-    texts: Object.fromEntries(texts) as SecretTexts,
-  };
+  const texts = Object.entries(data).map(([key, value]): [string, string] => {
+    return [key, Buffer.from(value, 'base64').toString('utf8')];
+  });
+  return { resourceVersion: metadata?.resourceVersion ?? '', texts: Object.fromEntries(texts) };
 }
 
-function encoded<T extends string | null>(texts: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
-  return Object.fromEntries(
-    Object.entries(texts).map(([key, text]) => [
-      key,
-      text === null ? null : Buffer.from(text).toString('base64'),
-    ]),
-  ) as Readonly<Record<string, T>>;
+function encoded(texts: SecretChange): SecretChange {
+  const entries = Object.entries(texts).map(([key, text]): [string, string | null] => {
+    return [key, text === null ? null : Buffer.from(text).toString('base64')];
+  });
+  return Object.fromEntries(entries);
 }

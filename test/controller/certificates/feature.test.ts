@@ -13,7 +13,7 @@ import { createWorld, leafNames, minute, namespace, picture, times, type World }
 function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
   const ending = new AbortController();
   const leading = world.leading({ signal: ending.signal, configuration });
-  const running = certificates({ times })(leading);
+  const running = certificates(times)(leading);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
     await running;

@@ -2,13 +2,12 @@
 import type { Test } from 'tap';
 import { certificates } from '../../../src/controller/certificates/certificates.ts';
 import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
-import { leafSpecs, readLeaf, type LeafName } from '../../../src/controller/certificates/leaves.ts';
+import { readLeaf, type LeafName } from '../../../src/controller/certificates/leaves.ts';
 import {
   CertificateReconciler,
   type CertificatesOutcome,
 } from '../../../src/controller/certificates/reconcile.ts';
-import type { Times } from '../../../src/controller/certificates/rotation-plan.ts';
-import { createSecrets } from '../../../src/controller/certificates/secrets.ts';
+import type { Times } from '../../../src/controller/certificates/clock-agreement.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { wait } from '../../../src/async/wait.ts';
@@ -82,7 +81,7 @@ export async function createWorld(t: Test): Promise<World> {
   const lines: string[] = [];
   const log = createLog({ level: 'debug', destination: { write: (line) => void lines.push(line) } });
   const path = (name: LeafName | 'ca'): string => paths.secrets(namespace, secretNames[name]);
-  const issued: string[] = [];
+  let told = 0;
   const never = new AbortController().signal;
 
   function leading(
@@ -143,20 +142,17 @@ export async function createWorld(t: Test): Promise<World> {
     },
     remove: (name) => store.remove(path(name)),
     leader: (options = {}) => {
-      const leads = leading(options);
-      const work = new CertificateReconciler({
-        secrets: createSecrets(client, namespace, leads.signal),
-        caSecret: secretNames.ca,
-        specs: () => Promise.resolve(leafSpecs(leads.configuration(), webhookNames)),
-        webhookConfiguration: options.webhookConfiguration,
-        times,
-        leading: leads,
-        issued: (certificate, reason) => issued.push(`${certificate} ${reason}`),
-      });
+      const { webhookConfiguration } = options;
+      const leads = leading({ ...options, configuration: { webhookConfiguration } });
+      const work = new CertificateReconciler(leads, namespace, times);
       return () => work.reconcile();
     },
     leading,
-    issued: () => issued.splice(0),
+    issued: () => {
+      const fresh = lines.slice(told).map((line) => JSON.parse(line) as Record<string, string>);
+      told = lines.length;
+      return fresh.flatMap(({ certificate = 'ca', reason }) => (reason ? [`${certificate} ${reason}`] : []));
+    },
   };
 }
 

@@ -97,7 +97,7 @@ async function lead(
       metrics: createMetrics(),
       step: () => undefined,
     } as Partial<Leading> as Leading;
-    await Promise.all([certificates({ times })(leading), webhookConfiguration()(leading)]);
+    await Promise.all([certificates(times)(leading), webhookConfiguration()(leading)]);
     client.close();
   }
 }

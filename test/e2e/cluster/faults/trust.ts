@@ -12,7 +12,6 @@ import {
   leafNames,
   leafSpecs,
   readLeaf,
-  type Leaf,
   type LeafName,
 } from '../../../../src/controller/certificates/leaves.ts';
 import {
@@ -33,6 +32,8 @@ import { defaultConfiguration } from '../../../../src/policy/configuration/confi
 import { ownNamespace } from '../archwright.ts';
 import { patience } from '../harness.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
+
+type Leaf = ReturnType<typeof readLeaf>;
 
 export interface Issued {
   readonly authorities: Authorities | Remains;
