@@ -1,6 +1,6 @@
 /** `caBundle`: the authorities that the API server trusts for a webhook. */
-import { distinct, readCertificates, writeCertificates, type Certificate } from '../certificates/pem.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
+import { distinct, readCertificates, writeCertificates, type Certificate } from '../certificates/pem.ts';
 import type { Webhook } from './webhooks-file.ts';
 
 export interface WebhookConfiguration extends KubeObject {
@@ -8,19 +8,15 @@ export interface WebhookConfiguration extends KubeObject {
 }
 
 /** The bundles of a configuration, one for each webhook; `undefined`: missing or unreadable. */
-export function readCaBundles(
-  configuration: WebhookConfiguration,
-): readonly (readonly Certificate[] | undefined)[] {
-  return (configuration.webhooks ?? []).map((webhook) => readCaBundle(webhook));
+export function readCaBundles({ webhooks = [] }: WebhookConfiguration) {
+  return webhooks.map(({ clientConfig }) => readCaBundle(clientConfig.caBundle));
 }
 
-/** The bundle of one webhook. */
-export function readCaBundle(webhook: Webhook): readonly Certificate[] | undefined {
-  const { caBundle: text } = webhook.clientConfig;
+/** @param text base64 of PEM: `caBundle`, or a value in a Secret */
+export function readCaBundle(text: string | undefined): readonly Certificate[] | undefined {
   return text === undefined ? undefined : readCertificates(Buffer.from(text, 'base64').toString('utf8'));
 }
 
-/** The value of `caBundle`. */
 export function writeCaBundle(certificates: readonly Certificate[]): string {
   return Buffer.from(writeCertificates(certificates)).toString('base64');
 }

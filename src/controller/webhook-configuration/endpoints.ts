@@ -1,27 +1,22 @@
 /** Where webhooks are: the addresses of the ready endpoints of a Service, which needs no cluster DNS and no kube-proxy; or the host of a URL. */
+import type { Clock } from '../../async/clock.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { EndpointSlice, KubeObject } from '../../kube/api/objects.ts';
-import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
-import type { Clock } from '../../async/clock.ts';
-import type { Log } from '../../telemetry/log.ts';
-import type { ProbeTarget } from './probe.ts';
-import type { ClientConfig, ServiceReference } from './webhooks-file.ts';
 import { paths } from '../../kube/api/paths.ts';
+import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { ClientConfig, ServiceReference } from './webhooks-file.ts';
 
-export interface Endpoints {
-  /**
-   * The endpoints of a webhook.
-   * @returns a text: why there are none
-   * @throws KubeError
-   */
-  of(config: ClientConfig, signal: AbortSignal): Promise<readonly ProbeTarget[] | string>;
-  /** Stops watching other Services than these. */
-  keep(configs: readonly ClientConfig[]): void;
-  stop(): void;
+export interface ProbeTarget {
+  /** Address or name to dial. */
+  readonly host: string;
+  readonly port: number;
+  /** The name in the certificate. */
+  readonly serverName: string;
 }
 
-export interface EndpointsOptions {
+interface EndpointsOptions {
   readonly client: KubeClient;
   readonly log: Log;
   readonly onChange: () => void;
@@ -34,96 +29,96 @@ interface Service extends KubeObject {
 
 /** Identifies a webhook's place. Two configurations of one place differ at most in path and authorities. */
 export function placeOf({ service, url }: ClientConfig): string {
-  if (service) return `${service.namespace}/${service.name}:${service.port ?? 443}`;
+  if (service) return `${keyOf(service)}:${service.port ?? 443}`;
   return url === undefined || !URL.canParse(url) ? '' : new URL(url).origin;
+}
+
+function keyOf({ namespace, name }: ServiceReference): string {
+  return `${namespace}/${name}`;
 }
 
 /** Names of the port if the Service may not be read or is just being created: the chart's, and the usual one. */
 const usual = ['webhook', 'https'];
 
-export function createEndpoints({ client, log, onChange, clock }: EndpointsOptions): Endpoints {
-  const watches = new Map<string, Reflector<EndpointSlice>>();
+export class Endpoints {
+  readonly #options: EndpointsOptions;
+  readonly #watches = new Map<string, Reflector<EndpointSlice>>();
 
-  function watchOf({ namespace, name }: ServiceReference): Reflector<EndpointSlice> {
-    const key = `${namespace}/${name}`;
-    let watch = watches.get(key);
-    if (watch === undefined) {
-      watch = startReflector<EndpointSlice>({
-        client,
-        path: paths.endpointSlices(namespace),
-        labelSelector: `kubernetes.io/service-name=${name}`,
-        trim: (slice) => slice,
-        log,
-        clock,
-      });
-      watch.onChange(onChange);
-      watches.set(key, watch);
+  constructor(options: EndpointsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The endpoints of a webhook.
+   * @returns a text: why there are none
+   * @throws KubeError
+   */
+  async of({ service, url }: ClientConfig, signal: AbortSignal): Promise<readonly ProbeTarget[] | string> {
+    if (service) return await this.#ofService(service, signal);
+    if (url === undefined || !URL.canParse(url)) return 'it has neither a URL nor a Service';
+    const { hostname, port } = new URL(url);
+    const host = hostname.replace(/^\[|\]$/g, '');
+    return [{ host, port: port === '' ? 443 : Number(port), serverName: host }];
+  }
+
+  /** Stops watching other Services than these. */
+  keep(configs: readonly ClientConfig[]): void {
+    const wanted = new Set(configs.flatMap(({ service }) => (service ? [keyOf(service)] : [])));
+    for (const [key, watch] of this.#watches) {
+      if (wanted.has(key)) continue;
+      watch.stop();
+      this.#watches.delete(key);
     }
-    return watch;
   }
 
-  /** The name of a Service's port; `undefined`: the Service may not be read, or does not exist. */
-  async function portName(
-    { namespace, name, port }: ServiceReference,
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
-    const path = paths.services(namespace, name);
-    const service = await ignoring(['forbidden', 'not-found'], client.get<Service>(path, { signal }));
-    const found = service?.spec?.ports?.find((each) => each.port === (port ?? 443));
-    return found && (found.name ?? '');
-  }
-
-  async function ofService(
-    service: ServiceReference,
-    signal: AbortSignal,
-  ): Promise<readonly ProbeTarget[] | string> {
-    const watch = watchOf(service);
+  async #ofService(service: ServiceReference, signal: AbortSignal): Promise<readonly ProbeTarget[] | string> {
+    const watch = this.#watchOf(service);
     if (!watch.health().synced) return `the endpoints of Service ${service.name} are not known yet`;
-    const ready = [...watch.values()].flatMap((slice) => readyIn(slice));
+    const ready = [...watch.values()].flatMap(readyIn);
     if (ready.length === 0) return `Service ${service.name} has no ready endpoint`;
     const names = new Set(ready.map(({ portName }) => portName));
     const [only] = names;
-    const wanted =
-      names.size === 1 ? only : ((await portName(service, signal)) ?? usual.find((name) => names.has(name)));
+    const named = names.size === 1 ? only : await this.#portName(service, signal);
+    const wanted = named ?? usual.find((name) => names.has(name));
     const serverName = `${service.name}.${service.namespace}.svc`;
     const targets = ready
-      .filter((each) => each.portName === wanted)
+      .filter(({ portName }) => portName === wanted)
       .map(({ host, port }) => ({ host, port, serverName }));
     return targets.length > 0 ? targets : `Service ${service.name} has no port ${service.port ?? 443}`;
   }
 
-  return {
-    of: async ({ service, url }, signal) => {
-      if (service) return await ofService(service, signal);
-      if (url === undefined || !URL.canParse(url)) return 'it has neither a URL nor a Service';
-      const { hostname, port } = new URL(url);
-      const host = hostname.replace(/^\[|\]$/g, '');
-      return [{ host, port: port === '' ? 443 : Number(port), serverName: host }];
-    },
-    keep: (configs) => {
-      const wanted = new Set(
-        configs.flatMap(({ service }) => (service ? [`${service.namespace}/${service.name}`] : [])),
-      );
-      for (const [key, watch] of watches) {
-        if (wanted.has(key)) continue;
-        watch.stop();
-        watches.delete(key);
-      }
-    },
-    stop: () => {
-      for (const watch of watches.values()) watch.stop();
-      watches.clear();
-    },
-  };
+  #watchOf(service: ServiceReference): Reflector<EndpointSlice> {
+    const { client, log, onChange, clock } = this.#options;
+    const known = this.#watches.get(keyOf(service));
+    if (known !== undefined) return known;
+    const watch = startReflector<EndpointSlice>({
+      client,
+      path: paths.endpointSlices(service.namespace),
+      labelSelector: `kubernetes.io/service-name=${service.name}`,
+      trim: (slice) => slice,
+      log,
+      clock,
+    });
+    watch.onChange(onChange);
+    this.#watches.set(keyOf(service), watch);
+    return watch;
+  }
+
+  /** The name of a Service's port; `undefined`: the Service may not be read, or does not exist. */
+  async #portName({ namespace, name, port = 443 }: ServiceReference, signal: AbortSignal) {
+    const reading = this.#options.client.get<Service>(paths.services(namespace, name), { signal });
+    const service = await ignoring(['forbidden', 'not-found'], reading);
+    const found = service?.spec?.ports?.find((each) => each.port === port);
+    return found && (found.name ?? '');
+  }
 }
 
 function readyIn({ endpoints, ports }: EndpointSlice) {
-  return (endpoints ?? []).flatMap(({ addresses, conditions }) => {
-    const [host] = addresses;
+  return (endpoints ?? []).flatMap(({ addresses: [host], conditions }) => {
     // Unknown counts as ready (discovery.k8s.io/v1, EndpointConditions).
     if (host === undefined || conditions?.ready === false) return [];
-    return (ports ?? []).flatMap(({ name = '', port }) =>
-      port === undefined ? [] : [{ host, port, portName: name }],
+    return (ports ?? []).flatMap(({ name: portName = '', port }) =>
+      port === undefined ? [] : [{ host, port, portName }],
     );
   });
 }

@@ -12,10 +12,10 @@ const sentences = {
   'no-authority': 'the Secret of the webhook has no ca.crt that could be its caBundle',
   failed: 'the webhook configuration cannot be updated; trying again',
 } as const;
-export type ConfigurationState = keyof typeof sentences;
+type ConfigurationState = keyof typeof sentences;
 const states = Object.keys(sentences) as readonly ConfigurationState[];
 
-export const webhookConfigurationState: MetricSpec = {
+const webhookConfigurationState: MetricSpec = {
   name: 'archwright_webhook_configuration',
   type: 'gauge',
   help: 'State of the webhook configuration, as the leader sees it: 1 for one state, 0 for the others.',
@@ -24,19 +24,16 @@ export const webhookConfigurationState: MetricSpec = {
 
 export const webhookConfigurationMetrics: readonly MetricSpec[] = [webhookConfigurationState];
 
-/** Shows a state; the log has one line for each change. */
-export type ShowState = (state: ConfigurationState, details?: object) => void;
-
-export function showState({ metrics, log }: Pick<Leading, 'metrics' | 'log'>, name: string): ShowState {
+/** @returns shows a state; the log has one line for each change */
+export function showState({ metrics, log }: Pick<Leading, 'metrics' | 'log'>, name: string) {
   const gauges = states.map((state) => [state, metrics.gauge(webhookConfigurationState, { state })] as const);
   let lastLine = '';
-  return (state, details = {}) => {
+  return (state: ConfigurationState, details: object = {}): void => {
     for (const [each, gauge] of gauges) gauge.set(each === state ? 1 : 0);
     const line = JSON.stringify([state, details]);
     if (line === lastLine) return;
     lastLine = line;
-    const fields = { name, state, ...details };
-    if (state === 'in-force') log.info(fields, sentences[state]);
-    else log.warn(fields, sentences[state]);
+    const level = state === 'in-force' ? 'info' : 'warn';
+    log[level]({ name, state, ...details }, sentences[state]);
   };
 }

@@ -1,21 +1,16 @@
 /** Compares the webhook configuration with the file, the Secret and the webhooks, and makes at most one change. */
 import type { LiveContent } from '../../files/live.ts';
-import { ignoring } from '../../kube/api/errors.ts';
+import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
-import { readCertificates, type Certificate } from '../certificates/pem.ts';
 import type { Leading } from '../leadership/leading.ts';
-import type { WebhookConfiguration } from './ca-bundle.ts';
-import { decideWebhooks, type Decided } from './decide.ts';
-import type { Endpoints } from './endpoints.ts';
-import type { ShowState } from './metrics.ts';
-import {
-  createWebhookAvailability,
-  type Observed,
-  type WebhookAvailability,
-} from './webhook-availability.ts';
+import { readCaBundle, type WebhookConfiguration } from './ca-bundle.ts';
+import { decideWebhooks } from './decide.ts';
+import { placeOf, type Endpoints } from './endpoints.ts';
+import { showState } from './metrics.ts';
+import { WebhookAvailability, type Availability } from './webhook-availability.ts';
 import type { Webhook } from './webhooks-file.ts';
-import { createWriter, type Writer } from './write.ts';
+import { Writer } from './write.ts';
 
 /** Pauses for changes that no watch reports. */
 const pauses = {
@@ -26,102 +21,98 @@ const pauses = {
   byUrl: 10_000,
 };
 
-export interface WebhookConfigurationParts {
+interface WebhookConfigurationParts {
   readonly name: string;
-  /** The webhook's certificate, with the authorities for `caBundle`. */
-  readonly secret: { readonly namespace: string; readonly name: string };
+  /** Path of the Secret of the webhook's certificate, with the authorities for `caBundle`. */
+  readonly secretPath: string;
   readonly file: LiveContent<readonly Webhook[]>;
   readonly endpoints: Endpoints;
-  readonly show: ShowState;
 }
-
-export interface WebhookConfigurationOutcome {
-  /** Whether anything had to be written. */
-  readonly wrote: boolean;
-  /** When to look again, milliseconds from now. */
-  readonly nextMs: number;
-}
-
-const nothingToDo: WebhookConfigurationOutcome = { wrote: false, nextMs: pauses.settled };
 
 export class WebhookConfigurationReconciler {
   readonly #leading: Leading;
   readonly #parts: WebhookConfigurationParts;
   readonly #availability: WebhookAvailability;
   readonly #writer: Writer;
+  readonly #show: ReturnType<typeof showState>;
 
   constructor(leading: Leading, parts: WebhookConfigurationParts) {
-    const { client, signal, clock, log, step } = leading;
     this.#leading = leading;
     this.#parts = parts;
-    this.#availability = createWebhookAvailability({ endpoints: parts.endpoints, clock });
-    this.#writer = createWriter({ client, name: parts.name, signal, log, step });
+    this.#availability = new WebhookAvailability(parts.endpoints, leading.clock);
+    this.#writer = new Writer(leading, parts.name);
+    this.#show = showState(leading, parts.name);
   }
 
-  /** @throws KubeError */
-  async reconcile(signal: AbortSignal): Promise<WebhookConfigurationOutcome> {
-    const { name, secret, file, endpoints, show } = this.#parts;
+  /**
+   * @returns whether anything had to be written, and when to look again, milliseconds from now
+   * @throws KubeError
+   */
+  async reconcile(signal: AbortSignal): Promise<{ readonly wrote: boolean; readonly nextMs: number }> {
+    try {
+      return await this.#reconcile(signal);
+    } catch (error) {
+      // After a conflict, the retry reads the object again.
+      if (!signal.aborted && !isCode(error, 'conflict'))
+        this.#show('failed', { problem: error instanceof Error ? error.message : String(error) });
+      throw error;
+    }
+  }
+
+  async #reconcile(signal: AbortSignal) {
+    const nothingToDo = { wrote: false, nextMs: pauses.settled };
+    const { name, secretPath, file } = this.#parts;
     const { serverNow, configuration } = this.#leading;
     const path = paths.mutatingWebhookConfigurations(name);
     const found = await this.#find<WebhookConfiguration>(path, signal);
     if (found === undefined) {
-      show('missing');
+      this.#show('missing');
       return nothingToDo;
     }
     const wanted = file.current();
     if (wanted === undefined) {
-      show('no-file', { problem: file.problem()?.message });
+      this.#show('no-file', { problem: file.problem()?.message });
       return nothingToDo;
     }
-    const bundle = authoritiesIn(
-      await this.#find<Secret>(paths.secrets(secret.namespace, secret.name), signal),
-    );
+    const secret = await this.#find<Secret>(secretPath, signal);
+    const bundle = readCaBundle(secret?.data?.['ca.crt']);
     if (bundle === undefined) {
-      show('no-authority');
+      this.#show('no-authority');
       return nothingToDo;
     }
-    endpoints.keep(wanted.map(({ clientConfig }) => clientConfig));
-    const observed = await this.#availability.observe(wanted, bundle, signal);
+    const places = await this.#availability.observe(wanted, bundle, signal);
+    const availability = ({ clientConfig }: Webhook): Availability => {
+      const place = places.get(placeOf(clientConfig));
+      if (place === undefined) throw new TypeError('the webhook was not observed');
+      return place;
+    };
+    const absenceMs = configuration().webhookAbsenceTime;
+    const actual = found.webhooks ?? [];
     const decided = await decideWebhooks({
       wanted,
-      actual: found.webhooks ?? [],
+      actual,
       bundle,
-      availability: observed.of,
-      absenceMs: configuration().webhookAbsenceTime,
+      availability,
+      absenceMs,
       now: serverNow(),
     });
     // An aborted probe says nothing about the webhook.
     signal.throwIfAborted();
     const wrote = await this.#writer.write(found, decided.webhooks);
-    this.#show(decided, observed);
-    return { wrote, nextMs: this.#nextMs(wanted, decided, observed) };
+    const { waiting, relaxed, reason, extra } = decided;
+    if (waiting.length > 0) this.#show('waiting', { webhooks: waiting, reason });
+    else if (relaxed.length > 0) this.#show('relaxed', { webhooks: relaxed });
+    else this.#show('in-force');
+
+    const isUnsettled = waiting.length > 0 || relaxed.length > 0 || extra;
+    const isByUrl = wanted.some(({ clientConfig }) => clientConfig.url !== undefined);
+    const pauseMs = isUnsettled ? pauses.unsettled : isByUrl ? pauses.byUrl : pauses.settled;
+    const absences = [...places.values()].flatMap(({ absentMs }) => absentMs ?? []);
+    const untilGone = absences.filter((ms) => ms < absenceMs).map((ms) => absenceMs - ms);
+    return { wrote, nextMs: Math.min(pauseMs, ...untilGone) };
   }
 
   #find<T>(path: string, signal: AbortSignal): Promise<T | undefined> {
     return ignoring('not-found', this.#leading.client.get<T>(path, { signal }));
   }
-
-  #show({ waiting, relaxed }: Decided, observed: Observed): void {
-    const { show } = this.#parts;
-    const [first] = waiting;
-    if (first !== undefined) show('waiting', { webhooks: waiting, reason: observed.why(first) });
-    else if (relaxed.length > 0) show('relaxed', { webhooks: relaxed });
-    else show('in-force');
-  }
-
-  #nextMs(wanted: readonly Webhook[], { waiting, relaxed, extra }: Decided, observed: Observed): number {
-    const absenceMs = this.#leading.configuration().webhookAbsenceTime;
-    const isUnsettled = waiting.length > 0 || relaxed.length > 0 || extra;
-    const isByUrl = wanted.some(({ clientConfig }) => clientConfig.url !== undefined);
-    const absences = wanted.flatMap((webhook) => observed.of(webhook).absentMs ?? []);
-    return Math.min(
-      isUnsettled ? pauses.unsettled : isByUrl ? pauses.byUrl : pauses.settled,
-      ...absences.filter((ms) => ms < absenceMs).map((ms) => absenceMs - ms),
-    );
-  }
-}
-
-function authoritiesIn(secret: Secret | undefined): readonly Certificate[] | undefined {
-  const text = secret?.data?.['ca.crt'];
-  return text === undefined ? undefined : readCertificates(Buffer.from(text, 'base64').toString('utf8'));
 }

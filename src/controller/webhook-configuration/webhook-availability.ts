@@ -1,108 +1,116 @@
 /** Whether webhooks are there and answer, with at most one probe per endpoint and reconcile; and for how long there was none. */
+import { request } from 'node:https';
+import { isIP } from 'node:net';
 import type { Clock } from '../../async/clock.ts';
 import { writeCertificates, type Certificate } from '../certificates/pem.ts';
-import type { Availability } from './decide.ts';
-import { placeOf, type Endpoints } from './endpoints.ts';
-import { probeWebhook, type ProbeTarget } from './probe.ts';
+import { placeOf, type Endpoints, type ProbeTarget } from './endpoints.ts';
 import type { Webhook } from './webhooks-file.ts';
 
-export interface WebhookAvailabilityOptions {
-  readonly endpoints: Endpoints;
-  readonly clock: Clock;
-  readonly probe?: typeof probeWebhook;
-}
-
-export interface WebhookAvailability {
+/** The state of a webhook's place. */
+export interface Availability {
   /**
-   * Finds each webhook's place.
-   * @returns for one reconcile; webhooks are probed when the answer is needed
-   * @throws KubeError
+   * Probes the endpoints when it is called first.
+   * @returns why each endpoint does not answer with a certificate of the Secret's authorities; `undefined`: it does. Never empty.
    */
-  observe(
-    webhooks: readonly Webhook[],
-    bundle: readonly Certificate[],
-    signal: AbortSignal,
-  ): Promise<Observed>;
-}
-
-export interface Observed {
-  readonly of: (webhook: Webhook) => Availability;
-  /** Why a webhook does not answer; `undefined`: it does, or it was not probed. */
-  readonly why: (webhookName: string) => string | undefined;
+  readonly probe: () => Promise<readonly (string | undefined)[]>;
+  /** For how long there has been no endpoint, milliseconds; `undefined`: there is one. */
+  readonly absentMs: number | undefined;
 }
 
 /** A webhook has two or three replicas; of very many, some are enough. */
 const maxProbed = 8;
 
-export function createWebhookAvailability({
-  endpoints,
-  clock,
-  probe = probeWebhook,
-}: WebhookAvailabilityOptions): WebhookAvailability {
+export class WebhookAvailability {
+  readonly #endpoints: Endpoints;
+  readonly #clock: Clock;
   /** By place, since when there is no endpoint; monotonic. */
-  const absentSince = new Map<string, number>();
+  readonly #absentSince = new Map<string, number>();
 
-  async function placeStateOf(webhook: Webhook, ca: string, signal: AbortSignal) {
-    const place = placeOf(webhook.clientConfig);
-    const targets = await endpoints.of(webhook.clientConfig, signal);
-    let probed: Promise<readonly (string | undefined)[]> | undefined;
-    const probeOnce = (): Promise<readonly (string | undefined)[]> =>
-      (probed ??= probeAll(targets, ca, signal, probe));
-    // Ready endpoints are reported by kubelets. A probe also depends on the network from here.
-    const isThere = webhook.clientConfig.service
-      ? typeof targets !== 'string'
-      : (await probeOnce()).includes(undefined);
-    if (isThere) absentSince.delete(place);
-    else if (!absentSince.has(place)) absentSince.set(place, clock.monotonic());
-    const since = absentSince.get(place);
-    const availability: Availability = {
-      answers: async () => (await probeOnce()).includes(undefined),
-      allAnswer: async () => (await probeOnce()).every((why) => why === undefined),
-      absentMs: since === undefined ? undefined : clock.monotonic() - since,
-    };
-    const why = async (): Promise<string | undefined> => {
-      const answers = probed === undefined ? [] : await probed;
-      return answers.includes(undefined) ? undefined : answers[0];
-    };
-    return { availability, why };
+  constructor(endpoints: Endpoints, clock: Clock) {
+    this.#endpoints = endpoints;
+    this.#clock = clock;
   }
 
-  return {
-    observe: async (webhooks, bundle, signal) => {
-      const ca = writeCertificates(bundle);
-      const places = new Map<string, Awaited<ReturnType<typeof placeStateOf>>>();
-      for (const webhook of webhooks) {
-        const place = placeOf(webhook.clientConfig);
-        if (!places.has(place)) places.set(place, await placeStateOf(webhook, ca, signal));
-      }
-      for (const place of absentSince.keys()) if (!places.has(place)) absentSince.delete(place);
-      const reasons = new Map<string, string>();
-      const of = (webhook: Webhook): Availability => {
-        const found = places.get(placeOf(webhook.clientConfig));
-        if (found === undefined) throw new TypeError('the webhook was not observed');
-        const { answers, ...rest } = found.availability;
-        return {
-          ...rest,
-          answers: async () => {
-            const ok = await answers();
-            const reason = await found.why();
-            if (reason !== undefined) reasons.set(webhook.name, reason);
-            return ok;
-          },
-        };
-      };
-      return { of, why: (name) => reasons.get(name) };
-    },
-  };
+  /**
+   * Finds each webhook's place.
+   * @returns by place, for one reconcile
+   * @throws KubeError
+   */
+  async observe(
+    webhooks: readonly Webhook[],
+    bundle: readonly Certificate[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, Availability>> {
+    const configs = webhooks.map(({ clientConfig }) => clientConfig);
+    const wanted = new Map(configs.map((config) => [placeOf(config), config]));
+    this.#endpoints.keep(configs);
+    for (const place of this.#absentSince.keys()) if (!wanted.has(place)) this.#absentSince.delete(place);
+    const places = new Map<string, Availability>();
+    for (const [place, config] of wanted) {
+      const targets = await this.#endpoints.of(config, signal);
+      let probed: ReturnType<Availability['probe']> | undefined;
+      const probe = () => (probed ??= probeAll(targets, writeCertificates(bundle), signal));
+      // Ready endpoints are reported by kubelets. A probe also depends on the network from here.
+      const isThere = config.service ? typeof targets !== 'string' : (await probe()).includes(undefined);
+      places.set(place, { probe, absentMs: this.#absentMs(place, isThere) });
+    }
+    return places;
+  }
+
+  #absentMs(place: string, isThere: boolean): number | undefined {
+    const now = this.#clock.monotonic();
+    const since = this.#absentSince.get(place) ?? now;
+    if (isThere) this.#absentSince.delete(place);
+    else this.#absentSince.set(place, since);
+    return isThere ? undefined : now - since;
+  }
 }
 
-/** @returns why each endpoint does not answer, `undefined`: it does; never empty */
-async function probeAll(
-  targets: readonly ProbeTarget[] | string,
+async function probeAll(targets: readonly ProbeTarget[] | string, ca: string, signal: AbortSignal) {
+  if (typeof targets === 'string') return [targets];
+  return await Promise.all(targets.slice(0, maxProbed).map((target) => probeWebhook(target, ca, signal)));
+}
+
+/** A webhook that takes longer for its own state is too slow for admissions. */
+const timeoutMs = 2000;
+
+/**
+ * Requests `/readyz` as the API server reaches the webhook: by TLS, with the same authorities.
+ * @param ca authorities to trust, PEM
+ * @returns why it does not answer; `undefined`: it does
+ */
+export function probeWebhook(
+  { host, port, serverName }: ProbeTarget,
   ca: string,
   signal: AbortSignal,
-  probe: typeof probeWebhook,
-): Promise<readonly (string | undefined)[]> {
-  if (typeof targets === 'string') return [targets];
-  return await Promise.all(targets.slice(0, maxProbed).map((target) => probe(target, ca, signal)));
+): Promise<string | undefined> {
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  return new Promise((resolve) => {
+    const sent = request(
+      {
+        host,
+        port,
+        path: '/readyz',
+        ca,
+        // As the API server (Go, crypto/x509): an authority in `caBundle` need not be a root.
+        allowPartialTrustChain: true,
+        minVersion: 'TLSv1.2',
+        agent: false,
+        signal: deadline,
+        // An address is no server name (RFC 6066, 3); it is still compared with the certificate.
+        ...(isIP(serverName) === 0 && { servername: serverName }),
+        headers: { 'user-agent': 'archwright-controller' },
+      },
+      (answer) => {
+        const status = answer.statusCode ?? 0;
+        // Its text is for people.
+        answer.destroy();
+        resolve(status === 200 ? undefined : `it answered with status ${status}`);
+      },
+    );
+    sent.on('error', (error) => {
+      resolve(deadline.aborted ? `no answer within ${timeoutMs} ms` : error.message.slice(0, 200));
+    });
+    sent.end();
+  });
 }

@@ -4,39 +4,36 @@
  * not exist, it is not created.
  *
  * - `webhooks-file.ts`: the wanted webhooks. `ca-bundle.ts`: the authorities that the API server trusts.
- * - `endpoints.ts`, `probe.ts`, `webhook-availability.ts`: whether the webhooks are there, and answer.
+ * - `endpoints.ts`, `webhook-availability.ts`: whether the webhooks are there, and answer.
  * - `decide.ts`: the configuration for now. `write.ts`: writes it. `reconcile.ts`: all of it, with one change at most.
  *
  * Every change of the file, the Secret, the object or the endpoints leads to a reconcile.
  */
 import { dirname } from 'node:path';
 import { liveContent } from '../../files/live.ts';
-import { isCode } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { watchNamed } from '../../kube/watch/named-watch.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
 import { createWritePause } from '../reconcile/write-pause.ts';
-import { createEndpoints } from './endpoints.ts';
-import { showState } from './metrics.ts';
+import { Endpoints } from './endpoints.ts';
 import { WebhookConfigurationReconciler } from './reconcile.ts';
 import { readWebhooksFile } from './webhooks-file.ts';
-
-export interface WebhookConfigurationOptions {
-  /** How often the file is read again, whatever its directory reports. */
-  readonly pollMs?: number;
-}
 
 interface Target {
   readonly name: string;
   readonly webhooksFile: string;
   readonly namespace: string;
+  readonly pollMs: number | undefined;
 }
 
 const key = 'webhook-configuration';
 
-/** Keeps the configuration while this replica leads, if the settings name one. */
-export function webhookConfiguration(options: WebhookConfigurationOptions = {}): Feature {
+/**
+ * Keeps the configuration while this replica leads, if the settings name one.
+ * @param pollMs how often the file is read again, whatever its directory reports
+ */
+export function webhookConfiguration(pollMs?: number): Feature {
   return async (leading) => {
     const { webhookConfiguration: name, webhooksFile, namespace } = leading.configuration();
     if (name === undefined || webhooksFile === undefined) return;
@@ -44,33 +41,21 @@ export function webhookConfiguration(options: WebhookConfigurationOptions = {}):
       leading.log.error(
         'the webhook configuration is not updated: set namespace, the namespace of archwright',
       );
-    else await run(leading, options, { name, webhooksFile, namespace });
+    else await run(leading, { name, webhooksFile, namespace, pollMs });
   };
 }
 
-async function run(
-  leading: Leading,
-  { pollMs }: WebhookConfigurationOptions,
-  { name, webhooksFile, namespace }: Target,
-): Promise<void> {
+async function run(leading: Leading, { name, webhooksFile, namespace, pollMs }: Target): Promise<void> {
   const { client, clock, log, configuration } = leading;
   const { webhookTlsSecret } = configuration();
-  const show = showState(leading, name);
   const pauseAfterWrite = createWritePause(clock);
   const reconciler = createReconciler({
     leading,
     inRounds: true,
     reconcile: async (_, stopping) => {
-      try {
-        const { wrote, nextMs } = await work.reconcile(stopping);
-        if (wrote) await pauseAfterWrite(stopping);
-        return { requeueAfterMs: nextMs };
-      } catch (error) {
-        // After a conflict, the retry reads the object again.
-        if (!stopping.aborted && !isCode(error, 'conflict'))
-          show('failed', { problem: error instanceof Error ? error.message : String(error) });
-        throw error;
-      }
+      const { wrote, nextMs } = await work.reconcile(stopping);
+      if (wrote) await pauseAfterWrite(stopping);
+      return { requeueAfterMs: nextMs };
     },
   });
   const onChange = (): void => reconciler.add(key);
@@ -85,15 +70,15 @@ async function run(
     log,
   });
   const common = { client, log, clock, onChange };
-  const endpoints = createEndpoints(common);
-  const secret = { namespace, name: webhookTlsSecret };
-  const work = new WebhookConfigurationReconciler(leading, { name, secret, file, endpoints, show });
+  const endpoints = new Endpoints(common);
+  const secretPath = paths.secrets(namespace, webhookTlsSecret);
+  const work = new WebhookConfigurationReconciler(leading, { name, secretPath, file, endpoints });
   const watches = [
     watchNamed({ ...common, path: paths.mutatingWebhookConfigurations(), name }),
     watchNamed({ ...common, path: paths.secrets(namespace), name: webhookTlsSecret }),
   ];
   await reconciler.run([key]);
   for (const each of watches) each.stop();
-  endpoints.stop();
+  endpoints.keep([]);
   await file.close();
 }

@@ -2,78 +2,69 @@
  * Writes the webhooks by server-side apply. The chart owns the object and its metadata, archwright owns the list `webhooks`, so neither
  * Helm nor a GitOps controller sees a difference. A patch removes what other writers added to the list or to a webhook.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { guardedPatch } from '../../kube/api/change.ts';
-import type { KubeClient } from '../../kube/api/client.ts';
-import type { Log } from '../../telemetry/log.ts';
+import { paths } from '../../kube/api/paths.ts';
+import type { Leading } from '../leadership/leading.ts';
 import { fieldManager } from '../own-objects.ts';
 import type { WebhookConfiguration } from './ca-bundle.ts';
-import { isSame } from './compare.ts';
 import type { Webhook } from './webhooks-file.ts';
-import { paths } from '../../kube/api/paths.ts';
 
-export interface Writer {
+export class Writer {
+  readonly #leading: Pick<Leading, 'client' | 'signal' | 'log' | 'step'>;
+  readonly #name: string;
+  /**
+   * The written and the resulting webhooks, if they differ. Some clusters change every webhook configuration as it is written; writing it
+   * again would never end.
+   */
+  #settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
+
+  constructor(leading: Pick<Leading, 'client' | 'signal' | 'log' | 'step'>, name: string) {
+    this.#leading = leading;
+    this.#name = name;
+  }
+
   /**
    * Replaces the webhooks of the object.
    * @returns whether they had to be written
    * @throws KubeError
    */
-  write(found: WebhookConfiguration, webhooks: readonly Webhook[]): Promise<boolean>;
-}
-
-export interface WriterOptions {
-  readonly client: KubeClient;
-  readonly name: string;
-  readonly signal: AbortSignal;
-  readonly log: Log;
-  readonly step: (name: string) => Promise<void> | void;
-}
-
-export function createWriter({ client, name, signal, log, step }: WriterOptions): Writer {
-  const path = paths.mutatingWebhookConfigurations(name);
-  /**
-   * The written and the resulting webhooks, if they differ. Some clusters change every webhook configuration as it is written; writing it
-   * again would never end.
-   */
-  let settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
-
-  async function apply(uid: string | undefined, webhooks: readonly Webhook[]): Promise<WebhookConfiguration> {
+  async write({ metadata, webhooks: actual = [] }: WebhookConfiguration, webhooks: readonly Webhook[]) {
+    const { client, signal, log, step } = this.#leading;
+    const name = this.#name;
+    const path = paths.mutatingWebhookConfigurations(name);
+    if (isSame(actual, webhooks)) return false;
+    const { meant, got } = this.#settledFor ?? {};
+    if (isSame(meant, webhooks) && isSame(got, actual)) return false;
     const body = {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'MutatingWebhookConfiguration',
       // With the uid, a deleted object is not created again (measured: 409).
-      metadata: { name, ...(uid !== undefined && { uid }) },
+      metadata: { name, ...(metadata?.uid !== undefined && { uid: metadata.uid }) },
       webhooks,
     };
-    return await client.patch(path, { type: 'apply', body, fieldManager, force: true }, { signal });
+    const apply = { type: 'apply', body, fieldManager, force: true } as const;
+    let now = await client.patch<WebhookConfiguration>(path, apply, { signal });
+    await step('webhook-configuration/applied');
+    if (!isSame(now.webhooks ?? [], webhooks)) {
+      const replace = guardedPatch(now, [{ op: 'add', path: '/webhooks', value: webhooks }]);
+      now = await client.patch(path, replace, { signal, query: { fieldManager } });
+    }
+    this.#settledFor = undefined;
+    if (!isSame(now.webhooks ?? [], webhooks)) {
+      this.#settledFor = { meant: webhooks, got: now.webhooks ?? [] };
+      log.warn(
+        { name },
+        'the API server, or an admission webhook, changes the webhook configuration as it is written',
+      );
+    }
+    await step('webhook-configuration/written');
+    return true;
   }
+}
 
-  async function replace(
-    now: WebhookConfiguration,
-    webhooks: readonly Webhook[],
-  ): Promise<WebhookConfiguration> {
-    const patch = guardedPatch(now, [{ op: 'add', path: '/webhooks', value: webhooks }]);
-    return await client.patch(path, patch, { signal, query: { fieldManager } });
-  }
-
-  return {
-    write: async (found, webhooks) => {
-      const actual = found.webhooks ?? [];
-      if (isSame(actual, webhooks)) return false;
-      if (settledFor && isSame(settledFor.meant, webhooks) && isSame(settledFor.got, actual)) return false;
-      let now = await apply(found.metadata?.uid, webhooks);
-      await step('webhook-configuration/applied');
-      if (!isSame(now.webhooks ?? [], webhooks)) now = await replace(now, webhooks);
-      const got = now.webhooks ?? [];
-      if (isSame(got, webhooks)) settledFor = undefined;
-      else {
-        settledFor = { meant: webhooks, got };
-        log.warn(
-          { name },
-          'the API server, or an admission webhook, changes the webhook configuration as it is written',
-        );
-      }
-      await step('webhook-configuration/written');
-      return true;
-    },
-  };
+/** Equal as JSON values, in any order of fields. A field that is `undefined` counts as missing. */
+export function isSame(a: unknown, b: unknown): boolean {
+  const plain = (value: unknown): unknown => JSON.parse(JSON.stringify([value]));
+  return isDeepStrictEqual(plain(a), plain(b));
 }

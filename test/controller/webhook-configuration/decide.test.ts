@@ -2,7 +2,8 @@ import t from 'tap';
 import { issueAuthority } from '../../../src/controller/certificates/issue.ts';
 import type { Certificate } from '../../../src/controller/certificates/pem.ts';
 import { readCaBundle, writeCaBundle } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
-import { decideWebhooks, type Availability } from '../../../src/controller/webhook-configuration/decide.ts';
+import { decideWebhooks } from '../../../src/controller/webhook-configuration/decide.ts';
+import type { Availability } from '../../../src/controller/webhook-configuration/webhook-availability.ts';
 import type { Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
 
 const now = Date.now();
@@ -21,13 +22,17 @@ function webhook(name: string, policy: string, changed: Partial<Webhook> = {}): 
   };
 }
 
+const available = (absentMs: number | undefined, ...answers: (string | undefined)[]): Availability => ({
+  probe: () => Promise.resolve(answers),
+  absentMs,
+});
 const availabilities = {
-  there: { answers: async () => true, allAnswer: async () => true, absentMs: undefined },
-  partly: { answers: async () => true, allAnswer: async () => false, absentMs: undefined },
-  unready: { answers: async () => false, allAnswer: async () => false, absentMs: undefined },
-  gone: { answers: async () => false, allAnswer: async () => false, absentMs: 30 * second },
-  justGone: { answers: async () => false, allAnswer: async () => false, absentMs: 30 * second - 1 },
-} as const satisfies Record<string, Availability>;
+  there: available(undefined, undefined),
+  partly: available(undefined, undefined, 'no'),
+  unready: available(undefined, 'no'),
+  gone: available(30 * second, 'no'),
+  justGone: available(30 * second - 1, 'no'),
+};
 
 t.test('when a webhook comes into force, and with which policy', async (t) => {
   const bundle = [await authority()];
@@ -146,7 +151,7 @@ t.test('whom the API server trusts', async (t) => {
     const decided = await decide(caBundle, availability);
     const [first] = decided.webhooks;
     t.same(
-      first && readCaBundle(first)?.map(({ id }) => id),
+      readCaBundle(first?.clientConfig.caBundle)?.map(({ id }) => id),
       expected.map(({ id }) => id),
       what,
     );

@@ -109,7 +109,7 @@ async function start(t: Test, world: World, text = fileText(), configuration: Pa
     // Pauses are for real clusters. The order is the same.
     shortened: (ms) => Math.min(ms, 20),
   });
-  const running = webhookConfiguration({ pollMs: 50 })(leading);
+  const running = webhookConfiguration(50)(leading);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
     await running;

@@ -1,7 +1,6 @@
 import t from 'tap';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
-import { isSame } from '../../../src/controller/webhook-configuration/compare.ts';
-import { createWriter } from '../../../src/controller/webhook-configuration/write.ts';
+import { isSame, Writer } from '../../../src/controller/webhook-configuration/write.ts';
 import { parseWebhooks, type Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
 import type { KubeClient, Patch } from '../../../src/kube/api/client.ts';
 import { createWorld } from '../certificates/world.ts';
@@ -18,7 +17,7 @@ t.test(
   'a cluster that changes every configuration as it is written is not written to for ever',
   async (t) => {
     const world = await createWorld(t);
-    const { client, log, signal } = world.leading();
+    const leading = world.leading();
     /** As an admission webhook for webhook configurations would. */
     const enforced = (patch: Patch): Patch => {
       const changed = JSON.parse(
@@ -30,10 +29,10 @@ t.test(
       return changed;
     };
     const stubborn: KubeClient = {
-      ...client,
-      patch: (at, patch, options) => client.patch(at, enforced(patch), options),
+      ...leading.client,
+      patch: (at, patch, options) => leading.client.patch(at, enforced(patch), options),
     };
-    const writer = createWriter({ client: stubborn, name, signal, log, step: () => undefined });
+    const writer = new Writer({ ...leading, client: stubborn }, name);
     const found = (): WebhookConfiguration => world.store.get(path) as WebhookConfiguration;
     world.store.put(path, {});
     t.ok(await writer.write(found(), webhooks));
@@ -53,8 +52,7 @@ t.test(
 
 t.test('an object that was deleted meanwhile stays deleted', async (t) => {
   const world = await createWorld(t);
-  const { client, log, signal } = world.leading();
-  const writer = createWriter({ client, name, signal, log, step: () => undefined });
+  const writer = new Writer(world.leading(), name);
   world.store.put(path, {});
   const found = world.store.get(path) as WebhookConfiguration;
   await writer.write(found, webhooks);

@@ -23,7 +23,7 @@ import {
   readCaBundle,
   type WebhookConfiguration,
 } from '../../../../src/controller/webhook-configuration/ca-bundle.ts';
-import { isSame } from '../../../../src/controller/webhook-configuration/compare.ts';
+import { isSame } from '../../../../src/controller/webhook-configuration/write.ts';
 import type { Webhook } from '../../../../src/controller/webhook-configuration/webhooks-file.ts';
 import type { KubeClient } from '../../../../src/kube/api/client.ts';
 import { KubeError } from '../../../../src/kube/api/errors.ts';
@@ -110,7 +110,7 @@ export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]
     holds(`${webhook.name}: it has a caBundle`, caBundle !== undefined);
     holds(
       `${webhook.name}: the API server trusts it`,
-      knows(readCaBundle(webhook), leaves.get('webhook')?.certificate),
+      knows(readCaBundle(webhook.clientConfig.caBundle), leaves.get('webhook')?.certificate),
     );
   }
   return wrong;
@@ -136,6 +136,6 @@ export function isSettled(issued: Issued, wanted: readonly Webhook[]): boolean {
       webhooks.map(({ name }) => name),
       wanted.map(({ name }) => name),
     ) &&
-    webhooks.every((webhook) => sameCertificates(readCaBundle(webhook), only))
+    webhooks.every((webhook) => sameCertificates(readCaBundle(webhook.clientConfig.caBundle), only))
   );
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
-import { probeWebhook } from '../../../src/controller/webhook-configuration/probe.ts';
+import { probeWebhook } from '../../../src/controller/webhook-configuration/webhook-availability.ts';
 import { createCa } from '../../support/certificates.ts';
 
 t.test('whom a probe believes', async (t) => {
