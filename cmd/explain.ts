@@ -6,7 +6,7 @@ import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
 import { FileError } from '../src/files/error.ts';
 import { concurrently } from '../src/async/concurrently.ts';
-import { clusterObjects } from '../src/cluster/objects.ts';
+import { clusterObjects } from '../src/cluster/cluster.ts';
 import { createPullableNodes } from '../src/cluster/pullable-nodes.ts';
 import { DocumentError, parseObjects, readText, type FoundObject } from './objects/documents.ts';
 import { describe } from './explain/describe.ts';

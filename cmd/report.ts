@@ -3,7 +3,7 @@
  * image. Each image is looked up once, with the pull secrets of the pods that use it.
  */
 import { setMaxListeners } from 'node:events';
-import { clusterObjects } from '../src/cluster/objects.ts';
+import { clusterObjects } from '../src/cluster/cluster.ts';
 import { concurrently } from '../src/async/concurrently.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
 import { isArchitecture } from '../src/names/architecture.ts';

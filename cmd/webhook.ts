@@ -1,6 +1,6 @@
 /** `archwright webhook`: runs the admission webhook. */
 import { startHealth } from '../src/serving/health.ts';
-import { connectCluster } from '../src/cluster/connect.ts';
+import { connectCluster } from '../src/cluster/cluster.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
 import { followBrokenImages } from './wiring/broken-images.ts';
 import { followPolicies } from './wiring/cluster-policies.ts';

@@ -5,7 +5,7 @@
 import type { Query } from '../../src/kube/api/client.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
-import type { ClusterObjects } from '../../src/cluster/objects.ts';
+import type { ClusterObjects } from '../../src/cluster/cluster.ts';
 import type { Input } from './input.ts';
 
 export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {

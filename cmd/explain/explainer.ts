@@ -10,7 +10,7 @@ import type { Policies } from '../../src/policy/effective/policies.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
 import { createConfirm } from '../../src/cluster/confirm-refusal.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
-import { placingOf, type Placing } from '../../src/webhook/placing.ts';
+import { placingOf, type Placing } from '../../src/webhook/workloads.ts';
 import type { PullableNodes, PullabilityByImage } from '../../src/cluster/pullable-nodes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
@@ -50,7 +50,7 @@ export interface ExplainerOptions {
 /** Creates a function that explains an object. It rejects only when `stop` aborts. */
 export function createExplainer(options: ExplainerOptions): (subject: Subject) => Promise<Explanation> {
   const { factsOfPod, pullableNodes, policies, surroundings, budgetMs, stop } = options;
-  const confirm = createConfirm({ factsOfPod, clock: systemClock });
+  const confirm = createConfirm(factsOfPod, systemClock);
 
   async function decided(subject: Subject): Promise<Explanation['outcome']> {
     const placing = placingOf(subject.request, subject.kind);

@@ -1,7 +1,7 @@
 /** The pods of a cluster that have not ended, and the nodes they are on, reduced to what a report is made of. */
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
-import { architectureOf } from '../../src/cluster/objects.ts';
+import { architectureOf } from '../../src/cluster/cluster.ts';
 import type { FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';

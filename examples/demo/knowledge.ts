@@ -16,7 +16,7 @@ import { loadConfiguration } from '../../src/policy/configuration/configuration.
 import { policyFor } from '../../src/policy/effective/effective.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { kindOf, templateIn } from '../../src/webhook/workloads.ts';
+import { kindOf, placingOf, type Placing } from '../../src/webhook/workloads.ts';
 import { namespaceLabels } from './cluster.ts';
 import { DemoError } from './error.ts';
 import type { Example } from './examples.ts';
@@ -92,16 +92,7 @@ export async function askAgents(options: {
   };
 }
 
-interface Placed {
-  readonly pod: Pod | PodTemplate;
-  readonly template?: 'DaemonSet' | 'workload';
-  readonly basePath: string;
-}
-
 /** The pod of a request, or the template of a workload's pods. */
-export function podIn(request: AdmissionRequest): Placed {
-  const kind = kindOf(request);
-  if (kind === 'Pod') return { pod: request.object as Pod, basePath: '' };
-  const { template, basePath } = templateIn(request);
-  return { pod: template, basePath, template: kind === 'DaemonSet' ? kind : 'workload' };
+export function podIn(request: AdmissionRequest): Placing {
+  return placingOf(request, kindOf(request));
 }

@@ -16,21 +16,21 @@ export interface WatchedBrokenImages extends BrokenImages {
   close(): void;
 }
 
-export interface BrokenImagesOptions {
-  readonly client: KubeClient;
-  /** Where the ConfigMap is: archwright's own namespace. */
-  readonly namespace: string;
-  readonly name: string;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
-/** Starts to watch; until the first answer nothing counts as broken. */
-export function watchBrokenImages(options: BrokenImagesOptions): WatchedBrokenImages {
+/**
+ * Starts to watch; until the first answer nothing counts as broken.
+ * @param options.namespace archwright's own
+ */
+export function watchBrokenImages(options: {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}): WatchedBrokenImages {
   const { client, namespace, name, clock, log } = options;
   let current = noBrokenImages;
   const reflector = startReflector<ConfigMap>({

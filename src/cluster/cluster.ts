@@ -1,16 +1,21 @@
 /**
- * The cluster state that a decision needs, for webhook and controller. `connect.ts` implements it for a real cluster;
- * `pull-secrets.ts` and `facts-of-pod.ts` go from a pod to the facts of its images.
+ * The cluster state that a decision needs, for webhook and command line; `pull-secrets.ts` and `facts-of-pod.ts` go from a pod to
+ * the facts of its images.
  *
- * Labels and architectures come from watches and are in memory. Secrets and service accounts are read by name, and only if an
- * image is unknown without them.
+ * Labels and architectures come from two trimmed watches and are in memory. Secrets and service accounts are read by name, one GET
+ * for each, and only if an image is unknown without them.
  */
-import type { Secret } from '../kube/api/objects.ts';
+import type { KubeClient, Query } from '../kube/api/client.ts';
+import { isCode } from '../kube/api/errors.ts';
+import type { KubeObject, Node, Secret, ServiceAccount } from '../kube/api/objects.ts';
+import { paths } from '../kube/api/paths.ts';
+import { startReflector } from '../kube/watch/reflector.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 
 export interface Cluster {
   /** Labels of a namespace; empty if it is unknown. */
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
-  /** `kubernetes.io/arch` of a node. */
   nodeArchitecture(node: string): string | undefined;
   /** `kubernetes.io/hostname` of a node; `undefined` if it has none or is unknown. */
   nodeHostname(node: string): string | undefined;
@@ -21,4 +26,105 @@ export interface Cluster {
   /** Resolves when the watches have their first answer. */
   ready(signal: AbortSignal): Promise<void>;
   close(): void;
+}
+
+const noLabels: Readonly<Record<string, string>> = {};
+const architectureLabel = 'kubernetes.io/arch';
+const hostnameLabel = 'kubernetes.io/hostname';
+
+/**
+ * Starts watching namespaces and nodes.
+ * @param options.client is closed together with the cluster
+ */
+export function connectCluster(options: {
+  readonly client: KubeClient;
+  readonly log: Log;
+  readonly metrics?: Metrics;
+}): Cluster {
+  const { client } = options;
+  const namespaces = startReflector({
+    ...options,
+    path: paths.namespaces(),
+    trim: ({ metadata }) => metadata?.labels ?? noLabels,
+  });
+  const nodes = startReflector({
+    ...options,
+    path: paths.nodes(),
+    trim: (node: Node) => ({
+      architecture: architectureOf(node),
+      hostname: node.metadata?.labels?.[hostnameLabel],
+    }),
+  });
+  const { secret, serviceAccountPullSecrets } = clusterObjects(options);
+  return {
+    namespaceLabels: (namespace) => namespaces.get('', namespace) ?? noLabels,
+    nodeArchitecture: (node) => nodes.get('', node)?.architecture,
+    nodeHostname: (node) => nodes.get('', node)?.hostname,
+    secret,
+    serviceAccountPullSecrets,
+    ready: async (signal) => {
+      await Promise.all([namespaces.ready(signal), nodes.ready(signal)]);
+    },
+    close: () => {
+      namespaces.stop();
+      nodes.stop();
+      client.close();
+    },
+  };
+}
+
+/** All throw KubeError if the cluster gives no answer. */
+export interface ClusterObjects extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
+  /** Labels of a namespace; `undefined` if it does not exist or may not be read. */
+  namespaceLabels(name: string, signal: AbortSignal): Promise<Readonly<Record<string, string>> | undefined>;
+  /** Any object or list; `undefined` if it does not exist or may not be read. */
+  read<T>(path: string, signal: AbortSignal, query?: Query): Promise<T | undefined>;
+  /** Architecture of a node; `undefined` if it is not known. */
+  nodeArchitecture(name: string, signal: AbortSignal): Promise<string | undefined>;
+}
+
+/** @param options.onForbidden called with each path that may not be read */
+export function clusterObjects(options: {
+  readonly client: KubeClient;
+  readonly log: Log;
+  readonly onForbidden?: (path: string) => void;
+}): ClusterObjects {
+  const { client, log, onForbidden } = options;
+
+  /** What does not exist or may not be read is left out, as the kubelet leaves out a missing pull secret. */
+  async function read<T>(path: string, signal: AbortSignal, query: Query = {}): Promise<T | undefined> {
+    try {
+      return await client.get<T>(path, { signal, query });
+    } catch (error) {
+      if (!isCode(error, 'not-found', 'forbidden')) throw error;
+      log.debug({ path, code: error.code }, 'object cannot be read');
+      if (error.code === 'forbidden') onForbidden?.(path);
+      return undefined;
+    }
+  }
+
+  return {
+    read,
+    secret: (namespace, name, signal) => read<Secret>(paths.secrets(namespace, name), signal),
+    serviceAccountPullSecrets: async (namespace, name, signal) => {
+      const account = await read<ServiceAccount>(paths.serviceAccounts(namespace, name), signal);
+      return (account?.imagePullSecrets ?? []).flatMap((reference) => reference.name || []);
+    },
+    namespaceLabels: async (name, signal) => {
+      const namespace = await read<KubeObject>(paths.namespaces(name), signal);
+      return namespace && (namespace.metadata?.labels ?? {});
+    },
+    nodeArchitecture: async (name, signal) => {
+      const node = await read<Node>(paths.nodes(name), signal);
+      return node && architectureOf(node);
+    },
+  };
+}
+
+/**
+ * The node's own report comes before the label, which people can overwrite. Of a node that has not reported yet, or never does
+ * (virtual ones), the API server writes an empty text.
+ */
+export function architectureOf(node: Node): string | undefined {
+  return node.status?.nodeInfo?.architecture || node.metadata?.labels?.[architectureLabel];
 }

@@ -38,9 +38,7 @@ export function toConfirm(
 /** @returns all facts, newer ones included; `undefined` if there is nothing to look up */
 export type Confirm = (wanted: FactsWanted, facts: FactsByImage) => Promise<FactsByImage> | undefined;
 
-/** It holds nothing that needs to be closed. */
-export function createConfirm(options: { readonly factsOfPod: FactsOfPod; readonly clock: Clock }): Confirm {
-  const { factsOfPod, clock } = options;
+export function createConfirm(factsOfPod: FactsOfPod, clock: Clock): Confirm {
   const confirmedAt = new BoundedMap<string, number>(maxConfirmed);
 
   function isConfirmed(image: string): boolean {
@@ -53,10 +51,9 @@ export function createConfirm(options: { readonly factsOfPod: FactsOfPod; readon
     if (lookups === undefined) return undefined;
     return Promise.resolve(factsOfPod(lookups)).then((newer) => {
       const now = clock.monotonic();
-      for (const { image } of lookups.uses) {
-        // The next pod repeats a lookup that was not in time.
+      // The next pod repeats a lookup that was not in time.
+      for (const { image } of lookups.uses)
         if (newer.get(image)?.stale === false) confirmedAt.set(image, now);
-      }
       return new Map([...facts, ...newer]);
     });
   };

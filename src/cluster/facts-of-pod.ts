@@ -6,12 +6,15 @@
 import {
   CredentialError,
   type CredentialSource,
+  serviceAccountOf,
   type ServiceAccountName,
 } from '../credentials/credential.ts';
+import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
 import type { FactsMemory } from '../images/memory/memory.ts';
 import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
-import { createReferenceCache, InvalidReference } from '../images/references/reference.ts';
+import { createReferenceCache, InvalidReference, type Reference } from '../images/references/reference.ts';
+import type { Pod } from '../kube/api/objects.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -29,6 +32,27 @@ export interface FactsWanted {
   readonly serviceAccount: ServiceAccountName | undefined;
   /** Longest wait, milliseconds. */
   readonly budgetMs: number;
+}
+
+/** The image facts that a pod needs after its admission. */
+export function factsWanted(
+  { spec }: Pick<Pod, 'spec'>,
+  namespace: string,
+  uses: readonly ImageUse[],
+  budgetMs: number,
+): FactsWanted {
+  const serviceAccount = serviceAccountOf(namespace, spec.serviceAccountName);
+  return { uses, namespace, pullSecrets: { names: pullSecretNames(spec) }, serviceAccount, budgetMs };
+}
+
+/** @throws InvalidReference */
+export function imageRequest(
+  parse: (image: string) => Reference,
+  { image, pullPolicy }: ImageUse,
+  { serviceAccount }: FactsWanted,
+): ImageRequest {
+  const request = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
+  return serviceAccount === undefined ? request : { ...request, serviceAccount };
 }
 
 export type FactsOfPod = (wanted: FactsWanted) => FactsByImage | Promise<FactsByImage>;
@@ -55,7 +79,6 @@ interface Missing {
   readonly failure: ImageFacts | undefined;
 }
 
-/** It holds nothing that needs to be closed. */
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   const { memory, pullSecrets, counters, clock, log, broken = noBrokenImages } = options;
   const parse = createReferenceCache();
@@ -66,7 +89,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     const mayHaveSecrets = pullSecrets.mayHave(wanted.pullSecrets);
     for (const use of wanted.uses) {
       if (use.pullPolicy === 'Never') continue;
-      const request = requestOf(use, wanted.serviceAccount);
+      const request = requestOf(use, wanted);
       if (request instanceof InvalidReference) {
         found.set(use.image, failed(use.image, { code: 'invalid-reference', message: request.message }));
         continue;
@@ -89,13 +112,9 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     return found;
   }
 
-  function requestOf(
-    { image, pullPolicy }: ImageUse,
-    serviceAccount: ServiceAccountName | undefined,
-  ): ImageRequest | InvalidReference {
+  function requestOf(use: ImageUse, wanted: FactsWanted): ImageRequest | InvalidReference {
     try {
-      const request = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
-      return serviceAccount === undefined ? request : { ...request, serviceAccount };
+      return imageRequest(parse, use, wanted);
     } catch (error) {
       if (error instanceof InvalidReference) return error;
       throw error;
@@ -150,9 +169,8 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       const recalled = request === withoutSecrets ? failure : memory.recall(request);
       return recalled ?? (await memory.lookup(request, { signal }));
     } catch (error) {
-      if (error instanceof CredentialError) {
+      if (error instanceof CredentialError)
         return failed(request.image, { code: 'unauthorized', message: error.message });
-      }
       if (!signal.aborted) {
         counters.inquiryFailures.inc();
         log.error({ err: error }, 'an image inspection ended by an unexpected error');

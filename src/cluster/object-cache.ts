@@ -1,13 +1,8 @@
 /** Objects got by name from the API server and cached, absent ones too. */
 import type { Clock } from '../async/clock.ts';
-import { LoadingCache } from '../async/loading-cache.ts';
+import { LoadingCache, type Loaded } from '../async/loading-cache.ts';
 import { unlessAborted } from '../async/wait.ts';
 import type { Counter } from '../telemetry/metrics.ts';
-
-export interface ObjectCache<T> {
-  /** @throws what `load` throws, or the signal's reason; the request goes on, and the next caller finds its answer */
-  get(namespace: string, name: string, signal: AbortSignal): Promise<T | undefined>;
-}
 
 export interface ObjectCacheOptions<T> {
   readonly load: (namespace: string, name: string, signal: AbortSignal) => Promise<T | undefined>;
@@ -27,8 +22,11 @@ const maxEntries = 1000;
 /** A Secret may have 1 MiB; real pull secrets have 1 KiB, and 1000 of those fit many times. */
 const maxBytes = 16 * 1024 * 1024;
 
-/** Makes an empty cache in front of `load`. */
-export function createObjectCache<T>(options: ObjectCacheOptions<T>): ObjectCache<T> {
+/**
+ * Puts an empty cache in front of `load`. The result throws what `load` throws, or the signal's reason; the request goes on then,
+ * and the next caller finds its answer.
+ */
+export function createObjectCache<T>(options: ObjectCacheOptions<T>): ObjectCacheOptions<T>['load'] {
   const { clock, counts, keepMs, sizeOf = () => 0 } = options;
   const cache = new LoadingCache<T | undefined>({
     clock,
@@ -36,25 +34,20 @@ export function createObjectCache<T>(options: ObjectCacheOptions<T>): ObjectCach
     size: { bytesOf: (value) => (value === undefined ? 0 : sizeOf(value)), maxBytes },
   });
 
-  async function load(namespace: string, name: string): Promise<T | undefined> {
+  async function load(namespace: string, name: string): Promise<Loaded<T | undefined>> {
     try {
       const value = await options.load(namespace, name, AbortSignal.timeout(loadTimeoutMs));
       (value === undefined ? counts.missing : counts.found).inc();
-      return value;
+      return { value, expiresAt: clock.monotonic() + keepMs };
     } catch (error) {
       counts.failed.inc();
       throw error;
     }
   }
 
-  return {
-    get: (namespace, name, signal) =>
-      unlessAborted(
-        cache.get(`${namespace}/${name}`, async () => {
-          const value = await load(namespace, name);
-          return { value, expiresAt: clock.monotonic() + keepMs };
-        }),
-        signal,
-      ),
-  };
+  return (namespace, name, signal) =>
+    unlessAborted(
+      cache.get(`${namespace}/${name}`, () => load(namespace, name)),
+      signal,
+    );
 }

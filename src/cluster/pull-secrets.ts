@@ -5,19 +5,19 @@
 import type { CredentialSource } from '../credentials/credential.ts';
 import { createPullSecretSource, pullSecretPart } from '../credentials/sources/pull-secrets.ts';
 import type { Clock } from '../async/clock.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import type { Counter, Metrics } from '../telemetry/metrics.ts';
 import { createObjectCache } from './object-cache.ts';
 import type { Cluster } from './cluster.ts';
 import { pullSecretReads } from './metrics.ts';
 
 export interface PullSecretNames {
   readonly names: readonly string[];
-  /** Whose pull secrets count where `names` is empty. */
+  /** Its pull secrets count if `names` is empty. */
   readonly serviceAccount?: string;
 }
 
 export interface PullSecrets {
-  /** False where there is surely no pull secret, without asking anybody. */
+  /** Without a request: false if there is surely no pull secret. */
   mayHave(wanted: PullSecretNames): boolean;
   /**
    * The pod's pull secrets as one source, in the pod's order. Those that do not exist, may not be read or cannot be
@@ -39,52 +39,41 @@ const maxSecrets = 20;
 /** Of a kept Secret without its data: names, type, a few objects. */
 const entryBytes = 512;
 
-export interface PullSecretsOptions {
+/** Makes the reader. Without a cluster no pod has a pull secret. */
+export function createPullSecrets(options: {
   readonly cluster: Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> | undefined;
   readonly keepMs: number;
   readonly clock: Clock;
   readonly metrics: Metrics;
-}
-
-/** Makes the reader. Without a cluster no pod has a pull secret. */
-export function createPullSecrets(options: PullSecretsOptions): PullSecrets {
+}): PullSecrets {
   const { cluster, keepMs, clock, metrics } = options;
-  if (cluster === undefined) {
-    return { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) };
-  }
-  const counts = {
-    found: metrics.counter(pullSecretReads, { outcome: 'found' }),
-    missing: metrics.counter(pullSecretReads, { outcome: 'missing' }),
-    failed: metrics.counter(pullSecretReads, { outcome: 'failed' }),
-  };
-  const secrets = createObjectCache({
+  if (cluster === undefined) return { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) };
+  const count = (outcome: string): Counter => metrics.counter(pullSecretReads, { outcome });
+  const counts = { found: count('found'), missing: count('missing'), failed: count('failed') };
+  const common = { keepMs, clock, counts };
+  const secretOf = createObjectCache({
+    ...common,
     load: async (namespace, name, signal) => {
       const secret = await cluster.secret(namespace, name, signal);
       return secret && pullSecretPart(secret);
     },
     sizeOf: ({ data = {} }) => Object.values(data).reduce((sum, text) => sum + text.length, entryBytes),
-    keepMs,
-    clock,
-    counts,
   });
-  const accounts = createObjectCache({
+  const secretsOfAccount = createObjectCache({
+    ...common,
     load: async (namespace, name, signal) =>
       (await cluster.serviceAccountPullSecrets(namespace, name, signal)).slice(0, maxSecrets),
-    keepMs,
-    clock,
-    counts,
   });
 
   return {
     mayHave: ({ names, serviceAccount }) => names.length > 0 || serviceAccount !== undefined,
     source: async (namespace, { names, serviceAccount }, signal) => {
       let wanted = names;
-      if (wanted.length === 0 && serviceAccount !== undefined) {
-        wanted = (await accounts.get(namespace, serviceAccount, signal)) ?? [];
-      }
+      if (wanted.length === 0 && serviceAccount !== undefined)
+        wanted = (await secretsOfAccount(namespace, serviceAccount, signal)) ?? [];
       if (wanted.length === 0) return noPullSecrets;
       const read = await Promise.allSettled(
-        wanted.slice(0, maxSecrets).map((name) => secrets.get(namespace, name, signal)),
+        wanted.slice(0, maxSecrets).map((name) => secretOf(namespace, name, signal)),
       );
       signal.throwIfAborted();
       return createPullSecretSource(

@@ -10,10 +10,9 @@ import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';
 import type { ImageRequest } from '../images/facts/facts.ts';
 import { createReferenceCache } from '../images/references/reference.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
-import type { ImageUse } from '../placement/pod/images.ts';
 import type { Log } from '../telemetry/log.ts';
 import { unlessAborted } from '../async/wait.ts';
-import type { FactsByImage, FactsWanted } from './facts-of-pod.ts';
+import { imageRequest, type FactsByImage, type FactsWanted } from './facts-of-pod.ts';
 import type { PullSecrets } from './pull-secrets.ts';
 
 /** By image as the pod writes it; images without any result are not in it. */
@@ -26,15 +25,13 @@ export interface NodesWanted extends FactsWanted {
 
 export type PullableNodes = (wanted: NodesWanted) => PullabilityByImage | Promise<PullabilityByImage>;
 
-export interface PullableNodesOptions {
+/** @param options.nodeHostname `kubernetes.io/hostname` of a node; `undefined`: the node's name, as is usual */
+export function createPullableNodes(options: {
   readonly fleet: Pick<Fleet, 'pullable'>;
   readonly pullSecrets: PullSecrets;
-  /** `kubernetes.io/hostname` of a node; `undefined`: not known, then it is taken to be the node's name, as is usual. */
   readonly nodeHostname: (node: string) => string | undefined;
   readonly log: Log;
-}
-
-export function createPullableNodes(options: PullableNodesOptions): PullableNodes {
+}): PullableNodes {
   const { fleet, pullSecrets, nodeHostname, log } = options;
   const parse = createReferenceCache();
 
@@ -43,25 +40,15 @@ export function createPullableNodes(options: PullableNodesOptions): PullableNode
     const open: ImageRequest[] = [];
     const secrets = pullSecrets.mayHave(wanted.pullSecrets);
     for (const use of wanted.uses) {
-      const request = requestOf(use, wanted);
-      if (request === undefined) continue;
-      const bySecret = wanted.facts.get(use.image)?.credentialSource === 'pull-secret';
-      const groups = bySecret ? undefined : fleet.pullable(request);
+      const facts = wanted.facts.get(use.image);
+      // The image is never pulled, has no facts, or its lookup failed.
+      if (facts === undefined || facts.error || facts.source === 'override') continue;
+      const request = imageRequest(parse, use, wanted);
+      const groups = facts.credentialSource === 'pull-secret' ? undefined : fleet.pullable(request);
       if (groups === undefined || groups.pending || (secrets && groups.unable.length > 0)) open.push(request);
       else found.set(use.image, pullabilityOf(groups));
     }
     return open.length === 0 ? found : lookUp(wanted, open, found);
-  }
-
-  /** `undefined` for an image that is never pulled, which has no facts, or whose lookup failed. */
-  function requestOf(
-    { image, pullPolicy }: ImageUse,
-    { facts, serviceAccount }: NodesWanted,
-  ): ImageRequest | undefined {
-    const known = facts.get(image);
-    if (known === undefined || known.error || known.source === 'override') return undefined;
-    const request = { image, reference: parse(image), pullPolicy, pullCredentials: [] };
-    return serviceAccount === undefined ? request : { ...request, serviceAccount };
   }
 
   async function lookUp(

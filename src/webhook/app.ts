@@ -50,9 +50,8 @@ export function createApp(options: AppOptions): Koa {
     answer: (request: AdmissionRequest) => AdmissionResponse | Promise<AdmissionResponse>,
   ): Promise<void> {
     const type = ctx.req.headers['content-type'];
-    if (type !== 'application/json' && !type?.startsWith('application/json;')) {
+    if (type !== 'application/json' && !type?.startsWith('application/json;'))
       return refuse(ctx, 'content-type', 'the content type must be application/json');
-    }
     let request: AdmissionRequest;
     let started: number;
     try {
@@ -61,9 +60,8 @@ export function createApp(options: AppOptions): Koa {
       request = parseReview(body);
     } catch (error) {
       if (error instanceof BadReview) return refuse(ctx, error.code, error.message);
-      if (error instanceof BodyError) {
+      if (error instanceof BodyError)
         return refuse(ctx, error.code === 'too-large' ? 'too-large' : 'body', error.message);
-      }
       throw error;
     }
     const answered = answer(request);

@@ -9,26 +9,36 @@
  * After any error, the object is let through unpatched, with a warning.
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
-import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../credentials/credential.ts';
+import type { ImageFacts } from '../images/facts/facts.ts';
 import { decide } from '../placement/decide.ts';
-import type { PlacementInput } from '../placement/decision.ts';
+import type { PlacementDecision, PlacementInput } from '../placement/decision.ts';
 import { imagesOf } from '../placement/pod/images.ts';
 import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
 import { optOutOf, skipReasonOf } from '../placement/rules/skip.ts';
 import type { Policies } from '../policy/effective/policies.ts';
-import type { Policy } from '../policy/effective/policy.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { createConfirm, type Confirm } from '../cluster/confirm-refusal.ts';
-import type { FactsByImage, FactsOfPod, FactsWanted } from '../cluster/facts-of-pod.ts';
+import {
+  factsWanted,
+  type FactsByImage,
+  type FactsOfPod,
+  type FactsWanted,
+} from '../cluster/facts-of-pod.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
-import { placingOf, type Placing } from './placing.ts';
 import type { PullableNodes } from '../cluster/pullable-nodes.ts';
 import { Responses } from './responses.ts';
 import { podOf } from './validate-pod.ts';
-import { hasController, isBeingDeleted, kindOf, templateUnchanged } from './workloads.ts';
+import {
+  hasController,
+  isBeingDeleted,
+  kindOf,
+  placingOf,
+  templateUnchanged,
+  type Placing,
+} from './workloads.ts';
 
 export interface MutatorOptions {
   readonly factsOfPod: FactsOfPod;
@@ -56,7 +66,6 @@ interface Review {
 
 const noLabels: Readonly<Record<string, string>> = {};
 
-/** It holds nothing that needs to be closed. */
 export class Mutator {
   readonly #options: MutatorOptions;
   readonly #responses: Responses;
@@ -66,7 +75,7 @@ export class Mutator {
     const { factsOfPod, counters, clock, log } = options;
     this.#options = options;
     this.#responses = new Responses(counters, log);
-    this.#confirm = createConfirm({ factsOfPod, clock });
+    this.#confirm = createConfirm(factsOfPod, clock);
   }
 
   /**
@@ -92,9 +101,8 @@ export class Mutator {
     // The removal of the last finalizer is an update and must never fail.
     if (isBeingDeleted(object)) return ignore();
     if (kind === 'Pod') {
-      if (subResource === 'ephemeralcontainers' || (!creates && !subResource)) {
+      if (subResource === 'ephemeralcontainers' || (!creates && !subResource))
         return this.#warnRunningPod(request, budgetMs);
-      }
       return subResource ? ignore() : this.#place(request, kind, budgetMs);
     }
     if (subResource || templateUnchanged(request)) return ignore();
@@ -103,7 +111,7 @@ export class Mutator {
     return this.#place(request, kind, budgetMs);
   }
 
-  #place(request: AdmissionRequest, kind: Exclude<AdmissionKind, 'other'>, budgetMs: number): Answer {
+  #place(request: AdmissionRequest, kind: AdmissionKind, budgetMs: number): Answer {
     const placing = placingOf(request, kind);
     const { pod, pullSecrets, template, before } = placing;
     const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
@@ -115,10 +123,8 @@ export class Mutator {
       ...(before !== undefined && { before }),
     };
     const uses = imagesOf(pod.spec);
-    if (skipReasonOf(input, uses) !== undefined) {
-      const decision = decide({ ...input, facts: () => undefined });
-      return this.#responses.decided(request, placing, input, decision);
-    }
+    if (skipReasonOf(input, uses) !== undefined)
+      return this.#responses.decided(request, placing, input, decideBy(input, new Map()));
     const { factsOfPod, clock } = this.#options;
     const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
     const wanted = { uses, namespace, pullSecrets, serviceAccount, budgetMs };
@@ -130,9 +136,8 @@ export class Mutator {
   #withNodes(review: Review, facts: FactsByImage): Answer {
     const { placing, input, wanted, deadline } = review;
     const { pullableNodes, clock } = this.#options;
-    if (placing.kind !== 'Pod' || !pullableNodes || !input.policy.requirePullableNodes) {
+    if (placing.kind !== 'Pod' || !pullableNodes || !input.policy.requirePullableNodes)
       return this.#decide(review, facts);
-    }
     const nodes = pullableNodes({ ...wanted, facts, budgetMs: deadline - clock.monotonic() });
     return after(nodes, (byImage) =>
       this.#decide({ ...review, input: { ...input, pullability: (image) => byImage.get(image) } }, facts),
@@ -143,16 +148,12 @@ export class Mutator {
   #decide(review: Review, facts: FactsByImage): Answer {
     const { request, placing, input, wanted, deadline } = review;
     const decision = decideBy(input, facts);
-    if (decision.required?.length === 0) {
-      const budgetMs = Math.max(1, deadline - this.#options.clock.monotonic());
-      const confirmed = this.#confirm({ ...wanted, budgetMs }, facts);
-      if (confirmed) {
-        return confirmed.then((newer) =>
-          this.#responses.decided(request, placing, input, decideBy(input, newer)),
-        );
-      }
-    }
-    return this.#responses.decided(request, placing, input, decision);
+    const answer = (decided: PlacementDecision): AdmissionResponse =>
+      this.#responses.decided(request, placing, input, decided);
+    if (decision.required?.length !== 0) return answer(decision);
+    const budgetMs = Math.max(1, deadline - this.#options.clock.monotonic());
+    const confirmed = this.#confirm({ ...wanted, budgetMs }, facts);
+    return confirmed ? confirmed.then((newer) => answer(decideBy(input, newer))) : answer(decision);
   }
 
   #warnRunningPod(request: AdmissionRequest, budgetMs: number): Answer {
@@ -165,38 +166,22 @@ export class Mutator {
     const optOut = optOutOf({ pod, namespace, ...this.#policyOf(namespace, pod) });
     const uses = nodeArchitecture === undefined || optOut ? [] : newImagesOf(pod, oldPod);
     if (uses.length === 0) return this.#responses.ignored(request, 'Pod');
-    const facts = factsOfPod({
-      uses,
-      namespace,
-      pullSecrets: { names: pullSecretNames(pod.spec) },
-      serviceAccount: serviceAccountOf(namespace, pod.spec.serviceAccountName),
-      budgetMs,
-    });
-    return after(facts, (found) => {
-      const warnings = runningPodWarnings({
-        pod,
-        oldPod,
-        nodeArchitecture,
-        facts: (image) => found.get(image),
-      });
+    return after(factsOfPod(factsWanted(pod, namespace, uses, budgetMs)), (found) => {
+      const facts = (image: string): ImageFacts | undefined => found.get(image);
+      const warnings = runningPodWarnings({ pod, oldPod, nodeArchitecture, facts });
       return this.#responses.ignored(request, 'Pod', warnings);
     });
   }
 
-  #policyOf(
-    namespace: string,
-    { metadata }: PlacementInput['pod'],
-  ): { readonly policy: Policy; readonly namespaceLabels: Readonly<Record<string, string>> } {
+  #policyOf(namespace: string, { metadata }: PlacementInput['pod']) {
     const { cluster, policies } = this.#options;
     const namespaceLabels = cluster?.namespaceLabels(namespace) ?? noLabels;
-    return {
-      namespaceLabels,
-      policy: policies.policyOf({ namespace, namespaceLabels, labels: metadata?.labels }),
-    };
+    const policy = policies.policyOf({ namespace, namespaceLabels, labels: metadata?.labels });
+    return { namespaceLabels, policy };
   }
 }
 
-function decideBy(input: Review['input'], facts: FactsByImage): ReturnType<typeof decide> {
+function decideBy(input: Review['input'], facts: FactsByImage): PlacementDecision {
   return decide({ ...input, facts: (image) => facts.get(image) });
 }
 

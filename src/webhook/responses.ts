@@ -5,9 +5,8 @@ import type { PlacementDecision, PlacementInput } from '../placement/decision.ts
 import { patchPod } from '../placement/patch/patch.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
-import type { Placing } from './placing.ts';
 import { InvalidObject } from './validate-pod.ts';
-import { kindOf } from './workloads.ts';
+import { kindOf, type Placing } from './workloads.ts';
 
 const faultWarning =
   'archwright: this object could not be understood and was let through without a placement';

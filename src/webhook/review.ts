@@ -31,21 +31,17 @@ const maxUid = 256;
  */
 export function parseReview(body: Buffer): AdmissionRequest {
   const review = parseJson(body);
-  if (!isObject(review) || review['kind'] !== 'AdmissionReview') {
+  if (!isObject(review) || review['kind'] !== 'AdmissionReview')
     throw new BadReview('not-a-review', 'the body is no AdmissionReview');
-  }
-  if (review['apiVersion'] !== apiVersion) {
+  if (review['apiVersion'] !== apiVersion)
     throw new BadReview('not-a-review', `only AdmissionReviews of ${apiVersion} are understood`);
-  }
   const { request } = review;
   if (!isObject(request)) throw new BadReview('not-a-review', 'the AdmissionReview has no request');
   const { uid, kind, operation } = request;
-  if (typeof uid !== 'string' || uid === '' || uid.length > maxUid) {
+  if (typeof uid !== 'string' || uid === '' || uid.length > maxUid)
     throw new BadReview('not-a-review', 'the request of the AdmissionReview has no usable uid');
-  }
-  if (!isObject(kind) || typeof kind['kind'] !== 'string' || typeof operation !== 'string') {
+  if (!isObject(kind) || typeof kind['kind'] !== 'string' || typeof operation !== 'string')
     throw new BadReview('not-a-review', 'the request of the AdmissionReview lacks kind or operation');
-  }
   return request as unknown as AdmissionRequest;
 }
 

@@ -34,9 +34,8 @@ export function podOf(object: unknown): Pod {
 export function templateOf(value: unknown, where: string): PodTemplate {
   if (!isObject(value)) throw new InvalidObject(where, 'an object');
   const { metadata, spec } = value;
-  if (metadata !== undefined && metadata !== null && !isObject(metadata)) {
+  if (metadata !== undefined && metadata !== null && !isObject(metadata))
     throw new InvalidObject(`${where}.metadata`, 'an object');
-  }
   if (!isObject(spec)) throw new InvalidObject(`${where}.spec`, 'an object');
   checkContainers(spec['containers'], `${where}.spec.containers`);
   checkContainers(spec['initContainers'] ?? [], `${where}.spec.initContainers`);
@@ -48,9 +47,8 @@ export function templateOf(value: unknown, where: string): PodTemplate {
 function checkContainers(value: unknown, where: string): void {
   for (const container of checkObjects(value, where)) {
     const { image } = container;
-    if (image !== undefined && image !== null && typeof image !== 'string') {
+    if (image !== undefined && image !== null && typeof image !== 'string')
       throw new InvalidObject(`${where}[].image`, 'a text');
-    }
   }
 }
 

@@ -3,11 +3,12 @@
  * operation, `facts-of-pod.ts` finds the facts of its images, `placement/` decides and writes the patch. A request whose
  * images are in memory waits for nothing.
  *
- * Start: listen; take the facts that the agents share (`warm-up.ts`) and the first answers of the cluster's watches; be
+ * Start: listen; take the facts that the agents share and the first answers of the cluster's watches; be
  * ready. End: be not ready, give the Service time to notice, drain.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { FactsMemory } from '../images/memory/memory.ts';
 import type { BrokenImages } from '../images/sources/broken-images.ts';
 import type { Policies } from '../policy/effective/policies.ts';
 import type { Checks } from '../serving/health.ts';
@@ -23,7 +24,6 @@ import { bindCounters } from './metrics.ts';
 import { Mutator } from './mutate.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { createPullableNodes } from '../cluster/pullable-nodes.ts';
-import { warmUp, type WarmUpOptions } from './warm-up.ts';
 
 export interface WebhookOptions {
   /** `host:port`. */
@@ -38,7 +38,7 @@ export interface WebhookOptions {
   readonly policies: Policies;
   /** Resolves when what the policies depend on is known for the first time. */
   readonly policiesReady?: (signal: AbortSignal) => Promise<unknown>;
-  readonly memory: FactsOfPodOptions['memory'] & WarmUpOptions['memory'];
+  readonly memory: FactsOfPodOptions['memory'] & Pick<FactsMemory, 'learn'>;
   readonly fleet?: Fleet | undefined;
   /** What is known not to run where its manifest says. */
   readonly broken?: BrokenImages | undefined;
@@ -89,27 +89,12 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     shutdown: () => (phase === 'stopping' ? 'the webhook is stopping' : undefined),
   };
 
+  const { policies, broken } = options;
   const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics });
-  const factsOfPod = createFactsOfPod({
-    memory,
-    pullSecrets,
-    counters,
-    broken: options.broken,
-    clock,
-    log,
-  });
-  const pullableNodes =
-    fleet &&
-    createPullableNodes({ fleet, pullSecrets, nodeHostname: (node) => cluster?.nodeHostname(node), log });
-  const mutator = new Mutator({
-    factsOfPod,
-    pullableNodes,
-    policies: options.policies,
-    cluster,
-    counters,
-    clock,
-    log,
-  });
+  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
+  const nodeHostname = (node: string): string | undefined => cluster?.nodeHostname(node);
+  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
+  const mutator = new Mutator({ factsOfPod, pullableNodes, policies, cluster, counters, clock, log });
   const app = createApp({
     mutator,
     inlineBudgetMs: options.inlineBudgetMs,
@@ -144,9 +129,29 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
         cluster?.ready(patience),
         'the first answers of the API server are not there; namespaces count as unlabeled',
       ),
-      fleet && warmUp({ fleet, memory, log, clock, signal: patience }),
+      fleet && warmUp(fleet, patience),
     ]);
     if (phase === 'starting') phase = 'ready';
+  }
+
+  /**
+   * Memory takes the facts that the agents share, so that a rollout asks no registry again. Never fails: with an empty memory the
+   * webhook asks its agents, which is slower and nothing worse.
+   */
+  async function warmUp(agents: Fleet, signal: AbortSignal): Promise<void> {
+    const started = clock.monotonic();
+    let learned = 0;
+    try {
+      for await (const facts of agents.shared(signal)) {
+        memory.learn(facts);
+        learned += 1;
+        if (signal.aborted) break;
+      }
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error }, 'not all agents could share their image facts');
+    }
+    const durationMs = Math.round(clock.monotonic() - started);
+    log.info({ learned, durationMs, complete: !signal.aborted }, 'memory is warm');
   }
 
   return {

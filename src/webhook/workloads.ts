@@ -1,9 +1,10 @@
-/** Objects that hold a pod template: where it is, and which pull secrets its pods will have. */
-import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
-import type { AdmissionRequest, PodTemplate } from '../kube/api/objects.ts';
-import type { AdmissionKind } from './metrics.ts';
+/** What an admission request is about: a pod, or the pod template of a workload, and which pull secrets its pods will have. */
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
-import { isObject, templateOf } from './validate-pod.ts';
+import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
+import type { AdmissionRequest, Pod, PodTemplate } from '../kube/api/objects.ts';
+import type { PlacementInput } from '../placement/decision.ts';
+import type { AdmissionKind } from './metrics.ts';
+import { isObject, podOf, templateOf } from './validate-pod.ts';
 
 /** Group and kind → path of the template. */
 const templatePaths: Readonly<Record<string, readonly string[]>> = {
@@ -22,48 +23,61 @@ export function kindOf(request: AdmissionRequest): AdmissionKind {
   return Object.hasOwn(templatePaths, `${group}/${kind}`) ? (kind as AdmissionKind) : 'other';
 }
 
-export interface Template {
-  readonly template: PodTemplate;
-  /** JSON pointer to it, such as `/spec/template`. */
+function templatePath({ kind: { group, kind } }: AdmissionRequest): readonly string[] {
+  return templatePaths[`${group}/${kind}`] ?? [];
+}
+
+/** What is to be decided: the pod itself, or the template of the pods that will come from the object. */
+export interface Placing extends Pick<PlacementInput, 'template' | 'before'> {
+  readonly kind: AdmissionKind;
+  readonly pod: Pod | PodTemplate;
+  readonly pullSecrets: PullSecretNames;
+  /** JSON pointer to the pod in the object, such as `/spec/template`; empty for a pod. */
   readonly basePath: string;
 }
 
 /**
- * The pod template of a workload.
+ * Finds the pod of an object.
+ * @param kind of the object: a pod or a workload
  * @throws InvalidObject
  */
-export function templateIn(request: AdmissionRequest): Template {
-  const path = templatePaths[`${request.kind.group}/${request.kind.kind}`] ?? [];
-  return { template: templateOf(at(request.object, path), path.join('.')), basePath: `/${path.join('/')}` };
-}
-
-/** The template before an update; `undefined` for anything else. */
-export function templateBefore(request: AdmissionRequest): PodTemplate | undefined {
-  if (request.operation !== 'UPDATE') return undefined;
-  const path = templatePaths[`${request.kind.group}/${request.kind.kind}`] ?? [];
-  const before = at(request.oldObject, path);
-  return before === undefined || before === null ? undefined : templateOf(before, path.join('.'));
+export function placingOf(request: AdmissionRequest, kind: AdmissionKind): Placing {
+  const { operation, object, oldObject } = request;
+  if (kind === 'Pod') {
+    const pod = podOf(object);
+    return { kind, pod, pullSecrets: { names: pullSecretNames(pod.spec) }, basePath: '' };
+  }
+  const path = templatePath(request);
+  const pod = templateOf(at(object, path), path.join('.'));
+  const old = operation === 'UPDATE' ? (at(oldObject, path) ?? undefined) : undefined;
+  return {
+    kind,
+    pod,
+    template: kind === 'DaemonSet' ? 'DaemonSet' : 'workload',
+    ...(old !== undefined && { before: templateOf(old, path.join('.')) }),
+    pullSecrets: templatePullSecrets(pod),
+    basePath: `/${path.join('/')}`,
+  };
 }
 
 /**
- * True where an update leaves the template as it was. What was decided for it then stands: changing it now would
- * restart every pod because a label was added to the workload.
+ * Whether an update leaves the template as it was. Its earlier decision stays then: changing it now would restart every pod because a
+ * label was added to the workload.
  */
 export function templateUnchanged(request: AdmissionRequest): boolean {
   if (request.operation !== 'UPDATE') return false;
-  const path = templatePaths[`${request.kind.group}/${request.kind.kind}`] ?? [];
+  const path = templatePath(request);
   const [before, after] = [at(request.oldObject, path), at(request.object, path)];
   // Both are written by the same API server, so equal templates have the same order of fields.
   return before !== undefined && JSON.stringify(before) === JSON.stringify(after);
 }
 
-/** True for an object that only waits for its finalizers. */
+/** Whether an object only waits for its finalizers. */
 export function isBeingDeleted(object: unknown): boolean {
-  const when = at(object, ['metadata', 'deletionTimestamp']);
-  return when !== undefined && when !== null;
+  return (at(object, ['metadata', 'deletionTimestamp']) ?? undefined) !== undefined;
 }
 
-/** True where a controller made the object, such as a Deployment its ReplicaSet: no person is there to read a warning. */
+/** Whether a controller made the object, such as a Deployment its ReplicaSet: no person is there to read a warning. */
 export function hasController(object: unknown): boolean {
   const owners = at(object, ['metadata', 'ownerReferences']);
   return (
@@ -72,8 +86,8 @@ export function hasController(object: unknown): boolean {
 }
 
 /**
- * The pull secrets that pods of a template will have. The admission plugin ServiceAccount gives them those of their
- * service account where they name none (kubernetes plugin/pkg/admission/serviceaccount/admission.go).
+ * The pull secrets that pods of a template will have. If it names none, the admission plugin ServiceAccount gives its pods those of
+ * their service account (kubernetes plugin/pkg/admission/serviceaccount/admission.go).
  */
 export function templatePullSecrets({ spec }: PodTemplate): PullSecretNames {
   const names = pullSecretNames(spec);

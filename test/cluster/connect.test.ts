@@ -1,7 +1,7 @@
 import t from 'tap';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import { createLog } from '../../src/telemetry/log.ts';
-import { connectCluster } from '../../src/cluster/connect.ts';
+import { connectCluster } from '../../src/cluster/cluster.ts';
 import { events, json, startKubeServer } from '../support/kube-server.ts';
 
 void t.test(

@@ -3,10 +3,8 @@
  * without a common architecture leave it pending even if policy says `deny`. Its gate means that it waits for unknown images,
  * whatever policy says now. When its time is over, the fallback applies.
  */
-import type { FactsByImage, FactsWanted } from '../../cluster/facts-of-pod.ts';
+import { factsWanted, type FactsByImage, type FactsWanted } from '../../cluster/facts-of-pod.ts';
 import { createPullableNodes } from '../../cluster/pullable-nodes.ts';
-import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
-import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
@@ -58,13 +56,7 @@ export function inputOf(pod: Pod, { caches, policies }: Leading): WaitingInput {
 
 /** The image facts that it needs. */
 export function wantedOf({ pod, namespace }: WaitingInput, budgetMs: number): FactsWanted {
-  return {
-    uses: imagesOf(pod.spec),
-    namespace,
-    pullSecrets: { names: pullSecretNames(pod.spec) },
-    serviceAccount: serviceAccountOf(namespace, pod.spec.serviceAccountName),
-    budgetMs,
-  };
+  return factsWanted(pod, namespace, imagesOf(pod.spec), budgetMs);
 }
 
 /** The decision for a pod that is skipped and needs no facts; `undefined` for any other. */
