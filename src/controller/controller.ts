@@ -16,7 +16,7 @@
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
-import { clusterObjects } from '../cluster/objects.ts';
+import { clusterObjects } from '../cluster/cluster.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { KubeClient } from '../kube/api/client.ts';

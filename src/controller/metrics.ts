@@ -1,11 +1,10 @@
 /** Metrics of the controller. A feature with metrics of its own has its part here. */
 import type { MetricSpec } from '../telemetry/metrics.ts';
-import { architectures } from './metric-architectures.ts';
 import { cachedObjects } from './caches/caches.ts';
 import { gateMetrics } from './gates/metrics.ts';
 import { certificateMetrics } from './certificates/metrics.ts';
 import { misplacedMetrics } from './misplaced/metrics.ts';
-import { runningImagesMetrics } from './running-images/metrics.ts';
+import { architectures, runningImagesMetrics } from './running-images/metrics.ts';
 import { taintMetrics } from './taints/metrics.ts';
 import { webhookConfigurationMetrics } from './webhook-configuration/metrics.ts';
 

@@ -44,7 +44,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'ClusterRole',
     'archwright-webhook',
     [
-      // src/cluster/connect.ts, cmd/wiring/cluster-policies.ts
+      // src/cluster/cluster.ts, cmd/wiring/cluster-policies.ts
       'clusterpodplacementconfigs list watch',
       'namespaces list watch',
       'nodes list watch',

@@ -4,7 +4,7 @@
  * wait, only those with our gate or our `pending` are kept, with the fields that a decision needs.
  */
 import type { Clock } from '../../async/clock.ts';
-import { architectureOf } from '../../cluster/objects.ts';
+import { architectureOf } from '../../cluster/cluster.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { KubeObject, Node } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';

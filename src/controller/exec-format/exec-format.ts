@@ -95,13 +95,13 @@ class ExecFormatMonitor {
   async check(key: string): Promise<ReconcileResult> {
     const { caches, configuration } = this.#leading;
     const [namespace = '', name = ''] = key.split('/');
-    const pod = caches.runningPods.get(namespace, name);
+    const isEnabled = configuration().execFormatErrorMonitor;
+    const pod = isEnabled ? caches.runningPods.get(namespace, name) : undefined;
     const node = pod && caches.nodes.get('', pod.node);
-    if (pod && !node && configuration().execFormatErrorMonitor) return this.#waitForNode(key);
+    if (pod && !node) return this.#waitForNode(key);
     this.#nodeChecks.delete(key);
-    const architecture = node?.architecture;
-    if (pod && configuration().execFormatErrorMonitor && architecture && isArchitecture(architecture))
-      await this.#checkPod(pod, architecture);
+    const architecture = node?.architecture ?? '';
+    if (pod && isArchitecture(architecture)) await this.#checkPod(pod, architecture);
     return undefined;
   }
 

@@ -37,15 +37,8 @@ export function suspectsOf(pod: RunningPod): readonly Suspect[] {
     // Not for one crash: reading logs costs the node's kubelet something.
     if (!certain && !crashesAgain(pod, container)) return [];
     const image = pod.images.find(({ usedBy }) => usedBy === container.name)?.image ?? container.image;
-    return [
-      {
-        container: container.name,
-        image,
-        digest,
-        certain,
-        previous: container.reason === 'CrashLoopBackOff',
-      },
-    ];
+    const previous = container.reason === 'CrashLoopBackOff';
+    return [{ container: container.name, image, digest, certain, previous }];
   });
 }
 

@@ -1,7 +1,18 @@
 /** Metrics of running images and pods. */
 import type { MetricSpec } from '../../telemetry/metrics.ts';
-import { architectures } from '../metric-architectures.ts';
 
+/** Architectures that Kubernetes runs on; any other counts as `other`. A closed list, so no node or image can grow the number of series. */
+export const architectures = [
+  '386',
+  'amd64',
+  'arm',
+  'arm64',
+  'loong64',
+  'ppc64le',
+  'riscv64',
+  's390x',
+  'other',
+] as const;
 export const systems = ['linux', 'windows', 'other'] as const;
 export const variants = ['none', 'v5', 'v6', 'v7', 'v8', 'v2', 'v3', 'v4', 'other'] as const;
 

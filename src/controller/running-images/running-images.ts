@@ -8,10 +8,16 @@
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { createReferenceCache, InvalidReference } from '../../images/references/reference.ts';
 import type { Gauge, Metrics } from '../../telemetry/metrics.ts';
-import { architectures } from '../metric-architectures.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
-import { runningImages, runningImagesUnknown, runningPods, systems, variants } from './metrics.ts';
+import {
+  architectures,
+  runningImages,
+  runningImagesUnknown,
+  runningPods,
+  systems,
+  variants,
+} from './metrics.ts';
 
 const resyncMs = 60_000;
 /** The agents are asked in one of so many rounds. */
@@ -55,17 +61,11 @@ class RunningImages {
 
   async reconcile(): Promise<ReconcileResult> {
     if (!this.#leading.configuration().runningImagesMetric) return undefined;
-    if (this.#round++ % roundsPerLook === 0) await this.#learnFromAgents();
-    const pods = new Map<string, number>();
-    const images = new Set<string>();
-    const { runningPods: running, nodes } = this.#leading.caches;
-    for (const pod of running.values()) {
-      if (pod.phase !== 'Running') continue;
-      add(pods, listed(nodes.get('', pod.node)?.architecture ?? 'other', architectures));
-      for (const { image } of pod.images) images.add(image);
+    this.#show();
+    if (this.#round++ % roundsPerLook === 0) {
+      await this.#learnFromAgents();
+      this.#show();
     }
-    show(this.#pods, pods);
-    this.#countImages(images);
     return undefined;
   }
 
@@ -74,16 +74,24 @@ class RunningImages {
     for (const gauge of [...this.#images.values(), ...this.#pods.values(), this.#unknown]) gauge.set(0);
   }
 
-  #countImages(images: Iterable<string>): void {
-    const counts = new Map<string, number>();
-    let unknown = 0;
-    for (const image of images) {
-      const facts = this.#factsOf(image);
-      if (facts === undefined) unknown++;
-      else for (const key of new Set(facts.platforms.map(keyOf))) add(counts, key);
-    }
-    show(this.#images, counts);
-    this.#unknown.set(unknown);
+  #show(): void {
+    const { runningPods: all, nodes } = this.#leading.caches;
+    const running = [...all.values()].filter(({ phase }) => phase === 'Running');
+    const architectureOf = (node: string): string => nodes.get('', node)?.architecture ?? 'other';
+    showCounts(
+      this.#pods,
+      Map.groupBy(running, ({ node }) => listed(architectureOf(node), architectures)),
+    );
+    const images = new Set(running.flatMap((pod) => pod.images.map(({ image }) => image)));
+    const facts = [...images].map((image) => this.#factsOf(image));
+    const known = facts.filter((each) => each !== undefined);
+    // An image counts once for a platform.
+    const platforms = known.flatMap((each) => [...new Set(each.platforms.map(keyOf))]);
+    showCounts(
+      this.#images,
+      Map.groupBy(platforms, (key) => key),
+    );
+    this.#unknown.set(facts.length - known.length);
   }
 
   #factsOf(image: string): ImageFacts | undefined {
@@ -113,37 +121,24 @@ class RunningImages {
 }
 
 function imageGauges(metrics: Metrics): ReadonlyMap<string, Gauge> {
-  const gauges = new Map<string, Gauge>();
-  for (const os of systems) {
-    for (const architecture of architectures) {
-      for (const variant of variants)
-        gauges.set(
-          `${os}/${architecture}/${variant}`,
-          metrics.gauge(runningImages, { os, architecture, variant }),
-        );
-    }
-  }
-  return gauges;
+  const platforms = systems.flatMap((os) =>
+    architectures.flatMap((architecture) => variants.map((variant) => ({ os, architecture, variant }))),
+  );
+  return new Map(platforms.map((each) => [keyOf(each), metrics.gauge(runningImages, each)]));
 }
 
 /** The gauge of a platform. */
-function keyOf({ os, architecture, variant = '' }: Platform): string {
-  const labels = [
-    listed(os, systems),
-    listed(architecture, architectures),
-    listed(variant || 'none', variants),
-  ];
-  return labels.join('/');
+function keyOf({ os, architecture, variant }: Platform): string {
+  return `${listed(os, systems)}/${listed(architecture, architectures)}/${listed(variant || 'none', variants)}`;
 }
 
 function listed(value: string, values: readonly string[]): string {
   return values.includes(value) ? value : 'other';
 }
 
-function add(counts: Map<string, number>, key: string): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
-}
-
-function show(gauges: ReadonlyMap<string, Gauge>, counts: ReadonlyMap<string, number>): void {
-  for (const [key, gauge] of gauges) gauge.set(counts.get(key) ?? 0);
+function showCounts(
+  gauges: ReadonlyMap<string, Gauge>,
+  groups: ReadonlyMap<string, readonly unknown[]>,
+): void {
+  for (const [key, gauge] of gauges) gauge.set(groups.get(key)?.length ?? 0);
 }

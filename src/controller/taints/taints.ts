@@ -15,7 +15,7 @@
  *
  * All state is in the cluster: each run compares it with the settings (`plan.ts`), so the next leader continues anywhere.
  */
-import { architectureOf } from '../../cluster/objects.ts';
+import { architectureOf } from '../../cluster/cluster.ts';
 import { concurrently } from '../../async/concurrently.ts';
 import { changeObject } from '../../kube/api/change.ts';
 import { KubeError } from '../../kube/api/errors.ts';
