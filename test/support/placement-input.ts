@@ -102,6 +102,11 @@ export interface Placed {
   readonly pod: Pod;
 }
 
+/** Outcome and required architectures: `placed amd64 arm64`; `denied none` if the list is empty, `gated` if there is none. */
+export function outcomeOf({ outcome, required }: PlacementDecision): string {
+  return [outcome, ...(required?.length === 0 ? ['none'] : (required ?? []))].join(' ');
+}
+
 /** Decides, patches and applies; the patch is held against what an admission may do on this very object. */
 export function place(input: PlacementInput): Placed {
   const decision = decide(input);

@@ -1,5 +1,5 @@
 import { test } from 'tap';
-import type { Pod } from '../../../src/kube/api/objects.ts';
+import type { ObjectMeta, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import { skipReasons, type PlacementInput, type SkipReason } from '../../../src/placement/decision.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
@@ -16,104 +16,76 @@ const daemonSetOwner = {
 
 interface Case {
   readonly name: string;
-  readonly pod: Pod;
+  readonly spec?: Partial<PodSpec>;
+  readonly metadata?: ObjectMeta;
   readonly more?: Partial<PlacementInput>;
-  readonly skip: SkipReason | undefined;
+  readonly skip?: SkipReason;
 }
 
 const cases: readonly Case[] = [
-  { name: 'an ordinary pod', pod: podOf(['a']), skip: undefined },
-  { name: 'a node name', pod: podOf(['a'], { nodeName: 'n1' }), skip: 'node-name' },
-  { name: 'an empty node name', pod: podOf(['a'], { nodeName: '' }), skip: undefined },
+  { name: 'an ordinary pod' },
+  { name: 'a node name', spec: { nodeName: 'n1' }, skip: 'node-name' },
+  { name: 'an empty node name', spec: { nodeName: '' } },
   {
     name: 'a mirror pod',
-    pod: podOf(['a'], {}, { annotations: { 'kubernetes.io/config.mirror': 'hash' } }),
+    metadata: { annotations: { 'kubernetes.io/config.mirror': 'hash' } },
     skip: 'mirror-pod',
   },
-  {
-    name: 'a pod of a DaemonSet',
-    pod: podOf(['a'], {}, { ownerReferences: [daemonSetOwner] }),
-    skip: 'daemonset-pod',
-  },
+  { name: 'a pod of a DaemonSet', metadata: { ownerReferences: [daemonSetOwner] }, skip: 'daemonset-pod' },
   {
     name: 'a pod of a ReplicaSet',
-    pod: podOf(['a'], {}, { ownerReferences: [{ ...daemonSetOwner, kind: 'ReplicaSet' }] }),
-    skip: undefined,
+    metadata: { ownerReferences: [{ ...daemonSetOwner, kind: 'ReplicaSet' }] },
   },
-  {
-    name: 'an excluded namespace',
-    pod: podOf(['a']),
-    more: { namespace: 'kube-system' },
-    skip: 'excluded-namespace',
-  },
-  {
-    name: 'a namespace with a like name',
-    pod: podOf(['a']),
-    more: { namespace: 'kube-system-2' },
-    skip: undefined,
-  },
+  { name: 'an excluded namespace', more: { namespace: 'kube-system' }, skip: 'excluded-namespace' },
+  { name: 'a namespace with a like name', more: { namespace: 'kube-system-2' } },
   {
     name: 'the label on the pod',
-    pod: podOf(['a'], {}, { labels: { 'arch.example/placement': 'disabled' } }),
+    metadata: { labels: { 'arch.example/placement': 'disabled' } },
     skip: 'disabled-by-pod',
   },
   {
     name: 'the annotation on the pod',
-    pod: podOf(['a'], {}, { annotations: { 'arch.example/placement': 'disabled' } }),
+    metadata: { annotations: { 'arch.example/placement': 'disabled' } },
     skip: 'disabled-by-pod',
   },
-  {
-    name: 'another value of the label',
-    pod: podOf(['a'], {}, { labels: { 'arch.example/placement': 'enabled' } }),
-    skip: undefined,
-  },
+  { name: 'another value of the label', metadata: { labels: { 'arch.example/placement': 'enabled' } } },
   {
     name: 'the label on the namespace',
-    pod: podOf(['a']),
     more: { namespaceLabels: { 'arch.example/placement': 'disabled' } },
     skip: 'disabled-by-namespace',
   },
-  {
-    name: 'another value on the namespace',
-    pod: podOf(['a']),
-    more: { namespaceLabels: { 'arch.example/placement': 'on' } },
-    skip: undefined,
-  },
+  { name: 'another value on the namespace', more: { namespaceLabels: { 'arch.example/placement': 'on' } } },
   {
     name: 'a nodeSelector on the control plane',
-    pod: podOf(['a'], { nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } }),
+    spec: { nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } },
     skip: 'control-plane',
   },
   {
     name: 'the old name of that role',
-    pod: podOf(['a'], { nodeSelector: { 'node-role.kubernetes.io/master': '' } }),
+    spec: { nodeSelector: { 'node-role.kubernetes.io/master': '' } },
     skip: 'control-plane',
   },
-  {
-    name: 'another role',
-    pod: podOf(['a'], { nodeSelector: { 'node-role.kubernetes.io/worker': '' } }),
-    skip: undefined,
-  },
+  { name: 'another role', spec: { nodeSelector: { 'node-role.kubernetes.io/worker': '' } } },
   {
     name: 'Never throughout',
-    pod: podOf([], { containers: [{ name: 'c', image: 'a', imagePullPolicy: 'Never' }] }),
+    spec: { containers: [{ name: 'c', image: 'a', imagePullPolicy: 'Never' }] },
     skip: 'no-image',
   },
-  { name: 'no image at all', pod: podOf([], { containers: [{ name: 'c' }] }), skip: 'no-image' },
+  { name: 'no image at all', spec: { containers: [{ name: 'c' }] }, skip: 'no-image' },
   {
     name: 'Never for one of two',
-    pod: podOf([], {
+    spec: {
       containers: [
         { name: 'c', image: 'a', imagePullPolicy: 'Never' },
         { name: 'd', image: 'b' },
       ],
-    }),
-    skip: undefined,
+    },
   },
 ];
 
-for (const { name, pod, more, skip } of cases) {
+for (const { name, spec, metadata, more, skip } of cases) {
   test(`skip: ${name}`, async (t) => {
+    const pod = podOf(['a'], spec, metadata);
     const input = inputOf(pod, { a: 'amd64', b: 'amd64' }, {}, more);
     t.equal(skipReasonOf(input), skip);
     const decision = decide(input);

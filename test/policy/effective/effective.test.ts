@@ -55,10 +55,7 @@ t.test('the mode of preferences, even if none is set', async (t) => {
 
 t.test('preference', async (t) => {
   const origin = 'configuration';
-  t.same(policy({ preferredArchitecture: 'arm64' }).preference, {
-    weights: { arm64: 100 },
-    origin,
-  });
+  t.same(policy({ preferredArchitecture: 'arm64' }).preference, { weights: { arm64: 100 }, origin });
   t.same(policy({ preferredWeights: { arm64: 80, amd64: 20 } }).preference, {
     weights: { arm64: 80, amd64: 20 },
     origin,

@@ -33,11 +33,14 @@ const seventeen = Array.from({ length: 17 }, (_, index) => ({ architecture: `a${
 const long = 'a'.repeat(64);
 const notOfNodes = /no node has this architecture; use lower case/;
 
-const clusterCases: readonly ObjectCase[] = [
-  { about: 'nothing set', object: clusterConfig({}) },
-  {
-    about: 'all set',
-    object: clusterConfig({
+/** `refused` and `isReadable` as in `ObjectCase`. */
+type Row = readonly [about: string, spec: unknown, refused?: RegExp, isReadable?: true];
+
+const clusterRows: readonly Row[] = [
+  ['nothing set', {}],
+  [
+    'all set',
+    {
       logVerbosity: 'Debug',
       namespaceSelector: {
         matchLabels: { 'example.com/team': 'shop', empty: '' },
@@ -52,230 +55,154 @@ const clusterCases: readonly ObjectCase[] = [
         nodeAffinityScoring: { enabled: true, platforms: [arm, { architecture: 'amd64', weight: 1 }] },
         execFormatErrorMonitor: { enabled: false },
       },
-    }),
-  },
-  { about: 'a preferred architecture', object: clusterConfig({ preferredArchitecture: 'arm64' }) },
-  {
-    about: 'a preferred architecture beside scoring that is off',
-    object: clusterConfig({ preferredArchitecture: 'arm64', ...(scoring([arm], false) as object) }),
-  },
-  {
-    about: 'a preferred architecture and scoring',
-    object: clusterConfig({ preferredArchitecture: 'arm64', ...(scoring([arm]) as object) }),
-    refused: /not both/,
-  },
-  {
-    about: 'another name',
-    object: clusterConfig({}, 'default'),
-    refused: /its name is cluster/,
-  },
-  {
-    about: 'no spec',
-    object: { apiVersion, kind: 'ClusterPodPlacementConfig', metadata: { name: 'cluster' } },
-    refused: /spec: Required value/,
-    isReadable: true,
-  },
-  ...['Normal', 'Debug', 'Trace', 'TraceAll'].map((logVerbosity) => ({
-    about: `verbosity ${logVerbosity}`,
-    object: clusterConfig({ logVerbosity }),
-  })),
-  {
-    about: 'an unknown verbosity',
-    object: clusterConfig({ logVerbosity: 'debug' }),
-    refused: /Unsupported value: "debug"/,
-  },
-  {
-    about: 'a monitor without enabled',
-    object: clusterConfig({ plugins: { execFormatErrorMonitor: {} } }),
-    refused: /enabled: Required value/,
-    isReadable: true,
-  },
-  {
-    about: 'a monitor that is a text',
-    object: clusterConfig({ plugins: { execFormatErrorMonitor: { enabled: 'yes' } } }),
-    refused: /must be of type boolean/,
-  },
-  {
-    about: 'plugins as a list',
-    object: clusterConfig({ plugins: [] }),
-    refused: /must be of type object/,
-  },
-  {
-    about: 'a preferred architecture with the name that it has elsewhere',
-    object: clusterConfig({ preferredArchitecture: 'x86_64' }),
-    refused: notOfNodes,
-  },
-  {
-    about: 'an empty preferred architecture',
-    object: clusterConfig({ preferredArchitecture: '' }),
-    refused: /preferredArchitecture/,
-  },
-  {
-    about: 'a number as architecture',
-    object: clusterConfig({ fallbackArchitecture: 64 }),
-    refused: /must be of type string/,
-  },
-  {
-    about: 'an empty selector',
-    object: clusterConfig({ namespaceSelector: {} }),
-  },
+    },
+  ],
+  ['a preferred architecture', { preferredArchitecture: 'arm64' }],
+  [
+    'a preferred architecture beside scoring that is off',
+    { preferredArchitecture: 'arm64', ...(scoring([arm], false) as object) },
+  ],
+  [
+    'a preferred architecture and scoring',
+    { preferredArchitecture: 'arm64', ...(scoring([arm]) as object) },
+    /not both/,
+  ],
+  ['no spec', undefined, /spec: Required value/, true],
+  ...['Normal', 'Debug', 'Trace', 'TraceAll'].map((level): Row => [
+    `verbosity ${level}`,
+    { logVerbosity: level },
+  ]),
+  ['an unknown verbosity', { logVerbosity: 'debug' }, /Unsupported value: "debug"/],
+  ['a monitor without enabled', { plugins: { execFormatErrorMonitor: {} } }, /enabled: Required value/, true],
+  [
+    'a monitor that is a text',
+    { plugins: { execFormatErrorMonitor: { enabled: 'yes' } } },
+    /must be of type boolean/,
+  ],
+  ['plugins as a list', { plugins: [] }, /must be of type object/],
+  [
+    'a preferred architecture with the name that it has elsewhere',
+    { preferredArchitecture: 'x86_64' },
+    notOfNodes,
+  ],
+  ['an empty preferred architecture', { preferredArchitecture: '' }, /preferredArchitecture/],
+  ['a number as architecture', { fallbackArchitecture: 64 }, /must be of type string/],
+  ['an empty selector', { namespaceSelector: {} }],
 ];
 
 /** Selectors stand in both kinds. */
-const selectors: readonly (Omit<ObjectCase, 'object'> & { readonly selector: unknown })[] = [
-  { about: 'selector: a text', selector: 'app=web', refused: /must be of type object/ },
-  { about: 'selector: labels as a list', selector: { matchLabels: [] }, refused: /must be of type object/ },
-  {
-    about: 'selector: expressions as an object',
-    selector: { matchExpressions: {} },
-    refused: /must be of type array/,
-  },
-  {
-    about: 'selector: a value that is no label value',
-    selector: { matchLabels: { app: 'not a value' } },
-    refused: /should match/,
-  },
-  {
-    about: 'selector: a value that is too long',
-    selector: { matchLabels: { app: long } },
-    refused: /Too long/,
-  },
-  {
-    about: 'selector: a value that is a number',
-    selector: { matchLabels: { app: 1 } },
-    refused: /must be of type string/,
-  },
-  {
-    about: 'selector: a key that is no label key',
-    selector: { matchLabels: { 'not a key': 'x' } },
-    refused: /must be a label key/,
-  },
-  {
-    about: 'selector: a key with two slashes',
-    selector: { matchLabels: { 'a/b/c': 'x' } },
-    refused: /must be a label key/,
-  },
-  {
-    about: 'selector: a key whose name is too long',
-    selector: { matchLabels: { [`example.com/${long}`]: 'x' } },
-    refused: /must be a label key/,
-  },
-  {
-    about: 'selector: an expression without a key',
-    selector: { matchExpressions: [{ operator: 'Exists' }] },
-    refused: /key: Required value/,
-  },
-  {
-    about: 'selector: an expression whose key is no label key',
-    selector: { matchExpressions: [{ key: '-x', operator: 'Exists' }] },
-    refused: /should match/,
-  },
-  {
-    about: 'selector: an expression without an operator',
-    selector: { matchExpressions: [{ key: 'app' }] },
-    refused: /operator: Required value/,
-  },
-  {
-    about: 'selector: an operator of node selectors',
-    selector: { matchExpressions: [{ key: 'app', operator: 'Gt', values: ['1'] }] },
-    refused: /Unsupported value: "Gt"/,
-  },
-  {
-    about: 'selector: In without values',
-    selector: { matchExpressions: [{ key: 'app', operator: 'In' }] },
-    refused: /In and NotIn require values/,
-  },
-  {
-    about: 'selector: NotIn with an empty list',
-    selector: { matchExpressions: [{ key: 'app', operator: 'NotIn', values: [] }] },
-    refused: /In and NotIn require values/,
-  },
-  {
-    about: 'selector: Exists with values',
-    selector: { matchExpressions: [{ key: 'app', operator: 'Exists', values: ['web'] }] },
-    refused: /must have none/,
-  },
-  {
-    about: 'selector: a value in an expression that is no label value',
-    selector: { matchExpressions: [{ key: 'app', operator: 'In', values: ['web', 'a b'] }] },
-    refused: /should match/,
-  },
-  {
-    about: 'selector: an expression that is a text',
-    selector: { matchExpressions: ['app'] },
-    refused: /must be of type object/,
-  },
+const selectors: readonly Row[] = [
+  ['selector: a text', 'app=web', /must be of type object/],
+  ['selector: labels as a list', { matchLabels: [] }, /must be of type object/],
+  ['selector: expressions as an object', { matchExpressions: {} }, /must be of type array/],
+  ['selector: a value that is no label value', { matchLabels: { app: 'not a value' } }, /should match/],
+  ['selector: a value that is too long', { matchLabels: { app: long } }, /Too long/],
+  ['selector: a value that is a number', { matchLabels: { app: 1 } }, /must be of type string/],
+  ['selector: a key that is no label key', { matchLabels: { 'not a key': 'x' } }, /must be a label key/],
+  ['selector: a key with two slashes', { matchLabels: { 'a/b/c': 'x' } }, /must be a label key/],
+  [
+    'selector: a key whose name is too long',
+    { matchLabels: { [`example.com/${long}`]: 'x' } },
+    /must be a label key/,
+  ],
+  [
+    'selector: an expression without a key',
+    { matchExpressions: [{ operator: 'Exists' }] },
+    /key: Required value/,
+  ],
+  [
+    'selector: an expression whose key is no label key',
+    { matchExpressions: [{ key: '-x', operator: 'Exists' }] },
+    /should match/,
+  ],
+  [
+    'selector: an expression without an operator',
+    { matchExpressions: [{ key: 'app' }] },
+    /operator: Required value/,
+  ],
+  [
+    'selector: an operator of node selectors',
+    { matchExpressions: [{ key: 'app', operator: 'Gt', values: ['1'] }] },
+    /Unsupported value: "Gt"/,
+  ],
+  [
+    'selector: In without values',
+    { matchExpressions: [{ key: 'app', operator: 'In' }] },
+    /In and NotIn require values/,
+  ],
+  [
+    'selector: NotIn with an empty list',
+    { matchExpressions: [{ key: 'app', operator: 'NotIn', values: [] }] },
+    /In and NotIn require values/,
+  ],
+  [
+    'selector: Exists with values',
+    { matchExpressions: [{ key: 'app', operator: 'Exists', values: ['web'] }] },
+    /must have none/,
+  ],
+  [
+    'selector: a value in an expression that is no label value',
+    { matchExpressions: [{ key: 'app', operator: 'In', values: ['web', 'a b'] }] },
+    /should match/,
+  ],
+  ['selector: an expression that is a text', { matchExpressions: ['app'] }, /must be of type object/],
 ];
 
-const preferences: readonly (Omit<ObjectCase, 'object'> & { readonly spec: unknown })[] = [
-  { about: 'scoring', spec: scoring([arm]) },
-  {
-    about: 'scoring with weights 1 and 100',
-    spec: scoring([
+const preferences: readonly Row[] = [
+  ['scoring', scoring([arm])],
+  [
+    'scoring with weights 1 and 100',
+    scoring([
       { ...arm, weight: 1 },
       { architecture: 'b', weight: 100 },
     ]),
-  },
-  {
-    about: 'scoring that is off, without platforms',
-    spec: { plugins: { nodeAffinityScoring: { enabled: false } } },
-  },
-  {
-    about: 'scoring without enabled',
-    spec: { plugins: { nodeAffinityScoring: { platforms: [arm] } } },
-    refused: /enabled: Required value/,
-    isReadable: true,
-  },
-  { about: 'scoring without platforms', spec: scoring(undefined), refused: /platforms must not be empty/ },
-  { about: 'scoring with no platform', spec: scoring([]), refused: /platforms must not be empty/ },
-  { about: 'platforms that are no list', spec: scoring(arm), refused: /must be of type array/ },
-  { about: 'a platform that is a text', spec: scoring(['arm64']), refused: /must be of type object/ },
-  { about: 'seventeen platforms', spec: scoring(seventeen), refused: /Too many/ },
-  { about: 'an architecture twice', spec: scoring([arm, { ...arm, weight: 1 }]), refused: /Duplicate value/ },
-  {
-    about: 'an architecture twice in what is off',
-    spec: scoring([arm, arm], false),
-    refused: /Duplicate value/,
-  },
-  { about: 'weight 0', spec: scoring([{ ...arm, weight: 0 }]), refused: /greater than or equal to 1/ },
-  { about: 'weight 101', spec: scoring([{ ...arm, weight: 101 }]), refused: /less than or equal to 100/ },
-  { about: 'weight 1.5', spec: scoring([{ ...arm, weight: 1.5 }]), refused: /must be of type integer/ },
-  { about: 'no weight', spec: scoring([{ architecture: 'arm64' }]), refused: /weight: Required value/ },
-  { about: 'no architecture', spec: scoring([{ weight: 1 }]), refused: /architecture: Required value/ },
-  {
-    about: 'a platform that is no label value',
-    spec: scoring([{ architecture: 'linux/arm64', weight: 1 }]),
-    refused: /should match/,
-  },
-  { about: 'a fallback', spec: { fallbackArchitecture: 's390x' } },
-  {
-    about: 'a fallback that is no label value',
-    spec: { fallbackArchitecture: 'arm 64' },
-    refused: /should match/,
-  },
-  { about: 'a fallback that is too long', spec: { fallbackArchitecture: long }, refused: /Too long/ },
-  ...[...architecturesOfNodes].map((name) => ({
-    about: `a fallback: ${name}`,
-    spec: { fallbackArchitecture: name },
-  })),
-  { about: 'a fallback that nobody knows yet', spec: { fallbackArchitecture: 'Ternary9' } },
-  ...[...namesElsewhere.keys(), 'AMD64', 'Arm64', 'S390X', 'AArch64'].map((name) => ({
-    about: `a fallback with the name that it has elsewhere: ${name}`,
-    spec: { fallbackArchitecture: name },
-    refused: notOfNodes,
-  })),
-  {
-    about: 'a platform with the name that it has elsewhere',
-    spec: scoring([{ architecture: 'aarch64', weight: 1 }]),
-    refused: notOfNodes,
-  },
+  ],
+  ['scoring that is off, without platforms', { plugins: { nodeAffinityScoring: { enabled: false } } }],
+  [
+    'scoring without enabled',
+    { plugins: { nodeAffinityScoring: { platforms: [arm] } } },
+    /enabled: Required value/,
+    true,
+  ],
+  ['scoring without platforms', scoring(undefined), /platforms must not be empty/],
+  ['scoring with no platform', scoring([]), /platforms must not be empty/],
+  ['platforms that are no list', scoring(arm), /must be of type array/],
+  ['a platform that is a text', scoring(['arm64']), /must be of type object/],
+  ['seventeen platforms', scoring(seventeen), /Too many/],
+  ['an architecture twice', scoring([arm, { ...arm, weight: 1 }]), /Duplicate value/],
+  ['an architecture twice in what is off', scoring([arm, arm], false), /Duplicate value/],
+  ['weight 0', scoring([{ ...arm, weight: 0 }]), /greater than or equal to 1/],
+  ['weight 101', scoring([{ ...arm, weight: 101 }]), /less than or equal to 100/],
+  ['weight 1.5', scoring([{ ...arm, weight: 1.5 }]), /must be of type integer/],
+  ['no weight', scoring([{ architecture: 'arm64' }]), /weight: Required value/],
+  ['no architecture', scoring([{ weight: 1 }]), /architecture: Required value/],
+  [
+    'a platform that is no label value',
+    scoring([{ architecture: 'linux/arm64', weight: 1 }]),
+    /should match/,
+  ],
+  ['a fallback', { fallbackArchitecture: 's390x' }],
+  ['a fallback that is no label value', { fallbackArchitecture: 'arm 64' }, /should match/],
+  ['a fallback that is too long', { fallbackArchitecture: long }, /Too long/],
+  ...[...architecturesOfNodes].map((name): Row => [`a fallback: ${name}`, { fallbackArchitecture: name }]),
+  ['a fallback that nobody knows yet', { fallbackArchitecture: 'Ternary9' }],
+  ...[...namesElsewhere.keys(), 'AMD64', 'Arm64', 'S390X', 'AArch64'].map((name): Row => [
+    `a fallback with the name that it has elsewhere: ${name}`,
+    { fallbackArchitecture: name },
+    notOfNodes,
+  ]),
+  [
+    'a platform with the name that it has elsewhere',
+    scoring([{ architecture: 'aarch64', weight: 1 }]),
+    notOfNodes,
+  ],
 ];
 
-const podCases: readonly ObjectCase[] = [
-  { about: 'nothing set', object: podConfig({}) },
-  {
-    about: 'all set',
-    object: podConfig({
+const podRows: readonly Row[] = [
+  ['nothing set', {}],
+  [
+    'all set',
+    {
       labelSelector: { matchLabels: { app: 'web' }, matchExpressions: [{ key: 'tier', operator: 'Exists' }] },
       priority: 255,
       fallbackArchitecture: 'amd64',
@@ -283,96 +210,56 @@ const podCases: readonly ObjectCase[] = [
       onUnknownImage: 'fallback',
       onNoCommonArchitecture: 'pend',
       ...(scoring([arm]) as object),
-    }),
-  },
-  {
-    about: 'architectures: none',
-    object: podConfig({ architectures: [] }),
-    refused: /should have at least 1 items/,
-  },
-  {
-    about: 'architectures: sixteen',
-    object: podConfig({ architectures: seventeen.slice(1).map(({ architecture }) => architecture) }),
-  },
-  {
-    about: 'architectures: seventeen',
-    object: podConfig({ architectures: seventeen.map(({ architecture }) => architecture) }),
-    refused: /must have at most 16 items/,
-  },
-  {
-    about: 'architectures: one twice',
-    object: podConfig({ architectures: ['amd64', 'arm64', 'amd64'] }),
-    refused: /Duplicate value: "amd64"/,
-  },
-  {
-    about: 'architectures: a text',
-    object: podConfig({ architectures: 'amd64' }),
-    refused: /must be of type array/,
-  },
-  {
-    about: 'architectures: a number',
-    object: podConfig({ architectures: [64] }),
-    refused: /must be of type string/,
-  },
-  {
-    about: 'architectures: one that is no label value',
-    object: podConfig({ architectures: ['amd 64'] }),
-    refused: /should match/,
-  },
-  {
-    about: 'architectures: one with the name that it has elsewhere',
-    object: podConfig({ architectures: ['amd64', 'aarch64'] }),
-    refused: notOfNodes,
-  },
-  {
-    about: 'architectures: one that is empty',
-    object: podConfig({ architectures: [''] }),
-    refused: /should be at least 1 chars long/,
-  },
-  { about: 'priority 0', object: podConfig({ priority: 0 }) },
-  { about: 'priority -1', object: podConfig({ priority: -1 }), refused: /greater than or equal to 0/ },
-  { about: 'priority 256', object: podConfig({ priority: 256 }), refused: /less than or equal to 255/ },
-  { about: 'priority 1.5', object: podConfig({ priority: 1.5 }), refused: /must be of type integer/ },
-  {
-    about: 'a priority that is a text',
-    object: podConfig({ priority: '1' }),
-    refused: /must be of type integer/,
-  },
-  ...['gate', 'fallback', 'allow', 'deny'].map((onUnknownImage) => ({
-    about: `unknown images: ${onUnknownImage}`,
-    object: podConfig({ onUnknownImage }),
-  })),
-  {
-    about: 'unknown images: something else',
-    object: podConfig({ onUnknownImage: 'pend' }),
-    refused: /Unsupported value: "pend"/,
-  },
-  ...['deny', 'pend', 'allow'].map((onNoCommonArchitecture) => ({
-    about: `no common architecture: ${onNoCommonArchitecture}`,
-    object: podConfig({ onNoCommonArchitecture }),
-  })),
-  {
-    about: 'no common architecture: something else',
-    object: podConfig({ onNoCommonArchitecture: 'gate' }),
-    refused: /Unsupported value: "gate"/,
-  },
-  {
-    about: 'no spec',
-    object: { apiVersion, kind: 'PodPlacementConfig', metadata: { name: 'web', namespace: 'shop' } },
-    refused: /spec: Required value/,
-    isReadable: true,
-  },
+    },
+  ],
+  ['architectures: none', { architectures: [] }, /should have at least 1 items/],
+  ['architectures: sixteen', { architectures: seventeen.slice(1).map(({ architecture }) => architecture) }],
+  [
+    'architectures: seventeen',
+    { architectures: seventeen.map(({ architecture }) => architecture) },
+    /must have at most 16 items/,
+  ],
+  ['architectures: one twice', { architectures: ['amd64', 'arm64', 'amd64'] }, /Duplicate value: "amd64"/],
+  ['architectures: a text', { architectures: 'amd64' }, /must be of type array/],
+  ['architectures: a number', { architectures: [64] }, /must be of type string/],
+  ['architectures: one that is no label value', { architectures: ['amd 64'] }, /should match/],
+  [
+    'architectures: one with the name that it has elsewhere',
+    { architectures: ['amd64', 'aarch64'] },
+    notOfNodes,
+  ],
+  ['architectures: one that is empty', { architectures: [''] }, /should be at least 1 chars long/],
+  ['priority 0', { priority: 0 }],
+  ['priority -1', { priority: -1 }, /greater than or equal to 0/],
+  ['priority 256', { priority: 256 }, /less than or equal to 255/],
+  ['priority 1.5', { priority: 1.5 }, /must be of type integer/],
+  ['a priority that is a text', { priority: '1' }, /must be of type integer/],
+  ...['gate', 'fallback', 'allow', 'deny'].map((onUnknownImage): Row => [
+    `unknown images: ${onUnknownImage}`,
+    { onUnknownImage },
+  ]),
+  ['unknown images: something else', { onUnknownImage: 'pend' }, /Unsupported value: "pend"/],
+  ...['deny', 'pend', 'allow'].map((onNoCommonArchitecture): Row => [
+    `no common architecture: ${onNoCommonArchitecture}`,
+    { onNoCommonArchitecture },
+  ]),
+  ['no common architecture: something else', { onNoCommonArchitecture: 'gate' }, /Unsupported value: "gate"/],
+  ['no spec', undefined, /spec: Required value/, true],
 ];
+
+const cases = (rows: readonly Row[], make: (spec: unknown) => ObjectCase['object']): readonly ObjectCase[] =>
+  rows.map(([about, spec, refused, isReadable]) => ({
+    about,
+    object: make(spec),
+    ...(refused && { refused }),
+    ...(isReadable && { isReadable }),
+  }));
 
 /** Every case, by kind. */
 export const objectCases: readonly ObjectCase[] = [
-  ...clusterCases,
-  ...preferences.map(({ spec, ...rest }) => ({ ...rest, object: clusterConfig(spec) })),
-  ...selectors.map(({ selector, ...rest }) => ({
-    ...rest,
-    object: clusterConfig({ namespaceSelector: selector }),
-  })),
-  ...podCases,
-  ...preferences.map(({ spec, ...rest }) => ({ ...rest, object: podConfig(spec) })),
-  ...selectors.map(({ selector, ...rest }) => ({ ...rest, object: podConfig({ labelSelector: selector }) })),
+  { about: 'another name', object: clusterConfig({}, 'default'), refused: /its name is cluster/ },
+  ...cases([...clusterRows, ...preferences], (spec) => clusterConfig(spec)),
+  ...cases(selectors, (namespaceSelector) => clusterConfig({ namespaceSelector })),
+  ...cases([...podRows, ...preferences], (spec) => podConfig(spec)),
+  ...cases(selectors, (labelSelector) => podConfig({ labelSelector })),
 ];
