@@ -18,26 +18,13 @@ t.test('durations', async (t) => {
 
 t.test('what is no duration', async (t) => {
   for (const text of [
+    ...'7 -1s +1s 1.5h 1H 1w d 30m1h 1h1h 1ms1s 1e3s 3651d 99999999999999999999999d 1h30'.split(' '),
     '',
     ' ',
-    '7',
     '7 d',
     ' 7d',
     '7d ',
-    '-1s',
-    '+1s',
-    '1.5h',
-    '1H',
-    '1w',
-    'd',
-    '30m1h',
-    '1h1h',
-    '1ms1s',
-    '1e3s',
     '٣s',
-    '3651d',
-    '99999999999999999999999d',
-    '1h30',
     '1h\n',
   ]) {
     t.equal(parseDuration(text), undefined, JSON.stringify(text));

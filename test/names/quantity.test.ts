@@ -71,18 +71,9 @@ t.test('sizes', async (t) => {
 
 t.test('what is no size', async (t) => {
   for (const text of [
+    ...'Mi 1.5Mi -1 64M 64MB 64mi 1Ti 1e3 9007199254740993 99999999999Gi'.split(' '),
     '',
-    'Mi',
-    '1.5Mi',
-    '-1',
     '1 Mi',
-    '64M',
-    '64MB',
-    '64mi',
-    '1Ti',
-    '1e3',
-    '9007199254740993',
-    '99999999999Gi',
     '1\n',
   ]) {
     t.equal(parseBytes(text), undefined, JSON.stringify(text));
