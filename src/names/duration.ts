@@ -14,11 +14,7 @@ const pattern = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$
 /** Ten years: longer than any setting needs, and exact in milliseconds. */
 const maxMs = 3_650 * 86_400_000;
 
-/**
- * Reads a duration.
- * @param text such as `1h30m`
- * @returns milliseconds, or undefined if the text is no duration or is longer than ten years
- */
+/** Milliseconds, or undefined if the text is no duration or is longer than ten years. */
 export function parseDuration(text: string): number | undefined {
   const match = text === '' ? null : pattern.exec(text);
   if (!match) return undefined;
@@ -26,10 +22,7 @@ export function parseDuration(text: string): number | undefined {
   return ms <= maxMs ? ms : undefined;
 }
 
-/**
- * Writes a duration in the shortest form that `parseDuration` reads back.
- * @param ms whole milliseconds, not negative
- */
+/** The shortest form that `parseDuration` reads back. */
 export function formatDuration(ms: number): string {
   let rest = ms;
   let text = '';

@@ -10,7 +10,6 @@ export function isLabelValue(value: unknown): value is string {
   return typeof value === 'string' && (value === '' || name.test(value));
 }
 
-/** Whether a text is a valid label value and not empty. */
 export function isNonEmptyLabelValue(text: string): boolean {
   return name.test(text);
 }

@@ -34,10 +34,7 @@ export function printable(text: string, maxBytes: number): string {
   return `${kept}...`;
 }
 
-/**
- * Bounds a list of warnings in number and size.
- * @param warnings in order of importance
- */
+/** @param warnings in order of importance */
 export function boundedWarnings(warnings: readonly string[]): readonly string[] {
   const shown = warnings.length > maxWarnings ? warnings.slice(0, maxWarnings - 1) : warnings;
   const bounded = shown.map((warning) => printable(warning, maxWarningBytes));

@@ -10,7 +10,6 @@ const factors: Readonly<Record<string, number>> = { ...decimal, ...binary };
 const form = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)$/;
 
 /**
- * Reads a quantity.
  * @param written a text, or a number in handwritten JSON
  * @returns in units (cores, bytes); `undefined` if it is no quantity
  */
@@ -24,19 +23,13 @@ export function parseQuantity(written: unknown): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-/**
- * Reads a size in bytes, with binary units only: `64Mi`, `512Ki`, `2Gi`, or a plain number.
- * @returns undefined if the text is no size or not a safe integer
- */
+/** Reads bytes with binary units only: `64Mi`, `512Ki`, `2Gi`, or a plain number; `undefined` if not a safe integer. */
 export function parseBytes(text: string): number | undefined {
   const bytes = /^\d+(?:Gi|Mi|Ki|)$/.test(text) ? parseQuantity(text) : undefined;
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/**
- * Writes a size with the largest unit that divides it, so that `parseBytes` reads the same number back.
- * @param bytes a whole number, not negative
- */
+/** The largest unit that divides the size, so that `parseBytes` reads the same number back. */
 export function formatBytes(bytes: number): string {
   const unit = (['Gi', 'Mi', 'Ki'] as const).find((name) => bytes > 0 && bytes % binary[name] === 0);
   return unit === undefined ? `${bytes}` : `${bytes / binary[unit]}${unit}`;

@@ -18,7 +18,6 @@ import { addedTolerations } from './rules/tolerations.ts';
 import { unknownImage } from './rules/unknown.ts';
 import { reason } from './rules/rules.ts';
 
-/** Decides where a pod may run. */
 export function decide(input: PlacementInput): PlacementDecision {
   const { pod, policy, template } = input;
   const os = operatingSystemOf(pod.spec);

@@ -1,9 +1,7 @@
 /**
  * Placement: from a pod, image facts and a policy to a decision, and from the decision to a JSON patch. Pure: no clock, no
- * randomness, no I/O; equal input gives equal bytes.
- *
- * `decide.ts` decides, in the order `pod/` (read the pod), `record/` (remove the additions of an earlier call), `rules/`.
- * `patch/` writes the decision. This file has their common types.
+ * randomness, no I/O; equal input gives equal bytes. `decide.ts` decides: `pod/` reads the pod, `record/` removes the additions
+ * of an earlier call, `rules/` apply in order. `patch/` writes the decision.
  */
 import type { ImageFacts } from '../images/facts/facts.ts';
 import type {
@@ -18,7 +16,6 @@ import type { Policy, PreferenceMode } from '../policy/effective/policy.ts';
 
 /** Nodes with the same credential sources: all of them can pull an image, or none. */
 export interface NodeGroup {
-  /** For people. */
   readonly name: string;
   /** Known values of the nodes' label `kubernetes.io/hostname`. */
   readonly hostnames: readonly string[];
@@ -32,7 +29,6 @@ export interface Pullability {
   readonly unable: readonly NodeGroup[];
 }
 
-/** Everything that a decision depends on. */
 export interface PlacementInput {
   readonly pod: Pod | PodTemplate;
   /** Namespace of the request; the pod of an admission may not have it. */
@@ -84,7 +80,6 @@ export const outcomes = [
  */
 export type Outcome = (typeof outcomes)[number];
 
-/** One image of the pod and its architectures. */
 export interface ImageVerdict {
   readonly image: string;
   /** Names of the containers and volumes that use it. */
@@ -98,7 +93,6 @@ export interface ImageVerdict {
 
 /** One rule that applied, for `explain`, warnings and the annotation. */
 export interface Reason {
-  /** Stable name in kebab-case, such as `required-architectures`; listed in docs. */
   readonly rule: string;
   readonly message: string;
 }
@@ -111,10 +105,7 @@ export interface Added {
   readonly match: readonly NodeSelectorRequirement[];
   /** Excluded hostnames. Their expression is the last one in each list of `terms` and in `match`. */
   readonly excludedNodes: readonly string[];
-  /**
-   * Keys of the pod's own terms that contain by themselves what archwright adds to others. Without these keys, a second
-   * call would take a person's constraint for an addition.
-   */
+  /** Keys of the pod's own terms that look like additions: a second call must not take a person's constraint for one. */
   readonly lookalikes: readonly string[];
   /** True if the pod had no required term, so that all of them are additions. */
   readonly made: boolean;
@@ -128,7 +119,6 @@ export interface Added {
 export interface Recorded {
   /** The architectures required then, if any. */
   readonly architectures: readonly string[] | undefined;
-  /** Identifies the images of that decision. */
   readonly imagesKey: string;
   readonly added: Added;
 }
@@ -142,7 +132,6 @@ export interface Split<Item> {
 /** The pod's own scheduling fields, without the additions of an earlier call. */
 export interface OwnFields {
   readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Required node affinity terms, if any. */
   readonly terms: readonly NodeSelectorTerm[] | undefined;
   readonly preferred: Split<PreferredSchedulingTerm>;
   readonly tolerations: Split<Toleration>;
@@ -150,19 +139,15 @@ export interface OwnFields {
 
 export interface PlacementDecision {
   readonly outcome: Outcome;
-  /** As in the input. The patch of a workload is always empty. */
   readonly template?: 'DaemonSet' | 'workload';
   /** Absent if nothing can be added: the pod is skipped, or it is the template of a workload. */
   readonly own?: OwnFields;
-  /** The additions of an earlier call. The patch removes those that no longer apply. */
+  /** The additions of an earlier call. */
   readonly replaces?: Recorded;
   readonly skip?: SkipReason;
   readonly os: string;
   readonly images: readonly ImageVerdict[];
-  /**
-   * The required architectures, sorted. `undefined`: no requirement is added. Empty only with the outcomes `denied` and
-   * `pending`.
-   */
+  /** Sorted. `undefined`: no requirement is added. Empty only with the outcomes `denied` and `pending`. */
   readonly required: readonly string[] | undefined;
   /** Preferred architectures that the images can meet, heaviest first. */
   readonly preferred: readonly { readonly architecture: string; readonly weight: number }[];

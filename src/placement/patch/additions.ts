@@ -8,7 +8,6 @@ import { lookalikesAmong } from '../record/own-fields.ts';
 
 type Expressions = readonly NodeSelectorRequirement[];
 
-/** What the decision adds to the pod's own fields. */
 export function additionsOf(decision: PlacementDecision, fields: OwnFields): Added {
   const pinned = pinOf(decision, fields);
   const { excludedNodes } = decision;

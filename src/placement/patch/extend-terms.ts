@@ -9,7 +9,6 @@ import { constrainsItself, isEmptyTerm, sameList, sameTerm, withExpressions } fr
 
 type Terms = readonly NodeSelectorTerm[];
 
-/** The change of a pod's required terms. */
 export type TermsChange =
   /** Expressions to append, by index of the present terms. */
   | { readonly kind: 'append'; readonly lists: readonly (readonly NodeSelectorRequirement[])[] }
@@ -20,11 +19,7 @@ export type TermsChange =
 
 const unchanged: TermsChange = { kind: 'append', lists: [] };
 
-/**
- * The change from the present terms to the pod's own terms with the additions.
- * @param present `undefined`: the pod has no required node affinity
- * @param own the pod's own terms; the same list as `present` if there are no additions of an earlier call
- */
+/** @param own the pod's own terms; the same list as `present` if there are no additions of an earlier call */
 export function extendTerms(
   present: Terms | undefined,
   own: Terms | undefined,

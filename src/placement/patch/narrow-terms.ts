@@ -29,7 +29,6 @@ export interface NarrowedTerms {
   readonly required: readonly string[] | undefined;
 }
 
-/** The number of nodes of an architecture. */
 export type NodesOf = (architecture: string) => number;
 
 type Before = Pick<Added, 'terms' | 'match' | 'lookalikes'>;
@@ -40,11 +39,7 @@ interface Choice {
   readonly group: number;
 }
 
-/**
- * Chooses the expressions for each term.
- * @param before the additions of an earlier call, if recorded
- * @param added the additions of the decision to the pod's own terms
- */
+/** @param before the additions of an earlier call, if recorded */
 export function narrowTerms(
   present: readonly NodeSelectorTerm[],
   before: Added | undefined,
@@ -99,7 +94,7 @@ function choiceFor(
   return { before: part?.copy ?? -1, group: possible ?? rank[0] ?? -1 };
 }
 
-/** Indexes of the groups, the best first. */
+/** Indexes, the best group first. */
 function ranking(
   groups: readonly Expressions[],
   { preferred }: Pick<PlacementDecision, 'preferred'>,

@@ -5,10 +5,8 @@ import { gateOperations, operationsOf } from './operations.ts';
 import { admissionPlan, gatedPlan, type GatedPlanOptions } from './plan.ts';
 
 /**
- * The patch of an admission.
- * @param pod the object that was decided; values of the patch share parts with it
+ * The patch of an admission, in the order to apply. Its values share parts with the pod.
  * @param options `basePath`: path of the pod in the patched object, such as `/spec/template` for a DaemonSet
- * @returns operations in the order to apply; empty if nothing changes
  */
 export function patchPod(
   pod: Pod | PodTemplate,
@@ -29,7 +27,6 @@ export function patchPod(
  *
  * The first operation writes the resource version of the decided pod, so that the API server answers 409 if the pod has
  * changed since. (A failed `test` cannot be told from a broken patch.)
- * @param pod the object that was decided, with its resource version; values of the patch share parts with it
  */
 export function patchGatedPod(
   pod: Pod,

@@ -28,7 +28,6 @@ import { narrowTerms, type NarrowedTerms, type NodesOf } from './narrow-terms.ts
 
 type Expressions = readonly NodeSelectorRequirement[];
 
-/** The change of a list of the pod. */
 export interface ListChange<Item> {
   readonly kind: 'append' | 'set';
   readonly items: readonly Item[];
@@ -52,11 +51,7 @@ export interface GatedPlanOptions {
   readonly withRecord?: boolean;
 }
 
-/**
- * Plans the patch of an admission.
- * @param pod the object that was decided; the plan shares parts with it
- * @param fields the pod's own, from the decision
- */
+/** Plans the patch of an admission. The plan shares parts with the pod. */
 export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fields: OwnFields): Plan {
   const { gate } = decision;
   const wanted = additionsOf(decision, fields);

@@ -24,11 +24,7 @@ interface Growing extends ImageUse {
 
 const demand: Readonly<Record<PullPolicy, number>> = { Never: 0, IfNotPresent: 1, Always: 2 };
 
-/**
- * The images of a pod, each once.
- * @param spec of a pod or a template
- * @returns in the order of first use; containers without an image are skipped, because the API server refuses them
- */
+/** The images in the order of first use. Containers without an image are skipped, because the API server refuses them. */
 export function imagesOf(spec: PodSpec): readonly ImageUse[] {
   const uses = new Map<string, Growing>();
   for (const container of spec.initContainers ?? []) addContainer(uses, container);
@@ -40,7 +36,6 @@ export function imagesOf(spec: PodSpec): readonly ImageUse[] {
   return [...uses.values()];
 }
 
-/** The images of containers. */
 export function imagesOfContainers(containers: readonly Container[]): readonly ImageUse[] {
   const uses = new Map<string, Growing>();
   for (const container of containers) addContainer(uses, container);

@@ -10,10 +10,7 @@ const osLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os'] as const;
 
 const defaultOs = 'linux';
 
-/**
- * `spec.os.name`, else the one in the nodeSelector or in every required term that is not empty, else `linux`.
- * @param spec of a pod or a template
- */
+/** `spec.os.name`, else the one in the nodeSelector or in every required term that is not empty, else `linux`. */
 export function operatingSystemOf({ os, nodeSelector, affinity }: PodSpec): string {
   if (os?.name) return os.name;
   for (const label of osLabels) {

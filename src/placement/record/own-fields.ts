@@ -18,10 +18,6 @@ import { hashText } from './hash.ts';
 type Terms = readonly NodeSelectorTerm[];
 type Expressions = readonly NodeSelectorRequirement[];
 
-/**
- * Splits the scheduling fields of a pod.
- * @param recorded the additions of an earlier call, if any
- */
 export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnFields {
   const affinity = spec.affinity?.nodeAffinity;
   const required = affinity?.requiredDuringSchedulingIgnoredDuringExecution;
@@ -76,7 +72,6 @@ export function samePreferred(a: PreferredSchedulingTerm, b: PreferredScheduling
   return a.weight === b.weight && sameTerm(a.preference ?? {}, b.preference ?? {});
 }
 
-/** A term that an earlier call extended. */
 export interface ExtendedTerm {
   /** The pod's own part. */
   readonly own: NodeSelectorTerm;

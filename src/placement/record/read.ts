@@ -28,10 +28,7 @@ const maxReadLength = 32_768;
 /** More than the labels or tolerations of any realistic policy. */
 const maxItems = 256;
 
-/**
- * Reads the record of a pod.
- * @returns `undefined` if there is none, or none that archwright could have written
- */
+/** @returns `undefined` if there is no record, or none that archwright could have written */
 export function recordedIn({
   pod,
   policy,

@@ -20,10 +20,7 @@ const bytesPerUnit = 3;
 /** Characters for images. Additions are always complete; the policy bounds them. */
 const maxImagesLength = 3200;
 
-/**
- * The record of a decision that fits into the pod's annotations.
- * @returns `undefined` if there is no room
- */
+/** @returns `undefined` if the pod's annotations have no room */
 export function recordThatFits(
   { metadata }: Pick<Pod | PodTemplate, 'metadata'>,
   decision: PlacementDecision,
@@ -44,7 +41,6 @@ function fits(annotations: Readonly<Record<string, string>>, record: string): bo
   );
 }
 
-/** Size of all annotations with this record. */
 function sizeWith(
   annotations: Readonly<Record<string, string>>,
   record: string,
@@ -58,7 +54,6 @@ function sizeWith(
   return size;
 }
 
-/** The text of the annotation. */
 export function recordText(
   decision: PlacementDecision,
   added: Added,

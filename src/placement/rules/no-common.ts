@@ -39,10 +39,7 @@ export function explainNoCommon(
     : `no architecture${bound} can run all images: ${details}`;
 }
 
-/**
- * The decision if the images share no architecture.
- * @returns `undefined` if they share one, or constrain nothing
- */
+/** @returns `undefined` if the images share an architecture, or constrain nothing */
 export function noCommonArchitecture(
   policy: Policy,
   images: readonly ImageVerdict[],

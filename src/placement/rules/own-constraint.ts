@@ -52,7 +52,6 @@ function selectedBy({ nodeSelector }: OwnFields): readonly string[] | undefined 
 }
 
 /**
- * The decision for a pod with its own constraint.
  * @param possible architectures that the known images share; `undefined`: they constrain nothing
  * @returns `undefined` if the pod has no constraint of its own
  */

@@ -57,7 +57,6 @@ const maxWeightsLength = 1152;
 /** Outcomes with which nothing is preferred, whatever the policy. */
 const withoutPreference: ReadonlySet<Outcome> = new Set(['own-constraint', 'denied', 'pending']);
 
-/** The preference that applies to a pod. */
 export function preferredOf(
   { pod, policy, template }: Pick<PlacementInput, 'pod' | 'policy' | 'template'>,
   fields: OwnFields,

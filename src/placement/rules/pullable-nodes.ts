@@ -30,12 +30,10 @@ export interface ExcludedNodes {
 
 const noNodes: ExcludedNodes = Object.freeze({ hostnames: [], warnings: [], reasons: [] });
 
-/** An image that some node groups cannot pull. */
 interface Restricted extends Pullability {
   readonly image: string;
 }
 
-/** The nodes to exclude. */
 export function excludedNodesOf(
   input: PlacementInput,
   fields: OwnFields,

@@ -9,11 +9,6 @@ import type { ImageVerdict } from '../decision.ts';
 import type { ImageUse } from '../pod/images.ts';
 import { draft, type Draft } from './rules.ts';
 
-/**
- * The architectures of each image.
- * @param os operating system of the pod, such as `linux`
- * @param factsOf facts by image reference; `undefined`: not known yet
- */
 export function verdictsOf(
   uses: readonly ImageUse[],
   os: string,

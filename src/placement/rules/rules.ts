@@ -62,7 +62,6 @@ export function skipRule(skip: SkipReason): Rule {
   return `skip-${skip}`;
 }
 
-/** A reason under a rule of the list. */
 export function reason(rule: Rule, message: string): Reason {
   return { rule, message };
 }

@@ -17,9 +17,8 @@ const controlPlaneRoles = ['node-role.kubernetes.io/control-plane', 'node-role.k
 type SkipInput = Pick<PlacementInput, 'pod' | 'namespace' | 'namespaceLabels' | 'policy'>;
 
 /**
- * Why a pod is skipped. It needs no image facts.
+ * Why a pod is skipped: the first reason in the order of `skipReasons`.
  * @param uses the pod's images, if the caller has them already
- * @returns the first reason in the order of `skipReasons`; `undefined`: the pod has to be decided
  */
 export function skipReasonOf(input: SkipInput, uses?: readonly ImageUse[]): SkipReason | undefined {
   const { spec, metadata } = input.pod;

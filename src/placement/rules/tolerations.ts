@@ -22,7 +22,6 @@ export interface AddedTolerations {
   readonly reasons: readonly Reason[];
 }
 
-/** @param required the required architectures, if any */
 export function addedTolerations(
   policy: Policy,
   draft: Pick<Draft, 'gate' | 'tolerated' | 'outcome'>,

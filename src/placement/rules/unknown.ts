@@ -36,9 +36,7 @@ function describe({ image, unknown, facts }: ImageVerdict): string {
 }
 
 /**
- * The decision if an image is unknown.
  * @param bound architectures that the known images share, never empty; `undefined`: they constrain nothing
- * @param recorded the record in the pod itself
  * @returns `undefined` if all images are known
  */
 export function unknownImage(
@@ -90,10 +88,7 @@ function failures(images: readonly ImageVerdict[]): readonly string[] {
     .map((image) => `archwright: image ${describe(image)}`);
 }
 
-/**
- * The bound for a DaemonSet with unknown images that an earlier call decided.
- * @returns `undefined` if there is no record of the same images
- */
+/** The bound for a DaemonSet with unknown images that an earlier call decided, if there is a record of the same images. */
 function recordedBound(
   input: PlacementInput,
   os: string,

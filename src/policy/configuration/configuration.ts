@@ -1,7 +1,6 @@
 /**
- * The configuration: a value for every setting, from a TOML file, then the environment, then flags, each winning over
- * the one before. All that is wrong is found at once, each problem with its place; with any problem there is no
- * configuration, so that nothing runs on half of what was meant.
+ * The configuration: a value for every setting, from a TOML file, then the environment, then flags. Each overrides the one
+ * before. All problems are found at once, with their positions. With any problem there is no configuration.
  */
 import { decodeUtf8, readBounded } from '../../files/read.ts';
 import { FileError } from '../../files/error.ts';
@@ -13,13 +12,13 @@ import { settings, type Configuration } from '../settings/all.ts';
 
 export type { Configuration } from '../settings/all.ts';
 
-/** A thousand times what a large configuration takes; a wrong path to something endless must not fill the memory. */
+/** A thousand times a large configuration. A wrong path to an endless file must not fill the memory. */
 export const maxConfigurationBytes = 1_048_576;
 
 export interface ConfigurationSources {
-  /** Path of the TOML file; without one there is no such layer. */
+  /** Path of the TOML file, if any. */
   readonly file?: string | undefined;
-  /** Reads it where it is no file, such as standard input, which `file` then only names; throws FileError. */
+  /** Reads it if it is no file, for example standard input; throws FileError. */
   readonly read?: ((maxBytes: number) => Promise<Uint8Array>) | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Texts by TOML key, as flags gave them. */
@@ -31,12 +30,11 @@ export interface ConfigurationSources {
 /** Where each value comes from. */
 export type Origins = { readonly [Key in keyof Configuration]: Place };
 
-/** Either a configuration or at least one problem. */
 export type LoadedConfiguration =
   | { readonly configuration: Configuration; readonly origins: Origins; readonly problems: readonly [] }
   | { readonly configuration?: undefined; readonly problems: readonly Problem[] };
 
-/** Reads and checks every source. Does not throw for anything that a source can hold. */
+/** Reads and checks every source. Throws for no content of a source. */
 export async function loadConfiguration(sources: ConfigurationSources): Promise<LoadedConfiguration> {
   const { layer, values, origins } = await readSources(settings, sources);
   if (layer.problems.length > 0) return { problems: layer.problems };
@@ -51,7 +49,6 @@ export async function loadConfiguration(sources: ConfigurationSources): Promise<
   return { configuration, origins: origins as Origins, problems: [] };
 }
 
-/** The configuration when nothing is set anywhere. */
 export function defaultConfiguration(): Configuration {
   return defaults(settings) as Configuration;
 }

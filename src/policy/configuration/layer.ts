@@ -33,7 +33,6 @@ export const otherVariables: Readonly<Record<string, string>> = {
 const serviceVariable =
   /^ARCHWRIGHT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
 
-/** The layer of a configuration file. */
 export function fileLayer(settings: Settings, file: string, text: string): Layer {
   const collector = collect(settings);
   let document: Readonly<Record<string, unknown>>;
@@ -69,7 +68,6 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
   return collector.layer;
 }
 
-/** The layer of the environment: every variable whose name begins with `ARCHWRIGHT_`. */
 export function environmentLayer(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
@@ -88,10 +86,7 @@ export function environmentLayer(
   return collector.layer;
 }
 
-/**
- * The layer of the flags.
- * @param flags texts by TOML key; lists separated by commas, `true` and `false` for switches
- */
+/** @param flags texts by TOML key; lists separated by commas, `true` and `false` for switches */
 export function flagLayer(settings: Settings, flags: Readonly<Record<string, string>>): Layer {
   const collector = collect(settings);
   for (const [key, text] of Object.entries(flags)) {

@@ -17,7 +17,6 @@ export interface LiveConfigurationOptions extends ConfigurationSources {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock?: Clock;
-  /** How the file's directory is watched. */
   readonly watch?: Pick<WatchOptions, 'pollMs' | 'debounceMs'>;
 }
 
@@ -26,15 +25,11 @@ export interface LiveConfiguration {
   current(): Configuration;
   /** Calls back after each change; not with the first configuration. */
   onChange(listener: (configuration: Configuration) => void): void;
-  /** Reads the file again now. */
   refresh(): Promise<void>;
   close(): Promise<void>;
 }
 
-/**
- * Reads the configuration and keeps it up to date.
- * @throws ConfigurationError if the first reading finds a problem
- */
+/** @throws ConfigurationError if the first reading finds a problem */
 export async function liveConfiguration(options: LiveConfigurationOptions): Promise<LiveConfiguration> {
   const { file, log, metrics, clock = systemClock } = options;
   const counts = {

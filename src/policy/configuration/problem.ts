@@ -2,7 +2,6 @@
 import { formatKey } from './toml.ts';
 import type { Path } from '../settings/setting.ts';
 
-/** The position of a value. */
 export interface Place {
   readonly kind: 'file' | 'environment' | 'flag' | 'default';
   /** For people: `archwright.toml:12`, `ARCHWRIGHT_LISTEN`, `--listen`; empty for a default. */
@@ -19,7 +18,6 @@ export interface Problem extends Place {
   readonly message: string;
 }
 
-/** One line for people. */
 export function describeProblem(problem: Problem): string {
   return [problem.where === '' ? '' : `${problem.where}:`, problem.key, problem.message]
     .filter((part) => part !== '')
@@ -35,7 +33,6 @@ export function describePath(path: Path): string {
     .join('');
 }
 
-/** An invalid configuration, with all of its problems. */
 export class ConfigurationError extends Error {
   readonly code = 'invalid-configuration';
   readonly temporary = false;

@@ -24,10 +24,7 @@ const tableEnd = /\}/y;
 const step = /"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[A-Za-z0-9_-]+/sy;
 const scalar = /"""(?:\\.|[^\\])*?"{3,5}|'''.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|[^\s,\]}#]+/sy;
 
-/**
- * Finds the line of each table, key, and element of a list.
- * @returns for a path, its line, or that of the nearest table around it, counted from 1
- */
+/** @returns for a path, its line, or that of the nearest table around it, counted from 1 */
 export function locate(text: string): (path: Path) => number {
   const { lines } = new Scanner(text).scan();
   return (path) => {

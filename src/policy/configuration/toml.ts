@@ -5,7 +5,6 @@ import type { TomlValue } from '../settings/setting.ts';
 /** No setting nests deeper than five. The parser's default is 500. */
 const maxDepth = 16;
 
-/** The text is not TOML. */
 export class TomlError extends Error {
   readonly code = 'syntax';
   readonly temporary = false;
@@ -19,7 +18,6 @@ export class TomlError extends Error {
 }
 
 /**
- * Parses a whole TOML document.
  * @returns tables without a prototype, as the parser makes them
  * @throws TomlError
  */
@@ -31,7 +29,7 @@ export function parseToml(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Writes a value on one line. */
+/** A value on one line. */
 export function formatToml(value: TomlValue): string {
   if (typeof value === 'string') return quoted(value);
   if (typeof value !== 'object') return String(value);

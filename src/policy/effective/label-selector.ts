@@ -5,7 +5,7 @@
  * Requirement.Matches, pkg/apis/meta/v1/validation ValidateLabelSelector. The caller decides about an absent selector: here
  * it selects everything, in some APIs nothing.
  */
-import { isRecord } from '../../names/architecture.ts';
+import { isRecord, own } from '../../names/architecture.ts';
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
 
 export const selectorOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
@@ -23,11 +23,7 @@ export type Selector = readonly SelectorRequirement[];
 
 type Labels = Readonly<Record<string, string>>;
 
-/**
- * Reads a selector of a raw object.
- * @param path of the selector, for messages
- * @param problems gets a message for each problem; the result is then meaningless
- */
+/** @param problems gets a message for each problem; the result is then meaningless */
 export function readSelector(value: unknown, path: string, problems: string[]): Selector {
   if (!isRecord(value)) {
     problems.push(`${path} must be an object`);
@@ -84,13 +80,8 @@ function checkKey(key: string, path: string, problems: string[]): void {
 
 /** Whether a selector selects an object with these labels. It allocates nothing, because it runs for each admission. */
 export function selects(selector: Selector, labels: Labels | null | undefined): boolean {
-  for (const requirement of selector) if (!holds(requirement, labels)) return false;
+  for (const requirement of selector) if (!meets(requirement, own(labels, requirement.key))) return false;
   return true;
-}
-
-function holds(requirement: SelectorRequirement, labels: Labels | null | undefined): boolean {
-  const { key } = requirement;
-  return meets(requirement, labels && Object.hasOwn(labels, key) ? labels[key] : undefined);
 }
 
 /** @param value `undefined`: the label is absent */
@@ -113,22 +104,21 @@ export function canOverlap(one: Selector, other: Selector): boolean {
 
 /** Whether one label, present or absent, can meet both selectors. */
 function canHold(key: string, one: Selector, other: Selector): boolean {
-  const choice = choiceOf(key, one) ?? choiceOf(key, other);
+  const choice = requirementOf(key, one, 'In') ?? requirementOf(key, other, 'In');
   if (choice) return choice.values.some((value) => allows(key, one, value) && allows(key, other, value));
   // Without a choice there is always one more value that is not excluded.
-  return asksFor(key, one, 'DoesNotExist') || asksFor(key, other, 'DoesNotExist')
+  return (requirementOf(key, one, 'DoesNotExist') ?? requirementOf(key, other, 'DoesNotExist'))
     ? allows(key, one, undefined) && allows(key, other, undefined)
     : true;
 }
 
-function choiceOf(key: string, selector: Selector): SelectorRequirement | undefined {
-  for (const each of selector) if (each.operator === 'In' && each.key === key) return each;
+function requirementOf(
+  key: string,
+  selector: Selector,
+  operator: SelectorOperator,
+): SelectorRequirement | undefined {
+  for (const each of selector) if (each.operator === operator && each.key === key) return each;
   return undefined;
-}
-
-function asksFor(key: string, selector: Selector, operator: SelectorOperator): boolean {
-  for (const each of selector) if (each.operator === operator && each.key === key) return true;
-  return false;
 }
 
 /** @param value `undefined`: the label is absent */

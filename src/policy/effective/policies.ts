@@ -66,7 +66,6 @@ interface Generation {
   readonly trees: Map<string, Tree>;
 }
 
-/** Creates policies that follow the sources. */
 export function createPolicies(options: PoliciesOptions): Policies {
   const { configuration, controllerLeads } = options;
   const resources = collectResources(options);

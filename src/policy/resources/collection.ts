@@ -14,7 +14,6 @@ import {
 } from './placement.ts';
 import { readClusterConfig, readPodConfig } from './read.ts';
 
-/** A cache of raw objects. */
 export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
 
 export interface ResourceCollection {

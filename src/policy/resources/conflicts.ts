@@ -25,7 +25,6 @@ const usualMost = 20_000_000;
 /** Comparisons in one slice; well below 1 ms for selectors of one label. */
 const slice = 4096;
 
-/** Compares each one with those before it by precedence. */
 export async function conflictsAmong(
   placements: readonly PodPlacement[],
   { turn, most = usualMost }: ConflictsOptions,

@@ -1,7 +1,4 @@
-/**
- * What `ClusterPodPlacementConfig/cluster` says besides placement: how much is logged, and whether exec format errors are
- * looked for. It stands over the same settings of the configuration.
- */
+/** The log level and the exec format monitor of `ClusterPodPlacementConfig/cluster`, which override the configuration. */
 import type { LogLevel } from '../../telemetry/log.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { LiveConfiguration } from '../configuration/live.ts';
@@ -43,7 +40,7 @@ function over(configuration: Configuration, cluster: ClusterPlacement | undefine
   };
 }
 
-/** Keeps the level of a log as configuration and cluster say, from now on. */
+/** Sets the level of a log, now and after each change. */
 export function followLogLevel(options: {
   readonly log: { level: string };
   readonly configuration: Pick<LiveConfiguration, 'current' | 'onChange'>;

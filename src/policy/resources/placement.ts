@@ -26,7 +26,6 @@ export const podConfigsPath = namespacedPath(resourceVersion, 'podplacementconfi
 export const logVerbosities = ['Normal', 'Debug', 'Trace', 'TraceAll'] as const;
 export type LogVerbosity = (typeof logVerbosities)[number];
 
-/** Settings of architectures in both kinds. */
 export interface ArchitecturePreferences {
   /** Preferred architectures with weights from 1 to 100, if set. */
   readonly weights: Readonly<Record<string, number>> | undefined;
@@ -92,7 +91,7 @@ export function withinSchedulable<T extends ArchitecturePreferences>(
   };
 }
 
-/** The named architectures that no node can have, sorted, unique. */
+/** Sorted, unique. */
 export function unschedulableArchitectures(
   { weights = {}, fallbackArchitecture, architectures = [] }: ArchitecturePreferences,
   schedulable: readonly string[],

@@ -1,55 +1,42 @@
 /**
- * What a setting is. Each setting is described once, in `settings/`, and that description is all there is: the TOML
- * key, the `ARCHWRIGHT_*` variable, the flag, the types of the program and the reference pages are made from it.
+ * Settings. Each one is described once, in this folder. The TOML key, the `ARCHWRIGHT_*` variable, the flag, the types of the
+ * program and the reference pages are made from the description.
  *
- * The descriptions are a table of our own, not a schema library's: a value has to be read from TOML and from the text
- * of a variable or flag, written back, and explained, which a library's schema does the first of. It would also cost
- * each agent 19 MiB of memory (measured with zod 4 on Node 24).
+ * No schema library: it only reads TOML. A value is also read from a variable or flag, written back, and explained. And it
+ * would cost each agent 19 MiB of memory (measured with zod 4 on Node 24).
  */
 
 /** What the TOML parser gives, apart from dates, which no setting has. */
 export type TomlValue =
   string | number | boolean | readonly TomlValue[] | { readonly [key: string]: TomlValue };
 
-/** A JSON schema. */
 export type JsonSchema = { readonly [keyword: string]: TomlValue };
 
 /** Steps from a setting to the place inside its value that a message is about. */
 export type Path = readonly (string | number)[];
 
-/** Takes one problem with a value; the path leads to the place inside the value. */
+/** Takes one problem with a value. */
 export type Report = (message: string, path?: Path) => void;
 
-/** A kind of value: how it is read, written and called. */
 export interface Kind<T> {
   /** What the reference page calls it, such as `duration`. */
   readonly name: string;
   /** What `--help` shows behind the flag, such as `DURATION`. */
   readonly placeholder: string;
-  /**
-   * What its values look like in JSON, as a schema (draft-07), for files whose values become settings. It refuses what cannot be
-   * right; `read` has the last word.
-   */
+  /** JSON schema (draft-07) for files with values of settings. `read` may refuse more. */
   readonly schema: JsonSchema;
-  /** Whether a flag of this kind stands alone, without a value. */
+  /** A flag of this kind has no value. */
   readonly isSwitch?: boolean;
-  /** Whether the flag may be given several times, each adding to the list. */
+  /** The flag may be given several times. */
   readonly isList?: boolean;
-  /**
-   * Turns the text of a variable or flag into what TOML would have held.
-   * @returns undefined after it reported a problem
-   */
+  /** The TOML value of the text of a variable or flag; `undefined` after a report. */
   fromText(text: string, report: Report): unknown;
-  /**
-   * Checks a value as the TOML parser gave it.
-   * @returns undefined after it reported at least one problem
-   */
+  /** Checks a value of the TOML parser; `undefined` after at least one report. */
   read(value: unknown, report: Report): T | undefined;
-  /** Gives back what TOML would hold, for `config print` and the reference page. */
+  /** The TOML value, for `config print` and the reference page. */
   write(value: T): TomlValue;
 }
 
-/** The parts of the program that a setting can matter to. */
 export const parts = ['webhook', 'agent', 'controller', 'inspect', 'explain', 'clean', 'probe'] as const;
 export type Part = (typeof parts)[number];
 
@@ -87,7 +74,7 @@ export function settingsOf(...parts: readonly Part[]): Record<'live' | 'atStart'
   return { live: describe(false), atStart: describe(true) };
 }
 
-/** What TOML would hold for a value of a setting; undefined where it is not set. */
+/** The TOML value of a setting; `undefined` if it is not set. */
 export function written(setting: Setting<unknown>, value: unknown): TomlValue | undefined {
   return value === undefined || value === null ? undefined : setting.kind.write(value);
 }

@@ -38,7 +38,6 @@ export const listenAddress = text('address and port', (value) => {
   }
 });
 
-/** A registry's host as in image references. */
 export const registryHost = text('registry host', (value) =>
   isHost(value, 'may')
     ? undefined
@@ -55,7 +54,6 @@ export const registryPattern = text('registry pattern', (value) => {
 
 const agentForms = 'https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE';
 
-/** How agents are found. */
 export const agentsLocation = text('location of agents', (value) => {
   const [scheme, rest] = split(value, ':');
   const sound =

@@ -4,10 +4,9 @@ import { formatDuration, parseDuration } from '../../names/duration.ts';
 import { didYouMean } from '../../names/suggestion.ts';
 import type { Kind, Report } from '../settings/setting.ts';
 
-/** Checks a text; returns the problem, if any. */
+/** The problem of a text, if any. */
 export type Check = (text: string) => string | undefined;
 
-/** A text that a check accepts. */
 export function text(name: string, check: Check = () => undefined): Kind<string> {
   return {
     name,
@@ -25,7 +24,6 @@ export function text(name: string, check: Check = () => undefined): Kind<string>
   };
 }
 
-/** One of a few words. */
 export function choice<const T extends string>(values: readonly T[]): Kind<T> {
   const allowed = values.map((value) => `\`${value}\``).join(', ');
   return {
@@ -58,7 +56,6 @@ export const flag: Kind<boolean> = {
   write: (value) => value,
 };
 
-/** A whole number within bounds. */
 export function integer(min: number, max: number): Kind<number> {
   return {
     name: `number, ${min} to ${max}`,
@@ -104,7 +101,6 @@ export function duration(minMs: number, maxMs: number): Kind<number> {
   };
 }
 
-/** A number of bytes within bounds. */
 export function size(min: number, max: number): Kind<number> {
   return {
     name: 'size',
@@ -191,7 +187,6 @@ export function refuse(report: Report, message: string, path?: readonly (string 
   return undefined;
 }
 
-/** The items, if every one is valid. */
 export function complete<T>(items: readonly (T | undefined)[]): T[] | undefined {
   const found = items.filter((item) => item !== undefined);
   return found.length === items.length ? found : undefined;
@@ -202,10 +197,8 @@ export function isTable(value: unknown): value is Readonly<Record<string, unknow
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
-/** More of a wrong value than this says nothing more. */
 const maxShown = 80;
 
-/** A value as a message quotes it. */
 export function shown(value: unknown): string {
   if (typeof value === 'object') return typeName(value);
   const quoted = JSON.stringify(value) ?? typeName(value);

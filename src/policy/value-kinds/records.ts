@@ -12,7 +12,6 @@ type Values<F extends Fields> = { readonly [K in keyof F]?: F[K] extends Kind<in
 
 const placeholder = 'TOML';
 
-/** How a kind of table is made. */
 export interface RecordDescription<F extends Fields, T> {
   readonly name: string;
   readonly fields: F;
