@@ -2,7 +2,7 @@
  * The context of a pod: pull secrets, service accounts, labels of its namespace. Files come first, then the cluster. After
  * the first failed request the cluster is ignored, and decisions are made without it.
  */
-import type { Query } from '../../src/kube/api/client.ts';
+import type { Query } from '../../src/kube/api/transport.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import type { ClusterObjects } from '../../src/cluster/cluster.ts';

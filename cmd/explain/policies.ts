@@ -4,7 +4,7 @@
  */
 import { isCleanHolder } from '../../src/controller/clean/lease.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
-import { recordOf } from '../../src/kube/election/lease-record.ts';
+import { recordOf } from '../../src/kube/election/lease-lock.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
 import type { ObjectSource } from '../../src/policy/resources/collection.ts';

@@ -5,7 +5,8 @@
  * Labels and architectures come from two trimmed watches and are in memory. Secrets and service accounts are read by name, one GET
  * for each, and only if an image is unknown without them.
  */
-import type { KubeClient, Query } from '../kube/api/client.ts';
+import type { KubeClient } from '../kube/api/client.ts';
+import type { Query } from '../kube/api/transport.ts';
 import { isCode } from '../kube/api/errors.ts';
 import type { KubeObject, Node, Secret, ServiceAccount } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';

@@ -1,5 +1,5 @@
 /** Metrics of requests to the API server, of watches and of events. */
-import type { Counter, Metrics, MetricSpec } from '../telemetry/metrics.ts';
+import type { Metrics, MetricSpec } from '../telemetry/metrics.ts';
 import { KubeError } from './api/errors.ts';
 
 /** Label values of watched resources. */
@@ -13,59 +13,46 @@ const resources = [
   'podplacementconfigs',
   'other',
 ] as const;
-
-const requests: MetricSpec = {
-  name: 'archwright_kube_requests_total',
-  type: 'counter',
-  help: 'Requests to the API server, by the class of its answer; `none`: no answer came.',
-  labels: {
-    verb: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
-    code: ['2xx', '3xx', '401', '403', '404', '409', '410', '422', '429', '4xx', '5xx', 'none'],
-  },
-};
-
-const watchRestarts: MetricSpec = {
-  name: 'archwright_kube_watch_restarts_total',
-  type: 'counter',
-  help: 'Watches that were opened again, by why the one before ended; `ended`: by the server, as every few minutes.',
-  labels: { resource: resources, reason: ['ended', 'gone', 'refused', 'timeout', 'unavailable', 'other'] },
-};
-
 const watchStates = ['starting', 'open', 'broken', 'absent'] as const;
 export type WatchState = (typeof watchStates)[number];
 
-const watches: MetricSpec = {
-  name: 'archwright_kube_watches',
-  type: 'gauge',
-  help: 'Watches by their state: `starting` without a first list, `open`, `broken` and being opened again, or `absent`: the kind is not installed.',
-  labels: { resource: resources, state: watchStates },
-};
+const specs = {
+  requests: {
+    name: 'archwright_kube_requests_total',
+    type: 'counter',
+    help: 'Requests to the API server, by the class of its answer; `none`: no answer came.',
+    labels: {
+      verb: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
+      code: ['2xx', '3xx', '401', '403', '404', '409', '410', '422', '429', '4xx', '5xx', 'none'],
+    },
+  },
+  watchRestarts: {
+    name: 'archwright_kube_watch_restarts_total',
+    type: 'counter',
+    help: 'Watches that were opened again, by why the one before ended; `ended`: by the server, as every few minutes.',
+    labels: { resource: resources, reason: ['ended', 'gone', 'refused', 'timeout', 'unavailable', 'other'] },
+  },
+  watches: {
+    name: 'archwright_kube_watches',
+    type: 'gauge',
+    help: 'Watches by their state: `starting` without a first list, `open`, `broken` and being opened again, or `absent`: the kind is not installed.',
+    labels: { resource: resources, state: watchStates },
+  },
+  events: {
+    name: 'archwright_events_total',
+    type: 'counter',
+    help: 'Kubernetes events: written, counted up on an existing one, or lost: too many for the object (limited), queue full (dropped), refused by the API server (failed).',
+    labels: { outcome: ['written', 'counted', 'limited', 'dropped', 'failed'] },
+  },
+} satisfies Record<string, MetricSpec>;
 
-const events: MetricSpec = {
-  name: 'archwright_events_total',
-  type: 'counter',
-  help: 'Kubernetes events: written, counted up on an existing one, or lost: too many for the object (limited), queue full (dropped), refused by the API server (failed).',
-  labels: { outcome: ['written', 'counted', 'limited', 'dropped', 'failed'] },
-};
-
-export const kubeMetrics: readonly MetricSpec[] = [requests, watchRestarts, watches, events];
+export const kubeMetrics: readonly MetricSpec[] = Object.values(specs);
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'patch' | 'delete';
 
-/** Counts requests. `status`: `undefined` if no answer came. */
-export type RequestCounter = (verb: Verb, status: number | undefined) => void;
-
-/** Makes the counter of a client; without metrics it counts nothing. */
-export function requestCounter(metrics: Metrics | undefined): RequestCounter {
-  if (metrics === undefined) return () => undefined;
-  const bound = new Map<string, Counter>();
-  return (verb, status) => {
-    const code = classOf(status);
-    const key = `${verb} ${code}`;
-    const count = bound.get(key) ?? metrics.counter(requests, { verb, code });
-    bound.set(key, count);
-    count.inc();
-  };
+/** Makes the counter of a client. `status`: `undefined` if no answer came. */
+export function requestCounter(metrics?: Metrics): (verb: Verb, status: number | undefined) => void {
+  return (verb, status) => metrics?.counter(specs.requests, { verb, code: classOf(status) }).inc();
 }
 
 const ownClass: ReadonlySet<number> = new Set([401, 403, 404, 409, 410, 422, 429]);
@@ -75,44 +62,41 @@ function classOf(status: number | undefined): string {
   return ownClass.has(status) ? String(status) : `${Math.floor(status / 100)}xx`;
 }
 
-export interface WatchMetrics {
-  /** A watch ended; without an error the server ended it. */
-  restarted(error?: unknown): void;
-  /** The watch is not counted any more. */
-  stop(): void;
+interface CountedWatch {
+  readonly resource: string;
+  readonly state: () => WatchState;
 }
 
 /** The watches that each set of metrics counts; several may watch one resource. */
-const counted = new WeakMap<Metrics, Set<{ readonly resource: string; readonly state: () => WatchState }>>();
+const counted = new WeakMap<Metrics, Set<CountedWatch>>();
 
-/** Makes the metrics of one watch. `path`: of its collection. `state` is called before each scrape. */
-export function watchMetrics(
-  metrics: Metrics | undefined,
-  path: string,
-  state: () => WatchState,
-): WatchMetrics {
-  if (metrics === undefined) return { restarted: () => undefined, stop: () => undefined };
-  const last = path.split('/').at(-1) ?? '';
+/**
+ * Makes the metrics of one watch.
+ * @param path of its collection
+ * @param state called before each scrape
+ * @returns `restarted` counts the end of a watch, without an error by the server; after `stop` the watch is not counted
+ */
+export function watchMetrics(metrics: Metrics | undefined, path: string, state: () => WatchState) {
+  const last = path.split('/').at(-1);
   const resource = resources.find((each) => each === last) ?? 'other';
-  const all = counted.get(metrics) ?? countAll(metrics);
+  const all = metrics && (counted.get(metrics) ?? countAll(metrics));
   const entry = { resource, state };
-  all.add(entry);
+  all?.add(entry);
   return {
-    restarted: (error) => metrics.counter(watchRestarts, { resource, reason: reasonOf(error) }).inc(),
-    stop: () => {
-      all.delete(entry);
-    },
+    restarted: (error?: unknown) =>
+      metrics?.counter(specs.watchRestarts, { resource, reason: reasonOf(error) }).inc(),
+    stop: () => void all?.delete(entry),
   };
 }
 
-function countAll(metrics: Metrics): Set<{ readonly resource: string; readonly state: () => WatchState }> {
-  const all = new Set<{ readonly resource: string; readonly state: () => WatchState }>();
+function countAll(metrics: Metrics): Set<CountedWatch> {
+  const all = new Set<CountedWatch>();
   counted.set(metrics, all);
   metrics.beforeScrape(() => {
     for (const resource of resources) {
       for (const state of watchStates) {
         const count = [...all].filter((each) => each.resource === resource && each.state() === state).length;
-        metrics.gauge(watches, { resource, state }).set(count);
+        metrics.gauge(specs.watches, { resource, state }).set(count);
       }
     }
   });
@@ -130,5 +114,5 @@ export type EventOutcome = 'written' | 'counted' | 'limited' | 'dropped' | 'fail
 
 /** Makes the counter of an event recorder; without metrics it counts nothing. */
 export function eventCounter(metrics: Metrics | undefined): (outcome: EventOutcome) => void {
-  return (outcome) => metrics?.counter(events, { outcome }).inc();
+  return (outcome) => metrics?.counter(specs.events, { outcome }).inc();
 }

@@ -105,7 +105,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'configmaps:archwright-broken-images get list patch watch',
       'configmaps:archwright-moved-pods get list patch watch',
       'endpointslices list watch',
-      // src/kube/election/lease-record.ts
+      // src/kube/election/lease-lock.ts
       'leases create',
       // cmd/explain/policies.ts too
       'leases:archwright-controller get list patch',

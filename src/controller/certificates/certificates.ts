@@ -11,7 +11,7 @@
  * If a leader stops between two writes, the next one continues. Watches notice a Secret that is deleted, damaged or replaced by hand.
  */
 import { paths } from '../../kube/api/paths.ts';
-import { watchNamed } from '../../kube/watch/named-watch.ts';
+import { watchNamed } from '../../kube/watch/reflector.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
 import { createWritePause } from '../reconcile/write-pause.ts';

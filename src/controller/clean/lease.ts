@@ -8,7 +8,7 @@ import type { KubeClient } from '../../kube/api/client.ts';
 import { ignoring, isCode, KubeError } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
-import { microTime, recordOf } from '../../kube/election/lease-record.ts';
+import { microTime, recordOf } from '../../kube/election/lease-lock.ts';
 import type { Page } from '../../kube/api/pages.ts';
 import type { CleanRun } from './run.ts';
 

@@ -3,8 +3,8 @@
  * `evictionsPerMinute`; one pod of a workload at a time, the next when all pods of the workload are ready.
  * Pods without a controller stay, and so do pods of DaemonSets, which get the tolerations from their templates, and of Jobs, which end.
  */
-import { evictPod } from '../../kube/api/eviction.ts';
-import type { Query } from '../../kube/api/client.ts';
+import { evictPod } from '../../kube/api/change.ts';
+import type { Query } from '../../kube/api/transport.ts';
 import { isCode } from '../../kube/api/errors.ts';
 import type { KubeObject, OwnerReference, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';

@@ -5,7 +5,8 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import type { Clock } from '../../async/clock.ts';
 import type { RateLimiter } from '../../async/rate-limiter.ts';
-import type { GetOptions, KubeClient, Patch, Query } from '../../kube/api/client.ts';
+import type { GetOptions, KubeClient, Patch } from '../../kube/api/client.ts';
+import type { Query } from '../../kube/api/transport.ts';
 import { ignoring, isCode, KubeError } from '../../kube/api/errors.ts';
 import { fencedClient } from '../../kube/api/fenced.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';

@@ -7,7 +7,7 @@
 import { isCode } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import { runLeaderElection, type LeaderElectionOptions } from '../../kube/election/leader-election.ts';
-import { recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-record.ts';
+import { recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-lock.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { isCleanHolder } from '../clean/lease.ts';
 import { paths } from '../../kube/api/paths.ts';

@@ -1,7 +1,7 @@
 /** The evictions of one leader: one request, when the next one may follow, and how many pods of a workload are disrupted. */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import { KubeError, type KubeErrorCode } from '../../kube/api/errors.ts';
-import { evictPod } from '../../kube/api/eviction.ts';
+import { evictPod } from '../../kube/api/change.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';

@@ -4,8 +4,7 @@
  */
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
-import { createPageSize } from '../../kube/api/page-size.ts';
-import { objectsOf } from '../../kube/api/pages.ts';
+import { PageSize, objectsOf } from '../../kube/api/pages.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
 import { isEmptyTerm } from '../../placement/pod/terms.ts';
@@ -81,7 +80,7 @@ export async function hasChosenNode(
 ): Promise<boolean> {
   for (const labelSelector of selectors) {
     const query = { labelSelector };
-    const size = createPageSize(firstPage);
+    const size = new PageSize(firstPage);
     for await (const { metadata } of objectsOf<Node>(client, paths.nodes(), { signal, query, size }))
       if (nodes.has(metadata?.name ?? '')) return true;
   }

@@ -12,7 +12,7 @@
 import { dirname } from 'node:path';
 import { liveContent } from '../../files/live.ts';
 import { paths } from '../../kube/api/paths.ts';
-import { watchNamed } from '../../kube/watch/named-watch.ts';
+import { watchNamed } from '../../kube/watch/reflector.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
 import { createWritePause } from '../reconcile/write-pause.ts';

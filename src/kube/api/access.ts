@@ -31,7 +31,7 @@ export interface KubeAccess {
 }
 
 /** Directory where the kubelet mounts a pod's service account. */
-export const serviceAccountDir = '/var/run/secrets/kubernetes.io/serviceaccount';
+const serviceAccountDir = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** client-go re-reads the projected token once a minute; the kubelet renews it well before it expires. */
 const tokenReadIntervalMs = 60_000;
@@ -43,13 +43,11 @@ const tokenReadIntervalMs = 60_000;
  */
 export async function inClusterAccess(
   env: Readonly<Record<string, string | undefined>>,
-  options: { readonly dir?: string; readonly clock?: Clock } = {},
+  { dir = serviceAccountDir, clock = systemClock }: { readonly dir?: string; readonly clock?: Clock } = {},
 ): Promise<KubeAccess | undefined> {
   const host = env['KUBERNETES_SERVICE_HOST'];
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '443';
   if (host === undefined || host === '') return undefined;
-  const dir = options.dir ?? serviceAccountDir;
-  const clock = options.clock ?? systemClock;
   const namespace = (await readFile(join(dir, 'namespace'), 'utf8')).trim();
   let read: { readonly at: number; readonly access: AccessNow } | undefined;
 

@@ -2,6 +2,7 @@
 import type { KubeClient, Patch } from './client.ts';
 import { KubeError } from './errors.ts';
 import type { KubeObject } from './objects.ts';
+import { paths } from './paths.ts';
 
 /** Other writers change an object a few times a minute at most: a kubelet its node, a controller its pod. */
 const tries = 5;
@@ -43,4 +44,20 @@ export async function changeObject<T extends KubeObject>(
       object = undefined;
     }
   }
+}
+
+/**
+ * Requests the eviction of one pod.
+ * @param preconditions only this very pod, and in this version, is evicted
+ * @throws KubeError, `too-many-requests` if a budget forbids it now, `conflict` if a precondition fails
+ */
+export async function evictPod(
+  client: KubeClient,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  preconditions: { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined },
+  signal: AbortSignal,
+): Promise<void> {
+  const metadata = { namespace, name };
+  const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata, deleteOptions: { preconditions } };
+  await client.create(`${paths.pods(namespace, name)}/eviction`, eviction, { signal });
 }

@@ -4,18 +4,16 @@
  * cache of both. Nothing is read without a byte limit and a time limit.
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
+import { limited } from '../../async/wait.ts';
 import { readBeginning, readLines } from '../../http/body.ts';
 import type { OpenResponse } from '../../http/exchange.ts';
 import { TransportError } from '../../http/transport-error.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { KubeAccess } from './access.ts';
-import { connectionError, readText } from './response.ts';
-import { errorOfAnswer, KubeError } from './errors.ts';
+import { connectionError, readText, errorOfAnswer, KubeError } from './errors.ts';
 import { requestCounter, type Verb } from '../metrics.ts';
-import { createServerClock } from './server-clock.ts';
-import { createTransport, type Call, type Query } from './transport.ts';
-
-export type { Query } from './transport.ts';
+import { ServerClock } from './server-clock.ts';
+import { Transport, type Call, type Query } from './transport.ts';
 
 export interface KubeClient {
   /**
@@ -28,14 +26,14 @@ export interface KubeClient {
    * @returns what the server made of it
    * @throws KubeError
    */
-  create<T>(path: string, object: object, options: WriteOptions): Promise<T>;
+  create<T>(path: string, object: object, options: CallOptions): Promise<T>;
   /**
    * Changes an object: never by writing back what was read. A merge patch with `metadata.resourceVersion`, or a JSON patch
    * that replaces it, is refused with `conflict` if the object changed meanwhile. `apply` is server-side apply and needs
    * a field manager.
    * @throws KubeError
    */
-  patch<T>(path: string, patch: Patch, options: WriteOptions): Promise<T>;
+  patch<T>(path: string, patch: Patch, options: CallOptions): Promise<T>;
   /**
    * Deletes one object.
    * @throws KubeError, `conflict` if a precondition does not hold
@@ -45,7 +43,7 @@ export interface KubeClient {
    * An answer that is plain text, such as the end of a container's log. What is longer than `maxBytes` is cut off.
    * @throws KubeError
    */
-  text(path: string, options: TextOptions): Promise<string>;
+  text(path: string, options: CallOptions & { readonly maxBytes: number }): Promise<string>;
   /**
    * The lines of an answer that stays open, for watches. Ends when the server ends it.
    * @throws KubeError, also `timeout` when nothing comes for `idleMs`
@@ -56,30 +54,20 @@ export interface KubeClient {
   close(): void;
 }
 
-export interface GetOptions {
+export interface CallOptions {
   readonly signal: AbortSignal;
   readonly query?: Query;
+}
+
+export interface GetOptions extends CallOptions {
   /** Default: 64 MiB. */
   readonly maxBytes?: number;
 }
 
-export interface TextOptions {
-  readonly signal: AbortSignal;
-  readonly query?: Query;
-  readonly maxBytes: number;
-}
-
-export interface LinesOptions {
-  readonly signal: AbortSignal;
-  readonly query?: Query;
+export interface LinesOptions extends CallOptions {
   readonly idleMs: number;
   /** Hears that the server has begun to answer, which may be long before the first line. */
   readonly onOpen?: () => void;
-}
-
-export interface WriteOptions {
-  readonly signal: AbortSignal;
-  readonly query?: Query;
 }
 
 /** A JSON patch (RFC 6902), a merge patch (RFC 7386), a strategic merge patch, or an object to apply on the server side. */
@@ -93,7 +81,7 @@ export type Patch =
       readonly force?: boolean;
     };
 
-export interface DeleteOptions extends WriteOptions {
+export interface DeleteOptions extends CallOptions {
   /** Only this very object. */
   readonly uid?: string;
   readonly resourceVersion?: string;
@@ -131,11 +119,9 @@ const defaultTimeoutMs = 30_000;
 
 /** Makes a client. Connections are opened when first needed and closed by `close`. */
 export function createKubeClient(options: KubeClientOptions): KubeClient {
-  const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
-  const clock = options.clock ?? systemClock;
-  const { access, userAgent } = options;
-  const transport = createTransport({ access, userAgent, timeoutMs, clock });
-  const serverClock = createServerClock(clock);
+  const { access, userAgent, timeoutMs = defaultTimeoutMs, clock = systemClock } = options;
+  const transport = new Transport({ access, userAgent, timeoutMs, clock });
+  const serverClock = new ServerClock(clock);
   const count = requestCounter(options.metrics);
   const { host } = transport;
 
@@ -172,24 +158,13 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     }
   }
 
-  async function text(path: string, { signal: asker, query, maxBytes }: TextOptions): Promise<string> {
-    const where = `GET ${path}`;
-    const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
-    const response = await open({ method: 'GET', path, query }, signal);
-    if (response.status !== 200) throw await statusError(response, where);
-    try {
-      return (await readBeginning(response, maxBytes)).toString('utf8');
-    } catch (cause) {
-      throw connectionError(cause, where);
-    }
-  }
-
   async function* lines(
     path: string,
     { signal, query, idleMs, onOpen }: LinesOptions,
   ): AsyncIterable<string> {
     const where = `GET ${path}`;
-    const response = await open({ method: 'GET', path, query, idleMs }, signal);
+    const call = { method: 'GET', path, query, idleMs } as const;
+    const response = await limited(timeoutMs, signal, (within) => open(call, within));
     try {
       if (response.status !== 200) {
         const slow = new TransportError('total-timeout', host, `no complete response in ${timeoutMs} ms`);
@@ -215,26 +190,30 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         patch.type === 'apply' ? { fieldManager: patch.fieldManager, force: patch.force ?? false } : {};
       const body = JSON.stringify(patch.body);
       const contentType = patchTypes[patch.type];
-      return send(
-        { method: 'PATCH', path, query: { ...manager, ...query }, body, contentType },
-        signal,
-        maxCreated,
-      );
+      const call = { method: 'PATCH', path, query: { ...manager, ...query }, body, contentType } as const;
+      return send(call, signal, maxCreated);
     },
     delete: async (path, { signal, query, uid, resourceVersion, propagationPolicy }) => {
-      const preconditions = {
-        ...(uid !== undefined && { uid }),
-        ...(resourceVersion !== undefined && { resourceVersion }),
-      };
+      const isGuarded = uid !== undefined || resourceVersion !== undefined;
       const body = JSON.stringify({
         kind: 'DeleteOptions',
         apiVersion: 'v1',
-        ...(Object.keys(preconditions).length > 0 && { preconditions }),
-        ...(propagationPolicy !== undefined && { propagationPolicy }),
+        preconditions: isGuarded ? { uid, resourceVersion } : undefined,
+        propagationPolicy,
       });
       await send<unknown>({ method: 'DELETE', path, query, body }, signal, maxCreated);
     },
-    text,
+    text: async (path, { signal: asker, query, maxBytes }) => {
+      const where = `GET ${path}`;
+      const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
+      const response = await open({ method: 'GET', path, query }, signal);
+      if (response.status !== 200) throw await statusError(response, where);
+      try {
+        return (await readBeginning(response, maxBytes)).toString('utf8');
+      } catch (cause) {
+        throw connectionError(cause, where);
+      }
+    },
     lines,
     serverNow: () => serverClock.now(),
     close: () => transport.close(),

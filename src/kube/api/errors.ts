@@ -1,4 +1,8 @@
-/** Errors of requests to the API server. */
+/** Errors of requests to the API server, and bodies of its responses as text. */
+import { readBody } from '../../http/body.ts';
+import type { OpenResponse } from '../../http/exchange.ts';
+import { messageWithCause, TransportError } from '../../http/transport-error.ts';
+
 export type KubeErrorCode =
   | 'not-found'
   | 'unauthorized'
@@ -36,8 +40,7 @@ export class KubeError extends Error {
     this.name = 'KubeError';
     this.code = code;
     this.where = where;
-    this.temporary =
-      code === 'too-many-requests' || code === 'unavailable' || code === 'timeout' || code === 'gone';
+    this.temporary = ['too-many-requests', 'unavailable', 'timeout', 'gone'].includes(code);
     this.namesFields = options.namesFields ?? false;
     if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs;
   }
@@ -56,11 +59,6 @@ const codesByStatus: Readonly<Record<number, KubeErrorCode>> = {
   504: 'timeout',
 };
 
-/** The code for an HTTP status of the API server that is no success. */
-export function codeOfStatus(status: number): KubeErrorCode {
-  return codesByStatus[status] ?? (status >= 500 ? 'unavailable' : 'bad-answer');
-}
-
 /** Status messages quote names from objects; this is enough to recognize the cause. */
 const maxMessage = 512;
 
@@ -70,7 +68,8 @@ export function errorOfAnswer(status: number, body: string, where: string, retry
   const answer = statusIn(body);
   const text = typeof answer.message === 'string' ? answer.message : '(no Kubernetes status in the answer)';
   const { causes } = answer.details ?? {};
-  return new KubeError(codeOfStatus(status), where, `${where}: ${status} ${text}`.slice(0, maxMessage), {
+  const code = codesByStatus[status] ?? (status >= 500 ? 'unavailable' : 'bad-answer');
+  return new KubeError(code, where, `${where}: ${status} ${text}`.slice(0, maxMessage), {
     namesFields: Array.isArray(causes) && causes.length > 0,
     ...(seconds !== undefined && { retryAfterMs: seconds * 1000 }),
   });
@@ -110,4 +109,38 @@ export async function ignoring<T>(
     if (isCode(error, ...[codes].flat())) return undefined;
     throw error;
   }
+}
+
+/**
+ * The whole body as text.
+ * @throws KubeError
+ */
+export async function readText(response: OpenResponse, maxBytes: number, where: string): Promise<string> {
+  try {
+    return (await readBody(response, maxBytes)).toString('utf8');
+  } catch (cause) {
+    throw connectionError(cause, where);
+  }
+}
+
+/** Maps a failed exchange. @param where method and path */
+export function connectionError(cause: unknown, where: string): KubeError {
+  if (cause instanceof KubeError) return cause;
+  if (!(cause instanceof TransportError)) {
+    return new KubeError('unavailable', where, `${where}: ${textOf(cause)}`, { cause });
+  }
+  const reason = messageWithCause(cause);
+  const code = codeOf(cause);
+  const message = code === 'unavailable' ? `${cause.where} cannot be reached: ${reason}` : reason;
+  return new KubeError(code, where, `${where}: ${message}`, { cause });
+}
+
+function codeOf({ failure }: TransportError): KubeErrorCode {
+  if (failure === 'aborted' || failure.endsWith('-timeout')) return 'timeout';
+  return failure === 'too-large' ? 'too-large' : 'unavailable';
+}
+
+/** An error in words. */
+export function textOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -4,7 +4,7 @@
  * one workload only.
  */
 import type { KubeClient } from './client.ts';
-import { KubeError } from './errors.ts';
+import { isCode, KubeError } from './errors.ts';
 import type { RateLimiter } from '../../async/rate-limiter.ts';
 
 export interface FencedOptions {
@@ -58,16 +58,12 @@ export function fencedClient(options: FencedOptions): KubeClient {
   }
 
   function slowDown(error: unknown, where: string): void {
-    if (!(error instanceof KubeError) || error.code !== 'too-many-requests') return;
-    if (error.retryAfterMs === undefined || where.endsWith('/eviction')) return;
-    limiter.pause(Math.min(error.retryAfterMs, longestPauseMs));
+    if (!isCode(error, 'too-many-requests') || error.retryAfterMs === undefined) return;
+    if (!where.endsWith('/eviction')) limiter.pause(Math.min(error.retryAfterMs, longestPauseMs));
   }
 
   return {
-    get: (path, call) => client.get(path, call),
-    text: (path, call) => client.text(path, call),
-    lines: (path, call) => client.lines(path, call),
-    serverNow: () => client.serverNow(),
+    ...client,
     create: (path, object, call) =>
       write(`POST ${path}`, call.signal, (signal) => client.create(path, object, { ...call, signal })),
     patch: (path, patch, call) =>

@@ -1,16 +1,13 @@
 /** Reads collections in pages. Rules: Kubernetes API concepts, "Retrieving large results sets in chunks". */
-import type { KubeClient, Query } from './client.ts';
-import { createPageSize, type PageSize } from './page-size.ts';
+import type { CallOptions, KubeClient } from './client.ts';
+import { isCode } from './errors.ts';
 
 export interface Page<T> {
   readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
   readonly items?: readonly T[] | null;
 }
 
-export interface PagesOptions {
-  readonly signal: AbortSignal;
-  /** Selectors. */
-  readonly query?: Query;
+export interface PagesOptions extends CallOptions {
   /** Shared by all lists of one kind, so that each need not find out how large its objects are. */
   readonly size?: PageSize;
 }
@@ -22,7 +19,7 @@ export interface PagesOptions {
 export async function* pagesOf<T>(
   client: Pick<KubeClient, 'get'>,
   path: string,
-  { signal, query = {}, size = createPageSize() }: PagesOptions,
+  { signal, query = {}, size = new PageSize() }: PagesOptions,
 ): AsyncGenerator<Page<T>, void> {
   let token = '';
   do {
@@ -42,4 +39,37 @@ export async function* pagesOf<T>(
  */
 export async function* objectsOf<T>(...collection: Parameters<typeof pagesOf>): AsyncGenerator<T, void> {
   for await (const { items } of pagesOf<T>(...collection)) yield* items ?? [];
+}
+
+/** Three copies of it are in memory at a time: as bytes, as text, as objects. */
+const maxPageBytes = 16 * 1024 * 1024;
+
+/**
+ * The number of objects in a page. Most objects have a few kilobytes, and 500 of them make a page. Nodes that list every image,
+ * or pods that carry a workflow, have a hundred each. A page of those would fill the memory, so it is aborted, and the next
+ * pages are smaller.
+ */
+export class PageSize {
+  #size: number;
+
+  /** @param first how many objects are requested at first */
+  constructor(first = 500) {
+    this.#size = first;
+  }
+
+  /**
+   * Reads one page.
+   * @param get requests so many objects, and takes so many bytes
+   * @throws what `get` throws, `too-large` if one object is too large
+   */
+  async read<T>(get: (limit: number, maxBytes: number) => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await get(this.#size, maxPageBytes);
+      } catch (error) {
+        if (!isCode(error, 'too-large') || this.#size === 1) throw error;
+        this.#size = Math.ceil(this.#size / 4);
+      }
+    }
+  }
 }

@@ -5,29 +5,31 @@
  */
 import type { Clock } from '../../async/clock.ts';
 
-export interface ServerClock {
-  /** Learns from an answer. `sentAt`: monotonic time when its request was sent. */
-  answered(date: string | undefined, sentAt: number): void;
-  /** Milliseconds since 1970; the local wall clock before the first answer. Behind the server by a second at most. */
-  now(): number;
-}
-
 /** `Date` headers have no fraction of a second. */
 const secondMs = 1_000;
 
-export function createServerClock(clock: Clock): ServerClock {
+export class ServerClock {
+  readonly #clock: Clock;
   /** Least and most that the server's clock is ahead of the monotonic one. */
-  let bounds: { readonly least: number; readonly most: number } | undefined;
-  return {
-    answered: (date, sentAt) => {
-      const at = date === undefined ? Number.NaN : Date.parse(date);
-      if (Number.isNaN(at)) return;
-      // The header was written after the request was sent and before its answer came.
-      const seen = { least: at - clock.monotonic(), most: at + secondMs - sentAt };
-      const least = Math.max(bounds?.least ?? seen.least, seen.least);
-      const most = Math.min(bounds?.most ?? seen.most, seen.most);
-      bounds = least <= most ? { least, most } : seen;
-    },
-    now: () => (bounds === undefined ? clock.now() : bounds.least + clock.monotonic()),
-  };
+  #bounds: { readonly least: number; readonly most: number } | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Learns from an answer. `sentAt`: monotonic time when its request was sent. */
+  answered(date: string | undefined, sentAt: number): void {
+    const at = date === undefined ? Number.NaN : Date.parse(date);
+    if (Number.isNaN(at)) return;
+    // The header was written after the request was sent and before its answer came.
+    const seen = { least: at - this.#clock.monotonic(), most: at + secondMs - sentAt };
+    const least = Math.max(this.#bounds?.least ?? seen.least, seen.least);
+    const most = Math.min(this.#bounds?.most ?? seen.most, seen.most);
+    this.#bounds = least <= most ? { least, most } : seen;
+  }
+
+  /** Milliseconds since 1970; the local wall clock before the first answer. Behind the server by a second at most. */
+  now(): number {
+    return this.#bounds ? this.#bounds.least + this.#clock.monotonic() : this.#clock.now();
+  }
 }

@@ -8,8 +8,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import type { Clock } from '../../async/clock.ts';
 import { openExchange, closeIdle, type OpenResponse } from '../../http/exchange.ts';
 import { authorizationHeader, sameConnection, type AccessNow, type KubeAccess } from './access.ts';
-import { KubeError } from './errors.ts';
-import { connectionError, textOf } from './response.ts';
+import { KubeError, connectionError, textOf } from './errors.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean>>;
 
@@ -24,21 +23,10 @@ export interface Call {
   readonly idleMs?: number;
 }
 
-export interface Transport {
-  /** Host and port, for messages. */
-  readonly host: string;
-  /**
-   * Sends a request and waits for the header of its response, whatever its status.
-   * @throws KubeError if there is no response
-   */
-  open(call: Call, signal: AbortSignal): Promise<OpenResponse>;
-  close(): void;
-}
-
 export interface TransportOptions {
   readonly access: KubeAccess;
   readonly userAgent: string;
-  /** Limit for the connection, and again for the header of a response, milliseconds. */
+  /** Limit for the connection, milliseconds. */
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
@@ -58,12 +46,9 @@ interface Pools {
   readonly watches: HttpAgent;
 }
 
-/** Makes the pools. Connections are opened when first needed. */
-export function createTransport(options: TransportOptions): Transport {
-  return new ApiTransport(options);
-}
-
-class ApiTransport implements Transport {
+/** Connections are opened when first needed. */
+export class Transport {
+  /** Host and port, for messages. */
   readonly host: string;
   readonly #options: TransportOptions;
   readonly #server: URL;
@@ -78,6 +63,10 @@ class ApiTransport implements Transport {
     this.#suspiciousMs = Math.min(usualSuspiciousMs, options.timeoutMs * 0.9);
   }
 
+  /**
+   * Sends a request and waits for the header of its response, whatever its status.
+   * @throws KubeError if there is no response
+   */
   async open(call: Call, signal: AbortSignal): Promise<OpenResponse> {
     const where = `${call.method} ${call.path}`;
     const access = await this.#access(where);
@@ -112,7 +101,7 @@ class ApiTransport implements Transport {
       },
       body,
       pool: call.query?.['watch'] === true ? pools.watches : pools.calls,
-      limits: { dialMs: timeoutMs, headerMs: timeoutMs, ...idleMs },
+      limits: { dialMs: timeoutMs, ...idleMs },
       repeatable: method === 'GET',
     };
     try {
@@ -181,9 +170,6 @@ class ApiTransport implements Transport {
 }
 
 function sameAccess(a: AccessNow, b: AccessNow): boolean {
-  return (
-    a === b ||
-    (sameConnection(a, b) &&
-      authorizationHeader(a)['authorization'] === authorizationHeader(b)['authorization'])
-  );
+  const headers = [a, b].map((access) => authorizationHeader(access)['authorization']);
+  return a === b || (sameConnection(a, b) && headers[0] === headers[1]);
 }

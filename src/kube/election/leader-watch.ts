@@ -9,7 +9,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { KubeClient } from '../api/client.ts';
 import { paths } from '../api/paths.ts';
 import { startReflector, usualIdleMs } from '../watch/reflector.ts';
-import { recordOf, sameRecord, type LeaseRecord } from './lease-record.ts';
+import { recordOf, sameRecord, type LeaseRecord } from './lease-lock.ts';
 
 export interface Leadership {
   /** Whether there is a leader, as far as this process sees. */

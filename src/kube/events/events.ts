@@ -14,7 +14,7 @@ import type { KubeClient } from '../api/client.ts';
 import { ignoring, KubeError } from '../api/errors.ts';
 import { paths } from '../api/paths.ts';
 import { eventCounter, type EventOutcome } from '../metrics.ts';
-import { createCorrelation, type Correlation } from './correlation.ts';
+import { Correlation } from './correlation.ts';
 import {
   eventName,
   eventObject,
@@ -27,12 +27,7 @@ import {
   type PendingEvent,
 } from './event.ts';
 
-export interface EventRecorder {
-  /** Never waits and never throws. */
-  record(about: ObjectReference, event: EventText): void;
-  /** Resolves when all events are written or dropped. When the signal aborts, those not written yet are dropped. */
-  flush(signal: AbortSignal): Promise<void>;
-}
+export type EventRecorder = Pick<Recorder, 'record' | 'flush'>;
 
 export interface EventRecorderOptions {
   readonly client: KubeClient;
@@ -56,24 +51,18 @@ const remembered = 4096;
 const maxTries = 4;
 const backOff = { firstMs: 1_000, mostMs: 30_000 };
 
-/** An event that was written. */
-interface Written {
-  readonly path: string;
-  readonly count: number;
-}
-
 /** Makes a recorder. It sends nothing until there is something to write. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   return new Recorder(options);
 }
 
-class Recorder implements EventRecorder {
+class Recorder {
   readonly #options: EventRecorderOptions;
   readonly #source: EventSource;
   readonly #limiter: RateLimiter;
-  readonly #correlation: Correlation = createCorrelation();
+  readonly #correlation = new Correlation();
   readonly #count: (outcome: EventOutcome) => void;
-  readonly #written = new BoundedMap<string, Written>(remembered);
+  readonly #written = new BoundedMap<string, { readonly path: string; readonly count: number }>(remembered);
   /** In the order of their first occurrence, by correlation key. */
   readonly #pending = new Map<string, PendingEvent>();
   readonly #lanes = new Set<Promise<void>>();
@@ -89,6 +78,7 @@ class Recorder implements EventRecorder {
     this.#count = eventCounter(metrics);
   }
 
+  /** Never waits and never throws. */
   record(about: ObjectReference, event: EventText): void {
     try {
       if (!this.#add(about, event) || this.#lanes.size === maxLanes) return;
@@ -99,6 +89,7 @@ class Recorder implements EventRecorder {
     }
   }
 
+  /** Resolves when all events are written or dropped. When the signal aborts, those not written yet are dropped. */
   async flush(signal: AbortSignal): Promise<void> {
     const drop = (): void => {
       for (let left = this.#pending.size; left > 0; left--) this.#count('dropped');

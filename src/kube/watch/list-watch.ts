@@ -9,12 +9,18 @@
 import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
-import type { KubeClient, Query } from '../api/client.ts';
+import type { KubeClient } from '../api/client.ts';
+import type { Query } from '../api/transport.ts';
 import { KubeError } from '../api/errors.ts';
 import type { KubeObject } from '../api/objects.ts';
-import { createPageSize } from '../api/page-size.ts';
-import { pagesOf } from '../api/pages.ts';
+import { PageSize, pagesOf } from '../api/pages.ts';
 import { readWatchEvent, type WatchEvent } from './watch-event.ts';
+
+/** A list that begins: `add` takes each object, `done` is called after the last one. */
+export interface Listing {
+  add(object: KubeObject): void;
+  done(): void;
+}
 
 export interface ListWatchOptions {
   readonly client: KubeClient;
@@ -23,8 +29,7 @@ export interface ListWatchOptions {
   readonly selection: Query;
   /** Ends everything. */
   readonly signal: AbortSignal;
-  /** A list begins: `add` takes each object, `done` is called after the last one. */
-  readonly listed: () => { add(object: KubeObject): void; done(): void };
+  readonly listed: () => Listing;
   /** @param whole whether the object exists; else it is gone, or nothing of it is kept */
   readonly changed: (object: KubeObject, whole: boolean) => void;
   /** As in `ReflectorOptions`. */
@@ -49,7 +54,7 @@ const doubtfulFailures = 5;
 export async function listAndWatch(options: ListWatchOptions): Promise<void> {
   const { client, path, signal, log, clock } = options;
   const where = `GET ${path}`;
-  const size = createPageSize();
+  const size = new PageSize();
   let version: string | undefined;
   let failures = 0;
 

@@ -8,17 +8,17 @@ import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { KubeClient } from '../api/client.ts';
 import type { KubeObject } from '../api/objects.ts';
-import { watchMetrics } from '../metrics.ts';
-import { listAndWatch } from './list-watch.ts';
-import { Store, type Change } from './store.ts';
+import { watchMetrics, type WatchState } from '../metrics.ts';
+import { listAndWatch, type Listing } from './list-watch.ts';
 
-export interface ReflectorHealth {
-  /** Whether the first list is complete. */
-  readonly synced: boolean;
-  /** Whether a watch is open now. */
-  readonly watching: boolean;
-  /** Failures since the watch was last sound. */
-  readonly failures: number;
+/** One object that is new, changed or gone. */
+export interface Change<T> {
+  readonly namespace: string;
+  readonly name: string;
+  /** `undefined`: it is gone, or `trim` does not keep it any more. */
+  readonly object: T | undefined;
+  /** `undefined`: it is new. */
+  readonly previous: T | undefined;
 }
 
 export interface Reflector<T> {
@@ -31,7 +31,8 @@ export interface Reflector<T> {
   /** Hears of each object that changed, after a list too. */
   onEach(listener: (change: Change<T>) => void): void;
   readonly size: number;
-  health(): ReflectorHealth;
+  /** Whether the first list is complete, and whether a watch is open now. */
+  health(): { readonly synced: boolean; readonly watching: boolean };
   /** Ends it: no listener hears anything after this. */
   stop(): void;
 }
@@ -60,98 +61,188 @@ export const usualIdleMs = 150_000;
 
 /** Starts a reflector at once. */
 export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
-  const { client, path, labelSelector, fieldSelector, mayKeep, log, clock = systemClock } = options;
-  const stopping = new AbortController();
-  const store = new Store<T>((error) => log.error({ err: error, path }, 'a listener of a watch failed'));
-  const trim = isolatedTrim(options);
-  const health = { synced: false, watching: false, failures: 0 };
-  const first = Promise.withResolvers<void>();
-  // It may be stopped while no caller waits.
-  first.promise.catch(() => undefined);
-  const counters = watchMetrics(options.metrics, path, () => {
-    if (!health.synced) return 'starting';
-    if (health.watching) return 'open';
-    return options.isAbsent?.() === true ? 'absent' : 'broken';
-  });
-
-  void listAndWatch({
-    client,
-    path,
-    selection: {
-      ...(labelSelector !== undefined && { labelSelector }),
-      ...(fieldSelector !== undefined && { fieldSelector }),
-    },
-    signal: stopping.signal,
-    listed: () => {
-      const found = new Map<string, T>();
-      return {
-        add: (object) => {
-          const kept = trim(object);
-          if (kept !== undefined) found.set(keyOf(object), kept);
-        },
-        done: () => {
-          health.synced = true;
-          first.resolve();
-          store.replaceAll(found);
-        },
-      };
-    },
-    changed: (object, whole) => store.set(keyOf(object), whole ? trim(object) : undefined),
-    mayKeep,
-    opened: () => {
-      health.watching = true;
-    },
-    ended: (error) => {
-      health.watching = false;
-      health.failures = error === undefined ? 0 : health.failures + 1;
-      counters.restarted(error);
-    },
-    idleMs: options.idleMs ?? (() => usualIdleMs),
-    clock,
-    log,
-  });
-
-  return {
-    get: (namespace, name) => store.get(namespace, name),
-    values: () => store.values(),
-    ready: (signal) => unlessAborted(first.promise, signal),
-    onChange: (listener) => store.onChange(listener),
-    onEach: (listener) => store.onEach(listener),
-    get size() {
-      return store.size;
-    },
-    health: () => ({ ...health }),
-    stop: () => {
-      store.close();
-      health.watching = false;
-      counters.stop();
-      stopping.abort(new Error('stopped'));
-      first.reject(new Error('stopped'));
-    },
-  };
+  return new ListReflector(options);
 }
 
-/** `trim`, which leaves out an object that it throws on. */
-function isolatedTrim<T>({
-  trim,
-  path,
-  log,
-}: Pick<ReflectorOptions<T>, 'trim' | 'path' | 'log'>): (object: KubeObject) => T | undefined {
-  let failures = 0;
-  return (object) => {
+/**
+ * Starts a watch of one object by its name, which needs the right to that name only. It keeps nothing.
+ * @param options.onChange hears of each change, and of the first answer
+ */
+export function watchNamed({
+  name,
+  onChange,
+  ...common
+}: Pick<ReflectorOptions<true>, 'client' | 'path' | 'log' | 'clock'> & {
+  readonly name: string;
+  readonly onChange: () => void;
+}): Pick<Reflector<true>, 'stop'> {
+  const watch = startReflector<true>({
+    ...common,
+    fieldSelector: `metadata.name=${name}`,
+    trim: () => true,
+  });
+  watch.onChange(onChange);
+  return watch;
+}
+
+class ListReflector<T> implements Reflector<T> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #counters: ReturnType<typeof watchMetrics>;
+  readonly #stopping = new AbortController();
+  readonly #first = Promise.withResolvers<void>();
+  /** By `namespace/name`. */
+  #objects = new Map<string, T>();
+  #listeners: (() => void)[] = [];
+  #eachListeners: ((change: Change<T>) => void)[] = [];
+  #synced = false;
+  #watching = false;
+  #trimFailures = 0;
+
+  constructor(options: ReflectorOptions<T>) {
+    this.#options = options;
+    const { client, path, labelSelector, fieldSelector, mayKeep, log, clock = systemClock } = options;
+    this.#counters = watchMetrics(options.metrics, path, () => this.#state());
+    // It may be stopped while no caller waits.
+    this.#first.promise.catch(() => undefined);
+    void listAndWatch({
+      client,
+      path,
+      selection: {
+        ...(labelSelector !== undefined && { labelSelector }),
+        ...(fieldSelector !== undefined && { fieldSelector }),
+      },
+      signal: this.#stopping.signal,
+      listed: () => this.#listed(),
+      changed: (object, whole) => this.#set(keyOf(object), whole ? this.#trim(object) : undefined),
+      mayKeep,
+      opened: () => {
+        this.#watching = true;
+      },
+      ended: (error) => {
+        this.#watching = false;
+        this.#counters.restarted(error);
+      },
+      idleMs: options.idleMs ?? (() => usualIdleMs),
+      clock,
+      log,
+    });
+  }
+
+  get(namespace: string, name: string): T | undefined {
+    return this.#objects.get(`${namespace}/${name}`);
+  }
+
+  values(): Iterable<T> {
+    return this.#objects.values();
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  ready(signal: AbortSignal): Promise<void> {
+    return unlessAborted(this.#first.promise, signal);
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  onEach(listener: (change: Change<T>) => void): void {
+    this.#eachListeners.push(listener);
+  }
+
+  health(): ReturnType<Reflector<T>['health']> {
+    return { synced: this.#synced, watching: this.#watching };
+  }
+
+  stop(): void {
+    // A list of listeners that is being called ends, too.
+    this.#listeners.length = 0;
+    this.#eachListeners.length = 0;
+    this.#watching = false;
+    this.#counters.stop();
+    this.#stopping.abort(new Error('stopped'));
+    this.#first.reject(new Error('stopped'));
+  }
+
+  #state(): WatchState {
+    if (!this.#synced) return 'starting';
+    if (this.#watching) return 'open';
+    return this.#options.isAbsent?.() === true ? 'absent' : 'broken';
+  }
+
+  #listed(): Listing {
+    const found = new Map<string, T>();
+    return {
+      add: (object) => {
+        const kept = this.#trim(object);
+        if (kept !== undefined) found.set(keyOf(object), kept);
+      },
+      done: () => {
+        this.#synced = true;
+        this.#first.resolve();
+        this.#replaceAll(found);
+      },
+    };
+  }
+
+  /** `trim`, which leaves out an object that it throws on. */
+  #trim(object: KubeObject): T | undefined {
+    const { trim, path, log } = this.#options;
     try {
       return trim(object);
     } catch (error) {
-      failures++;
+      this.#trimFailures += 1;
       // Failures 1, 2, 4, 8 and so on: hundreds of them are one piece of news.
-      if (Number.isInteger(Math.log2(failures))) {
+      if (Number.isInteger(Math.log2(this.#trimFailures))) {
         const { namespace, name } = object.metadata ?? {};
-        const fields = { err: error, path, namespace, name, untrimmed: failures };
+        const fields = { err: error, path, namespace, name, untrimmed: this.#trimFailures };
         log.error(fields, 'an object cannot be understood and is left out');
       }
       return undefined;
     }
-  };
+  }
+
+  #set(key: string, object: T | undefined): void {
+    const previous = this.#objects.get(key);
+    if (object === undefined) this.#objects.delete(key);
+    else this.#objects.set(key, object);
+    this.#notifyEach(key, previous, object);
+    this.#notify();
+  }
+
+  #replaceAll(objects: Map<string, T>): void {
+    const before = this.#objects;
+    this.#objects = objects;
+    if (this.#eachListeners.length > 0) {
+      for (const [key, object] of objects) this.#notifyEach(key, before.get(key), object);
+      for (const [key, previous] of before) {
+        if (!objects.has(key)) this.#notifyEach(key, previous, undefined);
+      }
+    }
+    this.#notify();
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) this.#isolated(listener);
+  }
+
+  #notifyEach(key: string, previous: T | undefined, object: T | undefined): void {
+    if (previous === undefined && object === undefined) return;
+    const [namespace = '', name = ''] = key.split('/');
+    for (const listener of this.#eachListeners) {
+      this.#isolated(() => listener({ namespace, name, object, previous }));
+    }
+  }
+
+  #isolated(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#options.log.error({ err: error, path: this.#options.path }, 'a listener of a watch failed');
+    }
+  }
 }
 
 function keyOf({ metadata }: KubeObject): string {

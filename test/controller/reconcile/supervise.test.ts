@@ -1,6 +1,5 @@
 import t from 'tap';
-import type { Reflector } from '../../../src/kube/watch/reflector.ts';
-import type { Change } from '../../../src/kube/watch/store.ts';
+import type { Reflector, Change } from '../../../src/kube/watch/reflector.ts';
 import type { Caches } from '../../../src/controller/caches/caches.ts';
 import type { Feature, Leading } from '../../../src/controller/leadership/leading.ts';
 import { supervise } from '../../../src/controller/reconcile/supervise.ts';
@@ -20,7 +19,7 @@ function reflector<T>() {
     onChange: (listener) => void listeners.push(listener),
     onEach: (listener) => void each.push(listener),
     size: 7,
-    health: () => ({ synced: true, watching: true, failures: 0 }),
+    health: () => ({ synced: true, watching: true }),
     stop: () => undefined,
   };
   const tell = (): void => {

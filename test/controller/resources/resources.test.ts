@@ -181,8 +181,8 @@ void t.test(
       finalizers: ['arch.example/gates'],
     };
     for (const health of [
-      { synced: false, watching: false, failures: 0 },
-      { synced: true, watching: false, failures: 3 },
+      { synced: false, watching: false },
+      { synced: true, watching: false },
     ]) {
       const test = await startLeading(t, { now: () => now });
       test.store.put(clusterPath, { ...clusterConfig({}), metadata });

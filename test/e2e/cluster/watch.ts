@@ -3,7 +3,8 @@
  * program's caches, and survives restarts of the API server.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { KubeClient, Query } from '../../../src/kube/api/client.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import type { Query } from '../../../src/kube/api/transport.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 
 export interface Seen<T> {

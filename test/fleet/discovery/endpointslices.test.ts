@@ -55,7 +55,7 @@ function reflector(slices: EndpointSlice[]): Reflector<EndpointSlice> & { change
     onChange: (listener) => void listeners.push(listener),
     onEach: () => undefined,
     size: slices.length,
-    health: () => ({ synced: true, watching: true, failures: 0 }),
+    health: () => ({ synced: true, watching: true }),
     stop: () => {},
     change: () => {
       for (const listener of listeners) listener();

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { KubeError } from '../../../src/kube/api/errors.ts';
-import { createPageSize } from '../../../src/kube/api/page-size.ts';
+import { PageSize } from '../../../src/kube/api/pages.ts';
 
 /** A list whose objects have so many bytes each; says what it was asked for. */
 function listOf(bytes: number, asked: number[]) {
@@ -22,7 +22,7 @@ for (const [title, bytes, wanted] of [
 ] as const) {
   void t.test(`objects ${title}`, async (t) => {
     const asked: number[] = [];
-    const pages = createPageSize();
+    const pages = new PageSize();
     t.equal(await pages.read(listOf(bytes, asked)), 'page');
     t.equal(await pages.read(listOf(bytes, asked)), 'page');
     t.same(asked, wanted, 'and it is remembered');
@@ -31,17 +31,17 @@ for (const [title, bytes, wanted] of [
 
 void t.test('one object that is too large, and other errors', async (t) => {
   const asked: number[] = [];
-  const pages = createPageSize();
+  const pages = new PageSize();
   await t.rejects(pages.read(listOf(17 * MiB, asked)), { code: 'too-large' });
   t.same(asked, [500, 125, 32, 8, 2, 1]);
   const gone = new KubeError('gone', 'GET /x', 'gone');
   await t.rejects(
-    createPageSize().read(() => Promise.reject(gone)),
+    new PageSize().read(() => Promise.reject(gone)),
     gone,
   );
   const defect = new TypeError('a defect');
   await t.rejects(
-    createPageSize().read(() => Promise.reject(defect)),
+    new PageSize().read(() => Promise.reject(defect)),
     defect,
   );
 });

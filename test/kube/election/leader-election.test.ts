@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
-import { microTime, recordOf } from '../../../src/kube/election/lease-record.ts';
+import { microTime, recordOf } from '../../../src/kube/election/lease-lock.ts';
 import { runLeaderElection, type LeaderElectionOptions } from '../../../src/kube/election/leader-election.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';

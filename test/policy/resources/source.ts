@@ -1,5 +1,5 @@
 /** A cache of raw objects without a server: what `startReflector` is to policies. */
-import type { Change } from '../../../src/kube/watch/store.ts';
+import type { Change } from '../../../src/kube/watch/reflector.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import type { ObjectSource } from '../../../src/policy/resources/collection.ts';
 
