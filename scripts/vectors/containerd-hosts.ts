@@ -15,7 +15,7 @@ import {
 import { matchLocalhost } from './upstream/match-localhost.ts';
 import { rulesFor } from '../../daemon/containerd/config/rules.ts';
 import { eligible } from '../../src/registry/client.ts';
-import { objectUrl } from '../../src/registry/net/request-url.ts';
+import { objectUrl } from '../../src/registry/lookup-at-endpoint.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { resolveWithHostsDir } from './containerd-resolver.ts';
 import { inDirectory, write } from './directory.ts';

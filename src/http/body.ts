@@ -1,6 +1,6 @@
 /** Reading the body of a response, always under a limit in bytes. */
 import type { OpenResponse } from './exchange.ts';
-import { TransportError } from './transport-error.ts';
+import { TransportError, type TransportFailure } from './transport-error.ts';
 
 /**
  * The whole body.
@@ -28,17 +28,15 @@ export async function readBeginning(response: OpenResponse, maxBytes: number): P
   return Buffer.concat(chunks).subarray(0, maxBytes);
 }
 
-export interface LineLimits {
-  readonly maxLineBytes: number;
-  /** Of all lines together; absent for a response that stays open. */
-  readonly maxBytes?: number;
-}
-
 /**
  * The lines of a body as they come, without empty ones.
+ * @param limits `maxBytes` is for all lines together; absent for a response that stays open
  * @throws TransportError `too-large`, `encoded`, and `closed` if the body ends inside a line
  */
-export async function* readLines(response: OpenResponse, limits: LineLimits): AsyncIterable<string> {
+export async function* readLines(
+  response: OpenResponse,
+  limits: { readonly maxLineBytes: number; readonly maxBytes?: number },
+): AsyncIterable<string> {
   refuseEncoded(response);
   let parts: Buffer[] = [];
   let length = 0;
@@ -57,9 +55,7 @@ export async function* readLines(response: OpenResponse, limits: LineLimits): As
     if (length > limits.maxLineBytes) throw tooLarge(response, limits.maxLineBytes, 'a line of the response');
     parts.push(chunk.subarray(start));
   }
-  if (length > 0) {
-    throw new TransportError('closed', response.where, 'the response ended inside a line', undefined, 'body');
-  }
+  if (length > 0) throw bodyError('closed', response, 'the response ended inside a line');
 }
 
 async function* bounded(response: OpenResponse, maxBytes: number): AsyncIterable<Buffer> {
@@ -76,17 +72,15 @@ function refuseEncoded(response: OpenResponse): void {
   const encoding = response.headers['content-encoding']?.[0] ?? 'identity';
   if (encoding.toLowerCase() === 'identity') return;
   const message = 'the response is compressed although the request did not accept that';
-  throw closed(response, new TransportError('encoded', response.where, message, undefined, 'body'));
+  throw closed(response, bodyError('encoded', response, message));
 }
 
-function tooLarge({ where }: OpenResponse, maxBytes: number, what = 'the response'): TransportError {
-  return new TransportError(
-    'too-large',
-    where,
-    `${what} is larger than ${maxBytes} bytes`,
-    undefined,
-    'body',
-  );
+function tooLarge(response: OpenResponse, maxBytes: number, what = 'the response'): TransportError {
+  return bodyError('too-large', response, `${what} is larger than ${maxBytes} bytes`);
+}
+
+function bodyError(failure: TransportFailure, { where }: OpenResponse, message: string): TransportError {
+  return new TransportError(failure, where, message, undefined, 'body');
 }
 
 function closed(response: OpenResponse, error: TransportError): TransportError {

@@ -5,7 +5,7 @@
 import type { Clock } from '../async/clock.ts';
 import { readBeginning, readBody } from './body.ts';
 import { createConnections } from './connections.ts';
-import { openExchange, type ExchangeRequest, type OpenResponse } from './exchange.ts';
+import { openExchange, type ExchangeRequest, type OpenResponse, type PhaseLimits } from './exchange.ts';
 import { proxyFor, ProxyError, type Environment, type Proxy } from './proxy/proxy.ts';
 import { checkTarget, type Reach, type Resolve } from './reach/reach.ts';
 import { createTrust, type TlsSettings, type Trust } from './tls/trust.ts';
@@ -14,17 +14,11 @@ import { TransportError } from './transport-error.ts';
 /** The body of a failed response is read only to keep the connection, as far as containerd reads it. */
 const maxErrorBodyBytes = 64 * 1024;
 
-/** Milliseconds, as in `PhaseLimits`. An endpoint's own `dialTimeoutMs` replaces `dialMs`. */
-export interface HttpClientLimits {
-  readonly dialMs: number;
-  readonly tlsMs: number;
-  readonly headerMs: number;
-  readonly idleMs: number;
-  readonly totalMs: number;
-}
+/** An endpoint's own `dialTimeoutMs` replaces `dialMs`. */
+export type HttpClientLimits = Required<PhaseLimits>;
 
 /** Shorter than containerd's 30 s, 10 s, 30 s and 30 s: a pod waits for the response, and other endpoints follow. */
-export const defaultHttpLimits: HttpClientLimits = {
+const defaultLimits: HttpClientLimits = {
   dialMs: 5000,
   tlsMs: 5000,
   headerMs: 15_000,
@@ -47,23 +41,21 @@ export interface HttpResponse extends Pick<OpenResponse, 'status' | 'headers' | 
   readonly body: Buffer;
 }
 
-export interface HttpClientOptions {
-  readonly environment: Environment;
-  readonly clock: Clock;
-  readonly trust?: Trust;
-  readonly limits?: Partial<HttpClientLimits> | undefined;
-  /** Resolves names. Default: the system's resolver. */
-  readonly resolve?: Resolve | undefined;
-}
-
 export interface HttpClient {
   /** @throws TransportError */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>;
   close(): void;
 }
 
-export function createHttpClient(options: HttpClientOptions): HttpClient {
-  const defaults = { ...defaultHttpLimits, ...options.limits };
+/** @param options `resolve` resolves names; default: the system's resolver */
+export function createHttpClient(options: {
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly trust?: Trust;
+  readonly limits?: Partial<HttpClientLimits> | undefined;
+  readonly resolve?: Resolve | undefined;
+}): HttpClient {
+  const defaults = { ...defaultLimits, ...options.limits };
   const trust = options.trust ?? createTrust(options);
   const connections = createConnections(options.resolve);
 
@@ -80,12 +72,8 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       const exchange = { method, url, headers, body, pool, proxy, limits, repeatable: true };
       const response = await openExchange(exchange, signal);
       const { status, remoteAddress } = response;
-      return {
-        status,
-        headers: response.headers,
-        remoteAddress,
-        body: await bodyOf(response, request.maxBytes),
-      };
+      const received = await bodyOf(response, request.maxBytes);
+      return { status, headers: response.headers, remoteAddress, body: received };
     },
     close: () => connections.close(),
   };

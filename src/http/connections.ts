@@ -6,34 +6,39 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { isIP } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { BoundedMap } from '../async/bounded-map.ts';
 import { reveal } from '../telemetry/secret.ts';
 import { retirePool } from './exchange.ts';
 import type { Proxy } from './proxy/proxy.ts';
-import { checkedLookup, type Reach, type Resolve } from './reach/reach.ts';
-import { certificatesIn, type TlsSettings, type Roots } from './tls/trust.ts';
 import { openTunnel, type TunnelOptions } from './proxy/tunnel.ts';
-import { createSecureContext, type SecureContext } from 'node:tls';
+import { checkedLookup, type Reach, type Resolve } from './reach/reach.ts';
+import { certificatesIn, type Roots, type TlsSettings } from './tls/trust.ts';
 import { TransportError } from './transport-error.ts';
 
 /** More than the TLS settings in a node's hosts.toml files. */
 const maxPools = 64;
+const maxContexts = 32;
 
 /** Enough for requests that follow each other, few enough for an agent's memory. */
 const maxIdlePerHost = 4;
 
-export interface ConnectionNeeds {
+interface TrustSettings {
+  readonly roots: Roots;
+  readonly tls: Pick<TlsSettings, 'ca' | 'client'>;
+}
+
+interface ConnectionNeeds extends TrustSettings {
   readonly secure: boolean;
   readonly tls: TlsSettings;
   readonly reach: Reach;
   readonly proxy: Proxy | undefined;
-  readonly roots: Roots;
   /** Idle connections are closed after this. */
   readonly idleMs: number;
   readonly dialMs: number;
 }
 
-export interface Connections {
+interface Connections {
   /** @throws TransportError if a configured certificate or key cannot be used */
   poolFor(needs: ConnectionNeeds): HttpAgent;
   /** Closes every connection, idle or not. */
@@ -43,19 +48,24 @@ export interface Connections {
 /** @param resolve resolves names; default: the system's resolver */
 export function createConnections(resolve?: Resolve): Connections {
   const pools = new BoundedMap<string, HttpAgent>(maxPools, retirePool);
-  const contexts = createSecureContexts();
+  // Parsing some hundred certificates takes milliseconds and megabytes: connections with equal trust share one context.
+  const contexts = new BoundedMap<string, SecureContext>(maxContexts);
+
+  function contextFor(settings: TrustSettings): SecureContext {
+    const id = trustId(settings);
+    const context = contexts.get(id) ?? createContext(settings);
+    contexts.set(id, context);
+    return context;
+  }
 
   function createPool({ secure, tls, reach, proxy, roots, idleMs, dialMs }: ConnectionNeeds): HttpAgent {
     const lookup = checkedLookup(reach, resolve);
     const keep = { keepAlive: true, maxFreeSockets: maxIdlePerHost, timeout: idleMs };
     if (!secure) return new HttpAgent({ ...keep, ...(proxy ? {} : { lookup }) });
-    const targetTls = {
-      secureContext: contexts.contextFor({ roots, tls }),
-      rejectUnauthorized: !tls.skipVerify,
-    };
+    const targetTls = { secureContext: contextFor({ roots, tls }), rejectUnauthorized: !tls.skipVerify };
     if (!proxy) return new HttpsAgent({ ...keep, ...targetTls, lookup });
     // The proxy is no endpoint: it sees none of the endpoint's certificates.
-    const proxyTls = { secureContext: contexts.contextFor({ roots, tls: { ca: [], client: [] } }) };
+    const proxyTls = { secureContext: contextFor({ roots, tls: { ca: [], client: [] } }) };
     return tunnelPool(new HttpsAgent(keep), { proxy, proxyTls, targetTls }, dialMs);
   }
 
@@ -76,7 +86,15 @@ export function createConnections(resolve?: Resolve): Connections {
 function poolId({ secure, tls, reach, proxy, roots }: ConnectionNeeds): string {
   const proxyUser = proxy?.authorization ? reveal(proxy.authorization) : '';
   const way = proxy ? ['proxy', proxy.url.href, proxyUser] : ['direct', reach.id];
-  const parts = [secure, tls.skipVerify, trustId({ roots, tls }), ...way];
+  return hashOf([secure, tls.skipVerify, trustId({ roots, tls }), ...way]);
+}
+
+/** Equal for equal settings; reveals nothing. */
+function trustId({ roots, tls }: TrustSettings): string {
+  return hashOf([roots.id, tls.ca, tls.client.map(({ certificate, key }) => [certificate, reveal(key)])]);
+}
+
+function hashOf(parts: readonly unknown[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64');
 }
 
@@ -105,40 +123,7 @@ function tunnelPool(
   return pool;
 }
 
-/** More than the TLS settings in a node's hosts.toml files. */
-const maxContexts = 32;
-
-export interface TrustSettings {
-  readonly roots: Roots;
-  readonly tls: Pick<TlsSettings, 'ca' | 'client'>;
-}
-
-export interface SecureContexts {
-  /** @throws TransportError if a configured certificate or key cannot be used */
-  contextFor(settings: TrustSettings): SecureContext;
-}
-
-export function createSecureContexts(): SecureContexts {
-  const contexts = new BoundedMap<string, SecureContext>(maxContexts);
-  return {
-    contextFor: (settings) => {
-      const id = trustId(settings);
-      const context = contexts.get(id) ?? make(settings);
-      contexts.set(id, context);
-      return context;
-    },
-  };
-}
-
-/** Equal for equal settings; reveals nothing. */
-export function trustId({ roots, tls }: TrustSettings): string {
-  const client = tls.client.map(({ certificate, key }) => [certificate, reveal(key)]);
-  return createHash('sha256')
-    .update(JSON.stringify([roots.id, tls.ca, client]))
-    .digest('base64');
-}
-
-function make({ roots, tls }: TrustSettings): SecureContext {
+function createContext({ roots, tls }: TrustSettings): SecureContext {
   try {
     return createSecureContext({
       ca: [...roots.certificates, ...tls.ca.flatMap(usableCertificates)],

@@ -14,6 +14,7 @@ import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { reveal } from '../telemetry/secret.ts';
 import type { Proxy } from './proxy/proxy.ts';
+import { bareHost, portOf } from './reach/address.ts';
 import {
   TransportError,
   transportError,
@@ -24,10 +25,10 @@ import {
 /** Node's default, written down because a larger one would serve only hostile servers. */
 const maxHeaderBytes = 16 * 1024;
 
-/** A server may close an idle connection at the moment it is used again. Three such races in a row are a fault. */
+/** A server may close an idle connection just when it is used again. Three such races in a row are a fault. */
 const maxRepeats = 2;
 
-/** Milliseconds for each phase. A phase without a limit ends with the signal or with `totalMs`. */
+/** Milliseconds. A phase without a limit ends with the signal or with `totalMs`. */
 export interface PhaseLimits {
   /** Name resolution and connection; TLS too unless `tlsMs` is set. */
   readonly dialMs: number;
@@ -65,10 +66,7 @@ export interface OpenResponse {
   readonly remoteAddress: string | undefined;
   /** Whether a body follows: false for HEAD. */
   readonly hasBody: boolean;
-  /**
-   * The body in pieces. Leaving the loop early closes the connection.
-   * @throws TransportError
-   */
+  /** The body in pieces. Leaving the loop early closes the connection. @throws TransportError */
   chunks(): AsyncIterable<Buffer>;
   /** Closes the connection, unless the body was read to its end. Reading then fails with `reason`. */
   close(reason?: TransportError): void;
@@ -197,10 +195,7 @@ class Attempt {
     this.#fail(new TransportError('aborted', this.#where, 'given up', this.#signal.reason, this.#phase));
   };
 
-  /**
-   * Ends the exchange and destroys the socket.
-   * @returns what went wrong first
-   */
+  /** Ends the exchange and destroys the socket. @returns what went wrong first */
   #fail(error: unknown): TransportError {
     this.#failure ??= transportError(error, this.#where, this.#phase);
     this.#stopTimers();
@@ -218,10 +213,8 @@ class Attempt {
   #startTimer(failure: TransportFailure, ms: number | undefined, what: string): NodeJS.Timeout | undefined {
     if (ms === undefined) return undefined;
     const message = `${what} took longer than ${ms} ms`;
-    return setTimeout(
-      () => this.#fail(new TransportError(failure, this.#where, message, undefined, this.#phase)),
-      ms,
-    );
+    const expire = () => new TransportError(failure, this.#where, message, undefined, this.#phase);
+    return setTimeout(() => this.#fail(expire()), ms);
   }
 
   #stopTimers(): void {
@@ -236,12 +229,8 @@ function createRequest(request: ExchangeRequest, signal: AbortSignal): ClientReq
   const headers: Record<string, string> = { ...request.headers, 'accept-encoding': 'identity' };
   if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
   // `abort` ends a tunnel that is being opened (`connections.ts`).
-  const options = {
-    agent: request.pool,
-    method: request.method,
-    maxHeaderSize: maxHeaderBytes,
-    abort: signal,
-  };
+  const { pool: agent, method } = request;
+  const options = { agent, method, maxHeaderSize: maxHeaderBytes, abort: signal };
   if (url.protocol === 'https:') return httpsRequest(url, { ...options, headers });
   if (!proxy) return httpRequest(url, { ...options, headers });
   // Plain HTTP goes to the proxy itself, with the whole URL in the request line.
@@ -252,8 +241,7 @@ function createRequest(request: ExchangeRequest, signal: AbortSignal): ClientReq
 /** Closes the idle connections of a pool. @param url only those to this host and port */
 export function closeIdle(pool: HttpAgent, url?: URL): void {
   // Node documents that a name begins with `host:port:` (`agent.getName`).
-  const port = url?.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url?.port;
-  const prefix = url === undefined ? '' : `${url.hostname.replace(/^\[|\]$/g, '')}:${port}:`;
+  const prefix = url === undefined ? '' : `${bareHost(url)}:${portOf(url)}:`;
   for (const [name, sockets] of Object.entries(pool.freeSockets)) {
     if (name.startsWith(prefix)) for (const socket of sockets ?? []) socket.destroy();
   }

@@ -1,4 +1,4 @@
-/** `Retry-After` (RFC 9110, section 10.2.3): seconds or a date. Neither the server's clock nor its figure is trusted. */
+/** Headers with rules of their own. */
 
 /** Also for `0` and for a date in the past. */
 export const minRetryAfterMs = 1000;
@@ -7,8 +7,7 @@ export const minRetryAfterMs = 1000;
 export const maxRetryAfterMs = 15 * 60_000;
 
 /**
- * The pause that a server requests.
- * @param value the header, or undefined
+ * The pause of `Retry-After` (RFC 9110, section 10.2.3): seconds or a date. Neither is trusted.
  * @param now wall clock, milliseconds
  * @returns milliseconds within the bounds above; undefined if there is no usable value
  */
@@ -21,6 +20,7 @@ export function retryAfter(value: string | undefined, now: number): number | und
   return Math.min(Math.max(ms, minRetryAfterMs), maxRetryAfterMs);
 }
 
+/** Headers that authenticate: they are sent only to the host that they were configured for. */
 const loginHeaders: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
 
 /** @param name in any case; white space around it is ignored */

@@ -7,18 +7,12 @@ const maxDepth = 64;
 export class InvalidDocument extends Error {
   readonly code = 'invalid-document';
   readonly temporary = false;
-  constructor(message: string) {
-    super(message);
-    this.name = 'InvalidDocument';
-  }
+  override readonly name = 'InvalidDocument';
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/**
- * Parses an object.
- * @throws InvalidDocument if the bytes are not UTF-8, not JSON, nested too deeply, or not an object
- */
+/** @throws InvalidDocument if the bytes are not UTF-8, not JSON, nested too deeply, or not an object */
 export function parseObject(bytes: Uint8Array): JsonObject {
   if (depth(bytes) > maxDepth) throw new InvalidDocument(`it nests deeper than ${maxDepth}`);
   let value: unknown;

@@ -26,6 +26,7 @@ export type ExchangePhase = 'connect' | 'header' | 'body';
 
 /** One failed HTTP exchange. `message` holds no header, body or user info. */
 export class TransportError extends Error {
+  override readonly name = 'TransportError';
   readonly failure: TransportFailure;
   /** Host and port of the request. */
   readonly where: string;
@@ -38,7 +39,6 @@ export class TransportError extends Error {
     phase: ExchangePhase = 'connect',
   ) {
     super(message, cause === undefined ? undefined : { cause });
-    this.name = 'TransportError';
     this.failure = failure;
     this.where = where;
     this.phase = phase;
@@ -60,26 +60,26 @@ const certificateCodes = /CERT|SELF_SIGNED|UNABLE_TO_|ISSUER|SIGNATURE|CRL|HOSTN
 const notTls = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|UNKNOWN_PROTOCOL)$/;
 const notTlsNumbers = /error:0A0(0010B|000C6|0009C|000FC):/;
 
-/** Alerts of a server that rejects the client certificate, or that requires one. */
+/** Alerts of a server that rejects the client certificate, or requires one. */
 const clientCertificateAlerts =
   /ALERT_(?:BAD_CERTIFICATE|CERTIFICATE_[A-Z]+|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE|ACCESS_DENIED)$/;
 
+const noAddress = ['resolve', 'the host name has no address'] as const;
+const invalidCharacters = ['invalid', 'a header or path holds characters that HTTP does not allow'] as const;
+
 /** Errors of Node that need no look at their text, by code. */
 const failuresByCode: Readonly<Record<string, readonly [TransportFailure, string]>> = {
-  ENOTFOUND: ['resolve', 'the host name has no address'],
+  ENOTFOUND: noAddress,
   ECONNREFUSED: ['connect', 'the connection was refused'],
   EHOSTUNREACH: ['connect', 'no route (EHOSTUNREACH)'],
   ENETUNREACH: ['connect', 'no route (ENETUNREACH)'],
   ETIMEDOUT: ['dial-timeout', 'the connection timed out'],
-  ERR_INVALID_CHAR: ['invalid', 'a header or path holds characters that HTTP does not allow'],
-  ERR_INVALID_HTTP_TOKEN: ['invalid', 'a header or path holds characters that HTTP does not allow'],
-  ERR_UNESCAPED_CHARACTERS: ['invalid', 'a header or path holds characters that HTTP does not allow'],
+  ERR_INVALID_CHAR: invalidCharacters,
+  ERR_INVALID_HTTP_TOKEN: invalidCharacters,
+  ERR_UNESCAPED_CHARACTERS: invalidCharacters,
 };
 
-/**
- * Classifies an error of Node's net, tls, dns or http module.
- * @param where host and port of the request
- */
+/** Classifies an error of Node's net, tls, dns or http module. */
 export function transportError(
   error: unknown,
   where: string,
@@ -95,7 +95,7 @@ export function transportError(
 function classify(code: string, error: unknown): readonly [TransportFailure, string] {
   const known = failuresByCode[code];
   if (known) return known;
-  if (code.startsWith('EAI_')) return ['resolve', 'the host name has no address'];
+  if (code.startsWith('EAI_')) return noAddress;
   if (notTls.test(code) || (code === 'EPROTO' && notTlsNumbers.test(String(error)))) {
     return ['not-tls', 'the server does not speak TLS'];
   }

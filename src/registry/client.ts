@@ -57,12 +57,8 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const { hostRoot, caFiles: extraFiles, onProblem } = options;
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
-  const client = new GuardedClient({
-    client: http,
-    semaphore: createHostSemaphore(options.perHost),
-    breaker: new CircuitBreaker(clock, options.breaker),
-    clock,
-  });
+  const breaker = new CircuitBreaker(clock, options.breaker);
+  const client = new GuardedClient(http, createHostSemaphore(options.perHost), breaker, clock);
   const authenticator = new Authenticator({ client, clock, policy: options.addressPolicy ?? {} });
   return {
     lookup: (lookup, signal) => lookUp(lookup, { authenticator, clock }, signal),

@@ -17,7 +17,6 @@ import {
   acceptManifests,
   type Descriptor,
 } from './manifests/manifest.ts';
-import { objectUrl } from './net/request-url.ts';
 import { statusError, type Circumstances } from './outcome.ts';
 
 /** Statuses of a HEAD after which a GET may still succeed: the server does not know the method. */
@@ -30,7 +29,7 @@ const objectKinds = {
 } as const;
 type ObjectKind = keyof typeof objectKinds;
 
-export interface EndpointVisit {
+interface EndpointVisit {
   readonly lookup: ManifestLookup;
   readonly endpoint: Endpoint;
   /** The credential for this endpoint. */
@@ -86,12 +85,8 @@ class EndpointLookup implements ContentReader {
     const document = readManifest(body, headers['content-type']?.[0]);
     const { mediaType } = document;
     if (digest === knownDigest) return this.#unchanged(digest, mediaType);
-    return this.#result({
-      unchanged: false,
-      digest,
-      mediaType,
-      ...(await contentOf(document, digest, this)),
-    });
+    const content = await contentOf(document, digest, this);
+    return this.#result({ unchanged: false, digest, mediaType, ...content });
   }
 
   async manifest(descriptor: Descriptor): Promise<ReturnType<typeof readManifest>> {
@@ -175,6 +170,29 @@ class EndpointLookup implements ContentReader {
   #error(code: RegistryError['code'], message: string): RegistryError {
     return new RegistryError(code, this.where, `${this.where}: ${message}`);
   }
+}
+
+/**
+ * The URL of a manifest or blob: `<base>/<repository>/manifests|blobs/<object>`, with `?ns=<namespace>` if the host is not the
+ * namespace itself (containerd `core/remotes/docker/resolver.go`).
+ * @param object a tag or a digest
+ * @param scheme replaces the endpoint's scheme if it does not speak TLS
+ * @returns undefined if repository or object hold characters that no reference can hold
+ */
+export function objectUrl(
+  endpoint: Pick<Endpoint, 'base' | 'namespace' | 'namespaceParameter'>,
+  repository: string,
+  kind: ObjectKind,
+  object: string,
+  scheme?: 'http:',
+): URL | undefined {
+  const segments = [...repository.split('/'), kind, object];
+  if (!segments.every((segment) => /^[A-Za-z0-9_][A-Za-z0-9_.:+-]*$/.test(segment))) return undefined;
+  const url = new URL(endpoint.base);
+  url.pathname = [...url.pathname.split('/'), ...segments].filter((part) => part !== '').join('/');
+  url.search = endpoint.namespaceParameter ? new URLSearchParams({ ns: endpoint.namespace }).toString() : '';
+  if (scheme) url.protocol = scheme;
+  return url;
 }
 
 /**

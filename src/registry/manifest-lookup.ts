@@ -32,7 +32,6 @@ export interface Attempt {
   readonly method: 'GET' | 'HEAD' | 'POST';
   /** Without user info; query reduced to harmless keys. */
   readonly url: string;
-  /** `manifest`, `config` or `token`. */
   readonly purpose: 'manifest' | 'config' | 'token';
   /** The credential used, as `source key (origin)`, or `anonymous`. */
   readonly credential: string;
@@ -75,6 +74,7 @@ export type RegistryErrorCode = (typeof registryErrorCodes)[number];
 
 /** Why a lookup failed. `message` is for people, bounded, and holds no secret and no response body. */
 export class RegistryError extends Error {
+  override readonly name = 'RegistryError';
   readonly code: RegistryErrorCode;
   /** Whether a later try can succeed. */
   readonly temporary: boolean;
@@ -85,10 +85,9 @@ export class RegistryError extends Error {
     code: RegistryErrorCode,
     where: string,
     message: string,
-    options: { temporary?: boolean; retryAfterMs?: number; cause?: unknown } = {},
+    options: { temporary?: boolean; retryAfterMs?: number | undefined; cause?: unknown } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.name = 'RegistryError';
     this.code = code;
     this.where = where;
     this.temporary =

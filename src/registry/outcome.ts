@@ -41,9 +41,8 @@ export function statusError(
   now: number,
 ): RegistryError {
   const code = codeOf(status);
-  const pause = retryAfter(header, now);
   const message = `${about.host}: ${status} for ${about.repository} ${withCredential(about)}: ${adviceFor(code, about)}`;
-  return new RegistryError(code, about.host, message, pause === undefined ? {} : { retryAfterMs: pause });
+  return new RegistryError(code, about.host, message, { retryAfterMs: retryAfter(header, now) });
 }
 
 function codeOf(status: number): RegistryErrorCode {
@@ -86,11 +85,9 @@ export function registryError(error: unknown, about: Circumstances, now: number)
   if (error instanceof TokenRefused) {
     const { status } = error;
     const code = status === 429 || status >= 500 ? codeOf(status) : 'unauthorized';
-    const pause = retryAfter(error.retryAfter, now);
-    return new RegistryError(code, about.host, `${prefix}: ${error.message}: ${adviceFor(code, about)}`, {
-      cause: error,
-      ...(pause === undefined ? {} : { retryAfterMs: pause }),
-    });
+    const retryAfterMs = retryAfter(error.retryAfter, now);
+    const message = `${prefix}: ${error.message}: ${adviceFor(code, about)}`;
+    return new RegistryError(code, about.host, message, { cause: error, retryAfterMs });
   }
   if (error instanceof InvalidChallenge || error instanceof InvalidTokenResponse) {
     return new RegistryError('unavailable', about.host, `${prefix}: no token: ${error.message}`, {

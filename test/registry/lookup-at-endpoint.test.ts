@@ -1,9 +1,10 @@
-/** https, then http if an endpoint allows it; invalid names; verification of digests. */
 import { createHash } from 'node:crypto';
 import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
-import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
+import { createDefaultEndpoints, originEndpoint } from '../../src/registry/endpoints/default-endpoints.ts';
+import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
+import { objectUrl } from '../../src/registry/lookup-at-endpoint.ts';
 import {
   clientFor,
   credential,
@@ -180,4 +181,22 @@ t.test('a HEAD and a GET that contradict each other', async (t) => {
   registry.faults.add({ path: /manifests/, method: 'HEAD', fault: { kind: 'headers', headers } });
   const answer = await lookUp(client, registry, { knownDigest: old.digest });
   t.equal(answer.digest, fresh.digest, 'the bytes count');
+});
+
+t.test('URLs below an endpoint', async (t) => {
+  const endpoint = originEndpoint('registry.corp', { ca: [], client: [], skipVerify: false });
+  const digest = `sha256:${'a'.repeat(64)}`;
+  const urlOf = (changes: Partial<Endpoint>, repository = 'app', scheme?: 'http:') =>
+    objectUrl({ ...endpoint, ...changes }, repository, 'manifests', 'v1', scheme)?.href;
+  t.equal(urlOf({}), 'https://registry.corp/v2/app/manifests/v1');
+  const blob = objectUrl(endpoint, 'a/b-c/d_e', 'blobs', digest);
+  t.equal(blob?.href, `https://registry.corp/v2/a/b-c/d_e/blobs/${digest}`);
+  t.equal(urlOf({ base: 'http://proxy:5000/a//b/v2/' }), 'http://proxy:5000/a/b/v2/app/manifests/v1');
+  t.equal(urlOf({ base: 'https://proxy' }), 'https://proxy/app/manifests/v1');
+  const mirrored = urlOf({ namespace: 'registry.corp:5000', namespaceParameter: true });
+  t.equal(mirrored, 'https://registry.corp/v2/app/manifests/v1?ns=registry.corp%3A5000');
+  t.equal(urlOf({}, 'app', 'http:'), 'http://registry.corp/v2/app/manifests/v1');
+  for (const bad of ['', '..', '.', 'a/../b', 'a//b', '/a', 'a b', 'a?b', 'a#b', 'a%2fb', 'a\\b', 'ä']) {
+    t.equal(urlOf({}, bad), undefined, bad);
+  }
 });

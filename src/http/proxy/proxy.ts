@@ -3,6 +3,7 @@
  */
 import { BlockList, isIP } from 'node:net';
 import type { SourcePart } from '../../files/source-part.ts';
+import { hostOf, portOf } from '../reach/address.ts';
 import { secret, type Secret } from '../../telemetry/secret.ts';
 
 export interface Proxy {
@@ -16,20 +17,19 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A proxy variable that cannot be used. The message names the variable, never its value. */
 export class ProxyError extends Error {
+  override readonly name = 'ProxyError';
   readonly code = 'malformed';
   readonly temporary = false;
   /** Name of the variable. */
   readonly where: string;
   constructor(where: string, message: string) {
     super(message);
-    this.name = 'ProxyError';
     this.where = where;
   }
 }
 
 /**
  * The proxy for a request, or `undefined` for a direct connection.
- * @param target URL of the request; only scheme, host and port count
  * @throws ProxyError if the variable that applies is not an http or https URL
  */
 export function proxyFor(target: URL, environment: Environment): Proxy | undefined {
@@ -56,25 +56,15 @@ export function describeProxies(environment: Environment): readonly SourcePart[]
       parts.push({ where: name, state: 'used', what: `${url.host}${login}`, differs });
     } catch (error) {
       if (!(error instanceof ProxyError)) throw error;
-      parts.push({
-        where: name,
-        state: 'left-out',
-        what: `${error.message}; requests through it fail`,
-        differs,
-      });
+      const what = `${error.message}; requests through it fail`;
+      parts.push({ where: name, state: 'left-out', what, differs });
     }
   }
   const direct = read(environment, 'NO_PROXY');
   if (parts.length > 0 && direct !== '') parts.push({ where: 'NO_PROXY', state: 'used', what: direct });
   if (parts.length > 0) return parts;
-  return [
-    {
-      where: 'HTTPS_PROXY, HTTP_PROXY',
-      state: 'absent',
-      what: 'not set; no requests go through a proxy',
-      differs,
-    },
-  ];
+  const what = 'not set; no requests go through a proxy';
+  return [{ where: 'HTTPS_PROXY, HTTP_PROXY', state: 'absent', what, differs }];
 }
 
 function read(environment: Environment, name: string): string {
@@ -99,9 +89,9 @@ function parseProxy(name: string, value: string): Proxy {
  * blocks; names and addresses may carry a port
  */
 export function bypasses(target: URL, list: string): boolean {
-  const host = target.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-  const port = target.port || (target.protocol === 'https:' ? '443' : '80');
-  if (host === 'localhost' || isLoopback(host)) return true;
+  const host = hostOf(target);
+  const port = String(portOf(target));
+  if (host === 'localhost' || inBlock(host, '127.0.0.0', 8) || inBlock(host, '::1', 128)) return true;
   return list
     .split(',')
     .map((entry) => entry.trim().toLowerCase())
@@ -110,10 +100,13 @@ export function bypasses(target: URL, list: string): boolean {
 
 function matches(entry: string, host: string, port: string): boolean {
   if (entry === '*') return true;
-  if (entry.includes('/')) return inBlock(entry, host);
+  if (entry.includes('/')) {
+    const [network = '', bits = ''] = entry.split('/');
+    return /^\d+$/.test(bits) && inBlock(host, network, Number(bits));
+  }
   const { name, port: wanted } = splitPort(entry);
   if (name === '' || (wanted !== undefined && wanted !== port)) return false;
-  if (isIP(name) !== 0) return isIP(host) !== 0 && sameAddress(name, host);
+  if (isIP(name) !== 0) return inBlock(host, name, isIP(name) === 4 ? 32 : 128);
   if (isIP(host) !== 0) return false;
   const suffix = name.startsWith('*.') ? name.slice(1) : name;
   if (suffix.startsWith('.')) return host.endsWith(suffix);
@@ -127,27 +120,11 @@ function splitPort(entry: string): { name: string; port?: string } {
   return { name: found[1] ?? '', ...(found[2] === undefined ? {} : { port: found[2] }) };
 }
 
-function inBlock(entry: string, host: string): boolean {
-  const [network = '', bits = ''] = entry.split('/');
+/** Whether a host is an address in a block; an IPv4-mapped address counts as IPv4. */
+function inBlock(host: string, network: string, bits: number): boolean {
   const family = isIP(network);
-  const length = /^\d+$/.test(bits) ? Number(bits) : Number.NaN;
-  if (family === 0 || isIP(host) === 0 || !(length <= (family === 4 ? 32 : 128))) return false;
+  if (family === 0 || isIP(host) === 0 || bits > (family === 4 ? 32 : 128)) return false;
   const block = new BlockList();
-  block.addSubnet(network, length, family === 4 ? 'ipv4' : 'ipv6');
+  block.addSubnet(network, bits, family === 4 ? 'ipv4' : 'ipv6');
   return block.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6');
-}
-
-function sameAddress(one: string, other: string): boolean {
-  const list = new BlockList();
-  list.addAddress(one, isIP(one) === 4 ? 'ipv4' : 'ipv6');
-  return list.check(other, isIP(other) === 4 ? 'ipv4' : 'ipv6');
-}
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-loopback.addAddress('::1', 'ipv6');
-
-function isLoopback(host: string): boolean {
-  const family = isIP(host);
-  return family !== 0 && loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
 }

@@ -10,6 +10,7 @@ import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'n
 import { once } from 'node:events';
 import { reveal } from '../../telemetry/secret.ts';
 import type { Proxy } from './proxy.ts';
+import { bareHost, portOf } from '../reach/address.ts';
 import { TransportError, transportError } from '../transport-error.ts';
 
 /** As for the header block of any response. */
@@ -19,21 +20,14 @@ export interface TunnelOptions {
   readonly proxy: Proxy;
   readonly host: string;
   readonly port: number;
-  /** Trust for the proxy itself, used if its URL is https. */
+  /** Used if the URL of the proxy is https. */
   readonly proxyTls: ConnectionOptions;
-  /** For the target; `servername` included. */
   readonly targetTls: ConnectionOptions;
   /** Ends everything: the caller's signal and the time limit for dialing. */
   readonly signal: AbortSignal;
 }
 
-/** URLs leave out this port. */
-const defaultPort = 443;
-
-/**
- * Opens a tunnel and speaks TLS through it.
- * @throws TransportError; the socket is closed then
- */
+/** @throws TransportError; the socket is closed then */
 export async function openTunnel(options: TunnelOptions): Promise<TLSSocket> {
   const { proxy, signal } = options;
   const socket = dialProxy(options);
@@ -55,8 +49,8 @@ export async function openTunnel(options: TunnelOptions): Promise<TLSSocket> {
     try {
       await once(secured, 'secureConnect');
     } catch (error) {
-      // Written as in the request's URL: http fallback compares the two.
-      throw transportError(error, options.port === defaultPort ? host : authority);
+      // Written as in the request's URL, which leaves out 443: http fallback compares the two.
+      throw transportError(error, options.port === 443 ? host : authority);
     }
     return secured;
   } catch (error) {
@@ -69,11 +63,10 @@ export async function openTunnel(options: TunnelOptions): Promise<TLSSocket> {
 }
 
 function dialProxy({ proxy, proxyTls }: TunnelOptions): Socket {
-  const { hostname, protocol, port } = proxy.url;
-  const host = hostname.replace(/^\[|\]$/g, '');
-  if (protocol === 'https:')
-    return connectTls({ ...proxyTls, host, port: Number(port || 443), servername: host });
-  return connectTcp({ host, port: Number(port || 80) });
+  const host = bareHost(proxy.url);
+  const port = portOf(proxy.url);
+  if (proxy.url.protocol === 'http:') return connectTcp({ host, port });
+  return connectTls({ ...proxyTls, host, port, servername: host });
 }
 
 async function readReply(socket: Socket, proxy: Proxy): Promise<void> {

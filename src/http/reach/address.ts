@@ -52,17 +52,27 @@ const ranges6: readonly (readonly [
   ['ff00::', 8, 'multicast'],
 ];
 
-const parsed4 = ranges4.map(([network, bits, kind]) => ({
-  network: number4(network),
-  bits: BigInt(bits),
-  kind,
-}));
+const parsed4 = ranges4.map(([network, bits, kind]) => ({ network: number4(network), bits, kind }));
 const parsed6 = ranges6.map(([network, bits, kind, end = 128]) => ({
   network: number6(network),
-  bits: BigInt(bits),
+  bits,
   kind,
-  end: BigInt(end),
+  end,
 }));
+
+/** The host of a URL without the brackets of an IPv6 address. */
+export function bareHost({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '');
+}
+
+/** The host of a URL as resolvers compare it: without brackets and without the dot of an absolute name. */
+export function hostOf(url: URL): string {
+  return bareHost(url).replace(/\.$/, '');
+}
+
+export function portOf({ port, protocol }: URL): number {
+  return Number(port || (protocol === 'https:' ? 443 : 80));
+}
 
 /**
  * The kind of an IP address.
@@ -90,14 +100,14 @@ export function isForbiddenAddress(ip: string, registryIp?: string): boolean {
 }
 
 function kind4(value: bigint): AddressKind {
-  const range = parsed4.find(({ network, bits }) => (value ^ network) >> (32n - bits) === 0n);
+  const range = parsed4.find(({ network, bits }) => (value ^ network) >> BigInt(32 - bits) === 0n);
   return range?.kind ?? 'public';
 }
 
 function kind6(value: bigint): AddressKind {
-  const range = parsed6.find(({ network, bits }) => (value ^ network) >> (128n - bits) === 0n);
+  const range = parsed6.find(({ network, bits }) => (value ^ network) >> BigInt(128 - bits) === 0n);
   if (range === undefined) return 'public';
-  return range.kind === 'embedded' ? kind4((value >> (128n - range.end)) & 0xffffffffn) : range.kind;
+  return range.kind === 'embedded' ? kind4((value >> BigInt(128 - range.end)) & 0xffffffffn) : range.kind;
 }
 
 function number4(ip: string): bigint {

@@ -10,18 +10,18 @@
  */
 import { lookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
-import { addressKind, isForbiddenAddress, type AddressKind } from './address.ts';
+import { addressKind, hostOf, isForbiddenAddress, portOf, type AddressKind } from './address.ts';
 import { TransportError } from '../transport-error.ts';
 
 /** kubelet, kube-proxy, etcd, API server, controller manager, scheduler, cloud controller, containerd metrics. */
-export const nodePorts: ReadonlySet<number> = new Set([
+const nodePorts: ReadonlySet<number> = new Set([
   2379, 2380, 2381, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259, 10260, 1338,
 ]);
 
 export interface AddressPolicy {
   /** Loopback addresses of registries: if the image names them (default), always, or never. */
   readonly loopback?: 'named' | 'always' | 'never';
-  /** Ports refused unless an endpoint was configured. Default: `nodePorts`. */
+  /** Ports refused unless an endpoint was configured. Default: those of a node's own services. */
   readonly refusedPorts?: ReadonlySet<number>;
 }
 
@@ -41,14 +41,7 @@ export interface Reach {
   portRefusal(port: number): string | undefined;
 }
 
-const neverRegistries: ReadonlySet<AddressKind | undefined> = new Set<AddressKind | undefined>([
-  undefined,
-  'link-local',
-  'metadata',
-  'unspecified',
-  'multicast',
-  'reserved',
-]);
+const mayBeRegistries: ReadonlySet<AddressKind> = new Set<AddressKind>(['public', 'private', 'loopback']);
 
 /** The reach of a request to an endpoint. */
 export function endpointReach(
@@ -63,7 +56,7 @@ export function endpointReach(
     id: `endpoint loopback=${loopback}`,
     refusal: (address) => {
       const kind = addressKind(address);
-      if (neverRegistries.has(kind)) return `${kind ?? 'unknown'} addresses are never registries`;
+      if (!kind || !mayBeRegistries.has(kind)) return `${kind ?? 'unknown'} addresses are never registries`;
       return kind === 'loopback' && !loopback ? 'the name leads to this machine' : undefined;
     },
     portRefusal: (port) => (configured ? undefined : refusePort(port, refused)),
@@ -102,8 +95,7 @@ export function namesLoopback(url: string): boolean {
  */
 export function checkTarget(url: URL, reach: Reach): void {
   const host = hostOf(url);
-  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
-  const reason = reach.portRefusal(port) ?? (isIP(host) === 0 ? undefined : reach.refusal(host));
+  const reason = reach.portRefusal(portOf(url)) ?? (isIP(host) === 0 ? undefined : reach.refusal(host));
   if (reason !== undefined) throw new TransportError('refused-address', url.host, `refused: ${reason}`);
 }
 
@@ -122,8 +114,4 @@ export function checkedLookup(reach: Reach, resolve: Resolve = lookup): LookupFu
       return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family);
     });
   };
-}
-
-function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
 }

@@ -47,11 +47,11 @@ export interface Roots {
 }
 
 export interface Trust {
-  /** The current roots; never fails, because Node's own always exist. */
+  /** Never fails, because Node's own roots always exist. */
   roots(): Promise<Roots>;
 }
 
-/** Makes the trust of one process. Files are read on first use. */
+/** Files are read on first use. */
 export function createTrust(options: TrustOptions): Trust {
   let current: Promise<Roots> | undefined;
   let readAt = 0;
@@ -86,10 +86,7 @@ export function certificatesIn(text: string): string[] {
   return text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 }
 
-/**
- * The trusted files besides Node's own roots, for people.
- * @param options as for `createTrust`
- */
+/** The trusted files besides Node's own roots, for people. */
 export async function describeTrust(options: Omit<TrustOptions, 'clock'>): Promise<readonly SourcePart[]> {
   const { bundles, hasSystemBundle } = await readBundles(options);
   const parts = bundles.map(({ file, certificates, problem }): SourcePart =>

@@ -1,15 +1,15 @@
-/** How an endpoint wants requests to be authenticated: the best challenge of a 401, with a validated realm. */
+/** How an endpoint wants requests to be authenticated, remembered so that the next request needs no challenge. */
+import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import {
-  parseChallenges,
   InvalidChallenge,
+  parseChallenges,
   repositoryScope,
+  sameScopes,
   tokenOptions,
   tokenScopes,
-  sameScopes,
 } from './challenge.ts';
 import { validateRealm } from './realm.ts';
-import { BoundedMap } from '../../async/bounded-map.ts';
 
 export interface ChallengedRequest {
   readonly url: URL;

@@ -1,21 +1,19 @@
 /**
  * Authentication with an endpoint (containerd `core/remotes/docker/authorizer.go`): a request goes out without credentials
- * until the endpoint challenges it, then with Basic or with a Bearer token. The scheme is remembered, so that the next
- * request needs one exchange instead of three.
+ * until the endpoint challenges it, then with Basic or with a Bearer token.
  *
  * A credential is sent only to the endpoint itself or to its validated realm, and only if the endpoint accepts credentials. A
  * host that an endpoint redirected to gets none, whatever it answers.
  */
 import type { MatchedCredential } from '../../credentials/credential.ts';
-import type { Clock } from '../../async/clock.ts';
-import { endpointReach, type AddressPolicy } from '../../http/reach/reach.ts';
+import { endpointReach } from '../../http/reach/reach.ts';
 import { reveal } from '../../telemetry/secret.ts';
-import type { GuardedClient } from '../net/guarded-client.ts';
+import { headersOf } from '../endpoints/endpoint.ts';
+import { contextOf, type EndpointRequest } from '../net/guarded-client.ts';
 import { followRedirects, type FinalResponse } from '../net/redirect.ts';
 import { authSchemeOf, ChallengeCache, type AuthScheme } from './auth-scheme.ts';
-import { contextOf, headersOf, type EndpointRequest } from './endpoint-request.ts';
 import { sameScopes } from './challenge.ts';
-import { TokenSource, type GrantedToken } from './token-source.ts';
+import { TokenSource, type AuthParts, type GrantedToken } from './token-source.ts';
 import { basic } from './token.ts';
 
 export interface AuthenticatedResponse extends FinalResponse {
@@ -23,7 +21,6 @@ export interface AuthenticatedResponse extends FinalResponse {
   readonly credentialUsed: boolean;
 }
 
-/** What a request carries to prove its rights. */
 interface Authorization {
   readonly header: string | undefined;
   readonly credentialUsed: boolean;
@@ -33,18 +30,12 @@ interface Authorization {
 const none: Authorization = { header: undefined, credentialUsed: false };
 
 export class Authenticator {
-  readonly #client: GuardedClient;
-  readonly #policy: AddressPolicy;
+  readonly #parts: AuthParts;
   readonly #tokens: TokenSource;
   readonly #challenges = new ChallengeCache();
 
-  constructor(parts: {
-    readonly client: GuardedClient;
-    readonly clock: Clock;
-    readonly policy: AddressPolicy;
-  }) {
-    this.#client = parts.client;
-    this.#policy = parts.policy;
+  constructor(parts: AuthParts) {
+    this.#parts = parts;
     this.#tokens = new TokenSource(parts);
   }
 
@@ -83,11 +74,7 @@ export class Authenticator {
     const usable = usableCredential(request.credential);
     if (scheme.scheme === 'bearer') {
       const granted = await this.#tokens.get(request, scheme, usable, signal);
-      return {
-        header: `Bearer ${reveal(granted.token)}`,
-        credentialUsed: usable !== undefined,
-        granted,
-      };
+      return { header: `Bearer ${reveal(granted.token)}`, credentialUsed: usable !== undefined, granted };
     }
     // containerd refuses Basic without both; an empty half is no credential.
     if (!usable || usable.credential.username === '') return none;
@@ -100,6 +87,7 @@ export class Authenticator {
     signal: AbortSignal,
   ): Promise<AuthenticatedResponse> {
     const { method, url, accept, maxBytes, endpoint } = request;
+    const { client, policy } = this.#parts;
     const context = contextOf(request, request.purpose, credentialUsed);
     const response = await followRedirects(
       {
@@ -112,11 +100,11 @@ export class Authenticator {
         },
         maxBytes,
         tls: endpoint.tls,
-        reach: endpointReach(endpoint, this.#policy),
+        reach: endpointReach(endpoint, policy),
         dialTimeoutMs: endpoint.dialTimeoutMs,
       },
-      this.#policy,
-      (step) => this.#client.send(step, context, signal),
+      policy,
+      (step) => client.send(step, context, signal),
     );
     return { ...response, credentialUsed };
   }

@@ -1,22 +1,18 @@
 /**
  * Authentication challenges of a 401 response, read as by containerd (`core/remotes/docker/auth/parse.go`): only the first
  * challenge of each `WWW-Authenticate` line counts, schemes other than Bearer, Digest and Basic are ignored, and the best scheme
- * comes first. Every line is read once, left to right.
+ * comes first. Every line is read once, left to right. Token requests: containerd `core/remotes/docker/scope.go` and
+ * `auth/fetch.go`; distribution `spec/auth/scope.md`.
  */
 
-export type ChallengeScheme = 'bearer' | 'digest' | 'basic';
+/** The best scheme first. */
+const schemes = ['bearer', 'digest', 'basic'] as const;
 
 export interface Challenge {
-  readonly scheme: ChallengeScheme;
+  readonly scheme: (typeof schemes)[number];
   /** Names in lower case; the last one of a repeated name wins. Values as the server wrote them. */
   readonly parameters: ReadonlyMap<string, string>;
 }
-
-const ranks: ReadonlyMap<string, number> = new Map([
-  ['bearer', 0],
-  ['digest', 1],
-  ['basic', 2],
-]);
 
 /** A token of RFC 2616, section 2.2: visible ASCII without separators. */
 const tokenPattern = /[!#$%&'*+\-.^_`|~0-9A-Za-z]*/y;
@@ -24,17 +20,16 @@ const spacePattern = /[ \t\r\n]*/y;
 
 /**
  * Parses the challenges of one response. Never throws.
- * @param lines the values of its `WWW-Authenticate` header lines, one per line: lines joined with commas could not be told apart
+ * @param lines its `WWW-Authenticate` header lines, one by one: lines joined with commas could not be told apart
  * @returns usable challenges, Bearer before Digest before Basic
  */
 export function parseChallenges(lines: readonly string[]): Challenge[] {
-  const challenges: Challenge[] = [];
-  for (const line of lines) {
-    const scheme = match(tokenPattern, line, 0).toLowerCase();
-    if (!isScheme(scheme)) continue;
-    challenges.push({ scheme, parameters: parseParameters(line, scheme.length) });
-  }
-  return challenges.sort((a, b) => rank(a.scheme) - rank(b.scheme));
+  const challenges = lines.flatMap((line) => {
+    const name = match(tokenPattern, line, 0).toLowerCase();
+    const scheme = schemes.find((known) => known === name);
+    return scheme ? [{ scheme, parameters: parseParameters(line, scheme.length) }] : [];
+  });
+  return challenges.sort((a, b) => schemes.indexOf(a.scheme) - schemes.indexOf(b.scheme));
 }
 
 function parseParameters(line: string, start: number): Map<string, string> {
@@ -63,15 +58,11 @@ function parseValue(line: string, start: number): { text: string; end: number } 
   let from = start + 1;
   for (let index = from; index < line.length; index += 1) {
     const character = line[index];
-    if (character === '"') {
-      pieces.push(line.slice(from, index));
-      return { text: pieces.join(''), end: index + 1 };
-    }
-    if (character === '\\') {
-      pieces.push(line.slice(from, index));
-      from = index + 1;
-      index += 1;
-    }
+    if (character !== '"' && character !== '\\') continue;
+    pieces.push(line.slice(from, index));
+    if (character === '"') return { text: pieces.join(''), end: index + 1 };
+    from = index + 1;
+    index += 1;
   }
   return { text: '', end: line.length };
 }
@@ -81,37 +72,14 @@ function match(pattern: RegExp, text: string, at: number): string {
   return pattern.exec(text)?.[0] ?? '';
 }
 
-function isScheme(text: string): text is ChallengeScheme {
-  return ranks.has(text);
-}
-
-function rank(scheme: ChallengeScheme): number {
-  return ranks.get(scheme) ?? ranks.size;
-}
-
-/** The token server as a Bearer challenge names it. Not trusted: `realm.ts` validates the realm before anything is sent. */
-export interface TokenOptions {
-  /** Absolute URL of the token server, as written. */
-  readonly realm: string;
-  /** Empty where the challenge names none. */
-  readonly service: string;
-  readonly scopes: readonly string[];
-}
-
 /** A Bearer challenge that leads to no token. */
 export class InvalidChallenge extends Error {
   readonly code = 'invalid-challenge';
   readonly temporary = false;
-  constructor(message: string) {
-    super(message);
-    this.name = 'InvalidChallenge';
-  }
+  override readonly name = 'InvalidChallenge';
 }
 
-/**
- * The scope for reading, or writing, one repository.
- * @param path of the repository without its domain, such as `library/nginx`
- */
+/** @param path of the repository without its domain, such as `library/nginx` */
 export function repositoryScope(path: string, push = false): string {
   return `repository:${path}:${push ? 'pull,push' : 'pull'}`;
 }
@@ -119,31 +87,29 @@ export function repositoryScope(path: string, push = false): string {
 /**
  * The scopes to request, sorted and without exact duplicates. Actions are not merged: `…:pull` and `…:pull,push` stay two
  * scopes, as in containerd.
- * @param wanted scopes of the request itself
- * @param challenged scopes in the challenge
  */
 export function tokenScopes(wanted: readonly string[], challenged: readonly string[]): string[] {
   return [...new Set([...wanted, ...challenged])].sort();
 }
 
 /**
- * Reads the token request out of a Bearer challenge.
+ * Reads the token request out of a Bearer challenge. It is not trusted: `realm.ts` validates the realm before anything is sent.
+ * @returns an empty `service` if the challenge names none
  * @throws InvalidChallenge if the realm is missing or not an absolute URL
  */
-export function tokenOptions(challenge: Pick<Challenge, 'parameters'>): TokenOptions {
-  const { parameters } = challenge;
+export function tokenOptions({ parameters }: Pick<Challenge, 'parameters'>): {
+  readonly realm: string;
+  readonly service: string;
+  readonly scopes: readonly string[];
+} {
   const realm = parameters.get('realm');
   if (realm === undefined) throw new InvalidChallenge('the Bearer challenge names no realm');
   if (!URL.canParse(realm) || new URL(realm).host === '') {
     throw new InvalidChallenge('the realm of the Bearer challenge is not an absolute URL');
   }
-  const scope = parameters.get('scope');
-  return {
-    realm,
-    service: parameters.get('service') ?? '',
-    // A scope that is present but empty is one empty scope, as in containerd.
-    scopes: scope === undefined ? [] : scope.split(' '),
-  };
+  // A scope that is present but empty is one empty scope, as in containerd.
+  const scopes = parameters.get('scope')?.split(' ') ?? [];
+  return { realm, service: parameters.get('service') ?? '', scopes };
 }
 
 export function sameScopes(one: readonly string[], other: readonly string[]): boolean {

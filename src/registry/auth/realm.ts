@@ -10,15 +10,15 @@
  *   `https://2130706433/` counts as 127.0.0.1. Names are checked after resolution (`reach.ts`). A proxy resolves names itself:
  *   behind it only literals and the names below are checked.
  */
-import { addressKind, isForbiddenAddress } from '../../http/reach/address.ts';
+import { addressKind, bareHost, isForbiddenAddress } from '../../http/reach/address.ts';
 
-export type RealmVerdict =
+type RealmVerdict =
   | { readonly ok: true; readonly url: URL }
   /** `reason` is for people and holds at most the host. */
   | { readonly ok: false; readonly reason: string };
 
 /** The registry that sent the challenge. */
-export interface ChallengingRegistry {
+interface ChallengingRegistry {
   /** `host[:port]` as in the request. */
   readonly host: string;
   /** Whether the request used plain HTTP, by configuration. */
@@ -38,8 +38,6 @@ const metadataNames = /^(?:metadata|metadata\.google\.internal|instance-data(?:\
 
 /**
  * Checks a realm by the rule above.
- * @param realm as in the challenge
- * @param registry sender of the challenge
  */
 export function validateRealm(realm: string, registry: ChallengingRegistry): RealmVerdict {
   if (!URL.canParse(realm)) return refuse('the realm is not an absolute URL');
@@ -52,7 +50,7 @@ export function validateRealm(realm: string, registry: ChallengingRegistry): Rea
   if (url.username !== '' || url.password !== '') return refuse('the realm holds a user name or password');
   if (isRegistryItself(url, scheme, registry)) return { ok: true, url };
 
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = bareHost(url);
   const kind = addressKind(host);
   if (kind !== undefined && isForbiddenAddress(host, registry.ip)) {
     return refuse(`the realm's host ${host} is a ${kind} address and not the registry itself`);
@@ -73,8 +71,10 @@ export function canonicalAddress(address: string, scheme: string): string {
   const port = defaultPorts.get(scheme) ?? '';
   const colons = address.split(':').length - 1;
   if (colons === 1 || (colons > 1 && address.includes(']:'))) {
-    const parts = splitHostPort(address);
-    return parts === undefined ? address : joinHostPort(parts.host, parts.port === '' ? port : parts.port);
+    // net.SplitHostPort of Go.
+    const bracketed = /^\[([^[\]]*)\]:([^:[\]]*)$/.exec(address);
+    const [, host, written] = bracketed ?? /^([^:[\]]*):([^:[\]]*)$/.exec(address) ?? [];
+    return host === undefined ? address : joinHostPort(host, written || port);
   }
   return joinHostPort(address.replace(/^\[(.*)\]$/, '$1'), port);
 }
@@ -82,14 +82,6 @@ export function canonicalAddress(address: string, scheme: string): string {
 function isRegistryItself(url: URL, scheme: string, registry: ChallengingRegistry): boolean {
   const registryScheme = registry.insecure ? 'http' : 'https';
   return canonicalAddress(url.host, scheme) === canonicalAddress(registry.host.toLowerCase(), registryScheme);
-}
-
-/** net.SplitHostPort of Go. @returns undefined if Go reports an error */
-function splitHostPort(address: string): { host: string; port: string } | undefined {
-  const bracketed = /^\[([^[\]]*)\]:([^:[\]]*)$/.exec(address);
-  const plain = /^([^:[\]]*):([^:[\]]*)$/.exec(address);
-  const [, host, port] = bracketed ?? plain ?? [];
-  return host === undefined || port === undefined ? undefined : { host, port };
 }
 
 function joinHostPort(host: string, port: string): string {

@@ -1,18 +1,24 @@
 /** Tokens for requests to endpoints: from the cache, or from the token server that the endpoint's challenge named. */
+import { BoundedMap } from '../../async/bounded-map.ts';
+import type { Clock } from '../../async/clock.ts';
+import { SingleFlight } from '../../async/single-flight.ts';
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import { headersId } from '../../credentials/identity.ts';
-import type { Clock } from '../../async/clock.ts';
 import type { HttpResponse } from '../../http/client.ts';
 import { isLoginHeader } from '../../http/headers.ts';
 import { endpointReach, targetReach, type AddressPolicy } from '../../http/reach/reach.ts';
 import type { Secret } from '../../telemetry/secret.ts';
-import type { GuardedClient } from '../net/guarded-client.ts';
+import { headersOf } from '../endpoints/endpoint.ts';
+import { contextOf, type EndpointRequest, type GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects } from '../net/redirect.ts';
 import type { BearerScheme } from './auth-scheme.ts';
-import { contextOf, headersOf, type EndpointRequest } from './endpoint-request.ts';
-import { fetchToken, maxTokenBytes, type TokenExchange, type BearerToken } from './token.ts';
-import { BoundedMap } from '../../async/bounded-map.ts';
-import { SingleFlight } from '../../async/single-flight.ts';
+import { fetchToken, maxTokenBytes, type BearerToken, type TokenExchange } from './token.ts';
+
+export interface AuthParts {
+  readonly client: GuardedClient;
+  readonly clock: Clock;
+  readonly policy: AddressPolicy;
+}
 
 export interface GrantedToken {
   readonly key: TokenKey;
@@ -22,19 +28,11 @@ export interface GrantedToken {
 }
 
 export class TokenSource {
-  readonly #client: GuardedClient;
-  readonly #clock: Clock;
-  readonly #policy: AddressPolicy;
+  readonly #parts: AuthParts;
   readonly #cache: TokenCache;
 
-  constructor(parts: {
-    readonly client: GuardedClient;
-    readonly clock: Clock;
-    readonly policy: AddressPolicy;
-  }) {
-    this.#client = parts.client;
-    this.#clock = parts.clock;
-    this.#policy = parts.policy;
+  constructor(parts: AuthParts) {
+    this.#parts = parts;
     this.#cache = new TokenCache(parts.clock);
   }
 
@@ -59,7 +57,7 @@ export class TokenSource {
       fetchToken(
         { ...scheme, ...(usable && { credential: usable.credential }) },
         (exchange) => this.#send(request, scheme, exchange, usable !== undefined, shared),
-        () => this.#clock.now(),
+        () => this.#parts.clock.now(),
       ),
     );
     return { key, ...granted };
@@ -76,36 +74,34 @@ export class TokenSource {
 
   async #send(
     request: EndpointRequest,
-    scheme: BearerScheme,
-    exchange: TokenExchange,
+    { registryIp }: BearerScheme,
+    { method, url, body, headers: { authorization, ...headers } }: TokenExchange,
     credentialUsed: boolean,
     signal: AbortSignal,
   ): Promise<HttpResponse> {
     const { endpoint } = request;
-    const isEndpoint = isSameServer(request, exchange.url);
-    const { authorization, ...headers } = exchange.headers;
+    const { client, policy } = this.#parts;
+    const isEndpoint = isSameServer(request, url);
     const ownHeaders = {
-      ...tokenHeadersOf(request, exchange.url),
+      ...tokenHeadersOf(request, url),
       ...(authorization !== undefined && { authorization }),
     };
     const step = {
-      method: exchange.method,
-      url: exchange.url,
-      body: exchange.body,
+      method,
+      url,
+      body,
       headers,
       maxBytes: maxTokenBytes,
       tls: isEndpoint ? endpoint.tls : { ...endpoint.tls, client: [] },
-      reach: isEndpoint
-        ? endpointReach(endpoint, this.#policy)
-        : targetReach(scheme.registryIp, this.#policy),
+      reach: isEndpoint ? endpointReach(endpoint, policy) : targetReach(registryIp, policy),
     };
     const context = contextOf(request, 'token', credentialUsed);
     // A redirected POST would carry the password to the target of the redirect.
-    if (exchange.method === 'POST') {
-      return await this.#client.send({ ...step, headers: { ...headers, ...ownHeaders } }, context, signal);
+    if (method === 'POST') {
+      return await client.send({ ...step, headers: { ...headers, ...ownHeaders } }, context, signal);
     }
-    return await followRedirects({ ...step, ownHeaders }, this.#policy, (next) =>
-      this.#client.send(next, context, signal),
+    return await followRedirects({ ...step, ownHeaders }, policy, (next) =>
+      client.send(next, context, signal),
     );
   }
 }
@@ -124,6 +120,7 @@ function isSameServer({ url }: EndpointRequest, realm: URL): boolean {
 /** A token has one to four KiB: a few MiB at most. */
 const maxTokens = 1000;
 
+/** Everything that a token was issued for, so that a token of one registry or pod is never used for another. */
 export interface TokenKey {
   /** `https://registry.corp:5000`. */
   readonly registry: string;

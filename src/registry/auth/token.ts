@@ -31,6 +31,7 @@ export interface TokenExchange {
 
 /** A response of a token server other than success. */
 export class TokenRefused extends Error {
+  override readonly name = 'TokenRefused';
   readonly code = 'token-refused';
   readonly temporary = false;
   readonly status: number;
@@ -38,7 +39,6 @@ export class TokenRefused extends Error {
   readonly retryAfter?: string;
   constructor(status: number, retryAfter: string | undefined) {
     super(`the token server answered ${status}`);
-    this.name = 'TokenRefused';
     this.status = status;
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
   }
@@ -52,7 +52,6 @@ export interface TokenServerResponse {
 }
 
 /**
- * Requests a token.
  * @param send one exchange with the token server; it follows no redirect of a POST
  * @param now wall clock, milliseconds
  * @throws TokenRefused, InvalidTokenResponse, and what `send` throws
@@ -103,9 +102,8 @@ function knowsOnlyGet(status: number, credential: Credential): boolean {
 }
 
 /** Value of an Authorization header. */
-export function basic(credential: Credential): string {
-  const text = `${credential.username}:${reveal(credential.password)}`;
-  return `Basic ${Buffer.from(text).toString('base64')}`;
+export function basic({ username, password }: Credential): string {
+  return `Basic ${Buffer.from(`${username}:${reveal(password)}`).toString('base64')}`;
 }
 
 function succeeded(status: number): boolean {
@@ -125,10 +123,10 @@ function read(response: TokenServerResponse, now: () => number): BearerToken {
 }
 
 /** The specification's default, and the shortest lifetime that it allows. */
-export const defaultLifetimeSeconds = 60;
+const defaultLifetimeSeconds = 60;
 
 /** No registry grants more than half a day; a longer figure would keep a token long after its revocation. */
-export const maxLifetimeSeconds = 24 * 60 * 60;
+const maxLifetimeSeconds = 24 * 60 * 60;
 
 /** A token is renewed after this part of its lifetime, so that it does not expire on its way. */
 const refreshShare = 0.9;
@@ -148,15 +146,12 @@ export interface BearerToken {
 export class InvalidTokenResponse extends Error {
   readonly code = 'invalid-token-response';
   readonly temporary = false;
-  constructor(message: string) {
-    super(message);
-    this.name = 'InvalidTokenResponse';
-  }
+  override readonly name = 'InvalidTokenResponse';
 }
 
 /**
- * Reads a token response.
- * @param body the parsed JSON
+ * Reads a token response (distribution `spec/auth/token.md`). Lifetimes are bounded both ways, because a server's figures and
+ * clock are not trusted.
  * @param receivedAt wall clock when the response was complete, milliseconds
  * @throws InvalidTokenResponse if there is no token, or one that cannot be a header value
  */
@@ -167,7 +162,9 @@ export function readTokenResponse(body: unknown, receivedAt: number): BearerToke
   if (text === undefined) throw new InvalidTokenResponse('no token');
   if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidTokenResponse('the token cannot be sent in a header');
 
-  const lifetimeSeconds = lifetime(members['expires_in']);
+  const expiresIn = members['expires_in'];
+  const known = typeof expiresIn === 'number' && !Number.isNaN(expiresIn) ? expiresIn : 0;
+  const lifetimeSeconds = Math.min(Math.max(known, defaultLifetimeSeconds), maxLifetimeSeconds);
   const issuedAt = instant(members['issued_at']);
   // A server whose clock is ahead must not make a token last longer than from now on.
   const start = issuedAt === undefined ? receivedAt : Math.min(issuedAt, receivedAt);
@@ -180,11 +177,6 @@ export function readTokenResponse(body: unknown, receivedAt: number): BearerToke
     expiresAt: receivedAt + remaining,
     refreshAt: receivedAt + remaining * refreshShare,
   };
-}
-
-function lifetime(expiresIn: unknown): number {
-  if (typeof expiresIn !== 'number' || Number.isNaN(expiresIn)) return defaultLifetimeSeconds;
-  return Math.min(Math.max(expiresIn, defaultLifetimeSeconds), maxLifetimeSeconds);
 }
 
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;

@@ -15,7 +15,7 @@ import { addressKind } from '../../http/reach/address.ts';
 import type { TlsSettings } from '../../http/tls/trust.ts';
 import type { Endpoint, EndpointSource } from './endpoint.ts';
 
-export interface DefaultEndpointsOptions {
+interface DefaultEndpointsOptions {
   /** Namespace → `[scheme://]host[:port][/path]` of its proxy, such as `docker.io` → `docker-proxy.company.corp`. */
   readonly proxies?: Readonly<Record<string, string>>;
   /** Namespaces (`host[:port]`) with https without verification, and http if they do not speak TLS. */
@@ -26,33 +26,24 @@ export interface DefaultEndpointsOptions {
 
 /** A proxy setting that is not valid. */
 export class ProxySettingError extends Error {
+  override readonly name = 'ProxySettingError';
   readonly code = 'malformed';
   readonly temporary = false;
   /** The namespace at fault. */
   readonly where: string;
-  constructor(where: string, message: string) {
-    super(message);
-    this.name = 'ProxySettingError';
+  constructor(where: string, problem: string) {
+    super(`the proxy of ${where} ${problem}`);
     this.where = where;
   }
 }
 
-/**
- * Makes the source of default endpoints.
- * @throws ProxySettingError if a proxy is not a host or http(s) URL
- */
+/** @throws ProxySettingError if a proxy is not a host or http(s) URL */
 export function createDefaultEndpoints(options: DefaultEndpointsOptions = {}): EndpointSource {
   const tls: TlsSettings = { ca: options.ca ?? [], client: [], skipVerify: false };
   const insecure = new Set(options.insecureRegistries ?? []);
-  const proxies = new Map(
-    Object.entries(options.proxies ?? {}).map(([namespace, proxy]) => [
-      namespace,
-      proxyEndpoint(namespace, proxy, tls),
-    ]),
-  );
-  const fingerprint = createHash('sha256')
-    .update(JSON.stringify([options.proxies ?? {}, [...insecure], tls.ca]))
-    .digest('hex');
+  const settings = Object.entries(options.proxies ?? {});
+  const proxies = new Map(settings.map(([name, proxy]) => [name, proxyEndpoint(name, proxy, tls)]));
+  const fingerprint = hashOf([options.proxies ?? {}, [...insecure], tls.ca]);
   return {
     endpoints: (namespace) => {
       const proxy = proxies.get(namespace);
@@ -69,76 +60,56 @@ export function createDefaultEndpoints(options: DefaultEndpointsOptions = {}): E
  */
 export function originEndpoint(namespace: string, tls: TlsSettings, insecure = false): Endpoint {
   const host = namespace === 'docker.io' ? 'registry-1.docker.io' : namespace;
-  const plain = isLoopbackNamespace(namespace) ? loopbackScheme(namespace) : undefined;
+  const plain = loopbackScheme(namespace);
   const lax = plain === 'either' || insecure;
   return {
+    ...usual,
     base: `${plain === 'http' ? 'http' : 'https'}://${host}/v2`,
     host,
     namespace,
     namespaceParameter: false,
     httpFallback: lax,
-    resolve: true,
-    pull: true,
     tls: lax ? { ...tls, skipVerify: true } : tls,
-    headers: [],
-    acceptsCredentials: true,
     origin: insecure ? 'insecureRegistries' : 'default',
   };
 }
 
+const usual = { resolve: true, pull: true, headers: [], acceptsCredentials: true } as const;
+
 function proxyEndpoint(namespace: string, proxy: string, tls: TlsSettings): Endpoint {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `https://${proxy}`);
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.hostname === '') {
-    throw new ProxySettingError(
-      namespace,
-      `the proxy of ${namespace} is not a host, nor an http or https URL`,
-    );
+    throw new ProxySettingError(namespace, 'is not a host, nor an http or https URL');
   }
   if (url.username !== '' || url.search !== '' || url.hash !== '') {
-    throw new ProxySettingError(
-      namespace,
-      `the proxy of ${namespace} may hold scheme, host, port and path only`,
-    );
+    throw new ProxySettingError(namespace, 'may hold scheme, host, port and path only');
   }
   const path = url.pathname.split('/').filter((part) => part !== '');
   if (path.at(-1) !== 'v2') path.push('v2');
   return {
+    ...usual,
     base: `${url.protocol}//${url.host}/${path.join('/')}`,
     host: url.host,
     namespace,
     namespaceParameter: url.host !== namespace,
     httpFallback: false,
-    resolve: true,
-    pull: true,
     tls,
-    headers: [],
-    acceptsCredentials: true,
     origin: 'proxies',
   };
 }
 
-/** Hosts that are this machine for containerd (`docker.IsLocalhost`): by name or by literal, nothing else. */
-function isLoopbackNamespace(namespace: string): boolean {
-  const { host } = splitNamespace(namespace);
-  return host === 'localhost' || addressKind(host) === 'loopback';
-}
-
-function loopbackScheme(namespace: string): 'http' | 'https' | 'either' {
-  const { port } = splitNamespace(namespace);
+/** The scheme of a host that is this machine for containerd (`docker.IsLocalhost`): by name or by literal, nothing else. */
+function loopbackScheme(namespace: string): 'http' | 'https' | 'either' | undefined {
+  const [, written, port] = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d+))?$/.exec(namespace) ?? [];
+  const host = (written ?? namespace).replace(/^\[|\]$/g, '');
+  if (host !== 'localhost' && addressKind(host) !== 'loopback') return undefined;
   if (port === undefined || port === '443') return 'https';
   return port === '80' ? 'http' : 'either';
 }
 
-function splitNamespace(namespace: string): { host: string; port?: string } {
-  const [, host, port] = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d+))?$/.exec(namespace) ?? [];
-  return {
-    host: (host ?? namespace).replace(/^\[|\]$/g, ''),
-    ...(port === undefined ? {} : { port }),
-  };
-}
-
 /**
- * @param own default endpoints with `proxies` (`createDefaultEndpoints`)
+ * Configured endpoints together with those of the node's container runtime: `proxies` first, then the node's. `insecureRegistries`
+ * applies to the default host of a namespace, at any place in the node's list.
  * @param node endpoints of the node's runtime; its failures are passed on, because the node's pull would fail too
  */
 export function withNodeEndpoints(own: EndpointSource, node: EndpointSource): EndpointSource {
@@ -152,9 +123,10 @@ export function withNodeEndpoints(own: EndpointSource, node: EndpointSource): En
         ...found.map((endpoint) => (insecure && endpoint.origin === 'default' ? insecure : endpoint)),
       ];
     },
-    fingerprint: () =>
-      createHash('sha256')
-        .update(JSON.stringify([own.fingerprint(), node.fingerprint()]))
-        .digest('hex'),
+    fingerprint: () => hashOf([own.fingerprint(), node.fingerprint()]),
   };
+}
+
+function hashOf(content: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(content)).digest('hex');
 }

@@ -5,11 +5,23 @@
  */
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { TlsSettings } from '../../http/tls/trust.ts';
-import type { Secret } from '../../telemetry/secret.ts';
+import { reveal, type Secret } from '../../telemetry/secret.ts';
 
-export interface EndpointHeader {
+interface EndpointHeader {
   readonly name: string;
   readonly value: Secret;
+}
+
+/** Headers by name. Several values become one list, which HTTP treats like several lines. */
+export function headersOf(headers: readonly EndpointHeader[]): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const { name, value } of headers) {
+    const key = name.toLowerCase();
+    const before = found[key];
+    const separator = key === 'cookie' ? '; ' : ', ';
+    found[key] = before === undefined ? reveal(value) : `${before}${separator}${reveal(value)}`;
+  }
+  return found;
 }
 
 export interface Endpoint {

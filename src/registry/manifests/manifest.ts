@@ -39,7 +39,6 @@ export type ManifestDocument =
   | { readonly kind: 'schema1'; readonly mediaType: string; readonly architecture: string };
 
 /**
- * Reads a manifest document.
  * @param bytes the body, already counted and verified
  * @param contentType of the response, or of the descriptor
  * @throws InvalidDocument if it is not a manifest of a known kind
@@ -52,14 +51,19 @@ export function readManifest(bytes: Uint8Array, contentType: string | undefined)
   refuseMixed(document, kind);
   if (kind === 'index') return readIndex(document, mediaType);
   if (kind === 'manifest') return readSingle(document, mediaType);
-  const architecture = asText(document['architecture']) ?? '';
-  if (architecture === '') throw new InvalidDocument('a schema 1 manifest without architecture');
+  const architecture = textOf(document['architecture']);
+  if (architecture === undefined) throw new InvalidDocument('a schema 1 manifest without architecture');
   return { kind, mediaType, architecture };
+}
+
+/** A text that is not empty. */
+function textOf(value: unknown): string | undefined {
+  return asText(value) || undefined;
 }
 
 function mediaTypeOf(document: JsonObject, header: string): string {
   const written = bareMediaType(asText(document['mediaType']));
-  if (isVague(header)) return written === '' ? sniff(document) : written;
+  if (vague.has(header)) return written === '' ? sniff(document) : written;
   if (written !== '' && written !== header && documentKind(header) !== 'schema1') {
     throw new InvalidDocument('its media type differs from the one in the response');
   }
@@ -76,38 +80,32 @@ function sniff(document: JsonObject): string {
   throw new InvalidDocument('it is neither a manifest nor an index');
 }
 
+const foreignMembers = {
+  index: ['config', 'layers', 'fsLayers'],
+  manifest: ['manifests', 'fsLayers'],
+  schema1: ['manifests', 'config', 'layers'],
+} as const;
+
 function refuseMixed(document: JsonObject, kind: DocumentKind): void {
-  const has = (name: string): boolean => document[name] !== undefined && document[name] !== null;
-  const mixed =
-    (kind === 'index' && (has('config') || has('layers') || has('fsLayers'))) ||
-    (kind === 'manifest' && (has('manifests') || has('fsLayers'))) ||
-    (kind === 'schema1' && (has('manifests') || has('config') || has('layers')));
-  if (mixed) throw new InvalidDocument('it mixes the members of several kinds of manifest');
+  if (foreignMembers[kind].some((name) => document[name] !== undefined && document[name] !== null)) {
+    throw new InvalidDocument('it mixes the members of several kinds of manifest');
+  }
 }
 
 function readIndex(document: JsonObject, mediaType: string): ManifestDocument {
   const manifests = document['manifests'];
   if (!Array.isArray(manifests)) throw new InvalidDocument('an index without manifests');
-  const artifactType = asText(document['artifactType']) ?? '';
-  return {
-    kind: 'index',
-    mediaType,
-    children: manifests.map((entry) => readDescriptor(entry)),
-    ...(artifactType === '' ? {} : { artifactType }),
-  };
+  const artifactType = textOf(document['artifactType']);
+  const children = manifests.map((entry) => readDescriptor(entry));
+  return { kind: 'index', mediaType, children, ...(artifactType && { artifactType }) };
 }
 
 function readSingle(document: JsonObject, mediaType: string): ManifestDocument {
   const config = readDescriptor(document['config']);
-  const claims =
-    (asText(document['artifactType']) ?? '') !== '' || asObject(document['subject']) !== undefined;
-  return {
-    kind: 'manifest',
-    mediaType,
-    config,
-    imageConfig: isImageConfig(config.mediaType),
-    claimsArtifact: claims,
-  };
+  const imageConfig = isImageConfig(config.mediaType);
+  const claimsArtifact =
+    textOf(document['artifactType']) !== undefined || asObject(document['subject']) !== undefined;
+  return { kind: 'manifest', mediaType, config, imageConfig, claimsArtifact };
 }
 
 function readDescriptor(value: unknown): Descriptor {
@@ -121,15 +119,15 @@ function readDescriptor(value: unknown): Descriptor {
     throw new InvalidDocument('a descriptor without a usable size');
   }
   const platform = readPlatform(written['platform']);
-  const artifactType = asText(written['artifactType']) ?? '';
+  const artifactType = textOf(written['artifactType']);
   const annotations = asObject(written['annotations']);
   return {
     mediaType: bareMediaType(asText(written['mediaType'])),
     digest,
     size,
     attestation: annotations?.['vnd.docker.reference.type'] === 'attestation-manifest',
-    ...(platform ? { platform } : {}),
-    ...(artifactType === '' ? {} : { artifactType }),
+    ...(platform && { platform }),
+    ...(artifactType && { artifactType }),
   };
 }
 
@@ -139,15 +137,15 @@ function readDescriptor(value: unknown): Descriptor {
  */
 export function readPlatform(value: unknown): WrittenPlatform | undefined {
   const written = asObject(value);
-  const architecture = asText(written?.['architecture']) ?? '';
-  if (!written || architecture === '') return undefined;
-  const variant = asText(written['variant']) ?? '';
-  const osVersion = asText(written['os.version']) ?? '';
+  const architecture = textOf(written?.['architecture']);
+  if (!written || architecture === undefined) return undefined;
+  const variant = textOf(written['variant']);
+  const osVersion = textOf(written['os.version']);
   return {
     os: asText(written['os']) ?? '',
     architecture,
-    ...(variant === '' ? {} : { variant }),
-    ...(osVersion === '' ? {} : { osVersion }),
+    ...(variant && { variant }),
+    ...(osVersion && { osVersion }),
   };
 }
 
@@ -163,18 +161,7 @@ const documentKinds: ReadonlyMap<string, DocumentKind> = new Map([
 ]);
 
 /** Media types without meaning: then the document's own media type counts. */
-const vague: ReadonlySet<string> = new Set([
-  '',
-  '*/*',
-  'application/octet-stream',
-  'application/json',
-  'text/plain',
-]);
-
-const imageConfigs: ReadonlySet<string> = new Set([
-  'application/vnd.oci.image.config.v1+json',
-  'application/vnd.docker.container.image.v1+json',
-]);
+const vague = new Set(['', '*/*', 'application/octet-stream', 'application/json', 'text/plain']);
 
 /**
  * Sent with every manifest request, always complete: some registries return schema 1 or only the first platform to clients that
@@ -198,25 +185,17 @@ export function documentKind(mediaType: string): DocumentKind | undefined {
   return documentKinds.get(mediaType);
 }
 
-export function isVague(mediaType: string): boolean {
-  return vague.has(mediaType);
-}
-
 export function isImageConfig(mediaType: string): boolean {
-  return imageConfigs.has(mediaType);
+  const docker = 'application/vnd.docker.container.image.v1+json';
+  return mediaType === 'application/vnd.oci.image.config.v1+json' || mediaType === docker;
 }
 
-const pattern = /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/;
-
-/** Whether a text is a digest that can be verified. */
+/** Whether a text is a digest that can be verified: registries may use two algorithms (OCI image specification). */
 export function isDigest(text: string): boolean {
-  return pattern.test(text);
+  return /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/.test(text);
 }
 
-/**
- * The digest of bytes.
- * @param like a digest of the algorithm to use. Default: sha256
- */
+/** @param like a digest of the algorithm to use. Default: sha256 */
 export function digestOf(bytes: Uint8Array, like?: string): string {
   const algorithm = like?.startsWith('sha512:') === true ? 'sha512' : 'sha256';
   return `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;

@@ -9,19 +9,19 @@ import {
   type Descriptor,
   type ManifestDocument,
 } from './manifest.ts';
-import { RegistryError, type WrittenPlatform } from '../manifest-lookup.ts';
+import { RegistryError, type RegistryErrorCode, type WrittenPlatform } from '../manifest-lookup.ts';
 import { asObject, asText, parseObject } from '../../http/json.ts';
 
 /** An index of indexes is rare, a third level unknown. */
-export const maxIndexDepth = 3;
+const maxIndexDepth = 3;
 
 /** More children than any image has; a list of a thousand platforms is an attack or a mistake. */
-export const maxChildren = 1000;
+const maxChildren = 1000;
 
 /** Each costs two requests; further children without a platform are not read. */
-export const maxConfigsRead = 16;
+const maxConfigsRead = 16;
 
-export interface Content {
+interface Content {
   readonly kind: 'image' | 'artifact' | 'bundle';
   readonly platforms: readonly WrittenPlatform[];
 }
@@ -64,7 +64,7 @@ export async function contentOf(
   const named = platforms.filter((platform) => !isUnknown(platform));
   if (named.length > 0) return { kind: 'image', platforms: named };
   if (found.artifacts > 0 || document.artifactType !== undefined) return { kind: 'artifact', platforms: [] };
-  throw new RegistryError('not-an-image', reader.where, `${reader.where}: the index lists no platform`);
+  throw refusal('not-an-image', reader, 'the index lists no platform');
 }
 
 async function contentOfSingle(
@@ -78,11 +78,11 @@ async function contentOfSingle(
   if (isBundle && place === 'alone') return { kind: 'bundle', platforms: [] };
   if (platform) return { kind: 'image', platforms: [platform] };
   if (document.claimsArtifact) return { kind: 'artifact', platforms: [] };
-  throw new RegistryError(
-    'not-an-image',
-    reader.where,
-    `${reader.where}: the image config names no architecture`,
-  );
+  throw refusal('not-an-image', reader, 'the image config names no architecture');
+}
+
+function refusal(code: RegistryErrorCode, { where }: ContentReader, problem: string): RegistryError {
+  return new RegistryError(code, where, `${where}: ${problem}`);
 }
 
 interface Found {
@@ -102,18 +102,14 @@ async function walk(
   const { reader, visited } = around;
   found.children += index.children.length;
   if (found.children > maxChildren) {
-    throw new RegistryError('too-large', reader.where, `${reader.where}: more than ${maxChildren} manifests`);
+    throw refusal('too-large', reader, `more than ${maxChildren} manifests`);
   }
   for (const child of index.children) {
     if (documentKind(child.mediaType) === 'index') {
       if (visited.has(child.digest)) continue;
       visited.add(child.digest);
       if (depth === maxIndexDepth) {
-        throw new RegistryError(
-          'too-large',
-          reader.where,
-          `${reader.where}: indexes nested deeper than ${maxIndexDepth}`,
-        );
+        throw refusal('too-large', reader, `indexes nested deeper than ${maxIndexDepth}`);
       }
       const nested = await reader.manifest(child);
       if (nested.kind === 'index') await walk(nested, found, around, depth + 1);
@@ -148,8 +144,9 @@ export interface ImageConfig {
 const bundleLabel = 'operators.operatorframework.io.bundle.';
 
 /**
- * Reads an image config.
- * @param bytes the blob, already counted and verified
+ * The config blob of a single manifest names its platform, and shows whether it is a bundle of the Operator Lifecycle Manager. A
+ * bundle holds manifests and no program. It is built for one architecture, but a Job with a program from another image unpacks
+ * it on any node. Bound to the bundle's architecture, that Job would wait forever in a cluster without such nodes.
  * @throws InvalidDocument if it is not a JSON object
  */
 export function readConfig(bytes: Uint8Array): ImageConfig {

@@ -14,15 +14,14 @@ export interface BreakerOptions {
 }
 
 /** A few broken connections in a busy minute must not open a circuit. */
-const defaultThreshold = 5;
-const defaultFirstPauseMs = 5000;
-const defaultMaxPauseMs = 2 * 60_000;
+const defaults: Required<BreakerOptions> = { threshold: 5, firstPauseMs: 5000, maxPauseMs: 2 * 60_000 };
 
 /** Image references choose hosts, so there could be any number. */
 const maxCircuits = 1000;
 
 /** The circuit of a host is open: the request was not sent. */
 export class CircuitOpen extends Error {
+  override readonly name = 'CircuitOpen';
   readonly code = 'circuit-open';
   readonly temporary = true;
   readonly where: string;
@@ -31,7 +30,6 @@ export class CircuitOpen extends Error {
   readonly rateLimited: boolean;
   constructor(where: string, retryAfterMs: number, rateLimited: boolean) {
     super(`${where} gets no requests for ${Math.ceil(retryAfterMs / 1000)} s`);
-    this.name = 'CircuitOpen';
     this.where = where;
     this.retryAfterMs = retryAfterMs;
     this.rateLimited = rateLimited;
@@ -50,15 +48,11 @@ interface Circuit {
 export class CircuitBreaker {
   readonly #circuits = new BoundedMap<string, Circuit>(maxCircuits);
   readonly #clock: Clock;
-  readonly #threshold: number;
-  readonly #firstPauseMs: number;
-  readonly #maxPauseMs: number;
+  readonly #options: Required<BreakerOptions>;
 
   constructor(clock: Clock, options: BreakerOptions = {}) {
     this.#clock = clock;
-    this.#threshold = options.threshold ?? defaultThreshold;
-    this.#firstPauseMs = options.firstPauseMs ?? defaultFirstPauseMs;
-    this.#maxPauseMs = options.maxPauseMs ?? defaultMaxPauseMs;
+    this.#options = { ...defaults, ...options };
   }
 
   /**
@@ -82,12 +76,13 @@ export class CircuitBreaker {
   }
 
   failed(key: string): void {
+    const { threshold, firstPauseMs, maxPauseMs } = this.#options;
     const circuit = this.#circuit(key);
     const now = this.#clock.monotonic();
     circuit.failures += 1;
-    if (circuit.openUntil > now || (!circuit.trial && circuit.failures < this.#threshold)) return;
+    if (circuit.openUntil > now || (!circuit.trial && circuit.failures < threshold)) return;
     circuit.trial = false;
-    circuit.pauseMs = Math.min(circuit.pauseMs * 2 || this.#firstPauseMs, this.#maxPauseMs);
+    circuit.pauseMs = Math.min(circuit.pauseMs * 2 || firstPauseMs, maxPauseMs);
     circuit.openUntil = now + circuit.pauseMs;
   }
 

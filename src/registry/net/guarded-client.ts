@@ -9,10 +9,26 @@ import { retryAfter } from '../../http/headers.ts';
 import { TransportError, transportError, type TransportFailure } from '../../http/transport-error.ts';
 import type { Attempt } from '../manifest-lookup.ts';
 import { CircuitOpen, type CircuitBreaker } from './circuit-breaker.ts';
-import { shownUrl } from './request-url.ts';
+import type { MatchedCredential } from '../../credentials/credential.ts';
+import type { Endpoint } from '../endpoints/endpoint.ts';
+import { credentialLabel } from '../outcome.ts';
+
+/** One request to an endpoint, with the headers of the endpoint's configuration. */
+export interface EndpointRequest {
+  readonly method: 'GET' | 'HEAD';
+  readonly url: URL;
+  readonly purpose: Attempt['purpose'];
+  readonly accept: string;
+  readonly maxBytes: number;
+  readonly endpoint: Endpoint;
+  readonly repository: string;
+  /** Absent if the endpoint accepts no credentials. */
+  readonly credential: MatchedCredential | undefined;
+  readonly trace: ((attempt: Attempt) => void) | undefined;
+}
 
 /** Why a request is sent. */
-export interface RequestContext {
+interface RequestContext {
   readonly purpose: Attempt['purpose'];
   /** For people. */
   readonly credential: string;
@@ -21,6 +37,23 @@ export interface RequestContext {
   /** The namespace requested from a mirror: that registry, not the mirror, may have caused a failure. */
   readonly behind?: string;
   readonly trace?: ((attempt: Attempt) => void) | undefined;
+}
+
+/** @param credentialUsed whether the request carries the credential, or a token for it */
+export function contextOf(
+  { credential, endpoint, trace }: EndpointRequest,
+  purpose: Attempt['purpose'],
+  credentialUsed: boolean,
+): RequestContext {
+  const used = credentialUsed ? credential : undefined;
+  return {
+    purpose,
+    credential: credentialLabel(used),
+    credentialId: used?.id ?? 'anonymous',
+    // A token server is behind no mirror.
+    ...(purpose !== 'token' && endpoint.namespaceParameter && { behind: endpoint.namespace }),
+    trace,
+  };
 }
 
 /** Keys of the circuits that a request passes. */
@@ -48,16 +81,11 @@ export class GuardedClient {
   readonly #breaker: CircuitBreaker;
   readonly #clock: Clock;
 
-  constructor(parts: {
-    readonly client: HttpClient;
-    readonly semaphore: HostSemaphore;
-    readonly breaker: CircuitBreaker;
-    readonly clock: Clock;
-  }) {
-    this.#client = parts.client;
-    this.#semaphore = parts.semaphore;
-    this.#breaker = parts.breaker;
-    this.#clock = parts.clock;
+  constructor(client: HttpClient, semaphore: HostSemaphore, breaker: CircuitBreaker, clock: Clock) {
+    this.#client = client;
+    this.#semaphore = semaphore;
+    this.#breaker = breaker;
+    this.#clock = clock;
   }
 
   /** @throws TransportError, CircuitOpen */
@@ -146,4 +174,14 @@ export class GuardedClient {
 function circuitsOf(host: string, { behind, credentialId }: RequestContext): Circuits {
   const lane = behind === undefined ? host : `${host} for ${behind}`;
   return { host, lane, personal: `${host} ${credentialId}` };
+}
+
+/** Query keys that describe the request and cannot hold a secret; a pre-signed URL has others. */
+const shownKeys = new Set(['ns', 'service', 'scope']);
+
+/** A URL for people: no user info, and only harmless query keys. */
+export function shownUrl(url: URL): string {
+  const query = [...url.searchParams].filter(([key]) => shownKeys.has(key));
+  const search = query.length === 0 ? '' : `?${new URLSearchParams(query).toString()}`;
+  return `${url.protocol}//${url.host}${url.pathname}${search}`;
 }

@@ -8,11 +8,11 @@ import type { HttpResponse, HttpRequest } from '../../http/client.ts';
 import { TransportError } from '../../http/transport-error.ts';
 
 /** containerd follows ten; real registries need one or two. */
-export const maxRedirects = 5;
+const maxRedirects = 5;
 
 const redirects = new Set([301, 302, 303, 307, 308]);
 
-export interface RedirectableRequest extends HttpRequest {
+interface RedirectableRequest extends HttpRequest {
   /** Sent only to the first host: Authorization and the endpoint's headers. */
   readonly ownHeaders: Readonly<Record<string, string>>;
 }
@@ -38,11 +38,11 @@ export async function followRedirects(
   let moved = false;
   let registryIp: string | undefined;
   const seen = new Set([step.url.href]);
-  for (let count = 0; ; count += 1) {
+  for (;;) {
     const response = await send(step);
     if (!redirects.has(response.status)) return { ...response, url: step.url, moved };
     if (!moved) registryIp = response.remoteAddress;
-    if (count === maxRedirects) throw refuse(step.url, `it redirects more than ${maxRedirects} times`);
+    if (seen.size > maxRedirects) throw refuse(step.url, `it redirects more than ${maxRedirects} times`);
     const next = target(step.url, response.headers['location']?.[0]);
     if (seen.has(next.href)) throw refuse(step.url, 'it redirects in a circle');
     seen.add(next.href);
@@ -59,13 +59,11 @@ export async function followRedirects(
 function target(from: URL, location: string | undefined): URL {
   const url = location === undefined ? null : URL.parse(location, from.href);
   if (!url) throw refuse(from, 'it redirects to something other than a URL');
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-    throw refuse(from, `it redirects to ${url.protocol}`);
-  }
-  if (from.protocol === 'https:' && url.protocol === 'http:') {
+  const { protocol, username, password } = url;
+  if (protocol !== 'https:' && protocol !== 'http:') throw refuse(from, `it redirects to ${protocol}`);
+  if (from.protocol === 'https:' && protocol === 'http:')
     throw refuse(from, 'it redirects from https to http');
-  }
-  if (url.username !== '' || url.password !== '') throw refuse(from, 'it redirects to a URL with user info');
+  if (username !== '' || password !== '') throw refuse(from, 'it redirects to a URL with user info');
   url.hash = '';
   return url;
 }

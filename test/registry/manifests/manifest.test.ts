@@ -6,7 +6,6 @@ import {
   bareMediaType,
   documentKind,
   isImageConfig,
-  isVague,
   digestOf,
   isDigest,
 } from '../../../src/registry/manifests/manifest.ts';
@@ -19,34 +18,22 @@ const read = (document: unknown, contentType?: string) =>
 
 t.test('the header counts first, then the media type of the document, then its members', async (t) => {
   const list = { manifests: [entry] };
+  const listed = { ...list, mediaType: mediaTypes.dockerList };
+  const old = { schemaVersion: 1, architecture: 'arm', fsLayers: [] };
   const single = { config: { ...entry, mediaType: mediaTypes.ociConfig }, layers: [] };
   const cases = [
     [list, mediaTypes.ociIndex, 'index', mediaTypes.ociIndex],
     [list, `${mediaTypes.dockerList}; charset=utf-8`, 'index', mediaTypes.dockerList],
     [list, mediaTypes.ociIndex.toUpperCase(), 'index', mediaTypes.ociIndex],
-    [{ ...list, mediaType: mediaTypes.dockerList }, undefined, 'index', mediaTypes.dockerList],
-    [
-      { ...list, mediaType: mediaTypes.dockerList },
-      'application/octet-stream',
-      'index',
-      mediaTypes.dockerList,
-    ],
-    [{ ...list, mediaType: mediaTypes.dockerList }, 'application/json', 'index', mediaTypes.dockerList],
+    [listed, undefined, 'index', mediaTypes.dockerList],
+    [listed, 'application/octet-stream', 'index', mediaTypes.dockerList],
+    [listed, 'application/json', 'index', mediaTypes.dockerList],
+    [listed, '', 'index', mediaTypes.dockerList],
     [list, '*/*', 'index', mediaTypes.ociIndex],
     [single, mediaTypes.dockerManifest, 'manifest', mediaTypes.dockerManifest],
     [single, 'text/plain', 'manifest', mediaTypes.ociManifest],
-    [
-      { schemaVersion: 1, architecture: 'arm', fsLayers: [] },
-      'text/plain',
-      'schema1',
-      mediaTypes.schema1.replace('prettyjws', 'json'),
-    ],
-    [
-      { schemaVersion: 1, architecture: 'arm', fsLayers: [] },
-      mediaTypes.schema1,
-      'schema1',
-      mediaTypes.schema1,
-    ],
+    [old, 'text/plain', 'schema1', mediaTypes.schema1.replace('prettyjws', 'json')],
+    [old, mediaTypes.schema1, 'schema1', mediaTypes.schema1],
   ] as const;
   for (const [document, contentType, kind, mediaType] of cases) {
     t.match(read(document, contentType), { kind, mediaType }, `${contentType} ${JSON.stringify(document)}`);
@@ -158,9 +145,6 @@ t.test('kinds of documents', async (t) => {
   t.ok(isImageConfig(mediaTypes.ociConfig));
   t.ok(isImageConfig(mediaTypes.dockerConfig));
   t.notOk(isImageConfig(mediaTypes.helmConfig));
-  for (const type of ['', '*/*', 'application/octet-stream', 'application/json', 'text/plain'])
-    t.ok(isVague(type), type);
-  t.notOk(isVague('text/html'));
 });
 
 t.test('media types without parameters', async (t) => {

@@ -1,6 +1,7 @@
 /** What protects registries: concurrency limit, circuit breaker, Retry-After. */
 import t, { type Test } from 'tap';
 import type { RegistryClientOptions } from '../../../src/registry/client.ts';
+import { shownUrl } from '../../../src/registry/net/guarded-client.ts';
 import {
   clientFor,
   credential,
@@ -209,4 +210,15 @@ t.test('the circuit of a mirror is open, the origin answers', async (t) => {
     t.equal(answer.endpoint.host, origin.host);
   }
   t.equal(mirror.requests.length, 1);
+});
+
+t.test('what is shown of a URL', async (t) => {
+  const shown = (url: string) => shownUrl(new URL(url));
+  const signed = shown('https://ann:secret@host:5000/a?ns=docker.io&X-Amz-Signature=secret#x');
+  t.equal(signed, 'https://host:5000/a?ns=docker.io');
+  t.equal(
+    shown('https://auth/token?service=s&scope=repository%3Aa%3Apull&account=ann'),
+    'https://auth/token?service=s&scope=repository%3Aa%3Apull',
+  );
+  t.equal(shown('https://host/a?signature=secret'), 'https://host/a');
 });
