@@ -1,6 +1,6 @@
 /** The image facts memory: times, size and overrides come from the live configuration. */
 import { join } from 'node:path';
-import { createFactsFile, type FactsFile } from '../../src/images/memory/disk.ts';
+import { FactsFile } from '../../src/images/memory/disk.ts';
 import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createFactsMetrics } from '../../src/images/memory/metrics.ts';
@@ -27,7 +27,7 @@ export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
   const { configuration, inspector, stateDir, log, metrics } = options;
   const { cacheSize, inspectTimeout } = configuration();
   const file: FactsFile | undefined =
-    stateDir === undefined ? undefined : createFactsFile({ path: join(stateDir, stateFile), log });
+    stateDir === undefined ? undefined : new FactsFile({ path: join(stateDir, stateFile), log });
   const memory = new FactsMemory({
     source: inspector,
     log,

@@ -109,7 +109,7 @@ export function eligible<E extends Pick<Endpoint, 'pull' | 'resolve'>>(
 /** Each credential once; one anonymous round if there is none. */
 function credentialsOf({ credentials }: ManifestLookup): (MatchedCredential | undefined)[] {
   if (credentials.length === 0) return [undefined];
-  return [...new Map(credentials.map((credential) => [credential.id, credential])).values()];
+  return [...Map.groupBy(credentials, ({ id }) => id).values()].flatMap(([first]) => first ?? []);
 }
 
 /** An endpoint's own credential is used only if there is no other (containerd `PullImage`: the kubelet sent none). */

@@ -80,8 +80,7 @@ export interface ImageFactsSource {
 const maxMessageLength = 1000;
 
 /**
- * Makes them.
- * @param image as requested
+ * Facts that hold an error instead of platforms.
  * @param freshUntilMs wall clock
  * @param origin Default: `registry`, `anonymous`, no endpoint.
  */

@@ -1,10 +1,10 @@
 /**
- * Image facts from outside the process: from an agent or from a file. Nothing about them is trusted: every field is checked for its
- * type, its alphabet and its length before it gets near a pod. Fields that are not known are dropped, so that agents of a
- * newer version can be asked.
+ * Image facts from outside the process: from an agent or from a file. Nothing about them is trusted: every field is checked for
+ * its type, its alphabet and its length before it gets near a pod. Unknown fields are dropped: agents may be newer.
  */
 import { credentialSourceNames } from '../../credentials/credential.ts';
 import { factsErrorCodes, type FactsError, type FactsSource, type ImageFacts } from './facts.ts';
+import { asObject, type JsonObject } from '../../http/json.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import type { Platform } from '../platforms/platform.ts';
@@ -23,45 +23,44 @@ const maxMessageLength = 1024;
 const maxDateLength = 40;
 
 const sources: readonly FactsSource[] = ['registry', 'memory', 'override'];
-const printable = /^[\x21-\x7e]*$/;
+const isPrintable = (value: string): boolean => /^[\x21-\x7e]*$/.test(value);
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
 
 /** Why something cannot be image facts. */
 export class InvalidFacts extends Error {
+  override readonly name = 'InvalidFacts';
   readonly code = 'invalid-facts';
   readonly temporary = false;
   /** The field at fault. */
   readonly where: string;
   constructor(where: string, problem: string) {
     super(`image facts: ${where} ${problem}`);
-    this.name = 'InvalidFacts';
     this.where = where;
   }
 }
 
-/**
- * Checks image facts and copies what belongs to them.
- * @param value as JSON.parse gives it
- * @throws InvalidFacts
- */
+/** Checks parsed JSON and copies the known fields. @throws InvalidFacts */
 export function readFacts(value: unknown): ImageFacts {
   const fields = object(value, 'facts');
-  const image = text(fields['image'], 'image', maxImageLength, printable);
+  const image = text(fields['image'], 'image', maxImageLength, isPrintable);
   if (image === '') throw new InvalidFacts('image', 'is empty');
   const error = fields['error'] === undefined ? undefined : readError(fields['error']);
   const platforms = readPlatforms(fields['platforms']);
   if (error && platforms.length > 0)
     throw new InvalidFacts('platforms', 'must be empty where there is an error');
+  const mediaType = fields['mediaType'];
   return {
     image,
-    ...(fields['digest'] !== undefined && { digest: digest(fields['digest']) }),
-    ...(fields['mediaType'] !== undefined && {
-      mediaType: text(fields['mediaType'], 'mediaType', maxMediaTypeLength, printable),
+    ...(fields['digest'] !== undefined && {
+      digest: text(fields['digest'], 'digest', 135, isDigest, 'is no digest'),
+    }),
+    ...(mediaType !== undefined && {
+      mediaType: text(mediaType, 'mediaType', maxMediaTypeLength, isPrintable),
     }),
     platforms,
     source: oneOf(fields['source'], 'source', sources),
     credentialSource: oneOf(fields['credentialSource'], 'credentialSource', credentialSourceNames),
-    endpoint: text(fields['endpoint'], 'endpoint', maxEndpointLength, printable),
+    endpoint: text(fields['endpoint'], 'endpoint', maxEndpointLength, isPrintable),
     freshUntil: date(fields['freshUntil'], 'freshUntil'),
     stale: boolean(fields['stale'], 'stale'),
     ...(error && { error }),
@@ -74,9 +73,9 @@ function readPlatforms(value: unknown): Platform[] {
   return value.map((item: unknown) => {
     const { os, architecture, variant } = object(item, 'platforms');
     return {
-      os: labelValue(os, 'platforms.os'),
-      architecture: architectureName(architecture),
-      ...(variant !== undefined && { variant: labelValue(variant, 'platforms.variant') }),
+      os: text(os, 'platforms.os', 63, isNonEmptyLabelValue),
+      architecture: text(architecture, 'platforms.architecture', 63, isArchitecture, 'is no architecture'),
+      ...(variant !== undefined && { variant: text(variant, 'platforms.variant', 63, isNonEmptyLabelValue) }),
     };
   });
 }
@@ -90,37 +89,23 @@ function readError(value: unknown): FactsError {
   };
 }
 
-function object(value: unknown, where: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new InvalidFacts(where, 'is no object');
-  }
-  return value as Readonly<Record<string, unknown>>;
+function object(value: unknown, where: string): JsonObject {
+  const found = asObject(value);
+  if (!found) throw new InvalidFacts(where, 'is no object');
+  return found;
 }
 
-function text(value: unknown, where: string, maxLength: number, pattern?: RegExp): string {
+function text(
+  value: unknown,
+  where: string,
+  maxLength: number,
+  isValid: (text: string) => boolean = () => true,
+  problem = 'has characters that cannot be there',
+): string {
   if (typeof value !== 'string') throw new InvalidFacts(where, 'is no text');
   if (value.length > maxLength) throw new InvalidFacts(where, `is longer than ${maxLength} characters`);
-  if (pattern && !pattern.test(value)) throw new InvalidFacts(where, 'has characters that cannot be there');
+  if (!isValid(value)) throw new InvalidFacts(where, problem);
   return value;
-}
-
-function labelValue(value: unknown, where: string): string {
-  const given = text(value, where, 63);
-  if (!isNonEmptyLabelValue(given)) throw new InvalidFacts(where, 'has characters that cannot be there');
-  return given;
-}
-
-function architectureName(value: unknown): string {
-  const where = 'platforms.architecture';
-  const name = text(value, where, 63);
-  if (!isArchitecture(name)) throw new InvalidFacts(where, 'is no architecture');
-  return name;
-}
-
-function digest(value: unknown): string {
-  const given = text(value, 'digest', 135);
-  if (!isDigest(given)) throw new InvalidFacts('digest', 'is no digest');
-  return given;
 }
 
 function oneOf<Word extends string>(value: unknown, where: string, words: readonly Word[]): Word {
@@ -130,7 +115,7 @@ function oneOf<Word extends string>(value: unknown, where: string, words: readon
 }
 
 function date(value: unknown, where: string): string {
-  const given = text(value, where, maxDateLength, rfc3339);
+  const given = text(value, where, maxDateLength, (written) => rfc3339.test(written));
   if (Number.isNaN(Date.parse(given))) throw new InvalidFacts(where, 'is no date');
   return given;
 }

@@ -7,8 +7,7 @@
  * the first, so that a reader (or a crash) sees the old one or the new one. It holds no secret, and no facts that
  * depend on a pull secret.
  */
-import type { Clock } from '../../async/clock.ts';
-import { systemClock } from '../../async/clock.ts';
+import { systemClock, type Clock } from '../../async/clock.ts';
 import { createHash } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -17,21 +16,7 @@ import type { Log } from '../../telemetry/log.ts';
 import type { ImageFacts } from '../facts/facts.ts';
 import { InvalidFacts, readFacts } from '../facts/wire.ts';
 
-export interface FactsFile {
-  /**
-   * Reads the file and hands over what is in it, from the least to the most recently used.
-   * @returns how many facts were there; 0 for a file that is missing or cannot be used, with a line in the log for the latter
-   */
-  load(learn: (facts: ImageFacts) => void): Promise<number>;
-  /** Sets the source of the file: the shared facts, the most recently used first. */
-  keep(shared: () => Iterable<ImageFacts>): void;
-  /** Something changed; it is written soon. */
-  changed(): void;
-  /** Writes what is not written yet. */
-  close(): Promise<void>;
-}
-
-export interface FactsFileOptions {
+interface FactsFileOptions {
   readonly path: string;
   readonly log: Log;
   /** The most that is read or written; the least recently used facts are left out. */
@@ -57,86 +42,100 @@ const linesPerTurn = 500;
 /** Facts are public inside the cluster, but not for other users of the node. */
 const fileMode = 0o600;
 
-/** Nothing is read or written yet. */
-export function createFactsFile(options: FactsFileOptions): FactsFile {
-  const { path, log, maxBytes = defaultMaxBytes, clock = systemClock } = options;
-  let source: () => Iterable<ImageFacts> = () => [];
-  let dirty = false;
-  let loading = false;
-  let failing = false;
-  let closed = false;
-  let stopTimer: (() => void) | undefined;
-  let writing: Promise<number> | undefined;
-  let delayMs = writeDelayMs;
+export class FactsFile {
+  readonly #options: Required<FactsFileOptions>;
+  #source: () => Iterable<ImageFacts> = () => [];
+  #dirty = false;
+  #loading = false;
+  #failing = false;
+  #closed = false;
+  #stopTimer: (() => void) | undefined;
+  #writing: Promise<number> | undefined;
+  #delayMs = writeDelayMs;
 
-  function schedule(): void {
-    if (stopTimer || writing || closed) return;
-    stopTimer = clock.timer(delayMs, () => {
-      stopTimer = undefined;
-      void write();
+  constructor(options: FactsFileOptions) {
+    this.#options = { maxBytes: defaultMaxBytes, clock: systemClock, ...options };
+  }
+
+  /**
+   * Reads the file and hands over its facts, from the least to the most recently used.
+   * @returns their number; 0 for a file that is missing, or cannot be used (then a line is logged)
+   */
+  async load(learn: (facts: ImageFacts) => void): Promise<number> {
+    const { path, maxBytes, log } = this.#options;
+    this.#loading = true;
+    try {
+      const facts = await readFile(path, maxBytes);
+      for (const one of facts.reverse()) learn(one);
+      return facts.length;
+    } catch (error) {
+      if (error instanceof FileError && error.code === 'missing') return 0;
+      log.warn({ err: error, path }, 'the state file is ignored');
+      return 0;
+    } finally {
+      this.#loading = false;
+    }
+  }
+
+  /** Sets the source of the file: the shared facts, the most recently used first. */
+  keep(shared: () => Iterable<ImageFacts>): void {
+    this.#source = shared;
+  }
+
+  /** Something changed; it is written soon. */
+  changed(): void {
+    if (this.#loading) return;
+    this.#dirty = true;
+    this.#schedule();
+  }
+
+  /** Writes what is not written yet. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+    // A write that is under way reports its own failure.
+    await this.#writing?.catch(() => undefined);
+    if (this.#dirty) await this.#write();
+  }
+
+  #schedule(): void {
+    if (this.#stopTimer || this.#writing || this.#closed) return;
+    this.#stopTimer = this.#options.clock.timer(this.#delayMs, () => {
+      this.#stopTimer = undefined;
+      void this.#write();
     });
   }
 
-  async function write(): Promise<void> {
-    dirty = false;
-    writing = writeFile(path, source(), maxBytes);
+  async #write(): Promise<void> {
+    const { path, maxBytes, log } = this.#options;
+    this.#dirty = false;
+    this.#writing = writeFile(path, this.#source(), maxBytes);
     try {
-      delayMs = Math.max(writeDelayMs, (await writing) / writeRate);
-      if (failing) log.info({ path }, 'the state file can be written again');
-      failing = false;
+      this.#delayMs = Math.max(writeDelayMs, (await this.#writing) / writeRate);
+      if (this.#failing) log.info({ path }, 'the state file can be written again');
+      this.#failing = false;
     } catch (error) {
-      dirty = true;
-      delayMs = retryDelayMs;
-      if (!failing) log.warn({ err: error, path }, 'the state file cannot be written; going on from memory');
-      failing = true;
-    } finally {
-      writing = undefined;
-    }
-    if (dirty) schedule();
-  }
-
-  return {
-    load: async (learn) => {
-      loading = true;
-      try {
-        const facts = await readFile(path, maxBytes);
-        for (const one of facts.reverse()) learn(one);
-        return facts.length;
-      } catch (error) {
-        if (error instanceof FileError && error.code === 'missing') return 0;
-        log.warn({ err: error, path }, 'the state file is ignored');
-        return 0;
-      } finally {
-        loading = false;
+      this.#dirty = true;
+      this.#delayMs = retryDelayMs;
+      if (!this.#failing) {
+        log.warn({ err: error, path }, 'the state file cannot be written; going on from memory');
       }
-    },
-    keep: (shared) => {
-      source = shared;
-    },
-    changed: () => {
-      if (loading) return;
-      dirty = true;
-      schedule();
-    },
-    close: async () => {
-      closed = true;
-      stopTimer?.();
-      stopTimer = undefined;
-      // A write that is under way reports its own failure.
-      await writing?.catch(() => undefined);
-      if (dirty) await write();
-    },
-  };
+      this.#failing = true;
+    } finally {
+      this.#writing = undefined;
+    }
+    if (this.#dirty) this.#schedule();
+  }
 }
 
-/** A state file that does not hold what it should. */
 class StateFileError extends Error {
+  override readonly name = 'StateFileError';
   readonly code = 'corrupt';
   readonly temporary = false;
   readonly where: string;
   constructor(where: string, message: string) {
     super(`${where}: ${message}`);
-    this.name = 'StateFileError';
     this.where = where;
   }
 }
@@ -149,7 +148,10 @@ async function readFile(path: string, maxBytes: number): Promise<ImageFacts[]> {
   const trailer = text.lastIndexOf('\n', text.length - 2) + 1;
   const lines = text.slice(header.length + 1, Math.max(header.length + 1, trailer)).split('\n');
   lines.pop();
-  if (text.slice(trailer) !== `${lastLine(lines.length, hashOf(text.slice(0, trailer)))}\n`) {
+  if (
+    text.slice(trailer) !==
+    `${lastLine(lines.length, createHash('sha256').update(text.slice(0, trailer)).digest('hex'))}\n`
+  ) {
     throw new StateFileError(path, 'is incomplete or was changed');
   }
   const facts: ImageFacts[] = [];
@@ -214,8 +216,4 @@ async function writeFile(path: string, shared: Iterable<ImageFacts>, maxBytes: n
 
 function lastLine(count: number, sha256: string): string {
   return JSON.stringify({ count, sha256 });
-}
-
-function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

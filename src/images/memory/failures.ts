@@ -8,15 +8,8 @@
 import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError, FactsErrorCode } from '../facts/facts.ts';
-import {
-  createLru,
-  compact,
-  mapEntryBytes,
-  numberBytes,
-  objectBytes,
-  textBytes,
-  type Linked,
-} from './lru.ts';
+import { Lru, unlinked, type Linked } from './lru.ts';
+import { compact, mapEntryBytes, numberBytes, objectBytes, textBytes } from './size.ts';
 
 /** Design: not found and denied hold for 30 s. */
 const answerHoldsMs = 30_000;
@@ -37,91 +30,80 @@ export interface Failure {
   readonly perAccount: boolean;
 }
 
-export interface Failures {
-  /** Remembers a failure; how long depends on its code and on how many went before. */
-  note(key: string, error: FactsError, perAccount?: boolean): Failure;
-  /** The failure that still holds. */
-  holding(key: string): Failure | undefined;
-  /** Called after a successful lookup. */
-  forget(key: string): void;
-  readonly size: number;
-  readonly bytes: number;
-}
-
 interface Noted extends Failure, Linked<Noted> {
   readonly attempts: number;
 }
 
+const answers: ReadonlySet<FactsErrorCode> = new Set<FactsErrorCode>([
+  'not-found',
+  'unauthorized',
+  'forbidden',
+  'invalid-reference',
+]);
+
 /** Whether an error is a registry's answer about the image and the credentials, rather than trouble. */
 export function isAnswer(code: FactsErrorCode): boolean {
-  return (
-    code === 'not-found' || code === 'unauthorized' || code === 'forbidden' || code === 'invalid-reference'
-  );
+  return answers.has(code);
 }
 
-/**
- * Makes an empty memory of failures.
- * @param maxBytes what it may hold; the least recently used leave first
- */
-export function createFailures(maxBytes: number, clock: Pick<Clock, 'monotonic' | 'random'>): Failures {
-  const noted = createLru<Noted>();
+export class Failures {
+  readonly #maxBytes: number;
+  readonly #clock: Pick<Clock, 'monotonic' | 'random'>;
+  readonly #noted = new Lru<Noted>();
 
-  function pauseMs({ code, retryAfterMs = 0 }: FactsError, attempts: number): number {
-    const askedMs = Math.min(retryAfterMs, longestRetryAfterMs);
-    if (isAnswer(code)) return Math.max(answerHoldsMs, askedMs);
-    return Math.max(backOffMs(backOff, attempts) * (1 - jitter * clock.random()), askedMs);
+  /** @param maxBytes the least recently used leave first */
+  constructor(maxBytes: number, clock: Pick<Clock, 'monotonic' | 'random'>) {
+    this.#maxBytes = maxBytes;
+    this.#clock = clock;
   }
 
-  return {
-    note: (key, error, perAccount = false) => {
-      const now = clock.monotonic();
-      const previous = noted.get(key);
-      const repeated = previous !== undefined && now < previous.until + backOff.mostMs;
-      const attempts = repeated ? previous.attempts + 1 : 1;
-      const made = makeNoted(key, error, now + pauseMs(error, attempts), attempts, perAccount);
-      noted.put(made);
-      for (let oldest = noted.oldest(); oldest && noted.bytes > maxBytes; oldest = noted.oldest()) {
-        noted.remove(oldest);
-      }
-      return made;
-    },
-    holding: (key) => {
-      const failure = noted.get(key);
-      if (!failure || clock.monotonic() >= failure.until) return undefined;
-      noted.touch(failure);
-      return failure;
-    },
-    forget: (key) => {
-      const failure = noted.get(key);
-      if (failure) noted.remove(failure);
-    },
-    get size() {
-      return noted.size;
-    },
-    get bytes() {
-      return noted.bytes;
-    },
-  };
-}
+  get size(): number {
+    return this.#noted.size;
+  }
 
-function makeNoted(
-  key: string,
-  error: FactsError,
-  until: number,
-  attempts: number,
-  perAccount: boolean,
-): Noted {
-  const message = compact(error.message.slice(0, maxMessageLength));
-  return {
-    key: compact(key),
-    error: { code: error.code, message },
-    until,
-    attempts,
-    perAccount,
-    bytes:
-      objectBytes(9) + objectBytes(2) + textBytes(key) + textBytes(message) + numberBytes + mapEntryBytes,
-    listed: false,
-    newer: undefined,
-    older: undefined,
-  };
+  get bytes(): number {
+    return this.#noted.bytes;
+  }
+
+  /** Remembers a failure; how long depends on its code and on how many went before. */
+  note(key: string, error: FactsError, perAccount = false): Failure {
+    const now = this.#clock.monotonic();
+    const previous = this.#noted.get(key);
+    const repeated = previous !== undefined && now < previous.until + backOff.mostMs;
+    const attempts = repeated ? previous.attempts + 1 : 1;
+    const message = compact(error.message.slice(0, maxMessageLength));
+    const texts = textBytes(key) + textBytes(message);
+    const made = {
+      key: compact(key),
+      error: { code: error.code, message },
+      until: now + this.#pauseMs(error, attempts),
+      attempts,
+      perAccount,
+      bytes: objectBytes(9) + objectBytes(2) + texts + numberBytes + mapEntryBytes,
+      ...unlinked,
+    };
+    this.#noted.put(made);
+    while (this.#noted.oldest && this.bytes > this.#maxBytes) this.#noted.remove(this.#noted.oldest);
+    return made;
+  }
+
+  /** The failure that still holds. */
+  holding(key: string): Failure | undefined {
+    const failure = this.#noted.get(key);
+    if (!failure || this.#clock.monotonic() >= failure.until) return undefined;
+    this.#noted.touch(failure);
+    return failure;
+  }
+
+  /** Called after a successful lookup. */
+  forget(key: string): void {
+    const failure = this.#noted.get(key);
+    if (failure) this.#noted.remove(failure);
+  }
+
+  #pauseMs({ code, retryAfterMs = 0 }: FactsError, attempts: number): number {
+    const askedMs = Math.min(retryAfterMs, longestRetryAfterMs);
+    if (isAnswer(code)) return Math.max(answerHoldsMs, askedMs);
+    return Math.max(backOffMs(backOff, attempts) * (1 - jitter * this.#clock.random()), askedMs);
+  }
 }

@@ -1,11 +1,8 @@
 /**
- * How long image facts can be relied on. Pure: times in, an answer out.
- *
- * What counts is the age of the facts: the time since a registry last confirmed them. A digest never changes what it names, so
- * facts of a digest are always fresh. A tag goes through three states for a pod that pulls `IfNotPresent` (or `Never`,
- * which runs what an earlier pull left on the node): fresh, then due (it still answers, and is confirmed behind the answer), then expired (somebody
- * has to ask first). For `Always` there is no middle: the node asks the registry at every start, so an answer older than
- * `pullAlwaysCacheTime` is no answer.
+ * How long image facts can be relied on: the age since a registry last confirmed them counts. Facts of a digest are always
+ * fresh. A tag has three states for a pod that pulls `IfNotPresent` (or `Never`, which runs what an earlier pull left on the
+ * node): fresh, then due (it still answers, and is revalidated behind the answer), then expired (a lookup comes first). For
+ * `Always` there is no middle: the node asks the registry at every start, so an answer older than `pullAlwaysCacheTime` is none.
  */
 import type { PullPolicy } from '../facts/facts.ts';
 
@@ -27,19 +24,12 @@ export const defaultFreshness: FreshnessSettings = {
   revalidateIntervalMs: 15 * minute,
 };
 
-/** What is written as `freshUntil` for a digest: long enough to mean never, short enough to be a date everywhere. */
-const digestLifetimeMs = 365 * day;
-
-/** The longest time that can be configured. */
+/** The longest time that can be configured, and `freshUntil` of a digest: nearly never, and a date everywhere. */
 const longestAgeMs = 365 * day;
 
 export type Freshness = 'fresh' | 'due' | 'expired';
 
-/**
- * The state of facts for a pod.
- * @param ageMs milliseconds since a registry confirmed them
- * @param byDigest whether the pod names the image by digest
- */
+/** @param byDigest whether the pod names the image by digest */
 export function freshnessOf(
   ageMs: number,
   byDigest: boolean,
@@ -57,8 +47,7 @@ export function freshnessOf(
 
 /**
  * The value of `freshUntil`, in milliseconds of the wall clock. It does not depend on the pull policy of the pod, so that
- * a reader can compute when the facts were confirmed (`confirmedAt`).
- * @param confirmedMs when a registry confirmed the facts
+ * a reader can compute when a registry confirmed the facts (`confirmedAt`).
  */
 export function freshUntil(confirmedMs: number, byDigest: boolean, settings: FreshnessSettings): number {
   return confirmedMs + lifetime(byDigest, settings);
@@ -66,8 +55,8 @@ export function freshUntil(confirmedMs: number, byDigest: boolean, settings: Fre
 
 /**
  * When facts from outside the process were confirmed: the reverse of `freshUntil`. Never in the future, so that a wrong date
- * (a clock that was set back, a file from elsewhere) makes facts at most as fresh as if they were confirmed now; and never
- * further back than any lifetime, so that it stays a date. What is no date (NaN) counts as that old.
+ * makes facts at most as fresh as if they were confirmed now, and never further back than any lifetime, so that it stays a
+ * date. NaN counts as that old.
  */
 export function confirmedAt(
   freshUntilMs: number,
@@ -81,6 +70,6 @@ export function confirmedAt(
 }
 
 function lifetime(byDigest: boolean, settings: FreshnessSettings): number {
-  if (byDigest) return digestLifetimeMs;
+  if (byDigest) return longestAgeMs;
   return Math.min(settings.revalidateIntervalMs, settings.ifNotPresentCacheTimeMs);
 }

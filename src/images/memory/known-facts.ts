@@ -7,8 +7,8 @@
 import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../facts/facts.ts';
-import { createFactsStore, type Entry, type FactsStore } from './store.ts';
-import { createFailures, isAnswer, type Failure, type Failures } from './failures.ts';
+import { FactsStore, type Entry } from './store.ts';
+import { Failures, isAnswer, type Failure } from './failures.ts';
 import { confirmedAt, freshnessOf, freshUntil, type Freshness, type FreshnessSettings } from './freshness.ts';
 import type { FactsMetrics } from './metrics.ts';
 import {
@@ -22,7 +22,7 @@ import {
   withAccount,
 } from './scope.ts';
 
-export interface KnownFactsOptions {
+interface KnownFactsOptions {
   /** Bound of facts and failures together, by the estimates of `size.ts`. */
   readonly maxBytes: number;
   readonly freshness: FreshnessSettings;
@@ -49,8 +49,8 @@ export class KnownFacts {
     const { maxBytes, clock, metrics } = options;
     this.#options = options;
     this.#clock = clock;
-    this.#store = createFactsStore(maxBytes * (1 - failuresShare), () => metrics.evicted.inc());
-    this.#failures = createFailures(maxBytes * failuresShare, clock);
+    this.#store = new FactsStore(maxBytes * (1 - failuresShare), () => metrics.evicted.inc());
+    this.#failures = new Failures(maxBytes * failuresShare, clock);
   }
 
   get size(): number {
@@ -80,11 +80,8 @@ export class KnownFacts {
 
   /** The newest facts that this request may see, however old. */
   newest(request: ImageRequest): Entry | undefined {
-    let newest: Entry | undefined;
-    for (const entry of this.visible(request)) {
-      if (!newest || entry.confirmedAt > newest.confirmedAt) newest = entry;
-    }
-    return newest;
+    const byAge = [...this.visible(request)].sort((a, b) => b.confirmedAt - a.confirmedAt);
+    return byAge[0];
   }
 
   shared(request: ImageRequest): Entry | undefined {
@@ -125,7 +122,7 @@ export class KnownFacts {
   /**
    * Keeps what a lookup found.
    * @param old the facts that it was to confirm
-   * @returns what the request gets: the answer, or older facts instead of a failure
+   * @returns for the request: the answer, or older facts instead of a failure
    */
   record(request: ImageRequest, answer: ImageFacts, old: Entry | undefined): ImageFacts {
     const isSlow = answer.error?.code === 'timeout' && request.serviceAccount !== undefined;
@@ -140,10 +137,8 @@ export class KnownFacts {
       this.keep(keyOf(request), answer, request);
       return answer;
     }
-    const error: FactsError = answer.error ?? {
-      code: 'not-an-image',
-      message: 'the answer names no digest',
-    };
+    const noDigest = { code: 'not-an-image', message: 'the answer names no digest' } as const;
+    const error: FactsError = answer.error ?? noDigest;
     this.#options.metrics.failure(error.code);
     this.#failures.note(failureKey, error, perAccount);
     if (old === undefined) return answer;

@@ -40,7 +40,7 @@ const revalidationPauseMs = 1000;
 
 export type Trace = (attempt: Attempt) => void;
 
-export interface LookupsOptions {
+interface LookupsOptions {
   readonly source: ImageFactsSource;
   readonly known: KnownFacts;
   readonly timeoutMs: number;
@@ -75,10 +75,11 @@ export class Lookups {
    * Looks up, or joins a lookup that runs. A failure is an answer.
    * @param old facts to compare with, and to return if the lookup fails
    */
-  async lookup(request: ImageRequest, old: Entry | undefined, trace: Trace | undefined): Promise<ImageFacts> {
+  async lookup(request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<ImageFacts> {
     const key = keyOf(request);
-    const forAll = scopedKey(key, scopeOf(request.pullCredentials));
-    const forAccount = scopedKey(key, withAccount(scopeOf(request.pullCredentials), request.serviceAccount));
+    const scope = scopeOf(request.pullCredentials);
+    const forAll = scopedKey(key, scope);
+    const forAccount = scopedKey(key, withAccount(scope, request.serviceAccount));
     const isAccountRunning = this.#options.known.dependsOnAccounts && this.#flights.has(forAccount);
     const answer = await this.#join(isAccountRunning ? forAccount : forAll, request, old, trace);
     if (!answer.perAccount || isSameAccount(answer.account, request.serviceAccount)) return answer.facts;
@@ -94,7 +95,7 @@ export class Lookups {
     if (this.#flights.size >= maxRevalidations || this.#flights.has(key)) return;
     entry.pausedUntil = now + revalidationPauseMs;
     metrics.revalidated.inc();
-    this.#run(key, requestWithin(entry.scope, request), entry, undefined).catch((error: unknown) =>
+    this.#run(key, requestWithin(entry.scope, request), entry).catch((error: unknown) =>
       log.error({ err: error, image: request.image }, 'a revalidation failed unexpectedly'),
     );
   }
@@ -105,12 +106,7 @@ export class Lookups {
     return this.#flights.close(new Error('the program is ending'));
   }
 
-  async #join(
-    key: string,
-    request: ImageRequest,
-    old: Entry | undefined,
-    trace: Trace | undefined,
-  ): Promise<Answer> {
+  async #join(key: string, request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<Answer> {
     const { metrics } = this.#options;
     const isRunning = this.#flights.has(key);
     if (this.#flights.size >= maxLookups && !isRunning) {
@@ -121,20 +117,12 @@ export class Lookups {
     return this.#run(key, request, old, trace);
   }
 
-  #run(
-    key: string,
-    request: ImageRequest,
-    old: Entry | undefined,
-    trace: Trace | undefined,
-  ): Promise<Answer> {
+  #run(key: string, request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<Answer> {
     return this.#flights.run(key, async (signal) => {
       const answer = await this.#ask(request, old, trace, signal);
       const facts = this.#closed ? answer : this.#options.known.record(request, answer, old);
-      return {
-        facts,
-        account: request.serviceAccount,
-        perAccount: isPerAccount(answer) || isPerAccount(facts),
-      };
+      const perAccount = isPerAccount(answer) || isPerAccount(facts);
+      return { facts, account: request.serviceAccount, perAccount };
     });
   }
 

@@ -46,7 +46,6 @@ export interface FactsMemoryOptions {
 }
 
 const mebibyte = 1_048_576;
-const defaultMaxBytes = 64 * mebibyte;
 const defaultLookupTimeoutMs = 15_000;
 /** Answers kept ready by the text of the image: as many images as a large cluster uses at a time. */
 const readyAnswers = 4096;
@@ -81,6 +80,7 @@ export class FactsMemory implements ImageFactsSource {
 
   constructor(options: FactsMemoryOptions) {
     const { source, log, file, clock = systemClock, freshness = defaultFreshness } = options;
+    const { maxBytes = 64 * mebibyte, lookupTimeoutMs: timeoutMs = defaultLookupTimeoutMs } = options;
     const metrics = options.metrics ?? createFactsMetrics(createMetrics());
     this.#clock = clock;
     this.#freshness = freshness;
@@ -88,9 +88,7 @@ export class FactsMemory implements ImageFactsSource {
     this.#metrics = metrics;
     this.#file = file;
     const onChange = (): void => file?.changed();
-    const maxBytes = options.maxBytes ?? defaultMaxBytes;
     this.#known = new KnownFacts({ maxBytes, freshness, clock, log, metrics, onChange });
-    const timeoutMs = options.lookupTimeoutMs ?? defaultLookupTimeoutMs;
     this.#lookups = new Lookups({ source, known: this.#known, timeoutMs, clock, log, metrics });
     metrics.watch(this, this.#lookups);
     file?.keep(() => this.shared());
@@ -225,7 +223,7 @@ export class FactsMemory implements ImageFactsSource {
    * Images with shared facts are looked up without credentials of the pod first: one lookup then serves all pods. The
    * pod's credentials are presented only if that is refused.
    */
-  async #ask(request: ImageRequest, trace: Trace | undefined): Promise<ImageFacts> {
+  async #ask(request: ImageRequest, trace?: Trace): Promise<ImageFacts> {
     const shared = this.#known.shared(request);
     if (shared && hasCredentials(request) && !this.#known.sharedRefusal(request)) {
       const facts = await this.#lookups.lookup(withoutCredentials(request), shared, trace);

@@ -48,16 +48,6 @@ export function withAccount(scope: Scope, account: ServiceAccountName | undefine
   return scope === sharedScope ? own : `${scope},${own}`;
 }
 
-/** The presented credentials that belong to a scope. */
-export function within(
-  credentials: readonly MatchedCredential[],
-  scope: Scope,
-): readonly MatchedCredential[] {
-  if (scope === sharedScope) return [];
-  const ids = new Set(scope.split(','));
-  return credentials.filter(({ id }) => ids.has(id));
-}
-
 /** Whether facts or a failure hold only for pods of the request's service account. */
 export function isPerAccount({ credentialSource }: ImageFacts): boolean {
   return credentialSource === 'service-account';
@@ -90,11 +80,12 @@ export function scopeOfFacts(
 
 /** The request with only the credentials of this scope. */
 export function requestWithin(scope: Scope, request: ImageRequest): ImageRequest {
-  const { serviceAccount } = request;
+  const { serviceAccount, pullCredentials } = request;
+  const ids = new Set(scope.split(','));
   const isOfAccount = serviceAccount !== undefined && scope === withAccount(sharedScope, serviceAccount);
   return {
     ...withoutCredentials(request),
-    pullCredentials: within(request.pullCredentials, scope),
+    pullCredentials: pullCredentials.filter(({ id }) => ids.has(id)),
     ...(isOfAccount && { serviceAccount }),
   };
 }

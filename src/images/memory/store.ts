@@ -1,106 +1,19 @@
 /**
  * The store of good facts: by image and scope, bounded by bytes, the least recently used leave first. Shared facts that were
  * learned by tag are found by their digest as well, in the same repository.
+ *
+ * Thousands of images have the same platforms at the same endpoint: such details are kept once, and counted once, for as long
+ * as an entry uses them. The rest of an entry is as small as it can be. Newer facts make a new entry.
  */
-import type { ImageFacts, FactsError } from '../facts/facts.ts';
-import { scopedKey, sharedScope, type Scope } from './scope.ts';
-import {
-  createLru,
-  compact,
-  mapEntryBytes,
-  numberBytes,
-  objectBytes,
-  textBytes,
-  type Linked,
-} from './lru.ts';
-import type { Reference } from '../references/reference.ts';
 import type { CredentialSourceName } from '../../credentials/credential.ts';
+import type { FactsError, ImageFacts } from '../facts/facts.ts';
 import type { Platform } from '../platforms/platform.ts';
+import type { Reference } from '../references/reference.ts';
+import { Lru, unlinked, type Linked } from './lru.ts';
+import { scopedKey, sharedScope, type Scope } from './scope.ts';
+import { compact, mapEntryBytes, numberBytes, objectBytes, textBytes } from './size.ts';
 
-export interface FactsStore {
-  /**
-   * The facts of an image under exactly this scope.
-   * @param key of the image, without scope
-   */
-  find(key: string, reference: Reference, scope: Scope): Entry | undefined;
-  /** The same, without the digests of tags. */
-  get(key: string, scope: Scope): Entry | undefined;
-  /** Keeps facts that have a digest; they replace facts with the same key and scope. */
-  put(key: string, scope: Scope, facts: ImageFacts & { readonly digest: string }, confirmedAt: number): void;
-  touch(entry: Entry): void;
-  remove(entry: Entry): void;
-  /** What may be told to anyone, the most recently used first. */
-  shared(): Entry[];
-  readonly size: number;
-  readonly bytes: number;
-}
-
-/**
- * Makes an empty store.
- * @param maxBytes what it may hold, by the estimates of `size.ts`
- * @param onEvict told of each entry that leaves for want of room
- */
-export function createFactsStore(maxBytes: number, onEvict: () => void = () => {}): FactsStore {
-  const details = createInterner(detailsBytes);
-  const byDigest = new Map<string, Entry>();
-  const entries = createLru<Entry>((entry) => {
-    details.release(entry.details);
-    if (byDigest.get(entry.digest) === entry) byDigest.delete(entry.digest);
-  });
-
-  function sameDigest({ repository, digest }: Reference): Entry | undefined {
-    const entry = digest === undefined ? undefined : byDigest.get(digest);
-    return entry && repositoryOf(entry) === repository ? entry : undefined;
-  }
-
-  return {
-    find: (key, reference, scope) =>
-      entries.get(scopedKey(key, scope)) ?? (scope === sharedScope ? sameDigest(reference) : undefined),
-    get: (key, scope) => entries.get(scopedKey(key, scope)),
-    put: (key, scope, facts, confirmedAt) => {
-      const made = makeEntry(
-        scopedKey(key, scope),
-        scope,
-        facts.digest,
-        details.take(compact(detailsText(facts)), () => detailsOf(facts)),
-        confirmedAt,
-      );
-      entries.put(made);
-      if (scope === sharedScope) byDigest.set(made.digest, made);
-      for (;;) {
-        const oldest = entries.oldest();
-        if (!oldest || entries.bytes + details.bytes <= maxBytes) return;
-        entries.remove(oldest);
-        onEvict();
-      }
-    },
-    touch: (entry) => {
-      entries.touch(entry);
-    },
-    remove: (entry) => {
-      entries.remove(entry);
-    },
-    shared: () =>
-      entries
-        .entries()
-        .filter(({ scope }) => scope === sharedScope)
-        .reverse(),
-    get size() {
-      return entries.size;
-    },
-    get bytes() {
-      return entries.bytes + details.bytes;
-    },
-  };
-}
-
-/** The repository in the key of a shared entry. */
-function repositoryOf({ key }: Entry): string {
-  const at = key.indexOf('@');
-  return at >= 0 ? key.slice(0, at) : key.slice(0, key.lastIndexOf(':'));
-}
-
-export interface Details {
+interface Details {
   readonly mediaType: string | undefined;
   readonly platforms: readonly Platform[];
   readonly credentialSource: CredentialSourceName;
@@ -109,18 +22,121 @@ export interface Details {
   readonly error: FactsError | undefined;
 }
 
+interface SharedDetails {
+  readonly value: Details;
+  readonly text: string;
+  readonly bytes: number;
+  uses: number;
+}
+
 export interface Entry extends Linked<Entry> {
   readonly scope: Scope;
   readonly digest: string;
-  readonly details: Interned<Details>;
+  readonly details: SharedDetails;
   /** Monotonic time at which a registry confirmed it; before the process started for what was restored. */
   readonly confirmedAt: number;
   /** Monotonic time before which it is not revalidated again. */
   pausedUntil: number;
 }
 
-/** The part of facts that is interned. */
-export function detailsOf(facts: ImageFacts): Details {
+export class FactsStore {
+  readonly #maxBytes: number;
+  readonly #onEvict: () => void;
+  readonly #details = new Map<string, SharedDetails>();
+  readonly #byDigest = new Map<string, Entry>();
+  readonly #entries = new Lru<Entry>((entry) => this.#removed(entry));
+  #detailsBytes = 0;
+
+  /**
+   * @param maxBytes by the estimates of `size.ts`
+   * @param onEvict called for each entry that leaves for want of room
+   */
+  constructor(maxBytes: number, onEvict: () => void = () => {}) {
+    this.#maxBytes = maxBytes;
+    this.#onEvict = onEvict;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get bytes(): number {
+    return this.#entries.bytes + this.#detailsBytes;
+  }
+
+  /**
+   * The facts of an image under exactly this scope.
+   * @param key of the image, without scope
+   */
+  find(key: string, reference: Reference, scope: Scope): Entry | undefined {
+    return this.get(key, scope) ?? (scope === sharedScope ? this.#sameDigest(reference) : undefined);
+  }
+
+  /** The same, without the digests of tags. */
+  get(key: string, scope: Scope): Entry | undefined {
+    return this.#entries.get(scopedKey(key, scope));
+  }
+
+  /** Keeps facts that have a digest; they replace facts with the same key and scope. */
+  put(key: string, scope: Scope, facts: ImageFacts & { readonly digest: string }, confirmedAt: number): void {
+    const details = this.#takeDetails(facts);
+    const entry = createEntry(scopedKey(key, scope), scope, facts.digest, details, confirmedAt);
+    this.#entries.put(entry);
+    if (scope === sharedScope) this.#byDigest.set(entry.digest, entry);
+    while (this.#entries.oldest && this.bytes > this.#maxBytes) {
+      this.#entries.remove(this.#entries.oldest);
+      this.#onEvict();
+    }
+  }
+
+  touch(entry: Entry): void {
+    this.#entries.touch(entry);
+  }
+
+  remove(entry: Entry): void {
+    this.#entries.remove(entry);
+  }
+
+  /** Shared facts, the most recently used first. */
+  shared(): Entry[] {
+    return [...this.#entries.newestFirst()].filter(({ scope }) => scope === sharedScope);
+  }
+
+  #sameDigest({ repository, digest }: Reference): Entry | undefined {
+    const entry = digest === undefined ? undefined : this.#byDigest.get(digest);
+    return entry && repositoryOf(entry) === repository ? entry : undefined;
+  }
+
+  #removed(entry: Entry): void {
+    const { details, digest } = entry;
+    if (this.#byDigest.get(digest) === entry) this.#byDigest.delete(digest);
+    details.uses -= 1;
+    if (details.uses > 0) return;
+    this.#details.delete(details.text);
+    this.#detailsBytes -= details.bytes;
+  }
+
+  #takeDetails(facts: ImageFacts): SharedDetails {
+    const text = compact(detailsText(facts));
+    let details = this.#details.get(text);
+    if (!details) {
+      const value = detailsOf(facts);
+      details = { value, text, bytes: detailsBytes(value, text), uses: 0 };
+      this.#details.set(text, details);
+      this.#detailsBytes += details.bytes;
+    }
+    details.uses += 1;
+    return details;
+  }
+}
+
+/** The repository in the key of a shared entry. */
+function repositoryOf({ key }: Entry): string {
+  const at = key.indexOf('@');
+  return at >= 0 ? key.slice(0, at) : key.slice(0, key.lastIndexOf(':'));
+}
+
+function detailsOf(facts: ImageFacts): Details {
   return {
     mediaType: facts.mediaType === undefined ? undefined : compact(facts.mediaType),
     platforms: facts.platforms.map(({ os, architecture, variant }) => ({
@@ -134,11 +150,11 @@ export function detailsOf(facts: ImageFacts): Details {
   };
 }
 
-/** Stands in no platform, media type or host. */
+/** No platform, media type or host has it. */
 const separator = '\0';
 
 /** A text that is equal for facts with equal details only. */
-export function detailsText(facts: ImageFacts): string {
+function detailsText(facts: ImageFacts): string {
   const { mediaType = '', platforms, credentialSource, endpoint, error } = facts;
   let text = mediaType + separator + credentialSource + separator + endpoint;
   for (const { os, architecture, variant = '' } of platforms) {
@@ -147,27 +163,24 @@ export function detailsText(facts: ImageFacts): string {
   return error ? text + separator + error.code + separator + JSON.stringify(error.message) : text;
 }
 
-/** What details cost in memory. */
-export function detailsBytes(details: Details): number {
-  let bytes = objectBytes(5) + textBytes(details.mediaType) + textBytes(details.endpoint);
-  if (details.error) bytes += objectBytes(2) + textBytes(details.error.message);
-  for (const { os, architecture, variant } of details.platforms) {
+function detailsBytes({ mediaType, endpoint, error, platforms }: Details, text: string): number {
+  let bytes = textBytes(text) + objectBytes(4) + mapEntryBytes;
+  bytes += objectBytes(5) + textBytes(mediaType) + textBytes(endpoint);
+  if (error) bytes += objectBytes(2) + textBytes(error.message);
+  for (const { os, architecture, variant } of platforms) {
     bytes += objectBytes(4) + textBytes(os) + textBytes(architecture) + textBytes(variant);
   }
   return bytes;
 }
 
-/**
- * Makes an entry.
- * @param key under which it is found, with its scope
- */
-export function makeEntry(
+function createEntry(
   key: string,
   scope: Scope,
   digest: string,
-  details: Interned<Details>,
+  details: SharedDetails,
   confirmedAt: number,
 ): Entry {
+  const texts = textBytes(key) + textBytes(digest) + textBytes(scope);
   const indexes = scope === sharedScope ? 2 : 1;
   return {
     key: compact(key),
@@ -176,82 +189,7 @@ export function makeEntry(
     details,
     confirmedAt,
     pausedUntil: Number.NEGATIVE_INFINITY,
-    bytes:
-      objectBytes(10) +
-      textBytes(key) +
-      textBytes(digest) +
-      textBytes(scope) +
-      2 * numberBytes +
-      indexes * mapEntryBytes,
-    listed: false,
-    newer: undefined,
-    older: undefined,
+    bytes: objectBytes(10) + texts + 2 * numberBytes + indexes * mapEntryBytes,
+    ...unlinked,
   };
-}
-
-/** A use of a kept value. */
-export interface Interned<Value> {
-  readonly value: Value;
-}
-
-export interface Interner<Value> {
-  /**
-   * Begins a use of the value with this text.
-   * @param text equal for equal values and for no others
-   * @param make called where no such value is kept
-   */
-  take(text: string, make: () => Value): Interned<Value>;
-  /** Ends a use that `take` began. */
-  release(interned: Interned<Value>): void;
-  /** Number of distinct values. */
-  readonly size: number;
-  /** Bytes of all kept values. */
-  readonly bytes: number;
-}
-
-interface Kept<Value> extends Interned<Value> {
-  readonly text: string;
-  readonly bytes: number;
-  uses: number;
-}
-
-/**
- * Makes an empty interner.
- * @param bytesOf what a value costs in memory
- */
-export function createInterner<Value>(bytesOf: (value: Value) => number): Interner<Value> {
-  const byText = new Map<string, Kept<Value>>();
-  let bytes = 0;
-
-  return {
-    take: (text, make) => {
-      const kept = byText.get(text);
-      if (kept) {
-        kept.uses += 1;
-        return kept;
-      }
-      const value = make();
-      const made = { value, text, bytes: bytesOf(value) + ownBytes(text), uses: 1 };
-      byText.set(text, made);
-      bytes += made.bytes;
-      return made;
-    },
-    release: (interned) => {
-      const kept = interned as Kept<Value>;
-      kept.uses -= 1;
-      if (kept.uses > 0) return;
-      byText.delete(kept.text);
-      bytes -= kept.bytes;
-    },
-    get size() {
-      return byText.size;
-    },
-    get bytes() {
-      return bytes;
-    },
-  };
-}
-
-function ownBytes(text: string): number {
-  return textBytes(text) + objectBytes(4) + mapEntryBytes;
 }

@@ -1,10 +1,7 @@
 /**
  * Platforms: what one image manifest runs on, `os/architecture[/variant]`, normalized as containerd does, so that
- * spellings of the same thing (`aarch64`, `arm64/v8`) compare equal.
- *
- * Registry content is untrusted: `platformsOf` keeps only valid platforms. `placement/rules/required.ts` derives the
- * architectures from them. `platform-specifier.ts` parses and formats platforms. `platform-match.ts` orders them as
- * containerd does on a node.
+ * spellings of the same thing (`aarch64`, `arm64/v8`) compare equal. Registry content is untrusted: `platformsOf` keeps only
+ * valid platforms.
  */
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
@@ -91,9 +88,9 @@ export function normalizePlatform(platform: FullPlatform): FullPlatform {
   return {
     os: normalizeOs(platform.os),
     architecture,
-    ...(variant === '' ? {} : { variant }),
-    ...(platform.osVersion === undefined ? {} : { osVersion: platform.osVersion }),
-    ...(features.length === 0 ? {} : { osFeatures: features }),
+    ...(variant !== '' && { variant }),
+    ...(platform.osVersion !== undefined && { osVersion: platform.osVersion }),
+    ...(features.length > 0 && { osFeatures: features }),
   };
 }
 
@@ -104,21 +101,16 @@ export function formatPlatform(platform: Platform): string {
 }
 
 /**
- * The platforms of an image: normalized, each once, in the order in which they were written. Left out are attestations
- * (`unknown/unknown`), entries without an architecture, and names that no system has (not a label value).
- * @param written what an index or a config says
+ * The platforms of an image: normalized, each once, in the written order, without attestations (`unknown/unknown`), entries
+ * without an architecture, and names that no system has (not a label value).
  */
 export function platformsOf(written: readonly WrittenPlatform[]): Platform[] {
   const platforms = new Map<string, Platform>();
   for (const entry of written) {
-    const { os, architecture, variant } = normalizePlatform({
-      os: entry.os,
-      architecture: entry.architecture,
-      ...(entry.variant === undefined ? {} : { variant: entry.variant }),
-    });
+    const { os, architecture, variant } = normalizePlatform(entry);
     if (!isArchitecture(os) || !isArchitecture(architecture)) continue;
     if (variant !== undefined && !isNonEmptyLabelValue(variant)) continue;
-    const platform = { os, architecture, ...(variant === undefined ? {} : { variant }) };
+    const platform = { os, architecture, ...(variant !== undefined && { variant }) };
     const key = formatPlatform(platform);
     if (!platforms.has(key)) platforms.set(key, platform);
   }

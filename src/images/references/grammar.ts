@@ -14,13 +14,13 @@ export interface WrittenReference {
 }
 
 /** Path without domain; older releases of distribution/reference counted the domain too. */
-export const maxPathLength = 255;
+const maxPathLength = 255;
 
 /**
  * The longest reference that can be pulled has about 780 characters: a DNS name of 253 with port, a path of 255, a tag of
  * 128 and a sha512 digest of 135. Beyond this a text only costs memory wherever it is kept or quoted.
  */
-export const maxReferenceLength = 4096;
+const maxReferenceLength = 4096;
 
 const domainPattern =
   /^(?:[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*(?:\.[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*)*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$/;
@@ -30,8 +30,7 @@ const digestPattern = /^[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9
 
 /**
  * Parses a reference strictly: nothing is added, `docker.io` is not assumed.
- * @param text as written
- * @param algorithms digest algorithms that count as registered; the default is what kubelet and containerd register
+ * @param algorithms registered digest algorithms. Default: those of kubelet and containerd
  * @throws InvalidReference
  */
 export function parseStrictReference(text: string, algorithms?: readonly string[]): WrittenReference {
@@ -72,7 +71,7 @@ function cut(text: string): WrittenReference | undefined {
 
   const name = splitName(colon < 0 ? undigested : undigested.slice(0, colon));
   if (name === undefined) return undefined;
-  return { ...name, ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) };
+  return { ...name, ...(tag !== undefined && { tag }), ...(digest !== undefined && { digest }) };
 }
 
 function splitName(name: string): { domain: string; path: string } | undefined {
@@ -84,11 +83,7 @@ function splitName(name: string): { domain: string; path: string } | undefined {
   return pathPattern.test(name) ? { domain: '', path: name } : undefined;
 }
 
-export type DigestAlgorithm = 'sha256' | 'sha384' | 'sha512';
-
 /** Both the kubelet and containerd link exactly these three. */
-export const digestAlgorithms: readonly DigestAlgorithm[] = ['sha256', 'sha384', 'sha512'];
-
 const hexLengths: ReadonlyMap<string, number> = new Map([
   ['sha256', 64],
   ['sha384', 96],
@@ -100,12 +95,10 @@ const wellFormed = /^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$/;
 const lowerHex = /^[a-f0-9]+$/;
 
 /**
- * Checks a digest.
- * @param text such as `sha256:<64 hex digits>`
- * @param known algorithms that count as registered
+ * Checks a digest by the rules of opencontainers/go-digest, which the kubelet and containerd share.
  * @throws InvalidReference with go-digest's message texts
  */
-export function checkDigest(text: string, known: readonly string[] = digestAlgorithms): void {
+export function checkDigest(text: string, known: readonly string[] = [...hexLengths.keys()]): void {
   const colon = text.indexOf(':');
   if (colon <= 0 || colon + 1 === text.length) throw new InvalidReference('invalid checksum digest format');
   const algorithm = text.slice(0, colon);
@@ -137,10 +130,6 @@ export function isDigest(text: string): boolean {
  */
 export class InvalidReference extends Error {
   readonly code = 'invalid-reference';
-  /** Asking again cannot help: the text itself is wrong. */
   readonly temporary = false;
-  constructor(message: string) {
-    super(message);
-    this.name = 'InvalidReference';
-  }
+  override readonly name = 'InvalidReference';
 }

@@ -1,9 +1,7 @@
 /**
  * Image references, parsed and normalized as the kubelet and containerd do: both use distribution/reference, so one parser
  * serves for the credential key (`repository`), for the registry namespace (`domain`) and for the object in the registry
- * (`pullReference`). Nothing here knows of networks; a text that does not parse can never be pulled.
- *
- * `grammar.ts` has the grammar, `digest.ts` digests.
+ * (`pullReference`).
  */
 import { InvalidReference, checkLength, parseStrictReference, type WrittenReference } from './grammar.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
@@ -55,8 +53,7 @@ export function parseReference(text: string): Reference {
 }
 
 /**
- * ParseNormalizedNamed of distribution/reference, with its one oddity: a domain that the grammar cannot express (`a_b.c/d`)
- * comes back empty. `parseReference` is the same without the oddity.
+ * ParseNormalizedNamed of distribution/reference: a domain that the grammar cannot express (`a_b.c/d`) comes back empty.
  * @throws InvalidReference
  */
 export function parseNormalized(text: string): WrittenReference {
@@ -75,10 +72,7 @@ export function parseNormalized(text: string): WrittenReference {
   return parseStrictReference(`${domain}/${rest}`);
 }
 
-/**
- * What containerd asks a registry for (ParseDockerRef): a digest beats a tag, and without either it is `latest`.
- * @param reference as `parseReference` gives it
- */
+/** What containerd asks a registry for (ParseDockerRef): a digest beats a tag, and without either it is `latest`. */
 export function pullReference(reference: Reference): PullReference {
   const { domain, path, repository, digest } = reference;
   if (digest !== undefined) {
@@ -110,10 +104,7 @@ const defaultSize = 4096;
 /** Longer texts are parsed each time. Real ones are shorter: a path has at most 255 characters, a tag 128, a digest 135. */
 export const maxCachedLength = 1024;
 
-/**
- * Makes a parser that remembers.
- * @returns like `parseReference`; throws InvalidReference as that does, and does not remember it
- */
+/** A `parseReference` that remembers, so that an image that is used again and again is parsed once. */
 export function createReferenceCache(size: number = defaultSize): (image: string) => Reference {
   const parsed = new BoundedMap<string, Reference>(size);
   return (image) => {

@@ -8,7 +8,6 @@
  */
 import type { ImageFacts } from '../facts/facts.ts';
 
-/** What is known to be broken; answers from memory. */
 export interface BrokenImages {
   /** Architectures on which an image has failed in a namespace, sorted; empty: none are known. */
   brokenOn(digest: string, namespace: string): readonly string[];
@@ -26,7 +25,6 @@ export function avoiding(facts: ImageFacts, architectures: readonly string[]): I
   return { ...facts, platforms, brokenOn: architectures };
 }
 
-/** One note. */
 export interface BrokenImage {
   readonly digest: string;
   readonly architecture: string;
@@ -53,7 +51,7 @@ export function keyOfBroken(digest: string, architecture: string): string | unde
   return keyForm.test(key) ? key : undefined;
 }
 
-/** Writes a note as the value of its key. */
+/** The value of a note's key. */
 export function formatBroken({ image, namespaces, until }: BrokenImage): string {
   return JSON.stringify({
     image: image.slice(0, maxImageBytes),
@@ -96,24 +94,18 @@ function noteOf(key: string, value: unknown): BrokenImage | undefined {
 
 const none: readonly string[] = [];
 
-/** No image is known to be broken. */
 export const noBrokenImages: BrokenImages = { brokenOn: () => none, size: 0 };
 
-/**
- * Makes notes searchable.
- * @param now wall clock, milliseconds; a note counts until its time
- */
+/** @param now wall clock, milliseconds; a note counts until its time */
 export function brokenImagesOf(notes: readonly BrokenImage[], now: () => number): BrokenImages {
   const byDigest = Map.groupBy(notes, ({ digest }) => digest);
   return {
     size: notes.length,
     brokenOn: (digest, namespace) => {
-      const found = byDigest.get(digest);
-      if (found === undefined) return none;
-      return found
-        .filter(({ namespaces, until }) => until > now() && namespaces.includes(namespace))
-        .map(({ architecture }) => architecture)
-        .sort();
+      const found = byDigest
+        .get(digest)
+        ?.filter(({ namespaces, until }) => until > now() && namespaces.includes(namespace));
+      return found?.map(({ architecture }) => architecture).sort() ?? none;
     },
   };
 }

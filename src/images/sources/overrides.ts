@@ -21,10 +21,7 @@ export interface ImageOverride {
 }
 
 export interface Overrides {
-  /**
-   * The facts that an override gives.
-   * @param image as written in the pod; copied into the facts
-   */
+  /** @param image as written in the pod; copied into the facts */
   find(image: string, reference: Reference): ImageFacts | undefined;
   /** Another value after the overrides have changed, so that answers kept ready are made anew. */
   readonly version: unknown;
@@ -44,13 +41,13 @@ const podSystems = ['linux', 'windows'] as const;
 
 /** A pattern that cannot be used; `message` says what is wrong with it. */
 export class OverridePatternError extends Error {
+  override readonly name = 'OverridePatternError';
   readonly code = 'invalid-pattern';
   readonly temporary = false;
   /** The pattern. */
   readonly where: string;
   constructor(where: string, message: string) {
     super(`image override ${JSON.stringify(where)}: ${message}`);
-    this.name = 'OverridePatternError';
     this.where = where;
   }
 }
@@ -62,10 +59,7 @@ interface Compiled {
   readonly platforms: readonly Platform[];
 }
 
-/**
- * Compiles overrides.
- * @throws OverridePatternError
- */
+/** @throws OverridePatternError */
 export function compileOverrides(overrides: readonly ImageOverride[], clock: Clock): Overrides {
   const compiled = overrides.map(compile);
   return {

@@ -55,44 +55,36 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
     const { domain, path, repository, object } = pullReference(request.reference);
     const bases = await endpoints.endpoints(domain);
     if (bases.length === 0) {
-      throw new RegistryError(
-        'unavailable',
-        domain,
-        `no endpoint may be asked for ${domain}; look into proxies and the hosts.toml files of the node's containerd`,
-      );
+      const message = `no endpoint may be asked for ${domain}; look into proxies and the hosts.toml files of the node's containerd`;
+      throw new RegistryError('unavailable', domain, message);
     }
     const own = await credentials.lookup(repository, signal, request.serviceAccount);
-    const presented = unique([...request.pullCredentials, ...own]);
+    const presented = [...request.pullCredentials, ...own];
     const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
     const allowed = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
     if (allowed.length === 0) {
-      throw new RegistryError(
-        'unauthorized',
-        domain,
+      const message =
         `no credential matches ${repository}, and privateRegistries forbids asking for it without one; ` +
-          'give the pod a pull secret, or the node a credential for it',
-      );
+        'give the pod a pull secret, or the node a credential for it';
+      throw new RegistryError('unauthorized', domain, message);
     }
-    const answer = await registry.lookup(
-      {
-        repository: path,
-        reference: object,
-        endpoints: allowed,
-        credentials: presented,
-        ...(known?.digest !== undefined && { knownDigest: known.digest }),
-        ...(trace && { trace }),
-      },
-      signal,
-    );
+    const lookup = {
+      repository: path,
+      reference: object,
+      endpoints: allowed,
+      credentials: presented,
+      ...(known?.digest !== undefined && { knownDigest: known.digest }),
+      ...(trace && { trace }),
+    };
+    const answer = await registry.lookup(lookup, signal);
+    const until = freshUntil(clock.now(), request.reference.digest !== undefined, freshness);
     return {
       image: request.image,
       ...imageOf(answer, known),
       source: 'registry',
       credentialSource: creditedTo(answer.credential, own),
       endpoint: answer.endpoint.host,
-      freshUntil: new Date(
-        freshUntil(clock.now(), request.reference.digest !== undefined, freshness),
-      ).toISOString(),
+      freshUntil: new Date(until).toISOString(),
       stale: false,
     };
   }
@@ -122,22 +114,16 @@ function imageOf(
 ): Pick<ImageFacts, 'digest' | 'mediaType' | 'platforms' | 'error'> {
   if (answer.unchanged) {
     if (known?.digest !== answer.digest) {
-      throw new RegistryError(
-        'digest-mismatch',
-        answer.endpoint.host,
-        'the registry confirmed a digest that was not asked for',
-      );
+      const message = 'the registry confirmed a digest that was not asked for';
+      throw new RegistryError('digest-mismatch', answer.endpoint.host, message);
     }
     const { digest, mediaType, platforms, error } = known;
     return { digest, platforms, ...(mediaType !== undefined && { mediaType }), ...(error && { error }) };
   }
   const platforms = answer.kind === 'image' ? platformsOf(answer.platforms) : [];
   if (platforms.length > maxPlatforms) {
-    throw new RegistryError(
-      'too-large',
-      answer.endpoint.host,
-      `the image lists more than ${maxPlatforms} platforms`,
-    );
+    const message = `the image lists more than ${maxPlatforms} platforms`;
+    throw new RegistryError('too-large', answer.endpoint.host, message);
   }
   return {
     digest: answer.digest,
@@ -154,12 +140,6 @@ function creditedTo(
 ): ImageFacts['credentialSource'] {
   if (!used) return 'anonymous';
   return (own.find(({ id }) => id === used.id) ?? used).source;
-}
-
-function unique(credentials: readonly MatchedCredential[]): MatchedCredential[] {
-  const byId = new Map<string, MatchedCredential>();
-  for (const matched of credentials) if (!byId.has(matched.id)) byId.set(matched.id, matched);
-  return [...byId.values()];
 }
 
 /** The error as an answer; `undefined` for a fault of ours. */

@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path';
 import t from 'tap';
 import type { FakeClock } from '../../support/fake-clock.ts';
-import { createFactsFile } from '../../../src/images/memory/disk.ts';
+import { FactsFile } from '../../../src/images/memory/disk.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import {
   bench,
@@ -36,13 +36,13 @@ interface Keeper {
   readonly path: string;
   readonly time: FakeClock;
   readonly lines: { readonly msg: string }[];
-  readonly file: ReturnType<typeof createFactsFile>;
+  readonly file: FactsFile;
 }
 
 function keeper(path: string, maxBytes?: number): Keeper {
   const time = clockOfFacts();
   const { log, lines } = recordedLog();
-  const file = createFactsFile({
+  const file = new FactsFile({
     path,
     log,
     clock: time,

@@ -1,12 +1,12 @@
 import t from 'tap';
-import { createFailures, isAnswer } from '../../../src/images/memory/failures.ts';
+import { Failures, isAnswer } from '../../../src/images/memory/failures.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { factsErrorCodes, type FactsErrorCode } from '../../../src/images/facts/facts.ts';
 
 function setUp(options: { readonly maxBytes?: number; readonly random?: () => number } = {}) {
   const { maxBytes = 1_048_576, random = () => 0 } = options;
   const clock = createFakeClock(random);
-  const failures = createFailures(maxBytes, clock);
+  const failures = new Failures(maxBytes, clock);
   return {
     clock,
     failures,

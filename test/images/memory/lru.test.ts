@@ -1,6 +1,6 @@
 import { assert, array, integer, property, record } from 'fast-check';
 import t from 'tap';
-import { createLru, type Linked } from '../../../src/images/memory/lru.ts';
+import { Lru, type Linked } from '../../../src/images/memory/lru.ts';
 
 interface Item extends Linked<Item> {
   readonly value: number;
@@ -12,12 +12,12 @@ function item(key: string, bytes = 1, value = 0): Item {
 
 t.test('the order of use', async (t) => {
   const removed: string[] = [];
-  const lru = createLru<Item>(({ key }) => removed.push(key));
-  const keys = (): string[] => lru.entries().map(({ key }) => key);
+  const lru = new Lru<Item>(({ key }) => removed.push(key));
+  const keys = (): string[] => [...lru.newestFirst()].map(({ key }) => key).reverse();
   const [a, b, c] = [item('a', 3), item('b', 5), item('c', 7)];
   for (const one of [a, b, c]) lru.put(one);
   t.same(keys(), ['a', 'b', 'c']);
-  t.equal(lru.oldest(), a);
+  t.equal(lru.oldest, a);
   lru.touch(a);
   t.same(keys(), ['b', 'c', 'a']);
   lru.touch(c);
@@ -43,7 +43,7 @@ t.test('property: like a map that is put in order at each use', async (t) => {
   assert(
     property(steps, (all) => {
       const model = new Map<string, number>();
-      const lru = createLru<Item>();
+      const lru = new Lru<Item>();
       all.forEach(({ kind, key: number }, index) => {
         const key = String(number);
         const present = lru.get(key);
@@ -61,10 +61,10 @@ t.test('property: like a map that is put in order at each use', async (t) => {
         }
       });
       t.same(
-        lru.entries().map(({ key, value }) => [key, value]),
-        [...model],
+        [...lru.newestFirst()].map(({ key, value }) => [key, value]),
+        [...model].reverse(),
       );
-      t.equal(lru.oldest()?.key, model.keys().next().value);
+      t.equal(lru.oldest?.key, model.keys().next().value);
       t.equal(lru.size, model.size);
       t.equal(
         lru.bytes,

@@ -1,8 +1,18 @@
 import t from 'tap';
-import { scopedKey, scopeOf, sharedScope, withAccount, within } from '../../../src/images/memory/scope.ts';
-import { pullCredential } from '../support.ts';
+import {
+  scopedKey,
+  scopeOf,
+  sharedScope,
+  withAccount,
+  requestWithin,
+} from '../../../src/images/memory/scope.ts';
+import type { ImageRequest } from '../../../src/images/facts/facts.ts';
+import { pullCredential, question } from '../support.ts';
 
 const [a, b, c] = [pullCredential('a'), pullCredential('b'), pullCredential('c')];
+
+const within = (pullCredentials: ImageRequest['pullCredentials'], scope: string) =>
+  requestWithin(scope, { ...question('a'), pullCredentials }).pullCredentials;
 
 t.test('the identity of presented credentials', async (t) => {
   t.equal(scopeOf([]), sharedScope);

@@ -2,7 +2,7 @@ import t from 'tap';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { sharedScope } from '../../../src/images/memory/scope.ts';
 import { parseReference, pullReference } from '../../../src/images/references/reference.ts';
-import { createFactsStore, createInterner, type FactsStore } from '../../../src/images/memory/store.ts';
+import { FactsStore } from '../../../src/images/memory/store.ts';
 import { digestOf, facts } from '../support.ts';
 
 function put(store: FactsStore, image: string, more: Partial<ImageFacts> = {}, scope = sharedScope): void {
@@ -17,7 +17,7 @@ function find(store: FactsStore, image: string, scope = sharedScope): string | u
 
 t.test('bounded by bytes: the least recently used leave', async (t) => {
   let evicted = 0;
-  const store = createFactsStore(20_000, () => (evicted += 1));
+  const store = new FactsStore(20_000, () => (evicted += 1));
   for (let index = 0; index < 500; index += 1) {
     put(store, `app-${index}`);
     const used = store.get('docker.io/library/app-0:latest', sharedScope);
@@ -34,7 +34,7 @@ t.test('bounded by bytes: the least recently used leave', async (t) => {
 
 t.test('equal details are counted once, distinct ones each', async (t) => {
   const bytes = (change: (index: number) => Partial<ImageFacts>): number => {
-    const store = createFactsStore(Infinity);
+    const store = new FactsStore(Infinity);
     for (let index = 0; index < 100; index += 1) put(store, `app-${index}`, change(index));
     return store.bytes;
   };
@@ -56,7 +56,7 @@ t.test('equal details are counted once, distinct ones each', async (t) => {
 });
 
 t.test('replacing and removing gives back every byte', async (t) => {
-  const store = createFactsStore(Infinity);
+  const store = new FactsStore(Infinity);
   put(store, 'nginx');
   const once = store.bytes;
   for (let index = 0; index < 50; index += 1) {
@@ -71,13 +71,13 @@ t.test('replacing and removing gives back every byte', async (t) => {
 });
 
 t.test('an entry that is larger than the store leaves at once', async (t) => {
-  const store = createFactsStore(1000);
+  const store = new FactsStore(1000);
   put(store, 'nginx', { endpoint: 'e'.repeat(2000) });
   t.same([store.size, store.bytes], [0, 0]);
 });
 
 t.test('a digest is found under the tag that holds it, in the same repository and scope', async (t) => {
-  const store = createFactsStore(Infinity);
+  const store = new FactsStore(Infinity);
   put(store, 'corp.example:5000/app:v1', { digest: digestOf('content') });
   const byDigest = (repository: string): string => `${repository}@${digestOf('content')}`;
   t.ok(find(store, byDigest('corp.example:5000/app')));
@@ -94,7 +94,7 @@ t.test('a digest is found under the tag that holds it, in the same repository an
 });
 
 t.test('what may be told to anyone', async (t) => {
-  const store = createFactsStore(Infinity);
+  const store = new FactsStore(Infinity);
   for (const image of ['a', 'b', 'c']) put(store, image);
   put(store, 'secret', {}, 'x');
   t.same(
@@ -104,32 +104,9 @@ t.test('what may be told to anyone', async (t) => {
 });
 
 t.test('kept texts do not keep what they were cut from alive', async (t) => {
-  const store = createFactsStore(Infinity);
+  const store = new FactsStore(Infinity);
   const digest = digestOf('content');
   const body = `${'x'.repeat(1_000_000)}${digest}`;
   put(store, 'nginx', { digest: body.slice(-digest.length) });
   t.equal(find(store, 'nginx'), digest);
-});
-
-t.test('equal values are kept once, and counted while they are used', async (t) => {
-  const interner = createInterner<{ name: string }>(({ name }) => name.length * 100);
-  const take = (name: string): ReturnType<typeof interner.take> => interner.take(name, () => ({ name }));
-  const first = take('a');
-  const bytes = interner.bytes;
-  t.ok(bytes > 100);
-  const again = interner.take('a', () => t.fail('it is there already') as never);
-  const other = take('bb');
-  t.equal(again.value, first.value);
-  t.not(other.value, first.value);
-  t.equal(interner.size, 2);
-  t.ok(interner.bytes > bytes + 200);
-  interner.release(other);
-  t.equal(interner.bytes, bytes);
-  interner.release(first);
-  t.equal(interner.size, 1, 'still used once');
-  t.equal(take('a').value, first.value);
-  interner.release(again);
-  interner.release(again);
-  t.same([interner.size, interner.bytes], [0, 0]);
-  t.not(take('a').value, first.value);
 });
