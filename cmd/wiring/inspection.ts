@@ -6,7 +6,6 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createContainerdEndpoints, type ContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
-import { containerdSource } from '../../daemon/containerd/source.ts';
 import { createCredentialProviderSource } from '../../daemon/kubelet/source.ts';
 import { mayAskAnonymously, combineSources } from '../../src/credentials/sources/sources.ts';
 import type { SourceProblem } from '../../src/credentials/credential.ts';
@@ -67,7 +66,10 @@ export async function openInspection(options: InspectionOptions): Promise<Inspec
   const { configuration, log } = options;
   const first = configuration();
   const [found, containerd] = await Promise.all([openSources(options), openContainerd(options)]);
-  const sources = [...found, ...(containerd ? [openSourceOf(containerd)] : [])];
+  const sources = [
+    ...found,
+    ...(containerd ? [{ source: containerd, place: containerd.description() }] : []),
+  ];
   const credentials = combineSources(sources.map(({ source }) => source));
   const own = liveEndpoints(configuration);
   const endpoints = containerd ? withNodeEndpoints(own, containerd) : own;
@@ -220,8 +222,4 @@ async function openContainerd({
   if (dockerConfigs === 'none' || candidates?.length === 0) return undefined;
   const mirrorCredentials = (): boolean => configuration().mirrorCredentials;
   return createContainerdEndpoints({ hostRoot, candidates, version, mirrorCredentials, log, metrics });
-}
-
-function openSourceOf(containerd: ContainerdEndpoints): OpenSource {
-  return { source: containerdSource(containerd), place: containerd.description() };
 }

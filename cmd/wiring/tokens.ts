@@ -34,7 +34,7 @@ export async function openTokens(
   if (kubernetes === undefined)
     return without('serviceAccountTokens is on, but this is not a pod and no kubeconfig is set');
   const { client } = kubernetes;
-  return { tokens: createServiceAccountTokens({ client }), close: () => client.close() };
+  return { tokens: createServiceAccountTokens(client), close: () => client.close() };
 }
 
 function without(noTokens: string): OpenTokens {

@@ -5,6 +5,7 @@ import type { NodeConfig } from './node.ts';
 import type { HostDirectoryFound } from './scan.ts';
 
 const atStart = 'containerd reads it only when it starts; archwright uses a change at once';
+const noVersion = 'its version is unknown, so the rules of the newest apply; set containerdVersion';
 const keepsGood = 'if it breaks, containerd ignores it; archwright keeps its last good content in force';
 
 /**
@@ -17,41 +18,26 @@ export function describeParts(
   found: readonly HostDirectoryFound[],
   problems: readonly SourceProblem[],
 ): SourcePart[] {
+  const { configFile, version, roots } = node;
+  const chosen = configFile === undefined ? candidates.length : candidates.indexOf(configFile);
   const withProblem = new Set(problems.map(({ origin }) => origin));
+  const parts = candidates.map((path, index) => {
+    if (path === configFile) return part(path, 'used', 'the first that exists', [atStart]);
+    if (index < chosen) return part(path, 'absent', 'there is no such file');
+    return part(path, 'unused', 'not read, because an earlier one exists');
+  });
   return [
-    ...candidates
-      .filter((path) => path === node.configFile || !withProblem.has(path))
-      .map((path) => describeCandidate(path, node, candidates)),
+    ...parts.filter(({ where }) => where === configFile || !withProblem.has(where)),
     ...node.files.slice(1).map((where) => part(where, 'used', 'imported by config.toml', [atStart])),
-    part('containerd', 'used', versionText(node)),
-    ...describeRoots(node, found),
+    part('containerd', 'used', version === undefined ? noVersion : `version ${version}`),
+    ...roots.map((root) =>
+      found.some(({ dir }) => dir.startsWith(`${root}/`))
+        ? part(root, 'used', 'directory of hosts')
+        : part(root, 'absent', 'no hosts in this directory'),
+    ),
     ...found.map(({ dir, hosts }) => part(dir, 'used', `hosts: ${hosts}`, [keepsGood])),
     ...problems.map(({ origin, message }) => part(origin, 'left-out', message)),
   ];
-}
-
-function describeCandidate(
-  path: string,
-  { configFile }: NodeConfig,
-  candidates: readonly string[],
-): SourcePart {
-  if (path === configFile) return part(path, 'used', 'the first that exists', [atStart]);
-  const chosen = configFile === undefined ? candidates.length : candidates.indexOf(configFile);
-  if (candidates.indexOf(path) < chosen) return part(path, 'absent', 'there is no such file');
-  return part(path, 'unused', 'not read, because an earlier one exists');
-}
-
-function versionText({ version }: NodeConfig): string {
-  return version === undefined
-    ? 'its version is unknown, so the rules of the newest apply; set containerdVersion'
-    : `version ${version}`;
-}
-
-function describeRoots({ roots }: NodeConfig, found: readonly HostDirectoryFound[]): SourcePart[] {
-  return roots.map((root) => {
-    if (found.some(({ dir }) => dir.startsWith(`${root}/`))) return part(root, 'used', 'directory of hosts');
-    return part(root, 'absent', 'no hosts in this directory');
-  });
 }
 
 function part(

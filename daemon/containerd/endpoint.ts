@@ -4,31 +4,27 @@
  */
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
-import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
 import { isLoginHeader } from '../../src/http/headers.ts';
+import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
-import { parseAuth } from './config/auth.ts';
-import { InvalidConfig } from './config-error.ts';
+import { parseAuth } from './config/registry.ts';
+import { InvalidConfig } from './config/toml.ts';
 import { readTls } from './hosts/certificates.ts';
-import { defaultHostName, type EffectiveHost } from './hosts/host-defaults.ts';
+import { defaultHostName, type EffectiveHost } from './hosts/effective-hosts.ts';
 import { hasCapabilities, type Header } from './hosts/hosts-file.ts';
-import type { Registry } from './config/registry.ts';
-import type { ContainerdRules } from './config/rules.ts';
+import type { NodeConfig } from './node.ts';
 
 export interface EndpointContext {
+  readonly node: NodeConfig;
   readonly namespace: string;
-  readonly rules: ContainerdRules;
-  /** Directory that stands for `/`. */
-  readonly hostRoot?: string | undefined;
+  /** In the order of requests. */
+  readonly hosts: readonly EffectiveHost[];
   /** File with the hosts. */
   readonly origin: string;
-  /** Path of config.toml, the origin of credentials. */
-  readonly configFile: string;
-  readonly registry: Pick<Registry, 'headers' | 'configs'>;
   /** The hosts are for every namespace without a directory of its own. */
   readonly forAll: boolean;
-  /** containerd's client pulls images, not its transfer service. */
-  readonly localPull: boolean;
+  /** Directory that stands for `/`. */
+  readonly hostRoot: string;
   /** Mirrors receive the credentials of the registry that they mirror. */
   readonly mirrorCredentials: boolean;
 }
@@ -57,13 +53,11 @@ const neverSent: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Makes endpoints in the order of the hosts. Skips hosts without a valid URL, for which containerd's request would fail.
+ * Makes endpoints. Skips hosts without a valid URL, for which containerd's request would fail.
  * @throws ConfigFileError if a certificate of any host cannot be used
  */
-export async function endpointsOf(
-  hosts: readonly EffectiveHost[],
-  context: EndpointContext,
-): Promise<Endpoint[]> {
+export async function endpointsOf(context: EndpointContext): Promise<Endpoint[]> {
+  const { hosts } = context;
   const made = await Promise.all(
     hosts.map((host, index) => makeEndpoint(host, index === hosts.length - 1, context)),
   );
@@ -75,12 +69,12 @@ async function makeEndpoint(
   isLast: boolean,
   context: EndpointContext,
 ): Promise<Endpoint | undefined> {
-  const { namespace, rules } = context;
+  const { namespace, node } = context;
   const tls = await readTls(host, context.hostRoot);
   const base = baseOf(host);
   if (base === undefined) return undefined;
   const { forAll, forHost } = headersFor(host, context);
-  const own = ownCredential(host.host, context);
+  const own = ownCredential(host.host, node);
   return {
     base,
     host: host.host,
@@ -92,7 +86,7 @@ async function makeEndpoint(
     tls,
     headers: [...forAll, ...forHost],
     // The transfer service sends headers for every registry to registries only, not to token servers.
-    ...(rules.tokenHeaders && { tokenHeaders: context.localPull ? [...forAll, ...forHost] : forHost }),
+    ...(node.rules.tokenHeaders && { tokenHeaders: node.localPull ? [...forAll, ...forHost] : forHost }),
     // 0 means no limit in Go; the HTTP client's own limit stays.
     ...(host.dialTimeoutMs !== undefined &&
       host.dialTimeoutMs !== 0 && { dialTimeoutMs: Math.min(Math.max(host.dialTimeoutMs, 1), maxDialMs) }),
@@ -124,33 +118,28 @@ export function baseOf({
  * Headers of config.toml, for every registry, and headers of the host. The author of a pod chooses the default host by the name of the
  * image, so that host receives no headers of a file for every namespace, and no login headers of config.toml.
  */
-function headersFor(host: EffectiveHost, { registry, forAll }: EndpointContext) {
-  const everywhere = host.isDefault
-    ? registry.headers.filter(({ name }) => !isLoginHeader(name))
-    : registry.headers;
+function headersFor(host: EffectiveHost, { node, forAll }: EndpointContext) {
+  const everywhere = node.registry.headers.filter(({ name }) => !(host.isDefault && isLoginHeader(name)));
   return { forAll: sendable(everywhere), forHost: host.isDefault && forAll ? [] : sendable(host.headers) };
 }
 
 function sendable(headers: readonly Header[]): Header[] {
   return headers
     .filter(({ name }) => !neverSent.has(name.trim().toLowerCase()))
-    .map(({ name, value }) => ({ name, value: secret(asBytes(reveal(value))) }));
-}
-
-/** Go writes headers in UTF-8; Node writes one byte for each character. */
-function asBytes(text: string): string {
-  return Buffer.from(text, 'utf8').toString('latin1');
+    .map(({ name, value }) => {
+      // Go writes headers in UTF-8; Node writes one byte for each character.
+      const bytes = Buffer.from(reveal(value), 'utf8').toString('latin1');
+      return { name, value: secret(bytes) };
+    });
 }
 
 /** `configs."<host>".auth`, for the host of the request, in every namespace. */
 function ownCredential(
   host: string,
-  { registry: { configs }, configFile }: EndpointContext,
+  { registry, configFile = '' }: NodeConfig,
 ): MatchedCredential | undefined {
-  const auth = configs.get(host)?.auth;
-  if (!auth) return undefined;
   try {
-    const credential = parseAuth(auth, host);
+    const credential = parseAuth(registry.configs.get(host)?.auth ?? {}, host);
     if (!credential) return undefined;
     return { credential, source: 'containerd', key: host, origin: configFile, id: credentialId(credential) };
   } catch (error) {

@@ -4,35 +4,43 @@
  *
  *   config.toml and its imports (`config.ts`) → registry settings (`registry.ts`) → `config_path`
  *   → the namespace's directory (`host-directory.ts`) → hosts.toml (`hosts-file.ts`) or certificate files
- *   → hosts with defaults (`host-defaults.ts`), or the deprecated mirrors (`legacy-mirrors.ts`) → endpoints (`endpoint.ts`)
+ *   → hosts with defaults, or the deprecated mirrors (`effective-hosts.ts`) → endpoints (`endpoint.ts`)
  *
  * Versions of containerd differ in all of it (`rules.ts`); `find-version.ts` runs the node's program. config.toml is read and watched
- * (`node.ts`); the directory of a namespace is read for each lookup (`host-files.ts`); after each change, all of it is read for the
+ * (`node.ts`); the directory of a namespace is read for each lookup; after each change, all of it is read for the
  * fingerprint (`scan.ts`). docs/internals/deviations.md lists the intended differences from containerd.
  */
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
-import type { SourcePart } from '../../src/files/source-part.ts';
 import type { SourceProblem } from '../../src/credentials/credential.ts';
 import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
+import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
 import { FileError } from '../../src/files/error.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
+import type { SourcePart } from '../../src/files/source-part.ts';
 import { watchDirectories, type Watcher, type WatchOptions } from '../../src/files/watch.ts';
 import type { Endpoint, EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
+import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { ConfigFileError, InvalidConfig, lookupError } from './config-error.ts';
-import { defaultConfigPathCandidates } from './config/default-paths.ts';
-import { createVersionFinder, type VersionFinder } from './config/find-version.ts';
-import { mirrorHosts } from './config/legacy-mirrors.ts';
+import {
+  createVersionFinder,
+  defaultConfigPathCandidates,
+  type VersionFinder,
+} from './config/find-version.ts';
 import { rulesFor } from './config/rules.ts';
+import { ConfigFileError, InvalidConfig } from './config/toml.ts';
 import { describeParts } from './describe.ts';
-import { endpointsOf } from './endpoint.ts';
-import { effectiveHosts, type EffectiveHost } from './hosts/host-defaults.ts';
-import { defaultDirectory, findHostDirectory } from './hosts/host-directory.ts';
-import { createHostFilesReader, type HostFilesReader } from './hosts/host-files.ts';
-import { readNodeConfig, type NodeConfig } from './node.ts';
+import { endpointsOf, type EndpointContext } from './endpoint.ts';
+import { effectiveHosts, mirrorHosts } from './hosts/effective-hosts.ts';
+import {
+  createHostFilesReader,
+  defaultDirectory,
+  findHostDirectory,
+  type HostFilesReader,
+} from './hosts/host-directory.ts';
+import { readNodeConfig, type NodeConfig, type NodeProblem } from './node.ts';
 import { scanHosts, type HostDirectoryFound } from './scan.ts';
 
 export interface ContainerdEndpointsOptions extends Omit<WatchOptions, 'root'> {
@@ -47,30 +55,12 @@ export interface ContainerdEndpointsOptions extends Omit<WatchOptions, 'root'> {
   readonly metrics?: Metrics | undefined;
 }
 
-export interface ContainerdEndpoints extends EndpointSource {
-  /** Settings that are left out, or that would make containerd's pulls fail. */
-  problems(): readonly SourceProblem[];
-  /** The configuration in force and the version, for people. */
-  description(): string;
-  /** Each part of the configuration, for people. */
-  describe(): readonly SourcePart[];
-  /** Reads all files now. */
-  refresh(): Promise<void>;
-  close(): Promise<void>;
-}
-
 interface State {
   readonly node: NodeConfig;
   readonly problems: readonly SourceProblem[];
   readonly usable: readonly HostDirectoryFound[];
   readonly id: string;
   readonly fingerprint: string;
-}
-
-interface FoundHosts {
-  readonly hosts: readonly EffectiveHost[];
-  readonly origin: string;
-  readonly forAll: boolean;
 }
 
 /** Each watched directory costs a system handle. */
@@ -91,19 +81,24 @@ const noConfig: NodeConfig = {
 export async function createContainerdEndpoints(
   options: ContainerdEndpointsOptions,
 ): Promise<ContainerdEndpoints> {
-  const endpoints = new NodeEndpoints(options);
+  const endpoints = new ContainerdEndpoints(options);
   await endpoints.start();
   return endpoints;
 }
 
-class NodeEndpoints implements ContainerdEndpoints {
+/**
+ * Endpoints, and containerd as a credential source, for descriptions and fingerprints. Lookups of the source are empty: containerd's
+ * credentials belong to hosts, so each endpoint has its own (`Endpoint.ownCredential`).
+ */
+export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource {
+  readonly name = 'containerd';
   readonly #options: ContainerdEndpointsOptions;
   readonly #candidates: readonly string[];
   readonly #log: Log | undefined;
   readonly #meter: SourceMeter;
   readonly #stop = new AbortController();
-  readonly #finder: VersionFinder;
-  readonly #reader: HostFilesReader;
+  readonly #findVersion: VersionFinder;
+  readonly #readHosts: HostFilesReader;
   #state: State | undefined;
   #live: LiveContent<State> | undefined;
   /** Watches the directories that are found by reading; `#live` watches those of the candidates. */
@@ -114,8 +109,8 @@ class NodeEndpoints implements ContainerdEndpoints {
     this.#candidates = options.candidates ?? defaultConfigPathCandidates;
     this.#log = options.log?.child({ endpointSource: 'containerd' });
     this.#meter = bindSourceMetrics(options.metrics, 'containerd');
-    this.#finder = createVersionFinder(options.hostRoot, this.#stop.signal);
-    this.#reader = createHostFilesReader(options.hostRoot);
+    this.#findVersion = createVersionFinder(options.hostRoot, this.#stop.signal);
+    this.#readHosts = createHostFilesReader(options.hostRoot);
   }
 
   async start(): Promise<void> {
@@ -136,49 +131,48 @@ class NodeEndpoints implements ContainerdEndpoints {
 
   async endpoints(namespace: string): Promise<readonly Endpoint[]> {
     const node = this.#node;
-    const { hostRoot, mirrorCredentials } = this.#options;
+    const { hostRoot } = this.#options;
+    const mirrorCredentials = this.#options.mirrorCredentials?.() ?? true;
     try {
-      const { hosts, origin, forAll } = await this.#hostsFor(namespace, node);
-      return await endpointsOf(hosts, {
-        namespace,
-        rules: node.rules,
-        hostRoot,
-        origin,
-        configFile: node.configFile ?? '',
-        registry: node.registry,
-        localPull: node.localPull,
-        forAll,
-        mirrorCredentials: mirrorCredentials?.() ?? true,
-      });
+      const found = await this.#hostsFor(namespace, node);
+      return await endpointsOf({ ...found, node, namespace, hostRoot, mirrorCredentials });
     } catch (error) {
       const known =
         error instanceof ConfigFileError || error instanceof FileError || error instanceof InvalidConfig;
-      throw known ? lookupError(namespace, error.message, error) : error;
+      if (!known) throw error;
+      // containerd's pull would fail before it contacts any host, for example because of an unreadable CA file.
+      const message = `the node's containerd cannot pull from ${namespace}: ${error.message}`;
+      throw new RegistryError('unavailable', namespace, message, { cause: error });
     }
+  }
+
+  lookup(): Promise<readonly never[]> {
+    return Promise.resolve([]);
   }
 
   fingerprint(): string {
     return this.#state?.fingerprint ?? combineFingerprints(['containerd']);
   }
 
+  /** Settings that are left out, or that would make containerd's pulls fail. */
   problems(): readonly SourceProblem[] {
     const failure = this.#live?.problem();
     const found = this.#state?.problems ?? [];
     if (failure === undefined) return found;
-    return [
-      ...found,
-      { source: 'containerd', origin: this.#candidates.join(', '), message: failure.message },
-    ];
+    const origin = this.#candidates.join(', ');
+    return [...found, { source: this.name, origin, message: failure.message }];
   }
 
+  /** The configuration in force and the version, for people. */
   description(): string {
     const { configFile = 'no config.toml', version, roots, localPull } = this.#node;
     const hosts = roots.length > 0 ? `, hosts in ${roots.join(localPull ? ', ' : '')}` : '';
     return `${configFile} of containerd ${version ?? 'of an unknown version, treated as the newest'}${hosts}`;
   }
 
-  describe(): readonly SourcePart[] {
-    return describeParts(this.#node, this.#candidates, this.#state?.usable ?? [], this.problems());
+  describe(): Promise<readonly SourcePart[]> {
+    const usable = this.#state?.usable ?? [];
+    return Promise.resolve(describeParts(this.#node, this.#candidates, usable, this.problems()));
   }
 
   async refresh(): Promise<void> {
@@ -197,12 +191,9 @@ class NodeEndpoints implements ContainerdEndpoints {
 
   async #read(): Promise<State> {
     const { node, problem } = await this.#readNode();
-    const scan = await scanHosts(node, this.#reader, this.#options.hostRoot);
-    const inFiles = [...(problem ? [] : node.problems), ...scan.problems];
-    const problems: SourceProblem[] = [
-      ...(problem ? [problem] : []),
-      ...inFiles.map((found) => ({ source: 'containerd' as const, ...found })),
-    ];
+    const scan = await scanHosts(node, this.#readHosts, this.#options.hostRoot);
+    const inFiles = [...(problem ? [problem] : node.problems), ...scan.problems];
+    const problems = inFiles.map((found): SourceProblem => ({ source: this.name, ...found }));
     this.#logNew(problems);
     const id = createHash('sha256').update(scan.content).digest('base64url');
     const fingerprint =
@@ -213,16 +204,10 @@ class NodeEndpoints implements ContainerdEndpoints {
   }
 
   /** The current configuration, or the last good one if containerd would not start with the current one. */
-  async #readNode(): Promise<{ node: NodeConfig; problem?: SourceProblem }> {
+  async #readNode(): Promise<{ node: NodeConfig; problem?: NodeProblem }> {
     const { version, hostRoot } = this.#options;
     try {
-      const node = await readNodeConfig({
-        candidates: this.#candidates,
-        version,
-        hostRoot,
-        finder: this.#finder,
-      });
-      return { node };
+      return { node: await readNodeConfig(this.#candidates, version, hostRoot, this.#findVersion) };
     } catch (error) {
       if (!(error instanceof ConfigFileError)) throw error;
       const consequence =
@@ -230,18 +215,15 @@ class NodeEndpoints implements ContainerdEndpoints {
           ? 'the defaults are in force'
           : 'its last good content stays in force';
       const message = `${error.reason}; containerd would not start with it; ${consequence}`;
-      return { node: this.#node, problem: { source: 'containerd', origin: error.where, message } };
+      return { node: this.#node, problem: { origin: error.where, message } };
     }
   }
 
   #logNew(problems: readonly SourceProblem[]): void {
-    const known = new Set(this.#state?.problems.map(identify));
-    for (const found of problems) {
-      if (known.has(identify(found))) continue;
-      this.#log?.warn(
-        { origin: found.origin, problem: found.message },
-        'containerd’s configuration has a problem',
-      );
+    const known = new Set(this.#state?.problems.map(({ origin, message }) => `${origin}\0${message}`));
+    for (const { origin, message } of problems) {
+      if (known.has(`${origin}\0${message}`)) continue;
+      this.#log?.warn({ origin, problem: message }, 'containerd’s configuration has a problem');
     }
   }
 
@@ -255,26 +237,21 @@ class NodeEndpoints implements ContainerdEndpoints {
     await before?.watcher.close();
   }
 
-  async #hostsFor(namespace: string, node: NodeConfig): Promise<FoundHosts> {
-    const { rules, roots, localPull, registry, configFile = '' } = node;
+  async #hostsFor(
+    namespace: string,
+    { rules, roots, localPull, registry, configFile = '' }: NodeConfig,
+  ): Promise<Pick<EndpointContext, 'hosts' | 'origin' | 'forAll'>> {
     if (localPull && roots.length === 0) {
       return { hosts: mirrorHosts(registry, namespace), origin: configFile, forAll: false };
     }
     const dir = await findHostDirectory(roots, namespace, this.#options.hostRoot);
-    if (dir === undefined) {
-      return { hosts: effectiveHosts(undefined, namespace, rules), origin: 'default', forAll: true };
-    }
-    const { hosts, problem } = await this.#reader.read(dir, rules);
+    const found = dir === undefined ? undefined : await this.#readHosts(dir, rules);
     // The scan reports the problem once.
-    if (problem) void this.#live?.refresh();
+    if (found?.problem) void this.#live?.refresh();
     return {
-      hosts: effectiveHosts(hosts, namespace, rules),
-      origin: dir,
-      forAll: dir.endsWith(`/${defaultDirectory}`),
+      hosts: effectiveHosts(found?.hosts, namespace, rules),
+      origin: dir ?? 'default',
+      forAll: dir?.endsWith(`/${defaultDirectory}`) ?? true,
     };
   }
-}
-
-function identify({ origin, message }: SourceProblem): string {
-  return `${origin}\0${message}`;
 }

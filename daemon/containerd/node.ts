@@ -4,13 +4,11 @@
  */
 import { FileError } from '../../src/files/error.ts';
 import { statPath } from '../../src/files/read.ts';
-import { parseAuth } from './config/auth.ts';
-import { ConfigFileError, InvalidConfig } from './config-error.ts';
 import { imagesTable, isCriDisabled, loadConfig, type LoadedConfig } from './config/config.ts';
-import type { VersionFinder } from './config/find-version.ts';
-import { programsFor } from './config/default-paths.ts';
+import { programsFor, type VersionFinder } from './config/find-version.ts';
 import {
   effectiveConfigPath,
+  parseAuth,
   readRegistry,
   searchRoots,
   usesLocalPull,
@@ -18,7 +16,7 @@ import {
   type Registry,
 } from './config/registry.ts';
 import { rulesFor, type ContainerdRules } from './config/rules.ts';
-import { fieldsOf } from './config/toml.ts';
+import { configFileError, fieldsOf, InvalidConfig } from './config/toml.ts';
 
 /** A problem in a file, for people. */
 export interface NodeProblem {
@@ -41,30 +39,23 @@ export interface NodeConfig {
   readonly problems: readonly NodeProblem[];
 }
 
-export interface NodeConfigOptions {
-  /** Paths of config.toml inside the host root; the first that exists counts. */
-  readonly candidates: readonly string[];
-  /** The setting `containerdVersion`; replaces the version of the program. */
-  readonly version: string | undefined;
-  readonly hostRoot: string;
-  readonly finder: VersionFinder;
-}
-
 /**
  * Reads the configuration of the node's containerd.
+ * @param candidates paths of config.toml inside the host root; the first that exists counts
+ * @param version the setting `containerdVersion`; replaces the version of the program
  * @throws ConfigFileError if containerd would not start
  */
-export async function readNodeConfig(options: NodeConfigOptions): Promise<NodeConfig> {
-  const { candidates, hostRoot, finder } = options;
+export async function readNodeConfig(
+  candidates: readonly string[],
+  version: string | undefined,
+  hostRoot: string,
+  findVersion: VersionFinder,
+): Promise<NodeConfig> {
   const configFile = await firstThatExists(candidates, hostRoot);
-  const programs = programsFor(configFile ?? '');
-  const found = options.version === undefined ? await finder.find(programs) : { version: options.version };
+  const found = version === undefined ? await findVersion(programsFor(configFile ?? '')) : { version };
   const rules = rulesFor(found.version);
-  const problems: NodeProblem[] = found.problem
-    ? [{ origin: found.problem.where, message: found.problem.message }]
-    : [];
+  const problems: NodeProblem[] = found.problem ? [found.problem] : [];
   const config = configFile === undefined ? undefined : await load(configFile, rules, hostRoot);
-  const about = { configFile, files: config?.files ?? [], version: found.version, rules };
   try {
     const images = config ? imagesTable(config, rules) : {};
     const table = fieldsOf(images, '').table('registry') ?? {};
@@ -72,13 +63,13 @@ export async function readNodeConfig(options: NodeConfigOptions): Promise<NodeCo
     const localPull = usesLocalPull(images, rules);
     const roots = searchRoots(effectiveConfigPath(registry, rules), localPull);
     if (configFile !== undefined && config) {
-      problems.push(...warnings(configFile, config, rules), ...invalidCredentials(configFile, registry));
+      if (isCriDisabled(config, rules)) problems.push({ origin: configFile, message: criDisabled });
+      problems.push(...invalidCredentials(configFile, registry));
     }
-    return { ...about, registry, roots, localPull, problems };
+    const files = config?.files ?? [];
+    return { configFile, files, version: found.version, rules, registry, roots, localPull, problems };
   } catch (error) {
-    throw error instanceof InvalidConfig
-      ? new ConfigFileError(configFile ?? '', error.message, error)
-      : error;
+    throw configFileError(configFile ?? '', error);
   }
 }
 
@@ -105,12 +96,8 @@ async function load(
   }
 }
 
-function warnings(origin: string, config: LoadedConfig, rules: ContainerdRules): NodeProblem[] {
-  if (!isCriDisabled(config, rules)) return [];
-  const message =
-    'it disables the CRI plugin, so the kubelet does not use this containerd; set containerdConfigPathCandidates to the configuration of the kubelet’s containerd';
-  return [{ origin, message }];
-}
+const criDisabled =
+  'it disables the CRI plugin, so the kubelet does not use this containerd; set containerdConfigPathCandidates to the configuration of the kubelet’s containerd';
 
 function invalidCredentials(origin: string, { configs }: Registry): NodeProblem[] {
   return [...configs].flatMap(([host, { auth }]) => {

@@ -3,21 +3,14 @@
  * directory that they need.
  */
 import { join } from 'node:path';
-import type { TlsSettings } from '../../src/http/tls/trust.ts';
 import { FileError } from '../../src/files/error.ts';
 import { listDirectory } from '../../src/files/read.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { readTls } from './hosts/certificates.ts';
-import type { HostFilesReader } from './hosts/host-files.ts';
-import type { HostConfig } from './hosts/hosts-file.ts';
-import { ConfigFileError } from './config-error.ts';
+import type { HostFilesReader } from './hosts/host-directory.ts';
+import type { Header, HostConfig } from './hosts/hosts-file.ts';
+import { ConfigFileError } from './config/toml.ts';
 import type { NodeConfig, NodeProblem } from './node.ts';
-
-/** A usable directory of hosts. */
-export interface HostDirectoryFound {
-  readonly dir: string;
-  readonly hosts: number;
-}
 
 export interface Scan {
   /** Everything that affects endpoints, in clear text with secrets: only for hashing. */
@@ -28,11 +21,21 @@ export interface Scan {
   readonly usable: readonly HostDirectoryFound[];
 }
 
+/** A usable directory of hosts. */
+export interface HostDirectoryFound {
+  readonly dir: string;
+  readonly hosts: number;
+}
+
 /** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
 /** Reads every directory below the roots of a configuration. */
-export async function scanHosts(node: NodeConfig, reader: HostFilesReader, hostRoot: string): Promise<Scan> {
+export async function scanHosts(
+  node: NodeConfig,
+  readHosts: HostFilesReader,
+  hostRoot: string,
+): Promise<Scan> {
   const problems: NodeProblem[] = [];
   const dirs: string[] = [];
   const usable: HostDirectoryFound[] = [];
@@ -43,17 +46,15 @@ export async function scanHosts(node: NodeConfig, reader: HostFilesReader, hostR
     for (const name of names) {
       const dir = join(root, name);
       try {
-        const { hosts, problem } = await reader.read(dir, node.rules);
+        const { hosts, problem } = await readHosts(dir, node.rules);
         if (problem) problems.push(problem);
         dirs.push(dir);
         found.push([dir, await Promise.all(hosts.map((host) => plainHost(host, hostRoot)))]);
         usable.push({ dir, hosts: hosts.length });
       } catch (error) {
         if (!(error instanceof ConfigFileError)) throw error;
-        problems.push({
-          origin: error.where,
-          message: `${error.reason}; pulls that need it fail on this node`,
-        });
+        const message = `${error.reason}; pulls that need it fail on this node`;
+        problems.push({ origin: error.where, message });
         found.push([dir, error.message]);
       }
     }
@@ -87,15 +88,13 @@ async function namesIn(dir: string, root: string, problems: NodeProblem[]): Prom
 }
 
 async function plainHost({ headers, ...host }: HostConfig, hostRoot: string): Promise<unknown> {
-  return [
-    host,
-    headers.map(({ name, value }) => [name, reveal(value)]),
-    plainTls(await readTls(host, hostRoot)),
-  ];
+  const { ca, client, skipVerify } = await readTls(host, hostRoot);
+  const pairs = client.map(({ certificate, key }) => [certificate, reveal(key)]);
+  return [host, plainHeaders(headers), [ca, pairs, skipVerify]];
 }
 
-function plainTls({ ca, client, skipVerify }: TlsSettings): unknown {
-  return [ca, client.map(({ certificate, key }) => [certificate, reveal(key)]), skipVerify];
+function plainHeaders(headers: readonly Header[]): unknown {
+  return headers.map(({ name, value }) => [name, reveal(value)]);
 }
 
 function plainNode({ rules, registry, roots, localPull }: NodeConfig): unknown {
@@ -109,6 +108,6 @@ function plainNode({ rules, registry, roots, localPull }: NodeConfig): unknown {
       auth?.username,
       ...[auth?.password, auth?.auth, auth?.identityToken].map((hidden) => hidden && reveal(hidden)),
     ]),
-    headers.map(({ name, value }) => [name, reveal(value)]),
+    plainHeaders(headers),
   ];
 }

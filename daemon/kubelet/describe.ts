@@ -1,7 +1,7 @@
 /** The parts of the configuration of plugins, for people, and the differences from the node's kubelet. */
 import type { SourcePart } from '../../src/files/source-part.ts';
 import type { ProviderConfig } from './config/provider-config.ts';
-import type { LeftOut, PluginSetup } from './setup.ts';
+import type { LeftOut, PluginSetup } from './config/read-config.ts';
 
 const atStart = 'the kubelet reads it only when it starts; archwright uses a change at once';
 const notUpTo133 = 'a kubelet up to 1.33 does not read directories';

@@ -1,9 +1,8 @@
 /** Metrics of the runs of credential provider plugins. */
 import type { Metrics, MetricSpec } from '../../src/telemetry/metrics.ts';
-import type { PluginErrorCode } from './run/plugin-error.ts';
+import { outcomeOf, type PluginErrorCode } from './run/plugin-error.ts';
 
-const runOutcomes = ['ok', 'failed', 'timeout', 'refused'] as const;
-type RunOutcome = (typeof runOutcomes)[number];
+const runOutcomes = ['ok', 'failed', 'timeout', 'refused'];
 
 const runs: MetricSpec = {
   name: 'archwright_plugin_runs_total',
@@ -23,37 +22,21 @@ const runSeconds: MetricSpec = {
 /** Every metric of this folder, for the documentation. */
 export const pluginMetrics: readonly MetricSpec[] = [runs, runSeconds];
 
-export interface PluginMeter {
-  /**
-   * Counts one run.
-   * @param code why it failed; undefined for success
-   * @param durationMs undefined if no program was started
-   */
-  ran(code: PluginErrorCode | undefined, durationMs: number | undefined): void;
-}
-
-/** Codes without an outcome, such as `stopped`, are not counted. */
-const outcomes: Readonly<Partial<Record<PluginErrorCode, RunOutcome>>> = {
-  missing: 'refused',
-  unsafe: 'refused',
-  'not-executable': 'refused',
-  'not-started': 'failed',
-  failed: 'failed',
-  timeout: 'timeout',
-  'too-much-output': 'failed',
-  'bad-response': 'failed',
-};
+/**
+ * Counts one run.
+ * @param code why it failed; undefined for success
+ * @param durationMs undefined if no program was started
+ */
+export type PluginMeter = (code: PluginErrorCode | undefined, durationMs: number | undefined) => void;
 
 /** Without metrics, nothing is counted. */
 export function bindPluginMetrics(metrics: Metrics | undefined): PluginMeter {
   const counts = new Map(runOutcomes.map((outcome) => [outcome, metrics?.counter(runs, { outcome })]));
   const durations = metrics?.histogram(runSeconds);
-  return {
-    ran(code, durationMs) {
-      const outcome = code === undefined ? 'ok' : outcomes[code];
-      if (outcome === undefined) return;
-      counts.get(outcome)?.inc();
-      if (durationMs !== undefined) durations?.observe(durationMs / 1000);
-    },
+  return (code, durationMs) => {
+    const outcome = outcomeOf(code);
+    if (outcome === undefined) return;
+    counts.get(outcome)?.inc();
+    if (durationMs !== undefined) durations?.observe(durationMs / 1000);
   };
 }

@@ -1,8 +1,19 @@
 /**
- * The credential provider plugins of this node as a credential source. As in the kubelet, all plugins with matching `matchImages`
- * run, and their answers form one keyring, which matches the keys again (kubernetes pkg/credentialprovider/plugin/plugins.go
- * `Lookup`): a plugin cannot provide a credential for another registry than the image's. Equal keys keep the order of the
- * configuration (Kubernetes 1.34 and later).
+ * The credential provider plugins of this node as a credential source, run exactly as the kubelet of this node runs them (KEP-2133,
+ * KEP-4412). As in the kubelet, all plugins with matching `matchImages` run, and their answers form one keyring, which matches the keys
+ * again (kubernetes pkg/credentialprovider/plugin/plugins.go `Lookup`): a plugin cannot provide a credential for another registry than
+ * the image's. Equal keys keep the order of the configuration (Kubernetes 1.34 and later).
+ *
+ *     source.ts           all providers, their answers in one keyring; live configuration
+ *       read-config.ts    provider-config.ts → validate-config.ts, state of the programs
+ *       provider.ts       one provider: match, token, cache.ts, single flight, back-off
+ *         service-account.ts, tokens.ts  token and annotations for `tokenAttributes`
+ *         execute.ts      request → run.ts → response (protocol.ts)
+ *           binary.ts     path of the program, and whether it may run
+ *           environment.ts  variables
+ *
+ * Plugins run with the agent's rights. So only the node's own configuration chooses programs, and only programs that nobody but root can
+ * write may run. Plugins do not get the agent's environment.
  *
  * A plugin with `tokenAttributes` runs for the pod's service account. Its credentials are marked, because only pods of that account
  * may use them.
@@ -10,13 +21,13 @@
  * The configuration is live: if it cannot be used, the last good one stays in force. Unchanged providers keep their cache.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { createHostSemaphore } from '../../src/async/semaphore.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
+import { createHostSemaphore } from '../../src/async/semaphore.ts';
 import type {
   HeldCredential,
   MatchedCredential,
-  SourceProblem,
   ServiceAccountName,
+  SourceProblem,
 } from '../../src/credentials/credential.ts';
 import { combineFingerprints } from '../../src/credentials/identity.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
@@ -28,24 +39,17 @@ import type { WatchOptions } from '../../src/files/watch.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import type { ProviderConfig } from './config/provider-config.ts';
+import { readSetup, type PluginSetup, type SetupOptions } from './config/read-config.ts';
 import { describeEnvironment, describePlugins } from './describe.ts';
 import { bindPluginMetrics, type PluginMeter } from './metrics.ts';
-import type { Failure } from './provider/back-off.ts';
 import { Provider } from './provider/provider.ts';
 import type { ServiceAccountTokens } from './provider/service-account.ts';
-import { systemEnvironment } from './run/environment.ts';
+import { kubeletVariables, systemEnvironment } from './run/environment.ts';
 import { createExecute } from './run/execute.ts';
-import { kubeletVariables } from './run/kubelet-process.ts';
 import type { RunLimits } from './run/run.ts';
-import { isComplete, readSetup, type PluginSetup } from './setup.ts';
 
-export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'root'> {
-  /** Directory that stands for `/`; plugins run in it. */
-  readonly hostRoot: string;
-  /** A file or a directory, inside the host root. */
-  readonly config: string;
-  /** Directory of the plugins, inside the host root. */
-  readonly binDir: string;
+export interface CredentialProviderSourceOptions
+  extends Omit<WatchOptions, 'root'>, Omit<SetupOptions, 'hasTokens'> {
   /** Variables for all plugins, in addition to those of the kubelet. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly clock?: Clock | undefined;
@@ -53,8 +57,6 @@ export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'roo
   readonly limits?: RunLimits | undefined;
   /** For plugins with `tokenAttributes`, which are left out without it. */
   readonly tokens?: ServiceAccountTokens | undefined;
-  /** Why there are no tokens, for people. */
-  readonly noTokens?: string | undefined;
   /** Called at the end of `close`. */
   readonly onClose?: (() => void) | undefined;
 }
@@ -99,11 +101,8 @@ class CredentialProviderSource implements LiveCredentialSource {
       fingerprint: ({ id }) => id,
       onChange: (setup) => this.#apply(setup),
       onRead: (setup) => this.#meter.read(setup !== undefined && isComplete(setup)),
-      onProblem: (error) =>
-        this.#log?.warn(
-          { origin: config, problem: error.message },
-          'credential provider configuration cannot be used',
-        ),
+      onProblem: ({ message: problem }) =>
+        this.#log?.warn({ origin: config, problem }, 'credential provider configuration cannot be used'),
     });
     const first = this.#live.current();
     if (first !== undefined) this.#apply(first);
@@ -127,17 +126,19 @@ class CredentialProviderSource implements LiveCredentialSource {
 
   problems(): SourceProblem[] {
     const config = this.#configProblem();
-    const leftOut = this.#live?.current()?.leftOut ?? new Map<string, never>();
+    const leftOut = [...(this.#live?.current()?.leftOut ?? [])];
+    const failures = this.#providers.flatMap((provider) => {
+      const failure = provider.lastFailure();
+      if (failure === undefined) return [];
+      const { image, error } = failure;
+      const message = error.message.includes(image) ? error.message : `for image ${image}: ${error.message}`;
+      return [{ origin: originOf(provider.config.name), message }];
+    });
     return [
-      ...(config === undefined ? [] : [this.#problem(this.#options.config, config)]),
-      ...[...leftOut].map(([plugin, { reason }]) => this.#problem(originOf(plugin), `left out: ${reason}`)),
-      ...this.#providers.flatMap((provider) => {
-        const failure = provider.lastFailure();
-        return failure === undefined
-          ? []
-          : [this.#problem(originOf(provider.config.name), describeFailure(failure))];
-      }),
-    ];
+      ...(config === undefined ? [] : [{ origin: this.#options.config, message: config }]),
+      ...leftOut.map(([name, { reason }]) => ({ origin: originOf(name), message: `left out: ${reason}` })),
+      ...failures,
+    ].map((problem) => ({ source: this.name, ...problem }));
   }
 
   async describe(): Promise<readonly SourcePart[]> {
@@ -179,25 +180,23 @@ class CredentialProviderSource implements LiveCredentialSource {
 
   #provider(config: ProviderConfig): Provider {
     const { hostRoot, binDir, environment, limits, tokens, clock = systemClock } = this.#options;
+    const execute = createExecute(config, {
+      hostRoot,
+      binDir,
+      semaphore: this.#semaphore,
+      stop: this.#stop.signal,
+      limits,
+      meter: this.#pluginMeter,
+      clock,
+      environment: () => systemEnvironment(hostRoot, environment),
+    });
     return new Provider({
       config,
       clock,
       tokens,
-      execute: createExecute(config, {
-        hostRoot,
-        binDir,
-        semaphore: this.#semaphore,
-        stop: this.#stop.signal,
-        limits,
-        meter: this.#pluginMeter,
-        clock,
-        environment: () => systemEnvironment({ hostRoot, extra: environment }),
-      }),
-      onFailure: ({ image, error }) =>
-        this.#log?.warn(
-          { plugin: config.name, image, problem: error.message },
-          'credential provider plugin failed',
-        ),
+      execute,
+      onFailure: ({ image, error: { message: problem } }) =>
+        this.#log?.warn({ plugin: config.name, image, problem }, 'credential provider plugin failed'),
     });
   }
 
@@ -206,10 +205,11 @@ class CredentialProviderSource implements LiveCredentialSource {
     const consequence = this.#live?.current() === undefined ? '' : '; the last good one stays in force';
     return failure && `${failure.message}${consequence}`;
   }
+}
 
-  #problem(origin: string, message: string): SourceProblem {
-    return { source: this.name, origin, message };
-  }
+/** A plugin without tokens may be intended, so it does not make the setup incomplete. */
+function isComplete({ leftOut }: PluginSetup): boolean {
+  return [...leftOut.values()].every(({ code }) => code === 'no-token');
 }
 
 /** The credentials of a provider for a repository, marked if they depend on the pod's service account. */
@@ -220,11 +220,9 @@ async function credentialsOf(
   account: ServiceAccountName | undefined,
 ): Promise<readonly HeldCredential[]> {
   const origin = originOf(provider.config.name);
-  if (!needsToken(provider)) {
-    return holdEntries((await provider.provide(repository, undefined, signal)).auth, origin).held;
-  }
   const pod = account && { namespace: account.namespace, serviceAccountName: account.name };
   const { auth } = await provider.provide(repository, pod, signal);
+  if (!needsToken(provider)) return holdEntries(auth, origin).held;
   const { held } = holdEntries(auth, account ? `${origin} for ${account.namespace}/${account.name}` : origin);
   return held.map((each) => ({ ...each, source: 'service-account' }));
 }
@@ -235,8 +233,4 @@ function needsToken({ config }: Provider): boolean {
 
 function originOf(plugin: string): string {
   return `plugin ${plugin}`;
-}
-
-function describeFailure({ image, error }: Failure): string {
-  return error.message.includes(image) ? error.message : `for image ${image}: ${error.message}`;
 }

@@ -1,24 +1,25 @@
 /** Handlers of containerd_registry.json. See `handler.ts` for the convention. */
 import { join } from 'node:path';
-import { InvalidConfig } from '../../daemon/containerd/config-error.ts';
-import { parseAuth, type Auth } from '../../daemon/containerd/config/auth.ts';
+import { InvalidConfig, fieldsOf } from '../../daemon/containerd/config/toml.ts';
 import {
-  imagesTableOf,
-  migrateConfigFile,
-  parseConfigFile,
-} from '../../daemon/containerd/config/config-file.ts';
-import { loadConfig, mergeConfig, resolveImports } from '../../daemon/containerd/config/config.ts';
-import { mirrorEndpoints } from '../../daemon/containerd/config/legacy-mirrors.ts';
-import { defaultScheme } from '../../daemon/containerd/hosts/localhost.ts';
-import {
+  parseAuth,
+  type Auth,
   effectiveConfigPath,
   readRegistry,
   searchRoots,
   usesLocalPull,
   validateRegistry,
 } from '../../daemon/containerd/config/registry.ts';
+import {
+  imagesTable,
+  migrateConfigFile,
+  parseConfigFile,
+  loadConfig,
+  mergeConfig,
+  resolveImports,
+} from '../../daemon/containerd/config/config.ts';
+import { mirrorEndpoints, defaultScheme } from '../../daemon/containerd/hosts/effective-hosts.ts';
 import { rulesFor, type ContainerdRules } from '../../daemon/containerd/config/rules.ts';
-import { fieldsOf } from '../../daemon/containerd/config/toml.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { inDirectory, write } from './directory.ts';
 import type { Handlers, Input } from './handler.ts';
@@ -117,7 +118,7 @@ export const containerdConfig: Handlers = {
     const rules = rulesFor(releases.get(input['builtinVersion']));
     const file = parseConfigFile(text(input, 'toml'));
     const migrated = rules.migrates ? migrateConfigFile(file, rules.configVersion) : file;
-    const images = imagesTableOf(migrated.plugins, migrated.version, rules);
+    const images = imagesTable(migrated, rules);
     const registry = readRegistry(fieldsOf(images, '').table('registry') ?? {}, rules);
     return { config_path: effectiveConfigPath(registry, rules) };
   },

@@ -5,14 +5,14 @@ import {
   serviceAccountKey,
   tokenHash,
   type ServiceAccountIdentity,
-} from '../../daemon/kubelet/provider/cache-key.ts';
-import { CredentialCache, type Auth } from '../../daemon/kubelet/provider/cache.ts';
+  CredentialCache,
+  type Auth,
+} from '../../daemon/kubelet/provider/cache.ts';
 import { mergeEnvironment } from '../../daemon/kubelet/run/environment.ts';
 import { PluginError } from '../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig, TokenAttributes } from '../../daemon/kubelet/config/provider-config.ts';
 import { baseKey, Provider, type Execute } from '../../daemon/kubelet/provider/provider.ts';
-import { encodeRequest } from '../../daemon/kubelet/run/request.ts';
-import { decodeResponse, type ProviderResponse } from '../../daemon/kubelet/run/response.ts';
+import { encodeRequest, decodeResponse, type ProviderResponse } from '../../daemon/kubelet/run/protocol.ts';
 import type { PodIdentity, ServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
@@ -180,7 +180,7 @@ function startExpiry(): Expiry {
   const clock = { at: 0 };
   return {
     clock,
-    cache: new CredentialCache({ clock: { ...noTimers, now: () => clock.at, monotonic: () => clock.at } }),
+    cache: new CredentialCache({ ...noTimers, now: () => clock.at, monotonic: () => clock.at }),
   };
 }
 

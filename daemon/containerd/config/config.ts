@@ -1,29 +1,47 @@
 /**
  * containerd's configuration: config.toml and its imports, migrated to containerd's version and merged in order (containerd
- * `cmd/containerd/server/config/config.go` LoadConfig). There is no drop-in directory unless a file imports it.
+ * `cmd/containerd/server/config/config.go` LoadConfig, `plugins/cri/images/plugin.go` configMigration), reduced to the settings for
+ * images. There is no drop-in directory unless a file imports it.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { FileError } from '../../../src/files/error.ts';
 import { readBounded } from '../../../src/files/read.ts';
-import {
-  imagesTableOf,
-  criPlugin,
-  imagesPlugin,
-  migrateConfigFile,
-  renameConfigFile,
-  parseConfigFile,
-  type ConfigFile,
-} from './config-file.ts';
+import { cleanPath } from '../../go.ts';
 import { glob } from './glob.ts';
-import { cleanPath } from '../../go/url.ts';
-import { ConfigFileError, InvalidConfig } from '../config-error.ts';
 import type { ContainerdRules } from './rules.ts';
-import { isTable, tomlText, type Table } from './toml.ts';
+import {
+  ConfigFileError,
+  configFileError,
+  fieldsOf,
+  InvalidConfig,
+  isTable,
+  parseTable,
+  tablesOf,
+  tomlText,
+  type Table,
+} from './toml.ts';
 
 /** containerd's own default configuration has 10 KiB. */
 const maxConfigBytes = 1_048_576;
 /** Imported files; nodes have a handful. */
 const maxFiles = 200;
+
+/** The CRI plugin up to containerd 1.7, and in files of version 2. Version 1 has its short name. */
+const criPlugin = 'io.containerd.grpc.v1.cri';
+/** The part of the CRI plugin for images, since 2.0. */
+const imagesPlugin = 'io.containerd.cri.v1.images';
+const shortName = 'cri';
+
+export interface ConfigFile {
+  /** 0 if the file has none, which means 1. */
+  readonly version: number;
+  readonly root: string;
+  readonly imports: readonly string[];
+  readonly disabledPlugins: readonly string[];
+  readonly requiredPlugins: readonly string[];
+  /** Tables by plugin id. */
+  readonly plugins: Table;
+}
 
 export interface LoadedConfig extends ConfigFile {
   /** Paths in the order of reading. */
@@ -44,17 +62,19 @@ export async function loadConfig(
   const files: string[] = [];
   const waiting = [path];
   const together = rules.migrates && !rules.migratesEachFile;
-  let merged: ConfigFile = together ? { ...emptyConfig, version: rules.configVersion } : emptyConfig;
+  let merged = parseConfigFile('');
+  if (together) merged = { ...merged, version: rules.configVersion };
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     if (files.includes(next)) continue;
     if (files.length === maxFiles) throw new ConfigFileError(path, `it imports more than ${maxFiles} files`);
-    const text = await readConfig(next, files.length === 0, hostRoot);
     try {
-      const file = parseConfigFile(tomlText(text));
+      const bytes = await readBounded(next, { maxBytes: maxConfigBytes, root: hostRoot });
+      const file = parseConfigFile(tomlText(bytes));
       merged = mergeConfig(merged, prepare(file, merged.version, rules), rules);
       waiting.push(...(await resolveImports(next, file.imports, rules, hostRoot)));
     } catch (error) {
-      throw configError(next, error);
+      if (files.length === 0 && error instanceof FileError && error.code === 'missing') throw error;
+      throw configFileError(next, error);
     }
     files.push(next);
   }
@@ -62,26 +82,121 @@ export async function loadConfig(
     validateConfig(merged, rules);
     if (together) merged = migrateConfigFile(merged, rules.configVersion);
   } catch (error) {
-    throw configError(path, error);
+    throw configFileError(path, error);
   }
   return { ...merged, files };
+}
+
+/**
+ * Parses a file without migrating it.
+ * @throws InvalidConfig
+ */
+export function parseConfigFile(text: string): ConfigFile {
+  const fields = fieldsOf(parseTable(text), '');
+  const plugins = tablesOf(fields.table('plugins'), 'plugins', (table) => table);
+  return {
+    version: Number(fields.integer('version') ?? 0),
+    root: fields.text('root') ?? '',
+    imports: fields.texts('imports') ?? [],
+    disabledPlugins: fields.texts('disabled_plugins') ?? [],
+    requiredPlugins: fields.texts('required_plugins') ?? [],
+    plugins: Object.fromEntries(plugins),
+  };
 }
 
 /** @param version of the merged files so far */
 function prepare(file: ConfigFile, version: number, rules: ContainerdRules): ConfigFile {
   if (!rules.migrates) return file;
   if (rules.migratesEachFile) return migrateConfigFile(file, rules.configVersion);
-  return file.version === 0 || file.version === 1 ? renameConfigFile(file, version) : file;
+  return file.version === 0 || file.version === 1 ? { ...withFullNames(file), version } : file;
 }
 
-/** The table of the CRI plugin that contains `registry`. */
-export function imagesTable(config: ConfigFile, rules: ContainerdRules): Table {
-  return imagesTableOf(config.plugins, config.version, rules);
+/**
+ * Migrates a file to a version. The image settings of the old CRI plugin replace those of the new one, key by key (`registry` as a
+ * whole). A file of that version stays as it is, whatever plugin ids it uses.
+ * @param version containerd's own version of the configuration; 0 changes nothing
+ * @throws InvalidConfig for a negative version
+ */
+export function migrateConfigFile(file: ConfigFile, version: number): ConfigFile {
+  if (file.version < 0) throw new InvalidConfig('invalid', '`version` must not be negative');
+  if (file.version >= version) return file;
+  const named = file.version < 2 ? withFullNames(file) : file;
+  return { ...named, version, plugins: withImagesPlugin(named.plugins) };
+}
+
+function withFullNames(file: ConfigFile): ConfigFile {
+  return {
+    ...file,
+    plugins: Object.fromEntries(Object.entries(file.plugins).map(([id, table]) => [fullName(id), table])),
+    disabledPlugins: file.disabledPlugins.map(fullName),
+    requiredPlugins: file.requiredPlugins.map(fullName),
+  };
+}
+
+/** Names without a dot are short names of version 1. */
+function fullName(id: string): string {
+  if (id.includes('.')) return id;
+  const kind = coreKinds.get(id) ?? (id.endsWith('-service') ? 'service.v1' : 'grpc.v1');
+  return `io.containerd.${kind}.${id}`;
+}
+
+const coreKinds: ReadonlyMap<string, string> = new Map([
+  ['cgroups', 'monitor.v1'],
+  ['linux', 'runtime.v1'],
+  ['scheduler', 'gc.v1'],
+  ['bolt', 'metadata.v1'],
+  ['task', 'runtime.v2'],
+  ['opt', 'internal.v1'],
+  ['restart', 'internal.v1'],
+  ['tracing', 'internal.v1'],
+  ['otlp', 'tracing.processor.v1'],
+  ['aufs', 'snapshotter.v1'],
+  ['btrfs', 'snapshotter.v1'],
+  ['devmapper', 'snapshotter.v1'],
+  ['native', 'snapshotter.v1'],
+  ['overlayfs', 'snapshotter.v1'],
+  ['zfs', 'snapshotter.v1'],
+  ['windows', 'snapshotter.v1'],
+  ['windows-lcow', 'snapshotter.v1'],
+]);
+
+const movedKeys = [
+  'registry',
+  'image_decryption',
+  'max_concurrent_downloads',
+  'image_pull_progress_timeout',
+  'image_pull_with_sync_fs',
+  'stats_collect_period',
+];
+const movedContainerdKeys = ['snapshotter', 'disable_snapshot_annotations', 'discard_unpacked_layers'];
+
+function withImagesPlugin(plugins: Table): Table {
+  const old = plugins[criPlugin];
+  if (!isTable(old)) return plugins;
+  const present = plugins[imagesPlugin];
+  const inner = old['containerd'];
+  // Upstream skips these keys without a table of runtimes.
+  const moved = isTable(inner) && Object.hasOwn(inner, 'runtimes') ? pick(inner, movedContainerdKeys) : {};
+  const images = { ...(isTable(present) ? present : {}), ...pick(old, movedKeys), ...moved };
+  return { ...plugins, [imagesPlugin]: images };
+}
+
+function pick(table: Table, names: readonly string[]): Table {
+  return Object.fromEntries(Object.entries(table).filter(([name]) => names.includes(name)));
+}
+
+/** The table of the CRI plugin that contains `registry`. Up to 1.7, its id depends on the version of the merged files. */
+export function imagesTable(
+  { plugins, version }: Pick<ConfigFile, 'plugins' | 'version'>,
+  rules: ContainerdRules,
+): Table {
+  const table = plugins[rules.migrates ? imagesPlugin : version < 2 ? shortName : criPlugin];
+  return isTable(table) ? table : {};
 }
 
 /** Whether the CRI plugin, which serves the kubelet, is disabled. Packages of Docker disable it. */
 export function isCriDisabled({ disabledPlugins, version }: ConfigFile, rules: ContainerdRules): boolean {
-  const ids = rules.migrates ? [criPlugin, imagesPlugin] : version < 2 ? ['cri'] : [criPlugin];
+  const ids = rules.migrates ? [criPlugin, imagesPlugin] : [version < 2 ? shortName : criPlugin];
   return ids.some((id) => disabledPlugins.includes(id));
 }
 
@@ -101,8 +216,7 @@ export async function resolveImports(
     // In 1.6, a relative pattern starts at the working directory of the service.
     const base = isPattern && !rules.relativeGlobs ? '/' : dirname(parent);
     const path = isAbsolute(written) ? cleanPath(written) : join(base, written);
-    if (isPattern) found.push(...(await glob(path, hostRoot)));
-    else found.push(path);
+    found.push(...(isPattern ? await glob(path, hostRoot) : [path]));
   }
   return found;
 }
@@ -120,15 +234,6 @@ export function mergeConfig(into: ConfigFile, from: ConfigFile, rules: Container
       : { ...into.plugins, ...from.plugins },
   };
 }
-
-const emptyConfig: ConfigFile = {
-  version: 0,
-  root: '',
-  imports: [],
-  disabledPlugins: [],
-  requiredPlugins: [],
-  plugins: {},
-};
 
 /** Tables are merged. Any other value is replaced, also by an empty one. The parser limits the depth. */
 function mergeTables(into: Table, from: Table): Table {
@@ -162,18 +267,4 @@ function validateConfig(
   const short = ids.find((id) => id.split('.').length < parts);
   if (short !== undefined)
     throw new InvalidConfig('invalid', `the plugin ${JSON.stringify(short)} must have its full name`);
-}
-
-async function readConfig(path: string, isFirst: boolean, root: string | undefined): Promise<Buffer> {
-  try {
-    return await readBounded(path, { maxBytes: maxConfigBytes, root });
-  } catch (error) {
-    if (isFirst && error instanceof FileError && error.code === 'missing') throw error;
-    throw configError(path, error);
-  }
-}
-
-function configError(path: string, error: unknown): unknown {
-  if (error instanceof FileError) return new ConfigFileError(path, error.reason, error);
-  return error instanceof InvalidConfig ? new ConfigFileError(path, error.message, error) : error;
 }

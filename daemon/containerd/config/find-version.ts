@@ -1,51 +1,71 @@
 /**
- * The version of the node's containerd: `containerd --version`, run in the node's root with a time limit. The version cannot be read
- * from the file: Go stores it among a hundred thousand other strings without terminators.
+ * The default paths of containerd's configuration and program, and its version: `containerd --version`, run in the node's root with a
+ * time limit. The version cannot be read from the file: Go stores it among a hundred thousand other strings without terminators.
  */
 import { basename, dirname } from 'node:path';
 import { statPath } from '../../../src/files/read.ts';
 import { checkBinary } from '../../kubelet/run/binary.ts';
 import { baseEnvironment, environmentObject } from '../../kubelet/run/environment.ts';
-import { hostCommand } from '../../kubelet/run/command.ts';
 import { PluginError } from '../../kubelet/run/plugin-error.ts';
-import { runProgram, type RunLimits } from '../../kubelet/run/run.ts';
+import { hostCommand, runProgram, type RunLimits } from '../../kubelet/run/run.ts';
 import { parseVersion } from './rules.ts';
 
 /** The command only prints one line, but reading the program from a busy disk may take seconds. */
 const limits: RunLimits = { timeoutMs: 10_000, maxStdoutBytes: 4096, maxStderrBytes: 4096, drainMs: 500 };
 
+const standardPrograms = ['/usr/local/bin/containerd', '/usr/bin/containerd', '/bin/containerd'];
+
+/**
+ * Programs by configuration, most likely first. Distributions with a containerd of their own come first: on their nodes, a config.toml
+ * in the standard path belongs to a containerd that the kubelet does not use.
+ */
+const defaultPaths: ReadonlyMap<string, readonly string[]> = new Map([
+  [
+    '/var/lib/rancher/k3s/agent/etc/containerd/config.toml',
+    ['/var/lib/rancher/k3s/data/current/bin/containerd'],
+  ],
+  ['/var/lib/rancher/rke2/agent/etc/containerd/config.toml', ['/var/lib/rancher/rke2/bin/containerd']],
+  ['/var/snap/microk8s/current/args/containerd.toml', ['/snap/microk8s/current/bin/containerd']],
+  ['/etc/k0s/containerd.toml', ['/var/lib/k0s/bin/containerd']],
+  // Talos
+  ['/etc/cri/containerd.toml', ['/bin/containerd', '/usr/bin/containerd']],
+  // kubeadm, EKS, GKE, AKS, Bottlerocket
+  ['/etc/containerd/config.toml', standardPrograms],
+]);
+
+/** The default of `containerdConfigPathCandidates`. */
+export const defaultConfigPathCandidates: readonly string[] = [...defaultPaths.keys()];
+
+/** The programs that may use a configuration. Default: the standard paths. */
+export function programsFor(config: string): readonly string[] {
+  return defaultPaths.get(config) ?? standardPrograms;
+}
+
 export interface FoundVersion {
   readonly version?: string;
   /** Why the version of an existing program is unknown. */
-  readonly problem?: { readonly where: string; readonly message: string };
+  readonly problem?: { readonly origin: string; readonly message: string };
 }
 
-export interface VersionFinder {
-  /** The version of the first program that exists. A program runs once, and again after it was replaced. */
-  find(programs: readonly string[]): Promise<FoundVersion>;
-}
+/** Finds the version of the first program that exists. */
+export type VersionFinder = (programs: readonly string[]) => Promise<FoundVersion>;
 
-/** @param stop kills a running program */
+/**
+ * A program runs once, and again after it was replaced.
+ * @param stop kills a running program
+ */
 export function createVersionFinder(hostRoot: string, stop: AbortSignal): VersionFinder {
   let last: { readonly identity: string; readonly found: FoundVersion } | undefined;
-  return {
-    find: async (programs) => {
-      for (const program of programs) {
-        const identity = await identityOf(program, hostRoot);
-        if (identity === undefined) continue;
-        if (last?.identity !== identity)
-          last = { identity, found: await runVersion(program, hostRoot, stop) };
-        return last.found;
-      }
-      return {};
-    },
+  return async (programs) => {
+    for (const program of programs) {
+      const stats = await statPath(program, hostRoot).catch(() => undefined);
+      if (stats === undefined) continue;
+      const identity = [program, stats.dev, stats.ino, stats.size, stats.mtimeMs].join(' ');
+      if (last?.identity !== identity) last = { identity, found: await runVersion(program, hostRoot, stop) };
+      return last.found;
+    }
+    return {};
   };
-}
-
-/** Changes when the program is replaced; undefined if it is missing or cannot be read. */
-async function identityOf(program: string, hostRoot: string): Promise<string | undefined> {
-  const stats = await statPath(program, hostRoot).catch(() => undefined);
-  return stats && [program, stats.dev, stats.ino, stats.size, stats.mtimeMs].join(' ');
 }
 
 async function runVersion(program: string, hostRoot: string, stop: AbortSignal): Promise<FoundVersion> {
@@ -54,17 +74,12 @@ async function runVersion(program: string, hostRoot: string, stop: AbortSignal):
     const command = hostCommand(hostRoot, path, ['--version']);
     const env = environmentObject(baseEnvironment);
     const output = await runProgram({ plugin: 'containerd', command, env, stdin: '', limits }, stop);
-    const version = versionIn(output.toString('utf8'));
-    if (version !== undefined) return { version };
-    return { problem: { where: program, message: 'its version cannot be read; set containerdVersion' } };
+    // `containerd github.com/containerd/containerd/v2 v2.1.4 <revision>`
+    const version = /^containerd \S+ (\S+)/m.exec(output.toString('utf8'))?.[1];
+    if (version !== undefined && parseVersion(version) !== undefined) return { version };
+    return { problem: { origin: program, message: 'its version cannot be read; set containerdVersion' } };
   } catch (error) {
     if (!(error instanceof PluginError)) throw error;
-    return { problem: { where: program, message: `${error.message}; set containerdVersion` } };
+    return { problem: { origin: program, message: `${error.message}; set containerdVersion` } };
   }
-}
-
-/** `containerd github.com/containerd/containerd/v2 v2.1.4 <revision>` */
-function versionIn(output: string): string | undefined {
-  const version = /^containerd \S+ (\S+)/m.exec(output)?.[1];
-  return version !== undefined && parseVersion(version) !== undefined ? version : undefined;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { FileError } from '../../../src/files/error.ts';
 import { listDirectory } from '../../../src/files/read.ts';
 import { resolveInRoot } from '../../../src/files/root.ts';
-import { InvalidConfig } from '../config-error.ts';
+import { InvalidConfig } from './toml.ts';
 
 /** Drop-in directories contain a handful of files. */
 const maxEntries = 1000;

@@ -1,14 +1,14 @@
 /**
- * The registry settings of the CRI plugin in config.toml: keys, contradictions, defaults, and how images are pulled (containerd
- * `internal/cri/config/config.go`, `plugins/cri/images/plugin.go`).
+ * The registry settings of the CRI plugin in config.toml: keys, contradictions, defaults, credentials, and how images are pulled
+ * (containerd `internal/cri/config/config.go`, `plugins/cri/images/plugin.go`).
  */
-import { secret, type Secret } from '../../../src/telemetry/secret.ts';
-import type { Auth } from './auth.ts';
-import { parseGoUrl } from '../../go/url.ts';
+import { Base64Error, decodeBase64 } from '../../../src/credentials/docker/go-encoding.ts';
+import type { Credential } from '../../../src/credentials/credential.ts';
+import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
+import { parseGoUrl } from '../../go.ts';
 import type { Header } from '../hosts/hosts-file.ts';
-import { InvalidConfig } from '../config-error.ts';
 import type { ContainerdRules } from './rules.ts';
-import { fieldsOf, isTable, isTexts, type Table } from './toml.ts';
+import { fieldsOf, InvalidConfig, isTexts, tablesOf, type Table } from './toml.ts';
 
 export interface RegistryTls {
   readonly ca?: string;
@@ -16,9 +16,15 @@ export interface RegistryTls {
   readonly skipVerify: boolean;
 }
 
-export interface RegistryHostConfig {
-  readonly auth?: Auth;
-  readonly tls?: RegistryTls;
+/** Credentials of `registry.configs."<host>".auth`, or of the CRI. An empty text means "not set". */
+export interface Auth {
+  readonly username?: string | undefined;
+  readonly password?: Secret | undefined;
+  /** base64 of `username:password`. */
+  readonly auth?: Secret | undefined;
+  readonly identityToken?: Secret | undefined;
+  /** CRI only: URL of the only host that may receive the credential. */
+  readonly serverAddress?: string | undefined;
 }
 
 export interface Registry {
@@ -26,7 +32,7 @@ export interface Registry {
   /** Endpoints by namespace or `*`. */
   readonly mirrors: ReadonlyMap<string, readonly string[]>;
   /** By the host of the request. */
-  readonly configs: ReadonlyMap<string, RegistryHostConfig>;
+  readonly configs: ReadonlyMap<string, { readonly auth?: Auth; readonly tls?: RegistryTls }>;
   /** By URL; `validateRegistry` moves them to `configs`. */
   readonly auths: ReadonlyMap<string, Auth>;
   /** Sent to every registry. */
@@ -104,9 +110,7 @@ export function usesLocalPull(images: Table, rules: ContainerdRules): boolean {
     fields.flag('disable_snapshot_annotations') === false ||
     fields.flag('discard_unpacked_layers') === true ||
     fields.flag('image_pull_with_sync_fs') === true ||
-    used('mirrors') ||
-    used('configs') ||
-    used('auths') ||
+    ['mirrors', 'configs', 'auths'].some(used) ||
     (downloads !== undefined && Number(downloads) !== 3)
   );
 }
@@ -118,19 +122,6 @@ export function usesLocalPull(images: Table, rules: ContainerdRules): boolean {
 export function searchRoots(configPath: string, local: boolean): string[] {
   if (configPath === '') return [];
   return local ? configPath.split(':') : [configPath];
-}
-
-function tablesOf<T>(
-  tables: Table | undefined,
-  where: string,
-  read: (table: Table, where: string) => T,
-): Map<string, T> {
-  return new Map(
-    Object.entries(tables ?? {}).map(([name, table]) => {
-      if (!isTable(table)) throw new InvalidConfig('type', `${where}.${name} must be a table`);
-      return [name, read(table, `${where}.${name}.`)];
-    }),
-  );
 }
 
 function readAuth(table: Table, where: string): Auth {
@@ -158,4 +149,37 @@ function readTlsTable(table: Table, where: string): RegistryTls {
     ...((certificate !== '' || key !== '') && { client: [certificate, key] as const }),
     skipVerify: flag('insecure_skip_verify') === true,
   };
+}
+
+/**
+ * The credential for a host, undefined for anonymous. A user name takes precedence over an identity token (sent as a password
+ * without a user name), and that over `auth` (containerd `internal/cri/server/images/image_pull.go` ParseAuth).
+ * @param host of the request, with its port
+ * @throws InvalidConfig
+ */
+export function parseAuth(auth: Auth, host: string): Credential | undefined {
+  const { username = '', password, identityToken, serverAddress = '' } = auth;
+  if (serverAddress !== '') {
+    const url = parseGoUrl(serverAddress);
+    if (!url) throw new InvalidConfig('invalid', 'the server address is not a URL');
+    if (url.host !== host) return undefined;
+  }
+  if (username !== '') return { username, password: password ?? secret('') };
+  if (identityToken && reveal(identityToken) !== '') return { username: '', password: identityToken };
+  const encoded = auth.auth ? reveal(auth.auth) : '';
+  return encoded === '' ? undefined : decode(encoded);
+}
+
+function decode(encoded: string): Credential {
+  try {
+    const decoded = decodeBase64(encoded, 'padded').toString('utf8');
+    const colon = decoded.indexOf(':');
+    if (colon < 0) throw new InvalidConfig('invalid', 'auth must be the base64 of username:password');
+    // containerd decodes into a buffer that may be longer than the text, and trims the NUL bytes.
+    const password = decoded.slice(colon + 1).replace(/^\0+|\0+$/g, '');
+    return { username: decoded.slice(0, colon), password: secret(password) };
+  } catch (error) {
+    if (error instanceof Base64Error) throw new InvalidConfig('invalid', 'auth is not base64 with padding');
+    throw error;
+  }
 }

@@ -1,10 +1,52 @@
 /**
- * TOML as containerd reads it (go-toml): integers differ from floats, and names of struct fields match in any case. Errors name a
- * line but never quote a value, because these files hold secrets.
+ * TOML as containerd reads it (go-toml): integers differ from floats, and names of struct fields match in any case. Errors name
+ * files, lines and settings but never quote a value, because these files hold secrets.
  */
 import { parse } from 'toml';
 import { decodeUtf8, FileError } from '../../../src/files/read.ts';
-import { InvalidConfig } from '../config-error.ts';
+import { secret, type Secret } from '../../../src/telemetry/secret.ts';
+
+/**
+ * containerd refuses the content of a file.
+ *
+ * - `syntax`: it is not TOML
+ * - `type`: a value has another type than containerd's struct
+ * - `invalid`: it is well formed but contradictory or meaningless
+ */
+export class InvalidConfig extends Error {
+  override readonly name = 'InvalidConfig';
+  readonly code: 'syntax' | 'type' | 'invalid';
+  readonly temporary = false;
+  /** containerd's own message, if it quotes a possible secret: the value of a header, or the user info of a URL. */
+  readonly upstream: Secret | undefined;
+  constructor(code: InvalidConfig['code'], message: string, upstream = message) {
+    super(message);
+    this.code = code;
+    this.upstream = upstream === message ? undefined : secret(upstream);
+  }
+}
+
+/** A file that makes containerd's start or its pulls fail. */
+export class ConfigFileError extends Error {
+  override readonly name = 'ConfigFileError';
+  readonly code = 'config-file';
+  readonly temporary = true;
+  /** Path of the file. */
+  readonly where: string;
+  /** The message without the path. */
+  readonly reason: string;
+  constructor(where: string, reason: string, cause?: unknown) {
+    super(`${where}: ${reason}`, cause === undefined ? undefined : { cause });
+    this.where = where;
+    this.reason = reason;
+  }
+}
+
+/** A `ConfigFileError` for an unreadable file or invalid content; other errors stay. */
+export function configFileError(path: string, error: unknown): unknown {
+  if (error instanceof FileError) return new ConfigFileError(path, error.reason, error);
+  return error instanceof InvalidConfig ? new ConfigFileError(path, error.message, error) : error;
+}
 
 export type Table = Readonly<Record<string, unknown>>;
 
@@ -18,10 +60,8 @@ export function parseTable(text: string): Table {
   } catch (error) {
     const { line, location } = error as { line?: number; location?: { start?: { line?: number } } };
     const at = line ?? location?.start?.line;
-    throw new InvalidConfig(
-      'syntax',
-      at === undefined ? 'it is not valid TOML' : `line ${at} is not valid TOML`,
-    );
+    const what = at === undefined ? 'it' : `line ${at}`;
+    throw new InvalidConfig('syntax', `${what} is not valid TOML`);
   }
 }
 
@@ -43,6 +83,23 @@ export function tomlText(bytes: Uint8Array): string {
 
 export function isTable(value: unknown): value is Table {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/**
+ * Reads the members of a table, which are tables too.
+ * @throws InvalidConfig `type` for another value
+ */
+export function tablesOf<T>(
+  tables: Table | undefined,
+  where: string,
+  read: (table: Table, where: string) => T,
+): Map<string, T> {
+  return new Map(
+    Object.entries(tables ?? {}).map(([name, table]) => {
+      if (!isTable(table)) throw new InvalidConfig('type', `${where}.${name} must be a table`);
+      return [name, read(table, `${where}.${name}.`)];
+    }),
+  );
 }
 
 /** go-toml matches the name of a struct field in any case. All matching values must have its type; the last one counts. */

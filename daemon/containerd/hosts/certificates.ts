@@ -3,11 +3,11 @@
  * pull, not only the requests to that host (containerd `tlsConfigFromHost`).
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { FileError, readBounded } from '../../../src/files/read.ts';
+import { readBounded } from '../../../src/files/read.ts';
 import { certificatesIn, type TlsSettings } from '../../../src/http/tls/trust.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import type { HostConfig } from './hosts-file.ts';
-import { ConfigFileError } from '../config-error.ts';
+import { ConfigFileError, configFileError } from '../config/toml.ts';
 
 /** The largest bundles of CAs in use are about 500 KiB. */
 const maxCertificateBytes = 2 * 1024 * 1024;
@@ -67,7 +67,6 @@ async function readText(file: string, root: string | undefined): Promise<string>
   try {
     return (await readBounded(file, { maxBytes: maxCertificateBytes, root })).toString('latin1');
   } catch (error) {
-    if (!(error instanceof FileError)) throw error;
-    throw new ConfigFileError(file, error.reason, error);
+    throw configFileError(file, error);
   }
 }

@@ -3,18 +3,19 @@
  * `core/remotes/docker/config/{hosts,config_unix}.go`).
  */
 import { join } from 'node:path';
+import { BoundedMap } from '../../../src/async/bounded-map.ts';
 import { FileError } from '../../../src/files/error.ts';
 import { listDirectory, readBounded, statPath } from '../../../src/files/read.ts';
-import { noHost, parseHostsFile, type HostConfig } from './hosts-file.ts';
-import { ConfigFileError, InvalidConfig } from '../config-error.ts';
 import type { ContainerdRules } from '../config/rules.ts';
-import { tomlText } from '../config/toml.ts';
+import { ConfigFileError, InvalidConfig, tomlText } from '../config/toml.ts';
+import { noHost, parseHostsFile, type HostConfig } from './hosts-file.ts';
 
 /** Enough for a hosts.toml of a hundred mirrors with long headers. */
 export const maxHostsFileBytes = 512 * 1024;
-
 /** A directory of certificates of one registry has fewer entries. */
 const maxEntries = 1000;
+/** Directories with a last good hosts.toml; nodes have a handful. */
+const maxDirectories = 1000;
 
 /** For every namespace without a directory of its own. */
 export const defaultDirectory = '_default';
@@ -46,30 +47,23 @@ export async function findHostDirectory(
   namespace: string,
   hostRoot?: string,
 ): Promise<string | undefined> {
-  for (const root of roots) {
-    for (const name of directoryNames(namespace)) {
-      const dir = join(root, name);
-      if ((await statPath(dir, hostRoot)) !== undefined) return dir;
-    }
+  const names = directoryNames(namespace);
+  for (const dir of roots.flatMap((root) => names.map((name) => join(root, name)))) {
+    if ((await statPath(dir, hostRoot)) !== undefined) return dir;
   }
   return undefined;
 }
 
-export interface HostDirectory {
-  readonly hosts: readonly HostConfig[];
-  /** The error in hosts.toml; then `hosts` are the certificate files, as in containerd. */
-  readonly invalid?: InvalidConfig;
-}
-
 /**
  * Reads a directory as containerd does for each pull.
+ * @returns `invalid` if hosts.toml has an error; then `hosts` are the certificate files, as in containerd
  * @throws ConfigFileError if containerd's pull would fail
  */
 export async function loadHostDirectory(
   dir: string,
   rules: ContainerdRules,
   hostRoot?: string,
-): Promise<HostDirectory> {
+): Promise<{ readonly hosts: readonly HostConfig[]; readonly invalid?: InvalidConfig }> {
   try {
     if ((await statPath(dir, hostRoot))?.isDirectory() === false)
       throw new ConfigFileError(dir, 'is not a directory');
@@ -82,8 +76,7 @@ export async function loadHostDirectory(
       return { hosts: [await certificateFiles(dir, hostRoot)], invalid: error };
     }
   } catch (error) {
-    if (!(error instanceof FileError)) throw error;
-    throw new ConfigFileError(error.where, error.reason, error);
+    throw error instanceof FileError ? new ConfigFileError(error.where, error.reason, error) : error;
   }
 }
 
@@ -106,9 +99,41 @@ async function certificateFiles(dir: string, root: string | undefined): Promise<
     if ((await statPath(path, root))?.isDirectory() === true) continue;
     if (name.endsWith('.crt')) ca.push(path);
     else {
-      const key = `${path.slice(0, -'.cert'.length)}.key`;
+      const key = path.replace(/cert$/, 'key');
       client.push([path, (await statPath(key, root)) === undefined ? '' : key]);
     }
   }
   return { ...noHost, ...(ca.length > 0 && { ca }), ...(client.length > 0 && { client }) };
+}
+
+/** Reads the hosts of a directory; throws ConfigFileError if containerd’s pull would fail. */
+export type HostFilesReader = (
+  dir: string,
+  rules: ContainerdRules,
+) => Promise<{
+  readonly hosts: readonly HostConfig[];
+  /** The error in hosts.toml and its consequence. */
+  readonly problem?: { readonly origin: string; readonly message: string };
+}>;
+
+/**
+ * Reads directories for each lookup as containerd does for each pull, so that an edit is in force at once. Unlike containerd, a
+ * hosts.toml that breaks keeps its last good content: while a file is being written, all its mirrors would otherwise vanish, and the
+ * cached facts of their images with them.
+ */
+export function createHostFilesReader(hostRoot: string): HostFilesReader {
+  const lastGood = new BoundedMap<string, readonly HostConfig[]>(maxDirectories);
+  return async (dir, rules) => {
+    const { hosts, invalid } = await loadHostDirectory(dir, rules, hostRoot);
+    if (!invalid) {
+      lastGood.set(dir, hosts);
+      return { hosts };
+    }
+    const good = lastGood.get(dir);
+    const consequence = good
+      ? 'its last good content stays in force, while containerd ignores its hosts'
+      : 'as in containerd, only the certificate files in its directory are used';
+    const problem = { origin: join(dir, 'hosts.toml'), message: `${invalid.message}; ${consequence}` };
+    return { hosts: good ?? hosts, problem };
+  };
 }

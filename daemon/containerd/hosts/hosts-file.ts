@@ -5,16 +5,26 @@
 import { isAbsolute, join } from 'node:path';
 import { tableHeaders } from '../../../src/policy/configuration/toml-positions.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
-import { goDurationError, parseGoDuration } from '../../go/duration.ts';
-import { goType, goValue } from '../../go/print.ts';
-import { cleanPath, parseGoUrl } from '../../go/url.ts';
-import { InvalidConfig } from '../config-error.ts';
+import { goDurationError, parseGoDuration, goType, goValue, cleanPath, parseGoUrl } from '../../go.ts';
+import {
+  fieldsOf,
+  InvalidConfig,
+  isTable,
+  isText,
+  parseTable,
+  tablesOf,
+  type Table,
+} from '../config/toml.ts';
 import type { ContainerdRules } from '../config/rules.ts';
-import { fieldsOf, isTable, isText, parseTable, type Table } from '../config/toml.ts';
 
 /** In containerd's order. */
 export const capabilityNames = ['pull', 'resolve', 'push', 'referrers'] as const;
 export type Capability = (typeof capabilityNames)[number];
+
+/** The capabilities that a version has; the default of a host. */
+export function capabilitiesOf({ referrers }: ContainerdRules): Capability[] {
+  return capabilityNames.filter((name) => name !== 'referrers' || referrers);
+}
 
 /** Whether a host has all required capabilities. */
 export function hasCapabilities(held: readonly Capability[], required: readonly Capability[]): boolean {
@@ -58,18 +68,12 @@ export function parseHostsFile(dir: string, text: string, rules: ContainerdRules
   const root = parseTable(text);
   const rootFields = fieldsOf(root, '');
   const server = rootFields.text('server') ?? '';
-  const configured = rootFields.table('host') ?? {};
+  const configured = rootFields.table('host');
   const order = hostOrder(text, root, rules);
   if (order.length > maxHosts) throw invalid(`it has more than ${maxHosts} hosts`);
   checkTypes(root, '', rules);
-  for (const [name, value] of Object.entries(configured)) {
-    if (!isTable(value)) throw new InvalidConfig('type', `host.${name} must be a table`);
-    checkTypes(value, `host.${name}.`, rules);
-  }
-  const hosts = order.map((name) => {
-    const table = configured[name];
-    return parseHost(name, dir, isTable(table) ? table : {}, rules);
-  });
+  const tables = tablesOf(configured, 'host', (table, where) => checkTypes(table, where, rules));
+  const hosts = order.map((name) => parseHost(name, dir, tables.get(name) ?? {}, rules));
   return [...hosts, parseHost(server, dir, root, rules)];
 }
 
@@ -89,13 +93,14 @@ function hostOrder(text: string, root: Table, rules: ContainerdRules): string[] 
 }
 
 /** Go checks the types of these fields, also in unused tables. */
-function checkTypes(table: Table, where: string, rules: ContainerdRules): void {
+function checkTypes(table: Table, where: string, rules: ContainerdRules): Table {
   const fields = fieldsOf(table, where);
   fields.texts('capabilities');
   fields.flag('skip_verify');
   fields.flag('override_path');
   fields.table('header');
   if (rules.dialTimeout) fields.text('dial_timeout');
+  return table;
 }
 
 function parseHost(url: string, dir: string, table: Table, rules: ContainerdRules): HostConfig {
@@ -135,7 +140,7 @@ function parseLocation(written: string, overridePath: boolean): Pick<HostConfig,
 }
 
 function parseCapabilities(written: readonly string[], rules: ContainerdRules): Capability[] {
-  const known = capabilityNames.filter((name) => name !== 'referrers' || rules.referrers);
+  const known = capabilitiesOf(rules);
   if (written.length === 0) return known;
   const wanted = new Set(
     written.map((word) => {

@@ -3,7 +3,7 @@
  * is one; this file finds the message.
  */
 import { splitHostPath } from '../../../src/credentials/keyring/key.ts';
-import { goQuote } from '../../go/print.ts';
+import { goQuote } from '../../go.ts';
 
 /** @returns `undefined` for a valid pattern */
 export function matchImageProblem(text: string): string | undefined {

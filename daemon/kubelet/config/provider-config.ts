@@ -1,23 +1,12 @@
 /**
- * Credential provider plugins, run exactly as the kubelet of this node runs them (KEP-2133, KEP-4412).
- *
- * `CredentialProviderConfig` files name programs and the images of each. For a matching image, the program gets a request of one line
- * of JSON. It responds with credentials by key, how long they may be cached, and for which images:
- *
- *     source.ts           all providers, their answers in one keyring; live configuration
- *       setup.ts          read-config.ts → decode-config.ts → validate-config.ts, state of the programs
- *       provider.ts       one provider: match, token, cache, single flight, back-off
- *         service-account.ts, tokens.ts  token and annotations for `tokenAttributes`
- *         cache.ts, cache-key.ts
- *         execute.ts      request.ts → run.ts → response.ts
- *           binary.ts     path of the program, and whether it may run
- *           environment.ts  variables
- *
- * Plugins run with the agent's rights. So only the node's own configuration chooses programs, and only programs that nobody but root can
- * write may run. Plugins do not get the agent's environment.
+ * A `CredentialProviderConfig`, decoded as strictly as by the kubelet (kubernetes pkg/credentialprovider/plugin/config.go `decode`,
+ * apimachinery serializer/json). A text that begins with `{` is JSON, any other text YAML.
  */
+import { parseGoDuration } from '../../go.ts';
+import { boolean, DecodeError, entries, fields, items, parseJsonTree, text, type Tree } from './tree.ts';
+import { parseYamlTree } from './tree-yaml.ts';
 
-/** One provider of a `CredentialProviderConfig` of any version. */
+/** One provider of a configuration of any version. */
 export interface ProviderConfig {
   /** File name in the directory of plugins. */
   readonly name: string;
@@ -46,24 +35,108 @@ export interface TokenAttributes {
   readonly optionalServiceAccountAnnotationKeys?: readonly string[] | undefined;
 }
 
-const group = 'credentialprovider.kubelet.k8s.io';
+const execGroup = 'credentialprovider.kubelet.k8s.io';
+
+/** The only version of requests with service account tokens. */
+export const tokenApiVersion = `${execGroup}/v1`;
 
 /** Versions of requests and responses, in the kubelet's order. */
-export const execApiVersions = [`${group}/v1`, `${group}/v1alpha1`, `${group}/v1beta1`] as const;
+export const execApiVersions: readonly string[] = [
+  tokenApiVersion,
+  `${execGroup}/v1alpha1`,
+  `${execGroup}/v1beta1`,
+];
 
-/** The only version with service account tokens. */
-export const tokenApiVersion = `${group}/v1`;
+/** Fields of a provider by version of the configuration. */
+const commonFields = ['name', 'matchImages', 'defaultCacheDuration', 'apiVersion', 'args', 'env'] as const;
+type FieldName = (typeof commonFields)[number] | 'tokenAttributes';
+const versions = new Map<string, readonly FieldName[]>([
+  ['kubelet.config.k8s.io/v1', [...commonFields, 'tokenAttributes']],
+  ['kubelet.config.k8s.io/v1beta1', commonFields],
+  ['kubelet.config.k8s.io/v1alpha1', commonFields],
+]);
 
-/** Why a configuration cannot be used, in the kubelet's words if possible. Quotes no value of a variable. */
-export class ProviderConfigError extends Error {
-  readonly code: 'malformed' | 'invalid' | 'missing';
-  readonly temporary = false;
-  /** The file or directory. */
-  readonly where: string;
-  constructor(code: ProviderConfigError['code'], where: string, message: string) {
-    super(message);
-    this.name = 'ProviderConfigError';
-    this.code = code;
-    this.where = where;
-  }
+/**
+ * @param document the text of a file
+ * @returns the providers in order, not yet validated
+ * @throws DecodeError in the kubelet's words, without possible secrets
+ */
+export function decodeConfig(document: string): readonly ProviderConfig[] {
+  const strict: string[] = [];
+  const tree = /^\s*\{/.test(document) ? parseJsonTree(document) : parseYamlTree(document, strict);
+  const known = providerFields(tree);
+  const root = fields(tree, '', ['kind', 'apiVersion', 'providers'], strict);
+  const providers = items(root.providers, 'providers', (item, path) => provider(item, path, known, strict));
+  if (strict.length > 0) throw new DecodeError(`strict decoding error: ${strict.join(', ')}`);
+  return providers ?? [];
+}
+
+/** The kubelet checks kind and version before fields. */
+function providerFields(tree: Tree): readonly FieldName[] {
+  const members = entries(tree, '', []);
+  const kind = text(members.get('kind'), 'kind');
+  const apiVersion = text(members.get('apiVersion'), 'apiVersion');
+  if (kind === '') throw new DecodeError("Object 'Kind' is missing");
+  if (apiVersion === '') throw new DecodeError("Object 'apiVersion' is missing");
+  const known = versions.get(apiVersion);
+  if (kind === 'CredentialProviderConfig' && known !== undefined) return known;
+  throw new DecodeError(
+    `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`,
+  );
+}
+
+function provider(tree: Tree, path: string, known: readonly FieldName[], strict: string[]): ProviderConfig {
+  const found = fields(tree, path, known, strict);
+  const at = (name: FieldName) => [found[name], `${path}.${name}`] as const;
+  return {
+    name: text(...at('name')),
+    matchImages: items(...at('matchImages'), text) ?? [],
+    defaultCacheDurationMs: duration(...at('defaultCacheDuration')),
+    apiVersion: text(...at('apiVersion')),
+    args: items(...at('args'), text),
+    env: items(...at('env'), (item, itemPath) => variable(item, itemPath, strict)),
+    tokenAttributes: tokenAttributes(...at('tokenAttributes'), strict),
+  };
+}
+
+function variable(tree: Tree, path: string, strict: string[]): EnvironmentVariable {
+  const { name, value } = fields(tree, path, ['name', 'value'], strict);
+  return { name: text(name, `${path}.name`), value: text(value, `${path}.value`) };
+}
+
+const tokenFields = [
+  'serviceAccountTokenAudience',
+  'cacheType',
+  'requireServiceAccount',
+  'requiredServiceAccountAnnotationKeys',
+  'optionalServiceAccountAnnotationKeys',
+] as const;
+
+function tokenAttributes(
+  tree: Tree | undefined,
+  path: string,
+  strict: string[],
+): TokenAttributes | undefined {
+  if (tree === undefined || tree === null) return undefined;
+  const found = fields(tree, path, tokenFields, strict);
+  const at = (name: (typeof tokenFields)[number]) => [found[name], `${path}.${name}`] as const;
+  return {
+    serviceAccountTokenAudience: text(...at('serviceAccountTokenAudience')),
+    cacheType: text(...at('cacheType')),
+    requireServiceAccount: boolean(...at('requireServiceAccount')),
+    requiredServiceAccountAnnotationKeys: items(...at('requiredServiceAccountAnnotationKeys'), text),
+    optionalServiceAccountAnnotationKeys: items(...at('optionalServiceAccountAnnotationKeys'), text),
+  };
+}
+
+/**
+ * A Go duration in milliseconds; `undefined` for `null` and an absent value.
+ * @throws DecodeError for any other value, also for a number
+ */
+export function duration(tree: Tree | undefined, path: string): number | undefined {
+  if (tree === undefined || tree === null) return undefined;
+  const ms = parseGoDuration(text(tree, path));
+  if (ms === undefined)
+    throw new DecodeError(`${JSON.stringify(path)} is not a duration such as 1h30m or 10s`);
+  return ms;
 }

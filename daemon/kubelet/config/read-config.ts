@@ -1,16 +1,20 @@
 /**
- * Reads the configuration of plugins: one file, or all `.json`, `.yaml` and `.yml` files of a directory in the order of their names
- * (kubernetes pkg/credentialprovider/plugin/config.go `readCredentialProviderConfig`; directories since Kubernetes 1.34). One invalid
- * file makes the whole configuration invalid.
+ * The configuration of the node's plugins: one file, or all `.json`, `.yaml` and `.yml` files of a directory in the order of their
+ * names (kubernetes pkg/credentialprovider/plugin/config.go `readCredentialProviderConfig`; directories since Kubernetes 1.34), and the
+ * state of the plugins' programs. One invalid file makes the whole configuration invalid.
  */
 import { createHash } from 'node:crypto';
 import { extname, join } from 'node:path';
+import { textFingerprint } from '../../../src/credentials/identity.ts';
 import { readDirectory } from '../../../src/files/directory.ts';
 import { FileError } from '../../../src/files/error.ts';
 import { decodeUtf8, readBounded, statPath } from '../../../src/files/read.ts';
-import { decodeConfig } from './decode-config.ts';
-import { ProviderConfigError, type ProviderConfig } from './provider-config.ts';
+import { tokenReason } from '../provider/provider.ts';
+import { checkBinary, type PluginPath } from '../run/binary.ts';
+import { PluginError, type PluginErrorCode } from '../run/plugin-error.ts';
+import { decodeConfig, type ProviderConfig } from './provider-config.ts';
 import { DecodeError } from './tree.ts';
+import { validateConfig } from './validate-config.ts';
 
 /** Configurations of clouds are hundreds of times smaller. */
 const maxBytes = 1_048_576;
@@ -19,15 +23,86 @@ const maxEntries = 1000;
 
 const extensions: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 
+/** Why a configuration cannot be used, in the kubelet's words if possible. Quotes no value of a variable. */
+export class ProviderConfigError extends Error {
+  override readonly name = 'ProviderConfigError';
+  readonly code: 'malformed' | 'invalid' | 'missing';
+  readonly temporary = false;
+  /** The file or directory. */
+  readonly where: string;
+  constructor(code: ProviderConfigError['code'], where: string, message: string) {
+    super(message);
+    this.code = code;
+    this.where = where;
+  }
+}
+
 export interface ReadConfig {
-  /** From all files in order, not yet validated. */
   readonly providers: readonly ProviderConfig[];
   /** Of each file's length and bytes, as in the metrics of newer kubelets. */
   readonly hash: string;
   readonly isDirectory: boolean;
 }
 
+export interface PluginSetup extends Omit<ReadConfig, 'hash'> {
+  /** Plugins that do not run, by name. */
+  readonly leftOut: ReadonlyMap<string, LeftOut>;
+  /** Equal for equal content and equally usable programs. */
+  readonly id: string;
+  readonly fingerprint: string;
+}
+
+/** Why a plugin does not run. */
+export interface LeftOut {
+  readonly code: PluginErrorCode;
+  readonly reason: string;
+}
+
+export interface SetupOptions extends PluginPath {
+  /** A file or a directory, inside the host root. */
+  readonly config: string;
+  /** Whether plugins with `tokenAttributes` can have tokens. */
+  readonly hasTokens: boolean;
+  /** Why not, for people. */
+  readonly noTokens?: string | undefined;
+}
+
+/** @throws ProviderConfigError */
+export async function readSetup(options: SetupOptions): Promise<PluginSetup> {
+  const { hostRoot, config } = options;
+  const { providers, hash, isDirectory } = await readConfig(config, hostRoot);
+  const problems = validateConfig(providers);
+  if (problems !== undefined) {
+    const message = `failed to validate credential provider config: ${problems}`;
+    throw new ProviderConfigError('invalid', config, message);
+  }
+  const leftOut = new Map<string, LeftOut>();
+  for (const provider of providers) {
+    const problem = await pluginProblem(provider, options);
+    if (problem !== undefined) leftOut.set(provider.name, problem);
+  }
+  const id = JSON.stringify([hash, providers.map(({ name }) => leftOut.get(name)?.code ?? 'usable')]);
+  const fingerprint = await textFingerprint('credential-provider', id);
+  return { providers, isDirectory, leftOut, id, fingerprint };
+}
+
+async function pluginProblem(
+  { name, tokenAttributes }: ProviderConfig,
+  options: SetupOptions,
+): Promise<LeftOut | undefined> {
+  try {
+    await checkBinary(name, options);
+  } catch (error) {
+    if (!(error instanceof PluginError)) throw error;
+    return { code: error.code, reason: error.message };
+  }
+  if (tokenAttributes === undefined || options.hasTokens) return undefined;
+  const why = options.noTokens === undefined ? '' : ` (${options.noTokens})`;
+  return { code: 'no-token', reason: tokenReason + why };
+}
+
 /**
+ * Reads the files without validating the providers.
  * @param path a file of any name, or a directory
  * @param root directory that stands for `/`
  * @throws ProviderConfigError in the kubelet's words
@@ -36,47 +111,14 @@ export async function readConfig(path: string, root = '/'): Promise<ReadConfig> 
   if (path === '') throw new ProviderConfigError('missing', path, 'credential provider config path is empty');
   const isDirectory = await isDirectoryAt(path, root);
   const files = await readFiles(path, root, isDirectory);
-  const providers = files.flatMap(({ file, content }) => decodeFile(file, content));
-  const seen = new Set<string>();
-  for (const { name } of providers) {
-    if (seen.has(name)) {
-      throw new ProviderConfigError(
-        'invalid',
-        path,
-        `duplicate provider name ${JSON.stringify(name)} found in configuration file(s)`,
-      );
-    }
-    seen.add(name);
+  const providers = [...files].flatMap(([file, content]) => decodeFile(file, content));
+  const names = providers.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined) {
+    const message = `duplicate provider name ${JSON.stringify(twice)} found in configuration file(s)`;
+    throw new ProviderConfigError('invalid', path, message);
   }
-  return { providers, hash: hashOf(files.map(({ content }) => content)), isDirectory };
-}
-
-interface ReadFile {
-  readonly file: string;
-  readonly content: Buffer;
-}
-
-async function readFiles(path: string, root: string, isDirectory: boolean): Promise<ReadFile[]> {
-  try {
-    if (!isDirectory) return [{ file: path, content: await readBounded(path, { maxBytes, root }) }];
-    const wanted = (name: string): boolean => extensions.has(extname(name));
-    const found = await readDirectory(path, { wanted, maxEntries, maxBytes, root });
-    const files = [...found].flatMap(([name, content]) => {
-      // The kubelet ignores directories with any name.
-      if (content instanceof FileError && content.code === 'not-a-file') return [];
-      if (content instanceof FileError) throw content;
-      return [{ file: join(path, name), content }];
-    });
-    if (files.length > 0) return files;
-  } catch (error) {
-    if (!(error instanceof FileError)) throw error;
-    throw new ProviderConfigError('missing', path, `unable to read file ${error.message}`);
-  }
-  throw new ProviderConfigError(
-    'missing',
-    path,
-    `no configuration files found in directory ${JSON.stringify(path)}`,
-  );
+  return { providers, hash: hashOf(files.values()), isDirectory };
 }
 
 async function isDirectoryAt(path: string, root: string): Promise<boolean> {
@@ -91,20 +133,41 @@ async function isDirectoryAt(path: string, root: string): Promise<boolean> {
   throw new ProviderConfigError('missing', path, `unable to access path ${JSON.stringify(path)}: ${reason}`);
 }
 
+async function readFiles(
+  path: string,
+  root: string,
+  isDirectory: boolean,
+): Promise<ReadonlyMap<string, Buffer>> {
+  const files = new Map<string, Buffer>();
+  try {
+    if (!isDirectory) return files.set(path, await readBounded(path, { maxBytes, root }));
+    const wanted = (name: string): boolean => extensions.has(extname(name));
+    for (const [name, content] of await readDirectory(path, { wanted, maxEntries, maxBytes, root })) {
+      // The kubelet ignores directories with any name.
+      if (content instanceof FileError && content.code === 'not-a-file') continue;
+      if (content instanceof FileError) throw content;
+      files.set(join(path, name), content);
+    }
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    throw new ProviderConfigError('missing', path, `unable to read file ${error.message}`);
+  }
+  if (files.size > 0) return files;
+  const message = `no configuration files found in directory ${JSON.stringify(path)}`;
+  throw new ProviderConfigError('missing', path, message);
+}
+
 function decodeFile(file: string, content: Buffer): readonly ProviderConfig[] {
   try {
     return decodeConfig(decodeUtf8(content, file));
   } catch (error) {
     if (!(error instanceof DecodeError || error instanceof FileError)) throw error;
-    throw new ProviderConfigError(
-      'malformed',
-      file,
-      `error decoding config ${JSON.stringify(file)}: ${error.message}`,
-    );
+    const message = `error decoding config ${JSON.stringify(file)}: ${error.message}`;
+    throw new ProviderConfigError('malformed', file, message);
   }
 }
 
-function hashOf(contents: readonly Buffer[]): string {
+function hashOf(contents: Iterable<Buffer>): string {
   const hash = createHash('sha256');
   for (const content of contents) {
     const length = Buffer.alloc(8);

@@ -2,20 +2,14 @@
  * YAML as Kubernetes reads it: YAML 1.1 scalars by the rules of sigs.k8s.io/yaml (goyaml.v2 resolve.go), converted to JSON values. `yes`,
  * `on` and `y` are booleans, `0777` and `1_000` numbers, dates strings; keys become strings; `<<` merges. Only the first document counts.
  */
-import {
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  parseAllDocuments,
-  type Document,
-  type Node,
-} from 'yaml';
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
+import type { Document, Scalar } from 'yaml';
 import { DecodeError, maxDepth, type Tree, type TreeObject } from './tree.ts';
 
 /** Aliases can expand a small text without limit; configurations have some hundred values. */
 const maxNodes = 100_000;
+
+const tooDeep = `yaml: is nested deeper than ${maxDepth} levels`;
 
 /**
  * @param strict receives the errors of strict decoding: duplicate keys with their lines
@@ -27,16 +21,15 @@ export function parseYamlTree(text: string, strict: string[]): Tree {
   const [error] = document?.errors ?? [];
   if (error !== undefined) {
     const line = error.linePos?.[0].line;
-    throw new DecodeError(
-      `yaml: ${line === undefined ? '' : `line ${line}: `}${error.code.toLowerCase().replaceAll('_', ' ')}`,
-    );
+    const at = line === undefined ? '' : `line ${line}: `;
+    throw new DecodeError(`yaml: ${at}${error.code.toLowerCase().replaceAll('_', ' ')}`);
   }
   let nodes = 0;
 
   function tree(node: unknown, depth: number): Tree {
     nodes += 1;
     if (nodes > maxNodes) throw new DecodeError('yaml: document contains excessive aliasing');
-    if (depth > maxDepth) throw new DecodeError(`yaml: is nested deeper than ${maxDepth} levels`);
+    if (depth > maxDepth) throw new DecodeError(tooDeep);
     if (isAlias(node)) {
       const named = document && node.resolve(document);
       if (named === undefined) throw new DecodeError('yaml: unknown anchor referenced');
@@ -53,9 +46,9 @@ export function parseYamlTree(text: string, strict: string[]): Tree {
   ): TreeObject['members'] {
     const found: [string, Tree][] = [];
     const names = new Set<string>();
-    const add = (name: string, value: Tree, at: unknown): void => {
+    const add = (name: string, value: Tree, key: unknown): void => {
       if (names.has(name))
-        strict.push(`yaml: ${lineOf(at, lines)}key ${JSON.stringify(name)} already set in map`);
+        strict.push(`yaml: ${lineOf(key, lines)}key ${JSON.stringify(name)} already set in map`);
       names.add(name);
       found.push([name, value]);
     };
@@ -71,15 +64,15 @@ export function parseYamlTree(text: string, strict: string[]): Tree {
 }
 
 function firstDocument(text: string, lineCounter: LineCounter): Document | undefined {
-  const documents = parseAllDocuments(text, {
-    version: '1.1',
-    schema: 'failsafe',
-    uniqueKeys: false,
-    logLevel: 'silent',
-    prettyErrors: true,
-    lineCounter,
-  });
-  return Array.isArray(documents) ? documents[0] : undefined;
+  const options = { version: '1.1', schema: 'failsafe', logLevel: 'silent' } as const;
+  try {
+    const documents = parseAllDocuments(text, { ...options, uniqueKeys: false, lineCounter });
+    return Array.isArray(documents) ? documents[0] : undefined;
+  } catch (error) {
+    // The parser is recursive.
+    if (error instanceof RangeError) throw new DecodeError(tooDeep);
+    throw error;
+  }
 }
 
 function mergedMembers(value: Tree): TreeObject['members'] {
@@ -98,19 +91,15 @@ function keyOf(key: Tree, node: unknown): string {
 }
 
 function lineOf(node: unknown, lines: LineCounter): string {
-  const start = isNodeWithRange(node) ? node.range?.[0] : undefined;
+  const start = isNode(node) ? node.range?.[0] : undefined;
   return start === undefined ? '' : `line ${lines.linePos(start).line}: `;
-}
-
-function isNodeWithRange(node: unknown): node is Node {
-  return isScalar(node) || isMap(node) || isSeq(node) || isAlias(node);
 }
 
 const resolvable: ReadonlySet<string> = new Set(
   ['str', 'bool', 'int', 'float', 'null', 'timestamp'].map((name) => `tag:yaml.org,2002:${name}`),
 );
 
-function scalarOf(node: { value: unknown; source?: string; type?: string | undefined; tag?: string }): Tree {
+function scalarOf(node: Scalar): Tree {
   const text = typeof node.value === 'string' ? node.value : (node.source ?? '');
   if (node.tag === 'tag:yaml.org,2002:binary') return Buffer.from(text, 'base64').toString('utf8');
   const plain = node.type === undefined || node.type === 'PLAIN';
@@ -119,15 +108,16 @@ function scalarOf(node: { value: unknown; source?: string; type?: string | undef
   return plain && !asText ? resolvePlain(text) : text;
 }
 
-const words: ReadonlyMap<string, boolean | null> = new Map([
-  ...['y', 'Y', 'yes', 'Yes', 'YES', 'true', 'True', 'TRUE', 'on', 'On', 'ON'].map(
-    (word) => [word, true] as const,
-  ),
-  ...['n', 'N', 'no', 'No', 'NO', 'false', 'False', 'FALSE', 'off', 'Off', 'OFF'].map(
-    (word) => [word, false] as const,
-  ),
-  ...['', '~', 'null', 'Null', 'NULL'].map((word) => [word, null] as const),
+const words: ReadonlyMap<string, boolean | null> = new Map<string, boolean | null>([
+  ...['y', 'Y', 'yes', 'Yes', 'YES', 'true', 'True', 'TRUE', 'on', 'On', 'ON'].map(isWord(true)),
+  ...['n', 'N', 'no', 'No', 'NO', 'false', 'False', 'FALSE', 'off', 'Off', 'OFF'].map(isWord(false)),
+  ...['', '~', 'null', 'Null', 'NULL'].map(isWord(null)),
 ]);
+
+function isWord(value: boolean | null) {
+  return (word: string) => [word, value] as const;
+}
+
 const notJson = /^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/;
 const integer = /^[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/;
 const float = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;

@@ -14,15 +14,10 @@ export const maxDepth = 64;
 
 /** The error in a document. Quotes names of fields, never values. */
 export class DecodeError extends Error {
-  readonly code: 'malformed';
+  override readonly name = 'DecodeError';
+  readonly code = 'malformed';
   readonly temporary = false;
-  readonly where: string;
-  constructor(message: string, where = 'document') {
-    super(message);
-    this.name = 'DecodeError';
-    this.code = 'malformed';
-    this.where = where;
-  }
+  readonly where = 'document';
 }
 
 /**
@@ -88,7 +83,7 @@ export function boolean(tree: Tree | undefined, path: string): boolean | undefin
   return tree;
 }
 
-export function childPath(path: string, name: string): string {
+function childPath(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`;
 }
 
@@ -98,17 +93,74 @@ function membersOf(tree: Tree, path: string): TreeObject['members'] {
   return tree.members;
 }
 
-function mismatch(tree: Tree, path: string, wanted: string): DecodeError {
+function mismatch(tree: Exclude<Tree, null>, path: string, wanted: string): DecodeError {
   const at = path === '' ? 'the document' : JSON.stringify(path);
-  return new DecodeError(`cannot unmarshal ${kindOf(tree)} into ${at} of type ${wanted}`);
-}
-
-function kindOf(tree: Tree): string {
-  if (tree === null) return 'null';
-  if (isList(tree)) return 'array';
-  return typeof tree === 'boolean' ? 'bool' : typeof tree;
+  const kind = isList(tree) ? 'array' : typeof tree === 'boolean' ? 'bool' : typeof tree;
+  return new DecodeError(`cannot unmarshal ${kind} into ${at} of type ${wanted}`);
 }
 
 function isList(tree: Tree): tree is readonly Tree[] {
   return Array.isArray(tree);
+}
+
+const space = /[ \t\r\n]*/y;
+const stringToken = /"(?:[^"\\]|\\.)*"/y;
+const otherToken = /[^\s,\]}]+/y;
+
+/** @throws DecodeError for invalid JSON, without quoting it */
+export function parseJsonTree(json: string): Tree {
+  try {
+    JSON.parse(json);
+  } catch {
+    throw new DecodeError('is not valid JSON');
+  }
+  // The text is valid JSON, so the code below only splits tokens.
+  let at = 0;
+
+  function token(pattern: RegExp): string {
+    pattern.lastIndex = at;
+    const found = pattern.exec(json)?.[0] ?? '';
+    at += found.length;
+    return found;
+  }
+
+  /** The next character that is not white space. */
+  function peek(): string {
+    token(space);
+    return json.charAt(at);
+  }
+
+  function value(depth: number): Tree {
+    if (depth > maxDepth) throw new DecodeError(`is nested deeper than ${maxDepth} levels`);
+    const first = peek();
+    if (first === '{') return { members: list('}', () => member(depth)) };
+    if (first === '[') return list(']', () => value(depth + 1));
+    return scalar(first === '"' ? stringToken : otherToken);
+  }
+
+  function member(depth: number): [string, Tree] {
+    const name = String(scalar(stringToken));
+    peek();
+    at += 1;
+    return [name, value(depth + 1)];
+  }
+
+  function list<T>(end: string, item: () => T): T[] {
+    const found: T[] = [];
+    at += 1;
+    while (peek() !== end) {
+      found.push(item());
+      if (peek() === ',') at += 1;
+    }
+    at += 1;
+    return found;
+  }
+
+  function scalar(pattern: RegExp): null | boolean | number | string {
+    const parsed = JSON.parse(token(pattern)) as null | boolean | number | string;
+    // Go replaces unpaired surrogates.
+    return typeof parsed === 'string' ? parsed.toWellFormed() : parsed;
+  }
+
+  return value(0);
 }

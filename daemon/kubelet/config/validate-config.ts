@@ -1,26 +1,19 @@
 /**
  * The kubelet's validation of a configuration, with its messages in its order (kubernetes pkg/credentialprovider/plugin/config.go
- * `validateCredentialProviderConfig`). Paths have no index.
+ * `validateCredentialProviderConfig`, apimachinery pkg/util/validation). Paths have no index.
  */
-import { aggregate, duplicate, forbidden, invalid, notSupported, required } from './field-error.ts';
-import { formatGoDuration } from '../../go/duration.ts';
+import { formatGoDuration, goQuote } from '../../go.ts';
 import { matchImageProblem } from './match-image.ts';
-import {
-  execApiVersions,
-  tokenApiVersion,
-  type ProviderConfig,
-  type TokenAttributes,
-} from './provider-config.ts';
-import { qualifiedNameProblems } from './qualified-name.ts';
+import { execApiVersions, tokenApiVersion, type ProviderConfig } from './provider-config.ts';
 
-const cacheTypes = ['ServiceAccount', 'Token'] as const;
+const cacheTypes: readonly string[] = ['ServiceAccount', 'Token'];
 
 export interface ValidationOptions {
   /** The feature gate `KubeletServiceAccountTokenForCredentialProviders`. Default: on, as since Kubernetes 1.34. */
   readonly serviceAccountTokens?: boolean;
 }
 
-/** @returns all errors as one text; `undefined` for a valid configuration */
+/** @returns all errors as one text, without repetitions; `undefined` for a valid configuration */
 export function validateConfig(
   providers: readonly ProviderConfig[],
   { serviceAccountTokens = true }: ValidationOptions = {},
@@ -33,47 +26,38 @@ export function validateConfig(
     if (seen.has(provider.name)) errors.push(duplicate('providers.name', provider.name));
     seen.add(provider.name);
     errors.push(
-      ...apiVersionErrors(provider.apiVersion),
+      ...choiceErrors('providers.apiVersion', provider.apiVersion, execApiVersions),
       ...matchImagesErrors(provider.matchImages),
       ...cacheDurationErrors(provider.defaultCacheDurationMs),
+      ...tokenErrors(provider, serviceAccountTokens),
     );
-    if (provider.tokenAttributes !== undefined) {
-      errors.push(...tokenErrors(provider.tokenAttributes, provider.apiVersion, serviceAccountTokens));
-    }
   }
-  return aggregate(errors);
+  const distinct = [...new Set(errors)];
+  return distinct.length > 1 ? `[${distinct.join(', ')}]` : distinct[0];
 }
 
 function nameErrors(name: string): string[] {
-  const wrong = (detail: string) => (): string =>
-    invalid('providers.name', name, `provider name cannot ${detail}`);
-  return [
-    ...errorIf(name.includes('/'), wrong("contain '/'")),
-    ...errorIf(name.includes(' '), wrong('contain spaces')),
-    ...errorIf(name === '.', wrong("be '.'")),
-    ...errorIf(name === '..', wrong("be '..'")),
+  const wrong = [
+    ...(name.includes('/') ? ["contain '/'"] : []),
+    ...(name.includes(' ') ? ['contain spaces'] : []),
+    ...(name === '.' || name === '..' ? [`be '${name}'`] : []),
   ];
+  return wrong.map((detail) => invalid('providers.name', name, `provider name cannot ${detail}`));
 }
 
-function errorIf(isWrong: boolean, error: () => string): string[] {
-  return isWrong ? [error()] : [];
-}
-
-function apiVersionErrors(apiVersion: string): string[] {
-  if (apiVersion === '') return [required('providers.apiVersion')];
-  if (execApiVersions.some((known) => known === apiVersion)) return [];
-  return [notSupported('providers.apiVersion', apiVersion, execApiVersions)];
+function choiceErrors(path: string, value: string, known: readonly string[], detail = ''): string[] {
+  if (value === '') return [required(path, detail)];
+  if (known.includes(value)) return [];
+  const supported = known.map(goQuote).join(', ');
+  return [`${path}: Unsupported value: ${goQuote(value)}: supported values: ${supported}`];
 }
 
 function matchImagesErrors(matchImages: readonly string[]): string[] {
-  if (matchImages.length === 0) {
-    return [required('providers.matchImages', 'at least 1 item in matchImages is required')];
-  }
+  const path = 'providers.matchImages';
+  if (matchImages.length === 0) return [required(path, 'at least 1 item in matchImages is required')];
   return matchImages.flatMap((image) => {
     const problem = matchImageProblem(image);
-    return problem === undefined
-      ? []
-      : [invalid('providers.matchImages', image, `match image is invalid: ${problem}`)];
+    return problem === undefined ? [] : [invalid(path, image, `match image is invalid: ${problem}`)];
   });
 }
 
@@ -83,40 +67,40 @@ function cacheDurationErrors(ms: number | undefined): string[] {
   return ms < 0 ? [invalid(path, formatGoDuration(ms), 'must be greater than or equal to 0')] : [];
 }
 
-function tokenErrors(attributes: TokenAttributes, apiVersion: string, enabled: boolean): string[] {
+function tokenErrors({ tokenAttributes, apiVersion }: ProviderConfig, enabled: boolean): string[] {
+  if (tokenAttributes === undefined) return [];
   const path = 'providers.tokenAttributes';
   const requiredPath = `${path}.requiredServiceAccountAnnotationKeys`;
-  const { requireServiceAccount, cacheType } = attributes;
-  const requiredKeys = attributes.requiredServiceAccountAnnotationKeys ?? [];
-  const optionalKeys = attributes.optionalServiceAccountAnnotationKeys ?? [];
+  const optionalPath = `${path}.optionalServiceAccountAnnotationKeys`;
+  const { requireServiceAccount, cacheType, serviceAccountTokenAudience } = tokenAttributes;
+  const requiredKeys = tokenAttributes.requiredServiceAccountAnnotationKeys ?? [];
+  const optionalKeys = tokenAttributes.optionalServiceAccountAnnotationKeys ?? [];
   const both = [...new Set(requiredKeys)].filter((key) => optionalKeys.includes(key)).sort();
-  return [
-    ...errorIf(!enabled, () =>
-      forbidden(
-        path,
-        'tokenAttributes is not supported when KubeletServiceAccountTokenForCredentialProviders feature gate is disabled',
-      ),
-    ),
-    ...errorIf(attributes.serviceAccountTokenAudience === '', () =>
-      required(`${path}.serviceAccountTokenAudience`),
-    ),
-    ...errorIf(requireServiceAccount === undefined, () => required(`${path}.requireServiceAccount`)),
-    ...errorIf(apiVersion !== tokenApiVersion, () =>
-      forbidden(path, `tokenAttributes is only supported for ${tokenApiVersion} API version`),
-    ),
-    ...errorIf(requireServiceAccount === false && requiredKeys.length > 0, () =>
-      forbidden(
-        requiredPath,
-        'requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is set',
-      ),
-    ),
+  const errors: string[] = [];
+  if (!enabled) {
+    const detail =
+      'tokenAttributes is not supported when KubeletServiceAccountTokenForCredentialProviders feature gate is disabled';
+    errors.push(forbidden(path, detail));
+  }
+  if (serviceAccountTokenAudience === '') errors.push(required(`${path}.serviceAccountTokenAudience`));
+  if (requireServiceAccount === undefined) errors.push(required(`${path}.requireServiceAccount`));
+  if (apiVersion !== tokenApiVersion) {
+    errors.push(forbidden(path, `tokenAttributes is only supported for ${tokenApiVersion} API version`));
+  }
+  if (requireServiceAccount === false && requiredKeys.length > 0) {
+    const detail = 'requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is set';
+    errors.push(forbidden(requiredPath, detail));
+  }
+  errors.push(
     ...annotationErrors(requiredPath, requiredKeys),
-    ...annotationErrors(`${path}.optionalServiceAccountAnnotationKeys`, optionalKeys),
-    ...errorIf(both.length > 0, () =>
-      invalid(path, both, 'annotation keys cannot be both required and optional'),
-    ),
-    ...cacheTypeErrors(`${path}.cacheType`, cacheType),
-  ];
+    ...annotationErrors(optionalPath, optionalKeys),
+  );
+  if (both.length > 0) {
+    errors.push(invalid(path, both, 'annotation keys cannot be both required and optional'));
+  }
+  const supported = cacheTypes.join(', ');
+  const detail = `cacheType is required to be set when tokenAttributes is specified. Supported values are: ${supported}`;
+  return [...errors, ...choiceErrors(`${path}.cacheType`, cacheType, cacheTypes, detail)];
 }
 
 /** As for the annotations of objects, case does not matter. */
@@ -127,15 +111,54 @@ function annotationErrors(path: string, keys: readonly string[]): string[] {
   ]);
 }
 
-function cacheTypeErrors(path: string, cacheType: string): string[] {
-  if (cacheType === '') {
-    const supported = cacheTypes.join(', ');
+// Messages of apimachinery pkg/util/validation/field/errors.go.
+
+function required(path: string, detail = ''): string {
+  return `${path}: Required value${detail === '' ? '' : `: ${detail}`}`;
+}
+
+function invalid(path: string, value: string | readonly string[], detail: string): string {
+  const shown = typeof value === 'string' ? goQuote(value) : JSON.stringify(value);
+  return `${path}: Invalid value: ${shown}: ${detail}`;
+}
+
+function duplicate(path: string, value: string): string {
+  return `${path}: Duplicate value: ${goQuote(value)}`;
+}
+
+function forbidden(path: string, detail: string): string {
+  return `${path}: Forbidden: ${detail}`;
+}
+
+const nameFormat = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
+const nameRule =
+  "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character" +
+  ` (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${nameFormat}')`;
+const labelFormat = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+const subdomainFormat = String.raw`${labelFormat}(\.${labelFormat})*`;
+const subdomainRule =
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and " +
+  `end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${subdomainFormat}')`;
+
+/** The errors in a name `[prefix/]name` (`IsQualifiedName`). */
+function qualifiedNameProblems(text: string): string[] {
+  const parts = text.split('/');
+  if (parts.length > 2) {
     return [
-      required(
-        path,
-        `cacheType is required to be set when tokenAttributes is specified. Supported values are: ${supported}`,
-      ),
+      `a qualified name ${nameRule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ];
   }
-  return cacheTypes.some((known) => known === cacheType) ? [] : [notSupported(path, cacheType, cacheTypes)];
+  const name = partProblems('name', parts.at(-1) ?? '', 63, nameFormat, nameRule);
+  if (parts.length < 2) return name;
+  if (parts[0] === '') return ['prefix part must be non-empty', ...name];
+  return [...partProblems('prefix', parts[0] ?? '', 253, subdomainFormat, subdomainRule), ...name];
+}
+
+function partProblems(part: string, text: string, maxBytes: number, format: string, rule: string): string[] {
+  const length = Buffer.byteLength(text);
+  return [
+    ...(text === '' ? [`${part} part must be non-empty`] : []),
+    ...(length > maxBytes ? [`${part} part must be no more than ${maxBytes} bytes`] : []),
+    ...(new RegExp(`^${format}$`).test(text) ? [] : [`${part} part ${rule}`]),
+  ];
 }

@@ -3,29 +3,21 @@
  * after its end. Expired entries are deleted by lookups, and all of them every 15 minutes at most. Unlike the kubelet's, this cache
  * is bounded: the oldest entries are deleted first.
  */
-import type { Credential } from '../../../src/credentials/credential.ts';
+import { createHash } from 'node:crypto';
 import type { Clock } from '../../../src/async/clock.ts';
-import { reveal } from '../../../src/telemetry/secret.ts';
-import { cacheKey, globalKey, registryOf } from './cache-key.ts';
+import type { Credential } from '../../../src/credentials/credential.ts';
+import { compareBytes } from '../../../src/credentials/keyring/keyring.ts';
+import { reveal, type Secret } from '../../../src/telemetry/secret.ts';
 
 export type Auth = ReadonlyMap<string, Credential>;
 
 const purgeIntervalMs = 15 * 60_000;
 
-/** A node has some hundred images; with service accounts, each may have several entries. */
-const defaultMaxEntries = 1000;
-
-/** Room for a thousand large answers of 4 KiB. */
-const defaultMaxBytes = 4 * 1_048_576;
+/** A node has some hundred images, each perhaps with entries of several service accounts. Large answers have 4 KiB. */
+const bounds = { maxEntries: 1000, maxBytes: 4 * 1_048_576 };
 
 /** JavaScript objects of each key and credential. */
 const overheadBytes = 200;
-
-export interface CacheOptions {
-  readonly clock: Clock;
-  readonly maxEntries?: number;
-  readonly maxBytes?: number;
-}
 
 interface Entry {
   readonly auth: Auth;
@@ -35,16 +27,14 @@ interface Entry {
 
 export class CredentialCache {
   readonly #clock: Clock;
-  readonly #maxEntries: number;
-  readonly #maxBytes: number;
+  readonly #bounds: typeof bounds;
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
   #purgedAt: number;
 
-  constructor({ clock, maxEntries = defaultMaxEntries, maxBytes = defaultMaxBytes }: CacheOptions) {
+  constructor(clock: Clock, limits: Partial<typeof bounds> = {}) {
     this.#clock = clock;
-    this.#maxEntries = maxEntries;
-    this.#maxBytes = maxBytes;
+    this.#bounds = { ...bounds, ...limits };
     this.#purgedAt = clock.monotonic();
   }
 
@@ -70,7 +60,7 @@ export class CredentialCache {
     this.#entries.set(key, entry);
     this.#bytes += entry.bytes;
     for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#maxEntries && this.#bytes <= this.#maxBytes) break;
+      if (this.#entries.size <= this.#bounds.maxEntries && this.#bytes <= this.#bounds.maxBytes) break;
       this.#delete(oldest);
     }
   }
@@ -98,4 +88,71 @@ function sizeOf(key: string, auth: Auth): number {
     bytes += overheadBytes + name.length + username.length + reveal(password).length;
   }
   return bytes;
+}
+
+/**
+ * Keys are byte for byte those of kubernetes (`generateCacheKey`, `generateServiceAccountCacheKey`, `generateSingleFlightKey`): texts
+ * with a 16-bit length prefix, so that different lists of texts have different keys. They contain the hash of a token, not the token.
+ */
+
+/** For all images. An image reference cannot contain `<` and `>`, so it cannot have this key. */
+export const globalKey = '<global>';
+
+export interface ServiceAccountIdentity {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** Annotations in the plugin's request. */
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** @param base an image, a registry, or `globalKey` */
+export function cacheKey(base: string, serviceAccountKey: Buffer = Buffer.alloc(0)): Buffer {
+  return Buffer.concat([prefixed(base), prefixed(serviceAccountKey)]);
+}
+
+/**
+ * @param cacheType with `Token`, each token has its own entries
+ * @param hash `tokenHash` of the token
+ */
+export function serviceAccountKey(account: ServiceAccountIdentity, cacheType: string, hash: string): Buffer {
+  const parts = [account.namespace, account.name, account.uid].map(prefixed);
+  const token = cacheType === 'Token' ? [prefixed('token'), prefixed(hash)] : [];
+  return Buffer.concat([...parts, annotationsKey(account.annotations), ...token]);
+}
+
+/** Concurrent runs with the same key are one run. */
+export function singleFlightKey(
+  image: string,
+  hash: string,
+  annotations: Readonly<Record<string, string>>,
+): Buffer {
+  return Buffer.concat([prefixed(image), prefixed(hash), annotationsKey(annotations)]);
+}
+
+/** Empty for an empty token. */
+export function tokenHash(token: Secret): string {
+  const text = reveal(token);
+  return text === '' ? '' : `sha256:${createHash('sha256').update(text).digest('hex')}`;
+}
+
+/** The registry of an image, with its port: the part before the first slash. */
+export function registryOf(image: string): string {
+  return image.split('/', 1)[0] ?? '';
+}
+
+function annotationsKey(annotations: Readonly<Record<string, string>>): Buffer {
+  const sorted = Object.entries(annotations).sort(([a], [b]) => compareBytes(a, b));
+  const count = Buffer.alloc(4);
+  count.writeUInt32BE(sorted.length);
+  return Buffer.concat([count, ...sorted.flat().map(prefixed)]);
+}
+
+function prefixed(content: string | Buffer): Buffer {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  // Go's builder refuses longer parts too.
+  if (bytes.length > 0xffff) throw new RangeError('a part of a cache key is longer than 65535 bytes');
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(bytes.length);
+  return Buffer.concat([length, bytes]);
 }

@@ -2,25 +2,18 @@
  * One credential provider (kubernetes pkg/credentialprovider/plugin/plugin.go `pluginProvider.provide`): matches images, caches
  * answers, and runs its plugin once for concurrent lookups of an image. A failure means "no credentials", never an error.
  */
-import { matches, parsePattern, type Pattern } from '../../../src/credentials/keyring/key.ts';
+import { BoundedMap } from '../../../src/async/bounded-map.ts';
+import type { Clock } from '../../../src/async/clock.ts';
 import { SingleFlight } from '../../../src/async/single-flight.ts';
 import { unlessAborted } from '../../../src/async/wait.ts';
-import type { Clock } from '../../../src/async/clock.ts';
-import { cacheKey, globalKey, registryOf, type ServiceAccountIdentity } from './cache-key.ts';
-import { CredentialCache, type Auth } from './cache.ts';
-import { PluginBackOff, type Failure } from './back-off.ts';
-import { PluginError } from '../run/plugin-error.ts';
+import { matches, parsePattern, type Pattern } from '../../../src/credentials/keyring/key.ts';
 import type { ProviderConfig, TokenAttributes } from '../config/provider-config.ts';
-import type { ProviderRequest } from '../run/request.ts';
-import type { ProviderResponse } from '../run/response.ts';
-import {
-  echoedToken,
-  grantFor,
-  type Grant,
-  type GrantOutcome,
-  type PodIdentity,
-  type ServiceAccountTokens,
-} from './service-account.ts';
+import { PluginError } from '../run/plugin-error.ts';
+import type { ProviderRequest, ProviderResponse } from '../run/protocol.ts';
+import { cacheKey, CredentialCache, globalKey, registryOf } from './cache.ts';
+import type { Auth, ServiceAccountIdentity } from './cache.ts';
+import { echoedToken, grantFor, type Grant } from './service-account.ts';
+import type { PodIdentity, ServiceAccountTokens } from './service-account.ts';
 
 /**
  * Runs the plugin once.
@@ -57,8 +50,6 @@ export const tokenReason =
 const noAccount =
   'it needs a token of the pod’s service account (tokenAttributes), and the request names no service account';
 
-const noAuth: Auth = new Map();
-
 export class Provider {
   readonly config: ProviderConfig;
   readonly #options: ProviderOptions;
@@ -71,7 +62,7 @@ export class Provider {
     this.config = options.config;
     this.#options = options;
     this.#patterns = options.config.matchImages.map(parsePattern).filter((pattern) => pattern !== undefined);
-    this.#cache = new CredentialCache({ clock: options.clock });
+    this.#cache = new CredentialCache(options.clock);
     this.#backOff = new PluginBackOff(options.clock);
   }
 
@@ -87,15 +78,20 @@ export class Provider {
    * @throws the signal's reason if it aborts first
    */
   async provide(image: string, pod?: PodIdentity, signal?: AbortSignal): Promise<Provision> {
-    if (!this.matches(image)) return { auth: noAuth, reason: 'no entry of matchImages matches' };
+    if (!this.matches(image)) return without('no entry of matchImages matches');
     const { tokenAttributes } = this.config;
-    if (tokenAttributes === undefined) return this.#credentials(image, undefined, signal);
-    if (this.#options.tokens === undefined) return { auth: noAuth, reason: tokenReason };
-    if (pod === undefined) return { auth: noAuth, reason: noAccount };
-    const granting = this.#grant(tokenAttributes, image, pod, this.#options.tokens);
-    const outcome = await (signal === undefined ? granting : unlessAborted(granting, signal));
-    if (outcome.refused !== undefined) return { auth: noAuth, reason: outcome.refused };
-    return this.#credentials(image, outcome.grant, signal);
+    const { tokens } = this.#options;
+    try {
+      if (tokenAttributes === undefined) return await this.#credentials(image, undefined, signal);
+      if (tokens === undefined) return without(tokenReason);
+      if (pod === undefined) return without(noAccount);
+      const granting = this.#grant(tokenAttributes, image, pod, tokens);
+      const grant = await (signal === undefined ? granting : unlessAborted(granting, signal));
+      return await this.#credentials(image, grant, signal);
+    } catch (error) {
+      if (error instanceof PluginError) return without(error.message);
+      throw error;
+    }
   }
 
   /** The latest failure without a later success. */
@@ -112,39 +108,37 @@ export class Provider {
     const cached = this.#cache.get(image, grant?.cacheKey);
     if (cached !== undefined) return { auth: cached, serviceAccount };
     const key = grant?.singleFlightKey.toString('latin1') ?? image;
-    try {
-      const response = await this.#runs.run(
-        key,
-        (abandoned) => this.#run(key, image, grant, abandoned),
-        signal,
-      );
-      const { tokenAttributes } = this.config;
-      const echoed =
-        tokenAttributes && grant && echoedToken(tokenAttributes, image, grant.token, response.auth);
-      if (echoed !== undefined) return { auth: noAuth, reason: echoed };
-      this.#store(image, grant, response);
-      return { auth: response.auth, serviceAccount };
-    } catch (error) {
-      if (!(error instanceof PluginError)) throw error;
-      return { auth: noAuth, reason: error.message };
-    }
+    const run = (abandoned: AbortSignal) => this.#run(key, image, grant, abandoned);
+    const { auth, cacheDurationMs, cacheKeyType } = await this.#runs.run(key, run, signal);
+    const { tokenAttributes, defaultCacheDurationMs = 0 } = this.config;
+    const echoed = tokenAttributes && grant && echoedToken(tokenAttributes, image, grant.token, auth);
+    if (echoed !== undefined) return without(echoed);
+    const forMs = cacheDurationMs ?? defaultCacheDurationMs;
+    if (forMs !== 0) this.#cache.set(cacheKey(baseKey(image, cacheKeyType), grant?.cacheKey), auth, forMs);
+    return { auth, serviceAccount };
   }
 
-  /** A refusal of the API server is repeated for the same service account until the back-off ends, for all its images. */
+  /**
+   * A refusal of the API server is repeated for the same service account until the back-off ends, for all its images.
+   * @throws PluginError `no-token`
+   */
   async #grant(
     attributes: TokenAttributes,
     image: string,
     pod: PodIdentity,
     tokens: ServiceAccountTokens,
-  ): Promise<GrantOutcome> {
+  ): Promise<Grant | undefined> {
     const key = `service account ${pod.namespace}/${pod.serviceAccountName}`;
-    const failed = this.#backOff.current(key);
-    if (failed !== undefined) return { refused: failed.message, isFailure: true };
+    this.#backOff.check(key);
     const outcome = await grantFor(attributes, image, pod, tokens);
-    if (outcome.refused !== undefined && outcome.isFailure) {
-      this.#failed(key, image, new PluginError('no-token', this.config.name, outcome.refused));
-    } else this.#backOff.succeeded(key);
-    return outcome;
+    if (outcome.refused === undefined) {
+      this.#backOff.succeeded(key);
+      return outcome.grant;
+    }
+    const error = new PluginError('no-token', this.config.name, outcome.refused);
+    if (outcome.isFailure) this.#failed(key, image, error);
+    else this.#backOff.succeeded(key);
+    throw error;
   }
 
   async #run(
@@ -153,16 +147,17 @@ export class Provider {
     grant: Grant | undefined,
     abandoned: AbortSignal,
   ): Promise<ProviderResponse> {
-    const failed = this.#backOff.current(key);
-    if (failed !== undefined) throw failed;
+    this.#backOff.check(key);
     try {
-      const response = await this.#options.execute(requestFor(image, grant), abandoned);
+      const account = grant && {
+        serviceAccountToken: grant.token,
+        serviceAccountAnnotations: grant.account.annotations,
+      };
+      const response = await this.#options.execute({ image, ...account }, abandoned);
       if (!cacheKeyTypes.has(response.cacheKeyType)) {
-        throw new PluginError(
-          'bad-response',
-          this.config.name,
-          'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global',
-        );
+        const message =
+          'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global';
+        throw new PluginError('bad-response', this.config.name, message);
       }
       this.#backOff.succeeded(key);
       return response;
@@ -176,22 +171,10 @@ export class Provider {
     this.#backOff.failed(key, { image, error });
     this.#options.onFailure?.({ image, error });
   }
-
-  #store(
-    image: string,
-    grant: Grant | undefined,
-    { auth, cacheDurationMs, cacheKeyType }: ProviderResponse,
-  ): void {
-    const forMs = cacheDurationMs ?? this.config.defaultCacheDurationMs ?? 0;
-    if (forMs === 0) return;
-    this.#cache.set(cacheKey(baseKey(image, cacheKeyType), grant?.cacheKey), auth, forMs);
-  }
 }
 
-function requestFor(image: string, grant: Grant | undefined): ProviderRequest {
-  return grant === undefined
-    ? { image }
-    : { image, serviceAccountToken: grant.token, serviceAccountAnnotations: grant.account.annotations };
+function without(reason: string): Provision {
+  return { auth: new Map(), reason };
 }
 
 const cacheKeyTypes: ReadonlySet<string> = new Set(['Image', 'Registry', 'Global']);
@@ -200,4 +183,56 @@ const cacheKeyTypes: ReadonlySet<string> = new Set(['Image', 'Registry', 'Global
 export function baseKey(image: string, cacheKeyType: string): string {
   if (cacheKeyType === 'Global') return globalKey;
   return cacheKeyType === 'Registry' ? registryOf(image) : image;
+}
+
+export interface Failure {
+  readonly image: string;
+  readonly error: PluginError;
+}
+
+const firstMs = 10_000;
+/** A hanging plugin occupies the concurrency limit for a minute. */
+const firstAfterTimeoutMs = 60_000;
+const longestMs = 300_000;
+
+/** More than the failing images of a cluster. */
+const maxKeys = 1000;
+
+/**
+ * Back-off after failed runs of a plugin, for each image. The kubelet does not need it: it runs plugins for the pods of one node and
+ * waits between its own attempts, while an agent answers for many nodes. The durations are those of `ImagePullBackOff`, so plugins
+ * run no more often than in the kubelet.
+ */
+export class PluginBackOff {
+  readonly #clock: Clock;
+  /** Oldest failure first. */
+  readonly #failures = new BoundedMap<string, Failure & { readonly until: number; readonly ms: number }>(
+    maxKeys,
+  );
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @throws PluginError the failure of a key that is backed off */
+  check(key: string): void {
+    const failure = this.#failures.peek(key);
+    if (failure !== undefined && this.#clock.monotonic() < failure.until) throw failure.error;
+  }
+
+  failed(key: string, { image, error }: Failure): void {
+    const first = error.code === 'timeout' ? firstAfterTimeoutMs : firstMs;
+    const before = this.#failures.peek(key)?.ms ?? 0;
+    const ms = Math.min(Math.max(first, before * 2), longestMs);
+    this.#failures.set(key, { image, error, ms, until: this.#clock.monotonic() + ms });
+  }
+
+  succeeded(key: string): void {
+    this.#failures.delete(key);
+  }
+
+  /** The latest failure without a later success for the same key. */
+  latest(): Failure | undefined {
+    return [...this.#failures.values()].at(-1);
+  }
 }

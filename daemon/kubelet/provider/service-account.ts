@@ -3,8 +3,13 @@
  * pkg/credentialprovider/plugin/plugin.go `serviceAccountProvider`).
  */
 import { reveal, type Secret } from '../../../src/telemetry/secret.ts';
-import { serviceAccountKey, singleFlightKey, tokenHash, type ServiceAccountIdentity } from './cache-key.ts';
-import type { Auth } from './cache.ts';
+import {
+  serviceAccountKey,
+  singleFlightKey,
+  tokenHash,
+  type ServiceAccountIdentity,
+  type Auth,
+} from './cache.ts';
 import type { TokenAttributes } from '../config/provider-config.ts';
 
 /** The pod with the image. Before its creation it has no uid, and perhaps no name. */
@@ -55,46 +60,39 @@ export async function grantFor(
   tokens: ServiceAccountTokens,
 ): Promise<GrantOutcome> {
   const { namespace, name: podName = '', serviceAccountName: name } = pod;
+  const { requiredServiceAccountAnnotationKeys: required = [] } = attributes;
+  const { optionalServiceAccountAnnotationKeys: optional = [] } = attributes;
   if (name === '') {
-    return attributes.requireServiceAccount === true
-      ? { refused: `Service account name is empty for pod ${namespace}/${podName}`, isFailure: false }
-      : { grant: undefined };
+    if (attributes.requireServiceAccount !== true) return { grant: undefined };
+    return { refused: `Service account name is empty for pod ${namespace}/${podName}`, isFailure: false };
   }
-  let account: ServiceAccountIdentity;
+  let failed = 'Failed to get service account';
   try {
     const found = await tokens.serviceAccount(namespace, name);
-    const missing = missingAnnotation(attributes, found.annotations);
+    const missing = required.find((key) => !Object.hasOwn(found.annotations, key));
     if (missing !== undefined) {
-      return {
-        refused: `Failed to get service account data ${namespace}/${name}: required annotation ${missing} not found`,
-        isFailure: false,
-      };
+      const refused = `Failed to get service account data ${namespace}/${name}: required annotation ${missing} not found`;
+      return { refused, isFailure: false };
     }
-    account = {
-      namespace,
-      name,
-      uid: found.uid,
-      annotations: selectAnnotations(attributes, found.annotations),
-    };
-  } catch (error) {
-    const refused = `Failed to get service account ${namespace}/${name}: ${messageOf(error)}`;
-    return { refused, isFailure: true };
-  }
-  try {
+    const annotations = pick(found.annotations, [...required, ...optional]);
+    const account = { namespace, name, uid: found.uid, annotations };
+    failed = 'Error getting service account token';
     const token = await tokens.tokenFor(pod, account.uid, attributes.serviceAccountTokenAudience);
     const hash = tokenHash(token);
-    return {
-      grant: {
-        account,
-        token,
-        cacheKey: serviceAccountKey(account, attributes.cacheType, hash),
-        singleFlightKey: singleFlightKey(image, hash, account.annotations),
-      },
-    };
+    const cacheKey = serviceAccountKey(account, attributes.cacheType, hash);
+    const flight = singleFlightKey(image, hash, account.annotations);
+    return { grant: { account, token, cacheKey, singleFlightKey: flight } };
   } catch (error) {
-    const refused = `Error getting service account token ${namespace}/${name}: ${messageOf(error)}`;
-    return { refused, isFailure: true };
+    const message = error instanceof Error ? error.message : String(error);
+    return { refused: `${failed} ${namespace}/${name}: ${message}`, isFailure: true };
   }
+}
+
+function pick(
+  annotations: Readonly<Record<string, string>>,
+  keys: readonly string[],
+): Record<string, string> {
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => keys.includes(key)));
 }
 
 /**
@@ -108,37 +106,9 @@ export function echoedToken(
   auth: Auth,
 ): string | undefined {
   if (attributes.cacheType === 'Token' || reveal(token) === '') return undefined;
-  const echoed = [...auth.values()].some(({ password }) => reveal(password) === reveal(token));
-  if (!echoed) return undefined;
+  if (![...auth.values()].some(({ password }) => reveal(password) === reveal(token))) return undefined;
   return (
     `Credential provider plugin returned the service account token as the password for image "${image}", ` +
     "which is not allowed when service account cache type is not set to 'Token'"
   );
-}
-
-function missingAnnotation(
-  { requiredServiceAccountAnnotationKeys: keys = [] }: TokenAttributes,
-  annotations: Readonly<Record<string, string>>,
-): string | undefined {
-  return keys.find((key) => !Object.hasOwn(annotations, key));
-}
-
-function selectAnnotations(
-  attributes: TokenAttributes,
-  annotations: Readonly<Record<string, string>>,
-): Record<string, string> {
-  const keys = [
-    ...(attributes.requiredServiceAccountAnnotationKeys ?? []),
-    ...(attributes.optionalServiceAccountAnnotationKeys ?? []),
-  ];
-  return Object.fromEntries(
-    keys.flatMap((key) => {
-      const value = Object.hasOwn(annotations, key) ? annotations[key] : undefined;
-      return value === undefined ? [] : [[key, value]];
-    }),
-  );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -14,11 +14,6 @@ import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import type { ServiceAccountTokens } from './service-account.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
-export interface ServiceAccountTokensOptions {
-  readonly client: Pick<KubeClient, 'get' | 'create'>;
-  readonly clock?: Clock | undefined;
-}
-
 type Account = Awaited<ReturnType<ServiceAccountTokens['serviceAccount']>>;
 
 /** `TokenRequest` of authentication.k8s.io/v1, not yet validated. */
@@ -44,8 +39,10 @@ const maxTokens = 1000;
 const timeoutMs = 5000;
 
 /** Methods throw KubeError. */
-export function createServiceAccountTokens(options: ServiceAccountTokensOptions): ServiceAccountTokens {
-  const { client, clock = systemClock } = options;
+export function createServiceAccountTokens(
+  client: Pick<KubeClient, 'get' | 'create'>,
+  clock: Clock = systemClock,
+): ServiceAccountTokens {
   const accounts = new LoadingCache<Account>({ clock, maxEntries: maxAccounts });
   const tokens = new LoadingCache<Secret>({ clock, maxEntries: maxTokens });
 
@@ -74,7 +71,7 @@ export function createServiceAccountTokens(options: ServiceAccountTokensOptions)
     serviceAccount: (namespace, name) =>
       accounts.get(`${namespace}/${name}`, async () => {
         const expiresAt = clock.monotonic() + accountTtlMs;
-        const path = pathOf(namespace, name);
+        const path = paths.serviceAccounts(namespace, name);
         const signal = AbortSignal.timeout(timeoutMs);
         const { metadata } = (await client.get<ServiceAccount | null>(path, { signal })) ?? {};
         if (metadata?.uid === undefined || metadata.uid === '') {
@@ -86,7 +83,7 @@ export function createServiceAccountTokens(options: ServiceAccountTokensOptions)
     tokenFor: async ({ namespace, serviceAccountName: name }, uid, audience) => {
       try {
         return await tokens.get(JSON.stringify([namespace, name, uid, audience]), () =>
-          token(pathOf(namespace, name), uid, audience),
+          token(paths.serviceAccounts(namespace, name), uid, audience),
         );
       } catch (error) {
         // The cached account was deleted; the next lookup reads its successor.
@@ -108,12 +105,6 @@ function lifeOf(answer: TokenRequest | null): number {
 
 /** Kubernetes accepts strings only. */
 function strings(annotations: Readonly<Record<string, unknown>> = {}): Record<string, string> {
-  const entries = Object.entries(annotations);
-  return Object.fromEntries(
-    entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  );
-}
-
-function pathOf(namespace: string, name: string): string {
-  return paths.serviceAccounts(namespace, name);
+  const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
+  return Object.fromEntries(Object.entries(annotations).filter(isText));
 }

@@ -34,9 +34,7 @@ export async function checkBinary(name: string, { hostRoot, binDir }: PluginPath
   try {
     const resolved = await resolveInRoot(hostRoot, path);
     const file = await stat(resolved);
-    if (!file.isFile()) {
-      throw new PluginError('not-executable', name, `${path} is not a regular file`);
-    }
+    if (!file.isFile()) throw new PluginError('not-executable', name, `${path} is not a regular file`);
     if ((file.mode & mayExecute) === 0) {
       throw new PluginError('not-executable', name, `${path} is not executable; chmod 0755 it`);
     }
@@ -57,11 +55,8 @@ export async function checkBinary(name: string, { hostRoot, binDir }: PluginPath
 function checkOwner(name: string, what: string, { uid, mode }: { uid: number; mode: number }): void {
   const self = process.getuid?.() ?? 0;
   if (uid !== 0 && uid !== self) {
-    throw new PluginError(
-      'unsafe',
-      name,
-      `${what} belongs to user ${uid}; chown it to root, or it is not run`,
-    );
+    const message = `${what} belongs to user ${uid}; chown it to root, or it is not run`;
+    throw new PluginError('unsafe', name, message);
   }
   if ((mode & othersMayWrite) !== 0) {
     const bits = (mode & 0o7777).toString(8).padStart(4, '0');

@@ -2,8 +2,11 @@
  * The variables of a plugin: those of the kubelet, then the configured ones (kubernetes pkg/credentialprovider/plugin/plugin.go
  * `mergeEnvVars`). The agent's own environment is not passed on: it has the variables of a pod and of Node.
  */
+import { readlink } from 'node:fs/promises';
+import { errnoOf, FileError } from '../../../src/files/error.ts';
+import { listDirectory, readBounded, statPath } from '../../../src/files/read.ts';
+import { resolveInRoot } from '../../../src/files/root.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
-import { kubeletVariables } from './kubelet-process.ts';
 import type { EnvironmentVariable } from '../config/provider-config.ts';
 
 /** The minimal environment of a systemd service, used if the kubelet's environment cannot be read. */
@@ -12,18 +15,15 @@ export const baseEnvironment: readonly string[] = [
   'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
 ];
 
-export interface SystemEnvironmentOptions {
-  /** Directory that stands for `/`. */
-  readonly hostRoot: string;
-  /** The setting `kubeletEnvironment`; overrides the variables of the kubelet. */
-  readonly extra?: Readonly<Record<string, string>> | undefined;
-}
-
-/** The variables of all plugins before the configured ones; `NAME=value`. */
-export async function systemEnvironment({
-  hostRoot,
-  extra = {},
-}: SystemEnvironmentOptions): Promise<string[]> {
+/**
+ * The variables of all plugins before the configured ones; `NAME=value`.
+ * @param hostRoot directory that stands for `/`
+ * @param extra the setting `kubeletEnvironment`; overrides the variables of the kubelet
+ */
+export async function systemEnvironment(
+  hostRoot: string,
+  extra: Readonly<Record<string, string>> = {},
+): Promise<string[]> {
   const found = (await kubeletVariables(hostRoot)) ?? baseEnvironment;
   return [...found, ...Object.entries(extra).map(([name, value]) => `${name}=${value}`)];
 }
@@ -50,3 +50,57 @@ export function environmentObject(variables: readonly string[]): Record<string, 
 
 /** Values of such variables are scrubbed from the standard error of plugins. */
 const secretName = /secret|token|passw|credential|api_?key|private/i;
+
+/** Programs that are or contain a kubelet: Kubernetes, k3s, MicroK8s. */
+const programs: ReadonlySet<string> = new Set(['kubelet', 'k3s', 'k3s-server', 'k3s-agent', 'kubelite']);
+
+/** `kernel.pid_max` is 32768 by default, or four million on large machines, where few are in use. */
+const maxProcesses = 65_536;
+/** The kernel truncates names to 16 bytes. */
+const maxNameBytes = 64;
+/** The kernel limits one variable to 128 KiB; a kubelet has some dozens of short ones. */
+const maxEnvironmentBytes = 1_048_576;
+
+/**
+ * The environment of the running kubelet, from `/proc` of the node. Any container can name its process `kubelet`, and variables such as
+ * `LD_PRELOAD` control a plugin. So only a process of root in the mount namespace of the node's first process counts; a user who can
+ * start one controls the node already. Reading it takes CAP_SYS_PTRACE. Without it, or for a kubelet in a container, there is no result.
+ * @returns `NAME=value` in order; `undefined` if no kubelet can be read
+ */
+export async function kubeletVariables(hostRoot: string): Promise<string[] | undefined> {
+  try {
+    const first = await mountNamespace(hostRoot, '1');
+    const names = await listDirectory('/proc', { maxEntries: maxProcesses, root: hostRoot });
+    const processes = names.filter((name) => /^[0-9]+$/.test(name)).sort((a, b) => Number(a) - Number(b));
+    for (const process of processes) {
+      const variables = await variablesOf(hostRoot, process, first);
+      if (variables !== undefined) return variables;
+    }
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+  }
+  return undefined;
+}
+
+async function variablesOf(root: string, process: string, first: string): Promise<string[] | undefined> {
+  try {
+    const name = await readBounded(`/proc/${process}/comm`, { maxBytes: maxNameBytes, root });
+    if (!programs.has(name.toString('utf8').trimEnd())) return undefined;
+    const owner = await statPath(`/proc/${process}`, root);
+    if (owner?.uid !== 0 || (await mountNamespace(root, process)) !== first) return undefined;
+    const environ = await readBounded(`/proc/${process}/environ`, { maxBytes: maxEnvironmentBytes, root });
+    return environ.toString('utf8').split('\0').filter(Boolean);
+  } catch (error) {
+    // The process ended, or may not be read.
+    if (isUnreadable(error)) return undefined;
+    throw error;
+  }
+}
+
+async function mountNamespace(root: string, process: string): Promise<string> {
+  return readlink(`${await resolveInRoot(root, `/proc/${process}/ns`)}/mnt`);
+}
+
+function isUnreadable(error: unknown): boolean {
+  return error instanceof FileError || errnoOf(error) !== undefined;
+}

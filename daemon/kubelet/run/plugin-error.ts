@@ -1,35 +1,35 @@
-/** Why a plugin gave no credentials. Messages never quote its standard output. */
-export type PluginErrorCode =
-  | 'missing'
-  | 'unsafe'
-  | 'not-executable'
-  | 'not-started'
-  | 'failed'
-  | 'timeout'
-  | 'too-much-output'
-  | 'stopped'
-  | 'bad-response'
-  | 'no-token';
+/** Why a plugin gave no credentials: whether a later run may succeed, and the outcome in metrics, if it is counted. */
+const codes = {
+  missing: { temporary: false, outcome: 'refused' },
+  unsafe: { temporary: false, outcome: 'refused' },
+  'not-executable': { temporary: false, outcome: 'refused' },
+  'not-started': { temporary: true, outcome: 'failed' },
+  failed: { temporary: true, outcome: 'failed' },
+  timeout: { temporary: true, outcome: 'timeout' },
+  'too-much-output': { temporary: false, outcome: 'failed' },
+  'bad-response': { temporary: false, outcome: 'failed' },
+  stopped: { temporary: true, outcome: undefined },
+  'no-token': { temporary: true, outcome: undefined },
+} as const;
 
-/** A later run may succeed. */
-const temporaryCodes: ReadonlySet<PluginErrorCode> = new Set([
-  'failed',
-  'timeout',
-  'stopped',
-  'not-started',
-  'no-token',
-]);
+export type PluginErrorCode = keyof typeof codes;
 
+/** Messages never quote the standard output of a plugin. */
 export class PluginError extends Error {
+  override readonly name = 'PluginError';
   readonly code: PluginErrorCode;
   readonly temporary: boolean;
   /** Name of the plugin. */
   readonly where: string;
   constructor(code: PluginErrorCode, where: string, message: string) {
     super(message);
-    this.name = 'PluginError';
     this.code = code;
     this.where = where;
-    this.temporary = temporaryCodes.has(code);
+    this.temporary = codes[code].temporary;
   }
+}
+
+/** The outcome of a run. */
+export function outcomeOf(code: PluginErrorCode | undefined) {
+  return code === undefined ? 'ok' : codes[code].outcome;
 }

@@ -3,10 +3,11 @@
  * node's root is mounted in a directory, the program runs in it by `chroot`, with the node's loader, libraries, certificates and files.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import type { Command } from './command.ts';
+import { scrub } from '../../../src/telemetry/scrub.ts';
 import { PluginError } from './plugin-error.ts';
-import { describeStderr } from './stderr.ts';
 
 export interface RunLimits {
   readonly timeoutMs: number;
@@ -33,19 +34,20 @@ export interface ProgramRun {
   readonly command: Command;
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: string;
-  readonly limits?: RunLimits;
+  readonly limits?: RunLimits | undefined;
 }
+
+const stopping = 'the agent is stopping';
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /**
- * Runs it to its end.
+ * Runs it to its end and returns its standard output.
  * @param signal kills it
- * @returns its standard output
  * @throws PluginError `not-started`, `failed`, `timeout`, `too-much-output` or `stopped`
  */
 export async function runProgram(run: ProgramRun, signal?: AbortSignal): Promise<Buffer> {
-  if (signal?.aborted === true) throw stopped(run.plugin);
+  if (signal?.aborted === true) throw new PluginError('stopped', run.plugin, stopping);
   const { file, args } = run.command;
   let child: Child;
   try {
@@ -54,7 +56,7 @@ export async function runProgram(run: ProgramRun, signal?: AbortSignal): Promise
       env: run.env,
       // A new session, so that its whole process group can be killed.
       detached: true,
-      stdio: ['pipe', 'pipe', 'pipe'],
+      stdio: 'pipe',
     });
   } catch (error) {
     // Invalid arguments or variables, for example with a NUL character.
@@ -85,7 +87,7 @@ class RunningProgram {
   }
 
   async wait(signal: AbortSignal | undefined): Promise<Buffer> {
-    const stop = (): void => this.#kill(stopped(this.#run.plugin));
+    const stop = (): void => this.#kill('stopped', stopping);
     signal?.addEventListener('abort', stop, { once: true });
     try {
       this.#start();
@@ -100,11 +102,8 @@ class RunningProgram {
 
   #start(): void {
     const { timeoutMs } = this.#limits;
-    const seconds = timeoutMs / 1000;
-    this.#timeout = setTimeout(
-      () => this.#fail('timeout', `was killed because it did not end within ${seconds} seconds`),
-      timeoutMs,
-    );
+    const late = `was killed because it did not end within ${timeoutMs / 1000} seconds`;
+    this.#timeout = setTimeout(() => this.#kill('timeout', late), timeoutMs);
     const child = this.#child;
     child.stdout.on('data', (chunk: Buffer) => this.#onStdout(chunk));
     child.stderr.on('data', (chunk: Buffer) => this.#onStderr(chunk));
@@ -122,7 +121,7 @@ class RunningProgram {
     const { maxStdoutBytes } = this.#limits;
     this.#stdoutBytes += chunk.length;
     if (this.#stdoutBytes <= maxStdoutBytes) this.#stdout.push(chunk);
-    else this.#fail('too-much-output', `was killed because it wrote more than ${maxStdoutBytes} bytes`);
+    else this.#kill('too-much-output', `was killed because it wrote more than ${maxStdoutBytes} bytes`);
   }
 
   #onStderr(chunk: Buffer): void {
@@ -131,26 +130,21 @@ class RunningProgram {
     this.#stderrBytes += chunk.length;
   }
 
-  #fail(code: 'timeout' | 'too-much-output', message: string): void {
-    this.#kill(new PluginError(code, this.#run.plugin, message));
-  }
-
   /** The first reason counts. The end does not depend on the success of the kill. */
-  #kill(reason: PluginError): void {
-    this.#killed ??= reason;
+  #kill(code: 'timeout' | 'too-much-output' | 'stopped', message: string): void {
+    this.#killed ??= new PluginError(code, this.#run.plugin, message);
     killGroup(this.#child.pid);
     this.#endSoon();
   }
 
   /** Waits for the pipes, and one turn of the event loop longer, because a busy process reads late. */
   #endSoon(): void {
-    this.#drain ??= setTimeout(() => setImmediate(() => this.#end()), this.#limits.drainMs);
-  }
-
-  /** Kills children that keep the pipes open, except those that left the process group. */
-  #end(): void {
-    killGroup(this.#child.pid);
-    this.#settle();
+    const end = (): void => {
+      // Kills children that keep the pipes open, except those that left the process group.
+      killGroup(this.#child.pid);
+      this.#settle();
+    };
+    this.#drain ??= setTimeout(() => setImmediate(end), this.#limits.drainMs);
   }
 
   #settle(): void {
@@ -183,10 +177,6 @@ function notStarted({ plugin, command }: ProgramRun, error: Error): PluginError 
   return new PluginError('not-started', plugin, `${command.file} cannot be started: ${code}${hint}`);
 }
 
-function stopped(plugin: string): PluginError {
-  return new PluginError('stopped', plugin, 'the agent is stopping');
-}
-
 function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
@@ -194,4 +184,67 @@ function killGroup(pid: number | undefined): void {
   } catch {
     // ESRCH: no process of the group is left.
   }
+}
+
+/** How to start a program of the node. */
+export interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+  /** The root directory of the program, if it is not our own. */
+  readonly inRoot?: string;
+}
+
+/** Paths of `chroot` in distributions. */
+const chrootPrograms = ['/usr/sbin/chroot', '/usr/bin/chroot', '/sbin/chroot', '/bin/chroot'];
+
+/**
+ * Starts it directly, or by `chroot` if the node's root is mounted in a directory.
+ * @param path of the program inside the host root
+ */
+export function hostCommand(hostRoot: string, path: string, args: readonly string[] = []): Command {
+  const root = resolve(hostRoot);
+  if (root === '/') return { file: path, args };
+  const chroot = chrootPrograms.find(isExecutable) ?? 'chroot';
+  return { file: chroot, args: [root, path, ...args], inRoot: root };
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Enough for a log line. */
+const maxMessageLength = 1000;
+
+const looksSecret: readonly RegExp[] = [
+  // Authorization headers and schemes.
+  /\b(?:basic|bearer)\s+[^\s"',;]+/gi,
+  // password=…, "token": "…", --secret …: the value.
+  /(?<=(?:passw(?:or)?d|passwd|pwd|secret|token|credentials?|authorization|api[-_]?key|access[-_]?key|session)[\w-]*["']?\s*[:=]\s*)(?:"[^"]*"?|'[^']*'?|[^\s,;}"']+)/gi,
+  // https://user:password@host
+  /(?<=:\/\/)[^\s/@]+@/g,
+  // JSON web tokens.
+  /\beyJ[\w-]+(?:\.[\w-]*)*/g,
+  // Long words with upper case, lower case and digits: keys and tokens, rarely paths or names.
+  /(?=[\w+/=-]*[a-z])(?=[\w+/=-]*[A-Z])(?=[\w+/=-]*\d)[\w+/=-]{20,}/g,
+];
+
+/**
+ * The standard error of a failed plugin as a message: one line of printable text, of limited length, without known secrets and texts
+ * that look like credentials, because a plugin may print secrets that the agent does not know.
+ */
+export function describeStderr(bytes: Buffer): string {
+  const text = bytes
+    .toString('utf8')
+    // oxlint-disable-next-line no-control-regex
+    .replaceAll(/\u001b\[[0-9;]*[A-Za-z]/g, '')
+    .replaceAll(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]+/gu, ' ')
+    .trim();
+  let clean = scrub(text);
+  for (const pattern of looksSecret) clean = clean.replaceAll(pattern, '[secret]');
+  return clean.length > maxMessageLength ? `${clean.slice(0, maxMessageLength)}…` : clean;
 }

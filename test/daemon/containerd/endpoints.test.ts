@@ -352,8 +352,8 @@ t.test('a description of each part', async (t) => {
   const { root, containerd } = await nodeWith(t, files, {
     candidates: ['/none.toml', config, '/later.toml'],
   });
-  const parts = () => containerd.describe().map(({ where, state }) => `${state} ${where}`);
-  t.same(parts(), [
+  const parts = async () => (await containerd.describe()).map(({ where, state }) => `${state} ${where}`);
+  t.same(await parts(), [
     'absent /none.toml',
     `used ${config}`,
     'unused /later.toml',
@@ -368,7 +368,7 @@ t.test('a description of each part', async (t) => {
   write(root, { [config]: '[' });
   const broken = await createContainerdEndpoints({ hostRoot: root, candidates: [config], ...byHand });
   t.teardown(() => broken.close());
-  t.match(broken.describe(), [
+  t.match(await broken.describe(), [
     { where: 'containerd', what: /unknown/ },
     { where: config, state: 'left-out', what: /the defaults are in force/ },
   ]);

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import t from 'tap';
-import { formatGoDuration, parseGoDuration } from '../../../daemon/go/duration.ts';
+import { formatGoDuration, parseGoDuration } from '../../../daemon/go.ts';
 
 t.test('durations in the syntax of Go', async (t) => {
   const cases: [string, number | undefined][] = [

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { goQuote, goType, goValue } from '../../../daemon/go/print.ts';
+import { goQuote, goType, goValue } from '../../../daemon/go.ts';
 
 t.test('%q', async (t) => {
   t.equal(goQuote('a"\\\n\t\u0007\u0001\u007fé€\u200b😀'), String.raw`"a\"\\\n\t\a\x01\x7fé€\u200b😀"`);

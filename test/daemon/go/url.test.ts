@@ -1,5 +1,5 @@
 import t from 'tap';
-import { cleanPath, parseGoUrl } from '../../../daemon/go/url.ts';
+import { cleanPath, parseGoUrl } from '../../../daemon/go.ts';
 
 t.test('URLs as Go parses them', async (t) => {
   const cases: [string, ReturnType<typeof parseGoUrl>][] = [

@@ -52,7 +52,7 @@ t.test('runs are counted by outcome', async (t) => {
 
 t.test('runs stopped by the end of the agent are not counted', async (t) => {
   const metrics = createMetrics();
-  bindPluginMetrics(metrics).ran('stopped', 5);
+  bindPluginMetrics(metrics)('stopped', 5);
   t.match(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0 });
-  t.doesNotThrow(() => bindPluginMetrics(undefined).ran(undefined, 1), 'without metrics, nothing is counted');
+  t.doesNotThrow(() => bindPluginMetrics(undefined)(undefined, 1), 'without metrics, nothing is counted');
 });

@@ -1,13 +1,8 @@
 /** Parsers of the node's files and of what its plugins print. */
-import { InvalidConfig } from '../../../daemon/containerd/config-error.ts';
-import {
-  imagesTableOf,
-  migrateConfigFile,
-  parseConfigFile,
-} from '../../../daemon/containerd/config/config-file.ts';
-import { effectiveHosts } from '../../../daemon/containerd/hosts/host-defaults.ts';
+import { InvalidConfig, fieldsOf, tomlText } from '../../../daemon/containerd/config/toml.ts';
+import { imagesTable, migrateConfigFile, parseConfigFile } from '../../../daemon/containerd/config/config.ts';
+import { effectiveHosts, mirrorHosts } from '../../../daemon/containerd/hosts/effective-hosts.ts';
 import { parseHostsFile } from '../../../daemon/containerd/hosts/hosts-file.ts';
-import { mirrorHosts } from '../../../daemon/containerd/config/legacy-mirrors.ts';
 import {
   effectiveConfigPath,
   readRegistry,
@@ -16,10 +11,9 @@ import {
   validateRegistry,
 } from '../../../daemon/containerd/config/registry.ts';
 import { rulesFor } from '../../../daemon/containerd/config/rules.ts';
-import { fieldsOf, tomlText } from '../../../daemon/containerd/config/toml.ts';
-import { decodeConfig } from '../../../daemon/kubelet/config/decode-config.ts';
+import { decodeConfig } from '../../../daemon/kubelet/config/provider-config.ts';
 import { PluginError } from '../../../daemon/kubelet/run/plugin-error.ts';
-import { decodeResponse } from '../../../daemon/kubelet/run/response.ts';
+import { decodeResponse } from '../../../daemon/kubelet/run/protocol.ts';
 import { DecodeError } from '../../../daemon/kubelet/config/tree.ts';
 import { validateConfig } from '../../../daemon/kubelet/config/validate-config.ts';
 import {
@@ -74,8 +68,7 @@ export const configToml: FuzzTarget = {
     const file = parseConfigFile(tomlText(input));
     for (const version of versions) {
       const rules = rulesFor(version);
-      const { plugins, version: written } = migrateConfigFile(file, 3);
-      const images = imagesTableOf(plugins, written, rules);
+      const images = imagesTable(migrateConfigFile(file, 3), rules);
       const table = fieldsOf(images, '').table('registry') ?? {};
       const registry = validateRegistry(readRegistry(table, rules));
       searchRoots(effectiveConfigPath(registry, rules), usesLocalPull(images, rules));

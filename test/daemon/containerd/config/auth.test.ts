@@ -1,5 +1,5 @@
 import t from 'tap';
-import { parseAuth } from '../../../../daemon/containerd/config/auth.ts';
+import { parseAuth } from '../../../../daemon/containerd/config/registry.ts';
 import { reveal, secret } from '../../../../src/telemetry/secret.ts';
 
 const base64 = (text: string) => secret(Buffer.from(text).toString('base64'));

@@ -1,8 +1,7 @@
 import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { createVersionFinder } from '../../../../daemon/containerd/config/find-version.ts';
-import { programsFor } from '../../../../daemon/containerd/config/default-paths.ts';
+import { createVersionFinder, programsFor } from '../../../../daemon/containerd/config/find-version.ts';
 
 /** Programs in a directory. The node's root is `/`, so the tests need no chroot. */
 function finder(t: Test, scripts: Readonly<Record<string, string>>) {
@@ -16,7 +15,7 @@ function finder(t: Test, scripts: Readonly<Record<string, string>>) {
   t.teardown(() => stop.abort());
   const made = createVersionFinder('/', stop.signal);
   const path = (name: string) => join(dir, name);
-  return { find: (...names: string[]) => made.find(names.map(path)), write, path };
+  return { find: (...names: string[]) => made(names.map(path)), write, path };
 }
 
 t.test('what programs print', async (t) => {
@@ -55,7 +54,7 @@ t.test('programs without a version, that fail, or that must not run', async (t) 
   for (const name of ['silent', 'other', 'garbage', 'failing', 'loud', 'writable']) {
     const { version, problem } = await find(name);
     t.equal(version, undefined, name);
-    t.match(problem, { where: path(name), message: /set containerdVersion$/ }, name);
+    t.match(problem, { origin: path(name), message: /set containerdVersion$/ }, name);
   }
 });
 

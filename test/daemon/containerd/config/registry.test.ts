@@ -6,7 +6,7 @@ import {
   usesLocalPull,
   validateRegistry,
 } from '../../../../daemon/containerd/config/registry.ts';
-import { mirrorEndpoints, mirrorHosts } from '../../../../daemon/containerd/config/legacy-mirrors.ts';
+import { mirrorEndpoints, mirrorHosts } from '../../../../daemon/containerd/hosts/effective-hosts.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { parseTable } from '../../../../daemon/containerd/config/toml.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';

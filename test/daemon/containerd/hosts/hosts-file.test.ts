@@ -1,7 +1,7 @@
 import t from 'tap';
 import { parseHostsFile } from '../../../../daemon/containerd/hosts/hosts-file.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
-import { InvalidConfig } from '../../../../daemon/containerd/config-error.ts';
+import { InvalidConfig } from '../../../../daemon/containerd/config/toml.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { hostsToml } from '../../../support/fuzz/node-files.ts';
 import { assertFuzz } from '../../../support/fuzz/target.ts';

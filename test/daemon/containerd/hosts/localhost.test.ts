@@ -1,5 +1,5 @@
 import t from 'tap';
-import { isLocalhost, splitHostPort } from '../../../../daemon/containerd/hosts/localhost.ts';
+import { isLocalhost, splitHostPort } from '../../../../daemon/containerd/hosts/effective-hosts.ts';
 
 t.test('local hosts', async (t) => {
   const local = [

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { decodeConfig } from '../../../../daemon/kubelet/config/decode-config.ts';
+import { decodeConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
 import { providerConfig } from '../../../support/fuzz/node-files.ts';
 import { assertFuzz } from '../../../support/fuzz/target.ts';
 

@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import t from 'tap';
-import { DecodeError, type Tree } from '../../../../daemon/kubelet/config/tree.ts';
-import { parseJsonTree } from '../../../../daemon/kubelet/config/tree-json.ts';
+import { DecodeError, type Tree, parseJsonTree } from '../../../../daemon/kubelet/config/tree.ts';
 import { parseYamlTree } from '../../../../daemon/kubelet/config/tree-yaml.ts';
 
 /** As plain values; a duplicate is there as a list of pairs. */
@@ -92,6 +91,7 @@ t.test('invalid texts are refused without quoting them', async (t) => {
       /excessive aliasing/,
     ],
     ['a: &a [*a]', /nested deeper|excessive/],
+    [`${': '.repeat(20_000)}a: b\n- c`, /nested deeper/],
   ];
   for (const [text, message] of cases) {
     try {

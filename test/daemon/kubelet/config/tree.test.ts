@@ -6,8 +6,8 @@ import {
   fields,
   items,
   text,
+  parseJsonTree,
 } from '../../../../daemon/kubelet/config/tree.ts';
-import { parseJsonTree } from '../../../../daemon/kubelet/config/tree-json.ts';
 
 t.test('JSON members in order, with duplicates', async (t) => {
   t.same(parseJsonTree(' {"b" : [1, {"a":null}, "x\\"y" ] ,\t"b":true,\n"":-1.5e3, "c":{}, "d":[]} '), {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { PluginBackOff } from '../../../../daemon/kubelet/provider/back-off.ts';
+import { PluginBackOff } from '../../../../daemon/kubelet/provider/provider.ts';
 import { PluginError, type PluginErrorCode } from '../../../../daemon/kubelet/run/plugin-error.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 
@@ -18,9 +18,9 @@ t.test('the back-off doubles from 10 s, or a minute after a timeout, up to 5 min
     for (const seconds of expected) {
       backOff.failed('a', failure('a', code));
       await clock.advance(seconds * 1000 - 1);
-      t.match(backOff.current('a'), { message: `${code} a` });
+      t.throws(() => backOff.check('a'), { message: `${code} a` });
       await clock.advance(1);
-      t.equal(backOff.current('a'), undefined, `${code} ${seconds} s`);
+      t.doesNotThrow(() => backOff.check('a'), `${code} ${seconds} s`);
     }
   }
 });
@@ -30,16 +30,16 @@ t.test('each image has its own back-off, which a success ends', async (t) => {
   t.equal(backOff.latest(), undefined);
   backOff.failed('a', failure('a'));
   backOff.failed('b', failure('b'));
-  t.equal(backOff.current('c'), undefined);
+  t.doesNotThrow(() => backOff.check('c'));
   t.match(backOff.latest(), { image: 'b' });
   backOff.succeeded('b');
-  t.equal(backOff.current('b'), undefined);
+  t.doesNotThrow(() => backOff.check('b'));
   t.match(backOff.latest(), { image: 'a' });
 });
 
 t.test('the number of failures is limited', async (t) => {
   const backOff = new PluginBackOff(createFakeClock());
   for (let index = 0; index <= 1000; index += 1) backOff.failed(`${index}`, failure(`${index}`));
-  t.equal(backOff.current('0'), undefined);
-  t.ok(backOff.current('1'));
+  t.doesNotThrow(() => backOff.check('0'));
+  t.throws(() => backOff.check('1'), { message: 'failed 1' });
 });

@@ -5,8 +5,9 @@ import {
   globalKey,
   serviceAccountKey,
   tokenHash,
-} from '../../../../daemon/kubelet/provider/cache-key.ts';
-import { CredentialCache, type Auth } from '../../../../daemon/kubelet/provider/cache.ts';
+  CredentialCache,
+  type Auth,
+} from '../../../../daemon/kubelet/provider/cache.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 
@@ -15,7 +16,7 @@ const auth = (username = 'u', password = 'p'): Auth =>
 const user = (found: Auth | undefined): string | undefined => found?.get('k')?.username;
 
 t.test('lookup by image, by registry, then global', async (t) => {
-  const cache = new CredentialCache({ clock: createFakeClock() });
+  const cache = new CredentialCache(createFakeClock());
   cache.set(cacheKey(globalKey), auth('global'), 1000);
   t.equal(user(cache.get('r.example/a')), 'global');
   cache.set(cacheKey('r.example'), auth('registry'), 1000);
@@ -34,7 +35,7 @@ t.test('lookup by image, by registry, then global', async (t) => {
 
 t.test('an entry expires strictly after its end', async (t) => {
   const clock = createFakeClock();
-  const cache = new CredentialCache({ clock });
+  const cache = new CredentialCache(clock);
   cache.set(cacheKey('a'), auth(), 1000);
   await clock.advance(1000);
   t.ok(cache.get('a'));
@@ -47,7 +48,7 @@ t.test('an entry expires strictly after its end', async (t) => {
 
 t.test('expired entries are purged every 15 minutes', async (t) => {
   const clock = createFakeClock();
-  const cache = new CredentialCache({ clock });
+  const cache = new CredentialCache(clock);
   cache.set(cacheKey('a'), auth(), 1000);
   cache.set(cacheKey('b'), auth(), 3_600_000);
   await clock.advance(900_000);
@@ -59,13 +60,13 @@ t.test('expired entries are purged every 15 minutes', async (t) => {
 });
 
 t.test('limits on number and size delete the oldest entries first', async (t) => {
-  const few = new CredentialCache({ clock: createFakeClock(), maxEntries: 2 });
+  const few = new CredentialCache(createFakeClock(), { maxEntries: 2 });
   for (const name of ['a', 'b', 'a', 'c']) few.set(cacheKey(name), auth(name), 1000);
   t.same(
     ['a', 'b', 'c'].map((name) => user(few.get(name))),
     ['a', undefined, 'c'],
   );
-  const small = new CredentialCache({ clock: createFakeClock(), maxBytes: 10_000 });
+  const small = new CredentialCache(createFakeClock(), { maxBytes: 10_000 });
   for (let index = 0; index < 100; index += 1)
     small.set(cacheKey(`i${index}`), auth('u', 'x'.repeat(900)), 1000);
   t.ok(small.size >= 5 && small.size <= 10, `${small.size}`);

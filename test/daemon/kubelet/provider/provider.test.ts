@@ -6,7 +6,7 @@ import {
   type Execute,
   type ProviderOptions,
 } from '../../../../daemon/kubelet/provider/provider.ts';
-import type { ProviderResponse } from '../../../../daemon/kubelet/run/response.ts';
+import type { ProviderResponse } from '../../../../daemon/kubelet/run/protocol.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { execV1 } from '../support.ts';

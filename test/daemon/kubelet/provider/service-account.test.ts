@@ -1,8 +1,7 @@
 import t from 'tap';
-import type { Failure } from '../../../../daemon/kubelet/provider/back-off.ts';
+import { type Failure, Provider, tokenReason } from '../../../../daemon/kubelet/provider/provider.ts';
 import type { TokenAttributes } from '../../../../daemon/kubelet/config/provider-config.ts';
-import { Provider, tokenReason } from '../../../../daemon/kubelet/provider/provider.ts';
-import type { ProviderRequest } from '../../../../daemon/kubelet/run/request.ts';
+import type { ProviderRequest } from '../../../../daemon/kubelet/run/protocol.ts';
 import type {
   PodIdentity,
   ServiceAccountTokens,

@@ -19,7 +19,7 @@ async function start(t: Test) {
     await server.close();
   });
   const clock = createFakeClock();
-  return { server, clock, tokens: createServiceAccountTokens({ client, clock }) };
+  return { server, clock, tokens: createServiceAccountTokens(client, clock) };
 }
 
 /** Tokens with a number that counts up. */

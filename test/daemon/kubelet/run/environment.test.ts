@@ -6,8 +6,8 @@ import {
   environmentObject,
   mergeEnvironment,
   systemEnvironment,
+  kubeletVariables,
 } from '../../../../daemon/kubelet/run/environment.ts';
-import { kubeletVariables } from '../../../../daemon/kubelet/run/kubelet-process.ts';
 import { scrub } from '../../../../src/telemetry/scrub.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -59,7 +59,7 @@ t.test('variables of the kubelet, then of the setting', async (t) => {
   });
   const found = ['PATH=/kubelet', 'HTTPS_PROXY=http://p:3128', 'EMPTY='];
   t.same(await kubeletVariables(root), isRoot ? found : undefined);
-  t.same(await systemEnvironment({ hostRoot: root, extra: { AWS_REGION: 'eu' } }), [
+  t.same(await systemEnvironment(root, { AWS_REGION: 'eu' }), [
     ...(isRoot ? found : baseEnvironment),
     'AWS_REGION=eu',
   ]);
@@ -78,7 +78,7 @@ t.test('only a root process of the node counts as the kubelet', async (t) => {
     const root = t.testdir();
     writeProcesses(root, processes);
     t.equal(await kubeletVariables(root), undefined, JSON.stringify(processes));
-    t.same(await systemEnvironment({ hostRoot: root }), baseEnvironment);
+    t.same(await systemEnvironment(root), baseEnvironment);
   }
 });
 

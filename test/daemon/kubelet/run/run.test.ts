@@ -1,8 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { hostCommand } from '../../../../daemon/kubelet/run/command.ts';
-import { defaultRunLimits, runProgram, type RunLimits } from '../../../../daemon/kubelet/run/run.ts';
+import {
+  hostCommand,
+  defaultRunLimits,
+  runProgram,
+  type RunLimits,
+} from '../../../../daemon/kubelet/run/run.ts';
 import { isAlive, until, writePlugin } from '../support.ts';
 
 const stat = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'utf8');

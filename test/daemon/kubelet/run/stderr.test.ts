@@ -1,5 +1,5 @@
 import t from 'tap';
-import { describeStderr } from '../../../../daemon/kubelet/run/stderr.ts';
+import { describeStderr } from '../../../../daemon/kubelet/run/run.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 
 t.test('one line of printable text', async (t) => {

@@ -1,0 +1,150 @@
+/** Texts as Go reads and prints them: durations, values, URLs and paths. */
+import { posix } from 'node:path';
+import { splitHostPath, type HostPath } from '../src/credentials/keyring/key.ts';
+
+const unitsInMs: ReadonlyMap<string, number> = new Map([
+  ['ns', 1e-6],
+  ['us', 1e-3],
+  ['µs', 1e-3],
+  ['μs', 1e-3],
+  ['ms', 1],
+  ['s', 1000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+]);
+
+/** 2^63 ns: the largest duration in Go. */
+const maxMs = 9_223_372_036_854.775;
+
+const whole = /^[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
+const part = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
+
+/** `time.ParseDuration`: milliseconds, which may be negative or a fraction; `undefined` if Go returns an error. */
+export function parseGoDuration(text: string): number | undefined {
+  if (/^[-+]?0$/.test(text)) return 0;
+  if (!whole.test(text)) return undefined;
+  let ms = 0;
+  for (const [, amount, unit = ''] of text.matchAll(part))
+    ms += Number(amount) * (unitsInMs.get(unit) ?? Number.NaN);
+  if (!(ms <= maxMs)) return undefined;
+  return text.startsWith('-') ? -ms : ms;
+}
+
+/** Go's error for a text that `parseGoDuration` refuses. */
+export function goDurationError(text: string): string {
+  const quoted = JSON.stringify(text);
+  const [, rest = ''] = /^[-+]?(.*)$/s.exec(text) ?? [];
+  for (const [, amount, unit = ''] of rest.matchAll(/(\d+\.?\d*|\.\d+|)([^.\d]*)/g)) {
+    if (amount === '') break;
+    if (unit === '') return `time: missing unit in duration ${quoted}`;
+    if (!unitsInMs.has(unit)) return `time: unknown unit ${JSON.stringify(unit)} in duration ${quoted}`;
+  }
+  return `time: invalid duration ${quoted}`;
+}
+
+/** `Duration.String`: `-1m0s`, `1h0m0s`, `1.5s`, `100ms`. */
+export function formatGoDuration(ms: number): string {
+  const sign = ms < 0 ? '-' : '';
+  const abs = Math.abs(ms);
+  if (abs === 0) return '0s';
+  if (abs < 1e-3) return `${sign}${round(abs * 1e6)}ns`;
+  if (abs < 1) return `${sign}${round(abs * 1e3)}µs`;
+  if (abs < 1000) return `${sign}${round(abs)}ms`;
+  const hours = Math.floor(abs / 3_600_000);
+  const minutes = Math.floor((abs % 3_600_000) / 60_000);
+  const seconds = `${round((abs % 60_000) / 1000)}s`;
+  if (hours > 0) return `${sign}${hours}h${minutes}m${seconds}`;
+  return minutes > 0 ? `${sign}${minutes}m${seconds}` : `${sign}${seconds}`;
+}
+
+/** To nanoseconds, the resolution of Go. */
+function round(value: number): number {
+  return Number(value.toFixed(9));
+}
+
+const shortEscapes: Readonly<Record<string, string>> = {
+  '\u0007': String.raw`\a`,
+  '\b': String.raw`\b`,
+  '\f': String.raw`\f`,
+  '\n': String.raw`\n`,
+  '\r': String.raw`\r`,
+  '\t': String.raw`\t`,
+  '\v': String.raw`\v`,
+  '"': String.raw`\"`,
+  '\\': String.raw`\\`,
+};
+
+/** `%q`, `strconv.Quote`. */
+export function goQuote(text: string): string {
+  const escaped = text.replaceAll(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (letter) => {
+    const code = letter.codePointAt(0) ?? 0;
+    if (code < 0x80) return shortEscapes[letter] ?? `\\x${hex(code, 2)}`;
+    return code > 0xffff ? `\\U${hex(code, 8)}` : `\\u${hex(code, 4)}`;
+  });
+  return `"${escaped}"`;
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0');
+}
+
+/** `%v` of a value from a TOML file. */
+export function goValue(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(goValue).join(' ')}]`;
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === 'object' && value !== null) {
+    const sorted = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+    return `map[${sorted.map(([key, item]) => `${key}:${goValue(item)}`).join(' ')}]`;
+  }
+  return String(value);
+}
+
+/** `%T` of a value from a TOML file. */
+export function goType(value: unknown): string {
+  if (typeof value === 'bigint') return 'int64';
+  if (typeof value === 'number') return 'float64';
+  if (typeof value === 'boolean') return 'bool';
+  if (Array.isArray(value)) return '[]interface {}';
+  if (value instanceof Date) return 'time.Time';
+  return typeof value === 'object' && value !== null ? 'map[string]interface {}' : 'string';
+}
+
+export interface GoUrl {
+  /** Lower case; empty for a URL without a scheme. */
+  readonly scheme: string;
+  /** With its port, as written. */
+  readonly host: string;
+  /** With percent escapes decoded. */
+  readonly path: string;
+}
+
+/** `url.Parse`, without user info, query and fragment; undefined if Go returns an error. */
+export function parseGoUrl(text: string): GoUrl | undefined {
+  const [, written = '', rest = text] = /^([A-Za-z][A-Za-z0-9+.-]*):(.*)$/s.exec(text) ?? [];
+  if (text.startsWith(':')) return undefined;
+  const scheme = written.toLowerCase();
+  if (rest.startsWith('//') && (scheme !== '' || !rest.startsWith('///'))) {
+    // `splitHostPath` refuses IPv6 zones, which image references cannot have.
+    const [, before, zone] = /^([^/?#]*\[[^\]/?#%]*)%25([^\]/?#%]+)(?=\])/.exec(rest.slice(2)) ?? [];
+    if (before === undefined || zone === undefined) return withScheme(scheme, splitHostPath(rest.slice(2)));
+    const split = splitHostPath(before + rest.slice(2 + before.length + '%25'.length + zone.length));
+    return withScheme(scheme, split && { ...split, host: split.host.replace(']', `%${zone}]`) });
+  }
+  // With a leading slash, `splitHostPath` reads a path and checks its escapes and control characters.
+  const split = splitHostPath(rest.startsWith('/') ? rest : `/${rest}`);
+  if (split === undefined) return undefined;
+  if (rest.startsWith('/')) return { scheme, host: '', path: split.path };
+  // Without a slash, the text after a scheme is opaque. Without a scheme, Go refuses a colon in the first segment.
+  if (scheme !== '') return { scheme, host: '', path: '' };
+  if (split.path.split('/', 2)[1]?.includes(':') === true) return undefined;
+  return { scheme, host: '', path: split.path.slice(1) };
+}
+
+function withScheme(scheme: string, split: HostPath | undefined): GoUrl | undefined {
+  return split && { scheme, ...split };
+}
+
+/** `path.Clean`. */
+export function cleanPath(path: string): string {
+  return posix.normalize(path).replace(/(?<=.)\/$/, '');
+}
