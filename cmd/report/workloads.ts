@@ -2,8 +2,12 @@
  * Whom the pods belong to: what a person applied, found by the names of their owners, each asked for once. Of a DaemonSet its
  * template too: its controller overwrites the node affinity of its pods with the name of their node.
  */
-import { daemonSetApiVersion, daemonTemplateOf, isDaemon } from '../../src/controller/scope/daemon-set.ts';
-import { workloadOf } from '../../src/controller/scope/workload.ts';
+import {
+  daemonSetApiVersion,
+  daemonTemplateOf,
+  isDaemon,
+  workloadOf,
+} from '../../src/controller/scope/workload.ts';
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { OwnerReference, PodTemplate } from '../../src/kube/api/objects.ts';

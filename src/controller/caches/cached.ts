@@ -1,6 +1,12 @@
 /** What the leader keeps of the cluster's objects. */
-import type { ObjectMeta, OwnerReference, Pod, Taint, Toleration } from '../../kube/api/objects.ts';
-import type { NodeChoice } from '../scope/chosen-nodes.ts';
+import type {
+  NodeSelectorTerm,
+  ObjectMeta,
+  OwnerReference,
+  Pod,
+  Taint,
+  Toleration,
+} from '../../kube/api/objects.ts';
 
 /** A pod without a node, with our gate or our decision `pending`. */
 export interface WaitingPod {
@@ -20,6 +26,13 @@ export interface RunningContainer {
   readonly exitCode: number | undefined;
   /** Termination message, first 256 bytes. */
   readonly message: string | undefined;
+}
+
+/** How a pod chooses among nodes. */
+export interface NodeChoice {
+  readonly nodeSelector: Readonly<Record<string, string>>;
+  /** Terms of its required affinity, one of which a node has to match; `undefined`: it has none. */
+  readonly terms: readonly NodeSelectorTerm[] | undefined;
 }
 
 /** A pod with a node. */

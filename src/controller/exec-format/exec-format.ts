@@ -14,9 +14,8 @@ import type { RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { brokenImages, execFormatErrors } from '../metrics.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
-import { isDaemon } from '../scope/daemon-set.ts';
+import { isDaemon, referenceOf } from '../scope/workload.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
-import { referenceOf } from '../scope/workload.ts';
 import { BrokenNotes, type Noted } from './broken-notes.ts';
 import { isExecFormatError, suspectsOf, type Suspect } from './suspects.ts';
 

@@ -16,7 +16,7 @@ import { KubeError } from '../../kube/api/errors.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
-import { isDaemon } from '../scope/daemon-set.ts';
+import { isDaemon } from '../scope/workload.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { Causes } from './causes.ts';
 import { MisplacedEvents } from './events.ts';

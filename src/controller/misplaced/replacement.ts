@@ -5,8 +5,7 @@ import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
 import { expressionGroups } from '../../placement/patch/additions.ts';
 import type { CachedNode } from '../caches/cached.ts';
-import { selectorsOf } from '../scope/chosen-nodes.ts';
-import { letsIn, takesPods } from '../scope/node-readiness.ts';
+import { selectorsOf, letsIn, takesPods } from '../scope/chosen-nodes.ts';
 
 export type Replacement =
   /** On an architecture that can run it. */

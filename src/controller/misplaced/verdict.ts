@@ -2,8 +2,7 @@
 import type { Pod } from '../../kube/api/objects.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { hasChosenNode } from '../scope/chosen-nodes.ts';
-import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
-import { workloadOf, type Workload } from '../scope/workload.ts';
+import { daemonTemplateOf, isDaemon, workloadOf, type Workload } from '../scope/workload.ts';
 import type { Cause, Causes } from './causes.ts';
 import type { Report } from './events.ts';
 import type { Evictions } from './evictions.ts';

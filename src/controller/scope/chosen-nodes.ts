@@ -1,25 +1,33 @@
 /**
- * Whether a pod that chooses among nodes by their labels would find one. Labels of nodes are not kept in memory: few pods
- * need this check, and few of those choose.
+ * Whether a node takes a pod: by its readiness and taints, and by the labels that the pod chooses. Labels of nodes are not kept in memory:
+ * few pods need this check, and few of those choose.
  */
 import type { KubeClient } from '../../kube/api/client.ts';
-import type { Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
+import type { Node, NodeSelectorRequirement, Taint, Toleration } from '../../kube/api/objects.ts';
 import { PageSize, objectsOf } from '../../kube/api/pages.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
+import { covers } from '../../placement/pod/expressions.ts';
 import { isEmptyTerm } from '../../placement/pod/terms.ts';
+import type { CachedNode, NodeChoice } from '../caches/cached.ts';
 
-/** How a pod chooses among nodes. */
-export interface NodeChoice {
-  readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Terms of its required affinity, one of which a node has to match; `undefined`: it has none. */
-  readonly terms: readonly NodeSelectorTerm[] | undefined;
+/** Set by the node controller where `spec.unschedulable` is. */
+const cordonTaint = 'node.kubernetes.io/unschedulable';
+
+/** Whether pods with these tolerations may be scheduled in spite of the taint. */
+export function tolerates(tolerations: readonly Toleration[], { key, value = '', effect }: Taint): boolean {
+  const wanted = { key, operator: 'Equal', value, effect };
+  return tolerations.some((toleration) => covers(toleration, wanted));
 }
 
-/** @returns `undefined` if any node will do */
-export function choiceOf({ nodeSelector = {}, affinity }: Partial<PodSpec>): NodeChoice | undefined {
-  const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
-  return terms === undefined && Object.keys(nodeSelector).length === 0 ? undefined : { nodeSelector, terms };
+/** Whether a node takes new pods, apart from taints that pods can tolerate. */
+export function takesPods(node: CachedNode): boolean {
+  return node.ready && !node.taints.some(({ key }) => key === cordonTaint);
+}
+
+/** Whether a node's taints let new pods with these tolerations in. */
+export function letsIn(node: Pick<CachedNode, 'taints'>, tolerations: readonly Toleration[]): boolean {
+  return node.taints.every((taint) => taint.effect === 'PreferNoSchedule' || tolerates(tolerations, taint));
 }
 
 /**
@@ -68,7 +76,7 @@ function selectorOf({ key, operator, values = [] }: NodeSelectorRequirement): st
 const firstPage = 20;
 
 /**
- * Looks for one.
+ * Looks for a node that the pod chooses.
  * @param nodes names of those that are possible
  * @param selectors label selectors; one has to fit
  * @throws KubeError

@@ -1,35 +1,109 @@
 /**
- * Running pods that the webhook skips, and will skip again when they are replaced: they opted out, the webhook is not called for
- * them, or nothing about them could be decided. Features that change running pods check this first.
+ * Running pods that the webhook skips, and will skip again when they are replaced: they opted out, the selectors of the webhook
+ * configuration leave them out, or nothing about them could be decided. Features that change running pods check this first, because the
+ * successors of skipped pods would not be placed.
  */
 import { skipReasonOf } from '../../placement/rules/skip.ts';
+import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { createWebhookScope } from './webhook-selectors.ts';
+import { isObject, readWebhooksFile, type Webhook } from '../webhook-configuration/webhooks-file.ts';
+
+/** Whether the webhook is called when a pod like this is created. */
+export type InScope = (
+  pod: Pick<RunningPod, 'namespace' | 'labels'>,
+  namespaceLabels: Readonly<Record<string, string>>,
+) => boolean;
 
 /** @returns reads the configuration that is in force now, and returns whether a pod is skipped */
 export function createSkippedPods(
   leading: Pick<Leading, 'caches' | 'policies' | 'configuration' | 'clock' | 'log'>,
 ): () => Promise<(pod: RunningPod) => boolean> {
   const { caches, policies } = leading;
-  const sight = createWebhookScope(leading);
+  const scopeNow = createWebhookScope(leading);
   return async () => {
-    const sees = await sight();
+    const isInScope = await scopeNow();
     return (pod) => {
       const { namespace, labels, annotations, nodeChoice, images } = pod;
       const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
-      if (!sees(pod, namespaceLabels)) return true;
+      if (!isInScope(pod, namespaceLabels)) return true;
       const policy = policies.policyOf({ namespace, namespaceLabels, labels });
       const metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
-      const spec = {
-        nodeSelector: nodeChoice?.nodeSelector ?? {},
-        containers: images.map(({ image, pullPolicy, usedBy }) => ({
-          name: usedBy,
-          image,
-          ...(pullPolicy && { imagePullPolicy: pullPolicy }),
-        })),
-      };
+      const containers = images.map(({ image, pullPolicy, usedBy }) => {
+        return { name: usedBy, image, ...(pullPolicy && { imagePullPolicy: pullPolicy }) };
+      });
+      const spec = { nodeSelector: nodeChoice?.nodeSelector ?? {}, containers };
       return skipReasonOf({ pod: { metadata, spec }, namespace, namespaceLabels, policy }) !== undefined;
     };
   };
+}
+
+/** The file is the chart's, and seldom changes. */
+const keepMs = 10_000;
+
+const everything: InScope = () => true;
+
+/**
+ * Reads the webhooks file (`webhooksFile`) now and then.
+ * @returns the scope now; everything if no file is named, or it could not be read yet
+ */
+export function createWebhookScope({
+  configuration,
+  clock,
+  log,
+}: Pick<Leading, 'configuration' | 'clock' | 'log'>): () => Promise<InScope> {
+  let scope = everything;
+  let readAt = Number.NEGATIVE_INFINITY;
+  let logged = '';
+  return async () => {
+    const { webhooksFile } = configuration();
+    if (webhooksFile === undefined) return everything;
+    if (clock.monotonic() - readAt < keepMs) return scope;
+    try {
+      scope = scopeOf(await readWebhooksFile(webhooksFile));
+      logged = '';
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (problem !== logged)
+        log.warn({ problem }, 'the webhooks file cannot be read, so the scope of the webhook is not known');
+      logged = problem;
+    }
+    readAt = clock.monotonic();
+    return scope;
+  };
+}
+
+/** The pods that these webhooks are called for. Match conditions (CEL) are not evaluated. */
+export function scopeOf(webhooks: readonly Webhook[]): InScope {
+  const selectors = webhooks.filter(isForNewPods).map(({ namespaceSelector, objectSelector }) => {
+    return { namespaces: selectorOf(namespaceSelector), objects: selectorOf(objectSelector) };
+  });
+  return ({ namespace, labels }, namespaceLabels) =>
+    selectors.some(
+      ({ namespaces, objects }) =>
+        selects(namespaces, { ...namespaceLabels, 'kubernetes.io/metadata.name': namespace }) &&
+        selects(objects, labels),
+    );
+}
+
+/** A selector that is not valid selects everything; the API server refuses it. */
+function selectorOf(value: unknown): Selector {
+  const problems: string[] = [];
+  const selector = readSelector(value ?? {}, '', problems);
+  return problems.length === 0 ? selector : [];
+}
+
+function isForNewPods({ rules }: Webhook): boolean {
+  if (!Array.isArray(rules)) return false;
+  return rules.some(
+    (rule: unknown) =>
+      isObject(rule) &&
+      has(rule['operations'], 'CREATE', '*') &&
+      has(rule['apiGroups'], '', '*') &&
+      has(rule['resources'], 'pods', '*', '*/*'),
+  );
+}
+
+function has(list: unknown, ...wanted: readonly string[]): boolean {
+  return Array.isArray(list) && list.some((each: unknown) => wanted.some((one) => one === each));
 }

@@ -1,9 +1,9 @@
 /** Who owns a pod: its controller, and the controller's controller, which is what a person applied. */
 import type { KubeClient } from '../../kube/api/client.ts';
 import { isCode } from '../../kube/api/errors.ts';
+import type { KubeObject, OwnerReference, PodTemplate } from '../../kube/api/objects.ts';
+import { namespacedPath, paths, type NamespacedPath } from '../../kube/api/paths.ts';
 import type { ObjectReference } from '../../kube/events/event.ts';
-import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
-import { namespacedPath, type NamespacedPath } from '../../kube/api/paths.ts';
 import type { Job } from '../misplaced/job.ts';
 
 export interface Workload {
@@ -24,6 +24,15 @@ interface Owner extends Job {
   readonly status?: Job['status'] & { readonly succeeded?: number };
 }
 
+interface DaemonSet extends KubeObject {
+  readonly spec?: { readonly template?: PodTemplate };
+}
+
+interface Reader {
+  readonly client: KubeClient;
+  readonly signal: AbortSignal;
+}
+
 /** The kinds of Kubernetes itself that own pods and may be owned. */
 const owners: Readonly<Record<string, NamespacedPath>> = {
   'apps/v1 ReplicaSet': namespacedPath('apps/v1', 'replicasets'),
@@ -31,6 +40,9 @@ const owners: Readonly<Record<string, NamespacedPath>> = {
   'batch/v1 Job': namespacedPath('batch/v1', 'jobs'),
   'v1 ReplicationController': namespacedPath('v1', 'replicationcontrollers'),
 };
+
+/** DaemonSets that the webhook places; of this kind in other API groups (OpenKruise) we know nothing. */
+export const daemonSetApiVersion = 'apps/v1';
 
 export function controllerOf({ metadata }: KubeObject): OwnerReference | undefined {
   return metadata?.ownerReferences?.find(({ controller }) => controller === true);
@@ -41,6 +53,12 @@ export function ownerPath(namespace: string, { apiVersion, kind, name }: OwnerRe
   return owners[`${apiVersion} ${kind}`]?.(namespace, name);
 }
 
+/** A reference for events. */
+export function referenceOf(namespace: string, owner: OwnerReference): Workload['top'] {
+  const { apiVersion, kind, name, uid } = owner;
+  return { apiVersion, kind, namespace, name, uid };
+}
+
 /**
  * Reads the owner of a pod. An owner of another kind, or one that may not be read, is the workload itself.
  * @returns `undefined`: the owner is gone, and its pods will go too
@@ -49,20 +67,12 @@ export function ownerPath(namespace: string, { apiVersion, kind, name }: OwnerRe
 export async function workloadOf(
   namespace: string,
   owner: OwnerReference,
-  { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
+  reader: Reader,
 ): Promise<Workload | undefined> {
-  const itself: Workload = { top: referenceOf(namespace, owner), wanted: undefined };
   const path = ownerPath(namespace, owner);
-  if (path === undefined) return itself;
-  let found: Owner;
-  try {
-    found = await client.get<Owner>(path, { signal });
-  } catch (error) {
-    if (isCode(error, 'not-found')) return undefined;
-    if (isCode(error, 'forbidden')) return itself;
-    throw error;
-  }
-  if (found.metadata?.uid !== owner.uid) return undefined;
+  const found = path === undefined ? 'unknown' : await readOwner<Owner>(path, owner, reader);
+  if (found === 'gone') return undefined;
+  if (found === 'unknown') return { top: referenceOf(namespace, owner), wanted: undefined };
   return {
     top: referenceOf(namespace, controllerOf(found) ?? owner),
     wanted: wantedBy(found),
@@ -78,10 +88,40 @@ function wantedBy({ spec = {}, status }: Owner): number | undefined {
   return Math.max(0, Math.min(parallelism, left));
 }
 
-/** A reference for events. */
-export function referenceOf(
-  namespace: string,
-  { apiVersion, kind, name, uid }: OwnerReference,
-): Workload['top'] {
-  return { apiVersion, kind, namespace, name, uid };
+/** Whether a pod's owner makes one for each node. */
+export function isDaemon<T extends { readonly owner: OwnerReference | undefined }>(
+  pod: T,
+): pod is T & { readonly owner: OwnerReference } {
+  return pod.owner?.kind === 'DaemonSet';
+}
+
+/**
+ * The template that a DaemonSet makes its next pod from. It is read when it matters, which is seldom: a pod may have an older one, with the
+ * strategy OnDelete or during a rollout.
+ * @returns `gone` if the DaemonSet does not exist any more; `unknown` without the right to read it, or for another API group
+ * @throws KubeError if there is no answer
+ */
+export async function daemonTemplateOf(
+  { namespace, owner }: { readonly namespace: string; readonly owner: OwnerReference },
+  reader: Reader,
+): Promise<PodTemplate | 'gone' | 'unknown'> {
+  if (owner.apiVersion !== daemonSetApiVersion) return 'unknown';
+  const found = await readOwner<DaemonSet>(paths.daemonSets(namespace, owner.name), owner, reader);
+  return typeof found === 'string' ? found : (found.spec?.template ?? 'unknown');
+}
+
+/** @returns `gone`: it does not exist any more; `unknown`: it may not be read */
+async function readOwner<T extends KubeObject>(
+  path: string,
+  { uid }: OwnerReference,
+  { client, signal }: Reader,
+): Promise<T | 'gone' | 'unknown'> {
+  try {
+    const found = await client.get<T>(path, { signal });
+    return found.metadata?.uid === uid ? found : 'gone';
+  } catch (error) {
+    if (isCode(error, 'not-found')) return 'gone';
+    if (isCode(error, 'forbidden')) return 'unknown';
+    throw error;
+  }
 }

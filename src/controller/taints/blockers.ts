@@ -12,9 +12,8 @@
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { hasChosenNode, selectorsOf } from '../scope/chosen-nodes.ts';
-import { daemonTemplateOf, isDaemon } from '../scope/daemon-set.ts';
-import { tolerates, takesPods, letsIn } from '../scope/node-readiness.ts';
+import { hasChosenNode, selectorsOf, tolerates, takesPods, letsIn } from '../scope/chosen-nodes.ts';
+import { daemonTemplateOf, isDaemon } from '../scope/workload.ts';
 import { isOrdinary, type ArchitecturePlan } from './plan.ts';
 
 export interface BlockingDaemonSet {

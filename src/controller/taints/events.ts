@@ -4,8 +4,7 @@ import type { Taint } from '../../kube/api/objects.ts';
 import { printable } from '../../names/printable.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { daemonSetApiVersion } from '../scope/daemon-set.ts';
-import { referenceOf } from '../scope/workload.ts';
+import { daemonSetApiVersion, referenceOf } from '../scope/workload.ts';
 import type { BlockingDaemonSet } from './blockers.ts';
 
 export type Blocker =

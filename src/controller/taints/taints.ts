@@ -25,7 +25,7 @@ import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler } from '../reconcile/reconciler.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
-import { tolerates } from '../scope/node-readiness.ts';
+import { tolerates } from '../scope/chosen-nodes.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';
 import { TaintEvents, type Blocker, type RefusedPod } from './events.ts';
 import { taintGauges, type TaintGauges } from './metrics.ts';

@@ -16,7 +16,7 @@ import type { Pod, Taint } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { tolerates } from '../scope/node-readiness.ts';
+import { tolerates } from '../scope/chosen-nodes.ts';
 import { addition } from './own-taint.ts';
 
 export interface TolerateOptions extends Pick<Leading, 'client' | 'signal'> {

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { selectorsOf, type NodeChoice } from '../../../src/controller/scope/chosen-nodes.ts';
+import type { NodeChoice } from '../../../src/controller/caches/cached.ts';
+import { selectorsOf } from '../../../src/controller/scope/chosen-nodes.ts';
 
 const expression = (operator: string, ...values: string[]) => ({ key: 'cores', operator, values });
 const term = (...matchExpressions: ReturnType<typeof expression>[]) => ({ matchExpressions });

@@ -2,7 +2,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
-import { createWebhookScope, seenBy, type InScope } from '../../../src/controller/scope/webhook-selectors.ts';
+import { createWebhookScope, scopeOf, type InScope } from '../../../src/controller/scope/skipped-pods.ts';
 import type { Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
@@ -88,13 +88,13 @@ const cases: readonly {
 ];
 for (const { name, webhooks, labels = {}, seen } of cases) {
   void t.test(`${name}: ${seen ? 'seen' : 'left alone'}`, async (t) => {
-    t.equal(seenBy(webhooks)(shop, labels), seen);
+    t.equal(scopeOf(webhooks)(shop, labels), seen);
   });
 }
 
 void t.test('a pod without labels', async (t) => {
-  t.equal(seenBy([webhook({ objectSelector: optIn })])({ namespace: 'shop', labels: undefined }, {}), false);
-  t.equal(seenBy([webhook({})])({ namespace: 'shop', labels: undefined }, {}), true);
+  t.equal(scopeOf([webhook({ objectSelector: optIn })])({ namespace: 'shop', labels: undefined }, {}), false);
+  t.equal(scopeOf([webhook({})])({ namespace: 'shop', labels: undefined }, {}), true);
 });
 
 void t.test('the file: looked at again after a while; a broken one changes nothing', async (t) => {
