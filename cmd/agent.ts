@@ -1,13 +1,13 @@
 /** `archwright agent`: runs the node agent. With `--check`, prints what an agent would find on this node. */
 import { hostname } from 'node:os';
+import { aborted } from '../src/async/wait.ts';
 import { startAgent } from '../daemon/agent.ts';
 import { checkNode } from './agent/check.ts';
+import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { openInspection } from './wiring/inspection.ts';
-import { openMemory } from './wiring/memory.ts';
-import { untilStopped } from './program/cli-context.ts';
-import { startup } from './program/startup.ts';
+import { openMemory } from './wiring/image-facts.ts';
+import { startup, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
-import { stopped } from './program/signals.ts';
 import { programVersion } from './program/version.ts';
 
 export const subcommand: Subcommand = {
@@ -31,53 +31,44 @@ export const subcommand: Subcommand = {
   },
   run: async (invocation) => {
     if (invocation.flags.has('check')) return untilStopped(invocation.stop, () => checkNode(invocation));
-    if (invocation.flags.has('output')) throw new UsageError('agent', '--output needs --check');
+    if (invocation.flags.has('output')) throw new UsageError('--output needs --check');
     return run(invocation);
   },
 };
 
-async function run(invocation: Invocation): Promise<number> {
-  const { configuration: live, log, metrics } = await startup(invocation);
-  const configuration = live.current();
-  try {
-    if (configuration.tlsDir === undefined) {
-      throw new UsageError('agent', 'name the directory with tls.crt, tls.key and ca.crt by --tls-dir');
-    }
-    const inspection = await openInspection({
-      configuration: () => live.current(),
-      dockerConfigs: 'node',
-      env: invocation.io.env,
-      log,
-      metrics,
-    });
-    const memory = await openMemory({
-      configuration: () => live.current(),
-      inspector: inspection.inspector,
-      stateDir: configuration.stateDir,
-      log,
-      metrics,
-    });
-    try {
-      const agent = await startAgent({
-        listen: configuration.listen,
-        metricsListen: configuration.metricsListen,
-        tlsDir: configuration.tlsDir,
-        nodeName: configuration.nodeName ?? hostname(),
-        version: programVersion.version,
-        memory,
-        fingerprint: () => inspection.fingerprint(),
-        limits: { concurrentImages: configuration.agentConcurrency },
-        log,
-        metrics,
-      });
-      await stopped(invocation.stop);
-      await agent.stop(live.current().drainTime);
-    } finally {
-      await memory.close();
-      await inspection.close();
-    }
-  } finally {
-    await live.close();
+async function run({ sources, io, stop }: Invocation): Promise<number> {
+  const { configuration: live, log, metrics } = await startup({ sources, io });
+  await using opened = new AsyncDisposableStack();
+  opened.defer(() => live.close());
+  const { tlsDir, stateDir, listen, metricsListen, nodeName, agentConcurrency } = live.current();
+  if (tlsDir === undefined) {
+    throw new UsageError('name the directory with tls.crt, tls.key and ca.crt by --tls-dir');
   }
+  const configuration = (): Configuration => live.current();
+  const inspection = await openInspection({
+    configuration,
+    dockerConfigs: 'node',
+    env: io.env,
+    log,
+    metrics,
+  });
+  opened.defer(() => inspection.close());
+  const { inspector } = inspection;
+  const memory = await openMemory({ configuration, inspector, stateDir, log, metrics });
+  opened.defer(() => memory.close());
+  const agent = await startAgent({
+    listen,
+    metricsListen,
+    tlsDir,
+    nodeName: nodeName ?? hostname(),
+    version: programVersion.version,
+    memory,
+    fingerprint: () => inspection.fingerprint(),
+    limits: { concurrentImages: agentConcurrency },
+    log,
+    metrics,
+  });
+  await aborted(stop);
+  await agent.stop(live.current().drainTime);
   return exitCodes.success;
 }

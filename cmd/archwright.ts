@@ -23,7 +23,7 @@ const code = await main(args, {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
   },
-  stop: onStopSignal().signal,
+  stop: onStopSignal(),
 });
 
 // Flush pipes before the process exits.

@@ -7,13 +7,11 @@ import type { Configuration } from '../src/policy/configuration/configuration.ts
 import { didYouMean } from '../src/names/suggestion.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
-import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
-import { openCliContext, outputOf } from './program/cli-context.ts';
+import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
+import { openCliContext } from './program/context.ts';
 import { stoppedCode } from './program/signals.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { nothing, table } from './program/table.ts';
-
-const outputs = ['table', 'json'] as const;
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
@@ -43,27 +41,26 @@ export const subcommand: Subcommand = {
 
 async function run(invocation: Invocation): Promise<number> {
   const { io, flags, positionals, stop } = invocation;
-  if (positionals.length > 0)
-    throw new UsageError('clean', `takes no arguments, not ${positionals.join(', ')}`);
-  const output = outputOf('clean', invocation, outputs);
+  if (positionals.length > 0) throw new UsageError(`takes no arguments, not ${positionals.join(', ')}`);
+  const output = choiceOf(invocation, 'output', ['table', 'json']);
   const other = otherProgramOf(invocation);
   const { configuration } = await openCliContext(invocation);
-  const kubernetes = await openKubernetes(configuration, invocation, 'own kubeconfig');
-  if (!kubernetes) throw new UsageError('clean', 'no cluster found; set --kubeconfig');
+  const kubernetes = await requireCluster(configuration, invocation);
   const { client, access } = kubernetes;
   const namespace = configuration.namespace ?? (await findNamespace(kubernetes, configuration, stop));
   const { kubeRequestsPerSecond: perSecond, kubeRequestsBurst: burst } = configuration;
-  const say = (line: string): void => io.err(scrub(`archwright clean: ${line}\n`));
-  say(`${access.description}, namespace ${namespace}${flags.has('dry-run') ? ', dry run' : ''}`);
+  const dryRun = flags.has('dry-run');
+  const progress = (line: string): void => io.err(scrub(`archwright clean: ${line}\n`));
+  progress(`${access.description}, namespace ${namespace}${dryRun ? ', dry run' : ''}`);
   try {
     const options = {
       client,
       limiter: createRateLimiter({ perSecond, burst, clock: systemClock }),
       namespace,
       configuration,
-      dryRun: flags.has('dry-run'),
+      dryRun,
       restartPods: flags.has('restart-pods'),
-      progress: say,
+      progress,
       signal: stop,
       clock: systemClock,
     };
@@ -72,7 +69,7 @@ async function run(invocation: Invocation): Promise<number> {
     return report.complete ? exitCodes.success : exitCodes.failure;
   } catch (error) {
     if (!stop.aborted) throw error;
-    say('stopped; run it again to continue');
+    progress('stopped; run it again to continue');
     return stoppedCode(stop);
   } finally {
     client.close();
@@ -85,9 +82,8 @@ function otherProgramOf({ flags }: Invocation): (typeof otherPrograms)[string] |
   const known = Object.keys(otherPrograms);
   const program = Object.hasOwn(otherPrograms, name) ? otherPrograms[name] : undefined;
   if (program === undefined)
-    throw new UsageError('clean', `--program must be ${known.join(' or ')}${didYouMean(name, known)}`);
-  if (flags.has('restart-pods'))
-    throw new UsageError('clean', '--restart-pods cannot be combined with --program');
+    throw new UsageError(`--program must be ${known.join(' or ')}${didYouMean(name, known)}`);
+  if (flags.has('restart-pods')) throw new UsageError('--restart-pods cannot be combined with --program');
   return program;
 }
 
@@ -101,28 +97,17 @@ async function findNamespace(
   const [found, ...more] = (await namespacesOfLease(client, leaseName, signal)) ?? [];
   if (more.length === 0) return found ?? access.namespace;
   const list = [found, ...more].join(', ');
-  throw new UsageError(
-    'clean',
-    `archwright runs in several namespaces (${list}): select one with --namespace`,
-  );
+  throw new UsageError(`archwright runs in several namespaces (${list}): select one with --namespace`);
 }
 
 function describe({ steps, dryRun, complete }: CleanReport): string {
-  const done = dryRun ? 'WOULD CHANGE' : 'DONE';
-  const rows = steps.map(({ step, done, failures }) => [
-    step,
-    String(done),
-    failures.length === 0 ? nothing : String(failures.length),
-  ]);
-  const notes = steps.flatMap((step) => step.notes.map((note) => `${step.step}: ${note}\n`));
+  const rows = steps.map(({ step, done, failures }) => [step, `${done}`, `${failures.length || nothing}`]);
+  const notes = steps.flatMap(({ step, notes }) => notes.map((note) => `${step}: ${note}\n`));
   const failures = steps.flatMap(({ step, failures }) =>
     failures.map(({ what, why }) => `${step}: ${what}: ${why}\n`),
   );
-  return [
-    table([['STEP', done, 'FAILED'], ...rows]),
-    ...notes,
-    ...(complete
-      ? []
-      : ['\nCould not be removed:\n', ...failures, 'Fix the cause and run archwright clean again.\n']),
-  ].join('');
+  const text = table([['STEP', dryRun ? 'WOULD CHANGE' : 'DONE', 'FAILED'], ...rows]) + notes.join('');
+  if (complete) return text;
+  const advice = 'Fix the cause and run archwright clean again.\n';
+  return `${text}\nCould not be removed:\n${failures.join('')}${advice}`;
 }

@@ -26,11 +26,10 @@ async function run({ positionals, io, subcommands }: Invocation): Promise<number
   const [shell, ...more] = positionals;
   const known = Object.keys(scripts);
   if (shell === undefined || more.length > 0) {
-    throw new UsageError('completion', `name one of ${known.join(', ')}`);
+    throw new UsageError(`name one of ${known.join(', ')}`);
   }
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
-  if (script === undefined)
-    throw new UsageError('completion', `unknown shell ${shell}${didYouMean(shell, known)}`);
+  if (script === undefined) throw new UsageError(`unknown shell ${shell}${didYouMean(shell, known)}`);
   io.out(script(await vocabularyOf(subcommands)));
   return exitCodes.success;
 }

@@ -11,10 +11,9 @@ import { formatToml } from '../src/policy/configuration/toml.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { convert } from './config/convert.ts';
 import { readStandardInput, standardInput } from './objects/documents.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 const actions = ['check', 'print', 'convert'] as const;
-const outputs = ['toml', 'json'] as const;
 
 export const subcommand: Subcommand = {
   usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE] | convert [FLAGS] FILE…',
@@ -41,18 +40,18 @@ async function run(invocation: Invocation): Promise<number> {
     return convert(invocation.positionals.slice(1), invocation.flags.get('output')?.at(-1), invocation.io);
   }
   const sources = sourcesOf(invocation, file ?? invocation.sources.file);
-  if (more.length > 0) throw new UsageError('config', `takes one file, not also ${more.join(', ')}`);
+  if (more.length > 0) throw new UsageError(`takes one file, not also ${more.join(', ')}`);
   switch (action) {
     case 'check': {
-      if (invocation.flags.has('output')) throw new UsageError('config', '--output belongs to print');
+      if (invocation.flags.has('output')) throw new UsageError('--output belongs to print');
       return check(invocation, sources);
     }
     case 'print':
       return print(invocation, sources);
     case undefined:
-      throw new UsageError('config', `name what to do: ${actions.join(', ')}`);
+      throw new UsageError(`name what to do: ${actions.join(', ')}`);
     default:
-      throw new UsageError('config', `unknown action ${action}${didYouMean(action, actions)}`);
+      throw new UsageError(`unknown action ${action}${didYouMean(action, actions)}`);
   }
 }
 
@@ -73,15 +72,12 @@ async function check({ io }: Invocation, sources: Invocation['sources']): Promis
   return exitCodes.success;
 }
 
-async function print({ io, flags }: Invocation, sources: Invocation['sources']): Promise<number> {
-  const output = flags.get('output')?.at(-1) ?? 'toml';
-  if (!outputs.some((known) => known === output)) {
-    throw new UsageError('config', `--output must be ${outputs.join(' or ')}, not ${output}`);
-  }
+async function print(invocation: Invocation, sources: Invocation['sources']): Promise<number> {
+  const output = choiceOf(invocation, 'output', ['toml', 'json']);
   const loaded = await loadConfiguration(sources);
   if (!loaded.configuration) throw new ConfigurationError(loaded.problems);
   const lines = describe(loaded.configuration, loaded.origins);
-  io.out(output === 'json' ? asJson(lines) : asToml(lines));
+  invocation.io.out(output === 'json' ? asJson(lines) : asToml(lines));
   return exitCodes.success;
 }
 

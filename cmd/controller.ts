@@ -6,10 +6,10 @@ import { runController, type ControllerOptions } from '../src/controller/control
 import { features } from '../src/controller/features.ts';
 import { startHealth } from '../src/serving/health.ts';
 import { systemClock } from '../src/async/clock.ts';
+import { aborted } from '../src/async/wait.ts';
 import { openImageFacts } from './wiring/image-facts.ts';
 import { openKubernetes, withOwnNamespace } from './wiring/kubernetes.ts';
-import { stopped } from './program/signals.ts';
-import { startup } from './program/startup.ts';
+import { startup } from './program/context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
@@ -32,16 +32,15 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
   const { stop, io } = invocation;
   await using opened = new AsyncDisposableStack();
   opened.defer(() => live.close());
-  const kubernetes = await openKubernetes(live.current(), invocation, 'none', metrics);
-  if (!kubernetes) throw new UsageError('controller', 'run it in a pod, or name a cluster by --kubeconfig');
+  const kubernetes = await openKubernetes(live.current(), io.env, 'none', metrics);
+  if (!kubernetes) throw new UsageError('run it in a pod, or name a cluster by --kubeconfig');
   const { client, access } = kubernetes;
   opened.defer(() => client.close());
   const leaseClient = kubernetes.another();
   opened.defer(() => leaseClient.close());
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
   const { namespace, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } = configuration();
-  if (namespace === undefined)
-    throw new UsageError('controller', 'name the namespace of archwright by --namespace');
+  if (namespace === undefined) throw new UsageError('name the namespace of archwright by --namespace');
   if (agentTlsDir !== undefined && certificates === 'builtin') {
     const kept = keepClientCertificate({
       client,
@@ -54,7 +53,6 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
   }
   const { memory, fleet } = await openImageFacts(
     {
-      subcommand: 'controller',
       configuration,
       dockerConfigs: 'none',
       env: io.env,
@@ -91,6 +89,6 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
     ...hooks,
   });
   // After `archwright clean` the controller idles. If it exited, the kubelet would only restart it.
-  await stopped(stop);
+  await aborted(stop);
   return exitCodes.success;
 }

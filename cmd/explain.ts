@@ -4,11 +4,10 @@
  */
 import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
-import { FileError } from '../src/files/error.ts';
 import { concurrently } from '../src/async/concurrently.ts';
 import { clusterObjects } from '../src/cluster/cluster.ts';
 import { createPullableNodes } from '../src/cluster/pullable-nodes.ts';
-import { DocumentError, parseObjects, readText, type FoundObject } from './objects/documents.ts';
+import { parseObjects, readText, type FoundObject } from './objects/documents.ts';
 import { describe } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
@@ -18,8 +17,8 @@ import { policiesAround } from './explain/policies.ts';
 import { resultOf } from './explain/result.ts';
 import { createPodContext } from './explain/context.ts';
 import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
-import { openCliContext, outputOf, untilStopped, type CliContext } from './program/cli-context.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
+import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS] [-f FILE…] [KIND/NAME…]',
@@ -56,7 +55,7 @@ const ofArchwright = /\/(?:leases|configmaps)$/;
 
 async function run(invocation: Invocation): Promise<number> {
   const { io, flags, stop } = invocation;
-  const output = outputOf('explain', invocation, ['table', 'json', 'yaml']);
+  const output = choiceOf(invocation, 'output', ['table', 'json', 'yaml']);
   const named = invocation.positionals.map(parseNamedObject);
   const inFiles = await readObjects(invocation, named.length > 0);
   const shot = await openCliContext(invocation);
@@ -66,14 +65,14 @@ async function run(invocation: Invocation): Promise<number> {
   if (kubernetes) opened.defer(() => kubernetes.client.close());
   const namespace = flags.get('namespace')?.at(-1) ?? kubernetes?.access.namespace ?? 'default';
   if (named.length > 0 && !kubernetes)
-    throw new UsageError('explain', 'named objects require a cluster; set --kubeconfig');
+    throw new UsageError('named objects require a cluster; set --kubeconfig');
   const inCluster = kubernetes
     ? await readNamedObjects(named, { client: kubernetes.client, namespace, stop })
     : [];
   const input = sortObjects([...inFiles, ...inCluster], namespace);
   warnOfSkipped(input, warn);
   if (input.subjects.length === 0 && input.unclear.length === 0) {
-    throw new UsageError('explain', 'the input contains no pod and no workload');
+    throw new UsageError('the input contains no pod and no workload');
   }
   const explainer = await openExplainer(invocation, shot, { kubernetes, input, warn }, opened);
   setMaxListeners(0, stop);
@@ -87,35 +86,25 @@ async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promis
   const files = flags.get('filename') ?? [];
   if (files.length === 0 && !areNamed)
     throw new UsageError(
-      'explain',
       'name a file (-f FILE, or -f - for standard input) or an object of the cluster (pod/web-0)',
     );
   const found: FoundObject[] = [];
-  for (const file of files) {
-    try {
-      found.push(...parseObjects(await readText(file, io.stdin)));
-    } catch (error) {
-      if (error instanceof FileError || error instanceof DocumentError) {
-        throw new UsageError('explain', error.message);
-      }
-      throw error;
-    }
-  }
+  for (const file of files) found.push(...parseObjects(await readText(file, io.stdin)));
   return found;
 }
 
 /** A cluster that was named explicitly must be reachable. The default one is optional. */
 async function connect(
-  invocation: Invocation,
+  { io }: Invocation,
   { configuration }: CliContext,
   warn: (message: string) => void,
 ): Promise<Kubernetes | undefined> {
   try {
-    return await openKubernetes(configuration, invocation, 'own kubeconfig');
+    return await openKubernetes(configuration, io.env, 'own kubeconfig');
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     if (configuration.kubeconfig !== undefined || configuration.kubeContext !== undefined) {
-      throw new UsageError('explain', message);
+      throw new UsageError(message);
     }
     warn(`the cluster of the kubeconfig is ignored: ${message}`);
     return undefined;
@@ -145,10 +134,7 @@ async function openExplainer(
   };
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const surroundings = createPodContext({ input, cluster, warn });
-  const facts = await openPodFacts(
-    { subcommand: 'explain', invocation, context: shot, kubernetes, surroundings },
-    opened,
-  );
+  const facts = await openPodFacts({ invocation, context: shot, kubernetes, surroundings }, opened);
   const { factsOfPod, pullSecrets, fleet, budgetMs } = facts;
   const policies = await policiesAround({
     configuration,

@@ -11,9 +11,9 @@ import { readPullSecrets } from './inspect/pull-secret-files.ts';
 import { describeResults } from './inspect/results.ts';
 import { describeAttempts, describeSources, tracing, type NamedSource } from './inspect/trace.ts';
 import { openInspection } from './wiring/inspection.ts';
-import { openMemory } from './wiring/memory.ts';
-import { openCliContext, outputOf, untilStopped } from './program/cli-context.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { openMemory } from './wiring/image-facts.ts';
+import { openCliContext, untilStopped } from './program/context.ts';
+import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS] IMAGE…',
@@ -53,8 +53,8 @@ const concurrentImages = 16;
 
 async function run(invocation: Invocation): Promise<number> {
   const { positionals: images, flags, io, stop } = invocation;
-  if (images.length === 0) throw new UsageError('inspect', 'name at least one image');
-  const output = outputOf('inspect', invocation, ['table', 'json']);
+  if (images.length === 0) throw new UsageError('name at least one image');
+  const output = choiceOf(invocation, 'output', ['table', 'json']);
   const { configuration, dockerConfigs, log, metrics } = await openCliContext(invocation);
   const secretFiles = flags.get('pull-secret') ?? [];
   const pullSecrets = await readPullSecrets(secretFiles, io.stdin);
@@ -114,7 +114,7 @@ function serviceAccountIn(text: string | undefined): ServiceAccountName | undefi
   const slash = text.indexOf('/');
   const account = { namespace: text.slice(0, Math.max(0, slash)), name: text.slice(slash + 1) };
   if (isServiceAccountName(account)) return account;
-  throw new UsageError('inspect', `--service-account must be NAMESPACE/NAME, not ${text}`);
+  throw new UsageError(`--service-account must be NAMESPACE/NAME, not ${text}`);
 }
 
 function isFound({ error }: ImageFacts): boolean {

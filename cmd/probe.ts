@@ -2,12 +2,11 @@
 import { KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Pod } from '../src/kube/api/objects.ts';
-import { wait } from '../src/async/wait.ts';
 import { keys } from '../src/names/keys.ts';
 import { formatDuration, parseDuration } from '../src/names/duration.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
-import { openKubernetes } from './wiring/kubernetes.ts';
-import { openCliContext } from './program/cli-context.ts';
+import { requireCluster } from './wiring/kubernetes.ts';
+import { openCliContext } from './program/context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { paths } from '../src/kube/api/paths.ts';
 
@@ -31,24 +30,21 @@ const pauseMs = 2000;
 
 async function run(invocation: Invocation): Promise<number> {
   const { flags, positionals, io, stop } = invocation;
-  if (positionals.length > 0)
-    throw new UsageError('probe', `takes no arguments, not ${positionals.join(', ')}`);
+  if (positionals.length > 0) throw new UsageError(`takes no arguments, not ${positionals.join(', ')}`);
   const namespace = flags.get('pod-namespace')?.at(-1) ?? 'default';
   const timeout = flags.get('timeout')?.at(-1) ?? '30s';
   const timeoutMs = parseDuration(timeout);
   if (timeoutMs === undefined)
-    throw new UsageError('probe', `--timeout must be a duration such as 30s, not ${timeout}`);
+    throw new UsageError(`--timeout must be a duration such as 30s, not ${timeout}`);
   const { configuration } = await openCliContext(invocation);
-  const kubernetes = await openKubernetes(configuration, invocation, 'own kubeconfig');
-  if (!kubernetes) throw new UsageError('probe', 'no cluster found; set --kubeconfig');
+  const { client } = await requireCluster(configuration, invocation);
   try {
     const answer = await probe({
-      client: kubernetes.client,
+      client,
       namespace,
       image: flags.get('image')?.at(-1) ?? 'registry.k8s.io/pause:3.10',
       timeoutMs,
       clock: systemClock,
-      sleep: wait,
       signal: stop,
       progress: (line) => io.err(`archwright probe: ${line}\n`),
     });
@@ -56,7 +52,7 @@ async function run(invocation: Invocation): Promise<number> {
     else io.err(`archwright probe: not within ${formatDuration(timeoutMs)}: ${answer.what}\n`);
     return answer.isCalled ? exitCodes.success : exitCodes.failure;
   } finally {
-    kubernetes.client.close();
+    client.close();
   }
 }
 
@@ -66,7 +62,6 @@ export interface ProbeOptions {
   readonly image: string;
   readonly timeoutMs: number;
   readonly clock: Clock;
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
   /** Receives the reason for a failed try, whenever it changes. */
   readonly progress: (line: string) => void;
@@ -83,38 +78,33 @@ export interface ProbeAnswer {
  * @throws the signal's reason when it aborts
  */
 export async function probe(options: ProbeOptions): Promise<ProbeAnswer> {
-  const { clock, timeoutMs, sleep, signal, progress } = options;
+  const { clock, timeoutMs, signal, progress } = options;
   const end = clock.monotonic() + timeoutMs;
   let last = '';
   for (;;) {
     const answer = await tryOnce(options);
     if (answer.isCalled || clock.monotonic() + pauseMs > end) return answer;
     if (answer.what !== last) progress((last = answer.what));
-    await sleep(pauseMs, signal);
+    await clock.sleep(pauseMs, signal);
   }
 }
 
 async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Promise<ProbeAnswer> {
-  const path = paths.pods(namespace);
   try {
-    const pod = await client.create<Pod>(path, podOf(image), {
-      signal,
-      query: { dryRun: 'All' },
-    });
+    const query = { dryRun: 'All' };
+    const pod = await client.create<Pod>(paths.pods(namespace), podOf(image), { signal, query });
     const decision = pod.metadata?.annotations?.[keys.decision];
-    if (decision !== untouched)
+    if (decision !== untouched) {
       return { isCalled: true, what: `its decision: ${decision ?? 'nothing to add'}` };
-    return {
-      isCalled: false,
-      what: 'the pod came back unchanged; the webhook is not in force, or not for this namespace',
-    };
+    }
+    const what = 'the pod came back unchanged; the webhook is not in force, or not for this namespace';
+    return { isCalled: false, what };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;
     // A refusal by the webhook shows that it was called.
-    if (/admission webhook "[^"]*\.arch\.example"/.test(error.message))
-      return { isCalled: true, what: error.message };
-    return { isCalled: false, what: error.message };
+    const isCalled = /admission webhook "[^"]*\.arch\.example"/.test(error.message);
+    return { isCalled, what: error.message };
   }
 }
 

@@ -10,14 +10,14 @@ import { isArchitecture } from '../src/names/architecture.ts';
 import { sortObjects } from './explain/input.ts';
 import { createPodContext } from './explain/context.ts';
 import { openPodFacts } from './explain/pod-facts.ts';
-import { openKubernetes, type Kubernetes } from './wiring/kubernetes.ts';
-import { openCliContext, outputOf, untilStopped, type CliContext } from './program/cli-context.ts';
+import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
+import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
 import { listNodes, listPods } from './report/pods.ts';
 import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.ts';
 import { judge, judgeImages } from './report/verdict.ts';
 import { workloadsOf } from './report/workloads.ts';
-import { asCsv, asJson, asTable, type By, type Report } from './report/write.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { asCsv, asJson, asTable, type Report } from './report/write.ts';
+import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS]',
@@ -47,16 +47,13 @@ const clusterLimitMs = 10_000;
 
 async function run(invocation: Invocation): Promise<number> {
   const { io, flags, stop } = invocation;
-  const output = outputOf('report', invocation, ['table', 'csv', 'json']);
-  const by = byOf(flags.get('by')?.at(-1));
+  const output = choiceOf(invocation, 'output', ['table', 'csv', 'json']);
+  const by = choiceOf(invocation, 'by', ['workload', 'image']);
   const architecture = flags.get('architecture')?.at(-1) ?? 'arm64';
   if (!isArchitecture(architecture))
-    throw new UsageError(
-      'report',
-      `--architecture must be a value of kubernetes.io/arch, not ${architecture}`,
-    );
+    throw new UsageError(`--architecture must be a value of kubernetes.io/arch, not ${architecture}`);
   if (invocation.positionals.length > 0)
-    throw new UsageError('report', 'takes no arguments; select namespaces with --namespace');
+    throw new UsageError('takes no arguments; select namespaces with --namespace');
   const shot = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
   try {
@@ -80,22 +77,13 @@ async function run(invocation: Invocation): Promise<number> {
   }
 }
 
-function byOf(given: string | undefined): By {
-  if (given === undefined || given === 'workload') return 'workload';
-  if (given === 'image') return 'image';
-  throw new UsageError('report', `--by must be workload or image, not ${given}`);
-}
-
 /** @throws UsageError without a cluster */
 async function connect(invocation: Invocation, { configuration }: CliContext): Promise<Kubernetes> {
-  let found: Kubernetes | undefined;
   try {
-    found = await openKubernetes(configuration, invocation, 'own kubeconfig');
+    return await requireCluster(configuration, invocation);
   } catch (error) {
-    throw new UsageError('report', error instanceof Error ? error.message : String(error));
+    throw new UsageError(error instanceof Error ? error.message : String(error));
   }
-  if (found === undefined) throw new UsageError('report', 'no cluster found; set --kubeconfig');
-  return found;
 }
 
 async function judgedPods(
@@ -123,7 +111,7 @@ async function judgedPods(
     limitMs: clusterLimitMs,
   });
   const { factsOfPod, budgetMs } = await openPodFacts(
-    { subcommand: 'report', invocation, context: shot, kubernetes, surroundings },
+    { invocation, context: shot, kubernetes, surroundings },
     opened,
   );
   const sets = [...Map.groupBy(pods, ({ made }) => made).values()];

@@ -1,13 +1,14 @@
 /** `archwright webhook`: runs the admission webhook. */
+import { aborted } from '../src/async/wait.ts';
+import { systemClock } from '../src/async/clock.ts';
+import { watchBrokenImages } from '../src/cluster/broken-images.ts';
 import { startHealth } from '../src/serving/health.ts';
 import { connectCluster } from '../src/cluster/cluster.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
-import { followBrokenImages } from './wiring/broken-images.ts';
 import { followPolicies } from './wiring/cluster-policies.ts';
 import { openImageFacts } from './wiring/image-facts.ts';
-import { openKubernetes } from './wiring/kubernetes.ts';
-import { stopped } from './program/signals.ts';
-import { startup } from './program/startup.ts';
+import { openKubernetes, withOwnNamespace } from './wiring/kubernetes.ts';
+import { startup } from './program/context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
@@ -22,26 +23,36 @@ export const subcommand: Subcommand = {
 };
 
 async function run(invocation: Invocation): Promise<number> {
+  const { io, stop } = invocation;
   const { configuration: live, log, metrics } = await startup(invocation);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => live.close());
   const configuration = live.current();
   if (configuration.tlsDir === undefined) {
-    throw new UsageError('webhook', 'name the directory with tls.crt and tls.key by --tls-dir');
+    throw new UsageError('name the directory with tls.crt and tls.key by --tls-dir');
   }
-  const kubernetes = await openKubernetes(configuration, invocation, 'none', metrics);
+  const kubernetes = await openKubernetes(configuration, io.env, 'none', metrics);
   const cluster = kubernetes && connectCluster({ client: kubernetes.client, log, metrics });
   if (cluster) opened.defer(() => cluster.close());
   const followed = followPolicies({ configuration: live, kubernetes, log, metrics });
   opened.defer(() => followed.close());
-  const broken = kubernetes && followBrokenImages({ configuration: live, kubernetes, log });
+  const { namespace } = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
+  const broken =
+    kubernetes && namespace !== undefined
+      ? watchBrokenImages({
+          client: kubernetes.client,
+          namespace,
+          name: configuration.brokenImagesName,
+          clock: systemClock,
+          log,
+        })
+      : undefined;
   if (broken) opened.defer(() => broken.close());
   const { memory, fleet } = await openImageFacts(
     {
-      subcommand: 'webhook',
       configuration: () => live.current(),
       dockerConfigs: 'none',
-      env: invocation.io.env,
+      env: io.env,
       client: kubernetes?.client,
       log,
       metrics,
@@ -74,7 +85,7 @@ async function run(invocation: Invocation): Promise<number> {
     { health: health.url, cluster: kubernetes?.access.description ?? 'none' },
     'the webhook serves health and metrics',
   );
-  await stopped(invocation.stop);
+  await aborted(stop);
   // Without a cluster no Service needs time to drop this endpoint.
   await webhook.stop({ graceMs: live.current().drainTime, ...(!kubernetes && { noticeMs: 0 }) });
   return exitCodes.success;

@@ -1,7 +1,7 @@
 /** The servers of the cluster that starts. Each puts what closes it onto the end of a list. */
 import { openFleet } from '../../cmd/wiring/fleet.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
-import { openMemory } from '../../cmd/wiring/memory.ts';
+import { openMemory } from '../../cmd/wiring/image-facts.ts';
 import { startAgent } from '../../daemon/agent.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
@@ -66,7 +66,6 @@ export async function startOneWebhook(
 ): Promise<RunningWebhook> {
   const metrics = createMetrics();
   const open = await openFleet({
-    subcommand: 'webhook',
     agents: urls,
     agentTlsDir,
     client: undefined,

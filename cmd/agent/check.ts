@@ -2,18 +2,30 @@
  * `archwright agent --check`: what an agent with these settings would find on this node, source by source, and what the
  * kubelet or containerd would do differently. It reads files as the agent does, but sends no request and runs no plugin.
  */
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { fileError } from '../../src/files/error.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { describeProxies, type Environment } from '../../src/http/proxy/proxy.ts';
+import { describeTrust } from '../../src/http/tls/trust.ts';
+import { ServingError } from '../../src/serving/error.ts';
+import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import { printable } from '../../src/names/printable.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { openInspection } from '../wiring/inspection.ts';
-import { openCliContext, outputOf } from '../program/cli-context.ts';
-import { createPlainLog } from '../program/plain-log.ts';
-import { exitCodes, type Invocation } from '../program/subcommand.ts';
-import { describeNode, type CheckedSource } from './node.ts';
+import { createPlainLog, openCliContext } from '../program/context.ts';
+import { choiceOf, exitCodes, type Invocation } from '../program/subcommand.ts';
+
+/** A source with all of its parts. */
+interface CheckedSource {
+  readonly source: string;
+  readonly parts: readonly SourcePart[];
+}
 
 /** Checks all sources and prints them. */
 export async function checkNode(invocation: Invocation): Promise<number> {
-  const output = outputOf('agent', invocation, ['list', 'json']);
+  const output = choiceOf(invocation, 'output', ['list', 'json']);
   const { configuration } = await openCliContext(invocation);
   const { io } = invocation;
   const inspection = await openInspection({
@@ -74,4 +86,76 @@ function partLines({ where, state, what, differs = [] }: SourcePart): string {
   const lines = [`${state.padEnd(stateWidth)}  ${what.startsWith(where) ? what : `${where}: ${what}`}`];
   for (const sentence of differs) lines.push(`${' '.repeat(stateWidth)}  differs: ${sentence}`);
   return lines.map((line) => `  ${printable(line, maxLineBytes)}\n`).join('');
+}
+
+/** What an agent uses of its node besides credentials. */
+async function describeNode(
+  configuration: Configuration,
+  environment: Environment,
+): Promise<readonly CheckedSource[]> {
+  const { hostRoot, caFiles: extraFiles, stateDir, tlsDir } = configuration;
+  return [
+    { source: 'host-root', parts: [await describeDirectory(hostRoot, constants.R_OK, 'files of the node')] },
+    { source: 'endpoints', parts: describeOwnEndpoints(configuration) },
+    { source: 'trust', parts: await describeTrust({ environment, hostRoot, extraFiles }) },
+    { source: 'proxies', parts: describeProxies(environment) },
+    { source: 'state', parts: [await describeState(stateDir)] },
+    { source: 'tls', parts: [await describeTls(tlsDir)] },
+  ];
+}
+
+/** Endpoints of archwright's own settings. */
+function describeOwnEndpoints({ proxies, insecureRegistries }: Configuration): SourcePart[] {
+  const parts = [
+    ...proxies.map(({ registry, endpoint }): SourcePart => ({
+      where: 'proxies',
+      state: 'used',
+      what: `${registry}: ${withoutLogin(endpoint)} is tried first`,
+      differs: ['containerd pulls from the endpoints of its own configuration'],
+    })),
+    ...insecureRegistries.map((registry): SourcePart => ({
+      where: 'insecureRegistries',
+      state: 'used',
+      what: `${registry}: certificates are not verified`,
+      differs: ['containerd verifies certificates, unless its own configuration says otherwise'],
+    })),
+  ];
+  if (parts.length > 0) return parts;
+  return [{ where: 'proxies, insecureRegistries', state: 'absent', what: 'not set' }];
+}
+
+function withoutLogin(endpoint: string): string {
+  return endpoint.replace(/^([a-z]+:\/\/)?[^/@]*@/i, '$1');
+}
+
+async function describeState(dir: string | undefined): Promise<SourcePart> {
+  if (dir !== undefined) return describeDirectory(dir, constants.R_OK | constants.W_OK, 'image facts');
+  return { where: 'stateDir', state: 'absent', what: 'not set; image facts do not survive a restart' };
+}
+
+async function describeDirectory(where: string, mode: number, what: string): Promise<SourcePart> {
+  try {
+    if (!(await stat(where)).isDirectory()) return { where, state: 'left-out', what: 'is not a directory' };
+    await access(where, mode | constants.X_OK);
+    return { where, state: 'used', what };
+  } catch (error) {
+    return { where, state: 'left-out', what: fileError(where, error).message };
+  }
+}
+
+async function describeTls(dir: string | undefined): Promise<SourcePart> {
+  if (dir === undefined) {
+    const what = 'not set; an agent does not start without tls.crt, tls.key and ca.crt';
+    return { where: 'tlsDir', state: 'absent', what };
+  }
+  try {
+    const { expires } = await loadTlsMaterial(dir, true);
+    const until = new Date(expires).toISOString();
+    if (expires < Date.now())
+      return { where: dir, state: 'left-out', what: `the certificate expired at ${until}` };
+    return { where: dir, state: 'used', what: `tls.crt, tls.key and ca.crt, valid until ${until}` };
+  } catch (error) {
+    if (error instanceof ServingError) return { where: dir, state: 'left-out', what: error.message };
+    throw error;
+  }
 }

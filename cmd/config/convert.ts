@@ -1,10 +1,9 @@
 /** `archwright config convert`: the configuration of another program becomes ours. */
 import { stringify } from 'yaml';
-import { FileError } from '../../src/files/error.ts';
 import { formatKey, formatToml, parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
 import type { TomlValue } from '../../src/policy/settings/setting.ts';
 import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
-import { DocumentError, parseObjects, readText } from '../objects/documents.ts';
+import { parseObjects, readText } from '../objects/documents.ts';
 import { exitCodes, UsageError, type Invocation } from '../program/subcommand.ts';
 import { archawareController } from './archaware-controller.ts';
 import { metadataValues, type Converted, type Note, type Origin } from './converted.ts';
@@ -34,9 +33,9 @@ export async function convert(
 ): Promise<number> {
   const wanted = convertOutputs.find((known) => known === output);
   if (output !== undefined && wanted === undefined) {
-    throw new UsageError('config', `convert takes --output ${convertOutputs.join(', ')}, not ${output}`);
+    throw new UsageError(`convert takes --output ${convertOutputs.join(', ')}, not ${output}`);
   }
-  if (files.length === 0) throw new UsageError('config', 'convert what? Name files, or - for standard input');
+  if (files.length === 0) throw new UsageError('convert what? Name files, or - for standard input');
   const found: Converted[] = [];
   let unknown = 0;
   for (const file of files) {
@@ -75,10 +74,7 @@ async function documentsOf(file: string, io: Invocation['io']): Promise<readonly
       .map(({ value }) => value)
       .filter(isObject);
   } catch (error) {
-    if (error instanceof FileError || error instanceof DocumentError)
-      throw new UsageError('config', error.message);
-    if (error instanceof TomlError) throw new UsageError('config', `${file}: ${error.message}`);
-    throw error;
+    throw error instanceof TomlError ? new UsageError(`${file}: ${error.message}`) : error;
   }
 }
 

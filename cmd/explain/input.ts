@@ -8,8 +8,7 @@ import { clusterConfigKind, podConfigKind, resourceVersion } from '../../src/pol
 import type { AdmissionKind } from '../../src/webhook/metrics.ts';
 import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import { kindOf } from '../../src/webhook/workloads.ts';
-import type { FoundObject } from '../objects/documents.ts';
-import { isSecret, storedSecret } from '../objects/secret-object.ts';
+import { isSecret, storedSecret, type FoundObject } from '../objects/documents.ts';
 
 /** A pod or workload to explain. */
 export interface Subject {

@@ -45,12 +45,12 @@ interface NamedObject {
 export function parseNamedObject(text: string): NamedObject {
   const [word = '', name = '', ...more] = text.split('/');
   if (name === '' || more.length > 0) {
-    throw new UsageError('explain', `${text} is not an object; use KIND/NAME such as pod/web-0, or -f FILE`);
+    throw new UsageError(`${text} is not an object; use KIND/NAME such as pod/web-0, or -f FILE`);
   }
   const resource = resources.find((each) => wordsOf(each).includes(word.toLowerCase()));
   if (resource === undefined) {
     const known = resources.flatMap(wordsOf);
-    throw new UsageError('explain', `${text}: ${word} is not a kind with pods${didYouMean(word, known)}`);
+    throw new UsageError(`${text}: ${word} is not a kind with pods${didYouMean(word, known)}`);
   }
   return { resource, name };
 }
@@ -81,7 +81,7 @@ export async function readNamedObjects(
         const value = asIfNew({ ...object, apiVersion, kind });
         return { value, file: `${kind.toLowerCase()}/${name} in ${namespace}`, line: 1 };
       } catch (error) {
-        if (error instanceof KubeError) throw new UsageError('explain', error.message);
+        if (error instanceof KubeError) throw new UsageError(error.message);
         throw error;
       }
     }),

@@ -4,7 +4,7 @@ import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secr
 import { systemClock } from '../../src/async/clock.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
-import type { CliContext } from '../program/cli-context.ts';
+import type { CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
 import { withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
@@ -19,7 +19,6 @@ const keepSecretsMs = 600_000;
 const readingSecretsMs = 6000;
 
 export interface PodFactsOptions {
-  readonly subcommand: string;
   readonly invocation: Invocation;
   readonly context: CliContext;
   readonly kubernetes: Kubernetes | undefined;
@@ -39,12 +38,11 @@ export async function openPodFacts(
   options: PodFactsOptions,
   opened: AsyncDisposableStack,
 ): Promise<PodFacts> {
-  const { subcommand, invocation, context, kubernetes, surroundings } = options;
+  const { invocation, context, kubernetes, surroundings } = options;
   const { configuration, dockerConfigs, log, metrics } = context;
   const { stop, io } = invocation;
   const { memory, fleet, ready } = await openImageFacts(
     {
-      subcommand,
       configuration: () => configuration,
       dockerConfigs,
       env: io.env,

@@ -5,11 +5,9 @@
 import { basename } from 'node:path';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
 import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
-import { FileError } from '../../src/files/error.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
-import { isObject } from '../../src/webhook/validate-pod.ts';
-import { DocumentError, parseObjects, readText, type NamedText } from '../objects/documents.ts';
-import { isSecret, storedSecret } from '../objects/secret-object.ts';
+import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { isSecret, parseObjects, readText, storedSecret, type NamedText } from '../objects/documents.ts';
 import { UsageError } from '../program/subcommand.ts';
 
 const types = { config: 'kubernetes.io/dockerconfigjson', legacy: 'kubernetes.io/dockercfg' } as const;
@@ -33,7 +31,7 @@ export async function readPullSecrets(
   try {
     await source.lookup(anyRepository);
   } catch (error) {
-    if (error instanceof CredentialError) throw new UsageError('inspect', error.message);
+    if (error instanceof CredentialError) throw new UsageError(error.message);
     throw error;
   }
   return source;
@@ -44,46 +42,41 @@ async function secretsIn(file: string, stdin: NodeJS.ReadableStream): Promise<re
     const text = await readText(file, stdin);
     const objects = parseObjects(text);
     const [first, ...more] = objects;
-    if (first === undefined) throw new UsageError('inspect', `--pull-secret ${text.file}: is empty`);
+    if (first === undefined) throw new UsageError(`${text.file}: is empty`);
     if (more.length === 0 && isObject(first.value) && !('kind' in first.value)) {
       return [bareConfig(text, first.value)];
     }
     return objects.map(({ value, line }) => pullSecret(value, `${text.file}:${line}`));
   } catch (error) {
-    if (!(error instanceof FileError || error instanceof DocumentError)) throw error;
-    throw new UsageError('inspect', `--pull-secret ${error.message}`);
+    throw error instanceof UsageError ? new UsageError(`--pull-secret ${error.message}`) : error;
   }
 }
 
 /** Wraps a docker configuration in a Secret, unparsed. */
-function bareConfig({ file, text }: NamedText, content: Readonly<Record<string, unknown>>): Secret {
+function bareConfig({ file, text }: NamedText, content: JsonObject): Secret {
   const format = basename(file).endsWith('.dockercfg') || isLegacy(content) ? 'legacy' : 'config';
   const data = { [keys[format]]: Buffer.from(text).toString('base64') };
   return { kind: 'Secret', metadata: { name: file }, type: types[format], data };
 }
 
 /** A `.dockercfg` equals the `auths` of a `config.json`: each member is a login. */
-function isLegacy(content: Readonly<Record<string, unknown>>): boolean {
+function isLegacy(content: JsonObject): boolean {
   const entries = Object.values(content);
-  return (
-    entries.length > 0 &&
-    entries.every(
-      (entry) => isObject(entry) && ('auth' in entry || 'username' in entry || 'password' in entry),
-    )
-  );
+  const isLogin = (entry: unknown): boolean =>
+    isObject(entry) && ['auth', 'username', 'password'].some((key) => key in entry);
+  return entries.length > 0 && entries.every(isLogin);
 }
 
 function pullSecret(value: unknown, where: string): Secret {
   if (!isSecret(value)) {
-    throw new UsageError('inspect', `--pull-secret ${where}: is neither a Secret nor a docker configuration`);
+    throw new UsageError(`${where}: is neither a Secret nor a docker configuration`);
   }
   const secret = storedSecret(value);
   for (const format of ['config', 'legacy'] as const) {
     if (secret.type === types[format] && secret.data?.[keys[format]]) return secret;
   }
   throw new UsageError(
-    'inspect',
-    `--pull-secret ${where}: the kubelet would ignore this Secret; it takes type ${types.config} with the key ` +
+    `${where}: the kubelet would ignore this Secret; it takes type ${types.config} with the key ` +
       `${keys.config}, or ${types.legacy} with ${keys.legacy}`,
   );
 }

@@ -7,8 +7,11 @@
 import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
 import { FileError } from '../../src/files/error.ts';
 import { decodeUtf8, readBounded } from '../../src/files/read.ts';
+import type { Secret } from '../../src/kube/api/objects.ts';
+import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
+import { UsageError } from '../program/subcommand.ts';
 
-/** Seven times what an API server takes as one object, and far more than a person writes into one file. */
+/** Seven times what an API server takes as one object. */
 export const maxDocumentBytes = 10 * 1024 * 1024;
 
 /** What messages call it. */
@@ -26,19 +29,6 @@ export interface FoundObject {
   readonly line: number;
 }
 
-/** A file whose text is neither YAML nor JSON; the message names file, line and column. */
-export class DocumentError extends Error {
-  readonly code = 'malformed';
-  readonly temporary = false;
-  /** `file:line:column`, or the file alone. */
-  readonly where: string;
-  constructor(where: string, message: string) {
-    super(`${where}: ${message}`);
-    this.name = 'DocumentError';
-    this.where = where;
-  }
-}
-
 /** A file's text under the name that messages call it by. */
 export interface NamedText {
   readonly file: string;
@@ -47,20 +37,23 @@ export interface NamedText {
 
 /**
  * Reads a file, or standard input for `-`.
- * @throws FileError
+ * @throws UsageError
  */
 export async function readText(path: string, stdin: NodeJS.ReadableStream): Promise<NamedText> {
+  const maxBytes = maxDocumentBytes;
   const file = path === '-' ? standardInput : path;
-  const bytes =
-    path === '-'
-      ? await readStandardInput(stdin, maxDocumentBytes)
-      : await readBounded(path, { maxBytes: maxDocumentBytes });
-  return { file, text: decodeUtf8(bytes, file) };
+  try {
+    const bytes =
+      path === '-' ? await readStandardInput(stdin, maxBytes) : await readBounded(path, { maxBytes });
+    return { file, text: decodeUtf8(bytes, file) };
+  } catch (error) {
+    throw error instanceof FileError ? new UsageError(error.message) : error;
+  }
 }
 
 /**
  * The objects in a text, lists taken apart. Empty documents are left out.
- * @throws DocumentError
+ * @throws UsageError with file, line and column
  */
 export function parseObjects({ file, text }: NamedText): readonly FoundObject[] {
   return documentsOf(text, file).flatMap(({ value, line }) =>
@@ -68,12 +61,7 @@ export function parseObjects({ file, text }: NamedText): readonly FoundObject[] 
   );
 }
 
-interface Parsed {
-  readonly value: unknown;
-  readonly line: number;
-}
-
-function documentsOf(text: string, file: string): readonly Parsed[] {
+function documentsOf(text: string, file: string): readonly Omit<FoundObject, 'file'>[] {
   // Every JSON text is YAML as well, but reading it as such takes far longer.
   if (/^\s*[{[]/.test(text)) {
     try {
@@ -92,7 +80,7 @@ function documentsOf(text: string, file: string): readonly Parsed[] {
   );
   return [...documents].flatMap((document) => {
     const [error] = document.errors;
-    if (error) throw new DocumentError(placeOf(error.pos[0]), withoutQuotes(error.message));
+    if (error) throw malformed(placeOf(error.pos[0]), withoutQuotes(error.message));
     const offset = document.contents?.range?.[0] ?? document.range[0];
     const value = valueOf(document, placeOf(offset));
     return value === null || value === undefined ? [] : [{ value, line: lineCounter.linePos(offset).line }];
@@ -105,7 +93,7 @@ function valueOf(document: YamlDocument, where: string): unknown {
       return document.toJS({ maxAliasCount }) as unknown;
     } catch (error) {
       if (error instanceof RangeError || !(error instanceof Error)) throw error;
-      throw new DocumentError(where, withoutQuotes(error.message));
+      throw malformed(where, withoutQuotes(error.message));
     }
   });
 }
@@ -115,9 +103,13 @@ function nestable<T>(where: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof RangeError) throw new DocumentError(where, 'is nested too deeply');
+    if (error instanceof RangeError) throw malformed(where, 'is nested too deeply');
     throw error;
   }
+}
+
+function malformed(where: string, problem: string): UsageError {
+  return new UsageError(`${where}: ${problem}`);
 }
 
 /** The parser puts what it stumbled over behind a colon or into quotes. */
@@ -142,17 +134,14 @@ function itemsOf(value: unknown): readonly unknown[] {
 }
 
 function listItems(value: unknown): readonly unknown[] | undefined {
-  if (!isMap(value) || typeof value['kind'] !== 'string' || !value['kind'].endsWith('List')) return undefined;
+  if (!isObject(value) || typeof value['kind'] !== 'string' || !value['kind'].endsWith('List'))
+    return undefined;
   const { kind, apiVersion, items } = value;
   if (items === null || items === undefined) return [];
   if (!Array.isArray(items)) return undefined;
   const itemKind = kind.slice(0, -'List'.length);
   if (itemKind === '') return items as readonly unknown[];
-  return items.map((item: unknown) => (isMap(item) ? { apiVersion, kind: itemKind, ...item } : item));
-}
-
-function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return items.map((item: unknown) => (isObject(item) ? { apiVersion, kind: itemKind, ...item } : item));
 }
 
 /**
@@ -172,4 +161,35 @@ export async function readStandardInput(stream: NodeJS.ReadableStream, maxBytes:
     chunks.push(bytes);
   }
   return Buffer.concat(chunks);
+}
+
+/** True for an object that calls itself a Secret. */
+export function isSecret(value: unknown): value is JsonObject {
+  return isObject(value) && value['kind'] === 'Secret';
+}
+
+/**
+ * A Secret as the API server would store it: `stringData` is written into `data` (kubernetes
+ * pkg/registry/core/secret). Whatever is no text is left out.
+ */
+export function storedSecret(written: JsonObject): Secret {
+  const { metadata, type, data, stringData } = written;
+  const stored = texts(data);
+  for (const [key, value] of Object.entries(texts(stringData))) {
+    stored[key] = Buffer.from(value).toString('base64');
+  }
+  const { name, namespace } = texts(metadata);
+  return {
+    kind: 'Secret',
+    metadata: { ...(name !== undefined && { name }), ...(namespace !== undefined && { namespace }) },
+    ...(typeof type === 'string' && { type }),
+    data: stored,
+  };
+}
+
+function texts(value: unknown): Record<string, string> {
+  if (!isObject(value)) return {};
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, entry]) => (typeof entry === 'string' ? [[key, entry]] : [])),
+  );
 }

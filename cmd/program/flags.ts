@@ -1,5 +1,5 @@
 /** Parses flags: settings, the subcommand's own flags, `--config` and `--help`. */
-import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
+import { parseArgs } from 'node:util';
 import { didYouMean } from '../../src/names/suggestion.ts';
 import { flagName, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { settings } from '../../src/policy/settings/all.ts';
@@ -17,8 +17,8 @@ export interface ParsedFlags {
 }
 
 /**
- * The settings that a subcommand takes as flags, by TOML key. If the subcommand has its own flag of the same name, the
- * setting comes from the file and the environment only.
+ * The settings that a subcommand takes as flags, by TOML key. One with the name of the subcommand's own flag comes from the
+ * file and the environment only.
  */
 export function settingsOf({
   settings: part,
@@ -32,97 +32,69 @@ export function settingsOf({
   );
 }
 
-/** The meaning of a flag. */
-type Target =
-  | { readonly kind: 'setting'; readonly key: string; readonly setting: Setting<unknown> }
-  | { readonly kind: 'own'; readonly name: string; readonly isSwitch: boolean }
-  | { readonly kind: 'config' | 'help' };
+interface Flag {
+  readonly isSwitch: boolean;
+  readonly short?: string;
+  /** TOML key and setting, if it is one. */
+  readonly setting?: readonly [key: string, setting: Setting<unknown>];
+}
 
 /**
  * Parses the arguments after a subcommand's name.
  * @throws UsageError for an unknown flag, a missing value or an unexpected value
  */
-export function parseFlags(name: string, subcommand: Subcommand, args: readonly string[]): ParsedFlags {
-  const targets = targetsOf(subcommand);
+export function parseFlags(subcommand: Subcommand, args: readonly string[]): ParsedFlags {
+  const flags = flagsOf(subcommand);
+  const options = [...flags].map(([name, { isSwitch, short }]) => {
+    const type: 'boolean' | 'string' = isSwitch ? 'boolean' : 'string';
+    return [name, { type, ...(short !== undefined && { short }) }] as const;
+  });
   const { tokens } = parseArgs({
     args: [...args],
-    options: optionsOf(subcommand, targets),
+    options: Object.fromEntries(options),
     strict: false,
     allowPositionals: true,
     tokens: true,
   });
-  const positionals: string[] = [];
   const own = new Map<string, string[]>();
   const given: Record<string, string> = {};
-  let config: string | undefined;
-  let help = false;
-
   for (const token of tokens) {
-    if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
-    const negated = token.name.startsWith('no-') && isNegatable(targets.get(token.name.slice(3)));
-    const target = targets.get(negated ? token.name.slice(3) : token.name);
-    if (!target) {
-      const known = [...targets.keys()].map((flag) => `--${flag}`);
-      throw new UsageError(name, `unknown flag ${token.rawName}${didYouMean(token.rawName, known)}`);
+    const positive = token.name.startsWith('no-') ? flags.get(token.name.slice(3)) : undefined;
+    const isNegated = positive?.isSwitch === true && positive.setting !== undefined;
+    const flag = isNegated ? positive : flags.get(token.name);
+    if (!flag) {
+      const known = [...flags.keys()].map((name) => `--${name}`);
+      throw new UsageError(`unknown flag ${token.rawName}${didYouMean(token.rawName, known)}`);
     }
-    const value = valueOf(name, token, isSwitch(target));
-    switch (target.kind) {
-      case 'help':
-        help = true;
-        break;
-      case 'config':
-        config = value;
-        break;
-      case 'own':
-        own.set(target.name, [...(own.get(target.name) ?? []), value]);
-        break;
-      case 'setting':
-        given[target.key] = settingText(target.setting, given[target.key], negated ? 'false' : value);
-        break;
-    }
+    const value = valueOf(token, flag.isSwitch);
+    if (flag.setting) {
+      const [key, { kind }] = flag.setting;
+      const before = given[key];
+      if (flag.isSwitch) given[key] = String(!isNegated);
+      // Repeated flags add to a list. For other kinds the last one counts.
+      else given[key] = kind.isList && before !== undefined ? `${before},${value}` : value;
+    } else own.set(token.name, [...(own.get(token.name) ?? []), value]);
   }
+  const config = own.get('config')?.at(-1);
+  const help = own.has('help');
+  for (const name of ['config', 'help']) own.delete(name);
+  const positionals = tokens.flatMap((token) => (token.kind === 'positional' ? [token.value] : []));
   return { help, positionals, own, settings: given, ...(config !== undefined && { config }) };
 }
 
-/** Repeated flags add to a list. For other kinds the last one counts. */
-function settingText(setting: Setting<unknown>, before: string | undefined, value: string): string {
-  if (setting.kind.isSwitch) return value === '' ? 'true' : value;
-  return setting.kind.isList && before !== undefined ? `${before},${value}` : value;
-}
-
-function targetsOf(subcommand: Subcommand): ReadonlyMap<string, Target> {
-  const targets = new Map<string, Target>();
+function flagsOf(subcommand: Subcommand): ReadonlyMap<string, Flag> {
+  const flags = new Map<string, Flag>();
   for (const [key, setting] of Object.entries(settingsOf(subcommand))) {
-    targets.set(flagName(key), { kind: 'setting', key, setting });
-    if (setting.shortFlag !== undefined) targets.set(setting.shortFlag, { kind: 'setting', key, setting });
+    const flag: Flag = { isSwitch: setting.kind.isSwitch === true, setting: [key, setting] };
+    flags.set(flagName(key), flag);
+    if (setting.shortFlag !== undefined) flags.set(setting.shortFlag, flag);
   }
-  if (subcommand.settings !== 'none') targets.set('config', { kind: 'config' });
-  for (const [flag, { value }] of Object.entries(subcommand.flags)) {
-    targets.set(flag, { kind: 'own', name: flag, isSwitch: value === undefined });
+  if (subcommand.settings !== 'none') flags.set('config', { isSwitch: false });
+  for (const [name, { value, short }] of Object.entries(subcommand.flags)) {
+    flags.set(name, { isSwitch: value === undefined, ...(short !== undefined && { short }) });
   }
-  targets.set('help', { kind: 'help' });
-  return targets;
-}
-
-function optionsOf(subcommand: Subcommand, targets: ReadonlyMap<string, Target>): ParseArgsOptionsConfig {
-  const options: ParseArgsOptionsConfig = {};
-  for (const [flag, target] of targets) options[flag] = { type: isSwitch(target) ? 'boolean' : 'string' };
-  for (const [flag, { short }] of Object.entries(subcommand.flags)) {
-    const option = options[flag];
-    if (option && short !== undefined) option.short = short;
-  }
-  options['help'] = { type: 'boolean', short: 'h' };
-  return options;
-}
-
-function isSwitch(target: Target): boolean {
-  if (target.kind === 'setting') return target.setting.kind.isSwitch === true;
-  return target.kind === 'help' || (target.kind === 'own' && target.isSwitch);
-}
-
-function isNegatable(target: Target | undefined): boolean {
-  return target?.kind === 'setting' && isSwitch(target);
+  return flags.set('help', { isSwitch: true, short: 'h' });
 }
 
 interface OptionToken {
@@ -131,16 +103,13 @@ interface OptionToken {
   readonly inlineValue: boolean | undefined;
 }
 
-function valueOf(name: string, token: OptionToken, isSwitch: boolean): string {
-  const { rawName, value, inlineValue } = token;
-  if (isSwitch) {
-    if (value === undefined) return '';
-    throw new UsageError(name, `${rawName} is a switch and takes no value`);
-  }
-  if (value === undefined) throw new UsageError(name, `${rawName} needs a value`);
+function valueOf({ rawName, value, inlineValue }: OptionToken, isSwitch: boolean): string {
+  if (isSwitch && value !== undefined) throw new UsageError(`${rawName} is a switch and takes no value`);
+  if (isSwitch) return '';
+  if (value === undefined) throw new UsageError(`${rawName} needs a value`);
   // In `--listen --tls-dir x` the value is missing. `-` alone is standard input.
   if (!inlineValue && value.startsWith('-') && value !== '-') {
-    throw new UsageError(name, `${rawName} needs a value; if it is ${value}, write ${rawName}=${value}`);
+    throw new UsageError(`${rawName} needs a value; if it is ${value}, write ${rawName}=${value}`);
   }
   return value;
 }

@@ -2,15 +2,14 @@
 import { formatToml } from '../../src/policy/configuration/toml.ts';
 import { flagName, written, type Setting } from '../../src/policy/settings/setting.ts';
 import { settingsOf } from './flags.ts';
-import type { OwnFlag, Subcommand } from './subcommand.ts';
-import type { Entry } from './subcommand.ts';
+import type { Invocation, OwnFlag, Subcommand } from './subcommand.ts';
 
 /** Maximum line width. */
 const width = 100;
 const indent = 6;
 
 /** The text of `archwright --help`. */
-export function programHelp(subcommands: Readonly<Record<string, Entry>>): string {
+export function programHelp(subcommands: Invocation['subcommands']): string {
   const widest = Math.max(...Object.keys(subcommands).map(({ length }) => length));
   return [
     'Usage: archwright SUBCOMMAND [FLAGS]',

@@ -4,16 +4,15 @@ import { ConfigurationError, describeProblem } from '../../src/policy/configurat
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { parseFlags } from './flags.ts';
 import { programHelp, subcommandHelp } from './help.ts';
-import { exitCodes, UsageError, type Streams } from './subcommand.ts';
+import { exitCodes, UsageError, type Invocation, type Streams } from './subcommand.ts';
 import { subcommands } from './subcommands.ts';
-import type { Entry } from './subcommand.ts';
 import { programVersion } from './version.ts';
 
 export interface MainOptions {
   readonly io: Streams;
   /** Aborts when the program is told to stop. */
   readonly stop: AbortSignal;
-  readonly subcommands?: Readonly<Record<string, Entry>>;
+  readonly subcommands?: Invocation['subcommands'];
 }
 
 /**
@@ -22,12 +21,13 @@ export interface MainOptions {
  * @returns the exit code; never throws
  */
 export async function main(args: readonly string[], options: MainOptions): Promise<number> {
-  const { io } = options;
+  const { io, subcommands: known = subcommands } = options;
   try {
-    return await run(args, options);
+    return await run(args, known, options);
   } catch (error) {
     if (error instanceof UsageError) {
-      const command = ['archwright', error.where].filter((word) => word !== '').join(' ');
+      const [name = ''] = args;
+      const command = Object.hasOwn(known, name) ? `archwright ${name}` : 'archwright';
       io.err(`${command}: ${error.message}\nSee ${command} --help.\n`);
       return exitCodes.usage;
     }
@@ -40,8 +40,11 @@ export async function main(args: readonly string[], options: MainOptions): Promi
   }
 }
 
-async function run(args: readonly string[], options: MainOptions): Promise<number> {
-  const { io, stop, subcommands: known = subcommands } = options;
+async function run(
+  args: readonly string[],
+  known: Invocation['subcommands'],
+  { io, stop }: MainOptions,
+): Promise<number> {
   const [name, ...rest] = args;
   if (name === '--help' || name === '-h' || name === 'help') {
     io.out(programHelp(known));
@@ -51,22 +54,22 @@ async function run(args: readonly string[], options: MainOptions): Promise<numbe
     io.out(`archwright ${programVersion.version} (${programVersion.commit})\n`);
     return exitCodes.success;
   }
-  if (name === undefined) throw new UsageError('', `name a subcommand: ${Object.keys(known).join(', ')}`);
+  if (name === undefined) throw new UsageError(`name a subcommand: ${Object.keys(known).join(', ')}`);
   const entry = Object.hasOwn(known, name) ? known[name] : undefined;
   if (!entry) {
     const what = name.startsWith('-') ? 'flag' : 'subcommand';
     const candidates = what === 'flag' ? ['--help', '--version'] : Object.keys(known);
-    throw new UsageError('', `unknown ${what} ${name}${didYouMean(name, candidates)}`);
+    throw new UsageError(`unknown ${what} ${name}${didYouMean(name, candidates)}`);
   }
   const { subcommand } = await entry.load();
-  const flags = parseFlags(name, subcommand, rest);
+  const flags = parseFlags(subcommand, rest);
   if (flags.help) {
     io.out(subcommandHelp(name, subcommand));
     return exitCodes.success;
   }
   const file = flags.config ?? io.env['ARCHWRIGHT_CONFIG'];
-  const part =
-    subcommand.settings === 'all' || subcommand.settings === 'none' ? undefined : subcommand.settings;
+  const { settings } = subcommand;
+  const part = settings === 'all' || settings === 'none' ? undefined : settings;
   return subcommand.run({
     positionals: flags.positionals,
     flags: flags.own,
@@ -81,7 +84,7 @@ async function run(args: readonly string[], options: MainOptions): Promise<numbe
 export function describeFailure(error: unknown, withStack: boolean): string {
   const text = error instanceof Error ? error.message : String(error);
   const stack = error instanceof Error && withStack ? error.stack : undefined;
-  return scrub(`archwright: ${stack ?? firstLine(text)}\n`);
+  return scrub(`archwright: ${stack ?? text.split('\n', 1)[0]}\n`);
 }
 
 /** Whether to print stacks. Does not read the configuration, because that may be what failed. */
@@ -89,8 +92,4 @@ export function wantsStack(args: readonly string[], env: Streams['env']): boolea
   const flag = args.findIndex((arg) => arg === '--log-level' || arg.startsWith('--log-level='));
   const given = args[flag]?.split('=')[1] ?? (flag < 0 ? env['ARCHWRIGHT_LOG_LEVEL'] : args[flag + 1]);
   return given === 'debug' || given === 'trace';
-}
-
-function firstLine(text: string): string {
-  return text.split('\n', 1)[0] ?? '';
 }

@@ -71,11 +71,21 @@ export const exitCodes = { success: 0, failure: 1, usage: 2 } as const;
 export class UsageError extends Error {
   readonly code = 'usage';
   readonly temporary = false;
-  /** The subcommand that was called; empty for the program itself. */
-  readonly where: string;
-  constructor(where: string, message: string) {
-    super(message);
-    this.name = 'UsageError';
-    this.where = where;
-  }
+  override readonly name = 'UsageError';
+}
+
+/**
+ * The value of a flag that takes one of several words.
+ * @param known the first is the default
+ * @throws UsageError
+ */
+export function choiceOf<Name extends string>(
+  { flags }: Pick<Invocation, 'flags'>,
+  flag: string,
+  known: readonly [Name, ...Name[]],
+): Name {
+  const given = flags.get(flag)?.at(-1) ?? known[0];
+  const choice = known.find((name) => name === given);
+  if (choice !== undefined) return choice;
+  throw new UsageError(`--${flag} must be ${known.join(' or ')}, not ${given}`);
 }

@@ -2,26 +2,11 @@
 import type { Entry } from './subcommand.ts';
 
 export const subcommands: Readonly<Record<string, Entry>> = {
-  webhook: {
-    summary: 'runs the admission webhook',
-    load: () => import('../webhook.ts'),
-  },
-  agent: {
-    summary: 'runs the node agent',
-    load: () => import('../agent.ts'),
-  },
-  controller: {
-    summary: 'runs the controller',
-    load: () => import('../controller.ts'),
-  },
-  inspect: {
-    summary: 'shows which platforms images have',
-    load: () => import('../inspect.ts'),
-  },
-  explain: {
-    summary: 'shows the decision for pods, and why',
-    load: () => import('../explain.ts'),
-  },
+  webhook: { summary: 'runs the admission webhook', load: () => import('../webhook.ts') },
+  agent: { summary: 'runs the node agent', load: () => import('../agent.ts') },
+  controller: { summary: 'runs the controller', load: () => import('../controller.ts') },
+  inspect: { summary: 'shows which platforms images have', load: () => import('../inspect.ts') },
+  explain: { summary: 'shows the decision for pods, and why', load: () => import('../explain.ts') },
   report: {
     summary: 'shows which pods of a cluster could run on an architecture, and what blocks the rest',
     load: () => import('../report.ts'),
@@ -30,16 +15,7 @@ export const subcommands: Readonly<Record<string, Entry>> = {
     summary: 'removes everything that archwright added to a cluster',
     load: () => import('../clean.ts'),
   },
-  probe: {
-    summary: 'checks whether the API server calls the webhook',
-    load: () => import('../probe.ts'),
-  },
-  config: {
-    summary: 'checks or prints the configuration',
-    load: () => import('../config.ts'),
-  },
-  completion: {
-    summary: 'prints a completion script for a shell',
-    load: () => import('../completion.ts'),
-  },
+  probe: { summary: 'checks whether the API server calls the webhook', load: () => import('../probe.ts') },
+  config: { summary: 'checks or prints the configuration', load: () => import('../config.ts') },
+  completion: { summary: 'prints a completion script for a shell', load: () => import('../completion.ts') },
 };

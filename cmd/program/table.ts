@@ -1,7 +1,15 @@
 /** Plain-text tables: columns as wide as their widest cell, two spaces apart. */
+import { printable } from '../../src/names/printable.ts';
 
 /** An empty cell. */
 export const nothing = '-';
+
+const maxCellBytes = 256;
+
+/** Untrusted text as a cell. */
+export function cell(text: string): string {
+  return printable(text, maxCellBytes) || nothing;
+}
 
 /**
  * Formats a table.
@@ -9,12 +17,11 @@ export const nothing = '-';
  * @param indent prefix of each line
  */
 export function table(rows: readonly (readonly string[])[], indent = ''): string {
-  const widths: number[] = [];
-  for (const row of rows) {
-    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);
-  }
+  const widths = (rows[0] ?? []).map((_, column) =>
+    rows.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),
+  );
   return rows
-    .map((row) => indent + row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
+    .map((row) => indent + row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('  '))
     .map((line) => `${line.trimEnd()}\n`)
     .join('');
 }

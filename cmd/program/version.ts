@@ -1,16 +1,11 @@
 /** The version of the program: built into the bundle, else from `package.json`. */
 import { readFileSync } from 'node:fs';
 
-export interface Version {
-  /** Such as `0.1.0`. */
-  readonly version: string;
-  /** Commit of the build; `source` if it runs from source. */
-  readonly commit: string;
-}
-
 /** Read once. `scripts/bundle.ts` replaces both variables. */
-export const programVersion: Version = {
+export const programVersion = {
+  /** Such as `0.1.0`. */
   version: process.env.ARCHWRIGHT_BUILT_VERSION ?? packageVersion(),
+  /** Commit of the build; `source` if it runs from source. */
   commit: process.env.ARCHWRIGHT_BUILT_COMMIT ?? 'source',
 };
 

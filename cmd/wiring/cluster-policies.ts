@@ -24,16 +24,16 @@ export interface ClusterPolicies {
   close(): void;
 }
 
-export interface ClusterPoliciesOptions {
+/**
+ * Starts the watches.
+ * @param options without a cluster only the configuration counts; the Lease is in archwright's namespace
+ */
+export function followPolicies(options: {
   readonly configuration: LiveConfiguration;
-  /** Absent without a cluster: then only the configuration counts. The Lease is in archwright's namespace. */
   readonly kubernetes: Omit<Kubernetes, 'another'> | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
-}
-
-/** Starts the watches. */
-export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies {
+}): ClusterPolicies {
   const { configuration: live, kubernetes, log, metrics } = options;
   // If the Lease cannot be read, an explicit `onUnknownImage: gate` is honored.
   const isGateWanted = (): boolean => live.current().onUnknownImage === 'gate';
@@ -75,11 +75,8 @@ export function followPolicies(options: ClusterPoliciesOptions): ClusterPolicies
 /** Keeps the fields that a policy needs. */
 function trim(object: KubeObject & { readonly spec?: unknown }): KubeObject {
   const { name, namespace, creationTimestamp, deletionTimestamp } = object.metadata ?? {};
-  const metadata = {
-    ...(name !== undefined && { name }),
-    ...(namespace !== undefined && { namespace }),
-    ...(creationTimestamp !== undefined && { creationTimestamp }),
-    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
-  };
-  return { metadata, spec: object.spec } as KubeObject;
+  return {
+    metadata: { name, namespace, creationTimestamp, deletionTimestamp },
+    spec: object.spec,
+  } as KubeObject;
 }

@@ -15,7 +15,6 @@ import { UsageError } from '../program/subcommand.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 
 export interface OpenFleetOptions {
-  readonly subcommand: string;
   /** Values of the setting `agents`. */
   readonly agents: readonly string[];
   readonly agentTlsDir: string | undefined;
@@ -45,11 +44,10 @@ export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | 
   if (agents.length === 0) return undefined;
   if (agentTlsDir === undefined) {
     throw new UsageError(
-      options.subcommand,
       'agents require mutual TLS: set --agent-tls-dir to a directory with tls.crt, tls.key and ca.crt',
     );
   }
-  const { discovery, stop } = discover(options);
+  const discovery = discover(options);
   const open = () => openConnection({ dir: agentTlsDir, log, metrics });
   const connection = options.mayWait === true ? lateConnection(open, log) : await open();
   const fleet = createFleet({ discovery, connection, clock: systemClock, log, metrics });
@@ -59,37 +57,38 @@ export async function openFleet(options: OpenFleetOptions): Promise<OpenFleet | 
     close: async () => {
       fleet.close();
       discovery.close();
-      stop();
       await connection.close();
     },
   };
 }
 
 /** Either a list of URLs or one discovery location. */
-function discover(options: OpenFleetOptions): { readonly discovery: Discovery; readonly stop: () => void } {
-  const { agents, log, metrics, subcommand } = options;
-  const nothing = (): void => undefined;
-  if (agents.every((agent) => agent.startsWith('https://'))) {
-    return { discovery: staticDiscovery(agents), stop: nothing };
-  }
+function discover(options: OpenFleetOptions): Discovery {
+  const { agents, client, log, metrics } = options;
+  if (agents.every((agent) => agent.startsWith('https://'))) return staticDiscovery(agents);
   const [location, ...more] = agents;
   if (location === undefined || more.length > 0) {
-    throw new UsageError(subcommand, '--agents takes URLs, or one dns: or endpointslices: location');
+    throw new UsageError('--agents takes URLs, or one dns: or endpointslices: location');
   }
-  if (location.startsWith('dns:')) {
-    return { discovery: dnsDiscovery({ ...parseDnsName(location), log }), stop: nothing };
-  }
+  if (location.startsWith('dns:')) return dnsDiscovery({ ...parseDnsName(location), log });
   const [, namespace = '', service = ''] = /^endpointslices:([^/]+)\/(.+)$/.exec(location) ?? [];
-  if (options.client === undefined) {
-    throw new UsageError(subcommand, `${location} requires a cluster: run in a pod or set --kubeconfig`);
+  if (client === undefined) {
+    throw new UsageError(`${location} requires a cluster: run in a pod or set --kubeconfig`);
   }
   const slices = startReflector<EndpointSlice>({
-    client: options.client,
+    client,
     path: paths.endpointSlices(namespace),
     labelSelector: `kubernetes.io/service-name=${service}`,
     trim: (slice) => slice,
     log,
     metrics,
   });
-  return { discovery: endpointSliceDiscovery(slices, portName), stop: () => slices.stop() };
+  const discovery = endpointSliceDiscovery(slices, portName);
+  return {
+    ...discovery,
+    close: () => {
+      discovery.close();
+      slices.stop();
+    },
+  };
 }

@@ -1,17 +1,63 @@
 /**
- * Image facts of a subcommand: memory in front of the agents, if `--agents` is set, otherwise in front of registries.
+ * Image facts of a subcommand: memory in front of the agents, if `--agents` is set, otherwise in front of registries. Times,
+ * size and overrides come from the live configuration.
  */
-import type { Fleet } from '../../src/fleet/fleet.ts';
-import type { FactsMemory } from '../../src/images/memory/memory.ts';
-import type { KubeClient } from '../../src/kube/api/client.ts';
+import { join } from 'node:path';
+import { FactsFile } from '../../src/images/memory/disk.ts';
+import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
+import { FactsMemory } from '../../src/images/memory/memory.ts';
+import { createFactsMetrics } from '../../src/images/memory/metrics.ts';
+import { compileOverrides } from '../../src/images/sources/overrides.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { systemClock } from '../../src/async/clock.ts';
+import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import { derived } from './derived.ts';
 import { openFleet, type OpenFleet } from './fleet.ts';
-import { openInspection, type InspectionOptions } from './inspection.ts';
-import { openMemory } from './memory.ts';
+import { liveFreshness, openInspection, type InspectionOptions } from './inspection.ts';
+
+export interface MemoryOptions {
+  readonly configuration: () => Configuration;
+  readonly inspector: ImageFactsSource;
+  /** Directory of the state file. Without one, facts do not survive a restart. */
+  readonly stateDir?: string | undefined;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Creates the memory and loads the state file, if there is one. Close it at the end. */
+export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
+  const { configuration, inspector, stateDir, log, metrics } = options;
+  const { cacheSize, inspectTimeout } = configuration();
+  const file =
+    stateDir === undefined ? undefined : new FactsFile({ path: join(stateDir, 'image-facts.ndjson'), log });
+  const overrides = derived(configuration, (from) => compileOverrides(from.imageOverrides, systemClock));
+  const memory = new FactsMemory({
+    source: inspector,
+    log,
+    freshness: liveFreshness(configuration),
+    overrides: {
+      find: (image, reference) => overrides().find(image, reference),
+      get version() {
+        return overrides().version;
+      },
+    },
+    maxBytes: cacheSize,
+    lookupTimeoutMs: inspectTimeout,
+    metrics: createFactsMetrics(metrics),
+    ...(file && { file }),
+  });
+  if (file) {
+    const count = await file.load((facts) => memory.learn(facts));
+    log.info({ count }, 'loaded image facts from the state file');
+  }
+  return memory;
+}
 
 export interface ImageFactsOptions extends InspectionOptions {
   readonly metrics: Metrics;
-  readonly subcommand: string;
   readonly client: KubeClient | undefined;
   /** Whether the agents' client certificate may appear later. */
   readonly mayWait?: boolean;
@@ -29,9 +75,9 @@ export async function openImageFacts(
   options: ImageFactsOptions,
   opened: AsyncDisposableStack,
 ): Promise<OpenImageFacts> {
-  const { subcommand, configuration, client, log, metrics, mayWait = false } = options;
+  const { configuration, client, log, metrics, mayWait = false } = options;
   const { agents, agentTlsDir } = configuration();
-  const open = await openFleet({ subcommand, agents, agentTlsDir, client, log, metrics, mayWait });
+  const open = await openFleet({ agents, agentTlsDir, client, log, metrics, mayWait });
   const source = open ?? (await openInspection(options));
   opened.defer(() => source.close());
   const inspector = 'fleet' in source ? source.fleet : source.inspector;

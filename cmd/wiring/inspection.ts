@@ -6,7 +6,11 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createContainerdEndpoints, type ContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
-import { createCredentialProviderSource } from '../../daemon/kubelet/source.ts';
+import { createServiceAccountTokens } from '../../daemon/kubelet/provider/tokens.ts';
+import {
+  createCredentialProviderSource,
+  type CredentialProviderSourceOptions,
+} from '../../daemon/kubelet/source.ts';
 import { mayAskAnonymously, combineSources } from '../../src/credentials/sources/sources.ts';
 import type { SourceProblem } from '../../src/credentials/credential.ts';
 import {
@@ -26,7 +30,8 @@ import type { EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
 import { combineFingerprints } from '../../src/credentials/identity.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { openTokens } from './tokens.ts';
+import { derived } from './derived.ts';
+import { openKubernetes } from './kubernetes.ts';
 
 /**
  * Where docker configurations are read: the kubelet's paths (`node`), those and the user's docker login (`user`), or nowhere
@@ -65,11 +70,8 @@ export interface Inspection {
 export async function openInspection(options: InspectionOptions): Promise<Inspection> {
   const { configuration, log } = options;
   const first = configuration();
-  const [found, containerd] = await Promise.all([openSources(options), openContainerd(options)]);
-  const sources = [
-    ...found,
-    ...(containerd ? [{ source: containerd, place: containerd.description() }] : []),
-  ];
+  const [sources, containerd] = await Promise.all([openSources(options), openContainerd(options)]);
+  if (containerd) sources.push({ source: containerd, place: containerd.description() });
   const credentials = combineSources(sources.map(({ source }) => source));
   const own = liveEndpoints(configuration);
   const endpoints = containerd ? withNodeEndpoints(own, containerd) : own;
@@ -116,17 +118,12 @@ export function liveFreshness(configuration: () => Configuration): FreshnessSett
 
 /** Follows changes of `proxies` and `insecureRegistries`. */
 function liveEndpoints(configuration: () => Configuration): EndpointSource {
-  let made: { readonly from: Configuration; readonly source: EndpointSource } | undefined;
-  function current(): EndpointSource {
-    const from = configuration();
-    if (made?.from !== from) {
-      const { insecureRegistries } = from;
-      const proxies: Record<string, string> = {};
-      for (const { registry, endpoint } of from.proxies) proxies[registry] = endpoint;
-      made = { from, source: createDefaultEndpoints({ proxies, insecureRegistries }) };
-    }
-    return made.source;
-  }
+  const current = derived(configuration, ({ proxies, insecureRegistries }) =>
+    createDefaultEndpoints({
+      proxies: Object.fromEntries(proxies.map(({ registry, endpoint }) => [registry, endpoint])),
+      insecureRegistries,
+    }),
+  );
   return {
     endpoints: (namespace) => current().endpoints(namespace),
     fingerprint: () => current().fingerprint(),
@@ -134,77 +131,73 @@ function liveEndpoints(configuration: () => Configuration): EndpointSource {
 }
 
 /** Opens the sources in the order of precedence. */
-async function openSources({
-  configuration,
-  dockerConfigs,
-  env,
-  log,
-  metrics,
-}: InspectionOptions): Promise<OpenSource[]> {
+async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
+  const { configuration, dockerConfigs, env, log, metrics } = options;
   const { credsDir, dockerConfigFile, dockerConfigPathCandidates: named, hostRoot: root } = configuration();
-  const open: Promise<OpenSource>[] = [];
-  if (credsDir !== undefined) {
-    open.push(
-      createRegistryTomlSource({ dir: credsDir, log, metrics }).then((source) => ({
-        source,
-        place: credsDir,
-      })),
-    );
+  const opening: Promise<OpenSource>[] = [];
+  function add(place: string, opened: Promise<LiveCredentialSource>): void {
+    opening.push(opened.then((source) => ({ source, place })));
   }
+  if (credsDir !== undefined) add(credsDir, createRegistryTomlSource({ dir: credsDir, log, metrics }));
   if (dockerConfigFile !== undefined) {
-    open.push(
-      createDockerConfigSource({ candidates: [dockerConfigFile], log, metrics }).then((source) => ({
-        source,
-        place: dockerConfigFile,
-      })),
-    );
+    add(dockerConfigFile, createDockerConfigSource({ candidates: [dockerConfigFile], log, metrics }));
   }
   if (dockerConfigs !== 'none') {
     // A user's relative path is relative to the working directory, the kubelet's to the host root.
     const candidates = dockerConfigs === 'user' ? named?.map((path) => resolve(path)) : named;
     const places = (candidates ?? defaultDockerConfigPathCandidates).map((path) => join(root, path));
-    open.push(
-      createDockerConfigSource({ candidates, root, log, metrics }).then((source) => ({
-        source,
-        place: places.join(', '),
-      })),
-    );
+    add(places.join(', '), createDockerConfigSource({ candidates, root, log, metrics }));
   }
   if (dockerConfigs === 'user' && named === undefined) {
     const candidates = dockerLoginCandidates(env, homedir());
-    open.push(
-      createDockerConfigSource({ candidates, log, metrics }).then((source) => ({
-        source,
-        place: candidates.join(', '),
-      })),
-    );
+    add(candidates.join(', '), createDockerConfigSource({ candidates, log, metrics }));
   }
-  if (dockerConfigs !== 'none') {
-    open.push(...openPlugins({ configuration: configuration(), owner: dockerConfigs, env, log, metrics }));
-  }
-  return await Promise.all(open);
+  const paths = pluginPathsOf(options);
+  if (paths) add(join(root, paths.config), openPlugins(options, paths));
+  return await Promise.all(opening);
 }
 
-interface PluginsOptions extends Pick<InspectionOptions, 'env' | 'log' | 'metrics'> {
-  readonly configuration: Configuration;
-  readonly owner: 'user' | 'node';
+type PluginPaths = Pick<CredentialProviderSourceOptions, 'config' | 'binDir'>;
+
+/** The paths of the kubelet's credential provider plugins, if configured. */
+function pluginPathsOf({ configuration, dockerConfigs }: InspectionOptions): PluginPaths | undefined {
+  const settings = configuration();
+  const config = settings['kubeletConfig.config'] ?? settings['kubeletConfig.configDir'];
+  const binDir = settings['kubeletConfig.binDir'];
+  if (dockerConfigs === 'none' || config === undefined || binDir === undefined) return undefined;
+  return dockerConfigs === 'user' ? { config: resolve(config), binDir: resolve(binDir) } : { config, binDir };
 }
 
-/** The kubelet's credential provider plugins, if configured. */
-function openPlugins({ configuration, owner, env, log, metrics }: PluginsOptions): Promise<OpenSource>[] {
-  const { hostRoot, kubeletEnvironment: environment } = configuration;
-  const named = configuration['kubeletConfig.config'] ?? configuration['kubeletConfig.configDir'];
-  const namedBinDir = configuration['kubeletConfig.binDir'];
-  if (named === undefined || namedBinDir === undefined) return [];
-  const place = (path: string): string => (owner === 'user' ? resolve(path) : path);
-  const config = place(named);
-  const binDir = place(namedBinDir);
-  async function made(): Promise<OpenSource> {
-    const { close: onClose, ...tokens } = await openTokens(configuration, env, owner);
-    const options = { hostRoot, config, binDir, environment, log, metrics, ...tokens, onClose };
-    return { source: await createCredentialProviderSource(options), place: join(hostRoot, config) };
+async function openPlugins(options: InspectionOptions, paths: PluginPaths): Promise<LiveCredentialSource> {
+  const { configuration, log, metrics } = options;
+  const { hostRoot, kubeletEnvironment: environment } = configuration();
+  const tokens = await openTokens(options);
+  return createCredentialProviderSource({ hostRoot, ...paths, environment, log, metrics, ...tokens });
+}
+
+/**
+ * Service account tokens for the plugins, if `serviceAccountTokens` allows them. A failed connection is reported, not thrown:
+ * the agent still has its other sources.
+ */
+async function openTokens({
+  configuration,
+  dockerConfigs,
+  env,
+}: InspectionOptions): Promise<Pick<CredentialProviderSourceOptions, 'tokens' | 'noTokens' | 'onClose'>> {
+  const settings = configuration();
+  if (!settings.serviceAccountTokens) return { noTokens: 'serviceAccountTokens is off' };
+  try {
+    const fallBack = dockerConfigs === 'user' ? 'own kubeconfig' : 'none';
+    const kubernetes = await openKubernetes(settings, env, fallBack);
+    if (kubernetes === undefined) {
+      return { noTokens: 'serviceAccountTokens is on, but this is not a pod and no kubeconfig is set' };
+    }
+    const { client } = kubernetes;
+    return { tokens: createServiceAccountTokens(client), onClose: () => client.close() };
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    return { noTokens: `cannot connect to the cluster: ${problem}` };
   }
-  return [made()];
 }
 
 /** The node's containerd, unless there is no node or an empty list of paths disables it. */

@@ -3,8 +3,9 @@ import { inClusterAccess, kubeconfigAccess, type KubeAccess } from '../../src/ku
 import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import type { Invocation } from '../program/subcommand.ts';
+import { UsageError, type Invocation, type Streams } from '../program/subcommand.ts';
 import { programVersion } from '../program/version.ts';
+import { derived } from './derived.ts';
 
 export interface Kubernetes {
   readonly access: KubeAccess;
@@ -22,12 +23,12 @@ export interface Kubernetes {
  */
 export async function openKubernetes(
   { kubeconfig, kubeContext }: Pick<Configuration, 'kubeconfig' | 'kubeContext'>,
-  { io }: { readonly io: Pick<Invocation['io'], 'env'> },
+  env: Streams['env'],
   fallBack: 'own kubeconfig' | 'none',
   metrics?: Metrics,
 ): Promise<Kubernetes | undefined> {
   const named = kubeconfig !== undefined || kubeContext !== undefined;
-  const inCluster = named ? undefined : await inClusterAccess(io.env);
+  const inCluster = named ? undefined : await inClusterAccess(env);
   let access = inCluster;
   if (named || (access === undefined && fallBack === 'own kubeconfig')) {
     access = await kubeconfigAccess({
@@ -37,24 +38,29 @@ export async function openKubernetes(
   }
   if (access === undefined) return undefined;
   const userAgent = `archwright/${programVersion.version}`;
-  const options = { access, userAgent, ...(metrics && { metrics }) };
-  const another = (): KubeClient => createKubeClient(options);
+  const another = (): KubeClient => createKubeClient({ access, userAgent, ...(metrics && { metrics }) });
   return { access, client: another(), another, podNamespace: inCluster?.namespace };
 }
 
 /**
- * The configuration with archwright's own namespace. Default: the namespace of the pod's service account. The same
- * configuration gives the same object each time.
+ * Connects to the cluster of a person's kubeconfig.
+ * @throws UsageError if there is none
  */
+export async function requireCluster(
+  configuration: Configuration,
+  { io }: Pick<Invocation, 'io'>,
+): Promise<Kubernetes> {
+  const kubernetes = await openKubernetes(configuration, io.env, 'own kubeconfig');
+  if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
+  return kubernetes;
+}
+
+/** The configuration with archwright's own namespace. Default: the namespace of the pod's service account. */
 export function withOwnNamespace(
   configuration: () => Configuration,
   { podNamespace }: Pick<Kubernetes, 'podNamespace'>,
 ): () => Configuration {
-  let last: { readonly from: Configuration; readonly to: Configuration } | undefined;
-  return () => {
-    const from = configuration();
-    if (from.namespace !== undefined || podNamespace === undefined) return from;
-    if (last?.from !== from) last = { from, to: { ...from, namespace: podNamespace } };
-    return last.to;
-  };
+  return derived(configuration, (from) =>
+    from.namespace !== undefined || podNamespace === undefined ? from : { ...from, namespace: podNamespace },
+  );
 }

@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseObjects } from '../../cmd/objects/documents.ts';
-import { isSecret, storedSecret } from '../../cmd/objects/secret-object.ts';
+import { isSecret, parseObjects, storedSecret } from '../../cmd/objects/documents.ts';
 import type { AdmissionRequest, KubeObject, Secret } from '../../src/kube/api/objects.ts';
 import { DemoError } from './error.ts';
 

@@ -47,7 +47,6 @@ export async function askAgents(options: {
   const policy = policyFor(configuration, { controllerLeads: configuration.onUnknownImage === 'gate' });
   const log = createLog({ level: 'silent' });
   const opened = await openFleet({
-    subcommand: 'demo',
     agents: urls,
     agentTlsDir,
     client: undefined,

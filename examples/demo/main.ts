@@ -84,7 +84,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const staying = args.includes('--stay');
-  const stop = onStopSignal().signal;
+  const stop = onStopSignal();
   const workspace = await openWorkspace();
   try {
     const shown = new AbortController();

@@ -1,6 +1,7 @@
 /** `archwright agent` inside the test, asked over mutual TLS as the webhook does it. */
 import { Readable } from 'node:stream';
 import type { Test } from 'tap';
+import '../../cmd/agent.ts';
 import { main } from '../../cmd/program/main.ts';
 import { sendTo, type Answer } from '../daemon/support.ts';
 import type { Pki } from '../fleet/support.ts';

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap';
+import '../../cmd/controller.ts';
 import { startKubeStore } from '../support/kube-store.ts';
 import { kubeconfig } from './kubeconfig.ts';
 import { run } from './run.ts';

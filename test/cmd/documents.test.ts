@@ -74,7 +74,7 @@ t.test('broken texts name the place and quote nothing', (t) => {
     ['deep YAML', `a: ${'['.repeat(20_000)}`, /^f\.yaml/],
   ];
   for (const [what, text, message] of cases) {
-    t.throws(() => parse(text), { name: 'DocumentError', code: 'malformed', message }, what);
+    t.throws(() => parse(text), { name: 'UsageError', message }, what);
     try {
       parse(text);
     } catch (error) {
@@ -97,12 +97,12 @@ t.test('reading', async (t) => {
       for (;;) yield Buffer.alloc(1_048_576, 32);
     })(),
   );
-  await t.rejects(readText('-', endless), { code: 'too-large', message: /standard input: .*10485760/ });
-  await t.rejects(readText(directory, none), { code: 'not-a-file' });
-  await t.rejects(readText(`${directory}/gone`, none), { code: 'missing' });
+  await t.rejects(readText('-', endless), { name: 'UsageError', message: /standard input: .*10485760/ });
+  await t.rejects(readText(directory, none), /is not a regular file/);
+  await t.rejects(readText(`${directory}/gone`, none), /there is no such file/);
   writeFileSync(file, Buffer.alloc(maxDocumentBytes + 1, 32));
-  await t.rejects(readText(file, none), { code: 'too-large' });
+  await t.rejects(readText(file, none), /is larger than 10485760 bytes/);
   writeFileSync(file, Buffer.from([0x6b, 0xff]));
-  await t.rejects(readText(file, none), { code: 'not-text' });
-  await t.rejects(readText('-', Readable.from([Buffer.from([0xff])])), { code: 'not-text' });
+  await t.rejects(readText(file, none), /is not UTF-8/);
+  await t.rejects(readText('-', Readable.from([Buffer.from([0xff])])), /is not UTF-8/);
 });

@@ -14,7 +14,7 @@ const subcommand: Subcommand = {
 };
 
 function parse(...args: string[]) {
-  const { own, ...rest } = parseFlags('thing', subcommand, args);
+  const { own, ...rest } = parseFlags(subcommand, args);
   return { ...rest, own: Object.fromEntries(own) };
 }
 
@@ -67,7 +67,7 @@ t.test('wrong usage', async (t) => {
     [['--__proto__', 'x'], 'unknown flag --__proto__'],
   ];
   for (const [args, message] of cases) {
-    t.throws(() => parse(...args), { name: 'UsageError', where: 'thing', message }, args.join(' '));
+    t.throws(() => parse(...args), { name: 'UsageError', message }, args.join(' '));
   }
 });
 
@@ -80,5 +80,5 @@ t.test('the settings of a part', async (t) => {
   t.notOk('namespace' in settingsOf({ settings: 'explain', flags }), 'a flag of its own has the name');
   t.ok('namespace' in settingsOf({ settings: 'explain' }));
   const none = { ...subcommand, settings: 'none' as const };
-  t.throws(() => parseFlags('thing', none, ['--config', 'f']), /unknown flag --config/);
+  t.throws(() => parseFlags(none, ['--config', 'f']), /unknown flag --config/);
 });

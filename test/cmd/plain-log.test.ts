@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createPlainLog } from '../../cmd/program/plain-log.ts';
+import { createPlainLog } from '../../cmd/program/context.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 
 t.test('one plain line for each event, without secrets', async (t) => {

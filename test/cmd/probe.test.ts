@@ -7,18 +7,6 @@ import { run } from './run.ts';
 
 const path = '/api/v1/namespaces/shop/pods';
 
-/** A time that passes only by waiting. */
-function time(): { now: number; readonly sleep: (ms: number, signal: AbortSignal) => Promise<void> } {
-  const state = {
-    now: 0,
-    sleep: async (ms: number, signal: AbortSignal) => {
-      signal.throwIfAborted();
-      state.now += ms;
-    },
-  };
-  return state;
-}
-
 async function probed(
   t: Test,
   answers: readonly KubeAnswer[],
@@ -36,19 +24,25 @@ async function probed(
     await server.close();
   });
   server.script(path, ...answers);
-  const clock = time();
+  let waited = 0;
   const lines: string[] = [];
   const answer = await probe({
     client,
     namespace: 'shop',
     image: 'registry.example.com/x:1',
     timeoutMs: 9000,
-    clock: { ...systemClock, monotonic: () => clock.now },
-    sleep: clock.sleep,
+    clock: {
+      ...systemClock,
+      monotonic: () => waited,
+      sleep: async (ms, ending) => {
+        ending.throwIfAborted();
+        waited += ms;
+      },
+    },
     signal,
     progress: (line) => lines.push(line),
   });
-  return { answer, lines, server, waited: clock.now };
+  return { answer, lines, server, waited };
 }
 
 const asSent: KubeAnswer = (request, response) => json(JSON.parse(request.body), 201)(request, response);

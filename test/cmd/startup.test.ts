@@ -2,14 +2,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import t from 'tap';
-import { startup } from '../../cmd/program/startup.ts';
+import { startup } from '../../cmd/program/context.ts';
 
 t.test('log, metrics and configuration belong together', async (t) => {
   const file = join(t.testdir({ 'a.toml': 'logLevel = "warn"\n' }), 'a.toml');
   const written: string[] = [];
   const { configuration, log, metrics } = await startup({
-    positionals: [],
-    flags: new Map(),
     sources: { file, env: {}, flags: {} },
     io: {
       env: {},
@@ -17,8 +15,6 @@ t.test('log, metrics and configuration belong together', async (t) => {
       out: () => t.fail('wrote an answer'),
       err: (text) => written.push(text),
     },
-    stop: new AbortController().signal,
-    subcommands: {},
   });
   t.teardown(() => configuration.close());
   t.match(await metrics.render(), /^archwright_build_info\{version="\d/m);

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import t from 'tap';
+import '../../cmd/webhook.ts';
 import { main } from '../../cmd/program/main.ts';
 import { createPki } from '../fleet/support.ts';
 import { send, until } from '../serving/support.ts';

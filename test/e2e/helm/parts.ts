@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { probe } from '../../../cmd/probe.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { wait } from '../../../src/async/wait.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { type Cluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
@@ -94,7 +93,6 @@ export async function webhooksInForce(cluster: Cluster): Promise<void> {
     image: '127.0.0.1:1/probe:1',
     timeoutMs: patienceMs,
     clock: systemClock,
-    sleep: wait,
     signal: AbortSignal.timeout(patienceMs),
     progress: () => undefined,
   });

@@ -25,7 +25,7 @@ const code = await main(process.argv.slice(2), {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
   },
-  stop: onStopSignal().signal,
+  stop: onStopSignal(),
   subcommands: {
     controller: {
       summary: 'the controller that stops',

@@ -1,0 +1,93 @@
+/**
+ * The start of a subcommand. Long-running ones get a live configuration and a JSON log that follows its level. One-shot ones
+ * (`inspect`, `explain`, …) read the configuration once and log one plain line per event.
+ */
+import { aborted } from '../../src/async/wait.ts';
+import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
+import { liveConfiguration, type LiveConfiguration } from '../../src/policy/configuration/live.ts';
+import { ConfigurationError } from '../../src/policy/configuration/problem.ts';
+import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
+import { keepMemoryPrivate } from '../../src/telemetry/private-memory.ts';
+import { addProcessMetrics } from '../../src/telemetry/process.ts';
+import type { DockerConfigs } from '../wiring/inspection.ts';
+import { stoppedCode } from './signals.ts';
+import type { Invocation, Streams } from './subcommand.ts';
+import { programVersion } from './version.ts';
+
+export interface Startup {
+  readonly configuration: LiveConfiguration;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Reads the configuration and sets up telemetry. Close `configuration` at the end.
+ * @throws ConfigurationError if the first configuration is broken
+ */
+export async function startup({ sources, io }: Pick<Invocation, 'sources' | 'io'>): Promise<Startup> {
+  keepMemoryPrivate();
+  const log = createLog({ destination: { write: (line) => io.err(line) } });
+  const metrics = createMetrics();
+  addProcessMetrics(metrics, programVersion);
+  const configuration = await liveConfiguration({ ...sources, log, metrics });
+  log.level = configuration.current().logLevel;
+  configuration.onChange(({ logLevel }) => {
+    log.level = logLevel;
+  });
+  return { configuration, log, metrics };
+}
+
+export interface CliContext {
+  readonly configuration: Configuration;
+  /**
+   * With `hostRoot`, the docker configurations are the kubelet's below it. Otherwise this is a person's machine, and their
+   * docker login counts too.
+   */
+  readonly dockerConfigs: DockerConfigs;
+  readonly log: Log;
+  /** Never served. */
+  readonly metrics: Metrics;
+}
+
+/** @throws ConfigurationError */
+export async function openCliContext({ sources, io }: Invocation): Promise<CliContext> {
+  const loaded = await loadConfiguration(sources);
+  if (!loaded.configuration) throw new ConfigurationError(loaded.problems);
+  const { configuration, origins } = loaded;
+  return {
+    configuration,
+    dockerConfigs: origins.hostRoot.kind === 'default' ? 'user' : 'node',
+    log: createPlainLog(io, origins.logLevel.kind === 'default' ? 'warn' : configuration.logLevel),
+    metrics: createMetrics(),
+  };
+}
+
+/**
+ * Does the work until the program is told to stop. Unfinished work then ends with the process.
+ * @returns the exit code
+ */
+export async function untilStopped(stop: AbortSignal, work: () => Promise<number>): Promise<number> {
+  return await Promise.race([aborted(stop).then(() => stoppedCode(stop)), work()]);
+}
+
+/** A log of plain lines on standard error. Secrets are scrubbed as in every log. */
+export function createPlainLog(io: Pick<Streams, 'err'>, level: LogLevel): Log {
+  return createLog({ level, destination: { write: (line) => io.err(plainLine(line)) } });
+}
+
+function plainLine(line: string): string {
+  const { level, time: _, msg, ...fields } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+  const details = Object.entries(fields).map(
+    ([name, value]) => `${name === 'err' ? 'error' : name} ${textOf(value)}`,
+  );
+  const message = [textOf(msg), ...(details.length > 0 ? [details.join(', ')] : [])].join(': ');
+  return `archwright: ${textOf(level)}: ${message}\n`;
+}
+
+/** pino writes errors as objects with message and stack. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'object' && value !== null && 'message' in value) return textOf(value.message);
+  return JSON.stringify(value);
+}
