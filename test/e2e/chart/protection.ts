@@ -69,7 +69,7 @@ async function userWith(cluster: Cluster, name: string, role: string): Promise<K
 }
 
 /** @throws KubeError when the change is refused */
-async function untilRefused(change: (tries: number) => Promise<unknown>): Promise<void> {
+export async function untilRefused(change: (tries: number) => Promise<unknown>): Promise<void> {
   for (let tries = 0; tries < 20; tries++) {
     await change(tries);
     await new Promise((resolve) => setTimeout(resolve, 500));

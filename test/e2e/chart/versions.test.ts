@@ -9,6 +9,7 @@ import { startCluster } from '../cluster/harness.ts';
 import { waitFor } from '../cluster/watch.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
 import { heldToPodSecurity } from './pod-security.ts';
+import { ownRights } from './own-rights.ts';
 import { protects } from './protection.ts';
 import { everyObject, takesAll } from './strict.ts';
 
@@ -23,6 +24,9 @@ for (const version of [oldestKubernetes, kubernetes]) {
 
     await t.test("users cannot write archwright's annotation or remove its gate", async (t) => {
       await protects(t, cluster);
+    });
+    await t.test("archwright's own accounts cannot do more than archwright does", async (t) => {
+      await ownRights(t, cluster);
     });
     await t.test('the definitions of the custom resources accept and refuse objects', async (t) => {
       // The chart's definitions are deleted a moment after it.

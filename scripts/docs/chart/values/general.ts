@@ -202,6 +202,13 @@ export const general: readonly Section[] = [
         default: [],
         example: ['system:serviceaccount:backup:restore'],
       }),
+      'protection.ownAccounts': flag({
+        help:
+          'Adds ValidatingAdmissionPolicies that limit archwright’s own service accounts to the fields that it writes: in ' +
+          'pods its gate, affinity, nodeSelector, tolerations and its annotations; in nodes its taint, labels and annotations.',
+        default: true,
+        example: false,
+      }),
       'networkPolicy.enabled': flag({
         help: 'Limits traffic to the ports of webhook, controller, and agents without the host network.',
         default: true,

@@ -1,0 +1,256 @@
+/** What a stolen token of the controller could be used for, and what the controller does with its own. */
+import type { KubeClient, Patch } from '../../../src/kube/api/client.ts';
+import { patience } from '../cluster/harness.ts';
+
+export const pod = '/api/v1/namespaces/default/pods/gated';
+export const node = '/api/v1/nodes/worker';
+export const account = '/api/v1/namespaces/archwright/serviceaccounts/archwright-controller';
+const webhooks = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
+const gates = (...names: readonly string[]): object => ({
+  spec: { schedulingGates: names.map((name) => ({ name })) },
+});
+
+const config = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
+
+export type Call = (who: KubeClient) => Promise<unknown>;
+export type Attempt = readonly [name: string, call: Call];
+
+export function merge(path: string, body: object): Call {
+  return (who) => who.patch(path, { type: 'merge', body }, { signal: patience() });
+}
+function json(path: string, ...body: readonly object[]): Call {
+  return (who) => who.patch(path, { type: 'json', body }, { signal: patience() });
+}
+function create(path: string, body: object): Call {
+  return (who) => who.create(path, body, { signal: patience() });
+}
+export function get(path: string): Call {
+  return (who) => who.get(path, { signal: patience() });
+}
+function remove(path: string): Call {
+  return (who) => who.delete(path, { signal: patience() });
+}
+
+function applied(kind: string, name: string): Patch {
+  const body = { apiVersion: 'v1', kind, metadata: { name, namespace: 'archwright' } };
+  return { type: 'apply', body, fieldManager: 'archwright', force: true };
+}
+
+const own = { namespace: 'archwright', name: 'archwright-webhook' };
+
+function webhooksBecome(clientConfig: object, rule?: object): Call {
+  const one = {
+    name: 'pods.arch.example',
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    clientConfig,
+  };
+  return merge(webhooks, { webhooks: [{ ...one, ...(rule && { rules: [rule] }) }] });
+}
+
+/** Each would give a stolen token of the controller more than it needs. Policies refuse them, whatever roles grant. */
+export const heldByPolicies: readonly Attempt[] = [
+  [
+    'another image',
+    json(pod, { op: 'replace', path: '/spec/containers/0/image', value: 'evil.example/x:1' }),
+  ],
+  [
+    'another image of an init container',
+    json(pod, { op: 'replace', path: '/spec/initContainers/0/image', value: 'evil.example/x:1' }),
+  ],
+  ['another command', json(pod, { op: 'add', path: '/spec/containers/0/command', value: ['sh'] })],
+  ['another service account', merge(pod, { spec: { serviceAccountName: 'admin' } })],
+  [
+    'a host path',
+    json(pod, { op: 'add', path: '/spec/volumes', value: [{ name: 'h', hostPath: { path: '/' } }] }),
+  ],
+  ['the host network', merge(pod, { spec: { hostNetwork: true } })],
+  ['a deadline of a pod', merge(pod, { spec: { activeDeadlineSeconds: 1 } })],
+  ["another controller's gate", merge(pod, gates('arch.example/scheduling-gate'))],
+  ['a label of a pod', merge(pod, { metadata: { labels: { app: 'victim' } } })],
+  ['an annotation of another program', merge(pod, { metadata: { annotations: { 'x.example/y': 'z' } } })],
+  [
+    'an annotation of another program removed',
+    merge(pod, { metadata: { annotations: { 'x.example/kept': null } } }),
+  ],
+  ['a finalizer of a pod', merge(pod, { metadata: { finalizers: ['x.example/stuck'] } })],
+  [
+    'an owner of a pod',
+    merge(pod, {
+      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'worker', uid: 'x' }] },
+    }),
+  ],
+  ['the status of a pod', merge(`${pod}/status`, { status: { phase: 'Failed' } })],
+  [
+    'an ephemeral container',
+    merge(`${pod}/ephemeralcontainers`, { spec: { ephemeralContainers: [{ name: 'e', image: 'x' }] } }),
+  ],
+  [
+    'a binding to a node',
+    create(`${pod}/binding`, { metadata: { name: 'gated' }, target: { kind: 'Node', name: 'worker' } }),
+  ],
+  [
+    'a command in a container',
+    (who) => who.create(`${pod}/exec`, {}, { signal: patience(), query: { command: 'sh', stdout: 'true' } }),
+  ],
+  [
+    'a new pod',
+    create('/api/v1/namespaces/default/pods', {
+      metadata: { name: 'evil' },
+      spec: { containers: [{ name: 'c', image: 'x' }] },
+    }),
+  ],
+  ['a deleted pod', remove(pod)],
+  ['a deleted node', remove(node)],
+  ['a node that takes no pods', merge(node, { spec: { unschedulable: true } })],
+  ["another program's taint removed", merge(node, { spec: { taints: [] } })],
+  [
+    'a taint that evicts pods',
+    merge(node, {
+      spec: {
+        taints: [
+          { key: 'dedicated', value: 'db', effect: 'NoSchedule' },
+          { key: 'x', effect: 'NoExecute' },
+        ],
+      },
+    }),
+  ],
+  [
+    "another program's taint recorded as archwright's",
+    merge(node, { metadata: { annotations: { 'arch.example/taint': 'dedicated' } } }),
+  ],
+  ['a label of a node', merge(node, { metadata: { labels: { 'kubernetes.io/arch': 'arm64' } } })],
+  [
+    'a role label of a node',
+    merge(node, { metadata: { labels: { 'node-role.kubernetes.io/control-plane': '' } } }),
+  ],
+  ['an annotation of a node', merge(node, { metadata: { annotations: { 'x.example/y': 'z' } } })],
+  ['the status of a node', merge(`${node}/status`, { status: { nodeInfo: { architecture: 'arm64' } } })],
+  [
+    "another program's service as a webhook",
+    webhooksBecome({ service: { namespace: 'kube-system', name: 'evil' } }),
+  ],
+  ['a URL as a webhook', webhooksBecome({ url: 'https://evil.example/' })],
+  [
+    'Secrets sent to the webhook',
+    webhooksBecome(
+      { service: own },
+      { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['secrets'] },
+    ),
+  ],
+  [
+    'another ConfigMap',
+    create('/api/v1/namespaces/archwright/configmaps', { metadata: { name: 'archwright-evil' } }),
+  ],
+  [
+    'another Lease',
+    create('/apis/coordination.k8s.io/v1/namespaces/archwright/leases', {
+      metadata: { name: 'another-leader' },
+    }),
+  ],
+  ['the specification of a custom resource', merge(config, { spec: { fallbackArchitecture: 's390x' } })],
+];
+
+/** RBAC refuses these: the chart grants no such verb. */
+export const refusedByRoles: readonly Attempt[] = [
+  ['all Secrets', get('/api/v1/secrets')],
+  ['the Secrets of a namespace', get('/api/v1/namespaces/kube-system/secrets')],
+  ['a Secret of another namespace', get('/api/v1/namespaces/kube-system/secrets/bootstrap')],
+  ['another Secret of its own namespace', get('/api/v1/namespaces/archwright/secrets/other')],
+  ['the configuration', get('/api/v1/namespaces/archwright/configmaps/archwright')],
+  [
+    'a role for itself',
+    create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+      metadata: { name: 'evil' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ kind: 'ServiceAccount', name: 'archwright-controller', namespace: 'archwright' }],
+    }),
+  ],
+  [
+    'a token of another account',
+    create('/api/v1/namespaces/kube-system/serviceaccounts/default/token', { spec: {} }),
+  ],
+  ['a token of its own account', create(`${account}/token`, { spec: {} })],
+  [
+    'another webhook configuration',
+    create('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', {
+      metadata: { name: 'evil' },
+    }),
+  ],
+  [
+    "another program's webhook configuration",
+    merge(`${webhooks}-other`, { metadata: { labels: { a: 'b' } } }),
+  ],
+  ['a deleted webhook configuration', remove(webhooks)],
+  [
+    'a policy less',
+    remove('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/archwright-own-pods'),
+  ],
+  [
+    'a Deployment',
+    merge('/apis/apps/v1/namespaces/archwright/deployments/archwright-webhook', { spec: { replicas: 0 } }),
+  ],
+];
+
+/** What the controller does, in the order that changes nothing twice. */
+export const work: readonly Attempt[] = [
+  [
+    'placement of a gated pod',
+    json(
+      pod,
+      { op: 'add', path: '/metadata/annotations/arch.example~1decision', value: '{"v":1}' },
+      { op: 'add', path: '/spec/nodeSelector', value: { 'kubernetes.io/arch': 'arm64' } },
+      {
+        op: 'add',
+        path: '/spec/tolerations/-',
+        value: { key: 'kubernetes.io/arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' },
+      },
+      {
+        op: 'add',
+        path: '/spec/affinity',
+        value: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [
+                { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] }] },
+              ],
+            },
+          },
+        },
+      },
+      { op: 'replace', path: '/spec/schedulingGates', value: [{ name: 'x.example/theirs' }] },
+    ),
+  ],
+  [
+    'its taint on a node',
+    json(
+      node,
+      {
+        op: 'add',
+        path: '/spec/taints/-',
+        value: { key: 'arch.example/architecture', value: 'arm64', effect: 'NoSchedule' },
+      },
+      { op: 'add', path: '/metadata/annotations/arch.example~1taint', value: 'arch.example/architecture' },
+    ),
+  ],
+  ['its label on a node', merge(node, { metadata: { labels: { 'arch.example/agent': 'true' } } })],
+  [
+    'its taint and label removed',
+    json(
+      node,
+      { op: 'remove', path: '/spec/taints/2' },
+      { op: 'remove', path: '/metadata/annotations/arch.example~1taint' },
+      { op: 'remove', path: '/metadata/labels/arch.example~1agent' },
+    ),
+  ],
+  ['its webhook configuration', webhooksBecome({ service: { ...own, path: '/mutate' } })],
+  [
+    'a new Secret of certificates',
+    (who) =>
+      who.patch(
+        '/api/v1/namespaces/archwright/secrets/archwright-webhook-tls',
+        applied('Secret', 'archwright-webhook-tls'),
+        { signal: patience() },
+      ),
+  ],
+];

@@ -1,0 +1,142 @@
+/**
+ * The rights of archwright's own service accounts, as the chart grants and limits them: what a stolen token of the controller cannot do, and
+ * what the controller still can.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
+import { KubeError } from '../../../src/kube/api/errors.ts';
+import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
+import type { Cluster } from '../cluster/harness.ts';
+import { createHelm } from '../helm/release.ts';
+import {
+  account,
+  get,
+  heldByPolicies,
+  merge,
+  node,
+  pod,
+  refusedByRoles,
+  work,
+  type Call,
+} from './escalations.ts';
+import { chart } from './helm.ts';
+import { untilRefused } from './protection.ts';
+
+export async function ownRights(t: Test, cluster: Cluster): Promise<void> {
+  const helm = createHelm('helm4', cluster);
+  const narrow = helm.values('own-rights.json', {
+    rbac: { pullSecrets: 'namespaces', pullSecretNamespaces: ['default'] },
+  });
+  await helm.run('install archwright', chart, '--no-hooks', narrow);
+  await createVictims(cluster);
+  const controller = await accountOf(cluster);
+  t.teardown(() => controller.close());
+
+  await untilEnforced(controller);
+  for (const [name, call] of [...heldByPolicies, ...refusedByRoles])
+    await refused(t, name, () => call(controller));
+  for (const [name, call] of work) await t.resolves(call(controller), name);
+
+  await cluster.create({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name: 'by-mistake' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ kind: 'ServiceAccount', name: 'archwright-controller', namespace: 'archwright' }],
+  });
+  await t.resolves(get('/api/v1/secrets')(controller), 'every right is granted');
+  for (const [name, call] of heldByPolicies)
+    await refused(t, `${name}, with every right,`, () => call(controller));
+  await cluster.delete('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/by-mistake');
+  await cluster.delete('/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster');
+  await helm.run('uninstall archwright --no-hooks');
+  await cluster.delete(pod);
+  await cluster.delete(node);
+}
+
+/** What to change: a gated pod of another program, a node, and objects of others that the controller might want to read. */
+async function createVictims(cluster: Cluster): Promise<void> {
+  await cluster.create({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'gated', annotations: { 'x.example/kept': 'yes' } },
+    spec: {
+      schedulingGates: [{ name: 'arch.example/scheduling-gate' }, { name: 'x.example/theirs' }],
+      tolerations: [{ key: 'dedicated', operator: 'Exists' }],
+      initContainers: [{ name: 'i', image: 'registry.example/init:1' }],
+      containers: [{ name: 'c', image: 'registry.example/app:1' }],
+    },
+  });
+  await cluster.create({
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {
+      name: 'worker',
+      labels: { 'kubernetes.io/arch': 'amd64' },
+      annotations: { 'x.example/kept': 'yes' },
+    },
+    spec: { taints: [{ key: 'dedicated', value: 'db', effect: 'NoSchedule' }] },
+  });
+  for (const [namespace, name] of [
+    ['kube-system', 'bootstrap'],
+    ['archwright', 'other'],
+  ] as const)
+    await cluster.create({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace } });
+  await cluster.create({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { name: 'archwright-other' },
+  });
+  await cluster.create({
+    apiVersion: 'arch.example/v1alpha1',
+    kind: 'ClusterPodPlacementConfig',
+    metadata: { name: 'cluster' },
+    spec: { fallbackArchitecture: 'amd64' },
+  });
+}
+
+/** A client with a token of the controller's service account. */
+async function accountOf(cluster: Cluster): Promise<KubeClient> {
+  const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
+  const { status } = await cluster.post<{ readonly status: { readonly token: string } }>(
+    `${account}/token`,
+    request,
+  );
+  const path = join(cluster.directory, 'controller.kubeconfig');
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      { name: 'c', cluster: { server: cluster.server, 'certificate-authority': cluster.identities.caFile } },
+    ],
+    users: [{ name: 'u', user: { token: status.token } }],
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'c',
+  };
+  await writeFile(path, JSON.stringify(config), { mode: 0o600 });
+  const access = await kubeconfigAccess({ path });
+  if (!access) throw new TypeError('the kubeconfig that was just written gives no access');
+  return createKubeClient({ access, userAgent: 'archwright-e2e' });
+}
+
+/** Policies are enforced a moment after they are created; each of the three refuses its own attempt then. */
+async function untilEnforced(controller: KubeClient): Promise<void> {
+  for (const attempt of [
+    (tries: number): Call => merge(pod, { metadata: { annotations: { 'x.example/tries': `${tries}` } } }),
+    (tries: number): Call => merge(node, { metadata: { annotations: { 'x.example/tries': `${tries}` } } }),
+  ])
+    await untilRefused((tries) => attempt(tries)(controller)).catch((error: unknown) => {
+      if (!(error instanceof KubeError) || error.code !== 'forbidden') throw error;
+    });
+}
+
+async function refused(t: Test, name: string, call: () => Promise<unknown>): Promise<void> {
+  const answer = await call().then(
+    () => 'accepted',
+    (error: unknown) => (error instanceof KubeError ? `${error.code}: ${error.message}` : String(error)),
+  );
+  // `invalid`: the API server lets nobody change the field.
+  t.match(answer, /^(forbidden|invalid): /u, `${name} is refused`);
+}
