@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { fileError } from '../../src/files/error.ts';
+import { fileError } from '../../src/files/read.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { describeProxies, type Environment } from '../../src/http/proxy/proxy.ts';
 import { describeTrust } from '../../src/http/tls/trust.ts';

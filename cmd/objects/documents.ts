@@ -5,8 +5,7 @@
  * Such a file may hold Secrets, so no message quotes its content.
  */
 import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
-import { FileError } from '../../src/files/error.ts';
-import { decodeUtf8, readBounded } from '../../src/files/read.ts';
+import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import { UsageError } from '../program/subcommand.ts';

@@ -16,10 +16,10 @@ import type { SourceProblem } from '../../src/credentials/credential.ts';
 import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
-import { FileError } from '../../src/files/error.ts';
+import { FileError } from '../../src/files/read.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
-import { watchDirectories, type Watcher, type WatchOptions } from '../../src/files/watch.ts';
+import { DirectoryWatcher, type WatchOptions } from '../../src/files/watch.ts';
 import type { Endpoint, EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import type { Log } from '../../src/telemetry/log.ts';
@@ -102,7 +102,7 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
   #state: State | undefined;
   #live: LiveContent<State> | undefined;
   /** Watches the directories that are found by reading; `#live` watches those of the candidates. */
-  #watched: { readonly dirs: string; readonly watcher: Watcher } | undefined;
+  #watched: { readonly dirs: string; readonly watcher: DirectoryWatcher } | undefined;
 
   constructor(options: ContainerdEndpointsOptions) {
     this.#options = options;
@@ -233,7 +233,7 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
     if (this.#watched?.dirs === id || this.#stop.signal.aborted) return;
     const before = this.#watched;
     const options = { ...this.#options, root: this.#options.hostRoot };
-    this.#watched = { dirs: id, watcher: watchDirectories(dirs, () => void this.#live?.refresh(), options) };
+    this.#watched = { dirs: id, watcher: new DirectoryWatcher(dirs, () => void this.#live?.refresh(), options) };
     await before?.watcher.close();
   }
 

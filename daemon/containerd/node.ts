@@ -2,8 +2,7 @@
  * The configuration of this node's containerd: files, version and registry settings, read again after each change. (containerd reads
  * config.toml only when it starts. Using a change at once is right after its restart, and nearly always before.)
  */
-import { FileError } from '../../src/files/error.ts';
-import { statPath } from '../../src/files/read.ts';
+import { FileError, statPath } from '../../src/files/read.ts';
 import { imagesTable, isCriDisabled, loadConfig, type LoadedConfig } from './config/config.ts';
 import { programsFor, type VersionFinder } from './config/find-version.ts';
 import {

@@ -3,8 +3,7 @@
  * directory that they need.
  */
 import { join } from 'node:path';
-import { FileError } from '../../src/files/error.ts';
-import { listDirectory } from '../../src/files/read.ts';
+import { FileError, listDirectory } from '../../src/files/read.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { readTls } from './hosts/certificates.ts';
 import type { HostFilesReader } from './hosts/host-directory.ts';

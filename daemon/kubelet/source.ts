@@ -22,7 +22,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
-import { createHostSemaphore } from '../../src/async/semaphore.ts';
+import { HostSemaphore } from '../../src/async/semaphore.ts';
 import type {
   HeldCredential,
   MatchedCredential,
@@ -79,7 +79,7 @@ class CredentialProviderSource implements LiveCredentialSource {
   readonly #log: Log | undefined;
   readonly #meter: SourceMeter;
   readonly #pluginMeter: PluginMeter;
-  readonly #semaphore = createHostSemaphore(runsPerPlugin);
+  readonly #semaphore = new HostSemaphore(runsPerPlugin);
   readonly #stop = new AbortController();
   #live: LiveContent<PluginSetup> | undefined;
   #providers: readonly Provider[] = [];

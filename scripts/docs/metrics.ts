@@ -26,7 +26,7 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
   { title: 'Questions to agents', metrics: fleetMetrics },
   { title: 'Image facts', metrics: Object.values(factsMetricSpecs) },
   { title: 'Sources of credentials and endpoints', metrics: [...sourceMetrics, ...pluginMetrics] },
-  { title: 'Servers and certificates', metrics: servingMetrics },
+  { title: 'Servers and certificates', metrics: Object.values(servingMetrics) },
   { title: 'Configuration', metrics: policyMetrics },
   { title: 'Process', metrics: [buildInfoExample, ...processMetrics] },
 ];

@@ -6,26 +6,26 @@
 /** Registries and their proxies throttle clients with many connections. A response takes 50 to 400 ms: 40 images a second or more. */
 export const defaultPerHost = 16;
 
-export interface HostSemaphore {
+export class HostSemaphore {
+  readonly #hosts = new Map<string, Host>();
+  readonly #perHost: number;
+
+  constructor(perHost = defaultPerHost) {
+    this.#perHost = perHost;
+  }
+
   /**
    * Waits for a place at a host.
    * @param lane the host itself, or a registry behind it
    * @returns releases the place; a second call has no effect
    * @throws the signal's reason if it aborts first
    */
-  enter(host: string, signal: AbortSignal, lane?: string): Promise<() => void>;
-}
-
-export function createHostSemaphore(perHost = defaultPerHost): HostSemaphore {
-  const hosts = new Map<string, Host>();
-  return {
-    enter: async (name, signal, lane = name) => {
-      signal.throwIfAborted();
-      const host = hosts.get(name) ?? new Host(name, perHost, () => hosts.delete(name));
-      hosts.set(name, host);
-      return await host.enter(lane, signal);
-    },
-  };
+  async enter(name: string, signal: AbortSignal, lane = name): Promise<() => void> {
+    signal.throwIfAborted();
+    const host = this.#hosts.get(name) ?? new Host(name, this.#perHost, () => this.#hosts.delete(name));
+    this.#hosts.set(name, host);
+    return await host.enter(lane, signal);
+  }
 }
 
 interface Waiter {

@@ -1,22 +1,10 @@
 /** Waiting that a signal ends. */
+import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 
-/**
- * Waits.
- * @throws the signal's reason when it aborts first
- */
-export function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason as Error);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    }, ms);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-  });
+/** @throws the signal's reason when it aborts first */
+export async function wait(ms: number, signal: AbortSignal): Promise<void> {
+  await setTimeout(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
 }
 
 /**
@@ -55,9 +43,6 @@ export async function limited<T>(
 }
 
 /** Resolves when the signal aborts; never rejects. */
-export function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+export async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
 }

@@ -4,9 +4,7 @@
  */
 import { readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errnoOf, FileError, fileError } from './error.ts';
-import { listDirectory, readBounded } from './read.ts';
-import { resolveInRoot } from './root.ts';
+import { errnoOf, FileError, fileError, listDirectory, readBounded, resolveInRoot } from './read.ts';
 
 export interface DirectoryOptions {
   /** Selects the files to read by their names. Hidden files are never read. */

@@ -2,7 +2,7 @@
  * Content of files that is kept up to date: read again after each possible change of its directories. A new value replaces the
  * current one only if its fingerprint differs. If reading or parsing fails, the last good value stays in force.
  */
-import { watchDirectories, type Watcher, type WatchOptions } from './watch.ts';
+import { DirectoryWatcher, type WatchOptions } from './watch.ts';
 
 export interface LiveContentOptions<T> extends WatchOptions {
   /** Reads and parses; throws if the content cannot be used. Calls never overlap. */
@@ -19,26 +19,16 @@ export interface LiveContentOptions<T> extends WatchOptions {
   readonly onProblem?: ((error: Error) => void) | undefined;
 }
 
-export interface LiveContent<T> {
-  /** The last good value; `undefined` before the first one. */
-  current(): T | undefined;
-  /** Why the last attempt failed; `undefined` after a success. */
-  problem(): Error | undefined;
-  /** Reads again now. Resolves when an attempt that began after this call is complete. */
-  refresh(): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** Reads once, then keeps watching. If the first attempt fails, `current()` is `undefined` and `problem()` says why. */
 export async function liveContent<T>(options: LiveContentOptions<T>): Promise<LiveContent<T>> {
-  const live = new LiveFiles(options);
+  const live = new LiveContent(options);
   await live.start();
   return live;
 }
 
-class LiveFiles<T> implements LiveContent<T> {
+export class LiveContent<T> {
   readonly #options: LiveContentOptions<T>;
-  readonly #watcher: Watcher;
+  readonly #watcher: DirectoryWatcher;
   #good: { readonly value: T; readonly fingerprint: string } | undefined;
   #problem: Error | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -49,7 +39,7 @@ class LiveFiles<T> implements LiveContent<T> {
   constructor(options: LiveContentOptions<T>) {
     this.#options = options;
     // Watching begins before the first attempt, so that a change during it is noticed.
-    this.#watcher = watchDirectories(options.dirs, () => void this.refresh(), options);
+    this.#watcher = new DirectoryWatcher(options.dirs, () => void this.refresh(), options);
   }
 
   async start(): Promise<void> {
@@ -57,15 +47,20 @@ class LiveFiles<T> implements LiveContent<T> {
     this.#started = true;
   }
 
+  /** The last good value; `undefined` before the first one. */
   current(): T | undefined {
     return this.#good?.value;
   }
 
+  /** Why the last attempt failed; `undefined` after a success. */
   problem(): Error | undefined {
     return this.#problem;
   }
 
-  /** At most one attempt runs and one is queued, which sees all changes until it begins. */
+  /**
+   * Reads again now. Resolves when an attempt that began after this call is complete. At most one attempt runs and one is
+   * queued, which sees all changes until it begins.
+   */
   refresh(): Promise<void> {
     if (this.#next === undefined) {
       this.#next = this.#running.then(() => this.#read());

@@ -4,11 +4,52 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { constants, type Stats } from 'node:fs';
-import { open, opendir, stat, type FileHandle } from 'node:fs/promises';
-import { errnoOf, FileError, fileError } from './error.ts';
-import { resolveInRoot } from './root.ts';
+import { open, opendir, stat, lstat, readlink, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
 
-export { FileError, type FileErrorCode } from './error.ts';
+/** Why a file cannot be used. Messages name the path and what to do; they never quote the content of the file. */
+export type FileErrorCode =
+  'missing' | 'not-a-file' | 'too-large' | 'denied' | 'escapes-root' | 'not-text' | 'unreadable';
+
+export class FileError extends Error {
+  readonly code: FileErrorCode;
+  /** Whether another attempt may succeed although the file does not change. */
+  readonly temporary: boolean;
+  /** The path as requested. */
+  readonly where: string;
+  /** The message without the path. */
+  readonly reason: string;
+  constructor(code: FileErrorCode, where: string, reason: string, cause?: unknown) {
+    super(`${where}: ${reason}`, cause === undefined ? undefined : { cause });
+    this.name = 'FileError';
+    this.code = code;
+    this.where = where;
+    this.reason = reason;
+    this.temporary = code === 'unreadable';
+  }
+}
+
+/**
+ * The FileError of an error of `node:fs`.
+ * @param where the path as requested
+ * @param error returned unchanged if it is a FileError
+ */
+export function fileError(where: string, error: unknown): FileError {
+  if (error instanceof FileError) return error;
+  const errno = errnoOf(error) ?? 'unknown error';
+  const as = (code: FileErrorCode, reason: string): FileError => new FileError(code, where, reason, error);
+  if (['ENOENT', 'ENOTDIR'].includes(errno)) return as('missing', 'there is no such file');
+  if (['EACCES', 'EPERM'].includes(errno)) return as('denied', 'may not be read; check its owner and mode');
+  if (['ENXIO', 'EISDIR', 'ENODEV'].includes(errno)) return as('not-a-file', 'is not a regular file');
+  if (errno === 'ELOOP') return as('unreadable', 'goes through too many symbolic links');
+  return as('unreadable', `cannot be read (${errno})`);
+}
+
+/** The system's code of an error, such as `ENOENT`. */
+export function errnoOf(error: unknown): string | undefined {
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;
+  return undefined;
+}
 
 /** Opening does not wait for the writer of a FIFO and does not take over a terminal. */
 const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
@@ -129,4 +170,52 @@ function invalidUtf8Offset(bytes: Uint8Array): number {
   // Some invalid sequences begin like the replacement character, so the difference may come one or two bytes late.
   while (!isUtf8(bytes.subarray(0, offset))) offset -= 1;
   return offset;
+}
+
+/** The limit of Linux itself (`MAXSYMLINKS` in include/linux/namei.h). */
+const maxLinks = 40;
+
+/**
+ * Resolves a path of a node's files, seen from a container that mounts the node's root, for example at `/host`. There, a symbolic
+ * link to `/etc/x` means `/host/etc/x`; the kernel would follow it to the container's own `/etc/x`. So links are followed here,
+ * one path component at a time, and a path that leaves the root is refused.
+ * @param root directory that stands for `/`; the root itself is trusted and may be a link
+ * @param path inside the root; a relative path starts at the root too
+ * @returns the path of the file for this process, without symbolic links below the root
+ * @throws FileError `missing`; `escapes-root` if `..` leads above the root; `unreadable` for a cycle of links
+ */
+export async function resolveInRoot(root: string, path: string): Promise<string> {
+  const waiting = path.split('/').reverse();
+  const done: string[] = [];
+  let links = 0;
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    if (name === '' || name === '.') continue;
+    if (name === '..') {
+      if (done.length === 0) throw new FileError('escapes-root', path, `leads out of ${root}`);
+      done.pop();
+      continue;
+    }
+    const target = await linkTarget(join(root, ...done, name), path);
+    if (target === undefined) {
+      done.push(name);
+      continue;
+    }
+    links += 1;
+    if (links > maxLinks) {
+      throw new FileError('unreadable', path, 'goes through too many symbolic links');
+    }
+    if (target.startsWith('/')) done.length = 0;
+    waiting.push(...target.split('/').reverse());
+  }
+  return join(root, ...done);
+}
+
+/** The target of a link; `undefined` for any other file. */
+async function linkTarget(at: string, requested: string): Promise<string | undefined> {
+  try {
+    const stat = await lstat(at);
+    return stat.isSymbolicLink() ? await readlink(at) : undefined;
+  } catch (error) {
+    throw fileError(requested, error);
+  }
 }

@@ -7,12 +7,7 @@
 import { dirname } from 'node:path';
 import { watch, type FSWatcher } from 'chokidar';
 import type { Log } from '../telemetry/log.ts';
-import { statPath } from './read.ts';
-import { resolveInRoot } from './root.ts';
-
-export interface Watcher {
-  close(): Promise<void>;
-}
+import { statPath, resolveInRoot } from './read.ts';
 
 export interface WatchOptions {
   /** `onChange` is called this often even without events. Default: 10 s, as in controller-runtime's certwatcher. */
@@ -33,18 +28,8 @@ const maxDebounceIntervals = 10;
 /**
  * Watches the entries of directories, without subdirectories. A directory that is missing, appears, is replaced or vanishes is
  * found again. A watcher does not keep the process alive.
- * @param dirs absolute paths
- * @param onChange called after a possible change
  */
-export function watchDirectories(
-  dirs: readonly string[],
-  onChange: () => void,
-  options: WatchOptions = {},
-): Watcher {
-  return new DirectoryWatcher(dirs, onChange, options);
-}
-
-class DirectoryWatcher implements Watcher {
+export class DirectoryWatcher {
   readonly #dirs: readonly string[];
   readonly #onChange: () => void;
   readonly #options: WatchOptions;
@@ -58,7 +43,11 @@ class DirectoryWatcher implements Watcher {
   #arming: Promise<void> = Promise.resolve();
   #closed = false;
 
-  constructor(dirs: readonly string[], onChange: () => void, options: WatchOptions) {
+  /**
+   * @param dirs absolute paths
+   * @param onChange called after a possible change
+   */
+  constructor(dirs: readonly string[], onChange: () => void, options: WatchOptions = {}) {
     this.#dirs = dirs;
     this.#onChange = onChange;
     this.#options = options;

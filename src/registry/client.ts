@@ -13,7 +13,7 @@
  */
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { systemClock, type Clock } from '../async/clock.ts';
-import { createHostSemaphore } from '../async/semaphore.ts';
+import { HostSemaphore } from '../async/semaphore.ts';
 import { createHttpClient, type HttpClientLimits } from '../http/client.ts';
 import type { Environment } from '../http/proxy/proxy.ts';
 import type { AddressPolicy, Resolve } from '../http/reach/reach.ts';
@@ -58,7 +58,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
   const breaker = new CircuitBreaker(clock, options.breaker);
-  const client = new GuardedClient(http, createHostSemaphore(options.perHost), breaker, clock);
+  const client = new GuardedClient(http, new HostSemaphore(options.perHost), breaker, clock);
   const authenticator = new Authenticator({ client, clock, policy: options.addressPolicy ?? {} });
   return {
     lookup: (lookup, signal) => lookUp(lookup, { authenticator, clock }, signal),

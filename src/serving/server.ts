@@ -6,27 +6,23 @@
  * connections over replicas.
  */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import {
+  createServer,
+  ServerResponse,
+  type IncomingMessage,
+  type Server,
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+} from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { parseListenAddress, urlOf, type ListenAddress } from './address.ts';
-import { closingResponse } from './closing-response.ts';
 import { ServingError } from './error.ts';
-import { serverLimits, type ServerLimits } from './limits.ts';
-import { droppedConnections } from './metrics.ts';
+import { servingMetrics } from './metrics.ts';
 import { openTlsFiles, type TlsFiles } from './tls-files.ts';
 import { createTlsServer } from './tls-server.ts';
-
-export interface RunningServer {
-  /** For example `https://127.0.0.1:8443`, with the bound port. */
-  readonly url: string;
-  readonly port: number;
-  /** Stops accepting, answers open requests with `Connection: close`, and ends after `graceMs` at the latest. */
-  drain(graceMs: number): Promise<void>;
-}
 
 export interface ServerTls {
   /** Directory with `tls.crt` and `tls.key`, and `ca.crt` for client certificates. */
@@ -34,7 +30,7 @@ export interface ServerTls {
   /** Refuses connections without a client certificate signed by `ca.crt`. */
   readonly clientAuth?: boolean;
   /** Interval for reading the directory again without events. */
-  readonly pollMs?: number;
+  readonly pollMs?: number | undefined;
 }
 
 export interface ServerOptions {
@@ -53,9 +49,11 @@ export interface ServerOptions {
  * @throws ServingError if the address or the TLS files cannot be used
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const address = parseListenAddress(options.listen);
-  const files = options.tls && (await openFiles(options, options.tls));
-  const server = new DrainingServer(options, address, files);
+  const { listen, tls, log, metrics } = options;
+  const address = parseListenAddress(listen);
+  const ca = tls?.clientAuth === true;
+  const files = tls && (await openTlsFiles({ ...tls, use: 'server', ca, log, metrics }));
+  const server = new RunningServer(options, address, files);
   await server.listen();
   return server;
 }
@@ -63,7 +61,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 /** Interval for closing connections that become idle while the server drains. */
 const sweepMs = 50;
 
-class DrainingServer implements RunningServer {
+export class RunningServer {
   readonly #options: ServerOptions;
   readonly #limits: ServerLimits;
   readonly #address: ListenAddress;
@@ -82,10 +80,12 @@ class DrainingServer implements RunningServer {
     this.#server = this.#create();
   }
 
+  /** The bound port. */
   get port(): number {
     return this.#port;
   }
 
+  /** For example `https://127.0.0.1:8443`. */
   get url(): string {
     return urlOf(this.#files ? 'https' : 'http', this.#address.host, this.#port);
   }
@@ -107,6 +107,7 @@ class DrainingServer implements RunningServer {
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
+  /** Stops accepting, answers open requests with `Connection: close`, and ends after `graceMs` at the latest. */
   drain(graceMs: number): Promise<void> {
     return (this.#drained ??= this.#drain(graceMs));
   }
@@ -152,7 +153,7 @@ class DrainingServer implements RunningServer {
       : createServer(http, handler);
     server.maxConnections = limits.maxConnections;
     server.timeout = limits.stalledMs;
-    const dropped = metrics?.counter(droppedConnections);
+    const dropped = metrics?.counter(servingMetrics.droppedConnections);
     server.on('drop', () => dropped?.inc());
     server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
@@ -160,20 +161,6 @@ class DrainingServer implements RunningServer {
     });
     return server;
   }
-}
-
-function openFiles(
-  { log, metrics }: ServerOptions,
-  { dir, clientAuth, pollMs }: ServerTls,
-): Promise<TlsFiles> {
-  return openTlsFiles({
-    dir,
-    use: 'server',
-    ca: clientAuth === true,
-    log,
-    ...(pollMs !== undefined && { pollMs }),
-    ...(metrics && { metrics }),
-  });
 }
 
 function guarded({ handler, log }: ServerOptions): ServerOptions['handler'] {
@@ -198,3 +185,66 @@ function cannotListen(where: string, error: unknown): ServingError {
   const advice = listenAdvice.get(code) ?? String(error);
   return new ServingError('cannot-listen', where, `cannot listen on ${where}: ${advice}`, error);
 }
+
+/**
+ * The class of a server's responses. While the server drains, responses have `Connection: close`. The header is added when headers are
+ * written, so that open requests get it too; otherwise it costs one comparison.
+ */
+export function closingResponse(draining: () => boolean): typeof ServerResponse {
+  return class<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+    override writeHead(
+      status: number,
+      reason?: string | OutgoingHttpHeaders | OutgoingHttpHeader[],
+      headers?: OutgoingHttpHeaders | OutgoingHttpHeader[],
+    ): this {
+      if (draining()) this.setHeader('connection', 'close');
+      return typeof reason === 'string'
+        ? super.writeHead(status, reason, headers)
+        : super.writeHead(status, reason);
+    }
+  };
+}
+
+/** Limits of all servers. They protect the process from slow, dead or numerous clients. */
+export interface ServerLimits {
+  /** Idle connections are closed after this. */
+  readonly keepAliveMs: number;
+  /** From the first byte of a request, or from the connection, to the end of its headers. */
+  readonly headersMs: number;
+  /** From the first byte of a request to the end of its body. */
+  readonly requestMs: number;
+  /** Limit of a TLS handshake. */
+  readonly handshakeMs: number;
+  /** A connection with an open request is closed after this without traffic. */
+  readonly stalledMs: number;
+  /** Interval for checking `headersMs` and `requestMs`. */
+  readonly checkMs: number;
+  readonly maxHeaderBytes: number;
+  readonly maxConnections: number;
+  /** While draining: responses announce the close for this long, before idle connections are closed. */
+  readonly quietMs: number;
+}
+
+export const serverLimits: ServerLimits = {
+  // Go's transport in the API server closes idle connections after 90 s. It does not repeat a POST if the server closed the
+  // connection, so the client must close first.
+  keepAliveMs: 120_000,
+  // Headers are one packet; ten seconds allow for retransmissions.
+  headersMs: 10_000,
+  // A webhook's timeoutSeconds is at most 30: the API server does not wait longer for the answer.
+  requestMs: 30_000,
+  // A handshake is two round trips and about half a millisecond of work.
+  handshakeMs: 10_000,
+  // Twice the longest request: such a peer is dead.
+  stalledMs: 60_000,
+  // Limits are exceeded by at most this. Checking all connections once a second has no measurable cost.
+  checkMs: 1000,
+  // The API server sends less than 1 KiB. This is Node's default.
+  maxHeaderBytes: 16 * 1024,
+  // An API server opens one connection for each open call and keeps 25 of them; 50 concurrent creates opened about 100.
+  // At 50 KiB each, this is 100 MiB, the limit for a small pod.
+  maxConnections: 2048,
+  // Busy connections carry one more answer in this time, which announces the close. Connections that are idle then are
+  // rarely about to be used.
+  quietMs: 1000,
+};

@@ -13,7 +13,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 import { ServingError } from './error.ts';
-import { certificateExpiry, certificateReloads, type CertificateUse } from './metrics.ts';
+import { servingMetrics, type CertificateUse } from './metrics.ts';
 
 /** PEM texts that match. */
 export interface TlsMaterial {
@@ -40,8 +40,9 @@ export interface TlsFilesOptions {
   /** Whether `ca.crt` is required. */
   readonly ca: boolean;
   readonly log: Log;
-  readonly metrics?: Metrics;
-  readonly pollMs?: number;
+  readonly metrics?: Metrics | undefined;
+  /** Interval for reading the directory again without events. */
+  readonly pollMs?: number | undefined;
 }
 
 /** A chain of ten P-521 or RSA certificates has 20 KiB, a bundle of all public authorities 230 KiB. */
@@ -54,9 +55,9 @@ const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
  */
 export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> {
   const { dir, log, metrics, use } = options;
-  const expiry = metrics?.gauge(certificateExpiry, { use });
-  const loaded = metrics?.counter(certificateReloads, { use, outcome: 'loaded' });
-  const failed = metrics?.counter(certificateReloads, { use, outcome: 'failed' });
+  const expiry = metrics?.gauge(servingMetrics.certificateExpiry, { use });
+  const loaded = metrics?.counter(servingMetrics.certificateReloads, { use, outcome: 'loaded' });
+  const failed = metrics?.counter(servingMetrics.certificateReloads, { use, outcome: 'failed' });
   const listeners = new Set<() => void>();
   let current: TlsMaterial | undefined;
 

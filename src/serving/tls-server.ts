@@ -5,7 +5,7 @@ import { createSecureContext, type SecureContext, type SecureContextOptions } fr
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { reveal } from '../telemetry/secret.ts';
-import { handshakeFailures } from './metrics.ts';
+import { servingMetrics } from './metrics.ts';
 import type { TlsFiles } from './tls-files.ts';
 
 export interface TlsServerOptions {
@@ -41,7 +41,7 @@ export function createTlsServer(
     partial = partialContext(files);
   });
 
-  const failures = metrics?.counter(handshakeFailures);
+  const failures = metrics?.counter(servingMetrics.handshakeFailures);
   server.on('tlsClientError', (error: Error, socket) => {
     failures?.inc();
     log.debug({ reason: error.message, peer: socket.remoteAddress }, 'TLS handshake failed');

@@ -2,35 +2,35 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Metrics, MetricSpec } from './metrics.ts';
 
-const cpuSeconds: MetricSpec = {
-  name: 'process_cpu_seconds_total',
-  type: 'counter',
-  help: 'CPU time of the process, user and system.',
-};
+const specs = {
+  cpu: {
+    name: 'process_cpu_seconds_total',
+    type: 'counter',
+    help: 'CPU time of the process, user and system.',
+  },
+  resident: {
+    name: 'process_resident_memory_bytes',
+    type: 'gauge',
+    help: 'Resident memory of the process.',
+  },
+  heap: {
+    name: 'nodejs_heap_size_used_bytes',
+    type: 'gauge',
+    help: 'Memory of JavaScript objects.',
+  },
+  start: {
+    name: 'process_start_time_seconds',
+    type: 'gauge',
+    help: 'Start of the process, in seconds since 1970.',
+  },
+  delay: {
+    name: 'nodejs_eventloop_lag_p99_seconds',
+    type: 'gauge',
+    help: 'Delay of timers since the last scrape, 99th percentile. It rises if work blocks the process.',
+  },
+} satisfies Record<string, MetricSpec>;
 
-const residentBytes: MetricSpec = {
-  name: 'process_resident_memory_bytes',
-  type: 'gauge',
-  help: 'Resident memory of the process.',
-};
-
-const heapBytes: MetricSpec = {
-  name: 'nodejs_heap_size_used_bytes',
-  type: 'gauge',
-  help: 'Memory of JavaScript objects.',
-};
-
-const startTime: MetricSpec = {
-  name: 'process_start_time_seconds',
-  type: 'gauge',
-  help: 'Start of the process, in seconds since 1970.',
-};
-
-const eventLoopDelay: MetricSpec = {
-  name: 'nodejs_eventloop_lag_p99_seconds',
-  type: 'gauge',
-  help: 'Delay of timers since the last scrape, 99th percentile. It rises if work blocks the process.',
-};
+export const processMetrics: readonly MetricSpec[] = Object.values(specs);
 
 /** Version and commit are label values, so the specification depends on them. */
 function buildInfo(version: string, commit: string): MetricSpec {
@@ -45,14 +45,6 @@ function buildInfo(version: string, commit: string): MetricSpec {
 /** Sampling interval of the event loop's delay. A shorter one would wake an idle agent more often. */
 const delayResolutionMs = 50;
 
-export const processMetrics: readonly MetricSpec[] = [
-  cpuSeconds,
-  residentBytes,
-  heapBytes,
-  startTime,
-  eventLoopDelay,
-];
-
 /** `archwright_build_info` on the reference page. */
 export const buildInfoExample = buildInfo('VERSION', 'COMMIT');
 
@@ -66,11 +58,11 @@ export function addProcessMetrics(
 ): void {
   const info = buildInfo(build.version, build.commit);
   metrics.gauge(info, { ...build, node: process.versions.node }).set(1);
-  metrics.gauge(startTime).set(Math.floor(performance.timeOrigin / 1000));
-  const cpu = metrics.counter(cpuSeconds);
-  const resident = metrics.gauge(residentBytes);
-  const heap = metrics.gauge(heapBytes);
-  const delay = metrics.gauge(eventLoopDelay);
+  metrics.gauge(specs.start).set(Math.floor(performance.timeOrigin / 1000));
+  const cpu = metrics.counter(specs.cpu);
+  const resident = metrics.gauge(specs.resident);
+  const heap = metrics.gauge(specs.heap);
+  const delay = metrics.gauge(specs.delay);
   const sampled = monitorEventLoopDelay({ resolution: delayResolutionMs });
   sampled.enable();
   let counted = 0;

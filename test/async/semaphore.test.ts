@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createHostSemaphore } from '../../src/async/semaphore.ts';
+import { HostSemaphore } from '../../src/async/semaphore.ts';
 
 const patience = new AbortController().signal;
 
@@ -7,7 +7,7 @@ const patience = new AbortController().signal;
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 t.test('a limited number at a time, the others in order', async (t) => {
-  const semaphore = createHostSemaphore(2);
+  const semaphore = new HostSemaphore(2);
   const order: number[] = [];
   const leaves: (() => void)[] = [];
   for (let n = 0; n < 5; n += 1) {
@@ -29,13 +29,13 @@ t.test('a limited number at a time, the others in order', async (t) => {
 });
 
 t.test('hosts do not wait for each other', async (t) => {
-  const semaphore = createHostSemaphore(1);
+  const semaphore = new HostSemaphore(1);
   await semaphore.enter('one', patience);
   t.type(await semaphore.enter('two', patience), 'function');
 });
 
 t.test('a caller that gives up leaves the queue', async (t) => {
-  const semaphore = createHostSemaphore(1);
+  const semaphore = new HostSemaphore(1);
   const leave = await semaphore.enter('host', patience);
   const controller = new AbortController();
   const impatient = semaphore.enter('host', controller.signal);
@@ -51,7 +51,7 @@ t.test('a caller that gives up leaves the queue', async (t) => {
 });
 
 t.test('a registry behind a mirror gets at most half of its places', async (t) => {
-  const semaphore = createHostSemaphore(4);
+  const semaphore = new HostSemaphore(4);
   const slow = await Promise.all([
     semaphore.enter('mirror', patience, 'mirror for slow'),
     semaphore.enter('mirror', patience, 'mirror for slow'),
@@ -77,11 +77,11 @@ t.test('a registry behind a mirror gets at most half of its places', async (t) =
 });
 
 t.test('the host itself may use all places', async (t) => {
-  const semaphore = createHostSemaphore(4);
+  const semaphore = new HostSemaphore(4);
   const leaves = await Promise.all([1, 2, 3, 4].map(() => semaphore.enter('host', patience)));
   t.equal(leaves.length, 4);
   t.type(
-    await createHostSemaphore(1).enter('mirror', patience, 'mirror for one'),
+    await new HostSemaphore(1).enter('mirror', patience, 'mirror for one'),
     'function',
     'a lane has one place at least',
   );

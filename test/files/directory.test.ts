@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import t from 'tap';
 import { readDirectory, type DirectoryOptions } from '../../src/files/directory.ts';
-import { FileError } from '../../src/files/error.ts';
+import { FileError } from '../../src/files/read.ts';
 import { swapVolume } from './volume.ts';
 
 const limits: DirectoryOptions = { wanted: (name) => name.endsWith('.toml'), maxEntries: 10, maxBytes: 10 };

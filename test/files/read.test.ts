@@ -4,8 +4,13 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { assert, property, uint8Array } from 'fast-check';
 import t from 'tap';
-import { FileError, type FileErrorCode } from '../../src/files/error.ts';
-import { decodeUtf8, listDirectory, readBounded } from '../../src/files/read.ts';
+import {
+  FileError,
+  decodeUtf8,
+  listDirectory,
+  readBounded,
+  type FileErrorCode,
+} from '../../src/files/read.ts';
 
 const dir = t.testdir({ plain: 'hello', empty: '', five: '12345', folder: { b: '', a: '', B: '' } });
 

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { resolveInRoot } from '../../src/files/root.ts';
+import { resolveInRoot } from '../../src/files/read.ts';
 
 const root = t.testdir({ etc: { containerd: { 'config.toml': '' } }, var: { lib: {} } });
 symlinkSync('/etc', join(root, 'absolute'));

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { watchDirectories, type WatchOptions } from '../../src/files/watch.ts';
+import { DirectoryWatcher, type WatchOptions } from '../../src/files/watch.ts';
 import { swapVolume } from './volume.ts';
 
 /** Events alone must do it: a poll would come after the test has given up. */
@@ -11,7 +11,7 @@ const byEvents = { pollMs: 600_000, debounceMs: 10 };
 /** Counts what is told, and waits (bounded) until nothing new is told or until something new is. */
 function listen(t: Test, dirs: string[], options: WatchOptions) {
   let calls = 0;
-  const watcher = watchDirectories(dirs, () => (calls += 1), options);
+  const watcher = new DirectoryWatcher(dirs, () => (calls += 1), options);
   t.teardown(() => watcher.close());
   const told = () => calls;
   return {

@@ -1,6 +1,5 @@
 import { test, type Test } from 'tap';
-import { startServer, type RunningServer } from '../../src/serving/server.ts';
-import type { ServerLimits } from '../../src/serving/limits.ts';
+import { startServer, type RunningServer, type ServerLimits } from '../../src/serving/server.ts';
 import { keepAlive, rawConnection, recordingLog, send, until } from './support.ts';
 
 /** A server that answers `/slow` when `release` is called. */

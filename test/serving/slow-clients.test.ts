@@ -1,7 +1,6 @@
 import { connect } from 'node:net';
 import { test, type Test } from 'tap';
-import { startServer } from '../../src/serving/server.ts';
-import type { ServerLimits } from '../../src/serving/limits.ts';
+import { startServer, type ServerLimits } from '../../src/serving/server.ts';
 import { createCa } from '../support/certificates.ts';
 import { rawConnection, recordingLog, tlsDirectory, until } from './support.ts';
 

@@ -4,8 +4,7 @@
  * images. There is no drop-in directory unless a file imports it.
  */
 import { dirname, isAbsolute, join } from 'node:path';
-import { FileError } from '../../../src/files/error.ts';
-import { readBounded } from '../../../src/files/read.ts';
+import { FileError, readBounded } from '../../../src/files/read.ts';
 import { cleanPath } from '../../go.ts';
 import { glob } from './glob.ts';
 import type { ContainerdRules } from './rules.ts';

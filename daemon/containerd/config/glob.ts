@@ -1,9 +1,7 @@
 /** Go's `filepath.Glob` inside a host root, with limits, for `imports` of config.toml. */
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FileError } from '../../../src/files/error.ts';
-import { listDirectory } from '../../../src/files/read.ts';
-import { resolveInRoot } from '../../../src/files/root.ts';
+import { FileError, listDirectory, resolveInRoot } from '../../../src/files/read.ts';
 import { InvalidConfig } from './toml.ts';
 
 /** Drop-in directories contain a handful of files. */

@@ -4,8 +4,7 @@
  */
 import { join } from 'node:path';
 import { BoundedMap } from '../../../src/async/bounded-map.ts';
-import { FileError } from '../../../src/files/error.ts';
-import { listDirectory, readBounded, statPath } from '../../../src/files/read.ts';
+import { FileError, listDirectory, readBounded, statPath } from '../../../src/files/read.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { ConfigFileError, InvalidConfig, tomlText } from '../config/toml.ts';
 import { noHost, parseHostsFile, type HostConfig } from './hosts-file.ts';

@@ -4,8 +4,7 @@
  */
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { FileError } from '../../../src/files/error.ts';
-import { resolveInRoot } from '../../../src/files/root.ts';
+import { FileError, resolveInRoot } from '../../../src/files/read.ts';
 import { PluginError } from './plugin-error.ts';
 
 export interface PluginPath {

@@ -3,9 +3,14 @@
  * `mergeEnvVars`). The agent's own environment is not passed on: it has the variables of a pod and of Node.
  */
 import { readlink } from 'node:fs/promises';
-import { errnoOf, FileError } from '../../../src/files/error.ts';
-import { listDirectory, readBounded, statPath } from '../../../src/files/read.ts';
-import { resolveInRoot } from '../../../src/files/root.ts';
+import {
+  errnoOf,
+  FileError,
+  listDirectory,
+  readBounded,
+  statPath,
+  resolveInRoot,
+} from '../../../src/files/read.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import type { EnvironmentVariable } from '../config/provider-config.ts';
 

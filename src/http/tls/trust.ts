@@ -7,8 +7,7 @@
 import { createHash } from 'node:crypto';
 import { rootCertificates } from 'node:tls';
 import type { SourcePart } from '../../files/source-part.ts';
-import { FileError } from '../../files/error.ts';
-import { readBounded } from '../../files/read.ts';
+import { FileError, readBounded } from '../../files/read.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { Environment } from '../proxy/proxy.ts';
 import type { Secret } from '../../telemetry/secret.ts';

@@ -2,8 +2,7 @@
  * The configuration: a value for every setting, from a TOML file, then the environment, then flags. Each overrides the one
  * before. All problems are found at once, with their positions. With any problem there is no configuration.
  */
-import { decodeUtf8, readBounded } from '../../files/read.ts';
-import { FileError } from '../../files/error.ts';
+import { decodeUtf8, readBounded, FileError } from '../../files/read.ts';
 import { inconsistencies } from './consistency.ts';
 import { environmentLayer, fileLayer, flagLayer, type Layer } from './layer.ts';
 import { describePath, type Place, type Problem } from './problem.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { createExecute } from '../../../../daemon/kubelet/run/execute.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
-import { createHostSemaphore } from '../../../../src/async/semaphore.ts';
+import { HostSemaphore } from '../../../../src/async/semaphore.ts';
 import { answering, execV1, nodeDir, until, writePlugin } from '../support.ts';
 
 const config = { name: 'p', matchImages: ['r.example'], apiVersion: execV1 };
@@ -23,7 +23,7 @@ t.test('runs are limited, and an abandoned run never starts', async (t) => {
   const execute = createExecute(config, {
     hostRoot: '/',
     binDir,
-    semaphore: createHostSemaphore(2),
+    semaphore: new HostSemaphore(2),
     clock: systemClock,
     stop: new AbortController().signal,
     environment: () => Promise.resolve([]),
@@ -50,7 +50,7 @@ t.test('the request has the configured version', async (t) => {
     {
       hostRoot: '/',
       binDir,
-      semaphore: createHostSemaphore(),
+      semaphore: new HostSemaphore(),
       clock: systemClock,
       stop: stop.signal,
       environment: () => Promise.resolve(['PATH=/bin:/usr/bin']),
