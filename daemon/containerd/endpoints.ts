@@ -233,7 +233,10 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
     if (this.#watched?.dirs === id || this.#stop.signal.aborted) return;
     const before = this.#watched;
     const options = { ...this.#options, root: this.#options.hostRoot };
-    this.#watched = { dirs: id, watcher: new DirectoryWatcher(dirs, () => void this.#live?.refresh(), options) };
+    this.#watched = {
+      dirs: id,
+      watcher: new DirectoryWatcher(dirs, () => void this.#live?.refresh(), options),
+    };
     await before?.watcher.close();
   }
 
