@@ -14,51 +14,48 @@ const platforms = [
   { os: 'linux', architecture: 'arm64' },
 ];
 
-t.test(
-  'facts leave out where an image is broken, for pods of the namespace, known or asked for',
-  async (t) => {
-    const log = createLog({ level: 'silent' });
-    const metrics = createMetrics();
-    const memory = new FactsMemory({
-      log,
-      source: {
-        lookup: ({ image }) =>
-          Promise.resolve({
-            image,
-            digest,
-            platforms,
-            source: 'registry',
-            credentialSource: 'anonymous',
-            endpoint: 'registry.example',
-            freshUntil: new Date(Date.now() + 60_000).toISOString(),
-            stale: false,
-          }),
-      },
+t.test('facts leave out where an image is broken, for pods of the namespace', async (t) => {
+  const log = createLog({ level: 'silent' });
+  const metrics = createMetrics();
+  const memory = new FactsMemory({
+    log,
+    source: {
+      lookup: ({ image }) =>
+        Promise.resolve({
+          image,
+          digest,
+          platforms,
+          source: 'registry',
+          credentialSource: 'anonymous',
+          endpoint: 'registry.example',
+          freshUntil: new Date(Date.now() + 60_000).toISOString(),
+          stale: false,
+        }),
+    },
+  });
+  t.teardown(() => memory.close());
+  const note = { digest, architecture: 'arm64', image: 'web', namespaces: ['shop'], until: Infinity };
+  const factsOfPod = createFactsOfPod({
+    memory,
+    pullSecrets: createPullSecrets({ cluster: undefined, keepMs: 0, clock: systemClock, metrics }),
+    counters: bindCounters(metrics),
+    broken: brokenImagesOf([note], () => 0),
+    clock: systemClock,
+    log,
+  });
+  const ask = (namespace: string) =>
+    factsOfPod({
+      uses: [{ image: 'web', usedBy: ['c'], pullPolicy: 'IfNotPresent', volumeOnly: false }],
+      namespace,
+      pullSecrets: { names: [] },
+      serviceAccount: undefined,
+      budgetMs: 5000,
     });
-    t.teardown(() => memory.close());
-    const note = { digest, architecture: 'arm64', image: 'web', namespaces: ['shop'], until: Infinity };
-    const factsOfPod = createFactsOfPod({
-      memory,
-      pullSecrets: createPullSecrets({ cluster: undefined, keepMs: 0, clock: systemClock, metrics }),
-      counters: bindCounters(metrics),
-      broken: brokenImagesOf([note], () => 0),
-      clock: systemClock,
-      log,
-    });
-    const ask = (namespace: string) =>
-      factsOfPod({
-        uses: [{ image: 'web', usedBy: ['c'], pullPolicy: 'IfNotPresent', volumeOnly: false }],
-        namespace,
-        pullSecrets: { names: [] },
-        serviceAccount: undefined,
-        budgetMs: 5000,
-      });
-    const asked = ask('shop');
-    t.ok(asked instanceof Promise, 'memory does not know it yet');
-    t.match((await asked).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
-    const known = ask('shop');
-    t.notOk(known instanceof Promise);
-    t.match((await known).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
-    t.same((await ask('bank')).get('web')?.platforms, platforms);
-  },
-);
+  const asked = ask('shop');
+  t.ok(asked instanceof Promise, 'memory does not know it yet');
+  t.match((await asked).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
+  const known = ask('shop');
+  t.notOk(known instanceof Promise);
+  t.match((await known).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
+  t.same((await ask('bank')).get('web')?.platforms, platforms);
+});

@@ -83,25 +83,22 @@ function asking(maxOpen: number) {
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-void t.test(
-  'who wants the same waits for the same answer; who brings other credentials does not',
-  async (t) => {
-    const { it, asked, answered } = asking(10);
-    it.find('a', wanted('web'));
-    it.find('b', wanted('web'));
-    it.find('b', wanted('web'));
-    it.find('c', wanted('web', { pullSecrets: { names: ['registry'] } }));
-    it.find('d', wanted('web', { namespace: 'other' }));
-    it.find('e', wanted('web', { serviceAccount: { namespace: 'shop', name: 'robot' } }));
-    it.find('f', wanted('web', { budgetMs: 5 }));
-    t.equal(asked.length, 5);
-    asked[0]?.resolve(new Map([['web', facts('arm64')]]));
-    await settled();
-    t.same(answered, ['a: web', 'b: web']);
-    it.find('a', wanted('web'));
-    t.equal(asked.length, 6, 'it has ended');
-  },
-);
+void t.test('the same images and credentials share a lookup; other credentials do not', async (t) => {
+  const { it, asked, answered } = asking(10);
+  it.find('a', wanted('web'));
+  it.find('b', wanted('web'));
+  it.find('b', wanted('web'));
+  it.find('c', wanted('web', { pullSecrets: { names: ['registry'] } }));
+  it.find('d', wanted('web', { namespace: 'other' }));
+  it.find('e', wanted('web', { serviceAccount: { namespace: 'shop', name: 'robot' } }));
+  it.find('f', wanted('web', { budgetMs: 5 }));
+  t.equal(asked.length, 5);
+  asked[0]?.resolve(new Map([['web', facts('arm64')]]));
+  await settled();
+  t.same(answered, ['a: web', 'b: web']);
+  it.find('a', wanted('web'));
+  t.equal(asked.length, 6, 'it has ended');
+});
 
 void t.test('more questions than may be open wait for their turn, but for the urgent', async (t) => {
   const { it, asked, turns } = asking(2);

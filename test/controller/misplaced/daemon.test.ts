@@ -124,13 +124,12 @@ for (const { name, template = {}, pod, configuration, facts: given, before, even
       ...(configuration && { configuration }),
       ...(given && { facts: given }),
     });
-    const { store } = world;
     putDaemonSet(world, template);
-    putPod(store, 'probe-a', { owner, spec: onItsNode, ...pod });
+    putPod(world.store, 'probe-a', { owner, spec: onItsNode, ...pod });
     before?.(world);
     await world.afterGrace();
     t.same(world.pods(), ['probe-a']);
-    t.same(store.writes(), []);
+    t.same(world.store.writes(), []);
     if (event === undefined) {
       t.same(world.events, []);
       return;
@@ -142,8 +141,7 @@ for (const { name, template = {}, pod, configuration, facts: given, before, even
       },
     ]);
     const told = world.events.length;
-    await world.clock.advance(20 * 60_000);
-    await world.reconcile();
+    await world.after(20 * 60_000);
     t.equal(world.events.length, told, 'once');
   });
 }

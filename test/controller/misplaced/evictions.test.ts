@@ -30,24 +30,17 @@ async function withPods(t: Parameters<typeof startWorld>[0], count: number, shar
 
 void t.test('a share at a time; the next ones when the successors are ready', async (t) => {
   const world = await withPods(t, 8, 25);
-  const { store } = world;
   await world.afterGrace();
   t.equal(world.pods().length, 6);
-  await world.clock.advance(20_000);
-  await world.settled();
-  await world.reconcile();
+  await world.after(20_000);
   t.equal(world.pods().length, 6, 'two are missing');
 
   const gone = names(8).filter((name) => !world.pods().includes(name));
-  for (const name of gone) putPod(store, `${name}-next`, { node: 'amd-1', createdAt: world.now() });
-  await world.settled();
-  await world.clock.advance(20_000);
-  await world.reconcile();
+  for (const name of gone) putPod(world.store, `${name}-next`, { node: 'amd-1', createdAt: world.now() });
+  await world.after(20_000);
   t.equal(world.pods().length, 8, 'two are not ready yet');
-  putPod(store, `${gone[0]}-next`, { node: 'amd-1', createdAt: world.now(), ready: true });
-  await world.settled();
-  await world.clock.advance(20_000);
-  await world.reconcile();
+  putPod(world.store, `${gone[0]}-next`, { node: 'amd-1', createdAt: world.now(), ready: true });
+  await world.after(20_000);
   t.equal(world.pods().length, 7, 'one more may go');
 });
 
@@ -64,21 +57,15 @@ void t.test('two ReplicaSets of one Deployment have one share', async (t) => {
   await world.afterGrace();
   const started = world.pods().length;
   t.ok(started >= 6, 'two of eight');
-  await world.settled();
-  await world.clock.advance(16_000);
-  await world.reconcile();
+  await world.after(16_000);
   t.equal(world.pods().length, 6, 'not two of each, and not one');
 });
 
 void t.test('a pod from the second at which moving began is a successor', async (t) => {
-  const world = await startWorld(t);
-  const { store } = world;
-  putPod(store, 'web-a');
+  const world = await startWorld(t, { pods: ['web-a'] });
   await world.afterGrace();
-  const [since = ''] = Object.values(
-    (store.get(notesPath) as unknown as { data: Record<string, string> }).data,
-  );
-  putPod(store, 'web-b', { createdAt: Date.parse(since) });
+  const [since = ''] = Object.values(world.notes());
+  putPod(world.store, 'web-b', { createdAt: Date.parse(since) });
   await world.afterGrace();
   t.same(world.pods(), ['web-b']);
   t.equal(world.events.at(-1)?.reason, 'MisplacedPodAgain');
@@ -86,10 +73,9 @@ void t.test('a pod from the second at which moving began is a successor', async 
 
 void t.test('pods that are going count until they are gone', async (t) => {
   const world = await withPods(t, 8, 25);
-  const { store } = world;
   const deletionTimestamp = new Date(world.now()).toISOString();
-  const pod = store.get(podPath('web-7'));
-  store.put(podPath('web-7'), { ...pod, metadata: { ...pod?.metadata, deletionTimestamp } });
+  const pod = world.store.get(podPath('web-7'));
+  world.store.put(podPath('web-7'), { ...pod, metadata: { ...pod?.metadata, deletionTimestamp } });
   await world.afterGrace();
   t.equal(world.pods().length, 7, 'one goes by itself, so only one is evicted');
 });
@@ -99,12 +85,9 @@ void t.test('a successor that never becomes ready does not keep the others for e
   await world.afterGrace();
   t.equal(world.pods().length, 3);
   putPod(world.store, 'next', { node: 'amd-1', createdAt: world.now() });
-  await world.settled();
-  await world.clock.advance(9 * 60_000);
-  await world.reconcile();
+  await world.after(9 * 60_000);
   t.equal(world.pods().length, 4);
-  await world.clock.advance(2 * 60_000);
-  await world.reconcile();
+  await world.after(2 * 60_000);
   t.equal(world.pods().length, 3);
 });
 
@@ -116,15 +99,13 @@ void t.test('a new leader knows what is under way', async (t) => {
   const second = await startWorld(t, { over: first, configuration: { misplacedPodsShare: 25 } });
   await second.afterGrace();
   t.equal(second.pods().length, 6, 'two are missing, so none may go');
-  await second.clock.advance(6 * 60_000);
-  await second.reconcile();
+  await second.after(6 * 60_000);
   t.equal(second.pods().length, 4, 'what is missing now is not our doing');
 });
 
 void t.test('never twice for the same cause, also by the next leader', async (t) => {
-  const first = await startWorld(t);
+  const first = await startWorld(t, { pods: ['web-a'] });
   const { store } = first;
-  putPod(store, 'web-a');
   await first.afterGrace();
   t.same(first.pods(), []);
   putPod(store, 'web-b', { createdAt: first.now() });
@@ -133,8 +114,7 @@ void t.test('never twice for the same cause, also by the next leader', async (t)
   t.match(first.events.at(-1), { reason: 'MisplacedPodAgain', about: { kind: 'Deployment', name: 'web' } });
   t.equal(await first.series('archwright_misplaced_pods_total{outcome="again"}'), 1);
   const told = first.events.length;
-  await first.clock.advance(3_600_000);
-  await first.reconcile();
+  await first.after(3_600_000);
   t.equal(first.events.length, told, 'told once');
   first.depose();
 
@@ -153,25 +133,22 @@ void t.test('never twice for the same cause, also by the next leader', async (t)
 });
 
 void t.test('who takes the note away wants it moved again', async (t) => {
-  const first = await startWorld(t);
-  const { store } = first;
-  putPod(store, 'web-a');
+  const first = await startWorld(t, { pods: ['web-a'] });
   await first.afterGrace();
-  store.remove(notesPath);
+  first.store.remove(notesPath);
   const second = await startWorld(t, { over: first });
-  putPod(store, 'web-b', { createdAt: second.now() });
+  putPod(first.store, 'web-b', { createdAt: second.now() });
   await second.afterGrace();
   t.same(second.pods(), []);
 });
 
 void t.test('notes that nobody could have written, and a note of a thing that went', async (t) => {
   const world = await startWorld(t);
-  const { store } = world;
-  store.put(notesPath, { data: { x: 'y', ['0'.repeat(32)]: 'never', ['1'.repeat(32)]: '' } });
-  putPod(store, 'web-a');
+  world.store.put(notesPath, { data: { x: 'y', ['0'.repeat(32)]: 'never', ['1'.repeat(32)]: '' } });
+  putPod(world.store, 'web-a');
   await world.afterGrace();
   t.same(world.pods(), []);
-  t.equal(Object.keys((store.get(notesPath) as unknown as { data: object }).data).length, 4, 'others stay');
+  t.equal(Object.keys(world.notes()).length, 4, 'others stay');
 });
 
 void t.test('evictions per minute', async (t) => {
@@ -182,8 +159,7 @@ void t.test('evictions per minute', async (t) => {
   t.equal(world.pods().length, 5, 'as many as one pass does');
   t.equal(world.pauses.length, 19);
   t.ok(world.pauses.every((ms) => ms === 2000));
-  await world.settled();
-  await world.reconcile();
+  await world.after(0);
   t.same(world.pods(), []);
 });
 
@@ -198,59 +174,49 @@ void t.test('a pod that changes while it waits for its turn is not asked for', a
   t.equal(world.store.asked(evictions).length, 1);
 });
 
-void t.test(
-  'a budget holds: asked again later and later, told once, no other pod waits for it',
-  async (t) => {
-    const world = await startWorld(t);
-    const { store } = world;
-    putReplicas(store, 2);
-    putPod(store, 'web-a');
-    putPod(store, 'web-b');
-    store.evictions(podPath('web-a'), { status: 429, retryAfter: 10 }, { status: 429 }, { status: 429 });
-    await world.afterGrace();
-    t.same(world.pods(), ['web-a']);
-    t.match(
-      world.events.filter(({ reason }) => reason === 'MisplacedPodHeld').map(({ about }) => about.kind),
-      ['Pod', 'Deployment'],
-    );
-    const asked: number[] = [];
-    let last = world.now();
-    for (let n = 0; n < 200 && world.pods().length > 0; n += 1) {
-      await world.clock.advance(5000);
-      const before = store.asked(evictions).length;
-      await world.reconcile();
-      if (store.asked(evictions).length === before) continue;
-      asked.push(Math.round((world.now() - last) / 1000));
-      last = world.now();
-    }
-    t.same(world.pods(), []);
-    t.same(asked, [15, 30, 60]);
-    t.equal(world.events.filter(({ reason }) => reason === 'MisplacedPodHeld').length, 2);
-    t.equal(await world.series('archwright_misplaced_pods_total{outcome="held"}'), 3);
-  },
-);
-
-void t.test('what is made while a budget holds the first eviction back is no successor', async (t) => {
+void t.test('a budget holds an eviction: tried later and later, one event, no other pod waits', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
+  putReplicas(store, 2);
   putPod(store, 'web-a');
+  putPod(store, 'web-b');
+  store.evictions(podPath('web-a'), { status: 429, retryAfter: 10 }, { status: 429 }, { status: 429 });
+  await world.afterGrace();
+  t.same(world.pods(), ['web-a']);
+  t.match(
+    world.events.filter(({ reason }) => reason === 'MisplacedPodHeld').map(({ about }) => about.kind),
+    ['Pod', 'Deployment'],
+  );
+  const asked: number[] = [];
+  let last = world.now();
+  for (let n = 0; n < 200 && world.pods().length > 0; n += 1) {
+    await world.clock.advance(5000);
+    const before = store.asked(evictions).length;
+    await world.reconcile();
+    if (store.asked(evictions).length === before) continue;
+    asked.push(Math.round((world.now() - last) / 1000));
+    last = world.now();
+  }
+  t.same(world.pods(), []);
+  t.same(asked, [15, 30, 60]);
+  t.equal(world.events.filter(({ reason }) => reason === 'MisplacedPodHeld').length, 2);
+  t.equal(await world.series('archwright_misplaced_pods_total{outcome="held"}'), 3);
+});
+
+void t.test('what is made while a budget holds the first eviction back is no successor', async (t) => {
+  const world = await startWorld(t, { pods: ['web-a'] });
+  const { store } = world;
   store.evictions(podPath('web-a'), { status: 429 });
   await world.afterGrace();
   t.same(world.pods(), ['web-a']);
-  t.same((store.get(notesPath) as { data?: object } | undefined)?.data ?? {}, {}, 'nothing was moved');
+  t.same(world.notes(), {}, 'nothing was moved');
   store.remove(podPath('web-a'));
   await world.clock.advance(60_000);
   putPod(store, 'web-b', { createdAt: world.now() });
-  await world.settled();
-  await world.clock.advance(10_000);
-  await world.reconcile();
+  await world.after(10_000);
   await world.afterGrace();
   t.same(world.pods(), [], 'the next one is moved');
-  t.equal(
-    Object.keys((store.get(notesPath) as unknown as { data: object }).data).length,
-    1,
-    'and that is noted',
-  );
+  t.equal(Object.keys(world.notes()).length, 1, 'and that is noted');
 });
 
 for (const { status, isSure } of [
@@ -260,9 +226,8 @@ for (const { status, isSure } of [
   { status: 500, isSure: false },
 ]) {
   void t.test(`what is made after a first eviction that failed with ${status}`, async (t) => {
-    const world = await startWorld(t);
+    const world = await startWorld(t, { pods: ['web-a'] });
     const { store } = world;
-    putPod(store, 'web-a');
     const end = store.fault(evictions, { status });
     await world.afterGrace();
     t.same(world.pods(), ['web-a']);
@@ -270,8 +235,7 @@ for (const { status, isSure } of [
     store.remove(podPath('web-a'));
     await world.clock.advance(60_000);
     putPod(store, 'web-b', { createdAt: world.now() });
-    await world.settled();
-    await world.reconcile();
+    await world.after(0);
     await world.afterGrace();
     t.same(world.pods(), isSure ? [] : ['web-b'], isSure ? 'is no successor' : 'may be a successor');
   });
@@ -303,12 +267,10 @@ for (const path of [
   /(PATCH|POST) .*configmaps/,
 ]) {
   void t.test(`${path.source} fails: nothing is evicted; then it is`, async (t) => {
-    const world = await startWorld(t);
-    const { store } = world;
-    putPod(store, 'web-a');
-    const end = store.fault(path, { status: 503 });
+    const world = await startWorld(t, { pods: ['web-a'] });
+    const end = world.store.fault(path, { status: 503 });
     await t.rejects(world.afterGrace(), { code: 'unavailable' });
-    t.same(store.asked(evictions), []);
+    t.same(world.store.asked(evictions), []);
     end();
     await world.reconcile();
     t.same(world.pods(), []);
@@ -316,13 +278,11 @@ for (const path of [
 }
 
 void t.test('an eviction whose answer is lost', async (t) => {
-  const world = await startWorld(t);
-  putPod(world.store, 'web-a');
+  const world = await startWorld(t, { pods: ['web-a'] });
   world.store.fault(evictions, { times: 1, lost: true });
   await world.afterGrace();
   t.same(world.pods(), []);
-  await world.settled();
-  await world.reconcile();
+  await world.after(0);
   t.equal(world.store.asked(evictions).length, 1);
 });
 
@@ -336,8 +296,7 @@ void t.test('an eviction whose answer is lost counts as one under way', async (t
     t.equal(world.pods().length, carriedOut ? 3 : 4, 'no second one in the same pass');
     await world.settled();
     for (let look = 0; look < 3; look += 1) {
-      await world.clock.advance(16_000);
-      await world.reconcile();
+      await world.after(16_000);
       await world.settled();
       t.equal(world.pods().length, 3, 'one, at the first try or the second');
     }
@@ -352,9 +311,7 @@ void t.test('an eviction that ends without an answer in time, and one that never
   const [asked] = late.store.asked(evictions);
   t.ok(asked);
   late.store.remove(asked?.path.replace('/eviction', '') ?? '');
-  await late.settled();
-  await late.clock.advance(16_000);
-  await late.reconcile();
+  await late.after(16_000);
   t.equal(late.pods().length, 3, 'it was carried out: no second one');
 
   const never = await withPods(t, 4, 25);
@@ -367,9 +324,7 @@ void t.test('an eviction that ends without an answer in time, and one that never
   await never.afterGrace();
   t.equal(never.pods().length, 4);
   for (let look = 0; look < 8; look += 1) {
-    await never.clock.advance(10_000);
-    await never.settled();
-    await never.reconcile();
+    await never.after(10_000);
   }
   t.same(never.pods().length, 3, 'another one has gone');
 });

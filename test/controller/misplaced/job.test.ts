@@ -90,8 +90,7 @@ void t.test('a Job that would end by the eviction keeps its pod, and that is tol
   putJob(world, 0, 0);
   putPod(world.store, 'work-a', { owner });
   await world.afterGrace();
-  await world.clock.advance(20_000);
-  await world.reconcile();
+  await world.after(20_000);
   t.same(world.store.writes(), []);
   t.match(world.events, [
     {
@@ -130,15 +129,12 @@ void t.test('a Job loses no more pods than it may, also while it has not counted
 
   putJob(world, limit, ++failed);
   store.remove('/api/v1/namespaces/shop/pods/work-d');
-  await world.settled();
-  await world.clock.advance(20_000);
-  await world.reconcile();
+  await world.after(20_000);
   t.equal(store.asked(evictions).length, 1);
   t.ok(world.events.some(({ reason }) => reason === 'MisplacedPod'));
 
   limit = 4;
   putJob(world, limit, failed);
-  await world.clock.advance(10 * 60_000);
-  await world.reconcile();
+  await world.after(10 * 60_000);
   t.equal(store.asked(evictions).length, 3, 'it may lose two more');
 });

@@ -17,52 +17,49 @@ import {
   type World,
 } from './setup.ts';
 
-void t.test(
-  'evicted by the Eviction API, with its uid; noted before; told to pod and Deployment',
-  async (t) => {
-    const world = await startWorld(t);
-    const { store } = world;
-    const { uid, resourceVersion } = putPod(store, 'web-a').metadata;
-    await world.afterGrace();
-    t.same(world.pods(), []);
-    const [request] = store.asked(evictions);
-    t.match(request?.json, {
-      apiVersion: 'policy/v1',
-      kind: 'Eviction',
-      metadata: { name: 'web-a', namespace: 'shop' },
-      deleteOptions: { preconditions: { uid, resourceVersion } },
-    });
-    t.same(
-      store.writes().map(({ method, path }) => `${method} ${path}`),
-      ['POST /api/v1/namespaces/archwright/configmaps', `POST ${podPath('web-a')}/eviction`],
-    );
-    const { data } = store.get(notesPath) as unknown as { data: Record<string, string> };
-    t.same(Object.values(data), [new Date(serverStart + 31_000 - 15_000).toISOString()]);
-    t.match(Object.keys(data), [/^[0-9a-f]{32}$/]);
-    t.match(store.get(notesPath)?.metadata.labels, {
-      'app.kubernetes.io/managed-by': 'archwright-controller',
-    });
-    t.match(world.events, [
-      {
-        type: 'Warning',
-        reason: 'MisplacedPodEvicted',
-        about: { kind: 'Pod', namespace: 'shop', name: 'web-a', uid },
-        message: /not ready on node arm-1 \(arm64\): app:1 has amd64\. It is evicted/,
+void t.test('evicted by the Eviction API with its uid, after a note, with events', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  const { uid, resourceVersion } = putPod(store, 'web-a').metadata;
+  await world.afterGrace();
+  t.same(world.pods(), []);
+  const [request] = store.asked(evictions);
+  t.match(request?.json, {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name: 'web-a', namespace: 'shop' },
+    deleteOptions: { preconditions: { uid, resourceVersion } },
+  });
+  t.same(
+    store.writes().map(({ method, path }) => `${method} ${path}`),
+    ['POST /api/v1/namespaces/archwright/configmaps', `POST ${podPath('web-a')}/eviction`],
+  );
+  const { data } = store.get(notesPath) as unknown as { data: Record<string, string> };
+  t.same(Object.values(data), [new Date(serverStart + 31_000 - 15_000).toISOString()]);
+  t.match(Object.keys(data), [/^[0-9a-f]{32}$/]);
+  t.match(store.get(notesPath)?.metadata.labels, {
+    'app.kubernetes.io/managed-by': 'archwright-controller',
+  });
+  t.match(world.events, [
+    {
+      type: 'Warning',
+      reason: 'MisplacedPodEvicted',
+      about: { kind: 'Pod', namespace: 'shop', name: 'web-a', uid },
+      message: /not ready on node arm-1 \(arm64\): app:1 has amd64\. It is evicted/,
+    },
+    {
+      about: {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        namespace: 'shop',
+        name: 'web',
+        uid: 'deployment-uid',
       },
-      {
-        about: {
-          apiVersion: 'apps/v1',
-          kind: 'Deployment',
-          namespace: 'shop',
-          name: 'web',
-          uid: 'deployment-uid',
-        },
-      },
-    ]);
-    t.same(world.steps, ['misplaced/noted', 'misplaced/evicted']);
-    t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 1);
-  },
-);
+    },
+  ]);
+  t.same(world.steps, ['misplaced/noted', 'misplaced/evicted']);
+  t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 1);
+});
 
 interface Case {
   readonly name: string;
@@ -325,8 +322,7 @@ for (const { name, pod, configuration, facts: given, before, moved = false, alon
     if (event) {
       t.match(world.events[0]?.message, event);
       const told = world.events.length;
-      await world.clock.advance(20 * 60_000);
-      await world.reconcile();
+      await world.after(20 * 60_000);
       t.equal(world.events.length, told, 'once');
     }
   });
@@ -362,16 +358,14 @@ for (const [what, selector, moved] of [
     t.equal(await world.series('archwright_misplaced_pods'), 0);
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { archwright: 'on' } } });
     await store.until(() => 'archwright' in (leading.caches.namespaces.get('', 'shop')?.labels ?? {}));
-    await world.clock.advance(60_000);
-    await world.reconcile();
+    await world.after(60_000);
     t.same(world.pods(), [], 'it is left in now');
   });
 }
 
 void t.test('becomes ready between two looks', async (t) => {
-  const world = await startWorld(t);
+  const world = await startWorld(t, { pods: ['web-a'] });
   const { store } = world;
-  putPod(store, 'web-a');
   store.fault(`GET ${podPath('web-a')}`, {
     times: 1,
     before: () => void putPod(store, 'web-a', { ready: true }),
@@ -383,9 +377,8 @@ void t.test('becomes ready between two looks', async (t) => {
 
 void t.test('becomes ready, or another one, right before the eviction', async (t) => {
   for (const change of ['ready', 'replaced', 'gone']) {
-    const world = await startWorld(t);
+    const world = await startWorld(t, { pods: ['web-a'] });
     const { store } = world;
-    putPod(store, 'web-a');
     store.fault(evictions, {
       times: 1,
       before: () => {
@@ -405,28 +398,20 @@ void t.test('the gauge says what is misplaced now', async (t) => {
   await world.afterGrace();
   t.equal(await world.series('archwright_misplaced_pods'), 1);
   world.store.remove(podPath('web-a'));
-  await world.settled();
-  await world.reconcile();
+  await world.after(0);
   t.equal(await world.series('archwright_misplaced_pods'), 0);
 });
 
 void t.test('a pod that was not ready for a moment is not looked at', async (t) => {
-  const world = await startWorld(t);
-  const { store } = world;
-  putPod(store, 'web-a');
-  await world.settled();
-  await world.reconcile();
+  const world = await startWorld(t, { pods: ['web-a'] });
+  await world.after(0);
   await world.clock.advance(20_000);
-  putPod(store, 'web-a', { ready: true });
-  await world.settled();
-  await world.reconcile();
-  putPod(store, 'web-a');
-  await world.settled();
-  await world.reconcile();
-  await world.clock.advance(20_000);
-  await world.reconcile();
+  putPod(world.store, 'web-a', { ready: true });
+  await world.after(0);
+  putPod(world.store, 'web-a');
+  await world.after(0);
+  await world.after(20_000);
   t.same(world.pods(), ['web-a']);
-  await world.clock.advance(11_000);
-  await world.reconcile();
+  await world.after(11_000);
   t.same(world.pods(), []);
 });

@@ -29,13 +29,19 @@ export interface World extends TestLeading {
   now(): number;
   /** Waiting times between evictions. */
   readonly pauses: number[];
+  /** Reconciles after this time, milliseconds, with what the caches have then. */
+  after(ms: number): Promise<boolean>;
   /** Reconciles when the suspects had their time. */
   afterGrace(): Promise<boolean>;
+  /** What the ConfigMap with the causes has. */
+  notes(): Readonly<Record<string, string>>;
   /** Names of pods that are there. */
   pods(): readonly string[];
 }
 
 export interface WorldOptions extends Omit<TestLeadingOptions, 'over' | 'clock' | 'now'> {
+  /** Names of misplaced pods, which are all that their ReplicaSet wants. */
+  readonly pods?: readonly string[];
   /** An earlier leader. */
   readonly over?: World;
   /** Happens in each pause between evictions. */
@@ -43,7 +49,7 @@ export interface WorldOptions extends Omit<TestLeadingOptions, 'over' | 'clock' 
 }
 
 export async function startWorld(t: Test, options: WorldOptions = {}): Promise<World> {
-  const { over, whilePausing, ...rest } = options;
+  const { over, whilePausing, pods = [], ...rest } = options;
   const clock = over?.clock ?? createFakeClock();
   if (!over) clock.setWall(serverStart);
   const pauses: number[] = [];
@@ -61,27 +67,32 @@ export async function startWorld(t: Test, options: WorldOptions = {}): Promise<W
   });
   const work = new MisplacedReconciler(test.leading, 'archwright');
   const { store } = test;
-  if (!over) putCluster(store);
+  if (!over) {
+    putNode(store, 'amd-1', 'amd64');
+    putNode(store, 'arm-1', 'arm64');
+    putReplicas(store, Math.max(1, pods.length));
+  }
+  for (const name of pods) putPod(store, name);
+  const after = async (ms: number): Promise<boolean> => {
+    await test.settled();
+    await clock.advance(ms);
+    await test.settled();
+    return await work.reconcile();
+  };
   return {
     ...test,
     clock,
     now: clock.now,
     pauses,
     reconcile: () => work.reconcile(),
+    after,
     afterGrace: async () => {
-      await test.settled();
-      await work.reconcile();
-      await clock.advance(31_000);
-      return await work.reconcile();
+      await after(0);
+      return await after(31_000);
     },
+    notes: () => (store.get(notesPath) as { data?: Record<string, string> } | undefined)?.data ?? {},
     pods: () => store.list('/api/v1/pods').map(({ metadata }) => metadata.name),
   };
-}
-
-function putCluster(store: KubeStore): void {
-  putNode(store, 'amd-1', 'amd64');
-  putNode(store, 'arm-1', 'arm64');
-  putReplicas(store, 1);
 }
 
 export function putNode(
@@ -147,12 +158,14 @@ export function putPod(store: KubeStore, name: string, options: PodOptions = {})
     owner = webOwner,
     ready = false,
   } = options;
+  const { labels = {}, annotations = {}, createdAt = serverStart - 3_600_000, phase = 'Running' } = options;
+  const { imageID = `registry.example/app@${known[image]?.digest ?? digest('a')}` } = options;
   const crashing = { state: { waiting: { reason: 'CrashLoopBackOff' } }, restartCount: 3, ready: false };
   return store.put(podPath(name), {
     metadata: {
-      labels: options.labels ?? {},
-      annotations: options.annotations ?? {},
-      creationTimestamp: new Date(options.createdAt ?? serverStart - 3_600_000).toISOString(),
+      labels,
+      annotations,
+      creationTimestamp: new Date(createdAt).toISOString(),
       ...(owner && { ownerReferences: [owner] }),
     },
     spec: {
@@ -162,17 +175,9 @@ export function putPod(store: KubeStore, name: string, options: PodOptions = {})
       ...options.spec,
     },
     status: {
-      phase: options.phase ?? 'Running',
+      phase,
       conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }],
-      containerStatuses: [
-        {
-          name: 'app',
-          image,
-          imageID: options.imageID ?? `registry.example/app@${known[image]?.digest ?? digest('a')}`,
-          ...crashing,
-          ...options.status,
-        },
-      ],
+      containerStatuses: [{ name: 'app', image, imageID, ...crashing, ...options.status }],
     },
   });
 }

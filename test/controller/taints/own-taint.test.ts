@@ -29,111 +29,87 @@ function applied(node: Node, wanted: Taint | undefined, keys: readonly string[])
   return jsonPatch.applyPatch(structuredClone(node), operations, true).newDocument;
 }
 
-interface Case {
-  readonly name: string;
-  readonly node: Node;
-  readonly wanted?: Taint;
-  readonly keys?: readonly string[];
-  /** `undefined`: no patch. */
-  readonly result?: { readonly taints: readonly Taint[]; readonly record?: string };
-}
+const otherEffect: Taint = { ...arm, effect: 'NoExecute' };
+const old: Taint = { key: 'old', value: 'arm64', effect: 'NoSchedule' };
+const common: Taint = { key: 'kubernetes.io/arch', value: 'arm64', effect: 'NoSchedule' };
 
-const cases: readonly Case[] = [
-  {
-    name: 'put on a node without taints and annotations',
-    node: nodeWith(undefined, undefined, false),
-    wanted: arm,
-    result: { taints: [arm], record: key },
-  },
-  {
-    name: 'put beside the taints of others',
-    node: nodeWith([foreign]),
-    wanted: arm,
-    result: { taints: [foreign, arm], record: key },
-  },
-  { name: 'there already, of ours', node: nodeWith([arm], key), wanted: arm },
-  { name: 'there already, of somebody else', node: nodeWith([arm]), wanted: arm },
-  {
-    name: 'wrong value',
-    node: nodeWith([{ ...arm, value: 'amd64' }, foreign]),
-    wanted: arm,
-    result: { taints: [foreign, arm], record: key },
-  },
-  {
-    name: 'wrong effect',
-    node: nodeWith([foreign, { ...arm, effect: 'NoExecute' }]),
-    wanted: arm,
-    result: { taints: [foreign, arm], record: key },
-  },
-  {
-    name: 'right and wrong ones of the key: the right one stays',
-    node: nodeWith([{ ...arm, effect: 'NoExecute' }, arm, { ...arm, effect: 'PreferNoSchedule' }]),
-    wanted: arm,
-    result: { taints: [arm] },
-  },
-  {
-    name: 'all of the key wrong, none else',
-    node: nodeWith([
+/** What comes of a patch. */
+interface Result {
+  readonly taints: readonly Taint[];
+  readonly record?: string;
+}
+const recorded = (...taints: Taint[]): Result => ({ taints, record: key });
+const unrecorded = (...taints: Taint[]): Result => ({ taints });
+
+/** Without a result: no patch. */
+type Case = readonly [name: string, node: Node, result?: Result | undefined, keys?: readonly string[]];
+
+const wantedCases: readonly Case[] = [
+  ['put on a node without taints and annotations', nodeWith(undefined, undefined, false), recorded(arm)],
+  ['put beside the taints of others', nodeWith([foreign]), recorded(foreign, arm)],
+  ['there already, of ours', nodeWith([arm], key)],
+  ['there already, of somebody else', nodeWith([arm])],
+  ['wrong value', nodeWith([{ ...arm, value: 'amd64' }, foreign]), recorded(foreign, arm)],
+  ['wrong effect', nodeWith([foreign, otherEffect]), recorded(foreign, arm)],
+  [
+    'right and wrong ones of the key: the right one stays',
+    nodeWith([otherEffect, arm, { ...arm, effect: 'PreferNoSchedule' }]),
+    unrecorded(arm),
+  ],
+  [
+    'all of the key wrong, none else',
+    nodeWith([
       { key, effect: 'NoSchedule' },
       { key, value: 'x', effect: 'NoExecute' },
     ]),
-    wanted: arm,
-    result: { taints: [arm], record: key },
-  },
-  {
-    name: 'taken off by a person while it is wanted',
-    node: nodeWith([foreign], key),
-    wanted: arm,
-    result: { taints: [foreign, arm], record: key },
-  },
-  {
-    name: 'another key than before: the old one goes in the same patch',
-    node: nodeWith([{ key: 'old', value: 'arm64', effect: 'NoSchedule' }, foreign], 'old'),
-    wanted: arm,
-    result: { taints: [foreign, arm], record: key },
-  },
-  {
-    name: 'another key, which somebody else has put there: it is not ours',
-    node: nodeWith([{ key: 'old', value: 'arm64', effect: 'NoSchedule' }, arm], 'old'),
-    wanted: arm,
-    result: { taints: [arm] },
-  },
-  { name: 'not wanted, nothing of ours', node: nodeWith([foreign]) },
-  { name: 'not wanted, recorded', node: nodeWith([arm, foreign], key), result: { taints: [foreign] } },
-  {
-    name: 'not wanted, recorded with a foreign key; another effect is of others',
-    node: nodeWith(
-      [
-        { key: 'k', value: 'arm64', effect: 'NoExecute' },
-        { key: 'k', value: 'arm64', effect: 'NoSchedule' },
-      ],
-      'k',
-    ),
-    result: { taints: [{ key: 'k', value: 'arm64', effect: 'NoExecute' }] },
-  },
-  { name: 'not wanted, our prefix and the architecture', node: nodeWith([arm]), result: { taints: [] } },
-  { name: 'not wanted, our prefix, another value', node: nodeWith([{ ...arm, value: 'blue' }]) },
-  { name: 'not wanted, our prefix, another effect', node: nodeWith([{ ...arm, effect: 'NoExecute' }]) },
-  { name: 'not wanted, our prefix, no key of the settings', node: nodeWith([arm]), keys: [] },
-  {
-    name: 'not wanted, a key of the settings that anybody may use, not recorded',
-    node: nodeWith([{ key: 'kubernetes.io/arch', value: 'arm64', effect: 'NoSchedule' }]),
-    keys: ['kubernetes.io/arch'],
-  },
-  { name: 'a record without its taint goes', node: nodeWith([foreign], key), result: { taints: [foreign] } },
+    recorded(arm),
+  ],
+  ['taken off by a person while it is wanted', nodeWith([foreign], key), recorded(foreign, arm)],
+  [
+    'another key than before: the old one goes in the same patch',
+    nodeWith([old, foreign], 'old'),
+    recorded(foreign, arm),
+  ],
+  [
+    'another key, which somebody else has put there: it is not ours',
+    nodeWith([old, arm], 'old'),
+    unrecorded(arm),
+  ],
+];
+const unwantedCases: readonly Case[] = [
+  ['not wanted, nothing of ours', nodeWith([foreign])],
+  ['not wanted, recorded', nodeWith([arm, foreign], key), unrecorded(foreign)],
+  [
+    'not wanted, recorded with a foreign key; another effect is of others',
+    nodeWith([{ ...old, effect: 'NoExecute' }, old], 'old'),
+    unrecorded({ ...old, effect: 'NoExecute' }),
+  ],
+  ['not wanted, our prefix and the architecture', nodeWith([arm]), unrecorded()],
+  ['not wanted, our prefix, another value', nodeWith([{ ...arm, value: 'blue' }])],
+  ['not wanted, our prefix, another effect', nodeWith([otherEffect])],
+  ['not wanted, our prefix, no key of the settings', nodeWith([arm]), undefined, []],
+  [
+    'not wanted, a key of the settings that anybody may use, not recorded',
+    nodeWith([common]),
+    undefined,
+    [common.key],
+  ],
+  ['a record without its taint goes', nodeWith([foreign], key), unrecorded(foreign)],
 ];
 
-for (const { name, node, wanted, keys = [key], result } of cases) {
-  void t.test(name, async (t) => {
-    const after = applied(node, wanted, keys);
-    if (result === undefined) {
-      t.equal(after, undefined);
-      return;
-    }
-    t.same(after?.spec?.taints ?? [], result.taints);
-    t.equal(after?.metadata?.annotations?.['arch.example/taint'], result.record);
-    if (after) t.equal(applied(after, wanted, keys), undefined, 'once is enough');
-  });
+for (const [wanted, cases] of [
+  [arm, wantedCases],
+  [undefined, unwantedCases],
+] as const) {
+  for (const [name, node, result, keys = [key]] of cases) {
+    void t.test(name, async (t) => {
+      const after = applied(node, wanted, keys);
+      if (result === undefined) return void t.equal(after, undefined);
+      t.same(after?.spec?.taints ?? [], result.taints);
+      t.equal(after?.metadata?.annotations?.['arch.example/taint'], result.record);
+      if (after) t.equal(applied(after, wanted, keys), undefined, 'once is enough');
+    });
+  }
 }
 
 void t.test('other annotations stay', async (t) => {

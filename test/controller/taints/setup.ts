@@ -25,7 +25,9 @@ export const tolerationOf = (architecture: string, name = key): object => ({
 const notReady = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' };
 
 export interface World extends TestLeading {
-  readonly reconciler: TaintReconciler;
+  /** Each waits for the caches first. */
+  reconcilePods(): Promise<void>;
+  reconcileNodes(): Promise<void>;
   taints(node: string): readonly Taint[];
   record(node: string): string | undefined;
   tolerations(name: string, namespace?: string): readonly object[];
@@ -41,14 +43,10 @@ export function putNode(
     readonly labels?: Record<string, string>;
   } = {},
 ): void {
-  const { taints, annotations, labels } = more;
+  const { taints = [], annotations = {}, labels } = more;
   store.put(`/api/v1/nodes/${name}`, {
-    metadata: {
-      name,
-      ...(annotations && { annotations }),
-      labels: { 'kubernetes.io/arch': architecture, ...labels },
-    },
-    spec: { ...(taints && { taints }) },
+    metadata: { name, annotations, labels: { 'kubernetes.io/arch': architecture, ...labels } },
+    spec: { taints },
     status: {
       nodeInfo: { architecture, operatingSystem: 'linux' },
       conditions: [{ type: 'Ready', status: 'True' }],
@@ -70,29 +68,19 @@ export interface PodOptions {
 }
 
 export function putPod(store: KubeStore, name: string, node: string, options: PodOptions = {}): void {
-  const { namespace = 'shop', owner = 'ReplicaSet', phase = 'Running', ready = true } = options;
+  const { namespace = 'shop', owner: kind = 'ReplicaSet', apiVersion = 'apps/v1', spec } = options;
+  const {
+    phase = 'Running',
+    ready = true,
+    labels = {},
+    annotations = {},
+    tolerations = [notReady],
+  } = options;
+  const owner = { apiVersion, kind, name: `of-${name}`, uid: `uid-${kind}-${name}`, controller: true };
+  const containers = [{ name: 'app', image: 'app:1' }];
   store.put(`/api/v1/namespaces/${namespace}/pods/${name}`, {
-    metadata: {
-      name,
-      namespace,
-      labels: options.labels ?? {},
-      annotations: options.annotations ?? {},
-      ownerReferences: [
-        {
-          apiVersion: options.apiVersion ?? 'apps/v1',
-          kind: owner,
-          name: `of-${name}`,
-          uid: `uid-${owner}-${name}`,
-          controller: true,
-        },
-      ],
-    },
-    spec: {
-      nodeName: node,
-      containers: [{ name: 'app', image: 'app:1' }],
-      tolerations: options.tolerations ?? [notReady],
-      ...options.spec,
-    },
+    metadata: { name, namespace, labels, annotations, ownerReferences: [owner] },
+    spec: { nodeName: node, containers, tolerations, ...spec },
     status: { phase, conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
   });
 }
@@ -104,15 +92,30 @@ export function putDaemonSet(store: KubeStore, podName: string, tolerations: rea
   });
 }
 
+export interface WorldOptions extends TestLeadingOptions {
+  /** Architecture by name. Default: one node, `arm-1`. */
+  readonly nodes?: Readonly<Record<string, string>>;
+}
+
 /** A leader of taints on arm64, which reconciles when the test says so. */
-export async function startWorld(t: Test, options: TestLeadingOptions = {}): Promise<World> {
-  const configuration = { taintArchitectures: ['arm64'], ...options.configuration };
-  const test = await startLeading(t, { ...options, configuration });
+export async function startWorld(t: Test, options: WorldOptions = {}): Promise<World> {
+  const { nodes = options.over ? {} : { 'arm-1': 'arm64' }, ...rest } = options;
+  const configuration = { taintArchitectures: ['arm64'], ...rest.configuration };
+  const test = await startLeading(t, { ...rest, configuration });
   const { store, leading } = test;
+  for (const [name, architecture] of Object.entries(nodes)) putNode(store, name, architecture);
+  const reconciler = new TaintReconciler(leading);
   const node = (name: string): Node | undefined => store.get(`/api/v1/nodes/${name}`) as Node | undefined;
   return {
     ...test,
-    reconciler: new TaintReconciler(leading),
+    reconcilePods: async () => {
+      await test.settled();
+      await reconciler.reconcilePods();
+    },
+    reconcileNodes: async () => {
+      await test.settled();
+      await reconciler.reconcileNodes();
+    },
     taints: (name) => node(name)?.spec?.taints ?? [],
     record: (name) => node(name)?.metadata?.annotations?.[annotation],
     tolerations: (name, namespace = 'shop') =>
