@@ -1,87 +1,186 @@
-/** What the leader keeps of the cluster's objects. */
+/** What the leader keeps of nodes, namespaces, and pods with a node. */
+import { architectureOf } from '../../cluster/cluster.ts';
+import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
 import type {
-  NodeSelectorTerm,
+  Taint,
+  KubeObject,
+  Node,
   ObjectMeta,
   OwnerReference,
   Pod,
-  Taint,
-  Toleration,
+  PodSpec,
 } from '../../kube/api/objects.ts';
+import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
+import { controllerOf } from '../scope/workload.ts';
+import type { Share } from './sharing.ts';
 
-/** A pod without a node, with our gate or our decision `pending`. */
-export interface WaitingPod {
-  /** The fields that decisions need, at their place in the pod. Shared and frozen. */
-  readonly pod: Pod;
+export type CachedNode = Readonly<ReturnType<typeof trimNode>>;
+export type CachedNamespace = Readonly<ReturnType<typeof trimNamespace>>;
+export type RunningPod = Readonly<NonNullable<ReturnType<typeof trimRunningPod>>>;
+export type RunningContainer = Readonly<ReturnType<typeof containerOf>>;
+/** How a pod chooses among nodes: one of the terms of its required affinity has to match. */
+export type NodeChoice = NonNullable<ReturnType<typeof choiceOf>>;
+
+/** Node annotation: the key of our taint. */
+export const taintAnnotation = 'arch.example/taint';
+
+/** Our annotations, and the one that the kubelet sets on the API's copy of a static pod. Others hold whole manifests. */
+const kept = /^arch\.example\/|^kubernetes\.io\/config\.mirror$/u;
+
+/** The annotations that decisions look at; `undefined` if there are none. */
+export function keptAnnotations(annotations: ObjectMeta['annotations']): ObjectMeta['annotations'] {
+  const entries = Object.entries(annotations ?? {}).filter(([key]) => kept.test(key));
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-export interface RunningContainer {
+/** A time in RFC 3339, by the API server's clock, as milliseconds since 1970; 0 if it is missing or cannot be parsed. */
+export function timeOf(text: string | undefined): number {
+  const time = text === undefined ? Number.NaN : Date.parse(text);
+  return Number.isNaN(time) ? 0 : time;
+}
+
+/** Of the status of a pod or a node. */
+export interface WithConditions {
+  readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+}
+
+export function isReady(status: WithConditions | undefined): boolean {
+  return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
+}
+
+export function trimNode(object: KubeObject, share: Share) {
+  const node = object as Node & { readonly status?: WithConditions };
+  const { metadata = {}, spec, status } = node;
+  const { labels = {} } = metadata;
+  return {
+    name: share(metadata.name ?? ''),
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    architecture: share(architectureOf(node)),
+    os: share(status?.nodeInfo?.operatingSystem || labels['kubernetes.io/os']),
+    hostname: labels['kubernetes.io/hostname'],
+    taints: share<readonly Taint[]>(
+      (spec?.taints ?? []).map(({ key, value, effect }) =>
+        value === undefined ? { key, effect } : { key, value, effect },
+      ),
+    ),
+    ownTaintKey: share(metadata.annotations?.[taintAnnotation]),
+    ready: isReady(status),
+    createdAt: timeOf(metadata.creationTimestamp),
+  };
+}
+
+export function trimNamespace({ metadata = {} }: KubeObject) {
+  const { name = '', labels = {}, deletionTimestamp } = metadata;
+  return { name, labels, deleting: deletionTimestamp !== undefined };
+}
+
+/** Kept of a termination message: an exec format error is in its first line. */
+const maxMessageBytes = 256;
+
+interface ContainerState {
+  readonly waiting?: { readonly reason?: string; readonly message?: string };
+  readonly running?: object;
+  readonly terminated?: { readonly reason?: string; readonly exitCode?: number; readonly message?: string };
+}
+
+interface ContainerStatus {
   readonly name: string;
-  readonly image: string;
-  readonly imageID: string;
-  readonly ready: boolean;
-  readonly running: boolean;
-  readonly restartCount: number;
-  /** `waiting.reason`, `terminated.reason` or `lastState.terminated.reason`, whichever is there first. */
-  readonly reason: string | undefined;
-  readonly exitCode: number | undefined;
-  /** Termination message, first 256 bytes. */
-  readonly message: string | undefined;
+  readonly image?: string;
+  readonly imageID?: string;
+  readonly ready?: boolean;
+  readonly restartCount?: number;
+  readonly state?: ContainerState;
+  readonly lastState?: ContainerState;
 }
 
-/** How a pod chooses among nodes. */
-export interface NodeChoice {
-  readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Terms of its required affinity, one of which a node has to match; `undefined`: it has none. */
-  readonly terms: readonly NodeSelectorTerm[] | undefined;
+interface PodWithStatus extends Pod {
+  readonly status?: WithConditions & {
+    readonly phase?: string;
+    readonly initContainerStatuses?: readonly ContainerStatus[];
+    readonly containerStatuses?: readonly ContainerStatus[];
+    readonly ephemeralContainerStatuses?: readonly ContainerStatus[];
+  };
 }
 
-/** A pod with a node. */
-export interface RunningPod {
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly resourceVersion: string;
-  readonly node: string;
-  readonly os: string;
-  readonly phase: string;
-  readonly ready: boolean;
-  readonly deleting: boolean;
-  /** Server time, milliseconds. */
-  readonly createdAt: number;
-  readonly labels: ObjectMeta['labels'];
-  /** Annotations with our prefix, and the one that marks mirror pods. */
-  readonly annotations: ObjectMeta['annotations'];
-  readonly owner: OwnerReference | undefined;
-  readonly serviceAccountName: string | undefined;
-  readonly pullSecrets: readonly string[];
-  /** Image and pull policy of each container, init container and image volume, as the spec writes them. */
-  readonly images: readonly {
-    readonly image: string;
-    readonly pullPolicy: string | undefined;
-    readonly usedBy: string;
-  }[];
-  readonly containers: readonly RunningContainer[];
-  readonly tolerations: readonly Toleration[];
-  readonly nodeChoice: NodeChoice | undefined;
+/** @returns `undefined` for a pod without a node */
+export function trimRunningPod(object: KubeObject, share: Share) {
+  const { metadata = {}, spec, status } = object as PodWithStatus;
+  if (!spec?.nodeName) return undefined;
+  const owner = controllerOf(object);
+  return {
+    namespace: share(metadata.namespace ?? ''),
+    name: metadata.name ?? '',
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    node: share(spec.nodeName),
+    os: share(operatingSystemOf(spec)),
+    phase: share(status?.phase ?? 'Unknown'),
+    ready: isReady(status),
+    deleting: metadata.deletionTimestamp !== undefined,
+    createdAt: timeOf(metadata.creationTimestamp),
+    labels: share(metadata.labels),
+    annotations: share(keptAnnotations(metadata.annotations)),
+    owner: share(owner && ownerOf(owner)),
+    serviceAccountName: share(spec.serviceAccountName),
+    pullSecrets: share(pullSecretNames(spec)),
+    images: share(imagesIn(spec)),
+    containers: share(
+      [
+        ...(status?.initContainerStatuses ?? []),
+        ...(status?.containerStatuses ?? []),
+        ...(status?.ephemeralContainerStatuses ?? []),
+      ].map(containerOf),
+    ),
+    tolerations: share(spec.tolerations ?? []),
+    nodeChoice: share(choiceOf(spec)),
+  };
 }
 
-export interface CachedNode {
-  readonly name: string;
-  readonly uid: string;
-  readonly resourceVersion: string;
-  /** From the kubelet's report, else from the label. */
-  readonly architecture: string | undefined;
-  readonly os: string | undefined;
-  readonly hostname: string | undefined;
-  readonly taints: readonly Taint[];
-  /** Key of the taint that archwright set, from its annotation. */
-  readonly ownTaintKey: string | undefined;
-  readonly ready: boolean;
-  readonly createdAt: number;
+/** @returns `undefined` if any node will do */
+function choiceOf({ nodeSelector = {}, affinity }: Partial<PodSpec>) {
+  const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  return terms === undefined && Object.keys(nodeSelector).length === 0 ? undefined : { nodeSelector, terms };
 }
 
-export interface CachedNamespace {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly deleting: boolean;
+function ownerOf({ apiVersion, kind, name, uid }: OwnerReference): OwnerReference {
+  return { apiVersion, kind, name, uid, controller: true };
+}
+
+/** Image and pull policy of each container, init container and image volume, as the spec writes them. */
+function imagesIn({ initContainers = [], containers = [], volumes = [] }: PodSpec) {
+  const uses = [
+    ...[...initContainers, ...containers].map(({ name, image, imagePullPolicy: pullPolicy }) => {
+      return { image, pullPolicy, usedBy: name };
+    }),
+    ...volumes.map(({ name, image }) => {
+      return { image: image?.reference, pullPolicy: image?.pullPolicy, usedBy: name };
+    }),
+  ];
+  return uses.flatMap(({ image, ...rest }) => (image ? [{ image, ...rest }] : []));
+}
+
+/** `state` says why a container waits; `lastState` says how it ended before. */
+function containerOf(status: ContainerStatus) {
+  const { state, lastState } = status;
+  const ended = state?.terminated ?? lastState?.terminated;
+  return {
+    name: status.name,
+    image: status.image ?? '',
+    imageID: status.imageID ?? '',
+    ready: status.ready ?? false,
+    running: state?.running !== undefined,
+    restartCount: status.restartCount ?? 0,
+    reason: state?.waiting?.reason ?? ended?.reason,
+    exitCode: ended?.exitCode,
+    message: firstBytes(ended?.message),
+  };
+}
+
+/** Cut at a whole character; a termination message has up to 4 KiB. */
+function firstBytes(text: string | undefined): string | undefined {
+  if (text === undefined || text === '' || Buffer.byteLength(text) <= maxMessageBytes)
+    return text || undefined;
+  const cut = Buffer.from(text.slice(0, maxMessageBytes)).subarray(0, maxMessageBytes);
+  return new TextDecoder().decode(cut, { stream: true });
 }

@@ -4,21 +4,24 @@
  * wait, only those with our gate or our `pending` are kept, with the fields that a decision needs.
  */
 import type { Clock } from '../../async/clock.ts';
-import { architectureOf } from '../../cluster/cluster.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
-import type { KubeObject, Node } from '../../kube/api/objects.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { forOptionalKind } from '../../kube/watch/optional-kind.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../policy/resources/placement.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
-import { taintAnnotation } from '../taints/own-taint.ts';
-import type { CachedNamespace, CachedNode, RunningPod, WaitingPod } from './cached.ts';
-import { isReady, timeOf, type WithConditions } from './kept-fields.ts';
-import { trimRunningPod } from './running-pods.ts';
-import { createSharing, type Share } from './sharing.ts';
-import { mayBeWaiting, trimWaitingPod } from './waiting-pods.ts';
+import {
+  trimNamespace,
+  trimNode,
+  trimRunningPod,
+  type CachedNamespace,
+  type CachedNode,
+  type RunningPod,
+} from './cached.ts';
+import { createSharing } from './sharing.ts';
+import { mayBeWaiting, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
 
 export interface Caches {
   readonly waitingPods: Reflector<WaitingPod>;
@@ -102,31 +105,4 @@ export function startCaches(common: CachesOptions): Caches {
       for (const objects of gauges) objects.set(0);
     },
   };
-}
-
-export function trimNode(object: KubeObject, share: Share): CachedNode {
-  const node = object as Node & { readonly status?: WithConditions };
-  const { metadata = {}, spec, status } = node;
-  const { labels = {} } = metadata;
-  return {
-    name: share(metadata.name ?? ''),
-    uid: metadata.uid ?? '',
-    resourceVersion: metadata.resourceVersion ?? '',
-    architecture: share(architectureOf(node)),
-    os: share(status?.nodeInfo?.operatingSystem || labels['kubernetes.io/os']),
-    hostname: labels['kubernetes.io/hostname'],
-    taints: share(
-      (spec?.taints ?? []).map(({ key, value, effect }) =>
-        value === undefined ? { key, effect } : { key, value, effect },
-      ),
-    ),
-    ownTaintKey: share(metadata.annotations?.[taintAnnotation]),
-    ready: isReady(status),
-    createdAt: timeOf(metadata.creationTimestamp),
-  };
-}
-
-export function trimNamespace({ metadata = {} }: KubeObject): CachedNamespace {
-  const { name = '', labels = {}, deletionTimestamp } = metadata;
-  return { name, labels, deleting: deletionTimestamp !== undefined };
 }

@@ -5,9 +5,13 @@
 import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
 import { recordedOutcome } from '../../placement/record/read.ts';
-import type { WaitingPod } from './cached.ts';
-import { keptAnnotations } from './kept-fields.ts';
+import { keptAnnotations } from './cached.ts';
 import type { Share } from './sharing.ts';
+
+export interface WaitingPod {
+  /** The fields that decisions need, at their place in the pod. Shared and frozen. */
+  readonly pod: Pod;
+}
 
 /** @returns `undefined` if the pod is not kept */
 export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | undefined {

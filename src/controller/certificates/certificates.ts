@@ -13,8 +13,7 @@
 import { paths } from '../../kube/api/paths.ts';
 import { watchNamed } from '../../kube/watch/reflector.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
-import { createReconciler } from '../reconcile/reconciler.ts';
-import { createWritePause } from '../reconcile/write-pause.ts';
+import { createReconciler, createWritePause } from '../reconcile/reconciler.ts';
 import { timesOf, type Times } from './clock-agreement.ts';
 import { leafSpecs } from './leaves.ts';
 import { showExpiry } from './metrics.ts';

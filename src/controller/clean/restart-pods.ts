@@ -11,7 +11,7 @@ import { paths } from '../../kube/api/paths.ts';
 import { recordedIn } from '../../placement/record/read.ts';
 import { policyFor } from '../../policy/effective/effective.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
-import { isReady, type WithConditions } from '../caches/kept-fields.ts';
+import { isReady, type WithConditions } from '../caches/cached.ts';
 import { controllerOf, ownerPath } from '../scope/workload.ts';
 import type { CleanRun } from './run.ts';
 

@@ -6,7 +6,7 @@ import type { Clock } from '../../async/clock.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { hashText } from '../../placement/record/hash.ts';
-import { timeOf } from '../caches/kept-fields.ts';
+import { timeOf } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
 

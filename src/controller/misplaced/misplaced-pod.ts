@@ -13,7 +13,7 @@ import { isArchitecture } from '../../names/architecture.ts';
 import { pullPolicyOf, type ImageUse } from '../../placement/pod/images.ts';
 import { verdictsOf } from '../../placement/rules/required.ts';
 import type { RunningContainer, RunningPod } from '../caches/cached.ts';
-import { trimRunningPod } from '../caches/running-pods.ts';
+import { trimRunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { isSuspect } from './suspects.ts';
 

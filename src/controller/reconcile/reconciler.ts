@@ -9,14 +9,15 @@
  *
  * A feature makes its reconciler, adds keys from the listeners of its caches, and ends with `await reconciler.run(keys)`.
  */
-import type { BackOff } from '../../async/back-off.ts';
+import { backOffMs, type BackOff } from '../../async/back-off.ts';
+import type { Clock } from '../../async/clock.ts';
 import { aborted } from '../../async/wait.ts';
 import { WorkQueue, type WorkResult } from '../../kube/queue.ts';
 import type { Leading } from '../leadership/leading.ts';
 
 export type ReconcileResult = WorkResult;
 
-export interface ReconcilerOptions {
+interface ReconcilerOptions {
   readonly leading: Pick<Leading, 'signal' | 'clock' | 'log' | 'reconciled'>;
   /**
    * Must be safe to repeat. Its signal aborts when leadership is lost.
@@ -68,5 +69,23 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       await aborted(signal);
       await queue.stop();
     },
+  };
+}
+
+const writePause: BackOff = { firstMs: 100, mostMs: 60_000 };
+const forgottenAfterMs = 5 * 60_000;
+
+/**
+ * A pause at the end of a reconcile that wrote. Events of that write then lead to one more reconcile, not to one each; and
+ * two writers that correct each other slow down: the pause doubles with each write, until none was needed for a while.
+ */
+export function createWritePause(clock: Clock): (signal: AbortSignal) => Promise<void> {
+  let writes = 0;
+  let lastAt = 0;
+  return async (signal) => {
+    if (clock.monotonic() - lastAt > forgottenAfterMs) writes = 0;
+    lastAt = clock.monotonic();
+    writes += 1;
+    await clock.sleep(backOffMs(writePause, writes), signal);
   };
 }

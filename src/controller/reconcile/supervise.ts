@@ -6,10 +6,10 @@ import { backOffMs } from '../../async/back-off.ts';
 import type { Reflector } from '../../kube/watch/reflector.ts';
 import type { Counter } from '../../telemetry/metrics.ts';
 import { passingMetrics } from '../../telemetry/passing-metrics.ts';
-import type { Caches } from '../caches/caches.ts';
+import { watchNames, type Caches } from '../caches/caches.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 
-export interface Supervision {
+interface Supervision {
   readonly name: string;
   readonly feature: Feature;
   readonly leading: Leading;
@@ -20,7 +20,7 @@ const backOff = { firstMs: 1000, mostMs: 5 * 60_000 };
 /** A feature that worked this long starts with the first pause again. */
 const soundMs = 10 * 60_000;
 
-/** Runs a feature until leadership ends; never rejects. A feature that has nothing to do may end before that. */
+/** Runs a feature until leadership ends; never rejects. */
 export async function supervise({ name, feature, leading, failures }: Supervision): Promise<void> {
   const { signal, clock } = leading;
   const log = leading.log.child({ feature: name });
@@ -57,32 +57,13 @@ export async function supervise({ name, feature, leading, failures }: Supervisio
 
 /** The same caches; their listeners are not called after the signal has aborted. */
 function cachesUntil(caches: Caches, signal: AbortSignal): Caches {
-  const until = <T>(reflector: Reflector<T>): Reflector<T> => ({
-    get: (namespace, name) => reflector.get(namespace, name),
-    values: () => reflector.values(),
-    ready: (asker) => reflector.ready(asker),
-    onChange: (listener) =>
-      reflector.onChange(() => {
-        if (!signal.aborted) listener();
-      }),
-    onEach: (listener) =>
-      reflector.onEach((change) => {
-        if (!signal.aborted) listener(change);
-      }),
-    get size() {
-      return reflector.size;
-    },
-    health: () => reflector.health(),
-    stop: () => reflector.stop(),
-  });
-  return {
-    waitingPods: until(caches.waitingPods),
-    runningPods: until(caches.runningPods),
-    nodes: until(caches.nodes),
-    namespaces: until(caches.namespaces),
-    clusterConfigs: until(caches.clusterConfigs),
-    podConfigs: until(caches.podConfigs),
-    ready: (asker) => caches.ready(asker),
-    stop: () => caches.stop(),
+  const until = <T>(reflector: Reflector<T>): Reflector<T> => {
+    const heard: Pick<Reflector<T>, 'onChange' | 'onEach'> = {
+      onChange: (listener) => reflector.onChange(() => signal.aborted || listener()),
+      onEach: (listener) => reflector.onEach((change) => signal.aborted || listener(change)),
+    };
+    return Object.assign(Object.create(reflector) as Reflector<T>, heard);
   };
+  const wrapped = watchNames.map((name) => [name, until<unknown>(caches[name])]);
+  return { ...caches, ...Object.fromEntries(wrapped) } as Caches;
 }

@@ -48,34 +48,18 @@ export function statusFor(
   present: ResourceStatus | undefined,
   now: number,
 ): ResourceStatus | undefined {
-  const { generation, gatedPods } = more;
-  const conditions = findings.map((finding): Condition => {
-    const before = present?.conditions?.find(({ type }) => type === finding.type);
-    return {
-      ...finding,
-      message: finding.message.slice(0, maxMessage),
-      ...(generation !== undefined && { observedGeneration: generation }),
-      lastTransitionTime: before?.status === finding.status ? before.lastTransitionTime : timeText(now),
-    };
+  const { generation: observedGeneration, gatedPods } = more;
+  const generation = observedGeneration !== undefined && { observedGeneration };
+  // As Kubernetes writes times: whole seconds.
+  const time = `${new Date(now).toISOString().slice(0, 19)}Z`;
+  const before = findings.map(({ type }) => present?.conditions?.find((each) => each.type === type));
+  const conditions = findings.map((finding, index): Condition => {
+    const isUnchanged = before[index]?.status === finding.status;
+    const lastTransitionTime = (isUnchanged && before[index]?.lastTransitionTime) || time;
+    const message = finding.message.slice(0, maxMessage);
+    return { ...finding, message, ...generation, lastTransitionTime };
   });
-  const wanted: ResourceStatus = {
-    ...(generation !== undefined && { observedGeneration: generation }),
-    ...(gatedPods !== undefined && { gatedPods }),
-    conditions,
-  };
-  return isDeepStrictEqual(wanted, ours(present, findings)) ? undefined : wanted;
-}
-
-/** Our part of the current status, in our order. */
-function ours(present: ResourceStatus | undefined, findings: readonly Finding[]): ResourceStatus | undefined {
-  if (present === undefined) return undefined;
-  const conditions = findings.flatMap(
-    ({ type }) => present.conditions?.find((condition) => condition.type === type) ?? [],
-  );
-  return { ...present, conditions };
-}
-
-/** As Kubernetes writes times: whole seconds. */
-function timeText(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+  const wanted = { ...generation, ...(gatedPods !== undefined && { gatedPods }), conditions };
+  const ours = present && { ...present, conditions: before.flatMap((each) => each ?? []) };
+  return isDeepStrictEqual(wanted, ours) ? undefined : wanted;
 }

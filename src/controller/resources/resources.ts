@@ -9,7 +9,9 @@
  */
 import { createYielder } from '../../async/yield-to-event-loop.ts';
 import { ignoring } from '../../kube/api/errors.ts';
-import type { KubeObject } from '../../kube/api/objects.ts';
+import { guardedPatch } from '../../kube/api/change.ts';
+import type { Patch } from '../../kube/api/client.ts';
+import type { KubeObject, ObjectMeta } from '../../kube/api/objects.ts';
 import { keys } from '../../names/keys.ts';
 import {
   clusterConfigKind,
@@ -22,12 +24,14 @@ import type { Feature, Leading } from '../leadership/leading.ts';
 import { fieldManager } from '../own-objects.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { statusFor, type Finding, type ResourceStatus } from './conditions.ts';
-import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
 import { validateClusterConfig, validatePodConfigs } from './validation.ts';
 
 interface Resource extends KubeObject {
   readonly status?: ResourceStatus;
 }
+
+/** On `ClusterPodPlacementConfig/cluster`: a deleted object stays until no pod waits behind our gate. */
+export const gatesFinalizer = 'arch.example/gates';
 
 const clusterKey = 'cluster';
 const configurationKey = 'configuration';
@@ -75,13 +79,8 @@ export const customResources: Feature = async (leading) => {
   await reconciler.run([...allKeys(), configurationKey]);
 };
 
-function namespaceKey(namespace: string): string {
-  return `${podConfigKind}/${namespace}`;
-}
-
-function namespaceOf(key: string): string {
-  return key.slice(key.indexOf('/') + 1);
-}
+const namespaceKey = (namespace: string): string => `${podConfigKind}/${namespace}`;
+const namespaceOf = (key: string): string => key.slice(key.indexOf('/') + 1);
 
 class ResourceReconciler {
   readonly #leading: Leading;
@@ -93,12 +92,12 @@ class ResourceReconciler {
   async reconcileCluster(): Promise<ReconcileResult> {
     const { log, configuration, caches } = this.#leading;
     log.level = configuration().logLevel;
-    const pauses: number[] = [];
+    let requeueAfterMs = Infinity;
     for (const object of caches.clusterConfigs.values()) {
       const againMs = await this.#reconcileClusterConfig(object);
-      if (againMs !== undefined) pauses.push(againMs);
+      requeueAfterMs = Math.min(requeueAfterMs, againMs ?? Infinity);
     }
-    return pauses.length === 0 ? undefined : { requeueAfterMs: Math.min(...pauses) };
+    return requeueAfterMs === Infinity ? undefined : { requeueAfterMs };
   }
 
   async reconcileNamespace(namespace: string): Promise<ReconcileResult> {
@@ -121,8 +120,8 @@ class ResourceReconciler {
     const { client, signal, step, configuration } = this.#leading;
     const { metadata = {} } = object;
     const path = clusterConfigsPath(metadata.name ?? '');
-    if (metadata.deletionTimestamp !== undefined && !hasFinalizer(metadata)) return undefined;
-    if (!hasFinalizer(metadata)) {
+    if (metadata.finalizers?.includes(gatesFinalizer) !== true) {
+      if (metadata.deletionTimestamp !== undefined) return undefined;
       await ignoring('not-found', client.patch(path, addFinalizer(metadata), { signal }));
       await step('resources/finalizer-added');
       // The watch brings the result, and the status is written then.
@@ -142,11 +141,7 @@ class ResourceReconciler {
   }
 
   /** Removes the finalizer, after the webhooks have seen the deletion. @returns milliseconds until then */
-  async #release(
-    path: string,
-    metadata: NonNullable<Resource['metadata']>,
-    deletedAt: string,
-  ): Promise<number | undefined> {
+  async #release(path: string, metadata: ObjectMeta, deletedAt: string): Promise<number | undefined> {
     const { client, signal, serverNow, step, log } = this.#leading;
     const sinceMs = serverNow() - Date.parse(deletedAt);
     if (sinceMs < webhooksLagMs) return Math.max(1, webhooksLagMs - sinceMs);
@@ -178,14 +173,23 @@ class ResourceReconciler {
     const status = statusFor(findings, { generation, gatedPods }, object.status, serverNow());
     if (status === undefined) return;
     // With the uid, an object that was created again under this name does not get the old one's status.
-    const metadata = {
-      name,
-      ...(namespace !== undefined && { namespace }),
-      ...(uid !== undefined && { uid }),
-    };
+    const metadata = { name, namespace, uid };
     const body = { apiVersion: resourceVersion, kind, metadata, status };
     const patch = { type: 'apply', body, fieldManager, force: true } as const;
     await ignoring('not-found', client.patch(`${path}/status`, patch, { signal }));
     await step('resources/status-written');
   }
+}
+
+/** Guarded JSON patches add and remove the finalizer, so other controllers' finalizers stay. */
+function addFinalizer(metadata: ObjectMeta): Patch {
+  const path = '/metadata/finalizers';
+  const isFirst = (metadata.finalizers ?? []).length === 0;
+  const add = isFirst ? { path, value: [gatesFinalizer] } : { path: `${path}/-`, value: gatesFinalizer };
+  return guardedPatch({ metadata }, [{ op: 'add', ...add }]);
+}
+
+function removeFinalizer(metadata: ObjectMeta): Patch {
+  const index = (metadata.finalizers ?? []).indexOf(gatesFinalizer);
+  return guardedPatch({ metadata }, [{ op: 'remove', path: `/metadata/finalizers/${index}` }]);
 }

@@ -10,6 +10,10 @@ import { conflictsAmong, type ConflictsOptions } from '../../policy/resources/co
 import { readClusterConfig, readPodConfig } from '../../policy/resources/read.ts';
 import type { Finding } from './conditions.ts';
 
+function finding(type: Finding['type'], status: Finding['status'], reason: string, message = ''): Finding {
+  return { type, status, reason, message };
+}
+
 /**
  * Validates a `ClusterPodPlacementConfig`.
  * @param gatedPods how many pods are gated, if the object is being deleted
@@ -17,17 +21,14 @@ import type { Finding } from './conditions.ts';
 export function validateClusterConfig(
   object: KubeObject,
   schedulable: readonly string[],
-  gatedPods: number | undefined,
+  gatedPods = 0,
 ): readonly Finding[] {
-  const waits = gatedPods !== undefined && gatedPods > 0;
-  const progressing: Finding = {
-    type: 'Progressing',
-    status: waits ? 'True' : 'False',
-    reason: waits ? 'WaitingForGates' : 'Settled',
-    message: waits
-      ? `it is being deleted; ${gatedPods === 1 ? 'one pod still waits' : `${gatedPods} pods still wait`} behind the scheduling gate, and no more are added`
-      : '',
-  };
+  const pods = gatedPods === 1 ? 'one pod still waits' : `${gatedPods} pods still wait`;
+  const message = `it is being deleted; ${pods} behind the scheduling gate, and no more are added`;
+  const progressing =
+    gatedPods === 0
+      ? finding('Progressing', 'False', 'Settled')
+      : finding('Progressing', 'True', 'WaitingForGates', message);
   return [...common(readClusterConfig(object), schedulable), progressing];
 }
 
@@ -41,30 +42,27 @@ export async function validatePodConfigs(
   schedulable: readonly string[],
   options: ConflictsOptions,
 ): Promise<ReadonlyMap<string, readonly Finding[]>> {
-  const readings: { readonly name: string; readonly reading: Reading<PodPlacement> }[] = [];
+  const readings = new Map<string, Reading<PodPlacement>>();
   for (const object of objects) {
-    readings.push({ name: object.metadata?.name ?? '', reading: readPodConfig(object) });
+    readings.set(object.metadata?.name ?? '', readPodConfig(object));
     await options.turn();
   }
-  const placements = readings.flatMap(({ reading }) => reading.placement ?? []);
+  const placements = [...readings.values()].flatMap(({ placement }) => placement ?? []);
   const { winners, unknown } = await conflictsAmong(placements, options);
-  return new Map(
-    readings.map(({ name, reading }) => {
-      const found = unknown.has(name)
-        ? notCompared
-        : conflict(winners.get(name), reading.placement?.priority);
-      return [name, [...common(reading, schedulable), found]];
-    }),
-  );
+  const findings = new Map<string, readonly Finding[]>();
+  for (const [name, reading] of readings) {
+    const found = unknown.has(name) ? notCompared : conflict(winners.get(name), reading.placement?.priority);
+    findings.set(name, [...common(reading, schedulable), found]);
+  }
+  return findings;
 }
 
-const notCompared: Finding = {
-  type: 'Conflict',
-  status: 'Unknown',
-  reason: 'TooMany',
-  message:
-    'it was not compared with all others: the namespace has too many PodPlacementConfigs of one priority; it is in force all the same',
-};
+const notCompared = finding(
+  'Conflict',
+  'Unknown',
+  'TooMany',
+  'it was not compared with all others: the namespace has too many PodPlacementConfigs of one priority; it is in force all the same',
+);
 
 function common(
   { placement, problems }: Reading<ArchitecturePreferences>,
@@ -73,26 +71,22 @@ function common(
   if (placement === undefined) {
     const message = `it is left out: ${problems.join('; ')}`;
     return [
-      { type: 'Available', status: 'False', reason: 'Invalid', message },
-      { type: 'Degraded', status: 'True', reason: 'Invalid', message },
+      finding('Available', 'False', 'Invalid', message),
+      finding('Degraded', 'True', 'Invalid', message),
     ];
   }
   const out = unschedulableArchitectures(placement, schedulable);
+  const message = `${out.join(', ')}: left out, because schedulableArchitectures has only ${schedulable.join(', ')}`;
   return [
-    { type: 'Available', status: 'True', reason: 'InForce', message: '' },
+    finding('Available', 'True', 'InForce'),
     out.length === 0
-      ? { type: 'Degraded', status: 'False', reason: 'AsWritten', message: '' }
-      : {
-          type: 'Degraded',
-          status: 'True',
-          reason: 'ArchitecturesLeftOut',
-          message: `${out.join(', ')}: left out, because schedulableArchitectures has only ${schedulable.join(', ')}`,
-        },
+      ? finding('Degraded', 'False', 'AsWritten')
+      : finding('Degraded', 'True', 'ArchitecturesLeftOut', message),
   ];
 }
 
-function conflict(winner: string | undefined, priority: number | undefined): Finding {
-  if (winner === undefined) return { type: 'Conflict', status: 'False', reason: 'None', message: '' };
-  const message = `${winner} has the same priority ${priority ?? 0}, can select the same pods, and is older: for these it comes first`;
-  return { type: 'Conflict', status: 'True', reason: 'SamePriority', message };
+function conflict(winner: string | undefined, priority = 0): Finding {
+  if (winner === undefined) return finding('Conflict', 'False', 'None');
+  const message = `${winner} has the same priority ${priority}, can select the same pods, and is older: for these it comes first`;
+  return finding('Conflict', 'True', 'SamePriority', message);
 }

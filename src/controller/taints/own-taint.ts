@@ -13,10 +13,7 @@ import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
 import { own } from '../../names/architecture.ts';
-import type { CachedNode } from '../caches/cached.ts';
-
-/** Node annotation: the key of our taint. */
-export const taintAnnotation = 'arch.example/taint';
+import { taintAnnotation, type CachedNode } from '../caches/cached.ts';
 
 const ownPrefix = 'arch.example/';
 const effect = 'NoSchedule';

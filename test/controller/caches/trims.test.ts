@@ -1,9 +1,7 @@
 /** What is kept of each object, and what is not. */
 import t from 'tap';
-import { trimNamespace, trimNode } from '../../../src/controller/caches/caches.ts';
-import { trimRunningPod } from '../../../src/controller/caches/running-pods.ts';
+import { timeOf, trimNamespace, trimNode, trimRunningPod } from '../../../src/controller/caches/cached.ts';
 import { createSharing } from '../../../src/controller/caches/sharing.ts';
-import { timeOf } from '../../../src/controller/caches/kept-fields.ts';
 import { mayBeWaiting, trimWaitingPod } from '../../../src/controller/caches/waiting-pods.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 

@@ -1,6 +1,9 @@
 import t from 'tap';
-import { createReconciler, type ReconcileResult } from '../../../src/controller/reconcile/reconciler.ts';
-import { createWritePause } from '../../../src/controller/reconcile/write-pause.ts';
+import {
+  createReconciler,
+  createWritePause,
+  type ReconcileResult,
+} from '../../../src/controller/reconcile/reconciler.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';

@@ -5,7 +5,6 @@ import {
   type ResourceStatus,
 } from '../../../src/controller/resources/conditions.ts';
 import { validateClusterConfig, validatePodConfigs } from '../../../src/controller/resources/validation.ts';
-import { addFinalizer, hasFinalizer, removeFinalizer } from '../../../src/controller/resources/finalizer.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
 
@@ -148,21 +147,4 @@ t.test('findings about the objects of a namespace', async (t) => {
   t.equal(find(findings.get('broken'), 'Available'), 'False Invalid');
   t.equal(find(findings.get('younger'), 'Available'), 'True InForce');
   t.equal(find(findings.get('younger'), 'Progressing'), 'none');
-});
-
-t.test('patches of the finalizer', async (t) => {
-  const guard = { op: 'replace', path: '/metadata/resourceVersion', value: '7' };
-  t.same(addFinalizer({ resourceVersion: '7' }).body, [
-    guard,
-    { op: 'add', path: '/metadata/finalizers', value: ['arch.example/gates'] },
-  ]);
-  t.same(addFinalizer({ resourceVersion: '7', finalizers: ['x'] }).body, [
-    guard,
-    { op: 'add', path: '/metadata/finalizers/-', value: 'arch.example/gates' },
-  ]);
-  const both = { resourceVersion: '7', finalizers: ['x', 'arch.example/gates'] };
-  t.same(removeFinalizer(both).body, [guard, { op: 'remove', path: '/metadata/finalizers/1' }]);
-  t.ok(hasFinalizer(both));
-  t.notOk(hasFinalizer({ finalizers: ['x'] }));
-  t.notOk(hasFinalizer(undefined));
 });

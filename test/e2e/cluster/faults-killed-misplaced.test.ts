@@ -4,7 +4,7 @@
  */
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
-import { gatesFinalizer } from '../../../src/controller/resources/finalizer.ts';
+import { gatesFinalizer } from '../../../src/controller/resources/resources.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { clusterConfigsPath } from '../../../src/policy/resources/placement.ts';
 import { clusterConfig } from '../../policy/resources/objects.ts';
