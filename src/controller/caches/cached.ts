@@ -148,9 +148,9 @@ function ownerOf({ apiVersion, kind, name, uid }: OwnerReference): OwnerReferenc
 }
 
 /** Image and pull policy of each container, init container and image volume, as the spec writes them. */
-function imagesIn({ initContainers = [], containers = [], volumes = [] }: PodSpec) {
+function imagesIn({ initContainers = [], containers, volumes = [] }: PodSpec) {
   const uses = [
-    ...[...initContainers, ...containers].map(({ name, image, imagePullPolicy: pullPolicy }) => {
+    ...[...initContainers, ...(containers ?? [])].map(({ name, image, imagePullPolicy: pullPolicy }) => {
       return { image, pullPolicy, usedBy: name };
     }),
     ...volumes.map(({ name, image }) => {
