@@ -4,7 +4,7 @@
  *
  * A change of the configuration, the cluster's object or the leader drops all policies; a change of an object in a namespace
  * drops those of the namespace. Otherwise an admission costs a few comparisons and one pass over the selectors of its
- * namespace: each selector that matches leads to the next node of a tree, and the last node has the policy.
+ * namespace.
  */
 import type { Configuration } from '../configuration/configuration.ts';
 import { policyFor } from './effective.ts';
@@ -43,18 +43,6 @@ const maxCombinations = 256;
 /** Cached excluded namespaces. */
 const maxExcluded = 10_000;
 
-interface Node {
-  /** The selected objects on the path to this node, by precedence. */
-  readonly selected: readonly PodPlacement[];
-  readonly next: Map<PodPlacement, Node>;
-  policy: Policy | undefined;
-}
-
-interface Tree {
-  readonly root: Node;
-  combinations: number;
-}
-
 /** The policies of one state of configuration, cluster object and leader. */
 interface Generation {
   readonly configuration: Configuration;
@@ -63,7 +51,8 @@ interface Generation {
   readonly base: Policy;
   /** By namespace that the cluster's selector excludes. */
   readonly excluded: Map<string, Policy>;
-  readonly trees: Map<string, Tree>;
+  /** By namespace, by the names of the selected objects. */
+  readonly combinations: Map<string, Map<string, Policy>>;
 }
 
 export function createPolicies(options: PoliciesOptions): Policies {
@@ -72,7 +61,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
   let generation: Generation | undefined;
   resources.onChange((namespace) => {
     if (namespace === undefined) generation = undefined;
-    else generation?.trees.delete(namespace);
+    else generation?.combinations.delete(namespace);
   });
 
   function current(): Generation {
@@ -86,7 +75,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
       cluster,
       base: policyFor(inForce, { cluster, controllerLeads: leads }),
       excluded: new Map(),
-      trees: new Map(),
+      combinations: new Map(),
     };
     return generation;
   }
@@ -100,50 +89,25 @@ export function createPolicies(options: PoliciesOptions): Policies {
     return policy;
   }
 
-  /** The node of the selectors that match these labels. */
-  function nodeOf(tree: Tree, rules: readonly PodPlacement[], labels: PolicySubject['labels']): Node {
-    let node = tree.root;
-    for (const rule of rules) {
-      if (!selects(rule.selector, labels)) continue;
-      let next = node.next.get(rule);
-      if (next === undefined) {
-        next = emptyNode([...node.selected, rule]);
-        // Beyond the limit, the node is for this pod only.
-        if (tree.combinations < maxCombinations) {
-          node.next.set(rule, next);
-          tree.combinations++;
-        }
-      }
-      node = next;
-    }
-    return node;
+  function combining(namespace: string, pods: readonly PodPlacement[], now: Generation): Policy {
+    const policies = now.combinations.get(namespace) ?? new Map<string, Policy>();
+    now.combinations.set(namespace, policies);
+    const key = pods.map(({ name }) => name).join();
+    const known = policies.get(key);
+    if (known) return known;
+    const policy = policyFor(now.configuration, { cluster: now.cluster, pods, controllerLeads: now.leads });
+    if (policies.size < maxCombinations) policies.set(key, policy);
+    return policy;
   }
 
   return {
     policyOf: ({ namespace, namespaceLabels, labels }) => {
       const now = current();
       if (isExcluded(now.cluster, namespaceLabels)) return excluding(namespace, now);
-      const rules = resources.podsIn(namespace);
-      if (rules === undefined) return now.base;
-      let tree = now.trees.get(namespace);
-      if (tree === undefined) {
-        tree = { root: emptyNode([]), combinations: 0 };
-        now.trees.set(namespace, tree);
-      }
-      const node = nodeOf(tree, rules, labels);
-      if (node.selected.length === 0) return now.base;
-      node.policy ??= policyFor(now.configuration, {
-        cluster: now.cluster,
-        pods: node.selected,
-        controllerLeads: now.leads,
-      });
-      return node.policy;
+      const pods = resources.podsIn(namespace)?.filter(({ selector }) => selects(selector, labels));
+      return pods?.length ? combining(namespace, pods, now) : now.base;
     },
   };
-}
-
-function emptyNode(selected: readonly PodPlacement[]): Node {
-  return { selected, next: new Map(), policy: undefined };
 }
 
 /** A namespace without known labels is new. Its pods are placed, which is the safe choice. */

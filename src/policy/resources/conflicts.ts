@@ -3,6 +3,7 @@
  * compared with those before it, so thousands of one priority cost millions of comparisons. A user of one namespace must not
  * block the whole program, so the work is done in slices and has a limit, which the result reports.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { canOverlap, type Selector } from '../effective/label-selector.ts';
 import { byPrecedence, type PodPlacement } from './placement.ts';
 
@@ -57,7 +58,8 @@ export async function conflictsAmong(
     if (winner) winners.set(later.name, winner.name);
     else if (spent > most && firsts.length > 0) unknown.add(later.name);
     // What overlaps an earlier one may still be the first that overlaps a later one.
-    if (!winner || !isSame(winner.selector, later.selector)) firsts.push({ placement: later, cost });
+    if (!winner || !isDeepStrictEqual(winner.selector, later.selector))
+      firsts.push({ placement: later, cost });
   }
   return { winners, unknown };
 }
@@ -65,19 +67,4 @@ export async function conflictsAmong(
 /** Labels and values in a comparison. */
 function costOf(selector: Selector): number {
   return selector.reduce((sum, { values }) => sum + 1 + values.length, 1);
-}
-
-function isSame(one: Selector, other: Selector): boolean {
-  return (
-    one.length === other.length &&
-    one.every(({ key, operator, values }, index) => {
-      const that = other[index];
-      return (
-        key === that?.key &&
-        operator === that.operator &&
-        values.length === that.values.length &&
-        values.every((value, at) => value === that.values[at])
-      );
-    })
-  );
 }

@@ -17,8 +17,8 @@ interface Case {
   readonly known?: Known;
   readonly preference?: Preference;
   readonly policy?: Partial<Policy>;
-  readonly preferred?: string;
-  readonly rules?: string;
+  /** Rules, then weights. */
+  readonly decided?: string;
   readonly warnings?: readonly RegExp[];
 }
 
@@ -37,93 +37,85 @@ const notIn: Partial<PodSpec> = requiring([
 
 const cases: readonly Case[] = [
   { name: 'none' },
-  { name: 'the label', metadata: asks('arm64'), preferred: 'arm64=100', rules: 'preferred-label' },
+  { name: 'the label', metadata: asks('arm64'), decided: 'preferred-label arm64=100' },
   {
     name: 'the label of another program, where it is honored',
     metadata: { labels: { 'other.example/preferred': 'arm64' } },
     policy: { preferredLabels: ['none.example/preferred', 'other.example/preferred'] },
-    preferred: 'arm64=100',
-    rules: 'preferred-label',
+    decided: 'preferred-label arm64=100',
   },
   { name: 'and not where it is not', metadata: { labels: { 'other.example/preferred': 'arm64' } } },
   {
     name: 'ours before it',
     metadata: { labels: { 'arch.example/preferred': 'amd64', 'other.example/preferred': 'arm64' } },
     policy: { preferredLabels: ['other.example/preferred'] },
-    preferred: 'amd64=100',
-    rules: 'preferred-label',
+    decided: 'preferred-label amd64=100',
   },
   {
     name: 'a label of another program that the images cannot meet is named in the warning',
     metadata: { labels: { 'other.example/preferred': 's390x' } },
     policy: { preferredLabels: ['other.example/preferred'] },
-    rules: 'preference-left-out',
+    decided: 'preference-left-out',
     warnings: [/label other\.example\/preferred/],
   },
   {
     name: 'the annotation, heaviest first',
     metadata: weighs('arm64=20, amd64 = 80'),
-    preferred: 'amd64=80 arm64=20',
-    rules: 'preferred-weights',
+    decided: 'preferred-weights amd64=80 arm64=20',
   },
   {
     name: 'equal weights by name',
     metadata: weighs('arm64=5,amd64=5'),
-    preferred: 'amd64=5 arm64=5',
-    rules: 'preferred-weights',
+    decided: 'preferred-weights amd64=5 arm64=5',
   },
-  { name: 'the policy', preference: soft, preferred: 'arm64=70 amd64=30', rules: 'preferred-policy' },
+  { name: 'the policy', preference: soft, decided: 'preferred-policy arm64=70 amd64=30' },
   {
     name: 'the label before the annotation before the policy',
     metadata: { ...asks('amd64'), ...weighs('arm64=1') },
     preference: soft,
-    preferred: 'amd64=100',
-    rules: 'preferred-label',
+    decided: 'preferred-label amd64=100',
   },
   {
     name: 'the annotation before the policy',
     metadata: weighs('arm64=1'),
     preference: soft,
-    preferred: 'arm64=1',
-    rules: 'preferred-weights',
+    decided: 'preferred-weights arm64=1',
   },
   {
     name: 'a label that the images cannot meet, with a warning',
     metadata: asks('s390x'),
-    rules: 'preference-left-out',
+    decided: 'preference-left-out',
     warnings: [/label arch.example\/preferred: s390x is ignored, the pod can only run on amd64, arm64/u],
   },
   {
     name: 'then the next that applies',
     metadata: asks('s390x'),
     preference: soft,
-    preferred: 'arm64=70 amd64=30',
-    rules: 'preference-left-out preferred-policy',
+    decided: 'preference-left-out preferred-policy arm64=70 amd64=30',
     warnings: [/s390x/u],
   },
   {
     name: 'a part that cannot be met',
     metadata: weighs('s390x=50,arm64=10'),
-    preferred: 'arm64=10',
-    rules: 'preference-left-out preferred-weights',
+    decided: 'preference-left-out preferred-weights arm64=10',
     warnings: [/preferred-weights: s390x is ignored/u],
   },
   {
     name: 'a policy that cannot be met is ignored silently',
     known: { a: 'amd64' },
     preference: { ...soft, weights: { arm64: 1 } },
-    rules: 'preference-left-out',
+    decided: 'preference-left-out',
   },
   {
     name: 'a label that is no architecture',
     metadata: asks('not an arch'),
-    rules: 'preference-left-out',
+    decided: 'preference-left-out',
     warnings: [/is invalid and ignored/u],
   },
   {
     name: 'an annotation that is invalid',
     metadata: weighs('arm64=101'),
-    rules: 'preference-left-out',
+    decided: 'preference-left-out',
     warnings: [/preferred-weights is invalid/u],
   },
   { name: 'an empty label', metadata: asks('') },
@@ -132,39 +124,32 @@ const cases: readonly Case[] = [
     metadata: asks('arm64'),
     spec: ownPreference(arch),
     preference: soft,
-    rules: 'preference-own',
+    decided: 'preference-own',
   },
   {
     name: "the pod's own by the beta label wins, hard mode too",
     spec: ownPreference('beta.kubernetes.io/arch'),
     policy: hard,
-    rules: 'preference-own',
+    decided: 'preference-own',
   },
   {
     name: 'its own for something else does not',
     spec: ownPreference('zone'),
     preference: soft,
-    preferred: 'arm64=70 amd64=30',
-    rules: 'preferred-policy',
+    decided: 'preferred-policy arm64=70 amd64=30',
   },
-  {
-    name: 'hard: the heaviest alone',
-    policy: hard,
-    preferred: 'arm64=70',
-    rules: 'preferred-policy preference-hard',
-  },
+  { name: 'hard: the heaviest alone', policy: hard, decided: 'preferred-policy preference-hard arm64=70' },
   {
     name: 'hard: the next where the heaviest cannot be met',
     known: { a: 'amd64 s390x' },
     policy: hard,
-    preferred: 'amd64=30',
-    rules: 'preference-left-out preferred-policy preference-hard',
+    decided: 'preference-left-out preferred-policy preference-hard amd64=30',
   },
   {
     name: 'one that the pod itself excludes',
     metadata: asks('arm64'),
     spec: notIn,
-    rules: 'preference-left-out',
+    decided: 'preference-left-out',
     warnings: [/arm64 is ignored, the pod can only run on amd64/u],
   },
   {
@@ -175,20 +160,20 @@ const cases: readonly Case[] = [
     name: 'while an image is unknown, a preference waits; without a warning behind a gate',
     metadata: asks('arm64'),
     known: {},
-    rules: 'preference-left-out',
+    decided: 'preference-left-out',
   },
   {
     name: 'while an image is unknown and let through, it is',
     metadata: asks('arm64'),
     known: {},
     policy: { onUnknownImage: 'allow' },
-    rules: 'preference-left-out',
+    decided: 'preference-left-out',
     warnings: [/arm64 waits until every image is known/u],
   },
   {
     name: 'names of things that every object has',
     metadata: asks('constructor'),
-    rules: 'preference-left-out',
+    decided: 'preference-left-out',
     warnings: [/constructor is ignored/u],
   },
 ];
@@ -200,17 +185,15 @@ for (const {
   known = { a: 'amd64 arm64' },
   preference,
   policy,
-  preferred = '',
-  rules = '',
+  decided = '',
   warnings = [],
 } of cases) {
   test(`preferred: ${name}`, async (t) => {
     const input = inputOf(podOf(['a'], spec, metadata), known, { preference, ...policy });
     const { decision, pod } = place(input);
-    const found = decision.preferred.map(({ architecture, weight }) => `${architecture}=${weight}`);
-    t.equal(found.join(' '), preferred);
-    const applied = decision.reasons.map(({ rule }) => rule).filter((rule) => rule.startsWith('prefer'));
-    t.equal(applied.join(' '), rules);
+    const weights = decision.preferred.map(({ architecture, weight }) => `${architecture}=${weight}`);
+    const rules = decision.reasons.map(({ rule }) => rule).filter((rule) => rule.startsWith('prefer'));
+    t.equal([...rules, ...weights].join(' '), decided);
     t.equal(decision.warnings.length, warnings.length);
     t.match(decision.warnings, warnings);
     t.strictSame(place({ ...input, pod }).patch, []);
