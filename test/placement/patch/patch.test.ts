@@ -21,7 +21,6 @@ const hard: Partial<Policy> = {
 };
 
 interface Case {
-  readonly name: string;
   readonly spec?: object;
   readonly policy?: Partial<Policy>;
   readonly patch: readonly (readonly [op: string, path: string, value?: unknown])[];
@@ -29,17 +28,15 @@ interface Case {
 
 const both = { [required]: { nodeSelectorTerms: [term] }, [preferred]: [weighted] };
 
-const cases: readonly Case[] = [
-  {
-    name: 'everything absent',
+const cases: Readonly<Record<string, Case>> = {
+  'everything absent': {
     policy: soft,
     patch: [
       ['add', '/spec/affinity', { nodeAffinity: both }],
       ['add', '/spec/tolerations', [toleration]],
     ],
   },
-  {
-    name: 'everything null',
+  'everything null': {
     policy: soft,
     spec: { affinity: null, tolerations: null, nodeSelector: null, schedulingGates: null },
     patch: [
@@ -47,18 +44,15 @@ const cases: readonly Case[] = [
       ['add', '/spec/tolerations', [toleration]],
     ],
   },
-  {
-    name: 'affinity of another kind',
+  'affinity of another kind': {
     spec: { affinity: { podAffinity: {} } },
     patch: [['add', '/spec/affinity/nodeAffinity', { [required]: { nodeSelectorTerms: [term] } }]],
   },
-  {
-    name: 'null node affinity',
+  'null node affinity': {
     spec: { affinity: { nodeAffinity: null } },
     patch: [['add', '/spec/affinity/nodeAffinity', { [required]: { nodeSelectorTerms: [term] } }]],
   },
-  {
-    name: 'empty node affinity',
+  'empty node affinity': {
     policy: soft,
     spec: { affinity: { nodeAffinity: {} }, tolerations: [] },
     patch: [
@@ -67,8 +61,7 @@ const cases: readonly Case[] = [
       ['add', '/spec/tolerations/-', toleration],
     ],
   },
-  {
-    name: 'null lists in node affinity',
+  'null lists in node affinity': {
     policy: soft,
     spec: {
       affinity: { nodeAffinity: { [required]: null, [preferred]: null } },
@@ -80,8 +73,7 @@ const cases: readonly Case[] = [
       ['add', '/spec/tolerations/-', toleration],
     ],
   },
-  {
-    name: 'terms and preferences of its own',
+  'terms and preferences of its own': {
     policy: soft,
     spec: {
       affinity: {
@@ -103,22 +95,20 @@ const cases: readonly Case[] = [
       ['add', `/spec/affinity/nodeAffinity/${preferred}/-`, weighted],
     ],
   },
-  {
-    name: 'a pin without a nodeSelector',
+  'a pin without a nodeSelector': {
     policy: hard,
     patch: [['add', '/spec/nodeSelector', { 'kubernetes.io/arch': 'amd64' }]],
   },
-  {
-    name: 'a pin beside others',
+  'a pin beside others': {
     policy: hard,
     spec: { nodeSelector: { zone: 'a' } },
     patch: [['add', '/spec/nodeSelector/kubernetes.io~1arch', 'amd64']],
   },
-];
+};
 
 const annotation = '/metadata/annotations/arch.example~1decision';
 
-for (const { name, spec, policy, patch } of cases) {
+for (const [name, { spec, policy, patch }] of Object.entries(cases)) {
   test(`patch: ${name}`, async (t) => {
     const pod = podOf(['b'], spec ?? {}, { annotations: {} });
     const placed = place(inputOf(pod, { b: 'amd64' }, policy));

@@ -29,7 +29,6 @@ const zone = e('zone', 'In', 'a');
 const ours = e(arch, 'In', 'amd64', 'arm64');
 
 interface Case {
-  readonly name: string;
   readonly terms: readonly NodeSelectorTerm[] | null | undefined;
   readonly after: unknown;
   readonly policy?: Partial<Policy>;
@@ -47,81 +46,66 @@ const same: Partial<Policy> = {
 const disk = e('disk', 'In', 'ssd');
 const pool = e('pool', 'In', 'arm');
 
-const cases: readonly Case[] = [
-  { name: 'ANDed into one', terms: [all(zone)], after: [all(zone, ours)] },
-  {
-    name: 'ANDed into each, never added as a further one',
+const cases: Readonly<Record<string, Case>> = {
+  'ANDed into one': { terms: [all(zone)], after: [all(zone, ours)] },
+  'ANDed into each, never added as a further one': {
     terms: [all(zone), all(e('disk', 'Exists'))],
     after: [all(zone, ours), all(e('disk', 'Exists'), ours)],
   },
-  { name: 'an empty one stays empty', terms: [{}, all(zone)], after: [{}, all(zone, ours)] },
-  {
-    name: 'one of empty lists stays empty',
+  'an empty one stays empty': { terms: [{}, all(zone)], after: [{}, all(zone, ours)] },
+  'one of empty lists stays empty': {
     terms: [{ matchExpressions: [], matchFields: [] }, all(zone)],
     after: [{ matchExpressions: [], matchFields: [] }, all(zone, ours)],
   },
-  { name: 'only empty ones: the pod matches nothing and keeps that', terms: [{}], after: [{}] },
-  { name: 'an empty list matches nothing and stays', terms: [], after: [] },
-  { name: 'a null list too', terms: null, after: null },
-  {
-    name: 'one that chooses an architecture is kept beside one that gets ours',
+  'only empty ones: the pod matches nothing and keeps that': { terms: [{}], after: [{}] },
+  'an empty list matches nothing and stays': { terms: [], after: [] },
+  'a null list too': { terms: null, after: null },
+  'one that chooses an architecture is kept beside one that gets ours': {
     terms: [all(e(arch, 'In', 's390x')), all(zone)],
     after: [all(e(arch, 'In', 's390x')), all(zone, ours)],
   },
-  {
-    name: 'the beta label chooses as well',
+  'the beta label chooses as well': {
     terms: [all(e('beta.kubernetes.io/arch', 'In', 'amd64')), all(zone)],
     after: [all(e('beta.kubernetes.io/arch', 'In', 'amd64')), all(zone, ours)],
   },
-  {
-    name: 'NotIn only leaves something out',
+  'NotIn only leaves something out': {
     terms: [all(e(arch, 'NotIn', 'arm64'))],
     after: [all(e(arch, 'NotIn', 'arm64'), ours)],
   },
-  {
-    name: 'Exists constrains nothing',
-    terms: [all(e(arch, 'Exists'))],
-    after: [all(e(arch, 'Exists'), ours)],
-  },
-  {
-    name: 'DoesNotExist is a choice',
+  'Exists constrains nothing': { terms: [all(e(arch, 'Exists'))], after: [all(e(arch, 'Exists'), ours)] },
+  'DoesNotExist is a choice': {
     terms: [all(e(arch, 'DoesNotExist'))],
     after: [all(e(arch, 'DoesNotExist'))],
   },
-  { name: 'Gt is none', terms: [all(e(arch, 'Gt', '5'))], after: [all(e(arch, 'Gt', '5'), ours)] },
-  { name: 'Lt is none', terms: [all(e(arch, 'Lt', '5'))], after: [all(e(arch, 'Lt', '5'), ours)] },
-  { name: 'a pinned node is kept', terms: [pinned], after: [pinned] },
-  {
-    name: 'a node left out gets expressions',
+  'Gt is none': { terms: [all(e(arch, 'Gt', '5'))], after: [all(e(arch, 'Gt', '5'), ours)] },
+  'Lt is none': { terms: [all(e(arch, 'Lt', '5'))], after: [all(e(arch, 'Lt', '5'), ours)] },
+  'a pinned node is kept': { terms: [pinned], after: [pinned] },
+  'a node left out gets expressions': {
     terms: [notPinned],
     after: [{ ...notPinned, matchExpressions: [ours] }],
   },
-  {
-    name: 'fields and null expressions',
+  'fields and null expressions': {
     terms: [{ ...notPinned, matchExpressions: null } as unknown as NodeSelectorTerm],
     after: [{ ...notPinned, matchExpressions: [ours] }],
   },
-  {
-    name: 'multiplied where node labels differ by architecture',
+  'multiplied where node labels differ by architecture': {
     terms: [all(zone), {}, pinned],
     policy: differing,
     after: [all(zone, e(arch, 'In', 'amd64')), all(zone, e(arch, 'In', 'arm64'), disk, pool), {}, pinned],
   },
-  {
-    name: 'made and multiplied where there is none',
+  'made and multiplied where there is none': {
     terms: undefined,
     policy: differing,
     after: [all(e(arch, 'In', 'amd64')), all(e(arch, 'In', 'arm64'), disk, pool)],
   },
-  {
-    name: 'not multiplied where the labels are the same',
+  'not multiplied where the labels are the same': {
     terms: [all(zone)],
     policy: same,
     after: [all(zone, ours, e('pool', 'In', 'mixed'))],
   },
-];
+};
 
-for (const { name, terms, policy, after } of cases) {
+for (const [name, { terms, policy, after }] of Object.entries(cases)) {
   test(`terms: ${name}`, async (t) => {
     const pod = terms === undefined ? podOf(['a']) : withTerms(terms);
     const input = inputOf(pod, { a: 'amd64 arm64' }, policy);

@@ -10,7 +10,6 @@ const origin = 'PodPlacementConfig shop/db';
 const allowed = (...architectures: string[]): Partial<Policy> => ({ allowed: { architectures, origin } });
 
 interface Case {
-  readonly name: string;
   readonly known: Known;
   readonly policy: Partial<Policy>;
   readonly spec?: Partial<PodSpec>;
@@ -22,93 +21,76 @@ interface Case {
   readonly says?: RegExp;
 }
 
-const cases: readonly Case[] = [
-  {
-    name: 'of what the images have',
+const cases: Readonly<Record<string, Case>> = {
+  'of what the images have': {
     known: { a: 'amd64 arm64 s390x' },
     policy: allowed('amd64', 's390x'),
     decided: 'placed amd64 s390x',
   },
-  {
-    name: 'never what they lack',
+  'never what they lack': {
     known: { a: 'amd64' },
     policy: allowed('amd64', 's390x'),
     decided: 'placed amd64',
   },
-  {
-    name: 'nothing of both',
+  'nothing of both': {
     known: { a: 'amd64' },
     policy: allowed('s390x'),
     decided: 'denied none',
     says: /^no architecture of those that PodPlacementConfig shop\/db allows \(s390x\) can run all images: a has amd64$/,
   },
-  {
-    name: 'nothing of both, which may be',
+  'nothing of both, which may be': {
     known: { a: 'amd64' },
     policy: { ...allowed('s390x'), onNoCommonArchitecture: 'allow' },
     decided: 'unconstrained',
   },
-  {
-    name: 'images that constrain nothing',
-    known: { a: '' },
-    policy: allowed('amd64'),
-    decided: 'placed amd64',
-  },
-  {
-    name: 'within the schedulable ones',
+  'images that constrain nothing': { known: { a: '' }, policy: allowed('amd64'), decided: 'placed amd64' },
+  'within the schedulable ones': {
     known: { a: 'amd64 arm64 s390x' },
     policy: { ...allowed('amd64', 's390x'), schedulableArchitectures: ['amd64', 'arm64'] },
     decided: 'placed amd64',
   },
-  {
-    name: 'none that is schedulable, and nothing known of the images',
+  'none that is schedulable, and nothing known of the images': {
     known: {},
     policy: { ...allowed('s390x'), schedulableArchitectures: ['amd64'] },
     decided: 'denied none',
     says: /^there is no architecture of the schedulable ones \(amd64\), and of those that .* allows \(s390x\)$/,
   },
-  {
-    name: 'images that are not known, behind a gate',
+  'images that are not known, behind a gate': {
     known: {},
     policy: { ...allowed('amd64', 's390x'), onUnknownImage: 'gate' },
     decided: 'gated amd64 s390x',
   },
-  {
-    name: 'images that cannot be known',
+  'images that cannot be known': {
     known: { a: failed('unauthorized') },
     policy: { ...allowed('amd64', 's390x'), onUnknownImage: 'allow' },
     decided: 'allowed-unknown amd64 s390x',
   },
-  {
-    name: 'the fallback, where it is allowed',
+  'the fallback, where it is allowed': {
     known: { a: failed('unauthorized') },
     policy: { ...allowed('amd64', 's390x'), onUnknownImage: 'fallback', fallbackArchitecture: 's390x' },
     decided: 'fallback s390x',
   },
-  {
-    name: 'the fallback, where it is not',
+  'the fallback, where it is not': {
     known: { a: failed('unauthorized') },
     policy: { ...allowed('amd64'), onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' },
     decided: 'fallback amd64',
   },
-  {
-    name: 'a pod that chooses itself keeps its choice, without a word on its images',
+  'a pod that chooses itself keeps its choice, without a word on its images': {
     known: { a: 'amd64 arm64' },
     policy: allowed('amd64'),
     spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
     decided: 'own-constraint',
     told: false,
   },
-  {
-    name: 'a DaemonSet',
+  'a DaemonSet': {
     known: { a: 'amd64 arm64' },
     policy: allowed('amd64'),
     template: 'DaemonSet',
     decided: 'placed amd64',
   },
-];
+};
 
-for (const { name, known, policy, spec, template, decided, told = true, says } of cases) {
+for (const [name, { known, policy, spec, template, decided, told = true, says }] of Object.entries(cases)) {
   test(name, async (t) => {
     const input = inputOf(podOf(['a'], spec), known, policy);
     const decision = decide({ ...input, ...(template && { template }) });

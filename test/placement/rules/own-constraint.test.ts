@@ -30,7 +30,6 @@ function named(key: string, ...values: string[]): NodeSelectorTerm {
 }
 
 interface Case {
-  readonly name: string;
   readonly spec: Partial<PodSpec>;
   readonly known?: Known;
   readonly tolerated?: string;
@@ -39,24 +38,15 @@ interface Case {
 
 const multi: Known = { a: 'amd64 arm64' };
 
-const cases: readonly Case[] = [
-  { name: 'nodeSelector', spec: { nodeSelector: { [arch]: 'arm64' } }, tolerated: 'arm64' },
-  { name: 'nodeSelector by the beta label', spec: { nodeSelector: { [beta]: 'arm64' } }, tolerated: 'arm64' },
-  {
-    name: 'both labels alike',
-    spec: { nodeSelector: { [arch]: 'arm64', [beta]: 'arm64' } },
-    tolerated: 'arm64',
-  },
-  { name: 'both labels, contradicting', spec: { nodeSelector: { [arch]: 'arm64', [beta]: 'amd64' } } },
-  { name: 'a value that is no architecture', spec: { nodeSelector: { [arch]: '' } } },
-  {
-    name: 'every term',
-    spec: required(named(arch, 'arm64'), named(beta, 'amd64')),
-    tolerated: 'amd64 arm64',
-  },
-  { name: 'every term that can match', spec: required({}, named(arch, 'arm64')), tolerated: 'arm64' },
-  {
-    name: 'a term that contradicts itself',
+const cases: Readonly<Record<string, Case>> = {
+  nodeSelector: { spec: { nodeSelector: { [arch]: 'arm64' } }, tolerated: 'arm64' },
+  'nodeSelector by the beta label': { spec: { nodeSelector: { [beta]: 'arm64' } }, tolerated: 'arm64' },
+  'both labels alike': { spec: { nodeSelector: { [arch]: 'arm64', [beta]: 'arm64' } }, tolerated: 'arm64' },
+  'both labels, contradicting': { spec: { nodeSelector: { [arch]: 'arm64', [beta]: 'amd64' } } },
+  'a value that is no architecture': { spec: { nodeSelector: { [arch]: '' } } },
+  'every term': { spec: required(named(arch, 'arm64'), named(beta, 'amd64')), tolerated: 'amd64 arm64' },
+  'every term that can match': { spec: required({}, named(arch, 'arm64')), tolerated: 'arm64' },
+  'a term that contradicts itself': {
     spec: required({
       matchExpressions: [
         ...(named(arch, 'arm64', 'amd64').matchExpressions ?? []),
@@ -65,37 +55,31 @@ const cases: readonly Case[] = [
     }),
     tolerated: 'amd64',
   },
-  { name: 'a pinned node', spec: required({ matchFields: [pin] }), tolerated: 'amd64 arm64' },
-  {
-    name: 'a pinned node with its architecture',
+  'a pinned node': { spec: required({ matchFields: [pin] }), tolerated: 'amd64 arm64' },
+  'a pinned node with its architecture': {
     spec: required({ matchFields: [pin], ...named(arch, 'arm64') }),
     tolerated: 'arm64',
   },
-  {
-    name: 'an unknown image waits for nothing',
+  'an unknown image waits for nothing': {
     spec: { nodeSelector: { [arch]: 'arm64' } },
     known: {},
     tolerated: 'arm64',
   },
-  {
-    name: 'a pinned node and an unknown image',
+  'a pinned node and an unknown image': {
     spec: required({ matchFields: [pin] }),
     known: { a: failed('unauthorized') },
   },
-  {
-    name: 'images that lack it',
+  'images that lack it': {
     spec: { nodeSelector: { [arch]: 'arm64' } },
     known: { a: 'amd64' },
     warning: /the pod allows arm64, but its images can only run on amd64/u,
   },
-  {
-    name: 'images that lack a part of it',
+  'images that lack a part of it': {
     spec: required(named(arch, 'arm64', 'amd64', 's390x')),
     tolerated: 'amd64 arm64',
     warning: /the pod allows s390x, but its images can only run on amd64, arm64/u,
   },
-  {
-    name: 'images that share nothing',
+  'images that share nothing': {
     spec: {
       nodeSelector: { [arch]: 'arm64' },
       containers: [
@@ -106,9 +90,9 @@ const cases: readonly Case[] = [
     known: { a: 'amd64', b: 'arm64' },
     warning: /no architecture can run all images: a has amd64; b has arm64/u,
   },
-];
+};
 
-for (const { name, spec, known = multi, tolerated = '', warning } of cases) {
+for (const [name, { spec, known = multi, tolerated = '', warning }] of Object.entries(cases)) {
   test(`own constraint: ${name}`, async (t) => {
     const pod = podOf(['a'], spec, { labels: { rack: 'r1' } });
     const input = inputOf(pod, known, policy);

@@ -11,7 +11,6 @@ const asks = (value: string): ObjectMeta => ({ labels: { 'arch.example/preferred
 const weighs = (value: string): ObjectMeta => ({ annotations: { 'arch.example/preferred-weights': value } });
 
 interface Case {
-  readonly name: string;
   readonly metadata?: ObjectMeta;
   readonly spec?: Partial<PodSpec>;
   readonly known?: Known;
@@ -35,159 +34,131 @@ const notIn: Partial<PodSpec> = requiring([
   { matchExpressions: [{ key: arch, operator: 'NotIn', values: ['arm64'] }] },
 ]);
 
-const cases: readonly Case[] = [
-  { name: 'none' },
-  { name: 'the label', metadata: asks('arm64'), decided: 'preferred-label arm64=100' },
-  {
-    name: 'the label of another program, where it is honored',
+const cases: Readonly<Record<string, Case>> = {
+  none: {},
+  'the label': { metadata: asks('arm64'), decided: 'preferred-label arm64=100' },
+  'the label of another program, where it is honored': {
     metadata: { labels: { 'other.example/preferred': 'arm64' } },
     policy: { preferredLabels: ['none.example/preferred', 'other.example/preferred'] },
     decided: 'preferred-label arm64=100',
   },
-  { name: 'and not where it is not', metadata: { labels: { 'other.example/preferred': 'arm64' } } },
-  {
-    name: 'ours before it',
+  'and not where it is not': { metadata: { labels: { 'other.example/preferred': 'arm64' } } },
+  'ours before it': {
     metadata: { labels: { 'arch.example/preferred': 'amd64', 'other.example/preferred': 'arm64' } },
     policy: { preferredLabels: ['other.example/preferred'] },
     decided: 'preferred-label amd64=100',
   },
-  {
-    name: 'a label of another program that the images cannot meet is named in the warning',
+  'a label of another program that the images cannot meet is named in the warning': {
     metadata: { labels: { 'other.example/preferred': 's390x' } },
     policy: { preferredLabels: ['other.example/preferred'] },
     decided: 'preference-left-out',
     warnings: [/label other\.example\/preferred/],
   },
-  {
-    name: 'the annotation, heaviest first',
+  'the annotation, heaviest first': {
     metadata: weighs('arm64=20, amd64 = 80'),
     decided: 'preferred-weights amd64=80 arm64=20',
   },
-  {
-    name: 'equal weights by name',
+  'equal weights by name': {
     metadata: weighs('arm64=5,amd64=5'),
     decided: 'preferred-weights amd64=5 arm64=5',
   },
-  { name: 'the policy', preference: soft, decided: 'preferred-policy arm64=70 amd64=30' },
-  {
-    name: 'the label before the annotation before the policy',
+  'the policy': { preference: soft, decided: 'preferred-policy arm64=70 amd64=30' },
+  'the label before the annotation before the policy': {
     metadata: { ...asks('amd64'), ...weighs('arm64=1') },
     preference: soft,
     decided: 'preferred-label amd64=100',
   },
-  {
-    name: 'the annotation before the policy',
+  'the annotation before the policy': {
     metadata: weighs('arm64=1'),
     preference: soft,
     decided: 'preferred-weights arm64=1',
   },
-  {
-    name: 'a label that the images cannot meet, with a warning',
+  'a label that the images cannot meet, with a warning': {
     metadata: asks('s390x'),
     decided: 'preference-left-out',
     warnings: [/label arch.example\/preferred: s390x is ignored, the pod can only run on amd64, arm64/u],
   },
-  {
-    name: 'then the next that applies',
+  'then the next that applies': {
     metadata: asks('s390x'),
     preference: soft,
     decided: 'preference-left-out preferred-policy arm64=70 amd64=30',
     warnings: [/s390x/u],
   },
-  {
-    name: 'a part that cannot be met',
+  'a part that cannot be met': {
     metadata: weighs('s390x=50,arm64=10'),
     decided: 'preference-left-out preferred-weights arm64=10',
     warnings: [/preferred-weights: s390x is ignored/u],
   },
-  {
-    name: 'a policy that cannot be met is ignored silently',
+  'a policy that cannot be met is ignored silently': {
     known: { a: 'amd64' },
     preference: { ...soft, weights: { arm64: 1 } },
     decided: 'preference-left-out',
   },
-  {
-    name: 'a label that is no architecture',
+  'a label that is no architecture': {
     metadata: asks('not an arch'),
     decided: 'preference-left-out',
     warnings: [/is invalid and ignored/u],
   },
-  {
-    name: 'an annotation that is invalid',
+  'an annotation that is invalid': {
     metadata: weighs('arm64=101'),
     decided: 'preference-left-out',
     warnings: [/preferred-weights is invalid/u],
   },
-  { name: 'an empty label', metadata: asks('') },
-  {
-    name: "the pod's own wins",
+  'an empty label': { metadata: asks('') },
+  "the pod's own wins": {
     metadata: asks('arm64'),
     spec: ownPreference(arch),
     preference: soft,
     decided: 'preference-own',
   },
-  {
-    name: "the pod's own by the beta label wins, hard mode too",
+  "the pod's own by the beta label wins, hard mode too": {
     spec: ownPreference('beta.kubernetes.io/arch'),
     policy: hard,
     decided: 'preference-own',
   },
-  {
-    name: 'its own for something else does not',
+  'its own for something else does not': {
     spec: ownPreference('zone'),
     preference: soft,
     decided: 'preferred-policy arm64=70 amd64=30',
   },
-  { name: 'hard: the heaviest alone', policy: hard, decided: 'preferred-policy preference-hard arm64=70' },
-  {
-    name: 'hard: the next where the heaviest cannot be met',
+  'hard: the heaviest alone': { policy: hard, decided: 'preferred-policy preference-hard arm64=70' },
+  'hard: the next where the heaviest cannot be met': {
     known: { a: 'amd64 s390x' },
     policy: hard,
     decided: 'preference-left-out preferred-policy preference-hard amd64=30',
   },
-  {
-    name: 'one that the pod itself excludes',
+  'one that the pod itself excludes': {
     metadata: asks('arm64'),
     spec: notIn,
     decided: 'preference-left-out',
     warnings: [/arm64 is ignored, the pod can only run on amd64/u],
   },
-  {
-    name: 'a weight of a policy out of range',
+  'a weight of a policy out of range': {
     preference: { ...soft, weights: { arm64: 0, amd64: 100.5, 'a,b': 5 } },
   },
-  {
-    name: 'while an image is unknown, a preference waits; without a warning behind a gate',
+  'while an image is unknown, a preference waits; without a warning behind a gate': {
     metadata: asks('arm64'),
     known: {},
     decided: 'preference-left-out',
   },
-  {
-    name: 'while an image is unknown and let through, it is',
+  'while an image is unknown and let through, it is': {
     metadata: asks('arm64'),
     known: {},
     policy: { onUnknownImage: 'allow' },
     decided: 'preference-left-out',
     warnings: [/arm64 waits until every image is known/u],
   },
-  {
-    name: 'names of things that every object has',
+  'names of things that every object has': {
     metadata: asks('constructor'),
     decided: 'preference-left-out',
     warnings: [/constructor is ignored/u],
   },
-];
+};
 
-for (const {
+for (const [
   name,
-  metadata,
-  spec,
-  known = { a: 'amd64 arm64' },
-  preference,
-  policy,
-  decided = '',
-  warnings = [],
-} of cases) {
+  { metadata, spec, known = { a: 'amd64 arm64' }, preference, policy, decided = '', warnings = [] },
+] of Object.entries(cases)) {
   test(`preferred: ${name}`, async (t) => {
     const input = inputOf(podOf(['a'], spec, metadata), known, { preference, ...policy });
     const { decision, pod } = place(input);

@@ -5,7 +5,6 @@ import { decide } from '../../../src/placement/decide.ts';
 import { facts, failed, inputOf, outcomeOf, podOf, type Known } from '../../support/placement-input.ts';
 
 interface Case {
-  readonly name: string;
   readonly images?: string;
   readonly spec?: Partial<PodSpec>;
   readonly known: Known;
@@ -16,71 +15,60 @@ interface Case {
 
 const many = Array.from({ length: 40 }, (_, index) => `arch${String(index).padStart(2, '0')}`);
 
-const cases: readonly Case[] = [
-  { name: 'one image', known: { a: 'arm64 amd64' }, decided: 'placed amd64 arm64' },
-  {
-    name: 'the intersection of three',
+const cases: Readonly<Record<string, Case>> = {
+  'one image': { known: { a: 'arm64 amd64' }, decided: 'placed amd64 arm64' },
+  'the intersection of three': {
     images: 'a b c',
     known: { a: 'amd64 arm64 s390x', b: 'arm64 s390x', c: 's390x amd64 arm64' },
     decided: 'placed arm64 s390x',
   },
-  {
-    name: 'three that share only what the first and the last have not in common with the second',
+  'three that share only what the first and the last have not in common with the second': {
     images: 'a b c',
     known: { a: 'amd64 arm64', b: 'arm64', c: 'amd64' },
     decided: 'denied none',
   },
-  {
-    name: 'init containers count',
+  'init containers count': {
     spec: { initContainers: [{ name: 'i', image: 'b' }] },
     known: { a: 'amd64 arm64', b: 'amd64' },
     decided: 'placed amd64',
   },
-  {
-    name: 'sidecars count',
+  'sidecars count': {
     spec: { initContainers: [{ name: 'i', image: 'b', restartPolicy: 'Always' }] },
     known: { a: 'amd64 arm64', b: 'arm64' },
     decided: 'placed arm64',
   },
-  {
-    name: 'an image volume with platforms counts',
+  'an image volume with platforms counts': {
     spec: { volumes: [{ name: 'v', image: { reference: 'b' } }] },
     known: { a: 'amd64 arm64', b: 'arm64' },
     decided: 'placed arm64',
   },
-  {
-    name: 'an artifact constrains nothing',
+  'an artifact constrains nothing': {
     spec: { volumes: [{ name: 'v', image: { reference: 'b' } }] },
     known: { a: 'amd64 arm64', b: '' },
     decided: 'placed amd64 arm64',
   },
-  {
-    name: 'a volume that is no image constrains nothing',
+  'a volume that is no image constrains nothing': {
     spec: { volumes: [{ name: 'v', image: { reference: 'b' } }] },
     known: { a: 'amd64 arm64', b: failed('not-an-image') },
     decided: 'placed amd64 arm64',
   },
-  {
-    name: 'a container that is no image is unknown',
+  'a container that is no image is unknown': {
     images: 'a b',
     known: { a: 'amd64 arm64', b: failed('not-an-image') },
     decided: 'fallback amd64 arm64',
   },
-  {
-    name: 'a volume of an image that a container runs as well is no mere volume',
+  'a volume of an image that a container runs as well is no mere volume': {
     images: 'b',
     spec: { volumes: [{ name: 'v', image: { reference: 'b' } }] },
     known: { b: failed('not-an-image') },
     decided: 'fallback',
   },
-  {
-    name: 'an invalid reference is left to the kubelet',
+  'an invalid reference is left to the kubelet': {
     images: 'a B!',
     known: { a: 'arm64', 'B!': failed('invalid-reference') },
     decided: 'placed arm64',
   },
-  {
-    name: 'an image that is never pulled constrains nothing',
+  'an image that is never pulled constrains nothing': {
     spec: {
       containers: [
         { name: 'c', image: 'a', imagePullPolicy: 'Never' },
@@ -90,18 +78,12 @@ const cases: readonly Case[] = [
     known: { a: 's390x', b: 'amd64' },
     decided: 'placed amd64',
   },
-  {
-    name: 'attestations and unknown platforms do not count',
+  'attestations and unknown platforms do not count': {
     known: { a: 'unknown/unknown amd64 linux/unknown unknown/arm64' },
     decided: 'placed amd64',
   },
-  {
-    name: 'nothing but unknown platforms is no image',
-    known: { a: 'unknown/unknown' },
-    decided: 'unconstrained',
-  },
-  {
-    name: 'a platform without an operating system does not count',
+  'nothing but unknown platforms is no image': { known: { a: 'unknown/unknown' }, decided: 'unconstrained' },
+  'a platform without an operating system does not count': {
     known: {
       a: facts('amd64', {
         platforms: [
@@ -112,53 +94,38 @@ const cases: readonly Case[] = [
     },
     decided: 'placed amd64',
   },
-  {
-    name: 'another operating system does not count',
+  'another operating system does not count': {
     known: { a: 'linux/amd64 windows/arm64' },
     decided: 'placed amd64',
   },
-  {
-    name: "the pod's operating system does",
+  "the pod's operating system does": {
     spec: { os: { name: 'windows' } },
     known: { a: 'linux/amd64 windows/arm64' },
     decided: 'placed arm64',
   },
-  {
-    name: 'bytecode runs on any architecture',
+  'bytecode runs on any architecture': {
     images: 'a b',
     known: { a: 'wasi/wasm', b: 'amd64 arm64' },
     decided: 'placed amd64 arm64',
   },
-  { name: 'bytecode alone requires nothing', known: { a: 'wasip1/wasm32' }, decided: 'unconstrained' },
-  {
-    name: 'bytecode beside native code: the nodes take what is theirs',
+  'bytecode alone requires nothing': { known: { a: 'wasip1/wasm32' }, decided: 'unconstrained' },
+  'bytecode beside native code: the nodes take what is theirs': {
     known: { a: 'wasi/wasm linux/amd64' },
     decided: 'placed amd64',
   },
-  {
-    name: 'bytecode of any system, for a pod of any system',
+  'bytecode of any system, for a pod of any system': {
     spec: { os: { name: 'windows' } },
     known: { a: 'js/wasm linux/amd64' },
     decided: 'unconstrained',
   },
-  {
-    name: 'an image for another operating system only',
-    known: { a: 'windows/amd64' },
-    decided: 'denied none',
-  },
-  { name: 'variants are one architecture', known: { a: 'linux/arm/v6 linux/arm/v7' }, decided: 'placed arm' },
-  {
-    name: 'names that are no label value are dropped',
+  'an image for another operating system only': { known: { a: 'windows/amd64' }, decided: 'denied none' },
+  'variants are one architecture': { known: { a: 'linux/arm/v6 linux/arm/v7' }, decided: 'placed arm' },
+  'names that are no label value are dropped': {
     known: { a: `amd64 -x x- ${'y'.repeat(64)} a,b` },
     decided: 'placed amd64',
   },
-  {
-    name: 'a name of 63 characters is one',
-    known: { a: 'y'.repeat(63) },
-    decided: `placed ${'y'.repeat(63)}`,
-  },
-  {
-    name: 'hostile names only: as if it were no image',
+  'a name of 63 characters is one': { known: { a: 'y'.repeat(63) }, decided: `placed ${'y'.repeat(63)}` },
+  'hostile names only: as if it were no image': {
     known: {
       a: facts('', {
         platforms: [
@@ -169,18 +136,15 @@ const cases: readonly Case[] = [
     },
     decided: 'unconstrained',
   },
-  {
-    name: 'names of things that every object has',
+  'names of things that every object has': {
     known: { a: 'constructor toString' },
     decided: 'placed constructor toString',
   },
-  {
-    name: 'far too many architectures',
+  'far too many architectures': {
     known: { a: many.join(' ') },
     decided: `placed ${many.slice(0, 16).join(' ')}`,
   },
-  {
-    name: 'what two with far too many architectures share',
+  'what two with far too many architectures share': {
     images: 'a b',
     known: {
       a: `amd64 ${many.join(' ')}`,
@@ -188,28 +152,25 @@ const cases: readonly Case[] = [
     },
     decided: 'placed amd64 arch19 arch38 arch39',
   },
-  {
-    name: 'only schedulable architectures',
+  'only schedulable architectures': {
     known: { a: 'amd64 arm64 s390x' },
     policy: { schedulableArchitectures: ['arm64', 'amd64', 'riscv64'] },
     decided: 'placed amd64 arm64',
   },
-  {
-    name: 'none of them schedulable',
+  'none of them schedulable': {
     known: { a: 's390x' },
     policy: { schedulableArchitectures: ['arm64'] },
     decided: 'denied none',
   },
-  {
-    name: 'schedulable architectures alone require nothing',
+  'schedulable architectures alone require nothing': {
     known: { a: '' },
     policy: { schedulableArchitectures: ['arm64'] },
     decided: 'unconstrained',
   },
-  { name: 'stale facts are facts', known: { a: facts('arm64', { stale: true }) }, decided: 'placed arm64' },
-];
+  'stale facts are facts': { known: { a: facts('arm64', { stale: true }) }, decided: 'placed arm64' },
+};
 
-for (const { name, images = 'a', spec, known, policy, decided } of cases) {
+for (const [name, { images = 'a', spec, known, policy, decided }] of Object.entries(cases)) {
   test(`required architectures: ${name}`, async (t) => {
     const pod = podOf(images.split(' '), spec);
     const decision = decide(inputOf(pod, known, policy));

@@ -15,65 +15,53 @@ const daemonSetOwner = {
 };
 
 interface Case {
-  readonly name: string;
   readonly spec?: Partial<PodSpec>;
   readonly metadata?: ObjectMeta;
   readonly more?: Partial<PlacementInput>;
   readonly skip?: SkipReason;
 }
 
-const cases: readonly Case[] = [
-  { name: 'an ordinary pod' },
-  { name: 'a node name', spec: { nodeName: 'n1' }, skip: 'node-name' },
-  { name: 'an empty node name', spec: { nodeName: '' } },
-  {
-    name: 'a mirror pod',
+const cases: Readonly<Record<string, Case>> = {
+  'an ordinary pod': {},
+  'a node name': { spec: { nodeName: 'n1' }, skip: 'node-name' },
+  'an empty node name': { spec: { nodeName: '' } },
+  'a mirror pod': {
     metadata: { annotations: { 'kubernetes.io/config.mirror': 'hash' } },
     skip: 'mirror-pod',
   },
-  { name: 'a pod of a DaemonSet', metadata: { ownerReferences: [daemonSetOwner] }, skip: 'daemonset-pod' },
-  {
-    name: 'a pod of a ReplicaSet',
-    metadata: { ownerReferences: [{ ...daemonSetOwner, kind: 'ReplicaSet' }] },
-  },
-  { name: 'an excluded namespace', more: { namespace: 'kube-system' }, skip: 'excluded-namespace' },
-  { name: 'a namespace with a like name', more: { namespace: 'kube-system-2' } },
-  {
-    name: 'the label on the pod',
+  'a pod of a DaemonSet': { metadata: { ownerReferences: [daemonSetOwner] }, skip: 'daemonset-pod' },
+  'a pod of a ReplicaSet': { metadata: { ownerReferences: [{ ...daemonSetOwner, kind: 'ReplicaSet' }] } },
+  'an excluded namespace': { more: { namespace: 'kube-system' }, skip: 'excluded-namespace' },
+  'a namespace with a like name': { more: { namespace: 'kube-system-2' } },
+  'the label on the pod': {
     metadata: { labels: { 'arch.example/placement': 'disabled' } },
     skip: 'disabled-by-pod',
   },
-  {
-    name: 'the annotation on the pod',
+  'the annotation on the pod': {
     metadata: { annotations: { 'arch.example/placement': 'disabled' } },
     skip: 'disabled-by-pod',
   },
-  { name: 'another value of the label', metadata: { labels: { 'arch.example/placement': 'enabled' } } },
-  {
-    name: 'the label on the namespace',
+  'another value of the label': { metadata: { labels: { 'arch.example/placement': 'enabled' } } },
+  'the label on the namespace': {
     more: { namespaceLabels: { 'arch.example/placement': 'disabled' } },
     skip: 'disabled-by-namespace',
   },
-  { name: 'another value on the namespace', more: { namespaceLabels: { 'arch.example/placement': 'on' } } },
-  {
-    name: 'a nodeSelector on the control plane',
+  'another value on the namespace': { more: { namespaceLabels: { 'arch.example/placement': 'on' } } },
+  'a nodeSelector on the control plane': {
     spec: { nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } },
     skip: 'control-plane',
   },
-  {
-    name: 'the old name of that role',
+  'the old name of that role': {
     spec: { nodeSelector: { 'node-role.kubernetes.io/master': '' } },
     skip: 'control-plane',
   },
-  { name: 'another role', spec: { nodeSelector: { 'node-role.kubernetes.io/worker': '' } } },
-  {
-    name: 'Never throughout',
+  'another role': { spec: { nodeSelector: { 'node-role.kubernetes.io/worker': '' } } },
+  'Never throughout': {
     spec: { containers: [{ name: 'c', image: 'a', imagePullPolicy: 'Never' }] },
     skip: 'no-image',
   },
-  { name: 'no image at all', spec: { containers: [{ name: 'c' }] }, skip: 'no-image' },
-  {
-    name: 'Never for one of two',
+  'no image at all': { spec: { containers: [{ name: 'c' }] }, skip: 'no-image' },
+  'Never for one of two': {
     spec: {
       containers: [
         { name: 'c', image: 'a', imagePullPolicy: 'Never' },
@@ -81,9 +69,9 @@ const cases: readonly Case[] = [
       ],
     },
   },
-];
+};
 
-for (const { name, spec, metadata, more, skip } of cases) {
+for (const [name, { spec, metadata, more, skip }] of Object.entries(cases)) {
   test(`skip: ${name}`, async (t) => {
     const pod = podOf(['a'], spec, metadata);
     const input = inputOf(pod, { a: 'amd64', b: 'amd64' }, {}, more);
@@ -102,7 +90,7 @@ for (const { name, spec, metadata, more, skip } of cases) {
 }
 
 test('every skip reason has a case', async (t) => {
-  t.strictSame(new Set(cases.map(({ skip }) => skip ?? 'node-name')), new Set(skipReasons));
+  t.strictSame(new Set(Object.values(cases).map(({ skip }) => skip ?? 'node-name')), new Set(skipReasons));
 });
 
 test('null metadata from a file is skipped correctly', async (t) => {

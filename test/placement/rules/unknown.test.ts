@@ -16,7 +16,6 @@ const fallbackTo = (fallbackArchitecture: string): Partial<Policy> => ({
 });
 
 interface Case {
-  readonly name: string;
   readonly images?: string;
   readonly policy?: Partial<Policy>;
   /** As `outcomeOf` writes it. */
@@ -24,88 +23,68 @@ interface Case {
   readonly warned?: RegExp;
 }
 
-const cases: readonly Case[] = [
-  { name: 'gate', decided: 'gated' },
-  { name: 'gate with a bound', images: 'x a', decided: 'gated amd64 arm64' },
-  {
-    name: 'gate after a failure',
+const cases: Readonly<Record<string, Case>> = {
+  gate: { decided: 'gated' },
+  'gate with a bound': { images: 'x a', decided: 'gated amd64 arm64' },
+  'gate after a failure': {
     images: 'broken',
     decided: 'gated',
     warned: /image broken: unauthorized: registry.example said 401/u,
   },
-  { name: 'fallback', policy: fallbackTo('s390x'), decided: 'fallback s390x' },
-  {
-    name: 'fallback within the bound',
-    images: 'x a',
-    policy: fallbackTo('arm64'),
-    decided: 'fallback arm64',
-  },
-  {
-    name: 'fallback outside the bound: the bound',
+  fallback: { policy: fallbackTo('s390x'), decided: 'fallback s390x' },
+  'fallback within the bound': { images: 'x a', policy: fallbackTo('arm64'), decided: 'fallback arm64' },
+  'fallback outside the bound: the bound': {
     images: 'x a',
     policy: fallbackTo('s390x'),
     decided: 'fallback amd64 arm64',
   },
-  {
-    name: 'fallback that is not schedulable: the bound',
+  'fallback that is not schedulable: the bound': {
     policy: { ...fallbackTo('s390x'), schedulableArchitectures: ['amd64'] },
     decided: 'fallback',
   },
-  {
-    name: 'fallback that is schedulable',
+  'fallback that is schedulable': {
     policy: { ...fallbackTo('amd64'), schedulableArchitectures: ['amd64'] },
     decided: 'fallback amd64',
   },
-  {
-    name: 'fallback without an architecture: the bound',
+  'fallback without an architecture: the bound': {
     images: 'x a',
     policy: { onUnknownImage: 'fallback' },
     decided: 'fallback amd64 arm64',
   },
-  {
-    name: 'gate where waiting cannot help: the fallback at once',
+  'gate where waiting cannot help: the fallback at once': {
     images: 'chart',
     policy: { fallbackArchitecture: 's390x' },
     decided: 'fallback s390x',
     warned: /image chart: not-an-image: this is an artifact/u,
   },
-  {
-    name: 'gate where waiting cannot help: the bound',
+  'gate where waiting cannot help: the bound': {
     images: 'chart a',
     decided: 'fallback amd64 arm64',
     warned: /image chart: not-an-image/u,
   },
-  {
-    name: 'gate where waiting helps with one of two',
+  'gate where waiting helps with one of two': {
     images: 'chart x',
     decided: 'gated',
     warned: /image chart: not-an-image/u,
   },
-  {
-    name: 'deny what can never be known',
-    images: 'chart',
-    policy: { onUnknownImage: 'deny' },
-    decided: 'denied',
-  },
-  {
-    name: 'allow what can never be known',
+  'deny what can never be known': { images: 'chart', policy: { onUnknownImage: 'deny' }, decided: 'denied' },
+  'allow what can never be known': {
     images: 'chart',
     policy: { onUnknownImage: 'allow', fallbackArchitecture: 's390x' },
     decided: 'allowed-unknown',
     warned: /image chart: not-an-image/u,
   },
-  { name: 'allow', policy: { onUnknownImage: 'allow' }, decided: 'allowed-unknown' },
-  {
-    name: 'allow with a bound',
+  allow: { policy: { onUnknownImage: 'allow' }, decided: 'allowed-unknown' },
+  'allow with a bound': {
     images: 'broken a',
     policy: { onUnknownImage: 'allow' },
     decided: 'allowed-unknown amd64 arm64',
     warned: /image broken: unauthorized: registry.example said 401/u,
   },
-  { name: 'deny', images: 'x a', policy: { onUnknownImage: 'deny' }, decided: 'denied amd64 arm64' },
-];
+  deny: { images: 'x a', policy: { onUnknownImage: 'deny' }, decided: 'denied amd64 arm64' },
+};
 
-for (const { name, images = 'x', policy, decided, warned } of cases) {
+for (const [name, { images = 'x', policy, decided, warned }] of Object.entries(cases)) {
   test(`unknown image: ${name}`, async (t) => {
     const input = inputOf(podOf(images.split(' ')), known, policy);
     const { decision, pod } = place(input);

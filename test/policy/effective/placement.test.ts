@@ -15,7 +15,6 @@ const pod: Pod = {
 };
 
 interface Case {
-  readonly about: string;
   readonly configuration?: Partial<Configuration>;
   readonly cluster?: object;
   readonly pods?: readonly object[];
@@ -33,28 +32,23 @@ const scoring = (architecture: string, weight: number): object => ({
   plugins: { nodeAffinityScoring: { enabled: true, platforms: [{ architecture, weight }] } },
 });
 
-const cases: readonly Case[] = [
-  {
-    about: 'the well-known taint by default',
+const cases: Readonly<Record<string, Case>> = {
+  'the well-known taint by default': {
     has: [toleration('kubernetes.io/arch', 'amd64'), toleration('kubernetes.io/arch', 'arm64')],
   },
-  {
-    about: 'the well-known taint, off',
+  'the well-known taint, off': {
     configuration: { tolerateArchitectureTaint: false },
     hasNot: ['tolerations'],
   },
-  {
-    about: 'our own taint',
+  'our own taint': {
     configuration: { taintArchitectures: ['arm64'], taintKey: 'pool.example/arch' },
     has: [toleration('pool.example/arch', 'amd64'), toleration('pool.example/arch', 'arm64')],
   },
-  {
-    about: 'a template',
+  'a template': {
     configuration: { tolerations: [{ key: 'supported-arch', operator: 'Equal', effect: 'NoExecute' }] },
     has: ['{"key":"supported-arch","operator":"Equal","value":"arm64","effect":"NoExecute"}'],
   },
-  {
-    about: 'taints and labels of an architecture',
+  'taints and labels of an architecture': {
     configuration: {
       architectures: {
         arm64: {
@@ -68,8 +62,7 @@ const cases: readonly Case[] = [
       '{"key":"kubernetes.io/arch","operator":"In","values":["arm64"]},{"key":"pool","operator":"In","values":["arm"]}',
     ],
   },
-  {
-    about: 'the same where the images have other architectures',
+  'the same where the images have other architectures': {
     configuration: {
       architectures: {
         s390x: { taintsToTolerate: [{ key: 'z', operator: 'Exists' }], requireNodeLabels: { z: 'z' } },
@@ -77,20 +70,17 @@ const cases: readonly Case[] = [
     },
     hasNot: ['"z"'],
   },
-  {
-    about: 'labels that the node must share',
+  'labels that the node must share': {
     configuration: { matchNodeLabels: ['pool', 'zone'] },
     has: ['{"key":"pool","operator":"In","values":["fast"]}'],
     hasNot: ['zone'],
   },
-  {
-    about: 'weights, soft',
+  'weights, soft': {
     configuration: { preferredWeights: { arm64: 80, amd64: 20 } },
     has: [prefers('arm64', 80), prefers('amd64', 20)],
     hasNot: ['nodeSelector/'],
   },
-  {
-    about: 'hard',
+  hard: {
     configuration: { preferredWeights: { arm64: 80, amd64: 20 }, preferenceMode: 'hard' },
     has: [
       '/spec/nodeSelector","value":{"kubernetes.io/arch":"arm64"}',
@@ -98,56 +88,52 @@ const cases: readonly Case[] = [
     ],
     hasNot: ['preferredDuring', toleration('kubernetes.io/arch', 'amd64')],
   },
-  {
-    about: 'the cluster over the configuration',
+  'the cluster over the configuration': {
     configuration: { preferredArchitecture: 'arm64' },
     cluster: scoring('amd64', 7),
     has: [prefers('amd64', 7)],
     hasNot: [prefers('arm64', 100)],
   },
-  {
-    about: 'an object that selects the pod over both, as hard as the configuration says',
+  'an object that selects the pod over both, as hard as the configuration says': {
     configuration: { preferredArchitecture: 'amd64', preferenceMode: 'hard' },
     cluster: { preferredArchitecture: 'amd64' },
     pods: [{ labelSelector: { matchLabels: { app: 'web' } }, ...scoring('arm64', 3) }],
     has: ['{"kubernetes.io/arch":"arm64"}'],
   },
-  {
-    about: 'an object that selects other pods',
+  'an object that selects other pods': {
     cluster: { preferredArchitecture: 'amd64' },
     pods: [{ labelSelector: { matchLabels: { app: 'api' } }, ...scoring('arm64', 3) }],
     has: [prefers('amd64', 100)],
     hasNot: ['"weight":3'],
   },
-  {
-    about: 'a first preference that the images cannot meet gives way to the next',
+  'a first preference that the images cannot meet gives way to the next': {
     cluster: scoring('arm64', 9),
     pods: [scoring('s390x', 5)],
     has: [prefers('arm64', 9)],
     hasNot: ['s390x'],
   },
-  {
-    about: 'an unknown image under an object with a fallback',
+  'an unknown image under an object with a fallback': {
     configuration: { fallbackArchitecture: 'amd64' },
     pods: [{ fallbackArchitecture: 'arm64', onUnknownImage: 'fallback' }],
     image: 'unknown',
     has: ['"values":["arm64"]', toleration('kubernetes.io/arch', 'arm64')],
     hasNot: ['schedulingGates'],
   },
-  {
-    about: 'an unknown image while a controller leads',
+  'an unknown image while a controller leads': {
     image: 'unknown',
     has: ['schedulingGates', 'arch.example/scheduling-gate'],
   },
-  {
-    about: 'a namespace that is left out',
+  'a namespace that is left out': {
     cluster: { namespaceSelector: { matchLabels: { team: 'b' } }, preferredArchitecture: 'arm64' },
     hasNot: ['op'],
   },
-];
+};
 
 t.test('what is added to a pod', async (t) => {
-  for (const { about, configuration, cluster, pods = [], image = 'app', has = [], hasNot = [] } of cases) {
+  for (const [
+    about,
+    { configuration, cluster, pods = [], image = 'app', has = [], hasNot = [] },
+  ] of Object.entries(cases)) {
     const inForce = { ...defaultConfiguration(), ...configuration };
     const policies = createPolicies({
       configuration: () => inForce,
