@@ -7,7 +7,7 @@ import { decide } from '../../src/placement/decide.ts';
 import type { PlacementInput } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { hostileRecord, inputs, knownImages, nodes, userToleration } from '../support/arbitrary-pods.ts';
-import { factsFrom, place } from '../support/placement-input.ts';
+import { factsFrom, isIn, place, termOf } from '../support/placement-input.ts';
 import { chosenByPerson, schedulingFaults, selects, tolerates } from '../support/scheduler-model.ts';
 
 const runs = { numRuns: 300 };
@@ -157,7 +157,7 @@ test('additions are replaced: an edit in between gives the same result as withou
     readonly name: string;
     readonly apply: (pod: Pod) => Pod;
   }
-  const newTerm = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['b'] }] };
+  const newTerm = termOf(isIn('zone', 'b'));
   const edits = fc.oneof(
     fc.constantFrom('web:1', 'legacy:1', 'sidecar:1', 'new:1', 'artifact:1').map((image): Edit => ({
       name: `container ${image}`,

@@ -1,11 +1,11 @@
 /** Short ways to write pods, policies and facts for tests of placement. */
 import fastJsonPatch from 'fast-json-patch';
 import type { FactsError, ImageFacts } from '../../src/images/facts/facts.ts';
-import type { NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/api/objects.ts';
+import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { Operation, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
-import type { Policy } from '../../src/policy/effective/policy.ts';
+import type { ArchitectureRules, Policy } from '../../src/policy/effective/policy.ts';
 
 export const defaultPolicy: Policy = {
   schedulableArchitectures: [],
@@ -66,6 +66,23 @@ export function podOf(
     metadata,
     spec: { containers: images.map((image, index) => ({ name: `c${index}`, image })), ...spec },
   };
+}
+
+export function isIn(key: string, ...values: readonly string[]): NodeSelectorRequirement {
+  return { key, operator: 'In', values };
+}
+
+export function archIn(...values: readonly string[]): NodeSelectorRequirement {
+  return isIn('kubernetes.io/arch', ...values);
+}
+
+export function termOf(...matchExpressions: readonly NodeSelectorRequirement[]): NodeSelectorTerm {
+  return { matchExpressions };
+}
+
+/** Rules of an architecture: labels that its nodes must have. */
+export function withLabels(requireNodeLabels: Record<string, string>): ArchitectureRules {
+  return { taintsToTolerate: [], requireNodeLabels };
 }
 
 /** The part of a spec with these required node affinity terms. */

@@ -11,7 +11,7 @@ import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { hostileRecord, inputs, knownImages, nodes } from '../../support/arbitrary-pods.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
-import { applied, factsFrom, place } from '../../support/placement-input.ts';
+import { applied, factsFrom, place, withLabels } from '../../support/placement-input.ts';
 import { chosenByPerson, schedulingFaults, selects, tolerates } from '../../support/scheduler-model.ts';
 
 const runs = { numRuns: 500 };
@@ -22,14 +22,11 @@ type Node = (typeof nodes)[number];
 /** Node labels that differ by architecture, and a pool that no node has. */
 const architectures = fc.constantFrom<Policy['architectures']>(
   {},
-  {
-    arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'pool-arm64' } },
-    amd64: { taintsToTolerate: [], requireNodeLabels: { pool: 'pool-amd64', zone: 'a' } },
-  },
+  { arm64: withLabels({ pool: 'pool-arm64' }), amd64: withLabels({ pool: 'pool-amd64', zone: 'a' }) },
   {
     arm64: { taintsToTolerate: [{ key: 'arch', operator: 'Exists' }], requireNodeLabels: { zone: 'a' } },
-    s390x: { taintsToTolerate: [], requireNodeLabels: { zone: 'a' } },
-    constructor: { taintsToTolerate: [], requireNodeLabels: { zone: 'b' } },
+    s390x: withLabels({ zone: 'a' }),
+    constructor: withLabels({ zone: 'b' }),
   },
 );
 

@@ -1,11 +1,6 @@
 /** Patches of gated pods, case by case; `patch-gated-properties.test.ts` says what holds for all. */
 import t from 'tap';
-import type {
-  NodeSelectorRequirement,
-  NodeSelectorTerm,
-  Pod,
-  PodSpec,
-} from '../../../src/kube/api/objects.ts';
+import type { NodeSelectorTerm, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { Operation, PlacementDecision } from '../../../src/placement/decision.ts';
 import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/patch.ts';
@@ -13,21 +8,26 @@ import type { GatedPlanOptions } from '../../../src/placement/patch/plan.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
-import { applied, inputOf, place, podOf, type Known, termsOf } from '../../support/placement-input.ts';
+import {
+  applied,
+  archIn,
+  inputOf,
+  isIn,
+  type Known,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  termsOf,
+  withLabels,
+} from '../../support/placement-input.ts';
 
 const gates = [{ name: 'x.example/first' }, { name: 'arch.example/scheduling-gate' }];
 const known: Known = { both: 'amd64 arm64', arm: 'arm64', intel: 'amd64', many: 'amd64 arm64 s390x' };
 const affinityPath = '/spec/affinity/nodeAffinity';
 const termsPath = `${affinityPath}/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms`;
 
-function isIn(key: string, ...values: string[]): NodeSelectorRequirement {
-  return { key, operator: 'In', values };
-}
-const arch = (...values: string[]): NodeSelectorRequirement => isIn('kubernetes.io/arch', ...values);
-
-function required(...terms: NodeSelectorTerm[]): PodSpec['affinity'] {
-  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } };
-}
+const required = (...terms: NodeSelectorTerm[]): PodSpec['affinity'] => requiring(terms).affinity;
 
 interface Decided {
   readonly decision: PlacementDecision;
@@ -107,39 +107,37 @@ void t.test('a skipped pod only loses the gate', async (t) => {
 
 void t.test('required terms are created if there are none', async (t) => {
   t.same(decided(gatedPod(['both'])).changes, [
-    { op: 'add', path: '/spec/affinity', value: required({ matchExpressions: [arch('amd64', 'arm64')] }) },
+    { op: 'add', path: '/spec/affinity', value: required(termOf(archIn('amd64', 'arm64'))) },
   ]);
   const podAffinity = { podAntiAffinity: {} } as PodSpec['affinity'];
   t.match(decided(gatedPod(['arm'], { affinity: podAffinity ?? {} })).changes, [
     { op: 'add', path: affinityPath },
   ]);
   const preferred = {
-    preferredDuringSchedulingIgnoredDuringExecution: [
-      { weight: 1, preference: { matchExpressions: [isIn('zone', 'a')] } },
-    ],
+    preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, preference: termOf(isIn('zone', 'a')) }],
   };
   t.match(decided(gatedPod(['arm'], { affinity: { nodeAffinity: preferred } })).changes, [
     { op: 'add', path: `${affinityPath}/requiredDuringSchedulingIgnoredDuringExecution` },
   ]);
-  const rules = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'p' } } };
+  const rules = { arm64: withLabels({ pool: 'p' }) };
   t.same(
     termsOf(decided(gatedPod(['both']), { architectures: rules }).pod),
-    [{ matchExpressions: [arch('amd64')] }, { matchExpressions: [arch('arm64'), isIn('pool', 'p')] }],
+    [termOf(archIn('amd64')), termOf(archIn('arm64'), isIn('pool', 'p'))],
     'several, where the labels differ',
   );
 });
 
 void t.test('expressions are appended to each term that does not constrain itself', async (t) => {
   const affinity = required(
-    { matchExpressions: [isIn('zone', 'a')] },
-    { matchExpressions: [arch('s390x')] },
+    termOf(isIn('zone', 'a')),
+    termOf(archIn('s390x')),
     { matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['n1'] }] },
-    { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n2'] }] },
+    { matchFields: [isIn('metadata.name', 'n2')] },
     {},
   );
   t.same(decided(gatedPod(['arm'], { affinity: affinity ?? {} })).changes, [
-    { op: 'add', path: `${termsPath}/0/matchExpressions/-`, value: arch('arm64') },
-    { op: 'add', path: `${termsPath}/2/matchExpressions`, value: [arch('arm64')] },
+    { op: 'add', path: `${termsPath}/0/matchExpressions/-`, value: archIn('arm64') },
+    { op: 'add', path: `${termsPath}/2/matchExpressions`, value: [archIn('arm64')] },
   ]);
   const labeled = decided(gatedPod(['arm'], { affinity: affinity ?? {} }, { labels: { zone: 'b' } }), {
     matchNodeLabels: ['zone'],
@@ -151,48 +149,39 @@ void t.test('expressions are appended to each term that does not constrain itsel
 });
 
 void t.test('the additions of the webhook stay, and the narrower requirement is appended', async (t) => {
-  const own = required({ matchExpressions: [isIn('zone', 'a')] });
+  const own = required(termOf(isIn('zone', 'a')));
   const { pod, changes, decision } = afterWebhook(['many', 'arm'], { affinity: own ?? {} });
   t.same(decision.required, ['arm64']);
-  t.same(changes, [{ op: 'add', path: `${termsPath}/0/matchExpressions/-`, value: arch('arm64') }]);
-  t.same(termsOf(pod), [
-    { matchExpressions: [isIn('zone', 'a'), arch('amd64', 'arm64', 's390x'), arch('arm64')] },
-  ]);
+  t.same(changes, [{ op: 'add', path: `${termsPath}/0/matchExpressions/-`, value: archIn('arm64') }]);
+  t.same(termsOf(pod), [termOf(isIn('zone', 'a'), archIn('amd64', 'arm64', 's390x'), archIn('arm64'))]);
   const recorded = recordedIn(inputOf(pod));
-  t.same(recorded?.added.terms, [[arch('amd64', 'arm64', 's390x'), arch('arm64')]]);
+  t.same(recorded?.added.terms, [[archIn('amd64', 'arm64', 's390x'), archIn('arm64')]]);
   t.equal(recorded?.added.made, false);
   t.same(recorded?.architectures, ['arm64']);
 
   const made = afterWebhook(['many', 'arm'], {});
   t.equal(recordedIn(inputOf(made.pod))?.added.made, true);
   const again = place(inputOf(made.pod, known));
-  t.same(
-    termsOf(again.pod),
-    [{ matchExpressions: [arch('arm64')] }],
-    'sent again, it is placed as if for the first time',
-  );
+  t.same(termsOf(again.pod), [termOf(archIn('arm64'))], 'sent again, it is placed as if for the first time');
 });
 
 void t.test('copies that the webhook made are narrowed each by its own group', async (t) => {
-  const architectures = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'p' } } };
+  const architectures = { arm64: withLabels({ pool: 'p' }) };
   const { pod } = afterWebhook(['both', 'arm'], {}, { architectures });
   t.same(termsOf(pod), [
-    { matchExpressions: [arch('amd64'), arch('arm64'), isIn('pool', 'p')] },
-    { matchExpressions: [arch('arm64'), isIn('pool', 'p')] },
+    termOf(archIn('amd64'), archIn('arm64'), isIn('pool', 'p')),
+    termOf(archIn('arm64'), isIn('pool', 'p')),
   ]);
   t.same(termsOf(place(inputOf(pod, known, { architectures })).pod), [
-    { matchExpressions: [arch('arm64'), isIn('pool', 'p')] },
+    termOf(archIn('arm64'), isIn('pool', 'p')),
   ]);
 });
 
 void t.test('terms that cannot be multiplied get one group of architectures', async (t) => {
-  const architectures = {
-    arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'p' } },
-    s390x: { taintsToTolerate: [], requireNodeLabels: { pool: 'q' } },
-  };
+  const architectures = { arm64: withLabels({ pool: 'p' }), s390x: withLabels({ pool: 'q' }) };
   const zone = isIn('zone', 'a');
   const notIntel = { key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64', 's390x'] };
-  const affinity = required({ matchExpressions: [zone] }, { matchExpressions: [notIntel] }) ?? {};
+  const affinity = required(termOf(zone), termOf(notIntel)) ?? {};
   const chosen = (policy: Partial<Policy>, options: GatedPlanOptions = {}, images = ['many']): unknown => {
     const { pod } = decided(gatedPod(images, { affinity }), { architectures, ...policy }, options);
     return [
@@ -200,11 +189,11 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
       recordedIn(inputOf(pod, {}, { architectures }))?.architectures,
     ];
   };
-  const exact = arch('arm64');
+  const exact = archIn('arm64');
   t.same(
     chosen({}),
     [
-      [arch('amd64'), exact],
+      [archIn('amd64'), exact],
       ['amd64', 'arm64'],
     ],
     'the first; the term that leaves one gets that one',
@@ -213,17 +202,17 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
   t.same(
     chosen({ preference }),
     [
-      [arch('s390x'), exact],
+      [archIn('s390x'), exact],
       ['arm64', 's390x'],
     ],
     'the preferred one',
   );
   const nodesOf = (name: string): number => ({ amd64: 1, arm64: 5, s390x: 2 })[name] ?? 0;
-  t.same(chosen({}, { nodesOf }), [[arch('arm64'), exact], ['arm64']], 'the one with most nodes');
+  t.same(chosen({}, { nodesOf }), [[archIn('arm64'), exact], ['arm64']], 'the one with most nodes');
   t.same(
     chosen({ preference }, { nodesOf }),
     [
-      [arch('s390x'), exact],
+      [archIn('s390x'), exact],
       ['arm64', 's390x'],
     ],
     'preferred before most nodes',
@@ -231,7 +220,7 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
   t.same(
     chosen({ architectures: { s390x: architectures.s390x } }),
     [
-      [arch('amd64', 'arm64'), arch('amd64', 'arm64')],
+      [archIn('amd64', 'arm64'), archIn('amd64', 'arm64')],
       ['amd64', 'arm64'],
     ],
     'the one with most architectures',
@@ -241,7 +230,7 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
 void t.test('no common architecture: an architecture that no node has', async (t) => {
   const { decision, pod } = decided(gatedPod(['arm', 'intel']));
   t.equal(decision.outcome, 'pending');
-  t.same(termsOf(pod), [{ matchExpressions: [arch('no-common-architecture')] }]);
+  t.same(termsOf(pod), [termOf(archIn('no-common-architecture'))]);
   const allowed = decided(gatedPod(['arm', 'intel']), { onNoCommonArchitecture: 'allow' });
   t.same(allowed.changes, []);
 });
@@ -262,7 +251,7 @@ void t.test('a hard preference pins by nodeSelector only if the key is not set',
   t.same(decided(gated, hard).changes, [], 'ours from before');
   const other = { ...hard, preference: { ...hard.preference, weights: { amd64: 1 } } };
   t.same(decided(gated, other).changes, [
-    { op: 'add', path: '/spec/affinity', value: required({ matchExpressions: [arch('amd64')] }) },
+    { op: 'add', path: '/spec/affinity', value: required(termOf(archIn('amd64'))) },
   ]);
   t.equal(
     decided(gatedPod(['both'], { nodeSelector: { 'kubernetes.io/arch': 'amd64' } }), hard).decision.outcome,
@@ -296,7 +285,7 @@ void t.test('preferences come and go, tolerations come when the gate goes', asyn
     path: '/spec/tolerations',
     value: [toleration('arm64')],
   });
-  const preferredArch = { weight: 7, preference: { matchExpressions: [arch('arm64')] } };
+  const preferredArch = { weight: 7, preference: termOf(archIn('arm64')) };
   t.same(
     decided({ ...pod, spec: { ...pod.spec, schedulingGates: gates } }, { tolerations }).pod.spec.affinity
       ?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution,
@@ -308,7 +297,7 @@ void t.test('preferences come and go, tolerations come when the gate goes', asyn
 
 void t.test('a pod that constrains its architecture keeps that', async (t) => {
   const { decision, changes } = decided(
-    gatedPod(['arm'], { affinity: required({ matchExpressions: [arch('amd64')] }) ?? {} }),
+    gatedPod(['arm'], { affinity: required(termOf(archIn('amd64'))) ?? {} }),
   );
   t.equal(decision.outcome, 'own-constraint');
   t.same(changes, []);
@@ -317,21 +306,19 @@ void t.test('a pod that constrains its architecture keeps that', async (t) => {
 void t.test(
   'the record is believed though the policy has changed, because nothing can be taken out',
   async (t) => {
-    const architectures = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'p' } } };
+    const architectures = { arm64: withLabels({ pool: 'p' }) };
     const admitted = place(inputOf(podOf(['many', 'later']), known, { architectures })).pod;
     const { decision, pod } = decided({
       ...admitted,
       metadata: { ...admitted.metadata, resourceVersion: '1' },
     });
     t.equal(decision.outcome, 'fallback', 'it is not taken for a constraint of its own');
-    t.same(termsOf(pod)?.[1], {
-      matchExpressions: [arch('arm64'), isIn('pool', 'p'), arch('amd64', 'arm64', 's390x')],
-    });
+    t.same(termsOf(pod)?.[1], termOf(archIn('arm64'), isIn('pool', 'p'), archIn('amd64', 'arm64', 's390x')));
   },
 );
 
 void t.test('nodes that cannot pull are excluded when the gate is removed, and only once', async (t) => {
-  const gated = gatedPod(['arm'], { affinity: required({ matchExpressions: [isIn('zone', 'a')] }) ?? {} });
+  const gated = gatedPod(['arm'], { affinity: required(termOf(isIn('zone', 'a'))) ?? {} });
   const group = (name: string): object => ({ name, hostnames: [name], architectures: ['arm64'] });
   const input = {
     ...inputOf(gated, known, { requirePullableNodes: true }),
@@ -340,7 +327,7 @@ void t.test('nodes that cannot pull are excluded when the gate is removed, and o
   };
   const notIn = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['no'] };
   const once = applied(gated, patchGatedPod(gated, decide(input)));
-  t.same(termsOf(once), [{ matchExpressions: [isIn('zone', 'a'), arch('arm64'), notIn] }]);
+  t.same(termsOf(once), [termOf(isIn('zone', 'a'), archIn('arm64'), notIn)]);
   const again = { ...once, spec: { ...once.spec, schedulingGates: gates } };
   t.equal(patchGatedPod(again, decide({ ...input, pod: again })).length, 2, 'nothing is added twice');
   const others = {
@@ -351,6 +338,6 @@ void t.test('nodes that cannot pull are excluded when the gate is removed, and o
   const twice = applied(again, patchGatedPod(again, decide(others)));
   t.same(termsOf(twice)?.[0]?.matchExpressions?.slice(2), [notIn, { ...notIn, values: ['yes'] }]);
   t.same(recordedIn({ ...others, pod: twice })?.added.terms, [
-    [arch('arm64'), { ...notIn, values: ['yes'] }],
+    [archIn('arm64'), { ...notIn, values: ['yes'] }],
   ]);
 });

@@ -2,12 +2,12 @@ import { test } from 'tap';
 import type { ObjectMeta, Pod } from '../../../src/kube/api/objects.ts';
 import type { Operation } from '../../../src/placement/decision.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { inputOf, place, podOf } from '../../support/placement-input.ts';
+import { archIn, inputOf, place, podOf, termOf } from '../../support/placement-input.ts';
 
 const required = 'requiredDuringSchedulingIgnoredDuringExecution';
 const preferred = 'preferredDuringSchedulingIgnoredDuringExecution';
-const arch = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
-const term = { matchExpressions: [arch] };
+const arch = archIn('amd64');
+const term = termOf(arch);
 const weighted = { weight: 5, preference: term };
 const toleration = { key: 'arch', operator: 'Equal', value: 'amd64' };
 const soft: Partial<Policy> = {
@@ -80,7 +80,7 @@ const cases: Readonly<Record<string, Case>> = {
         nodeAffinity: {
           [required]: {
             nodeSelectorTerms: [
-              { matchExpressions: [{ key: 'z', operator: 'Exists' }] },
+              termOf({ key: 'z', operator: 'Exists' }),
               { matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['n'] }] },
             ],
           },

@@ -3,7 +3,7 @@ import type { NodeSelectorTerm, PodSpec } from '../../../src/kube/api/objects.ts
 import { decide } from '../../../src/placement/decide.ts';
 import { operatingSystemOf } from '../../../src/placement/pod/operating-system.ts';
 import { runningPodWarnings } from '../../../src/placement/running-pod.ts';
-import { facts, factsFrom, inputOf, podOf, requiring } from '../../support/placement-input.ts';
+import { facts, factsFrom, inputOf, isIn, podOf, requiring, termOf } from '../../support/placement-input.ts';
 
 const label = 'kubernetes.io/os';
 const beta = 'beta.kubernetes.io/os';
@@ -11,7 +11,7 @@ const beta = 'beta.kubernetes.io/os';
 const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(terms);
 
 function term(operator: string, ...values: readonly string[]): NodeSelectorTerm {
-  return { matchExpressions: [{ key: label, operator, values }] };
+  return termOf({ key: label, operator, values });
 }
 
 const windows = { nodeSelector: { [label]: 'windows' } };
@@ -27,17 +27,13 @@ const cases: readonly (readonly [name: string, spec: Partial<PodSpec>, os: strin
   ['other labels in the nodeSelector', { nodeSelector: { pool: 'windows' } }, 'linux'],
   ['spec.os beside a nodeSelector', { os: { name: 'linux' }, ...windows }, 'linux'],
   ['the only required term', required(term('In', 'windows')), 'windows'],
-  [
-    'the old label in a required term',
-    required({ matchExpressions: [{ key: beta, operator: 'In', values: ['windows'] }] }),
-    'windows',
-  ],
+  ['the old label in a required term', required(termOf(isIn(beta, 'windows'))), 'windows'],
   ['every required term', required(term('In', 'windows'), term('In', 'windows')), 'windows'],
   ['every term that can match', required({}, term('In', 'windows')), 'windows'],
   ['one of two required terms', required(term('In', 'windows'), { matchExpressions: [] }), 'windows'],
   [
     'one of two terms that can match',
-    required(term('In', 'windows'), { matchExpressions: [{ key: 'pool', operator: 'Exists' }] }),
+    required(term('In', 'windows'), termOf({ key: 'pool', operator: 'Exists' })),
     'linux',
   ],
   ['terms that differ', required(term('In', 'windows'), term('In', 'linux')), 'linux'],

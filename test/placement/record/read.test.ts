@@ -3,13 +3,23 @@ import type { Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { imagesKeyOf } from '../../../src/placement/record/hash.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
-import { inputOf, place, podOf, requiring, termsOf } from '../../support/placement-input.ts';
+import {
+  archIn,
+  inputOf,
+  isIn,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  termsOf,
+  withLabels,
+} from '../../support/placement-input.ts';
 
 const key = 'arch.example/decision';
 const policy: Partial<Policy> = {
   tolerations: [{ key: 'arch', operator: 'Equal', effect: 'NoSchedule' }],
   matchNodeLabels: ['rack'],
-  architectures: { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } },
+  architectures: { arm64: withLabels({ pool: 'arm' }) },
 };
 const known = { a: 'amd64 arm64', b: 'amd64' };
 
@@ -151,19 +161,17 @@ test('a record may exclude nodes only if the policy can, and sorted', async (t) 
     inputOf(withRecord(record({ terms, excludedNodes: ['a'] })), {}, { requirePullableNodes: true }),
   );
   const notIn = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['a'] };
-  t.strictSame(read?.added.terms, [
-    [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }, notIn],
-  ]);
+  t.strictSame(read?.added.terms, [[archIn('amd64'), notIn]]);
   t.strictSame(read?.added.match, [notIn]);
 });
 
 test('a forged record removes nothing that a person wrote', async (t) => {
-  const zone = { key: 'zone', operator: 'In', values: ['a'] };
+  const zone = isIn('zone', 'a');
   const gpu = { key: 'gpu', operator: 'Exists' };
   const spec: Partial<PodSpec> = {
     tolerations: [gpu],
     nodeSelector: { pool: 'x' },
-    ...requiring([{ matchExpressions: [zone] }]),
+    ...requiring([termOf(zone)]),
   };
   const forged = record({
     terms: [[['zone', ['a']]]],
@@ -205,13 +213,8 @@ test('a record of absent additions removes nothing', async (t) => {
 });
 
 test("a person's constraint that looks like an addition is recognized", async (t) => {
-  const chosen = {
-    matchExpressions: [
-      { key: 'zone', operator: 'In', values: ['a'] },
-      { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] },
-    ],
-  };
-  const open = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['b'] }] };
+  const chosen = termOf(isIn('zone', 'a'), archIn('amd64'));
+  const open = termOf(isIn('zone', 'b'));
   const spec: Partial<PodSpec> = requiring([chosen, open]);
   const first = place(inputOf(podOf(['b'], spec), known));
   const later = place(inputOf(first.pod, { b: 'amd64 arm64' }));
@@ -221,22 +224,20 @@ test("a person's constraint that looks like an addition is recognized", async (t
 });
 
 test('it is recognized beside matched labels too', async (t) => {
-  const zone = { key: 'zone', operator: 'In', values: ['a'] };
-  const amd64 = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
-  const nodeSelectorTerms = [{ matchExpressions: [amd64] }, { matchExpressions: [zone] }, {}];
+  const zone = isIn('zone', 'a');
+  const amd64 = archIn('amd64');
+  const nodeSelectorTerms = [termOf(amd64), termOf(zone), {}];
   const spec: Partial<PodSpec> = requiring(nodeSelectorTerms);
   const labeled = podOf(['b'], spec, { labels: { rack: 'r1' } });
   const first = place(inputOf(labeled, known, policy));
   t.strictSame(place(inputOf(first.pod, known, policy)).patch, []);
   const later = place(inputOf(first.pod, { b: 'amd64 s390x' }, policy));
-  const rack = { key: 'rack', operator: 'In', values: ['r1'] };
-  t.strictSame(later.pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, {
-    nodeSelectorTerms: [
-      { matchExpressions: [amd64, rack] },
-      { matchExpressions: [zone, { ...amd64, values: ['amd64', 's390x'] }, rack] },
-      {},
-    ],
-  });
+  const rack = isIn('rack', 'r1');
+  t.strictSame(termsOf(later.pod), [
+    termOf(amd64, rack),
+    termOf(zone, { ...amd64, values: ['amd64', 's390x'] }, rack),
+    {},
+  ]);
 });
 
 test('all additions are replaced', async (t) => {
@@ -271,8 +272,8 @@ test('all additions are replaced', async (t) => {
 });
 
 test('the rest of an edited addition counts as the pod’s own', async (t) => {
-  const zone = { key: 'zone', operator: 'In', values: ['a'] };
-  const arch = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] };
+  const zone = isIn('zone', 'a');
+  const arch = archIn('amd64');
   const terms = (...matchExpressions: (typeof zone)[]): Partial<PodSpec> => requiring([{ matchExpressions }]);
   const { pod } = place(inputOf(podOf(['b'], terms(zone)), known));
   const edited = { ...pod, spec: { ...pod.spec, ...terms(arch) } };

@@ -3,7 +3,15 @@ import type { Pod } from '../../../src/kube/api/objects.ts';
 import type { PlacementDecision } from '../../../src/placement/decision.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { patchGatedPod } from '../../../src/placement/patch/patch.ts';
-import { inputOf, place, podOf, type Known } from '../../support/placement-input.ts';
+import {
+  type Known,
+  archIn,
+  inputOf,
+  place,
+  podOf,
+  requiring,
+  termOf,
+} from '../../support/placement-input.ts';
 
 /** apimachinery pkg/api/validation/objectmeta.go TotalAnnotationSizeLimitB */
 const limit = 256 * 1024;
@@ -31,15 +39,7 @@ function record({ metadata }: Pod): string | undefined {
   return metadata?.annotations?.[keys.decision];
 }
 
-const affinity = {
-  nodeAffinity: {
-    requiredDuringSchedulingIgnoredDuringExecution: {
-      nodeSelectorTerms: [
-        { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] }] },
-      ],
-    },
-  },
-};
+const { affinity } = requiring([termOf(archIn('amd64', 'arm64'))]);
 
 const whole = record(placed(podOf(['app'])).pod) ?? '';
 const wholeBytes = keys.decision.length + whole.length;

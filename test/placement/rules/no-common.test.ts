@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { decide } from '../../../src/placement/decide.ts';
-import { inputOf, place, podOf } from '../../support/placement-input.ts';
+import { archIn, inputOf, isIn, place, podOf, requiring, termOf } from '../../support/placement-input.ts';
 
 const known = { a: 'amd64', b: 'arm64', c: 'windows/amd64' };
 
@@ -42,18 +42,10 @@ test('pend requires an architecture that no node has, and says so', async (t) =>
   t.strictSame(decision.required, []);
   t.match(decision.message, /a has amd64; b has arm64/u);
   t.match(decision.warnings, [/no architecture can run all images/u]);
-  t.strictSame(pod.spec.affinity?.nodeAffinity, {
-    requiredDuringSchedulingIgnoredDuringExecution: {
-      nodeSelectorTerms: [
-        {
-          matchExpressions: [
-            { key: 'kubernetes.io/arch', operator: 'In', values: ['no-common-architecture'] },
-            { key: 'rack', operator: 'In', values: ['r1'] },
-          ],
-        },
-      ],
-    },
-  });
+  t.strictSame(
+    pod.spec.affinity,
+    requiring([termOf(archIn('no-common-architecture'), isIn('rack', 'r1'))]).affinity,
+  );
   t.equal(pod.spec.tolerations, undefined);
   t.strictSame(place({ ...input, pod }).patch, []);
   const fixed = place({ ...input, pod, facts: inputOf(pod, { a: 'amd64', b: 'amd64' }).facts });

@@ -2,9 +2,18 @@ import { test } from 'tap';
 import { expressionGroups } from '../../../src/placement/patch/additions.ts';
 import { nodeLabelsOf } from '../../../src/placement/rules/node-labels.ts';
 import { decide } from '../../../src/placement/decide.ts';
-import { defaultPolicy, inputOf, place, podOf } from '../../support/placement-input.ts';
+import {
+  defaultPolicy,
+  inputOf,
+  isIn,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  withLabels,
+} from '../../support/placement-input.ts';
 
-const rules = (labels: Record<string, string>) => ({ taintsToTolerate: [], requireNodeLabels: labels });
+const rules = (labels: Record<string, string>) => withLabels(labels);
 
 test('labels of the pod for its node', async (t) => {
   const policy = {
@@ -44,7 +53,7 @@ test('no groups without a requirement, or under a pin', async (t) => {
   t.strictSame(expressionGroups({ ...some, required: undefined }, false), []);
   t.strictSame(expressionGroups({ ...some, required: ['a'] }, true), []);
   t.strictSame(expressionGroups({ ...some, required: ['a'], nodeLabels: { z: '0' } }, true), [
-    [{ key: 'z', operator: 'In', values: ['0'] }],
+    [isIn('z', '0')],
   ]);
 });
 
@@ -53,11 +62,7 @@ test('matched labels apply even if no image constrains the architecture', async 
     inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: '' }, { matchNodeLabels: ['rack'] }),
   );
   t.equal(decision.outcome, 'unconstrained');
-  t.strictSame(pod.spec.affinity?.nodeAffinity, {
-    requiredDuringSchedulingIgnoredDuringExecution: {
-      nodeSelectorTerms: [{ matchExpressions: [{ key: 'rack', operator: 'In', values: ['r1'] }] }],
-    },
-  });
+  t.strictSame(pod.spec.affinity, requiring([termOf(isIn('rack', 'r1'))]).affinity);
 });
 
 test('both kinds have a reason', async (t) => {

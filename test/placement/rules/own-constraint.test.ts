@@ -4,11 +4,14 @@ import type { Policy } from '../../../src/policy/effective/policy.ts';
 import {
   failed,
   inputOf,
+  isIn,
+  type Known,
   place,
   podOf,
   requiring,
+  termOf,
   termsOf,
-  type Known,
+  withLabels,
 } from '../../support/placement-input.ts';
 
 const arch = 'kubernetes.io/arch';
@@ -16,18 +19,15 @@ const beta = 'beta.kubernetes.io/arch';
 const policy: Partial<Policy> = {
   tolerations: [{ key: 'arch', operator: 'Equal' }],
   matchNodeLabels: ['rack'],
-  architectures: { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } },
+  architectures: { arm64: withLabels({ pool: 'arm' }) },
   preference: { weights: { arm64: 100 }, origin: 'configuration' },
   preferenceMode: 'hard',
 };
-const pin = { key: 'metadata.name', operator: 'In', values: ['n1'] };
-const rack = { key: 'rack', operator: 'In', values: ['r1'] };
+const pin = isIn('metadata.name', 'n1');
+const rack = isIn('rack', 'r1');
 
 const required = (...terms: NodeSelectorTerm[]): Partial<PodSpec> => requiring(terms);
-
-function named(key: string, ...values: string[]): NodeSelectorTerm {
-  return { matchExpressions: [{ key, operator: 'In', values }] };
-}
+const named = (key: string, ...values: string[]): NodeSelectorTerm => termOf(isIn(key, ...values));
 
 interface Case {
   readonly spec: Partial<PodSpec>;
@@ -47,12 +47,13 @@ const cases: Readonly<Record<string, Case>> = {
   'every term': { spec: required(named(arch, 'arm64'), named(beta, 'amd64')), tolerated: 'amd64 arm64' },
   'every term that can match': { spec: required({}, named(arch, 'arm64')), tolerated: 'arm64' },
   'a term that contradicts itself': {
-    spec: required({
-      matchExpressions: [
-        ...(named(arch, 'arm64', 'amd64').matchExpressions ?? []),
-        { key: arch, operator: 'NotIn', values: ['arm64'] },
-      ],
-    }),
+    spec: required(
+      termOf(...(named(arch, 'arm64', 'amd64').matchExpressions ?? []), {
+        key: arch,
+        operator: 'NotIn',
+        values: ['arm64'],
+      }),
+    ),
     tolerated: 'amd64',
   },
   'a pinned node': { spec: required({ matchFields: [pin] }), tolerated: 'amd64 arm64' },

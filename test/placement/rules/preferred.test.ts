@@ -2,7 +2,18 @@ import { test } from 'tap';
 import type { ObjectMeta, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { Policy, Preference } from '../../../src/policy/effective/policy.ts';
 import { parseWeights } from '../../../src/placement/rules/preferred.ts';
-import { inputOf, place, podOf, requiring, type Known } from '../../support/placement-input.ts';
+import {
+  type Known,
+  archIn,
+  inputOf,
+  isIn,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  termsOf,
+  withLabels,
+} from '../../support/placement-input.ts';
 
 const arch = 'kubernetes.io/arch';
 const soft: Preference = { weights: { arm64: 70, amd64: 30 }, origin: 'configuration' };
@@ -25,14 +36,12 @@ const ownPreference = (key: string): Partial<PodSpec> => ({
   affinity: {
     nodeAffinity: {
       preferredDuringSchedulingIgnoredDuringExecution: [
-        { weight: 1, preference: { matchExpressions: [{ key, operator: 'In', values: ['amd64'] }] } },
+        { weight: 1, preference: termOf(isIn(key, 'amd64')) },
       ],
     },
   },
 });
-const notIn: Partial<PodSpec> = requiring([
-  { matchExpressions: [{ key: arch, operator: 'NotIn', values: ['arm64'] }] },
-]);
+const notIn: Partial<PodSpec> = requiring([termOf({ key: arch, operator: 'NotIn', values: ['arm64'] })]);
 
 const cases: Readonly<Record<string, Case>> = {
   none: {},
@@ -177,7 +186,7 @@ test('soft preferences are weighted terms after the own ones', async (t) => {
   );
   const term = (weight: number, key: string, value: string): unknown => ({
     weight,
-    preference: { matchExpressions: [{ key, operator: 'In', values: [value] }] },
+    preference: termOf(isIn(key, value)),
   });
   t.strictSame(pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, [
     term(1, 'zone', 'amd64'),
@@ -219,28 +228,19 @@ test('the mode of the configuration applies to the preference of a pod too', asy
 });
 
 test('a hard preference keeps what nodes of its architecture must carry', async (t) => {
-  const architectures = { arm64: { taintsToTolerate: [], requireNodeLabels: { pool: 'arm' } } };
+  const architectures = { arm64: withLabels({ pool: 'arm' }) };
   const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, { ...hard, architectures }));
   t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
-  t.strictSame(pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, {
-    nodeSelectorTerms: [{ matchExpressions: [{ key: 'pool', operator: 'In', values: ['arm'] }] }],
-  });
+  t.strictSame(termsOf(pod), [termOf(isIn('pool', 'arm'))]);
 });
 
 test('if a term chose another architecture, a hard preference narrows the other terms', async (t) => {
-  const chosen = { matchExpressions: [{ key: arch, operator: 'In', values: ['amd64'] }] };
-  const zone = { key: 'zone', operator: 'In', values: ['a'] };
-  const spec: Partial<PodSpec> = requiring([chosen, { matchExpressions: [zone] }]);
+  const chosen = termOf(archIn('amd64'));
+  const zone = isIn('zone', 'a');
+  const spec: Partial<PodSpec> = requiring([chosen, termOf(zone)]);
   const { pod } = place(inputOf(podOf(['a'], spec), { a: 'amd64 arm64' }, hard));
   t.equal(pod.spec.nodeSelector, undefined);
-  t.strictSame(pod.spec.affinity?.nodeAffinity, {
-    requiredDuringSchedulingIgnoredDuringExecution: {
-      nodeSelectorTerms: [
-        chosen,
-        { matchExpressions: [zone, { key: arch, operator: 'In', values: ['arm64'] }] },
-      ],
-    },
-  });
+  t.strictSame(pod.spec.affinity, requiring([chosen, termOf(zone, archIn('arm64'))]).affinity);
 });
 
 test('the annotation of weights', async (t) => {

@@ -1,4 +1,4 @@
-import { requiring } from '../../support/placement-input.ts';
+import { isIn, requiring, termOf } from '../../support/placement-input.ts';
 import { test } from 'tap';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import type { NodeGroup, Pullability } from '../../../src/placement/decision.ts';
@@ -9,11 +9,7 @@ test('no node is excluded', async (t) => {
   const many = (count: number): NodeGroup =>
     group('poor', Array.from({ length: count }, (_, index) => `p${index}`).join(' '), 'amd64');
   const terms = (count: number): Partial<PodSpec> =>
-    requiring(
-      Array.from({ length: count }, (_, index) => ({
-        matchExpressions: [{ key: 'zone', operator: 'In', values: [`z${index}`] }],
-      })),
-    );
+    requiring(Array.from({ length: count }, (_, index) => termOf(isIn('zone', `z${index}`))));
   const usual: Pullability = { able: [able], unable: [poor] };
   const cases: [what: string, who: Pullability, given: Case, why: RegExp, warns: boolean][] = [
     [
@@ -47,18 +43,14 @@ test('no node is excluded', async (t) => {
     [
       'a term names nodes',
       usual,
-      {
-        spec: pinning({
-          matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['p1'] }],
-        }),
-      },
+      { spec: pinning(termOf(isIn('kubernetes.io/hostname', 'p1'))) },
       /^the pod names its node itself/,
       false,
     ],
     [
       'a term pins a node',
       usual,
-      { spec: pinning({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['p1'] }] }) },
+      { spec: pinning({ matchFields: [isIn('metadata.name', 'p1')] }) },
       /^the pod names its node itself/,
       false,
     ],

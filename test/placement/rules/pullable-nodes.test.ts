@@ -1,12 +1,12 @@
 import { test } from 'tap';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
-import { failed, place, termsOf } from '../../support/placement-input.ts';
+import { archIn, failed, isIn, place, requiring, termOf, termsOf } from '../../support/placement-input.ts';
 import { selects } from '../../support/scheduler-model.ts';
-import { able, arch, both, decided, group, none, notIn, poor, type Case } from './pullable-setup.ts';
+import { able, both, decided, group, none, notIn, poor, type Case } from './pullable-setup.ts';
 
 test('nodes that cannot pull are excluded by name, in addition to the architectures', async (t) => {
   const { terms, decision, rules } = decided({ app: { able: [able], unable: [poor] } });
-  t.strictSame(terms, [[arch('amd64', 'arm64'), notIn('p1', 'p2')]]);
+  t.strictSame(terms, [[archIn('amd64', 'arm64'), notIn('p1', 'p2')]]);
   t.strictSame(decision.excludedNodes, ['p1', 'p2']);
   t.strictSame(decision.warnings, []);
   t.strictSame(rules, [
@@ -18,18 +18,14 @@ test('nodes that cannot pull are excluded by name, in addition to the architectu
 });
 
 test('into every required term, those that choose their architecture too', async (t) => {
-  const nodeSelectorTerms = [
-    { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] },
-    { matchExpressions: [arch('arm64') as { key: string; operator: string }] },
-    {},
-  ];
-  const affinity = {
-    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
-  };
-  const { terms } = decided({ app: { able: [able], unable: [poor] } }, { spec: { affinity } });
+  const nodeSelectorTerms = [termOf(isIn('zone', 'a')), termOf(archIn('arm64')), {}];
+  const { terms } = decided(
+    { app: { able: [able], unable: [poor] } },
+    { spec: requiring(nodeSelectorTerms) },
+  );
   t.strictSame(terms, [
-    [{ key: 'zone', operator: 'In', values: ['a'] }, arch('amd64', 'arm64'), notIn('p1', 'p2')],
-    [arch('arm64'), notIn('p1', 'p2')],
+    [isIn('zone', 'a'), archIn('amd64', 'arm64'), notIn('p1', 'p2')],
+    [archIn('arm64'), notIn('p1', 'p2')],
     undefined,
   ]);
 });
@@ -101,19 +97,11 @@ test('templates, gated, pending and refused pods keep all nodes', async (t) => {
 
 test("the pod's own exclusion of nodes stays", async (t) => {
   const own = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['p1', 'p2'] };
-  const affinity = {
-    nodeAffinity: {
-      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions: [own] }] },
-    },
-  };
-  const { terms, pod, input } = decided({ app: { able: [able], unable: [poor] } }, { spec: { affinity } });
-  t.strictSame(terms, [[own, arch('amd64', 'arm64'), notIn('p1', 'p2')]]);
+  const spec = requiring([termOf(own)]);
+  const { terms, pod, input } = decided({ app: { able: [able], unable: [poor] } }, { spec });
+  t.strictSame(terms, [[own, archIn('amd64', 'arm64'), notIn('p1', 'p2')]]);
   const later = place({ ...input, pod, pullability: () => undefined });
-  t.strictSame(
-    termsOf(later.pod),
-    [{ matchExpressions: [own, arch('amd64', 'arm64')] }],
-    'ours goes, theirs stays',
-  );
+  t.strictSame(termsOf(later.pod), [termOf(own, archIn('amd64', 'arm64'))], 'ours goes, theirs stays');
 });
 
 test('called again: what was added is replaced by what is known now', async (t) => {

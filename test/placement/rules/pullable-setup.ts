@@ -3,11 +3,6 @@ import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import type { NodeGroup, PlacementInput, Pullability } from '../../../src/placement/decision.ts';
 import { inputOf, place, podOf, type Known } from '../../support/placement-input.ts';
 
-export const arch = (...values: readonly string[]): object => ({
-  key: 'kubernetes.io/arch',
-  operator: 'In',
-  values,
-});
 export const notIn = (...values: readonly string[]): object => ({
   key: 'kubernetes.io/hostname',
   operator: 'NotIn',

@@ -8,9 +8,10 @@ import { addedTolerations } from '../../../src/placement/rules/tolerations.ts';
 import {
   defaultPolicy,
   inputOf,
+  isIn,
+  type Known,
   place,
   podOf,
-  type Known,
   requiring,
 } from '../../support/placement-input.ts';
 
@@ -171,9 +172,7 @@ test("a pod that can run on any architecture tolerates only archwright's own tai
     const second = place(inputOf(first.pod, known, given));
     t.strictSame(second.pod.spec.tolerations, expected, `${name}, called again`);
   }
-  const pinned: NodeSelectorTerm = {
-    matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }],
-  };
+  const pinned: NodeSelectorTerm = { matchFields: [isIn('metadata.name', 'n1')] };
   const toItsNode = podOf(['a'], requiring([pinned]));
   const onIt = (known: Known): readonly Toleration[] | undefined =>
     place(inputOf(toItsNode, known, tainting)).pod.spec.tolerations;

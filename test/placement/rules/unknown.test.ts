@@ -1,7 +1,17 @@
 import { test } from 'tap';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { decide } from '../../../src/placement/decide.ts';
-import { failed, inputOf, outcomeOf, place, podOf, type Known } from '../../support/placement-input.ts';
+import {
+  type Known,
+  archIn,
+  failed,
+  inputOf,
+  outcomeOf,
+  place,
+  podOf,
+  requiring,
+  termOf,
+} from '../../support/placement-input.ts';
 
 const gate = { name: 'arch.example/scheduling-gate' };
 const known: Known = {
@@ -131,15 +141,7 @@ test('once all is known, the gate goes and the bound is replaced', async (t) => 
   t.equal(then.decision.outcome, 'placed');
   t.strictSame(then.pod.spec.schedulingGates, []);
   t.strictSame(then.pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
-  t.strictSame(then.pod.spec.affinity, {
-    nodeAffinity: {
-      requiredDuringSchedulingIgnoredDuringExecution: {
-        nodeSelectorTerms: [
-          { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] }] },
-        ],
-      },
-    },
-  });
+  t.strictSame(then.pod.spec.affinity, requiring([termOf(archIn('arm64'))]).affinity);
 });
 
 test('a sidecar injected after us narrows what was decided', async (t) => {
