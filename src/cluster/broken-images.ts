@@ -20,10 +20,7 @@ interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Starts to watch; until the first answer nothing counts as broken.
- * @param options.namespace archwright's own
- */
+/** Starts to watch archwright's own `namespace`; until the first answer nothing counts as broken. */
 export function watchBrokenImages(options: {
   readonly client: KubeClient;
   readonly namespace: string;

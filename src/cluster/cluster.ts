@@ -1,9 +1,6 @@
 /**
- * The cluster state that a decision needs, for webhook and command line; `pull-secrets.ts` and `facts-of-pod.ts` go from a pod to
- * the facts of its images.
- *
- * Labels and architectures come from two trimmed watches and are in memory. Secrets and service accounts are read by name, one GET
- * for each, and only if an image is unknown without them.
+ * The cluster state that a decision needs. Labels and architectures come from two trimmed watches and are in memory. Secrets and
+ * service accounts are read by name, one GET for each, and only if an image is unknown without them.
  */
 import type { KubeClient } from '../kube/api/client.ts';
 import type { Query } from '../kube/api/transport.ts';
@@ -33,10 +30,7 @@ const noLabels: Readonly<Record<string, string>> = {};
 const architectureLabel = 'kubernetes.io/arch';
 const hostnameLabel = 'kubernetes.io/hostname';
 
-/**
- * Starts watching namespaces and nodes.
- * @param options.client is closed together with the cluster
- */
+/** Starts watching namespaces and nodes. `client` is closed together with the cluster. */
 export function connectCluster(options: {
   readonly client: KubeClient;
   readonly log: Log;
@@ -122,10 +116,7 @@ export function clusterObjects(options: {
   };
 }
 
-/**
- * The node's own report comes before the label, which people can overwrite. Of a node that has not reported yet, or never does
- * (virtual ones), the API server writes an empty text.
- */
+/** The node's own report comes before the label, which people can overwrite. Until a node has reported, the report is an empty text. */
 export function architectureOf(node: Node): string | undefined {
   return node.status?.nodeInfo?.architecture || node.metadata?.labels?.[architectureLabel];
 }

@@ -1,7 +1,6 @@
 /**
- * Confirms facts before they refuse a pod. A person who was told that an image lacks an architecture pushes the tag again;
- * memory may still hold the facts of before. So images that share no architecture are looked up once more, as for a pod
- * that always pulls: one HEAD each, and only here.
+ * Confirms facts before they refuse a pod: the tag may have been pushed again with the missing architecture. So images that share no
+ * architecture are looked up once more, as for a pod that always pulls: one HEAD each, and only here.
  */
 import { BoundedMap } from '../async/bounded-map.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
@@ -14,9 +13,8 @@ const confirmedForMs = 5000;
 const maxConfirmed = 1024;
 
 /**
- * The images to look up before facts refuse a pod.
+ * The images to look up before facts refuse a pod; `undefined`: they are of a digest, an override, or just from a registry.
  * @param isConfirmed images that were looked up a moment ago
- * @returns `undefined` if no lookup can change the facts: they are of a digest, an override, or just from a registry
  */
 export function toConfirm(
   wanted: FactsWanted,

@@ -1,7 +1,7 @@
 /**
- * Image facts for one pod. Memory usually has them, and then nothing here is asynchronous. The others share one time
- * budget: the pod's pull secrets are read by name and the images looked up, all at once. An image without an answer by then
- * gets older facts, or stays unknown; its lookup goes on, so that the next pod finds the answer.
+ * Image facts for one pod. Memory usually has them, and then nothing here is asynchronous. The others share one time budget: pull
+ * secrets are read by name and the images looked up, all at once. An image without an answer by then gets older facts, or stays
+ * unknown; its lookup goes on, so that the next pod finds the answer.
  */
 import {
   CredentialError,
@@ -67,10 +67,7 @@ export interface FactsOfPodOptions {
   readonly log: Log;
 }
 
-/**
- * More images than any real pod has. The largest object that etcd takes could name ten thousand, and each lookup costs an
- * agent a request.
- */
+/** More images than any real pod has. The largest object of etcd could name ten thousand, and each lookup costs a request. */
 const maxLookups = 256;
 
 interface Missing {

@@ -22,10 +22,7 @@ const maxEntries = 1000;
 /** A Secret may have 1 MiB; real pull secrets have 1 KiB, and 1000 of those fit many times. */
 const maxBytes = 16 * 1024 * 1024;
 
-/**
- * Puts an empty cache in front of `load`. The result throws what `load` throws, or the signal's reason; the request goes on then,
- * and the next caller finds its answer.
- */
+/** Puts a cache in front of `load`. A caller whose signal aborts stops waiting; the request goes on for the next caller. */
 export function createObjectCache<T>(options: ObjectCacheOptions<T>): ObjectCacheOptions<T>['load'] {
   const { clock, counts, keepMs, sizeOf = () => 0 } = options;
   const cache = new LoadingCache<T | undefined>({

@@ -1,7 +1,4 @@
-/**
- * The pull secrets of a pod, read from the cluster by name and only when an image is not known without them. A pod that
- * admission has completed names them itself; a template may leave them to its service account.
- */
+/** The pull secrets of a pod, read from the cluster by name and only when an image is not known without them. */
 import type { CredentialSource } from '../credentials/credential.ts';
 import { createPullSecretSource, pullSecretPart } from '../credentials/sources/pull-secrets.ts';
 import type { Clock } from '../async/clock.ts';
@@ -20,9 +17,8 @@ export interface PullSecrets {
   /** Without a request: false if there is surely no pull secret. */
   mayHave(wanted: PullSecretNames): boolean;
   /**
-   * The pod's pull secrets as one source, in the pod's order. Those that do not exist, may not be read or cannot be
-   * read now are left out, as the kubelet leaves them out.
-   * @throws the reason of `signal` when it aborts first
+   * The pod's pull secrets as one source, in the pod's order. Those that do not exist or cannot be read now are left out, as the
+   * kubelet leaves them out. @throws the reason of `signal` when it aborts first
    */
   source(namespace: string, wanted: PullSecretNames, signal: AbortSignal): Promise<CredentialSource>;
 }
@@ -30,10 +26,7 @@ export interface PullSecrets {
 /** The source of a pod without pull secrets. */
 export const noPullSecrets: CredentialSource = createPullSecretSource([]);
 
-/**
- * Pods name one or two. The API server lets a pod name thousands, and each is a request to it; the kubelet would
- * read them all, one after the other.
- */
+/** Pods name one or two. The API server lets a pod name thousands, and each is a request to it. */
 const maxSecrets = 20;
 
 /** Of a kept Secret without its data: names, type, a few objects. */

@@ -1,9 +1,7 @@
 /**
  * The nodes that can pull the images of a pod, for `requirePullableNodes`. Results that the fleet remembers need no wait. A
- * credential group that was never asked is waited for within the pod's time budget; its lookup goes on after that.
- *
- * Nodes without access may have it with the pod's pull secrets. So the secrets are read (and cached, as for image facts)
- * before any node is left out; if they cannot be read in time, no node is.
+ * credential group that was never asked is waited for within the pod's time budget; its lookup goes on after that. Nodes without
+ * access may have it with the pod's pull secrets, so these are read before any node is left out; if they cannot be, no node is.
  */
 import { CredentialError, type CredentialSource, type MatchedCredential } from '../credentials/credential.ts';
 import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';

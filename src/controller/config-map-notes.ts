@@ -1,6 +1,6 @@
 /**
- * Notes in a ConfigMap of our own namespace, one key each. Every write is made from the ConfigMap as it is and guarded by its version, so
- * two writers at the same time lose nothing. The ConfigMap is created with the first note.
+ * Notes in a ConfigMap of our own namespace, one key each; the first note creates it. Every write is guarded by the version of the
+ * ConfigMap that it was made from, so two writers at the same time lose nothing.
  */
 import type { KubeClient } from '../kube/api/client.ts';
 import { ignoring, isCode } from '../kube/api/errors.ts';
@@ -37,11 +37,7 @@ export class ConfigMapNotes {
     return (await this.#get(signal))?.data ?? {};
   }
 
-  /**
-   * Changes the notes; starts again after a conflict.
-   * @param decide computes the change from the notes as they are
-   * @throws KubeError
-   */
+  /** Changes the notes as they are now; starts again after a conflict. @throws KubeError */
   async change<T>(
     decide: (data: NotesData) => { readonly change: NotesChange; readonly result: T },
     signal: AbortSignal,

@@ -1,18 +1,10 @@
 /**
- * The controller does what cannot be done at admission. Replicas elect a leader by a Lease; the leader runs the features below,
- * each in its own folder, each as one function that works until its signal aborts:
- *
- * - `gates/`: decides gated pods.
- * - `taints/`: gives nodes their taint, and running pods their toleration before that.
- * - `misplaced/`: evicts pods from nodes with an architecture that their images do not have.
- * - `exec-format/`: remembers images whose binaries an architecture cannot run.
- * - `certificates/`: issues and rotates certificates; `webhook-configuration/` keeps `caBundle` and the webhooks true.
- * - `resources/`: the status of the custom resources.
- * - `running-images/`: gauges of what runs.
+ * The controller does what cannot be done at admission. Replicas elect a leader by a Lease (`candidacy.ts`); the leader runs the
+ * features in `features.ts`, each in its own folder, each as one function that works until its signal aborts.
  *
  * They share caches (`caches.ts`), a client that refuses to write after leadership is lost, and an event recorder, but no other
  * state: the next leader goes on from wherever one stopped. Each works by `reconcile/reconciler.ts`; `supervise.ts` restarts one
- * that fails. `features.ts` lists them, `candidacy.ts` is the election, `clean/` removes everything from the cluster.
+ * that fails. `clean/` removes everything from the cluster.
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
@@ -47,10 +39,7 @@ import { supervise } from './reconcile/supervise.ts';
 
 export interface ControllerOptions {
   readonly client: KubeClient;
-  /**
-   * Takes and renews the Lease. Default: `client`. With its own connections, renewals do not wait behind many slow changes,
-   * which would cost leadership.
-   */
+  /** Takes and renews the Lease. Default: `client`. Its own connections keep renewals from waiting behind many slow changes. */
   readonly leaseClient?: KubeClient;
   /** archwright's own. */
   readonly namespace: string;

@@ -19,10 +19,7 @@ export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controlle
 /** Field manager of everything that the controller applies. */
 export const fieldManager = 'archwright-controller';
 
-/**
- * The Secrets of the built-in certificates; none where others make them.
- * @param namespace archwright's own
- */
+/** The Secrets of the built-in certificates. @param namespace archwright's own */
 export function ownSecrets(
   configuration: Pick<
     Configuration,

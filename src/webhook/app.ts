@@ -1,7 +1,4 @@
-/**
- * The HTTP side of the webhook, on Koa: `/mutate` and `/validate` for the API server, `/healthz` and `/readyz` for clients
- * that reach only this port. No body parser: a review is read once, with a limit, and parsed once.
- */
+/** The HTTP side of the webhook, on Koa. No body parser: a review is read once, with a limit, and parsed once. */
 import type { IncomingMessage } from 'node:http';
 import { Router } from '@koa/router';
 import Koa from 'koa';
@@ -126,9 +123,8 @@ function isClientFault(error: unknown): boolean {
 }
 
 /**
- * The API server says how long it waits (`/mutate?timeout=2s`). At most half of that is spent on waiting, so that an
- * inline budget that is set too high does not make it give up.
- * @param url path and query of the request
+ * The API server says how long it waits (`/mutate?timeout=2s`). At most half of that is spent on waiting, so that an inline budget that
+ * is set too high does not make it give up.
  */
 export function budgetMs(inlineBudgetMs: number, url: string | undefined): number {
   const seconds = url === undefined ? undefined : /[?&]timeout=(\d{1,3})s(?:&|$)/.exec(url)?.[1];

@@ -78,10 +78,7 @@ export class Mutator {
     this.#confirm = createConfirm(factsOfPod, clock);
   }
 
-  /**
-   * Answers a request. Never throws.
-   * @param budgetMs limits the wait for images that memory does not know
-   */
+  /** Answers a request. Never throws. `budgetMs` limits the wait for images that memory does not know. */
   mutate(request: AdmissionRequest, budgetMs: number): Answer {
     try {
       const answer = this.#route(request, budgetMs);

@@ -1,7 +1,6 @@
 /**
- * The envelope of an admission: `AdmissionReview` of `admission.k8s.io/v1`, in and out (kubernetes
- * staging/src/k8s.io/api/admission/v1/types.go). The API server refuses an answer whose apiVersion, kind or uid is not
- * that of its request.
+ * The envelope of an admission: `AdmissionReview` of `admission.k8s.io/v1` (kubernetes staging/src/k8s.io/api/admission/v1/types.go).
+ * The API server refuses an answer with another apiVersion, kind or uid than its request.
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import { isObject } from './validate-pod.ts';
@@ -25,10 +24,7 @@ const apiVersion = 'admission.k8s.io/v1';
 /** A uid of the API server has 36 characters; it is echoed, so it is bounded. */
 const maxUid = 256;
 
-/**
- * Reads a review. Only the envelope is checked: the object in it may be anything.
- * @throws BadReview
- */
+/** Reads a review. Only the envelope is checked: the object in it may be anything. @throws BadReview */
 export function parseReview(body: Buffer): AdmissionRequest {
   const review = parseJson(body);
   if (!isObject(review) || review['kind'] !== 'AdmissionReview')

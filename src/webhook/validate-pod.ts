@@ -27,9 +27,8 @@ export function podOf(object: unknown): Pod {
 }
 
 /**
- * Checks a pod or a pod template as far as images are concerned; what placement rules read beyond that, they check.
+ * Checks a pod or a pod template as far as images are concerned; placement rules check what else they read. @throws InvalidObject
  * @param where path of the value, for the error
- * @throws InvalidObject
  */
 export function templateOf(value: unknown, where: string): PodTemplate {
   if (!isObject(value)) throw new InvalidObject(where, 'an object');

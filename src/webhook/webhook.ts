@@ -1,10 +1,9 @@
 /**
- * The admission webhook as a running server. The way of a request: `app.ts` reads it, `mutate.ts` routes it by kind and
- * operation, `facts-of-pod.ts` finds the facts of its images, `placement/` decides and writes the patch. A request whose
- * images are in memory waits for nothing.
+ * The admission webhook as a running server. The way of a request: `app.ts` reads it, `mutate.ts` routes it by kind and operation,
+ * `facts-of-pod.ts` finds the facts of its images, `placement/` decides and writes the patch.
  *
- * Start: listen; take the facts that the agents share and the first answers of the cluster's watches; be
- * ready. End: be not ready, give the Service time to notice, drain.
+ * Start: listen; take the facts that the agents share and the first answers of the cluster's watches; be ready. End: be not ready,
+ * give the Service time to notice, drain.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -75,10 +74,7 @@ const defaultNoticeMs = 5000;
 /** The longest timeoutSeconds a webhook can have is 30; ours is far below, and the kubelet kills after 30 s in all. */
 const defaultGraceMs = 15_000;
 
-/**
- * Starts the webhook. Resolves when it listens; `ready` says when it should get traffic.
- * @throws ServingError where it cannot listen or its TLS files cannot be used
- */
+/** Starts the webhook. Resolves when it listens. @throws ServingError if it cannot listen or its TLS files cannot be used */
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
   const { cluster, fleet, memory, log, metrics, clock = systemClock } = options;
   const counters = bindCounters(metrics);
@@ -134,8 +130,8 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
   }
 
   /**
-   * Memory takes the facts that the agents share, so that a rollout asks no registry again. Never fails: with an empty memory the
-   * webhook asks its agents, which is slower and nothing worse.
+   * Memory takes the facts that the agents share, so that a rollout asks no registry again. Never fails: the webhook works, slower,
+   * with an empty memory too.
    */
   async function warmUp(agents: Fleet, signal: AbortSignal): Promise<void> {
     const started = clock.monotonic();

@@ -36,11 +36,7 @@ export interface Placing extends Pick<PlacementInput, 'template' | 'before'> {
   readonly basePath: string;
 }
 
-/**
- * Finds the pod of an object.
- * @param kind of the object: a pod or a workload
- * @throws InvalidObject
- */
+/** Finds the pod of an object. @throws InvalidObject */
 export function placingOf(request: AdmissionRequest, kind: AdmissionKind): Placing {
   const { operation, object, oldObject } = request;
   if (kind === 'Pod') {

@@ -30,19 +30,12 @@ export class BrokenNotes {
     this.#notes = new ConfigMapNotes(options);
   }
 
-  /**
-   * Notes that an image failed, or that it failed again.
-   * @throws KubeError
-   */
+  /** Notes that an image failed, or that it failed again. @throws KubeError */
   add(seen: SeenBroken, signal: AbortSignal): Promise<Noted> {
     return this.#notes.change((data) => addition(data, seen), signal);
   }
 
-  /**
-   * Removes expired notes and keys that are no note.
-   * @returns how many notes are left
-   * @throws KubeError
-   */
+  /** Removes expired notes and keys that are no note. @returns how many notes are left. @throws KubeError */
   prune(now: number, signal: AbortSignal): Promise<number> {
     return this.#notes.change((data) => {
       const alive = parseBroken(data).filter(({ until }) => until > now);

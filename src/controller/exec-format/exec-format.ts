@@ -1,7 +1,6 @@
 /**
- * Exec format errors: an image's manifest and its binaries can differ. `suspects.ts` finds containers that may have failed for that reason,
- * their log decides, and `broken-notes.ts` notes it for the namespace. From then on, decisions avoid the architecture until the note
- * expires. Events tell the pod's owner why.
+ * Exec format errors: an image's manifest and its binaries can differ. `suspects.ts` finds containers that may have failed for that
+ * reason, their log decides, and `broken-notes.ts` notes it for the namespace: decisions avoid the architecture until the note expires.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';

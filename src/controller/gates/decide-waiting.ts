@@ -1,7 +1,6 @@
 /**
- * The decision for a pod that exists. It differs from admission in three ways. The pod cannot be denied any more, so images
- * without a common architecture leave it pending even if policy says `deny`. Its gate means that it waits for unknown images,
- * whatever policy says now. When its time is over, the fallback applies.
+ * The decision for a pod that exists. Unlike at admission, it cannot be denied, so images without a common architecture leave it
+ * pending even if policy says `deny`; it waits for unknown images, whatever policy says now; after its time, the fallback applies.
  */
 import { factsWanted, type FactsByImage, type FactsWanted } from '../../cluster/facts-of-pod.ts';
 import { createPullableNodes } from '../../cluster/pullable-nodes.ts';
@@ -27,9 +26,8 @@ const pullableMs = 1000;
 const lastPullableMs = 20;
 
 /**
- * Waits for namespaces and custom resources, because the policy of each pod depends on them, and for nodes, which decide
- * between several possible terms. A new leader often lists them after the pods, and would remove gates by the wrong policy.
- * Resolves when they are listed, the time is over, or leadership ends; never rejects.
+ * Waits for what the policy of each pod depends on, and for nodes, which decide between several possible terms. A new leader often
+ * lists them after the pods, and would remove gates by the wrong policy. Never rejects.
  */
 export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<void> {
   const { namespaces, clusterConfigs, podConfigs, nodes } = caches;
@@ -64,10 +62,7 @@ export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
   return skipReasonOf(input) === undefined ? undefined : decideWaiting(input, noFacts, false);
 }
 
-/**
- * Adds to the input which nodes can pull the images, if the policy wants that. A node without an answer is not left out.
- * @param expired whether the pod has waited as long as it may
- */
+/** Adds to the input which nodes can pull the images, if the policy wants that. A node without an answer is not left out. */
 export function createPullability({ fleet, log, pullSecrets, caches }: Leading) {
   const nodeHostname = (node: string): string | undefined => caches.nodes.get('', node)?.hostname;
   const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostname, log });
@@ -79,10 +74,7 @@ export function createPullability({ fleet, log, pullSecrets, caches }: Leading) 
   };
 }
 
-/**
- * @param expired whether it has waited as long as it may
- * @returns outcome `gated` if it has to wait; never `denied`
- */
+/** @param expired whether it has waited as long as it may. @returns outcome `gated` if it has to wait; never `denied` */
 export function decideWaiting(input: WaitingInput, facts: FactsByImage, expired: boolean): PlacementDecision {
   const { policy } = input;
   const { onNoCommonArchitecture } = policy;

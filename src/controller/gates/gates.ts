@@ -157,8 +157,7 @@ class Gates {
   }
 
   /**
-   * Requirements can never be taken from a pod, so a decision that leaves it pending is confirmed first, by one more lookup,
-   * whose facts are in memory then.
+   * Requirements can never be taken from a pod, so a decision that leaves it pending is confirmed by one more lookup.
    * @returns whether the pod has to wait for that
    */
   #isToConfirm(input: WaitingInput, waiting: WaitingPod, facts: FactsByImage): boolean {

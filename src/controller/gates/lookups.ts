@@ -45,9 +45,8 @@ export class GateLookups {
   }
 
   /**
-   * Starts a lookup for the key, or joins the one that is open.
+   * Starts a lookup for the key, or joins the one that is open. @param isUrgent whether it needs no turn
    * @returns the facts if they are known; else `undefined`, and `onFacts` or `onTurn` is called for the key later
-   * @param isUrgent whether it needs no turn
    */
   find(key: string, wanted: FactsWanted, isUrgent = false): FactsByImage | undefined {
     const images = signatureOf(wanted);

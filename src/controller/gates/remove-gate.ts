@@ -1,7 +1,6 @@
 /**
- * Removes the scheduling gate of one pod by one patch, which also sets the placement. If the pod changed meanwhile, it is
- * decided again. If the API server refuses the placement itself, only the gate is removed: a pod that may run anywhere is
- * reported by an event, a pod that stays gated is lost.
+ * Removes the scheduling gate of one pod by one patch, which also sets the placement. If the API server refuses the placement, only
+ * the gate is removed: a pod that may run anywhere is reported by an event, a pod that stays gated is lost.
  */
 import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
@@ -40,7 +39,6 @@ export class GateRemover {
 
   /**
    * Sets the placement and removes the gate.
-   * @param pod as it was decided
    * @param again decides the pod as it is now; `undefined`: it has to wait
    * @throws KubeError if trying again later can help
    */
@@ -98,10 +96,7 @@ export class GateRemover {
     await step('gates/opened');
   }
 
-  /**
-   * @returns the pod to try again with; `undefined` if nothing is left to do
-   * @throws the error if it is not a conflict, or there were too many tries
-   */
+  /** The pod to try again with; `undefined`: nothing is left to do. @throws the error if no further try can help */
   async #afterFailure(
     error: unknown,
     pod: Pod,

@@ -1,6 +1,6 @@
 /**
- * The pods that wait, in memory only: a new leader finds them again. The age of a pod comes from the API server's clock when
- * it is first seen, and from our monotonic clock after that, so a clock that is set does not change it.
+ * The pods that wait, in memory only: a new leader finds them again. A pod's age comes from the API server's clock when it is first
+ * seen, and from our monotonic clock after that, so a clock that is set does not change it.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
@@ -136,8 +136,8 @@ function bucketOf(ageMs: number): AgeBucket {
 }
 
 /**
- * The pause until the next look at a pod, milliseconds; above 0. Looks are 1, 2, 4, 8 and 16 seconds after its creation, then
- * every 15, spread by its UID. The times follow from its age alone, so a new leader goes on where the last one was.
+ * The pause until the next look at a pod, milliseconds. Looks are 1, 2, 4, 8 and 16 s after its creation, then every 15 s, spread
+ * by its UID. The times follow from its age alone, so a new leader goes on where the last one was.
  */
 export function nextLookMs(ageMs: number, uid: string): number {
   const offset = 1 + spread * (Number.parseInt(hashText([uid]), 36) / 2 ** 32);

@@ -1,12 +1,10 @@
 /**
  * Notes on why pods were evicted, so that none is evicted twice for the same cause: one key for each workload, set of images and
- * architecture, with a time. Pods of the workload that are older were there before the first eviction, and may be evicted too.
- * Younger pods are successors. A successor on the wrong node again shows that evictions do not help (no webhook, or a constraint that
- * is not visible here), so it stays.
+ * architecture, with a time. Older pods of the workload may be evicted too. Younger ones are successors: if one is on the wrong node
+ * again, evictions do not help (no webhook, or a constraint that is not visible here), so it stays.
  *
- * The time is written before the first eviction, and removed if that one is refused, for example by a PodDisruptionBudget. The next leader
- * continues after an interruption, because the pods are still older. A person who removes a key, or the ConfigMap, lets the next
- * leader evict pods of the workload again.
+ * The time is written before the first eviction, and removed if that one is refused, for example by a PodDisruptionBudget. A person
+ * who removes a key, or the ConfigMap, lets the next leader evict pods of the workload again.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -38,10 +36,7 @@ export class Causes {
     this.#notes = new ConfigMapNotes(options);
   }
 
-  /**
-   * Since when pods are evicted for a cause; server time, milliseconds.
-   * @throws KubeError
-   */
+  /** Since when pods are evicted for a cause; server time, milliseconds. @throws KubeError */
   async since(cause: Cause, signal: AbortSignal): Promise<number | undefined> {
     this.#known ??= timesIn(await this.#notes.read(signal));
     return this.#known.get(keyOf(cause));

@@ -47,7 +47,6 @@ export class Evictions {
 
   /**
    * Whether another pod of the workload may be evicted now.
-   * @param pod as it was just read
    * @param since when the evictions of this workload began; server time, milliseconds
    */
   hasRoom(pod: RunningPod, workload: Workload, since: number | undefined): boolean {
@@ -125,8 +124,7 @@ const refusals: ReadonlySet<KubeErrorCode> = new Set([
 ]);
 
 /**
- * Requests the eviction once.
- * @param pod as it was just read: if it changed since, for example became ready, it stays
+ * Requests the eviction once. @param pod as just read: if it changed since, for example became ready, it stays
  * @throws KubeError if there is no answer, or leadership is lost
  */
 export async function evict(
@@ -165,8 +163,8 @@ export interface DisruptionInput {
 const settleMs = 10 * 60_000;
 
 /**
- * How many pods of an owner are disrupted: pods that are being deleted, pods that the owner has not replaced or the scheduler has
- * not placed yet, and successors that are not ready. Computed from the cluster, so a new leader knows as much as the last one.
+ * How many pods of an owner are going, not replaced or not placed yet, or successors that are not ready. Computed from the cluster,
+ * so a new leader knows as much as the last one.
  */
 export function disruptedPods({ pods, wanted, evicted, maxMissing, since, now }: DisruptionInput): number {
   const alive = pods.filter(({ phase }) => phase !== 'Succeeded' && phase !== 'Failed');

@@ -1,7 +1,7 @@
 /**
- * Finds out whether a suspect is misplaced: whether it has images that certainly cannot run on its node. Their facts are fresh and
- * without error; no container of theirs runs there (there may be an emulator, or the manifest may be wrong); and the facts are
- * about the digest that was pulled. If the tag was pushed again since, the facts of the pulled digest decide.
+ * Finds out whether a suspect has images that certainly cannot run on its node: their facts are fresh and without error; no container
+ * of theirs runs there (there may be an emulator, or the manifest may be wrong); and the facts are about the digest that was pulled.
+ * If the tag was pushed again since, the facts of the pulled digest decide.
  */
 import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
@@ -62,11 +62,7 @@ function factsOf(
   return factsOfPod({ uses, namespace, pullSecrets: names, serviceAccount, budgetMs: factsBudgetMs });
 }
 
-/**
- * Reads the pod again.
- * @returns `undefined`: it is gone, or no longer misplaced for the same reason
- * @throws KubeError
- */
+/** Reads the pod again; `undefined`: it is gone, or no longer misplaced for the same reason. @throws KubeError */
 export async function readMisplaced(
   { client, signal }: Leading,
   { pod, architecture, images, facts }: MisplacedPod,

@@ -1,15 +1,12 @@
 /**
- * Misplaced pods: not ready, on a node with an architecture that their images lack. They were created while the webhook was down or not yet
- * installed, or a tag was pushed again without an architecture. Their owner never replaces them, because they exist. In each run:
+ * Misplaced pods: not ready, on a node with an architecture that their images lack. They were created while the webhook was down or not
+ * yet installed, or a tag was pushed again without an architecture. Their owner never replaces them, because they exist. In each run:
  *
  * 1. `suspects.ts`: pods that had time to become ready but are not, and have an owner that would replace them.
  * 2. `misplaced-pod.ts`: which of their images certainly cannot run on the node.
- * 3. `verdict.ts`, one pod after the other: the pod as it is now; whether its successor would be placed elsewhere (`replacement.ts`);
- *    whether its Job would fail by the eviction (`job.ts`); whether pods of the workload were evicted for the same cause before
- *    (`causes.ts`); how many of them are disrupted (`evictions.ts`).
- * 4. `evictions.ts`: the eviction. `events.ts`: the events.
- *
- * Under `misplacedPods = "event"` there are only events, and the same goes for DaemonSets always.
+ * 3. `verdict.ts`, one pod after the other: whether its successor would be placed elsewhere (`replacement.ts`), its Job would fail by
+ *    the eviction (`job.ts`), pods of the workload were evicted for the same cause (`causes.ts`), or too many are disrupted.
+ * 4. `evictions.ts`: the eviction. `events.ts`: the events, the only effect under `misplacedPods = "event"` and for DaemonSets.
  */
 import { concurrently } from '../../async/concurrently.ts';
 import { KubeError } from '../../kube/api/errors.ts';
@@ -31,8 +28,8 @@ const factsWorkers = 8;
 /** Limits of one run, so that it works on current data. */
 const most = { checked: 200, handled: 20 };
 /**
- * Before the first eviction, the start of the evictions is set this much back. Suspects are at least 30 s old, so pods from before the
- * first eviction are older, and successors are younger, even if the clocks of several API servers differ.
+ * The evictions begin this much before the first one. Suspects are at least 30 s old, so pods from before the first eviction are older,
+ * and successors are younger, even if the clocks of several API servers differ.
  */
 const marginMs = 15_000;
 /** An API server that refuses so many evictions in a row refuses all. */
@@ -83,10 +80,7 @@ export class MisplacedReconciler {
     this.#skippedPods = createSkippedPods(leading);
   }
 
-  /**
-   * @returns whether there is more to do at once
-   * @throws KubeError, and Error if the API server refuses evictions
-   */
+  /** @returns whether there is more to do at once. @throws KubeError, and Error if the API server refuses evictions */
   async reconcile(): Promise<boolean> {
     const { caches, configuration } = this.#leading;
     if (configuration().misplacedPods === 'off') {

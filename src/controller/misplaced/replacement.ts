@@ -26,10 +26,7 @@ export interface ReplacementContext extends Pick<PlacementInput, 'namespace' | '
   readonly facts: FactsByImage;
 }
 
-/**
- * @param pod as it is now
- * @param architecture of the node where it is
- */
+/** @param architecture of the node where the pod is */
 export function replacementOf(
   pod: Pod,
   { facts, ...context }: ReplacementContext,
@@ -64,13 +61,10 @@ function chosenBy(decision: PlacementDecision): readonly string[] | undefined {
 }
 
 /**
- * What to report about a DaemonSet with a pod on a node that cannot run it. Its controller creates the next pod on the same node,
- * so its pods are never evicted; only the template keeps them off a node. The webhook places a template when it is applied. One
- * that was applied before archwright was installed, or while the webhook was down, makes pods for every new node. Placing it
- * restarts all of its pods, so a person has to decide that.
- * @param architecture of the node
- * @returns `unplaced`: if it is applied again, its template keeps pods off such nodes; `undefined`: the webhook skips it, it is rolling
- *   out already, or that is not certain
+ * What to report about a DaemonSet with a pod on a node of this architecture, which cannot run it. Its next pod comes to the same node,
+ * so its pods are never evicted. The webhook places a template when it is applied; one from before archwright, or from while the
+ * webhook was down, makes pods for every new node. Placing it restarts all of its pods, so a person has to decide that.
+ * @returns `unplaced`: applied again, its template keeps pods off such nodes; `undefined`: skipped, rolling out already, or uncertain
  */
 export function daemonVerdict(
   template: PodTemplate,

@@ -1,9 +1,7 @@
 /**
- * Gauges of what runs: how many different images of running pods have each platform, and how many pods run on each
- * architecture. They show how much of a cluster could move to another architecture before nodes of it are bought.
- *
- * No registry is asked: image facts come from memory, which learns now and then what the agents have. An image that was pulled
- * before archwright was installed, or with a pull secret, counts as unknown until a pod with it is created.
+ * Gauges of what runs: how much of a cluster could move to another architecture. No registry is asked: image facts come from memory,
+ * which learns now and then what the agents have. An image that was pulled before archwright was installed, or with a pull secret,
+ * counts as unknown until a pod with it is created.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { createReferenceCache, InvalidReference } from '../../images/references/reference.ts';

@@ -2,12 +2,10 @@
  * DaemonSets and pods that would lose a node by the taint, and therefore block it:
  *
  * - A DaemonSet with a ready pod on such a node and a template that does not tolerate the taint: the pod would run on, and no new one
- *   would start there after it. archwright does not change the template, because that restarts all of its pods. When a person
- *   restarts the DaemonSet, the template passes the webhook, which adds the toleration. DaemonSets without a ready pod there, for
- *   example because their image lacks the architecture, are what the taint is for. If the template may not be read, or the
- *   DaemonSet belongs to another API group, its pods decide.
- * - A pod that the webhook skips (excluded namespace, placement disabled): its successor gets no toleration and needs another node.
- *   If no other node takes it (all architectures are tainted, or its node selector fits none), it would wait forever.
+ *   would start after it. A change of the template would restart all of its pods, so a person has to restart the DaemonSet; then the
+ *   webhook adds the toleration. If the template may not be read, or belongs to another API group, the pods decide.
+ * - A pod that the webhook skips (excluded namespace, placement disabled): its successor gets no toleration, and would wait forever
+ *   if no other node takes it (all architectures are tainted, or its node selector fits none).
  */
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
@@ -44,10 +42,8 @@ export async function blockingDaemonSets(
 }
 
 /**
- * Pods with successors that would find no node once every chosen architecture has its taint.
+ * Pods with successors that would find no node once every chosen architecture has its taint. @throws KubeError
  * @param others nodes that stay without taint
- * @param isSkipped whether the webhook skips a pod and its successors
- * @throws KubeError
  */
 export async function strandedPods(
   plan: ArchitecturePlan,

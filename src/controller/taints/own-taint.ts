@@ -1,9 +1,7 @@
 /**
- * Which taints of a node are ours, and the patch that adds or removes one.
- *
- * The patch that adds our taint also records its key in an annotation of the node. So a taint with the same key from a cloud provider or a
- * person is not ours and stays. Taints with a key of our prefix are ours even if a kubelet set them (`--register-with-taints`), if their
- * value is the node's architecture.
+ * Which taints of a node are ours, and the patch that adds or removes one. The patch also records the key of our taint in an
+ * annotation, so a taint with the same key from a cloud provider or a person stays. Taints with a key of our prefix are ours even if
+ * a kubelet set them (`--register-with-taints`), if their value is the node's architecture.
  *
  * `spec.taints` is one atomic list to every kind of patch but a JSON patch, which names its items by position. So the patch is
  * guarded by the version of the node that it was made from.
@@ -29,10 +27,7 @@ export function hasRightTaint(taints: readonly Taint[], wanted: Taint): boolean 
   return first !== undefined && others.length === 0 && sameTaint(first, wanted);
 }
 
-/**
- * Our taints on a node, still wanted or not.
- * @param keys of the settings; only keys with our prefix identify a taint as ours
- */
+/** Our taints on a node, still wanted or not. @param keys of the settings; only those with our prefix count */
 export function ownTaints(
   { ownTaintKey, architecture, taints }: Pick<CachedNode, 'ownTaintKey' | 'architecture' | 'taints'>,
   keys: readonly string[],
@@ -46,11 +41,8 @@ export function ownTaints(
 }
 
 /**
- * The patch that gives a node the wanted taint of ours.
- * @param node as it was just read
+ * The patch that gives a node, as just read, the wanted taint of ours; `undefined`: the node is right already.
  * @param wanted `undefined`: none of ours
- * @param keys as for `ownTaints`
- * @returns `undefined`: the node is right already
  */
 export function taintPatch(
   node: Node,

@@ -25,8 +25,8 @@ export interface NodesPlan {
 }
 
 /**
- * Nodes that are closed to ordinary pods already (kubeadm; the second key before 1.24). The webhook skips pods that choose them by
- * their node selector, so those would get no toleration.
+ * Nodes that are closed to ordinary pods already (kubeadm; the second key before 1.24). Pods that select them are skipped by the
+ * webhook, so they would get no toleration.
  */
 const controlPlaneTaints: ReadonlySet<string> = new Set([
   'node-role.kubernetes.io/control-plane',

@@ -1,19 +1,14 @@
 /**
- * Taints (off by default): nodes of the architectures in `taintArchitectures` get `<taintKey>=<architecture>:NoSchedule`, so only pods
- * that can run there are scheduled there. The webhook gives new pods their tolerations. This feature brings a running cluster
- * into that state and out of it again. For each architecture:
+ * Taints (off by default): nodes of the architectures in `taintArchitectures` get `<taintKey>=<architecture>:NoSchedule`. The webhook
+ * gives new pods their tolerations. This feature brings a running cluster into that state and out of it again. For each architecture:
  *
- * 1. `tolerate-pods.ts`: every ordinary pod on its nodes gets the toleration. Pods that the webhook skips are skipped here too; pods
- *    of DaemonSets and static pods need none.
+ * 1. `tolerate-pods.ts`: every ordinary pod on its nodes gets the toleration. Pods of DaemonSets and static pods need none.
  * 2. `blockers.ts`: DaemonSets and pods that would lose a node block the taint; `events.ts` reports them.
- * 3. Then the nodes get the taint. From the first node on, the architecture is established: a new node gets
- *    the taint at once, before pods without the toleration land there.
+ * 3. Then the nodes get the taint. From the first node on, the architecture is established: a new node gets the taint at once,
+ *    before pods without the toleration land there.
  *
- * A taint of our key with another value or effect is replaced. Nodes with a control plane taint get none. If an architecture leaves the
- * list, our taints go at once (`own-taint.ts` knows which are ours). If the key changes, our old taints go when the new one
- * comes or is blocked, because new pods tolerate only the new one.
- *
- * All state is in the cluster: each run compares it with the settings (`plan.ts`), so the next leader continues anywhere.
+ * If an architecture leaves the list, our taints go at once. If the key changes, our old taints go when the new one comes or is
+ * blocked, because new pods tolerate only the new one. All state is in the cluster, so the next leader continues anywhere.
  */
 import { architectureOf } from '../../cluster/cluster.ts';
 import { concurrently } from '../../async/concurrently.ts';
@@ -157,8 +152,7 @@ export class TaintReconciler {
   }
 
   /**
-   * Decides the taint of each node from the node as it is now.
-   * @returns how many nodes were changed
+   * Decides the taint of each node from the node as it is now. @returns how many nodes were changed
    * @throws KubeError; a node that cannot be changed does not stop the others
    */
   async #changeNodes(

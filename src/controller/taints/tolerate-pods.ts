@@ -1,7 +1,6 @@
 /**
- * Adds the toleration of their node's taint to running pods. The taint evicts no pod, and new pods get the toleration from the
- * webhook. But autoscalers that simulate scheduling and deschedulers that look for violated taints must not find running pods in the
- * wrong place.
+ * Adds the toleration of their node's taint to running pods. The taint evicts no pod, but autoscalers that simulate scheduling and
+ * deschedulers that look for violated taints must not find running pods in the wrong place.
  *
  * The API server accepts new tolerations on a running pod, but no change or removal. `spec.tolerations` is one atomic list to every
  * kind of patch but a JSON patch.
@@ -86,8 +85,8 @@ interface Refusal {
 }
 
 /**
- * Pods that the API server refuses to change, most often by a policy of the cluster. It will refuse them again in ten seconds,
- * so each of them is backed off, longer each time. The reason stays known meanwhile.
+ * Pods that the API server refuses to change, most often by a policy of the cluster. It will refuse them again in ten seconds, so
+ * each is backed off, longer each time.
  */
 export class Refusals {
   readonly #clock: Clock;
