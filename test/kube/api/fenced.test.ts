@@ -1,43 +1,25 @@
 import t, { type Test } from 'tap';
-import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { fencedClient, type FencedOptions } from '../../../src/kube/api/fenced.ts';
-import { createRateLimiter, type RateLimiter } from '../../../src/async/rate-limiter.ts';
-import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
-import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { createRateLimiter } from '../../../src/async/rate-limiter.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+import { connectedStore, live } from '../support.ts';
 
 const pods = '/api/v1/namespaces/team/pods';
-const live = new AbortController().signal;
 
-interface Setup {
-  readonly store: KubeStore;
-  readonly fenced: KubeClient;
-  readonly leading: AbortController;
-  readonly time: FakeClock;
-  readonly limiter: RateLimiter;
-}
-
-async function start(t: Test, options: Partial<FencedOptions> = {}): Promise<Setup> {
-  const store = await startKubeStore();
-  const client = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs: 5_000 });
+async function start(t: Test, options: Partial<FencedOptions> = {}) {
+  const { store, client } = await connectedStore(t);
   const leading = new AbortController();
   const time = createFakeClock();
   const limiter = createRateLimiter({ perSecond: 1, burst: 3, clock: time });
-  t.teardown(async () => {
-    client.close();
-    await store.close();
-  });
   store.put(`${pods}/a`, { spec: { nodeName: 'n' } });
   const fenced = fencedClient({ client, leading: leading.signal, limiter, ...options });
-  return { store, fenced, leading, time, limiter };
-}
-
-function writesOf(client: KubeClient): (() => Promise<unknown>)[] {
-  return [
-    () => client.create(pods, { metadata: { generateName: 'x-' } }, { signal: live }),
-    () => client.patch(`${pods}/a`, { type: 'merge', body: { spec: { x: 1 } } }, { signal: live }),
-    () => client.delete(`${pods}/a`, { signal: live }),
-  ];
+  const create = (): Promise<unknown> =>
+    fenced.create(pods, { metadata: { generateName: 'x-' } }, { signal: live });
+  const patch = (): Promise<unknown> =>
+    fenced.patch(`${pods}/a`, { type: 'merge', body: { spec: { x: 1 } } }, { signal: live });
+  const remove = (signal = live): Promise<void> => fenced.delete(`${pods}/a`, { signal });
+  return { store, fenced, leading, time, create, patch, remove, writes: [create, patch, () => remove()] };
 }
 
 const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
@@ -47,8 +29,8 @@ const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
   );
 
 void t.test('writes pass, each takes its turn; reads take none', async (t) => {
-  const { store, fenced, time } = await start(t);
-  for (const write of writesOf(fenced)) t.equal(await codeOf(write()), 'done');
+  const { store, fenced, time, writes } = await start(t);
+  for (const write of writes) t.equal(await codeOf(write()), 'done');
   t.match(store.writes(), [{ method: 'POST' }, { method: 'PATCH' }, { method: 'DELETE' }]);
   const late = codeOf(fenced.create(pods, { metadata: { name: 'late' } }, { signal: live }));
   await time.advance(0);
@@ -60,31 +42,28 @@ void t.test('writes pass, each takes its turn; reads take none', async (t) => {
 });
 
 void t.test('once leadership is lost nothing is sent, and reads still pass', async (t) => {
-  const { store, fenced, leading } = await start(t);
+  const { store, fenced, leading, writes } = await start(t);
   leading.abort(new Error('deposed'));
-  for (const write of writesOf(fenced)) t.equal(await codeOf(write()), 'not-leading');
+  for (const write of writes) t.equal(await codeOf(write()), 'not-leading');
   t.same(store.writes(), []);
   await fenced.get(`${pods}/a`, { signal: live });
-  for (const write of writesOf(fenced)) await t.rejects(write(), { temporary: false, message: /not sent/ });
+  for (const write of writes) await t.rejects(write(), { temporary: false, message: /not sent/ });
 });
 
-void t.test(
-  'a lease that does not hold by the clock is as good as lost, before its timer says so',
-  async (t) => {
-    let holds = true;
-    const { store, fenced } = await start(t, { holds: () => holds });
-    t.equal(await codeOf(writesOf(fenced)[1]?.() ?? Promise.resolve()), 'done');
-    holds = false;
-    t.equal(await codeOf(writesOf(fenced)[1]?.() ?? Promise.resolve()), 'not-leading');
-    t.equal(store.writes().length, 1);
-  },
-);
+void t.test('a lease that does not hold by the clock is lost, before its timer runs', async (t) => {
+  let holds = true;
+  const { store, patch } = await start(t, { holds: () => holds });
+  t.equal(await codeOf(patch()), 'done');
+  holds = false;
+  t.equal(await codeOf(patch()), 'not-leading');
+  t.equal(store.writes().length, 1);
+});
 
 void t.test('a lease that ends while a write waits for its turn', async (t) => {
   let holds = true;
-  const { store, fenced, time } = await start(t, { holds: () => holds });
-  for (let i = 0; i < 3; i++) await codeOf(writesOf(fenced)[0]?.() ?? Promise.resolve());
-  const waiting = codeOf(fenced.delete(`${pods}/a`, { signal: live }));
+  const { store, time, create, remove } = await start(t, { holds: () => holds });
+  for (let i = 0; i < 3; i++) await codeOf(create());
+  const waiting = codeOf(remove());
   await time.advance(500);
   holds = false;
   await time.advance(500);
@@ -93,10 +72,10 @@ void t.test('a lease that ends while a write waits for its turn', async (t) => {
 });
 
 void t.test('leadership lost while a write waits for its turn, or in the middle of it', async (t) => {
-  const { store, fenced, leading, time } = await start(t);
-  for (let i = 0; i < 2; i++) await codeOf(writesOf(fenced)[0]?.() ?? Promise.resolve());
+  const { store, fenced, leading, time, create, patch } = await start(t);
+  for (let i = 0; i < 2; i++) await codeOf(create());
   store.fault(/^PATCH/, { hang: true });
-  const flying = fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live });
+  const flying = patch();
   await store.until(() => store.asked(/^PATCH/).length === 1);
   const waiting = fenced.create(pods, { metadata: { name: 'late' } }, { signal: live });
   const ends = [
@@ -111,10 +90,10 @@ void t.test('leadership lost while a write waits for its turn, or in the middle 
 });
 
 void t.test('a caller that gives up is no loss of leadership', async (t) => {
-  const { fenced, time, store } = await start(t);
-  for (let i = 0; i < 3; i++) await codeOf(writesOf(fenced)[0]?.() ?? Promise.resolve());
+  const { store, time, create, remove } = await start(t);
+  for (let i = 0; i < 3; i++) await codeOf(create());
   const abort = new AbortController();
-  const waiting = codeOf(fenced.delete(`${pods}/a`, { signal: abort.signal }));
+  const waiting = codeOf(remove(abort.signal));
   await time.advance(0);
   abort.abort(new Error('enough'));
   t.equal(await waiting, 'timeout');
@@ -122,16 +101,13 @@ void t.test('a caller that gives up is no loss of leadership', async (t) => {
 });
 
 void t.test('Retry-After of a server that is busy holds all writes, that of an eviction none', async (t) => {
-  const { store, fenced, time } = await start(t);
+  const { store, fenced, time, patch, remove } = await start(t);
   store.evictions(`${pods}/a`, { status: 429, retryAfter: 10 });
   t.equal(await codeOf(fenced.create(`${pods}/a/eviction`, {}, { signal: live })), 'too-many-requests');
-  t.equal(await codeOf(fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live })), 'done');
+  t.equal(await codeOf(patch()), 'done');
   store.fault(/^PATCH/, { status: 429, retryAfter: 3600, times: 1 });
-  t.equal(
-    await codeOf(fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live })),
-    'too-many-requests',
-  );
-  const next = codeOf(fenced.delete(`${pods}/a`, { signal: live }));
+  t.equal(await codeOf(patch()), 'too-many-requests');
+  const next = codeOf(remove());
   await time.advance(29_999);
   t.ok(store.get(`${pods}/a`));
   await time.advance(1);

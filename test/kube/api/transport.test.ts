@@ -3,55 +3,39 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import type { AccessNow, KubeAccess } from '../../../src/kube/api/access.ts';
-import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
-import { KubeError } from '../../../src/kube/api/errors.ts';
+import type { KubeError } from '../../../src/kube/api/errors.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { createCa } from '../../support/certificates.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
+import { connect, connectedStore, failure, live } from '../support.ts';
 
 const nodes = '/api/v1/nodes';
-const live = new AbortController().signal;
 
-async function failure(promise: Promise<unknown>): Promise<KubeError> {
-  const error = await promise.then(
-    () => undefined,
-    (cause: unknown) => cause,
-  );
-  if (error instanceof KubeError) return error;
-  throw new Error('no KubeError');
-}
-
-async function start(t: Test): Promise<KubeStore> {
-  const store = await startKubeStore();
+async function start(t: Test, options: Parameters<typeof connectedStore>[1] = {}) {
+  const { store, client } = await connectedStore(t, options);
   store.put(`${nodes}/n`, {});
-  t.teardown(() => store.close());
-  return store;
+  return { store, client, get: (signal = live) => client.get(`${nodes}/n`, { signal }) };
 }
 
-function connect(t: Test, access: KubeAccess, timeoutMs = 5_000): KubeClient {
-  const client = createKubeClient({ access, userAgent: 'test', timeoutMs });
-  t.teardown(() => client.close());
-  return client;
-}
+const times = (length: number, run: () => Promise<unknown>): Promise<unknown> =>
+  Promise.all(Array.from({ length }, run));
 
 void t.test('one pool: 400 calls one after another on one connection, 16 at a time on 16', async (t) => {
-  const store = await start(t);
-  const client = connect(t, store.access);
-  for (let i = 0; i < 400; i++) await client.get(`${nodes}/n`, { signal: live });
+  const { store, get } = await start(t);
+  for (let i = 0; i < 400; i++) await get();
   t.equal(store.connections(), 1);
   for (let round = 0; round < 25; round++) {
-    await Promise.all(Array.from({ length: 16 }, () => client.get(`${nodes}/n`, { signal: live })));
+    await times(16, () => get());
   }
   t.equal(store.connections(), 16);
-  await Promise.all(Array.from({ length: 400 }, () => client.get(`${nodes}/n`, { signal: live })));
+  await times(400, () => get());
   t.equal(store.connections(), 32, 'never more, however many ask at once');
 });
 
 void t.test('watches take no connection from other requests', async (t) => {
-  const store = await start(t);
-  const client = connect(t, store.access);
+  const { store, client, get } = await start(t);
   const ending = new AbortController();
   const watches = Array.from({ length: 40 }, async () => {
     const call = { signal: ending.signal, query: { watch: true, resourceVersion: '0' }, idleMs: 60_000 };
@@ -59,16 +43,15 @@ void t.test('watches take no connection from other requests', async (t) => {
   });
   const ended = Promise.allSettled(watches);
   await store.until(() => store.watches() === 40);
-  t.same(await client.get(`${nodes}/n`, { signal: live }), store.get(`${nodes}/n`));
-  await Promise.all(Array.from({ length: 100 }, () => client.get(`${nodes}/n`, { signal: live })));
+  t.same(await get(), store.get(`${nodes}/n`));
+  await times(100, () => get());
   t.equal(store.connections(), 40 + 32);
   ending.abort();
   await ended;
 });
 
 void t.test('errors and refused requests keep their connection', async (t) => {
-  const store = await start(t);
-  const client = connect(t, store.access);
+  const { store, client } = await start(t);
   store.fault(/^(?:POST|PATCH|DELETE)/, { status: 429 });
   for (let i = 0; i < 20; i++) {
     await failure(client.get(`${nodes}/none`, { signal: live }));
@@ -80,129 +63,110 @@ void t.test('errors and refused requests keep their connection', async (t) => {
 });
 
 /** Access whose token is another one after `renew`. */
-function renewing(store: KubeStore): {
-  access: KubeAccess;
-  renewed: () => number;
-  fail: (error: Error) => void;
-} {
-  let renewed = 0;
-  let broken: Error | undefined;
+function renewing({ access }: KubeStore) {
+  const state: { renewed: number; broken?: Error } = { renewed: 0 };
   return {
-    renewed: () => renewed,
-    fail: (error) => {
-      broken = error;
-    },
+    state,
     access: {
-      ...store.access,
+      ...access,
       now: async (): Promise<AccessNow> => {
-        const { tls } = await store.access.now();
-        return { tls, authorization: secret(`Bearer token-number-${renewed}`) };
+        const { tls } = await access.now();
+        return { tls, authorization: secret(`Bearer token-number-${state.renewed}`) };
       },
       renew: () => {
-        if (broken) throw broken;
-        renewed++;
+        if (state.broken) throw state.broken;
+        state.renewed += 1;
       },
     },
   };
 }
 
 void t.test('a token that is refused is read again at once, and the request sent again', async (t) => {
-  const store = await start(t);
-  const { access, renewed } = renewing(store);
-  const client = connect(t, access);
+  const { store } = await start(t);
+  const { access, state } = renewing(store);
+  const client = connect(t, { access });
   store.fault((request) => request.authorization === 'Bearer token-number-0', { status: 401 });
   t.match(await client.create(nodes, { metadata: { name: 'x' } }, { signal: live }), {
     metadata: { name: 'x' },
   });
-  t.equal(renewed(), 1);
+  t.equal(state.renewed, 1);
   t.equal(store.writes().length, 2);
   await client.get(`${nodes}/n`, { signal: live });
-  t.equal(renewed(), 1);
+  t.equal(state.renewed, 1);
 });
 
 void t.test('a token that stays refused is an error, read again once a second at most', async (t) => {
-  const store = await start(t);
+  const { store } = await start(t);
   const time = createFakeClock();
-  const { access, renewed, fail } = renewing(store);
-  const client = createKubeClient({ access, userAgent: 'test', clock: time });
-  t.teardown(() => client.close());
+  const { access, state } = renewing(store);
+  const client = connect(t, { access, clock: time });
   store.fault(/./, { status: 401 });
   const asked = (): Promise<KubeError> => failure(client.get(`${nodes}/n`, { signal: live }));
   t.match(await asked(), { code: 'unauthorized', temporary: false });
   t.equal(store.requests.length, 2);
   for (let i = 0; i < 10; i++) t.equal((await asked()).code, 'unauthorized');
-  t.equal(renewed(), 1);
+  t.equal(state.renewed, 1);
   t.equal(store.requests.length, 12, 'the same proof is not sent twice');
   await time.advance(1000);
   await asked();
-  t.equal(renewed(), 2);
+  t.equal(state.renewed, 2);
   await time.advance(1000);
-  fail(new Error('a kubeconfig that is being written'));
+  state.broken = new Error('a kubeconfig that is being written');
   t.equal((await asked()).code, 'unauthorized');
 });
 
 void t.test('access that has nothing to renew: 401 is an error after one request', async (t) => {
-  const store = await start(t);
-  const client = connect(t, store.access);
+  const { store, get } = await start(t);
   store.fault(/./, { status: 401 });
-  t.equal((await failure(client.get(`${nodes}/n`, { signal: live }))).code, 'unauthorized');
+  t.equal((await failure(get())).code, 'unauthorized');
 });
 
 void t.test('idle connections that the server dropped cost nobody an error', async (t) => {
-  const store = await start(t);
-  const client = connect(t, store.access);
+  const { store, get } = await start(t);
   for (let i = 0; i < 20; i++) {
-    await Promise.all(Array.from({ length: 4 }, () => client.get(`${nodes}/n`, { signal: live })));
+    await times(4, () => get());
     store.dropConnections();
-    t.match(await client.get(`${nodes}/n`, { signal: live }), { metadata: { name: 'n' } });
+    t.match(await get(), { metadata: { name: 'n' } });
   }
 });
 
-void t.test(
-  'a reset in the middle: a GET on a used connection is asked again, nothing else is',
-  async (t) => {
-    const store = await start(t);
-    const client = connect(t, store.access);
-    await client.get(`${nodes}/n`, { signal: live });
-    store.fault(/^GET/, { reset: true, times: 1 });
-    await client.get(`${nodes}/n`, { signal: live });
-    store.fault(/^GET/, { reset: true, times: 2 });
-    t.equal((await failure(client.get(`${nodes}/n`, { signal: live }))).code, 'unavailable');
-    await client.get(`${nodes}/n`, { signal: live });
-    store.fault(/^PATCH/, { lost: true, times: 1 });
-    const body = { metadata: { labels: { a: 'b' } } };
-    const error = await failure(client.patch(`${nodes}/n`, { type: 'merge', body }, { signal: live }));
-    t.match(error, { code: 'unavailable', temporary: true });
-    t.equal(store.asked(/^PATCH/).length, 1);
-  },
-);
+void t.test('a reset: only a GET on a used connection is sent again', async (t) => {
+  const { store, client, get } = await start(t);
+  await get();
+  store.fault(/^GET/, { reset: true, times: 1 });
+  await get();
+  store.fault(/^GET/, { reset: true, times: 2 });
+  t.equal((await failure(get())).code, 'unavailable');
+  await get();
+  store.fault(/^PATCH/, { lost: true, times: 1 });
+  const body = { metadata: { labels: { a: 'b' } } };
+  const error = await failure(client.patch(`${nodes}/n`, { type: 'merge', body }, { signal: live }));
+  t.match(error, { code: 'unavailable', temporary: true });
+  t.equal(store.asked(/^PATCH/).length, 1);
+});
 
 void t.test('one dead connection takes the idle ones with it', async (t) => {
-  const store = await start(t);
-  const client = connect(t, store.access, 1_500);
-  await Promise.all(Array.from({ length: 8 }, () => client.get(`${nodes}/n`, { signal: live })));
+  const { store, get } = await start(t, { timeoutMs: 1_500 });
+  await times(8, () => get());
   t.equal(store.connections(), 8);
   store.fault(/^GET/, { hang: true, times: 1 });
-  t.equal((await failure(client.get(`${nodes}/n`, { signal: live }))).code, 'timeout');
-  await client.get(`${nodes}/n`, { signal: live });
+  t.equal((await failure(get())).code, 'timeout');
+  await get();
   t.equal(store.connections(), 9, 'a new one, not one of seven that may be as dead');
 });
 
 void t.test('a caller that gave up before it asked gets a KubeError, and nothing is sent', async (t) => {
-  const store = await start(t);
-  const client = connect(t, store.access);
+  const { store, get } = await start(t);
   const signal = AbortSignal.abort(new Error('enough'));
-  t.match(await failure(client.get(`${nodes}/n`, { signal })), { code: 'timeout', message: /enough/ });
+  t.match(await failure(get(signal)), { code: 'timeout', message: /enough/ });
   t.equal(store.requests.length, 0);
 });
 
 void t.test('requests are counted by verb and by what was answered', async (t) => {
-  const store = await start(t);
   const metrics = createMetrics();
-  const client = createKubeClient({ access: store.access, userAgent: 'test', timeoutMs: 5_000, metrics });
-  t.teardown(() => client.close());
+  const { store, client, get } = await start(t, { metrics });
   const name = 'archwright_kube_requests_total';
-  await client.get(`${nodes}/n`, { signal: live });
+  await get();
   await client.get(nodes, { signal: live, query: { limit: 5 } });
   await client.create(nodes, { metadata: { name: 'b' } }, { signal: live });
   await failure(client.create(nodes, { metadata: { name: 'b' } }, { signal: live }));
@@ -228,7 +192,7 @@ void t.test('requests are counted by verb and by what was answered', async (t) =
   abort.abort(new Error('end'));
   await failure(watching);
   await store.close();
-  await failure(client.get(`${nodes}/n`, { signal: live }));
+  await failure(get());
   const page = await metrics.render();
   for (const line of [
     'verb="get",code="2xx"} 1',
@@ -260,7 +224,7 @@ void t.test('an authority that is configured need not be a root', async (t) => {
       description: 'test',
       now: () => Promise.resolve({ tls: { ca } }),
     };
-    return connect(t, access).get(`${nodes}/n`, { signal: live });
+    return connect(t, { access }).get(`${nodes}/n`, { signal: live });
   };
   t.same(await ask(ours.cert), { kind: 'Node' });
   t.match(await failure(ask(other.cert)), { message: /certificate/ });

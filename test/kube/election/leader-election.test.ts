@@ -1,85 +1,79 @@
 import t, { type Test } from 'tap';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
+import { aborted } from '../../../src/async/wait.ts';
 import { microTime, recordOf } from '../../../src/kube/election/lease-lock.ts';
 import { runLeaderElection, type LeaderElectionOptions } from '../../../src/kube/election/leader-election.ts';
+import { connectedStore } from '../support.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
-import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
-import { startKubeStore, type KubeStore, type StoredObject } from '../../support/kube-store.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+import type { StoredObject } from '../../support/kube-store.ts';
 
 const leases = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases';
 const path = `${leases}/controller`;
 const times = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };
 
-interface Setup {
-  readonly store: KubeStore;
-  readonly time: FakeClock;
-  readonly candidate: (identity: string, options?: Partial<LeaderElectionOptions>) => Candidate;
-  /** Lets time pass in steps, with room for answers of the server in between. */
-  readonly pass: (ms: number) => Promise<void>;
-  readonly spec: () => Record<string, unknown>;
-}
+type Lead = LeaderElectionOptions['lead'];
 
-interface Candidate {
-  readonly stop: AbortController;
-  readonly done: Promise<unknown>;
-  /** Each time that it led: the signal and what the clock says. */
-  readonly terms: { readonly signal: AbortSignal; readonly holds: () => boolean }[];
-  readonly leads: () => boolean;
-}
-
-async function start(t: Test): Promise<Setup> {
-  const store = await startKubeStore();
+async function start(t: Test) {
+  const { store, client } = await connectedStore(t);
   const time = createFakeClock(() => 0);
-  const stops: AbortController[] = [];
+  const stop = new AbortController();
   const ends: Promise<unknown>[] = [];
-  const clients: { close(): void }[] = [];
-  const pass = async (ms: number): Promise<void> => {
-    for (let left = ms; left > 0; left -= 1000) {
-      await time.advance(Math.min(1000, left));
-      await store.quiet();
-    }
-  };
   t.teardown(async () => {
-    for (const stop of stops) stop.abort(new Error('end of the test'));
+    stop.abort(new Error('end of the test'));
     await time.advance(5_000);
-    for (const client of clients) client.close();
+    client.close();
     await store.close();
     await time.advance(60_000);
     await Promise.allSettled(ends);
   });
+
+  function candidate(identity: string, options: Partial<LeaderElectionOptions> = {}) {
+    const stopping = new AbortController();
+    /** Each time that it led: the signal and what the clock says. */
+    const terms: { readonly signal: AbortSignal; readonly holds: () => boolean }[] = [];
+    const lead: Lead = (signal, holds) => {
+      terms.push({ signal, holds });
+      return aborted(signal);
+    };
+    const done = runLeaderElection({
+      client,
+      namespace: 'archwright',
+      name: 'controller',
+      identity,
+      times,
+      lead,
+      stop: AbortSignal.any([stop.signal, stopping.signal]),
+      clock: time,
+      log: createLog({ level: 'silent' }),
+      ...options,
+    });
+    done.catch(() => undefined);
+    ends.push(done);
+    const end = (): Promise<void> => {
+      stopping.abort(new Error('end'));
+      return done;
+    };
+    return { done, terms, end, leads: () => terms.at(-1)?.signal.aborted === false };
+  }
+
   return {
     store,
     time,
-    pass,
-    spec: () => (store.get(path)?.spec ?? {}) as Record<string, unknown>,
-    candidate: (identity, options = {}) => {
-      const client = createKubeClient({ access: store.access, userAgent: identity });
-      const stop = new AbortController();
-      const terms: Candidate['terms'] = [];
-      const done = runLeaderElection({
-        client,
-        namespace: 'archwright',
-        name: 'controller',
-        identity,
-        times,
-        lead: (signal, holds) => {
-          terms.push({ signal, holds });
-          return new Promise((resolve) => {
-            if (signal.aborted) resolve();
-            signal.addEventListener('abort', () => resolve());
-          });
-        },
-        stop: stop.signal,
-        clock: time,
-        log: createLog({ level: 'silent' }),
-        ...options,
-      });
-      done.catch(() => undefined);
-      stops.push(stop);
-      ends.push(done);
-      clients.push(client);
-      return { stop, done, terms, leads: () => terms.at(-1)?.signal.aborted === false };
+    candidate,
+    /** A candidate that leads. */
+    leader: async () => {
+      const a = candidate('a');
+      await store.until(() => a.leads());
+      return a;
     },
+    /** Lets time pass in steps, with room for answers of the server in between. */
+    pass: async (ms: number): Promise<void> => {
+      for (let left = ms; left > 0; left -= 1000) {
+        await time.advance(Math.min(1000, left));
+        await store.quiet();
+      }
+    },
+    spec: () => (store.get(path)?.spec ?? {}) as Record<string, unknown>,
   };
 }
 
@@ -88,9 +82,8 @@ const held = (holder: string, renewTime: string, more: object = {}): object => (
 });
 
 void t.test('the first candidate makes the lease, renews it, and gives it back at the end', async (t) => {
-  const { store, time, candidate, pass, spec } = await start(t);
-  const a = candidate('a');
-  await store.until(() => a.leads());
+  const { store, time, leader, pass, spec } = await start(t);
+  const a = await leader();
   const acquired = microTime(time.now());
   t.same(spec(), {
     holderIdentity: 'a',
@@ -103,61 +96,51 @@ void t.test('the first candidate makes the lease, renews it, and gives it back a
   t.match(spec(), { acquireTime: acquired, renewTime: microTime(time.now()), leaseTransitions: 0 });
   t.equal(store.asked(`PATCH ${path}`).length, 3, 'one request for each renewal');
   t.equal(store.asked(/^(?:GET|PUT)/).length, 1);
-  a.stop.abort(new Error('end'));
-  await a.done;
+  await a.end();
   t.match(spec(), { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 0 });
   t.equal(a.terms.length, 1);
 });
 
 void t.test('a released lease is taken at the next look, with one transition more', async (t) => {
-  const { store, candidate, pass, spec } = await start(t);
-  const a = candidate('a');
-  await store.until(() => a.leads());
+  const { candidate, leader, pass, spec } = await start(t);
+  const a = await leader();
   const b = candidate('b');
   await pass(20_000);
   t.notOk(b.leads());
-  a.stop.abort(new Error('end'));
-  await a.done;
+  await a.end();
   await pass(2_500);
   t.ok(b.leads());
   t.match(spec(), { holderIdentity: 'b', leaseTransitions: 1 });
 });
 
-void t.test(
-  'a lease that nobody renews is taken after its own duration as seen from here, whatever clocks say',
-  async (t) => {
-    const { store, candidate, pass } = await start(t);
-    store.put(path, held('gone', '2001-01-01T00:00:00.000000Z', { leaseDurationSeconds: 30 }));
-    const a = candidate('a');
-    await pass(29_000);
-    t.notOk(a.leads(), 'renewTime is of a clock that is not ours');
-    await pass(4_000);
-    t.ok(a.leads());
-    t.match(store.get(path)?.spec, { leaseTransitions: 4 });
-  },
-);
+void t.test('a lease that is not renewed is taken after its duration by our clock', async (t) => {
+  const { store, candidate, pass } = await start(t);
+  store.put(path, held('gone', '2001-01-01T00:00:00.000000Z', { leaseDurationSeconds: 30 }));
+  const a = candidate('a');
+  await pass(29_000);
+  t.notOk(a.leads(), 'renewTime is of a clock that is not ours');
+  await pass(4_000);
+  t.ok(a.leads());
+  t.match(store.get(path)?.spec, { leaseTransitions: 4 });
+});
 
-void t.test(
-  'a lease that is renewed by a clock of the past is left alone; labels are no renewal',
-  async (t) => {
-    const { store, candidate, pass } = await start(t);
-    const a = candidate('a');
-    a.stop.abort(new Error('only b'));
-    await a.done;
-    for (let i = 0; i < 10; i++) {
-      store.put(path, held('other', `2001-01-01T00:00:0${i}.000000Z`));
-      if (i === 0) candidate('b');
-      await pass(5_000);
-    }
-    t.match(store.get(path)?.spec, { holderIdentity: 'other' });
-    for (let i = 0; i < 4; i++) {
-      const lease = store.get(path) as StoredObject;
-      store.put(path, { ...lease, metadata: { ...lease.metadata, labels: { i: String(i) } } });
-      await pass(5_000);
-    }
-    t.match(store.get(path)?.spec, { holderIdentity: 'b' });
-  },
-);
+void t.test('a lease renewed by a clock of the past is left alone; labels are no renewal', async (t) => {
+  const { store, candidate, pass } = await start(t);
+  const a = candidate('a');
+  await a.end();
+  for (let i = 0; i < 10; i++) {
+    store.put(path, held('other', `2001-01-01T00:00:0${i}.000000Z`));
+    if (i === 0) candidate('b');
+    await pass(5_000);
+  }
+  t.match(store.get(path)?.spec, { holderIdentity: 'other' });
+  for (let i = 0; i < 4; i++) {
+    const lease = store.get(path) as StoredObject;
+    store.put(path, { ...lease, metadata: { ...lease.metadata, labels: { i: String(i) } } });
+    await pass(5_000);
+  }
+  t.match(store.get(path)?.spec, { holderIdentity: 'b' });
+});
 
 void t.test('two candidates at once: one leads', async (t) => {
   const { store, candidate, pass } = await start(t);
@@ -178,9 +161,8 @@ for (const [what, fault] of [
   ['forbids', { status: 403 }],
 ] as const) {
   void t.test(`a server that ${what}: leadership ends at the deadline, and comes back`, async (t) => {
-    const { store, time, candidate, pass } = await start(t);
-    const a = candidate('a');
-    await store.until(() => a.leads());
+    const { store, time, leader, pass } = await start(t);
+    const a = await leader();
     await pass(4_000);
     const renewed = time.monotonic();
     const end = store.fault(/./, fault);
@@ -200,9 +182,8 @@ for (const [what, fault] of [
 }
 
 void t.test('a renewal whose answer is lost, or that meets a change, is a renewal', async (t) => {
-  const { store, candidate, pass, spec } = await start(t);
-  const a = candidate('a');
-  await store.until(() => a.leads());
+  const { store, leader, pass, spec } = await start(t);
+  const a = await leader();
   store.fault(`PATCH ${path}`, { lost: true, times: 1 });
   await pass(6_000);
   t.ok(a.leads());
@@ -218,9 +199,8 @@ void t.test('a renewal whose answer is lost, or that meets a change, is a renewa
 });
 
 void t.test('whoever finds another holder in its place stops at once', async (t) => {
-  const { store, candidate, pass } = await start(t);
-  const a = candidate('a');
-  await store.until(() => a.leads());
+  const { store, leader, pass } = await start(t);
+  const a = await leader();
   store.put(path, held('thief', '2026-11-01T00:00:00.000000Z'));
   await pass(2_500);
   t.notOk(a.leads());
@@ -229,9 +209,8 @@ void t.test('whoever finds another holder in its place stops at once', async (t)
 });
 
 void t.test('a process that was stopped does not lead one moment longer than its deadline', async (t) => {
-  const { store, time, candidate, pass } = await start(t);
-  const a = candidate('a');
-  await store.until(() => a.leads());
+  const { store, time, leader, pass } = await start(t);
+  const a = await leader();
   await pass(2_000);
   const asked = store.requests.length;
   const jump = time.jump(60_000);
@@ -244,48 +223,39 @@ void t.test('a process that was stopped does not lead one moment longer than its
   await store.until(() => a.terms.length === 2);
 });
 
-void t.test(
-  'a lease that expired while the holder was stopped is taken by one, and the old leader stays out',
-  async (t) => {
-    const { store, time, candidate, pass, spec } = await start(t);
-    const a = candidate('a');
-    await store.until(() => a.leads());
-    store.put(path, held('b', microTime(time.now()), { leaseDurationSeconds: 3600 }));
-    await time.jump(60_000);
-    await store.quiet();
-    await pass(20_000);
-    t.notOk(a.leads());
-    t.match(spec(), { holderIdentity: 'b' });
-  },
-);
+void t.test('a lease that expired while its holder was stopped: the old leader stays out', async (t) => {
+  const { store, time, leader, pass, spec } = await start(t);
+  const a = await leader();
+  store.put(path, held('b', microTime(time.now()), { leaseDurationSeconds: 3600 }));
+  await time.jump(60_000);
+  await store.quiet();
+  await pass(20_000);
+  t.notOk(a.leads());
+  t.match(spec(), { holderIdentity: 'b' });
+});
 
-void t.test(
-  'a machine that was suspended: its monotonic clock stood still, its wall clock tells',
-  async (t) => {
-    const { store, time, candidate, pass } = await start(t);
-    const a = candidate('a');
-    await store.until(() => a.leads());
-    await pass(4_000);
-    const [term] = a.terms;
-    time.setWall(time.now() + 9_000);
-    t.ok(term?.holds(), 'no longer than it may');
-    time.setWall(time.now() + 1_000);
-    t.notOk(term?.holds(), 'asked before anything else runs');
-    t.ok(term?.signal.aborted);
-    await pass(5_000);
-    t.ok(a.leads(), 'nobody else took it');
-    time.setWall(time.now() - 3_600_000);
-    t.ok(a.terms.at(-1)?.holds(), 'a clock that is set back says nothing');
-    await pass(20_000);
-    t.ok(a.leads());
-    t.equal(a.terms.length, 2);
-  },
-);
+void t.test('a suspended machine: its monotonic clock stood still, its wall clock tells', async (t) => {
+  const { time, leader, pass } = await start(t);
+  const a = await leader();
+  await pass(4_000);
+  const [term] = a.terms;
+  time.setWall(time.now() + 9_000);
+  t.ok(term?.holds(), 'no longer than it may');
+  time.setWall(time.now() + 1_000);
+  t.notOk(term?.holds(), 'asked before anything else runs');
+  t.ok(term?.signal.aborted);
+  await pass(5_000);
+  t.ok(a.leads(), 'nobody else took it');
+  time.setWall(time.now() - 3_600_000);
+  t.ok(a.terms.at(-1)?.holds(), 'a clock that is set back says nothing');
+  await pass(20_000);
+  t.ok(a.leads());
+  t.equal(a.terms.length, 2);
+});
 
 void t.test('the deadline counts from when a renewal was sent, not from when it was answered', async (t) => {
-  const { store, time, candidate, pass } = await start(t);
-  const a = candidate('a');
-  await store.until(() => a.leads());
+  const { store, time, leader, pass } = await start(t);
+  const a = await leader();
   const answer = Promise.withResolvers<void>();
   store.fault(/^PATCH/, { before: () => answer.promise, times: 1 });
   await pass(2_000);
@@ -302,30 +272,24 @@ void t.test('the deadline counts from when a renewal was sent, not from when it 
 });
 
 void t.test('a lease that somebody else holds is not given back', async (t) => {
-  const { store, candidate, spec } = await start(t);
-  const a = candidate('a');
-  await store.until(() => a.leads());
+  const { store, leader, spec } = await start(t);
+  const a = await leader();
   store.put(path, held('b', '2026-11-01T00:00:00.000000Z'));
-  a.stop.abort(new Error('end'));
-  await a.done;
+  await a.end();
   t.match(spec(), { holderIdentity: 'b', leaseDurationSeconds: 15 });
 });
 
 void t.test('the end of the program does not wait for a server that hangs', async (t) => {
-  const { store, time, candidate } = await start(t);
-  const a = candidate('a');
-  await store.until(() => a.leads());
+  const { store, time, candidate, leader } = await start(t);
+  const a = await leader();
   store.fault(/./, { hang: true });
-  a.stop.abort(new Error('end'));
-  await store.quiet();
-  await time.advance(3_000);
-  t.equal(await a.done, undefined);
-  const before = candidate('b');
-  await store.quiet();
-  before.stop.abort(new Error('end'));
-  await store.quiet();
-  await time.advance(3_000);
-  t.equal(await before.done, undefined);
+  for (const each of [a, candidate('b')]) {
+    await store.quiet();
+    const ended = each.end();
+    await store.quiet();
+    await time.advance(3_000);
+    t.equal(await ended, undefined);
+  }
 });
 
 void t.test('stopped in the middle of taking it: what was carried out is given back', async (t) => {
@@ -335,8 +299,7 @@ void t.test('stopped in the middle of taking it: what was carried out is given b
   const a = candidate('a');
   await store.until(() => store.asked(`POST ${leases}`).length === 1);
   store.put(path, held('a', '2026-11-01T00:00:00.000000Z'));
-  a.stop.abort(new Error('end'));
-  await a.done;
+  await a.end();
   gate.resolve();
   t.match(spec(), { holderIdentity: '' });
   t.equal(a.terms.length, 0);
@@ -349,23 +312,20 @@ void t.test('stopped after a take whose answer was lost: what was carried out is
   await store.until(() => store.get(path) !== undefined);
   await store.quiet();
   t.match(spec(), { holderIdentity: 'a' });
-  a.stop.abort(new Error('end'));
-  await a.done;
+  await a.end();
   t.match(spec(), { holderIdentity: '' });
   t.equal(a.terms.length, 0);
 });
 
 void t.test('stopped after leadership was lost to silence: the lease is given back', async (t) => {
-  const { store, candidate, spec, pass } = await start(t);
-  const a = candidate('a');
-  await store.until(() => a.leads());
+  const { store, leader, pass, spec } = await start(t);
+  const a = await leader();
   const end = store.fault(/./, { status: 500 });
   await pass(11_000);
   t.notOk(a.leads());
   end();
   t.match(spec(), { holderIdentity: 'a' });
-  a.stop.abort(new Error('end'));
-  await a.done;
+  await a.end();
   t.match(spec(), { holderIdentity: '' });
 });
 
@@ -375,13 +335,12 @@ void t.test('a candidate that never held it asks for nothing when it ends', asyn
   const a = candidate('a');
   await pass(4_000);
   const asked = store.asked(/./).length;
-  a.stop.abort(new Error('end'));
-  await a.done;
+  await a.end();
   t.equal(store.asked(/./).length, asked);
 });
 
 void t.test('work that fails ends the election with its error, and the lease is given back', async (t) => {
-  const { candidate, spec, store, pass } = await start(t);
+  const { store, candidate, pass, spec } = await start(t);
   const a = candidate('a', { lead: () => Promise.reject(new Error('a defect')) });
   await t.rejects(a.done, { message: 'a defect' });
   t.match(spec(), { holderIdentity: '' });

@@ -1,34 +1,23 @@
 import t, { type Test } from 'tap';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
-import { watchLeader, type Leadership } from '../../../src/kube/election/leader-watch.ts';
+import { watchLeader } from '../../../src/kube/election/leader-watch.ts';
+import { connectedStore, live } from '../support.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
-import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
-import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
 
 const leases = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases';
 const path = `${leases}/controller`;
-const live = new AbortController().signal;
 
-interface Setup {
-  readonly store: KubeStore;
-  readonly time: FakeClock;
-  readonly leadership: Leadership;
-  /** What `holder` said each time that it told of a change. */
-  readonly told: (string | undefined)[];
-  /** Renews the lease and waits until the watch has seen it. */
-  readonly renew: (holder?: string, seconds?: number) => Promise<void>;
-}
-
-async function start(t: Test, prepare?: (store: KubeStore) => void, earlyMs = 0): Promise<Setup> {
-  const store = await startKubeStore();
+async function start(t: Test, prepare?: (store: KubeStore) => void, earlyMs = 0) {
+  const { store, client } = await connectedStore(t);
   prepare?.(store);
   const time = createFakeClock();
+  /** The holder of each change that was logged. */
   const told: (string | undefined)[] = [];
   const hear = (line: string): void => {
     const { msg, holder } = JSON.parse(line) as { msg: string; holder?: string | null };
     if (msg === 'no replica leads' || msg === 'a replica leads') told.push(holder ?? undefined);
   };
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
   const leadership = watchLeader({
     client,
     namespace: 'archwright',
@@ -36,16 +25,11 @@ async function start(t: Test, prepare?: (store: KubeStore) => void, earlyMs = 0)
     clock: { ...time, timer: (ms, run) => time.timer(Math.max(0, ms - earlyMs), run) },
     log: createLog({ destination: { write: hear } }),
   });
-  t.teardown(async () => {
-    leadership.close();
-    client.close();
-    await store.close();
-  });
+  t.teardown(() => leadership.close());
   let renewals = 0;
-  const renew = async (holder = 'a', leaseDurationSeconds = 15): Promise<void> => {
-    store.put(path, {
-      spec: { holderIdentity: holder, leaseDurationSeconds, renewTime: String(++renewals) },
-    });
+  /** Renews the lease and waits until the watch has seen it. */
+  const renew = async (holderIdentity = 'a', leaseDurationSeconds = 15): Promise<void> => {
+    store.put(path, { spec: { holderIdentity, leaseDurationSeconds, renewTime: String(++renewals) } });
     await store.quiet();
   };
   await leadership.ready(live);
@@ -77,15 +61,11 @@ void t.test('no lease, a lease, renewals, a release', async (t) => {
 });
 
 void t.test(
-  'a held lease is believed at first sight until its duration has passed without a change',
+  'a held lease counts at first sight until its duration has passed without a change',
   async (t) => {
     const { leadership, told, time, renew } = await start(t, (store) => {
-      const spec = {
-        holderIdentity: 'dead',
-        leaseDurationSeconds: 30,
-        renewTime: '2001-01-01T00:00:00.000000Z',
-      };
-      store.put(path, { spec });
+      const renewTime = '2001-01-01T00:00:00.000000Z';
+      store.put(path, { spec: { holderIdentity: 'dead', leaseDurationSeconds: 30, renewTime } });
     });
     t.equal(leadership.holder(), 'dead');
     await time.advance(29_999);
@@ -98,43 +78,37 @@ void t.test(
   },
 );
 
-void t.test(
-  'a watch that is broken for longer than the duration ends the belief, and comes back',
-  async (t) => {
-    const { store, leadership, told, time, renew } = await start(t);
-    await renew();
-    const end = store.fault(/^(?:GET|WATCH)/, { status: 503 });
-    store.cutWatches('reset');
+void t.test('a watch that is broken for longer than the duration: no leader until it is back', async (t) => {
+  const { store, leadership, told, time, renew } = await start(t);
+  await renew();
+  const end = store.fault(/^(?:GET|WATCH)/, { status: 503 });
+  store.cutWatches('reset');
+  await store.quiet();
+  t.ok(leadership.leads());
+  await time.advance(15_000);
+  t.notOk(leadership.leads());
+  end();
+  store.put(path, { spec: { holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: 'later' } });
+  for (let i = 0; i < 40 && !leadership.leads(); i++) {
+    await time.advance(1000);
     await store.quiet();
-    t.ok(leadership.leads());
-    await time.advance(15_000);
-    t.notOk(leadership.leads());
-    end();
-    store.put(path, { spec: { holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: 'later' } });
-    for (let i = 0; i < 40 && !leadership.leads(); i++) {
-      await time.advance(1000);
-      await store.quiet();
-    }
-    t.ok(leadership.leads());
-    t.same(told, ['a', undefined, 'a']);
-  },
-);
+  }
+  t.ok(leadership.leads());
+  t.same(told, ['a', undefined, 'a']);
+});
 
-void t.test(
-  'by the clock nobody leads before the timer says so; after the end nothing is told',
-  async (t) => {
-    const { leadership, told, time, renew } = await start(t);
-    await renew();
-    const jump = time.jump(15_000);
-    t.notOk(leadership.leads(), 'a process that was stopped');
-    await jump;
-    t.same(told, ['a', undefined]);
-    leadership.close();
-    await renew();
-    t.same(told, ['a', undefined]);
-    t.equal(time.pending, 0);
-  },
-);
+void t.test('the clock counts before the timer runs; after the end nothing is told', async (t) => {
+  const { leadership, told, time, renew } = await start(t);
+  await renew();
+  const jump = time.jump(15_000);
+  t.notOk(leadership.leads(), 'a process that was stopped');
+  await jump;
+  t.same(told, ['a', undefined]);
+  leadership.close();
+  await renew();
+  t.same(told, ['a', undefined]);
+  t.equal(time.pending, 0);
+});
 
 void t.test('a timer that is early, as those of Node are by a fraction of a millisecond', async (t) => {
   const { leadership, told, renew, time } = await start(t, undefined, 0.5);

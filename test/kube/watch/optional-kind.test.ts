@@ -1,11 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { forOptionalKind } from '../../../src/kube/watch/optional-kind.ts';
 import { startReflector } from '../../../src/kube/watch/reflector.ts';
 import { systemClock } from '../../../src/async/clock.ts';
-import { recordingLog, until as untilTrue } from '../../serving/support.ts';
-import { startKubeStore } from '../../support/kube-store.ts';
+import { unlessAborted } from '../../../src/async/wait.ts';
+import { recordingLog } from '../../serving/support.ts';
+import { connectedStore } from '../support.ts';
 
 const path = '/apis/arch.example/v1alpha1/podplacementconfigs';
 const object = { apiVersion: 'arch.example/v1alpha1', kind: 'PodPlacementConfig', spec: {} };
@@ -13,42 +12,37 @@ const absent = { status: 404, message: 'the server could not find the requested 
 const forbidden = { status: 403, message: 'podplacementconfigs is forbidden' };
 
 async function watching(t: Test, fault?: { status: number; message: string }) {
-  const store = await startKubeStore();
-  t.teardown(() => store.close());
+  const { store, client: plain } = await connectedStore(t);
   const end = fault ? store.fault(/podplacementconfigs/, fault) : () => undefined;
   const { log, lines } = recordingLog('debug');
-  const plain = createKubeClient({ access: store.access, userAgent: 'test' });
-  t.teardown(() => plain.close());
   const sleeps: number[] = [];
   let wake = (): void => undefined;
   const sleep = async (ms: number, signal: AbortSignal): Promise<void> => {
     sleeps.push(ms);
-    await Promise.race([
-      new Promise<void>((resolve) => (wake = resolve)),
-      pause(60_000, undefined, { signal, ref: false }),
-    ]);
+    await unlessAborted(new Promise<void>((resolve) => (wake = resolve)), signal);
   };
   const clock = { ...systemClock, sleep };
   const client = forOptionalKind({ client: plain, clock, log });
   const reflector = startReflector({ client, path, trim: (each) => each, log, clock });
   t.teardown(() => reflector.stop());
-  return { store, end, lines, reflector, sleeps, wake: () => wake() };
+  /** Ends pauses until the condition holds. */
+  const until = (condition: () => boolean): Promise<void> =>
+    store.until(() => {
+      wake();
+      return condition();
+    });
+  return { store, end, lines, reflector, sleeps, until };
 }
 
-const until = (condition: () => boolean): Promise<void> => untilTrue(String(condition), condition);
-
 void t.test('a kind that is not there is an empty collection until it comes', async (t) => {
-  const { store, end, lines, reflector, sleeps, wake } = await watching(t, absent);
+  const { store, end, lines, reflector, sleeps, until } = await watching(t, absent);
   await reflector.ready(AbortSignal.timeout(10_000));
   t.equal(reflector.size, 0);
-  await until(() => sleeps.length === 1);
+  await store.until(() => sleeps.length === 1);
   t.same(sleeps, [30_000]);
   end();
   store.put(`/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/web`, object);
-  await until(() => {
-    wake();
-    return reflector.size === 1;
-  });
+  await until(() => reflector.size === 1);
   t.same(
     lines.filter(({ level }) => level !== 'debug'),
     [],
@@ -57,12 +51,9 @@ void t.test('a kind that is not there is an empty collection until it comes', as
 });
 
 void t.test('a missing right is told once', async (t) => {
-  const { lines, reflector, sleeps, wake } = await watching(t, forbidden);
+  const { lines, reflector, sleeps, until } = await watching(t, forbidden);
   await reflector.ready(AbortSignal.timeout(10_000));
-  await until(() => {
-    wake();
-    return sleeps.length >= 5;
-  });
+  await until(() => sleeps.length >= 5);
   t.match(
     lines.filter(({ level }) => level !== 'debug'),
     [{ level: 'warn', path }],
@@ -70,20 +61,17 @@ void t.test('a missing right is told once', async (t) => {
 });
 
 void t.test('what was there and goes is a failure first and an empty collection then', async (t) => {
-  const { store, reflector, wake } = await watching(t);
+  const { store, reflector, until } = await watching(t);
   store.put(`/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/web`, object);
   await until(() => reflector.size === 1);
   store.fault(/podplacementconfigs/, absent);
   store.cutWatches('end', path);
-  await until(() => {
-    wake();
-    return reflector.size === 0;
-  });
+  await until(() => reflector.size === 0);
   t.equal(reflector.get('shop', 'web'), undefined, 'it is gone');
 });
 
 void t.test('what could be read and may not be now stays as it was last seen', async (t) => {
-  const { store, reflector, wake, lines } = await watching(t);
+  const { store, lines, reflector, until } = await watching(t);
   const web = '/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/web';
   store.put(web, object);
   await until(() => reflector.size === 1);
@@ -93,27 +81,18 @@ void t.test('what could be read and may not be now stays as it was last seen', a
   });
   const end = store.fault(/podplacementconfigs/, forbidden);
   store.cutWatches('end', path);
-  await until(() => {
-    wake();
-    return store.asked(`GET ${path}`).length >= 3;
-  });
+  await until(() => store.asked(`GET ${path}`).length >= 3);
   end();
   store.put(`${web}-2`, object);
-  await until(() => {
-    wake();
-    return reflector.size === 2;
-  });
+  await until(() => reflector.size === 2);
   t.equal(least, 1, 'an API server that starts refuses for a moment what it knows no roles for yet');
   t.ok(lines.some(({ level, msg }) => level === 'warn' && msg === 'watch is interrupted; trying again'));
 });
 
 void t.test('other failures are failures', async (t) => {
-  const { reflector, lines, end, wake } = await watching(t, { status: 500, message: 'broken' });
+  const { end, lines, reflector, until } = await watching(t, { status: 500, message: 'broken' });
   await until(() => lines.some(({ msg }) => msg === 'watch is interrupted; trying again'));
   t.equal(reflector.health().synced, false);
   end();
-  await until(() => {
-    wake();
-    return reflector.health().synced;
-  });
+  await until(() => reflector.health().synced);
 });
