@@ -1,7 +1,10 @@
-/** `archwright completion`: a script that completes subcommands and flags in a shell, made from their descriptions. */
-import { bashScript, fishScript, kubectlScript, zshScript } from './completion/scripts.ts';
-import { vocabularyOf, type Vocabulary } from './completion/vocabulary.ts';
+/**
+ * `archwright completion`: a script that completes subcommands and flags in a shell, made from their descriptions. A script holds
+ * all words itself, since starting the program at each press of a key would be slow. If no word fits, the shell completes files.
+ */
 import { didYouMean } from '../src/names/suggestion.ts';
+import { flagName } from '../src/policy/settings/setting.ts';
+import { settingsOf } from './program/flags.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
@@ -32,4 +35,165 @@ async function run({ positionals, io, subcommands }: Invocation): Promise<number
   if (script === undefined) throw new UsageError(`unknown shell ${shell}${didYouMean(shell, known)}`);
   io.out(script(await vocabularyOf(subcommands)));
   return exitCodes.success;
+}
+
+interface Word {
+  /** A flag has its dashes. */
+  readonly word: string;
+  readonly help: string;
+}
+
+interface CompletedSubcommand extends Word {
+  readonly flags: readonly Word[];
+  /** Words that are no flags, such as the shells of `completion`. */
+  readonly words: readonly string[];
+}
+
+type Vocabulary = readonly CompletedSubcommand[];
+
+/** The words that a shell can complete. Loads every subcommand's description. */
+export async function vocabularyOf(entries: Invocation['subcommands']): Promise<Vocabulary> {
+  return await Promise.all(
+    Object.entries(entries).map(async ([word, entry]) => {
+      const { subcommand } = await entry.load();
+      return { word, help: entry.summary, flags: flagsOf(subcommand), words: wordsOf(subcommand) };
+    }),
+  );
+}
+
+function flagsOf(subcommand: Subcommand): readonly Word[] {
+  const own = Object.entries(subcommand.flags).map(([name, { help }]) => ({ word: `--${name}`, help }));
+  const settings = Object.entries(settingsOf(subcommand)).flatMap(([key, { kind, help }]) => {
+    const name = flagName(key);
+    const flag = { word: `--${name}`, help };
+    return kind.isSwitch ? [flag, { word: `--no-${name}`, help }] : [flag];
+  });
+  const config =
+    subcommand.settings === 'none' ? [] : [{ word: '--config', help: 'The configuration, in TOML.' }];
+  return [...own, ...config, { word: '--help', help: 'Prints help.' }, ...settings];
+}
+
+/** The first words of a usage such as `check [FLAGS] [FILE] | print [FLAGS] [FILE]`. */
+function wordsOf({ usage }: Subcommand): readonly string[] {
+  const words = usage.includes(' | ') ? usage.split(' | ') : (usage.split(' ')[0] ?? '').split('|');
+  return words.map((alternative) => alternative.split(' ')[0] ?? '').filter((word) => /^[a-z]+$/.test(word));
+}
+
+/** For `source <(archwright completion bash)`. */
+export function bashScript(vocabulary: Vocabulary): string {
+  const { names, cases } = plainWords(vocabulary);
+  return `# bash completion for archwright
+_archwright() {
+  local current=\${COMP_WORDS[COMP_CWORD]} words
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words='${names}'
+  else
+    case \${COMP_WORDS[1]} in
+${cases}
+    esac
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}
+complete -o default -F _archwright archwright kubectl-archwright
+`;
+}
+
+/** For a file `_archwright` in a directory of `fpath`, or `source <(archwright completion zsh)`. */
+export function zshScript(vocabulary: Vocabulary): string {
+  const cases = vocabulary.map(({ word, words, flags }) => {
+    const plain = words.map((each) => ({ word: each, help: '' }));
+    return `    ${word}) items=(${zshItems([...plain, ...flags])}) ;;`;
+  });
+  const help = { word: '--help', help: 'Prints help.' };
+  const version = { word: '--version', help: 'Names the version.' };
+  return `#compdef archwright kubectl-archwright
+# zsh completion for archwright
+_archwright() {
+  local -a items
+  if (( CURRENT == 2 )); then
+    items=(${zshItems([...vocabulary, help, version])})
+  else
+    case $words[2] in
+${cases.join('\n')}
+    esac
+  fi
+  _describe archwright items || _files
+}
+if [ "$funcstack[1]" = _archwright ]; then _archwright "$@"; else compdef _archwright archwright kubectl-archwright; fi
+`;
+}
+
+/** For `archwright completion fish | source`. */
+export function fishScript(vocabulary: Vocabulary): string {
+  const first = vocabulary.map(
+    ({ word, help }) =>
+      `complete -c archwright -n __fish_use_subcommand -a ${word} -d ${fishQuoted(firstSentence(help))}`,
+  );
+  const rest = vocabulary.flatMap(({ word, flags, words }) => {
+    const when = `-n ${fishQuoted(`__fish_seen_subcommand_from ${word}`)}`;
+    return [
+      ...words.map((each) => `complete -c archwright ${when} -a ${each}`),
+      ...flags.map(
+        (flag) =>
+          `complete -c archwright ${when} -l ${flag.word.slice(2)} -d ${fishQuoted(firstSentence(flag.help))}`,
+      ),
+    ];
+  });
+  return `# fish completion for archwright\n${[...first, ...rest].join('\n')}\n`;
+}
+
+/**
+ * For an executable file `kubectl_complete-archwright` on the PATH, which kubectl runs for the words after `kubectl archwright`.
+ * It prints the format of kubectl's library for commands: one word per line, then `:0`, which allows files.
+ */
+export function kubectlScript(vocabulary: Vocabulary): string {
+  const { names, cases } = plainWords(vocabulary);
+  return `#!/bin/sh
+# kubectl completion for archwright
+words=
+if [ $# -le 1 ]; then
+  words='${names}'
+else
+  case $1 in
+${cases}
+  esac
+fi
+for last in "$@"; do :; done
+for word in $words; do
+  case $word in "$last"*) printf '%s\\n' "$word" ;; esac
+done
+echo :0
+`;
+}
+
+/** The words in place of a subcommand, and cases of a shell that set `words` for each subcommand. */
+function plainWords(vocabulary: Vocabulary): { readonly names: string; readonly cases: string } {
+  const cases = vocabulary.map(({ word, flags, words }) => {
+    const all = [...words, ...flags.map((flag) => flag.word)].join(' ');
+    return `    ${word}) words='${all}' ;;`;
+  });
+  const names = [...vocabulary.map(({ word }) => word), '--help', '--version'].join(' ');
+  return { names, cases: cases.join('\n') };
+}
+
+function zshItems(words: readonly Word[]): string {
+  const items = words.map(({ word, help }) => {
+    const text = firstSentence(help);
+    return zshQuoted(text === '' ? word : `${word.replaceAll(':', '\\:')}:${text}`);
+  });
+  return items.join(' ');
+}
+
+/** A shell shows one line for each word. */
+function firstSentence(help: string): string {
+  const [sentence = ''] = help.replaceAll('`', '').split(/[.:;]\s/, 1);
+  return sentence.replace(/\.$/, '').slice(0, 80);
+}
+
+function zshQuoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function fishQuoted(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }

@@ -66,9 +66,7 @@ async function run(invocation: Invocation): Promise<number> {
   const namespace = flags.get('namespace')?.at(-1) ?? kubernetes?.access.namespace ?? 'default';
   if (named.length > 0 && !kubernetes)
     throw new UsageError('named objects require a cluster; set --kubeconfig');
-  const inCluster = kubernetes
-    ? await readNamedObjects(named, { client: kubernetes.client, namespace, stop })
-    : [];
+  const inCluster = kubernetes ? await readNamedObjects(named, kubernetes.client, namespace, stop) : [];
   const input = sortObjects([...inFiles, ...inCluster], namespace);
   warnOfSkipped(input, warn);
   if (input.subjects.length === 0 && input.unclear.length === 0) {

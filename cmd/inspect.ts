@@ -5,11 +5,16 @@
 import { createFactsApi } from '../daemon/api/facts.ts';
 import type { FactsRequest } from '../daemon/api/facts-request.ts';
 import { isServiceAccountName, type ServiceAccountName } from '../src/credentials/credential.ts';
-import type { ImageFacts } from '../src/images/facts/facts.ts';
+import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { readPullSecrets } from './inspect/pull-secret-files.ts';
-import { describeResults } from './inspect/results.ts';
-import { describeAttempts, describeSources, tracing, type NamedSource } from './inspect/trace.ts';
+import {
+  describeAttempts,
+  describeResults,
+  describeSources,
+  tracing,
+  type NamedSource,
+} from './inspect/output.ts';
 import { openInspection } from './wiring/inspection.ts';
 import { openMemory } from './wiring/image-facts.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
@@ -60,38 +65,32 @@ async function run(invocation: Invocation): Promise<number> {
   const pullSecrets = await readPullSecrets(secretFiles, io.stdin);
   const serviceAccount = serviceAccountIn(flags.get('service-account')?.at(-1));
 
-  const inspection = await openInspection({
-    configuration: () => configuration,
-    dockerConfigs,
-    env: io.env,
-    log,
-  });
+  await using opened = new AsyncDisposableStack();
+  const current = (): Configuration => configuration;
+  const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log });
+  opened.defer(() => inspection.close());
   const inspector = tracing(inspection.inspector);
-  const memory = await openMemory({ configuration: () => configuration, inspector, log, metrics });
-  try {
-    const api = createFactsApi({ memory, clock: systemClock, log, concurrentImages, maxStreamBytes: 0 });
-    const request = requestFor(images, pullSecrets, configuration.inspectTimeout);
-    const results = await api.answer({ ...request, ...(serviceAccount && { serviceAccount }) }, stop);
-    io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));
-    if (flags.has('verbose')) {
-      const sources: NamedSource[] = inspection.sources.map(({ source, place }) => ({
-        name: source.name,
-        place,
-        problems: source.problems(),
-      }));
-      if (secretFiles.length > 0) {
-        const [name, place] = [pullSecrets.name, secretFiles.join(', ')];
-        sources.unshift({ name, place, problems: pullSecrets.problems() });
-      }
-      const text = describeSources(sources) + describeAttempts(results, inspector);
-      if (output === 'json') io.err(text);
-      else io.out(`\n${text}`);
+  const memory = await openMemory({ configuration: current, inspector, log, metrics });
+  opened.defer(() => memory.close());
+  const api = createFactsApi({ memory, clock: systemClock, log, concurrentImages, maxStreamBytes: 0 });
+  const request = requestFor(images, pullSecrets, configuration.inspectTimeout);
+  const results = await api.answer({ ...request, ...(serviceAccount && { serviceAccount }) }, stop);
+  io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));
+  if (flags.has('verbose')) {
+    const sources: NamedSource[] = inspection.sources.map(({ source, place }) => ({
+      name: source.name,
+      place,
+      problems: source.problems(),
+    }));
+    if (secretFiles.length > 0) {
+      const [name, place] = [pullSecrets.name, secretFiles.join(', ')];
+      sources.unshift({ name, place, problems: pullSecrets.problems() });
     }
-    return results.every(isFound) ? exitCodes.success : exitCodes.failure;
-  } finally {
-    await memory.close();
-    await inspection.close();
+    const text = describeSources(sources) + describeAttempts(results, inspector);
+    if (output === 'json') io.err(text);
+    else io.out(`\n${text}`);
   }
+  return results.every(({ error }) => error === undefined) ? exitCodes.success : exitCodes.failure;
 }
 
 /** Each image has its own time limit. The deadline covers all batches. */
@@ -115,8 +114,4 @@ function serviceAccountIn(text: string | undefined): ServiceAccountName | undefi
   const account = { namespace: text.slice(0, Math.max(0, slash)), name: text.slice(slash + 1) };
   if (isServiceAccountName(account)) return account;
   throw new UsageError(`--service-account must be NAMESPACE/NAME, not ${text}`);
-}
-
-function isFound({ error }: ImageFacts): boolean {
-  return error === undefined;
 }

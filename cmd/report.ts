@@ -12,10 +12,9 @@ import { createPodContext } from './explain/context.ts';
 import { openPodFacts } from './explain/pod-facts.ts';
 import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
 import { openCliContext, untilStopped, type CliContext } from './program/context.ts';
-import { listNodes, listPods } from './report/pods.ts';
+import { listNodes, listPods, workloadsOf } from './report/pods.ts';
 import { imageRows, totals, workloadRows, type JudgedPod } from './report/rows.ts';
 import { judge, judgeImages } from './report/verdict.ts';
-import { workloadsOf } from './report/workloads.ts';
 import { asCsv, asJson, asTable, type Report } from './report/write.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 

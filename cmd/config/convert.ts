@@ -5,17 +5,15 @@ import type { TomlValue } from '../../src/policy/settings/setting.ts';
 import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import { parseObjects, readText } from '../objects/documents.ts';
 import { exitCodes, UsageError, type Invocation } from '../program/subcommand.ts';
-import { archawareController } from './archaware-controller.ts';
-import { metadataValues, type Converted, type Note, type Origin } from './converted.ts';
-import { multiarchTuningOperator } from './multiarch-tuning-operator.ts';
+import { metadataValues, type Converted, type Origin } from './conversion.ts';
 import { noe } from './noe.ts';
-import { tolerable } from './tolerable.ts';
+import { archawareController, multiarchTuningOperator, tolerable } from './other-programs.ts';
 
 /** Those with the clearest marks first. */
 const origins: readonly Origin[] = [multiarchTuningOperator, archawareController, tolerable, noe];
 
-export const convertOutputs = ['values', 'toml', 'resources'] as const;
-type Output = (typeof convertOutputs)[number];
+const outputs = ['values', 'toml', 'resources'] as const;
+type Output = (typeof outputs)[number];
 
 /** Not settings of `archwright.toml`. */
 const chartOnly: ReadonlySet<string> = new Set(metadataValues);
@@ -31,9 +29,9 @@ export async function convert(
   output: string | undefined,
   io: Invocation['io'],
 ): Promise<number> {
-  const wanted = convertOutputs.find((known) => known === output);
+  const wanted = outputs.find((known) => known === output);
   if (output !== undefined && wanted === undefined) {
-    throw new UsageError(`convert takes --output ${convertOutputs.join(', ')}, not ${output}`);
+    throw new UsageError(`convert takes --output ${outputs.join(', ')}, not ${output}`);
   }
   if (files.length === 0) throw new UsageError('convert what? Name files, or - for standard input');
   const found: Converted[] = [];
@@ -50,19 +48,17 @@ export async function convert(
       }
       const converted = origin.convert(document);
       found.push(converted);
-      io.err(`${file}: from ${origin.name}\n${converted.notes.map(describe).join('')}`);
+      io.err(
+        `${file}: from ${origin.name}\n${converted.notes.map(({ key, text }) => `  ${key} ${text}\n`).join('')}`,
+      );
     }
   }
   if (found.length === 0) {
     if (unknown === 0) io.err('archwright: there is nothing to convert in what was given\n');
     return exitCodes.failure;
   }
-  io.out(write(merged(found), wanted, io));
+  io.out(write(found, wanted, io));
   return unknown === 0 ? exitCodes.success : exitCodes.failure;
-}
-
-function describe({ key, text }: Note): string {
-  return `  ${key} ${text}\n`;
 }
 
 async function documentsOf(file: string, io: Invocation['io']): Promise<readonly JsonObject[]> {
@@ -78,15 +74,9 @@ async function documentsOf(file: string, io: Invocation['io']): Promise<readonly
   }
 }
 
-function merged(found: readonly Converted[]): Converted {
-  return {
-    values: Object.assign({}, ...found.map(({ values }) => values)) as Converted['values'],
-    resources: found.flatMap(({ resources }) => resources),
-    notes: found.flatMap(({ notes }) => notes),
-  };
-}
-
-function write({ values, resources }: Converted, wanted: Output | undefined, io: Invocation['io']): string {
+function write(found: readonly Converted[], wanted: Output | undefined, io: Invocation['io']): string {
+  const values = Object.fromEntries(found.flatMap((each) => Object.entries(each.values)));
+  const resources = found.flatMap((each) => each.resources);
   const hasValues = Object.keys(values).length > 0;
   const output = wanted ?? (hasValues ? 'values' : 'resources');
   if (output === 'resources') return resources.map((resource) => `---\n${asYaml(resource)}`).join('');
@@ -103,9 +93,10 @@ function asYaml(value: unknown): string {
 
 /** Tables of the file are written on one line each, which TOML allows for any value. */
 function asToml(values: Converted['values'], io: Invocation['io']): string {
-  const plain = Object.entries(values).filter(([key]) => {
-    if (chartOnly.has(key)) io.err(`archwright: ${key} is a value of the chart and is left out of TOML\n`);
-    return !chartOnly.has(key);
+  const lines = Object.entries(values).map(([key, value]) => {
+    if (!chartOnly.has(key)) return `${formatKey(key)} = ${formatToml(value as TomlValue)}\n`;
+    io.err(`archwright: ${key} is a value of the chart and is left out of TOML\n`);
+    return '';
   });
-  return plain.map(([key, value]) => `${formatKey(key)} = ${formatToml(value as TomlValue)}\n`).join('');
+  return lines.join('');
 }

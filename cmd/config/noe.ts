@@ -1,15 +1,16 @@
 /** Noe: the values of its chart, or the flags in the manifest of its Deployment. */
 import { isObject, type JsonObject } from '../../src/webhook/validate-pod.ts';
 import {
+  argumentsOf,
   convertEach,
   dropped,
   metadataValues,
   same,
+  textsOf,
+  usesImage,
   type Conversion,
-  type Converted,
   type Origin,
-} from './converted.ts';
-import { argumentsOf, usesImage } from './deployment.ts';
+} from './conversion.ts';
 
 /** Values of its chart that nothing else has in this combination. */
 const marks = [
@@ -20,23 +21,22 @@ const marks = [
   'matchNodeLabels',
 ];
 
-const ours = 'archwright has an image of its own; set image.repository where you mirror it';
-
 const values: Readonly<Record<string, Conversion>> = {
   dockerConfigPathCandidates: same('dockerConfigPathCandidates'),
-  containerdConfigPathCandidates: (value, into) => {
-    into.set('containerdConfigPathCandidates', listOfTexts(value).map(configFileOf));
-  },
+  containerdConfigPathCandidates: (value, into) =>
+    into.set('containerdConfigPathCandidates', textsOf(value).map(configFileOf)),
   proxies: same('proxies'),
   matchNodeLabels: same('matchNodeLabels'),
   privateRegistries: same('privateRegistries'),
   schedulableArchitectures: same('schedulableArchitectures'),
   preferredArchitecture: same('preferredArchitecture'),
   kubeletConfig: (value, into) => into.set('kubeletConfig', kubeletConfig(value)),
-  image: dropped(ours),
+  image: dropped('archwright has an image of its own; set image.repository where you mirror it'),
   replicas: dropped('webhook.replicas is 2 by default'),
   ...Object.fromEntries(metadataValues.map((name) => [name, same(name)])),
 };
+
+const metrics = dropped('metrics are served on metricsListen, which the chart sets');
 
 const flags: Readonly<Record<string, Conversion>> = {
   'preferred-arch': same('preferredArchitecture'),
@@ -50,8 +50,8 @@ const flags: Readonly<Record<string, Conversion>> = {
     if (value !== 'linux') into.note('is left out: the operating system is that of each pod (spec.os.name)');
   },
   'leader-elect': dropped('controllers always elect a leader'),
-  'metrics-addr': dropped('metrics are served on metricsListen, which the chart sets'),
-  'metrics-bind-address': dropped('metrics are served on metricsListen, which the chart sets'),
+  'metrics-addr': metrics,
+  'metrics-bind-address': metrics,
   'health-probe-bind-address': dropped('health is served beside the metrics'),
   'certs-dir': dropped('certificates come from Secrets that the controller or cert-manager writes'),
 };
@@ -69,12 +69,8 @@ export const noe: Origin = {
     const { values: found, notes } = Object.hasOwn(document, 'kind')
       ? convertEach(argumentsOf(document), flags)
       : convertEach(document, values);
-    const converted: Converted = {
-      values: { ...nested(found), compat: { labels: true } },
-      resources: [],
-      notes: [...notes, label],
-    };
-    return converted;
+    const all = { ...nested(found), compat: { labels: true } };
+    return { values: all, resources: [], notes: [...notes, label] };
   },
 };
 
@@ -82,13 +78,10 @@ export const noe: Origin = {
 function kubeletConfig(value: unknown): JsonObject {
   if (!isObject(value)) return {};
   const { binDir, configDir, config } = value;
-  if (typeof config !== 'string')
-    return { ...(binDir !== undefined && { binDir }), ...(configDir !== undefined && { configDir }) };
+  const bin = binDir === undefined ? {} : { binDir };
+  if (typeof config !== 'string') return { ...bin, ...(configDir !== undefined && { configDir }) };
   const isWhole = config.startsWith('/') || typeof configDir !== 'string';
-  return {
-    ...(binDir !== undefined && { binDir }),
-    config: isWhole ? config : `${configDir.replace(/\/$/, '')}/${config}`,
-  };
+  return { ...bin, config: isWhole ? config : `${configDir.replace(/\/$/, '')}/${config}` };
 }
 
 /** Its candidates are directories, ours are files. */
@@ -97,17 +90,11 @@ function configFileOf(path: string): string {
 }
 
 function list(name: string): Conversion {
-  return (value, into) =>
-    into.set(
-      name,
-      String(value)
-        .split(',')
-        .filter((item) => item !== ''),
-    );
-}
-
-function listOfTexts(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+  const items = (value: unknown): readonly string[] =>
+    String(value)
+      .split(',')
+      .filter((item) => item !== '');
+  return (value, into) => into.set(name, items(value));
 }
 
 /** `kubeletConfig.binDir` as values files have it. */

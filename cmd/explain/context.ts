@@ -16,19 +16,19 @@ export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPull
   nodeArchitecture(node: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
-export interface PodContextOptions {
-  readonly input: Pick<Input, 'secrets' | 'serviceAccounts' | 'namespaces'>;
-  readonly cluster: ClusterObjects | undefined;
-  /** Prints one line for the user. */
-  readonly warn: (message: string) => void;
-  /** Limit for one request to the cluster, milliseconds. */
-  readonly limitMs?: number;
-}
-
 /** A GET by name takes milliseconds, and the result is useful without the cluster too. */
 const defaultLimitMs = 3000;
 
-export function createPodContext(options: PodContextOptions): PodContext {
+/**
+ * @param options.warn prints one line for the user
+ * @param options.limitMs for one request to the cluster
+ */
+export function createPodContext(options: {
+  readonly input: Pick<Input, 'secrets' | 'serviceAccounts' | 'namespaces'>;
+  readonly cluster: ClusterObjects | undefined;
+  readonly warn: (message: string) => void;
+  readonly limitMs?: number;
+}): PodContext {
   const { input, cluster, warn, limitMs = defaultLimitMs } = options;
   const warned = new Set<string>();
   let isIgnored = cluster === undefined;
@@ -44,7 +44,8 @@ export function createPodContext(options: PodContextOptions): PodContext {
       return await unlessAborted(read(cluster, signal), signal);
     } catch (error) {
       caller.throwIfAborted();
-      if (!isIgnored) warn(`the cluster does not respond and is ignored: ${messageOf(error)}`);
+      const problem = error instanceof Error ? error.message : String(error);
+      if (!isIgnored) warn(`the cluster does not respond and is ignored: ${problem}`);
       isIgnored = true;
       return undefined;
     }
@@ -73,24 +74,13 @@ export function createPodContext(options: PodContextOptions): PodContext {
       [],
     read: (path, signal, parameters) =>
       query((objects, limit) => objects.read(path, limit, parameters), signal),
-    namespaceLabels: async (namespace, signal) =>
-      labelsInFiles(input, namespace) ??
-      (await query((objects, limit) => objects.namespaceLabels(namespace, limit), signal)) ??
-      {},
+    namespaceLabels: async (namespace, signal) => {
+      const labels = input.namespaces.get(namespace);
+      // The API server sets this label on each namespace.
+      if (labels) return { ...labels, 'kubernetes.io/metadata.name': namespace };
+      return (await query((objects, limit) => objects.namespaceLabels(namespace, limit), signal)) ?? {};
+    },
     nodeArchitecture: (node, signal) =>
       query((objects, limit) => objects.nodeArchitecture(node, limit), signal),
   };
-}
-
-/** Adds the label that the API server sets on each namespace. */
-function labelsInFiles(
-  { namespaces }: Pick<Input, 'namespaces'>,
-  namespace: string,
-): Readonly<Record<string, string>> | undefined {
-  const labels = namespaces.get(namespace);
-  return labels && { ...labels, 'kubernetes.io/metadata.name': namespace };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

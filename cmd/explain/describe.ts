@@ -1,11 +1,13 @@
 /** An explanation as text: a block per object, with its images and the rules that applied. */
+import jsonPatch from 'fast-json-patch';
 import type { ImageVerdict, PlacementDecision } from '../../src/placement/decision.ts';
 import { listed, printable } from '../../src/names/printable.ts';
-import { nothing, table } from '../program/table.ts';
+import type { JsonObject } from '../../src/webhook/validate-pod.ts';
+import { cell, nothing, table } from '../program/table.ts';
 import type { Explanation } from './explainer.ts';
-import { schedulingOf } from './patched.ts';
 
-const maxCellBytes = 256;
+/** A cell of a table has 256, with room for `and … more`. */
+const maxNodesBytes = 224;
 const maxMessageBytes = 2048;
 const indent = '  ';
 
@@ -18,23 +20,14 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     return `${title}${indent}${text}\n`;
   }
   const { decision, patch, patched, basePath, warnings } = outcome;
+  const reasons = decision.reasons.map(({ rule, message: why }) => [rule, message(why)]);
   return [
     title,
     table(summaryOf(decision, patch.length), indent),
     paragraph(imagesOf(decision.images)),
-    paragraph(
-      decision.images
-        .flatMap(errorOf)
-        .map((line) => `${indent}${line}\n`)
-        .join(''),
-    ),
-    paragraph(
-      table(
-        [['RULE', 'WHY'], ...decision.reasons.map(({ rule, message: why }) => [rule, message(why)])],
-        indent,
-      ),
-    ),
-    paragraph(warnings.map((warning) => `${indent}warning: ${message(warning)}\n`).join('')),
+    paragraph(lines(decision.images.flatMap(errorOf))),
+    paragraph(table([['RULE', 'WHY'], ...reasons], indent)),
+    paragraph(lines(warnings.map((warning) => `warning: ${message(warning)}`))),
     ...(withPatch
       ? [paragraph(json('patch', patch)), paragraph(json('after', schedulingOf(patched, basePath)))]
       : []),
@@ -51,7 +44,7 @@ function summaryOf(decision: PlacementDecision, operations: number): readonly (r
   if (required !== undefined)
     rows.push(['requires', required.join(', ') || 'none: the pod would stay pending']);
   if (excludedNodes.length > 0)
-    rows.push(['excludes', cell(listed(excludedNodes, (name) => name, maxCellBytes - 32))]);
+    rows.push(['excludes', cell(listed(excludedNodes, (name) => name, maxNodesBytes))]);
   if (preferred.length > 0) {
     const weighed = preferred.map(({ architecture, weight }) => `${architecture} (weight ${weight})`);
     rows.push(['prefers', `${weighed.join(', ')}, ${preferenceMode}`]);
@@ -92,10 +85,24 @@ function paragraph(text: string): string {
   return text === '' ? '' : `\n${text}`;
 }
 
-function cell(text: string): string {
-  return printable(text, maxCellBytes) || nothing;
+function lines(texts: readonly string[]): string {
+  return texts.map((text) => `${indent}${text}\n`).join('');
 }
 
 function message(text: string): string {
   return printable(text, maxMessageBytes);
+}
+
+/** The fields that decide where a pod runs. */
+const schedulingFields = ['schedulingGates', 'nodeSelector', 'affinity', 'tolerations'] as const;
+
+/**
+ * The scheduling fields of a pod or pod template.
+ * @param basePath JSON pointer to the pod in the object
+ */
+function schedulingOf(object: JsonObject, basePath: string): JsonObject {
+  const spec = jsonPatch.getValueByPointer(object, `${basePath}/spec`) as JsonObject;
+  return Object.fromEntries(
+    schedulingFields.filter((field) => spec[field] !== undefined).map((field) => [field, spec[field]]),
+  );
 }

@@ -1,22 +1,22 @@
 /** Explains one object: the webhook's own steps, with time to wait for each image. */
+import jsonPatch from 'fast-json-patch';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
-import { imagesOf } from '../../src/placement/pod/images.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { newImagesOf, runningPodWarnings } from '../../src/placement/running-pod.ts';
 import { skipReasonOf } from '../../src/placement/rules/skip.ts';
 import type { Policies } from '../../src/policy/effective/policies.ts';
-import type { Policy } from '../../src/policy/effective/policy.ts';
 import { createConfirm } from '../../src/cluster/confirm-refusal.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { placingOf, type Placing } from '../../src/webhook/workloads.ts';
-import type { PullableNodes, PullabilityByImage } from '../../src/cluster/pullable-nodes.ts';
+import type { PullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { templatePullSecrets } from '../../src/webhook/workloads.ts';
 import type { JsonObject } from '../../src/webhook/validate-pod.ts';
 import type { Subject } from './input.ts';
-import { patchedObject } from './patched.ts';
 import type { PodContext } from './context.ts';
 
 export interface Explanation {
@@ -61,10 +61,10 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
     const input = { pod, namespace, namespaceLabels, policy, ...(template !== undefined && { template }) };
     const uses = imagesOf(pod.spec);
     const isSkipped = skipReasonOf(input, uses) !== undefined;
-    const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
-    const wanted = { uses, namespace, pullSecrets: pullSecretsOf(placing), serviceAccount, budgetMs };
+    const wanted = wantedBy(placing, namespace, uses);
     const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
-    const nodes = await nodesOf(subject, policy, wanted, facts);
+    const asksNodes = placing.kind === 'Pod' && policy.requirePullableNodes;
+    const nodes = asksNodes ? await pullableNodes?.({ ...wanted, facts }) : undefined;
     const decideBy = (known: FactsByImage): PlacementDecision =>
       decide({
         ...input,
@@ -80,14 +80,10 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
     return { decision, patch, patched, basePath, warnings };
   }
 
-  async function nodesOf(
-    { kind }: Subject,
-    policy: Policy,
-    wanted: FactsWanted,
-    facts: FactsByImage,
-  ): Promise<PullabilityByImage | undefined> {
-    if (kind !== 'Pod' || !policy.requirePullableNodes) return undefined;
-    return pullableNodes?.({ ...wanted, facts });
+  /** A pod in a file has not passed admission, which would add the pull secrets of its service account. */
+  function wantedBy({ pod }: Placing, namespace: string, uses: readonly ImageUse[]): FactsWanted {
+    const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
+    return { uses, namespace, pullSecrets: templatePullSecrets(pod), serviceAccount, budgetMs };
   }
 
   /** A running pod cannot be placed any more, but its images may not run on its node. */
@@ -96,16 +92,9 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
     if (kind !== 'Pod' || !pod.spec.nodeName) return [];
     const nodeArchitecture = await surroundings.nodeArchitecture(pod.spec.nodeName, stop);
     if (nodeArchitecture === undefined) return [];
-    const uses = newImagesOf(pod, undefined);
-    const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
-    const pullSecrets = pullSecretsOf(placing);
-    const facts = await factsOfPod({ uses, namespace, pullSecrets, serviceAccount, budgetMs });
-    return runningPodWarnings({
-      pod,
-      oldPod: undefined,
-      nodeArchitecture,
-      facts: (image) => facts.get(image),
-    });
+    const facts = await factsOfPod(wantedBy(placing, namespace, newImagesOf(pod, undefined)));
+    const factsOf = (image: string): ImageFacts | undefined => facts.get(image);
+    return runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, facts: factsOf });
   }
 
   return async (subject) => {
@@ -119,12 +108,16 @@ export function createExplainer(options: ExplainerOptions): (subject: Subject) =
   };
 }
 
-/** A pod in a file has not passed admission, which would add the pull secrets of its service account. */
-function pullSecretsOf({ pod }: Placing): Placing['pullSecrets'] {
-  return templatePullSecrets(pod);
-}
-
 /** Whether archwright would admit the object. */
 export function isAdmitted({ outcome }: Explanation): boolean {
   return 'decision' in outcome && outcome.decision.outcome !== 'denied';
+}
+
+/**
+ * Applies a patch to a copy of an object.
+ * @throws JsonPatchError if an operation does not apply; the API server would refuse such an object
+ */
+function patchedObject(object: unknown, patch: readonly Operation[]): JsonObject {
+  const operations = structuredClone(patch) as Parameters<typeof jsonPatch.applyPatch>[1];
+  return jsonPatch.applyPatch(structuredClone(object) as JsonObject, operations, true).newDocument;
 }

@@ -65,11 +65,9 @@ const limitMs = 10_000;
  */
 export async function readNamedObjects(
   named: readonly NamedObject[],
-  {
-    client,
-    namespace,
-    stop,
-  }: { readonly client: KubeClient; readonly namespace: string; readonly stop: AbortSignal },
+  client: KubeClient,
+  namespace: string,
+  stop: AbortSignal,
 ): Promise<readonly FoundObject[]> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(limitMs)]);
   return await Promise.all(

@@ -4,11 +4,18 @@ import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secr
 import { systemClock } from '../../src/async/clock.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
+import {
+  brokenImagesOf,
+  noBrokenImages,
+  parseBroken,
+  type BrokenImages,
+} from '../../src/images/sources/broken-images.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { paths } from '../../src/kube/api/paths.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
 import { withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
-import { brokenImagesAround } from './broken-images.ts';
 import type { PodContext } from './context.ts';
 
 /** Limit for the discovery of agents. */
@@ -17,13 +24,6 @@ const discoveryMs = 5000;
 const keepSecretsMs = 600_000;
 /** Time to read the pull secrets before the images are inspected. */
 const readingSecretsMs = 6000;
-
-export interface PodFactsOptions {
-  readonly invocation: Invocation;
-  readonly context: CliContext;
-  readonly kubernetes: Kubernetes | undefined;
-  readonly surroundings: PodContext;
-}
 
 export interface PodFacts {
   readonly factsOfPod: FactsOfPod;
@@ -35,10 +35,19 @@ export interface PodFacts {
 
 /** @param opened closes what this opens */
 export async function openPodFacts(
-  options: PodFactsOptions,
+  {
+    invocation,
+    context,
+    kubernetes,
+    surroundings,
+  }: {
+    readonly invocation: Invocation;
+    readonly context: CliContext;
+    readonly kubernetes: Kubernetes | undefined;
+    readonly surroundings: PodContext;
+  },
   opened: AsyncDisposableStack,
 ): Promise<PodFacts> {
-  const { invocation, context, kubernetes, surroundings } = options;
   const { configuration, dockerConfigs, log, metrics } = context;
   const { stop, io } = invocation;
   const { memory, fleet, ready } = await openImageFacts(
@@ -67,4 +76,24 @@ export async function openPodFacts(
     fleet,
     budgetMs: configuration.inspectTimeout + readingSecretsMs,
   };
+}
+
+interface ConfigMaps {
+  readonly items?: readonly { readonly data?: Readonly<Record<string, unknown>> }[];
+}
+
+/**
+ * Reads the records of broken images (exec format errors) in the cluster, once.
+ * @param configuration without a `namespace`, all namespaces are searched for the ConfigMap's name
+ * @returns none without a cluster or without the permission
+ */
+async function brokenImagesAround(
+  { namespace, brokenImagesName }: Configuration,
+  surroundings: PodContext,
+  stop: AbortSignal,
+): Promise<BrokenImages> {
+  const query = { fieldSelector: `metadata.name=${brokenImagesName}` };
+  const found = await surroundings.read<ConfigMaps>(paths.configMaps(namespace), stop, query);
+  const notes = (found?.items ?? []).flatMap(({ data }) => parseBroken(data));
+  return notes.length === 0 ? noBrokenImages : brokenImagesOf(notes, systemClock.now);
 }

@@ -17,11 +17,7 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
     ...head,
     ...decisionResult(decision),
     images: decision.images.map(imageResult),
-    rules: decision.reasons.map(({ rule, message }) => ({
-      rule,
-      message,
-      meaning: describeRule(rule),
-    })),
+    rules: decision.reasons.map(({ rule, message }) => ({ rule, message, meaning: describeRule(rule) })),
     warnings,
     ...(withPatch && { patch, patched }),
   };
@@ -46,12 +42,11 @@ function decisionResult(decision: PlacementDecision): Readonly<Record<string, un
 
 /** Image facts as in the agent API and `inspect`, without the repeated image name. */
 function imageResult({ image, usedBy, architectures, unknown, facts }: ImageVerdict): object {
-  if (facts === undefined) return { image, usedBy, ...(unknown !== undefined && { unknown }) };
-  const { image: _asked, ...learned } = facts;
+  const { image: _, ...learned } = facts ?? { image };
   return {
     image,
     usedBy,
-    ...(architectures !== undefined && { architectures }),
+    ...(facts && architectures !== undefined && { architectures }),
     ...(unknown !== undefined && { unknown }),
     ...learned,
   };

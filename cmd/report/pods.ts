@@ -1,13 +1,20 @@
-/** The pods of a cluster that have not ended, and the nodes they are on, reduced to what a report is made of. */
+/** The pods of a cluster that have not ended, their nodes and their workloads, reduced to what a report needs. */
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
 import { architectureOf } from '../../src/cluster/cluster.ts';
+import {
+  daemonSetApiVersion,
+  daemonTemplateOf,
+  isDaemon,
+  workloadOf,
+} from '../../src/controller/scope/workload.ts';
+import { concurrently } from '../../src/async/concurrently.ts';
 import type { FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
-import type { Node, OwnerReference, Pod } from '../../src/kube/api/objects.ts';
+import type { Node, OwnerReference, Pod, PodTemplate } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
-import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
+import { imagesOf } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import { keys } from '../../src/names/keys.ts';
 import { paths } from '../../src/kube/api/paths.ts';
@@ -16,31 +23,29 @@ import { requestsOfContainer, requestsOfPod, sum, noRequests, type Requests } fr
 export interface ReportedPod {
   readonly namespace: string;
   readonly owner: OwnerReference | undefined;
-  /** Its own name, for a pod without an owner. */
   readonly name: string;
   readonly node: string | undefined;
   /** The same object for pods that are made alike. */
   readonly made: MadePod;
 }
 
-/** What a report looks at in a pod; most pods of a cluster have it from a few templates. */
+/** What a report looks at in a pod. Most pods of a cluster are made from a few templates. */
 export interface MadePod {
   readonly os: string;
-  /** For what it chooses itself. */
+  /** Only the fields that choose nodes. */
   readonly pod: Pick<Pod, 'metadata' | 'spec'>;
   readonly requests: Requests;
-  /** Of the containers, by image; an image that is only mounted asks for nothing. */
+  /** Requests of the containers, by image. An image volume requests nothing. */
   readonly requestsByImage: ReadonlyMap<string, Requests>;
   readonly wanted: Omit<FactsWanted, 'budgetMs'>;
 }
 
-/** What has ended needs no node any more. */
 const notEnded = 'status.phase!=Succeeded,status.phase!=Failed';
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
 
 /**
  * Lists the pods, page by page. Mirror pods are left out: they belong to their nodes.
- * @param namespaces those to look at; none: all of them
+ * @param namespaces empty: all
  * @throws KubeError
  */
 export async function listPods(
@@ -61,7 +66,7 @@ export async function listPods(
 
 /**
  * Architectures of the nodes, by name.
- * @returns `undefined` where they may not be read, as by somebody who has rights in a namespace only
+ * @returns `undefined` without the permission to read nodes
  * @throws KubeError
  */
 export async function listNodes(
@@ -109,8 +114,10 @@ function madeOf(pod: Pod): MadePod {
     requests: requestsOfPod(spec),
     requestsByImage: requestsByImage(spec),
     wanted: {
-      // A report asks for each image once; that a container wants to be asked each time changes no architecture.
-      uses: imagesOf(spec).map(onceAsked),
+      // Each image is looked up once: `Always` changes no architecture.
+      uses: imagesOf(spec).map((use) =>
+        use.pullPolicy === 'Always' ? { ...use, pullPolicy: 'IfNotPresent' } : use,
+      ),
       namespace,
       pullSecrets: { names: pullSecretNames(spec) },
       serviceAccount: serviceAccountOf(namespace, spec.serviceAccountName),
@@ -118,11 +125,7 @@ function madeOf(pod: Pod): MadePod {
   };
 }
 
-function onceAsked(use: ImageUse): ImageUse {
-  return use.pullPolicy === 'Always' ? { ...use, pullPolicy: 'IfNotPresent' } : use;
-}
-
-/** A large cluster has tens of thousands: what is not looked at any more is let go. */
+/** A large cluster has tens of thousands of pods, so the rest is dropped. */
 function scheduling({ metadata, spec }: Pod): MadePod['pod'] {
   const decision = metadata?.annotations?.[keys.decision];
   const { nodeSelector, affinity, tolerations } = spec;
@@ -146,4 +149,40 @@ function requestsByImage({ initContainers = [], containers }: Pod['spec']): Map<
     found.set(image, sum(found.get(image) ?? noRequests, own));
   }
   return found;
+}
+
+export interface ReportedWorkload {
+  readonly kind: string;
+  readonly name: string;
+  /** Of a DaemonSet, if it can be read: its controller overwrites the node affinity of its pods with the node's name. */
+  readonly template?: PodTemplate;
+}
+
+/** A large cluster has thousands of owners. */
+const concurrentOwners = 16;
+
+/**
+ * Finds the workloads, which is what a person applied. Each owner is read once.
+ * @returns the workload of a pod; a pod without an owner is its own. An owner that cannot be read stands for itself
+ * @throws KubeError if the API server does not respond
+ */
+export async function workloadsOf(
+  pods: readonly ReportedPod[],
+  client: KubeClient,
+  signal: AbortSignal,
+): Promise<(pod: ReportedPod) => ReportedWorkload> {
+  const owners = new Map<string, { readonly namespace: string; readonly owner: OwnerReference }>();
+  for (const { namespace, owner } of pods) if (owner) owners.set(owner.uid, { namespace, owner });
+  const found = new Map<string, ReportedWorkload>();
+  await concurrently([...owners.values()], concurrentOwners, async ({ namespace, owner }) => {
+    const { kind, name, uid } = owner;
+    if (isDaemon({ owner }) && owner.apiVersion === daemonSetApiVersion) {
+      const template = await daemonTemplateOf({ namespace, owner }, { client, signal });
+      found.set(uid, { kind, name, ...(typeof template === 'object' && { template }) });
+      return;
+    }
+    const workload = await workloadOf(namespace, owner, { client, signal });
+    found.set(uid, { kind: workload?.top.kind ?? kind, name: workload?.top.name ?? name });
+  });
+  return ({ owner, name }) => (owner && found.get(owner.uid)) ?? { kind: 'Pod', name };
 }

@@ -1,9 +1,7 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
 import { noRequests, sum, type Requests } from './requests.ts';
-import type { ReportedPod } from './pods.ts';
-import type { Judged, JudgedImage, Verdict } from './verdict.ts';
-import { verdicts } from './verdict.ts';
-import type { ReportedWorkload } from './workloads.ts';
+import type { ReportedPod, ReportedWorkload } from './pods.ts';
+import { verdicts, type Judged, type JudgedImage, type Verdict } from './verdict.ts';
 
 export interface JudgedPod {
   readonly pod: ReportedPod;
@@ -49,18 +47,15 @@ export function workloadRows(pods: readonly JudgedPod[]): readonly WorkloadRow[]
     JSON.stringify([workloadKey(workload, pod), judged.verdict, judged.why]),
   );
   return [...groups.values()]
-    .map(([first, ...more]) => {
-      const { workload, pod, judged } = first as JudgedPod;
-      const all = [first as JudgedPod, ...more];
-      return {
-        namespace: pod.namespace,
-        kind: workload.kind,
-        name: workload.name,
-        pods: all.length,
-        on: countsOf(all.flatMap(({ on }) => on ?? [])),
-        requests: all.map((each) => each.pod.made.requests).reduce(sum, noRequests),
-        ...judged,
-      };
+    .flatMap((all) => {
+      const [first] = all;
+      if (first === undefined) return [];
+      const { workload, pod, judged } = first;
+      const { kind, name } = workload;
+      const on = countsOf(all.flatMap((each) => each.on ?? []));
+      return [
+        { namespace: pod.namespace, kind, name, pods: all.length, on, requests: requestsOf(all), ...judged },
+      ];
     })
     .sort((a, b) => byWeight(a, b) || byText(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`));
 }
@@ -70,7 +65,7 @@ export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
   const uses = pods.flatMap((each) => each.images.map((image) => ({ image, each })));
   return [...Map.groupBy(uses, ({ image }) => image.image).values()]
     .map((all) => {
-      const judged = all.map(({ image }) => image).reduce(worse);
+      const judged = all.map(({ image }) => image).reduce((a, b) => (rank(b) > rank(a) ? b : a));
       return {
         ...judged,
         namespaces: new Set(all.map(({ each }) => each.pod.namespace)).size,
@@ -93,16 +88,14 @@ export function totals(
     workloads: new Set(some.map(({ workload, pod }) => workloadKey(workload, pod))).size,
     pods: some.length,
     there: some.filter(({ on }) => on === architecture).length,
-    requests: some.map(({ pod }) => pod.made.requests).reduce(sum, noRequests),
+    requests: requestsOf(some),
   });
   const of = (verdict: Verdict): Total => total(pods.filter(({ judged }) => judged.verdict === verdict));
-  return {
-    yes: of('yes'),
-    pinned: of('pinned'),
-    no: of('no'),
-    unknown: of('unknown'),
-    all: total(pods),
-  };
+  return { yes: of('yes'), pinned: of('pinned'), no: of('no'), unknown: of('unknown'), all: total(pods) };
+}
+
+function requestsOf(pods: readonly JudgedPod[]): Requests {
+  return pods.map(({ pod }) => pod.made.requests).reduce(sum, noRequests);
 }
 
 function workloadKey({ kind, name }: ReportedWorkload, { namespace }: ReportedPod): string {
@@ -114,17 +107,11 @@ function countsOf(names: readonly string[]): Readonly<Record<string, number>> {
   return Object.fromEntries([...groups].map(([name, all]) => [name, all.length]));
 }
 
-function worse(a: JudgedImage, b: JudgedImage): JudgedImage {
-  return rank(b) > rank(a) ? b : a;
-}
-
 function rank({ verdict }: { readonly verdict: Verdict }): number {
   return verdicts.indexOf(verdict);
 }
 
-type Weighted = { readonly verdict: Verdict; readonly requests: Requests };
-
-function byWeight(a: Weighted, b: Weighted): number {
+function byWeight(a: WorkloadRow | ImageRow, b: WorkloadRow | ImageRow): number {
   return rank(a) - rank(b) || b.requests.cpu - a.requests.cpu || b.requests.memory - a.requests.memory;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whether a pod could run on an architecture: what its images have, and what it chooses itself. Where nodes of it are, and
- * `schedulableArchitectures`, are not looked at: a report is for those who think of buying some.
+ * Whether a pod could run on an architecture, by its images and its own constraints. The cluster's nodes and
+ * `schedulableArchitectures` do not count: a report is made before such nodes are bought.
  */
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
@@ -12,13 +12,9 @@ import { recordedIn } from '../../src/placement/record/read.ts';
 import { verdictsOf } from '../../src/placement/rules/required.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
-import type { MadePod, ReportedPod } from './pods.ts';
-import type { ReportedWorkload } from './workloads.ts';
+import type { MadePod, ReportedPod, ReportedWorkload } from './pods.ts';
 
-/**
- * `yes`: all images have it. `pinned`: they have it, and the pod chooses others. `no`: an image lacks it. `unknown`: of an image
- * nothing could be learned, and none lacks it.
- */
+/** `yes`: all images have it. `pinned`: but the pod chooses others. `no`: an image lacks it. `unknown`: an image is unknown. */
 export const verdicts = ['yes', 'pinned', 'no', 'unknown'] as const;
 export type Verdict = (typeof verdicts)[number];
 
@@ -28,16 +24,15 @@ export interface Judged {
   readonly why: string;
 }
 
-/** One image of a pod, for itself. */
 export interface JudgedImage {
   readonly image: string;
   readonly verdict: Exclude<Verdict, 'pinned'>;
-  /** Sorted; absent where it constrains nothing, or is not known. */
+  /** Sorted; absent if it constrains nothing or is unknown. */
   readonly architectures?: readonly string[];
   readonly why: string;
 }
 
-/** One under which a pod can have been pinned by its nodeSelector too. */
+/** Under it a pod can have been pinned by its nodeSelector too. */
 const believing: Policy = {
   schedulableArchitectures: [],
   preference: undefined,
@@ -52,13 +47,11 @@ const believing: Policy = {
   requirePullableNodes: false,
 };
 
-export type FactsOf = (image: string) => ImageFacts | undefined;
-
-/** Judges each image of a pod for itself, in the pod's order. */
+/** Judges each image of a pod, in the pod's order. */
 export function judgeImages(
   { os, wanted }: Pick<MadePod, 'os' | 'wanted'>,
   architecture: string,
-  factsOf: FactsOf,
+  factsOf: (image: string) => ImageFacts | undefined,
 ): readonly JudgedImage[] {
   return verdictsOf(wanted.uses, os, factsOf).map((each, index) =>
     judgedImage(each, wanted.uses[index], architecture),
@@ -82,7 +75,7 @@ function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architectur
   return { image, verdict: 'no', architectures, why: `${describeImages([found])}${more}` };
 }
 
-/** Judges a pod, by its images and what it chooses. */
+/** Judges a pod by its images and its own constraints. */
 export function judge(
   { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
   { template }: Pick<ReportedWorkload, 'template'>,
@@ -111,9 +104,8 @@ function joined(images: readonly JudgedImage[]): string {
 }
 
 /**
- * Architectures that it chooses itself; what archwright added is not its own. What is recorded of that is believed: nothing is
- * decided here, and the settings under which it was added may be others than those of whoever asks.
- * @returns `undefined` where it leaves that open
+ * Architectures that a pod chooses itself, without what archwright added. The record of that is trusted, because nothing is
+ * decided here, and the settings at that time may differ from the user's.
  */
 function chosenBy({ metadata, spec }: MadePod['pod']): readonly string[] | undefined {
   const pod = { ...(metadata && { metadata }), spec };

@@ -1,6 +1,5 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
-import { printable } from '../../src/names/printable.ts';
-import { nothing, table } from '../program/table.ts';
+import { cell, nothing, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
 import type { ImageRow, Total, WorkloadRow } from './rows.ts';
 
@@ -13,14 +12,12 @@ export interface Report {
 
 export type By = 'workload' | 'image';
 
-const maxCellBytes = 256;
-
 /** Writes the totals, and the rows by workload or by image. */
 export function asTable({ architecture, totals, workloads, images }: Report, by: By): string {
   const head = [architecture.toUpperCase(), 'WORKLOADS', 'PODS', 'THERE', 'CPU', 'MEMORY'];
   const sums = [...verdicts, 'all' as const].map((verdict) => {
     const { workloads: owners, pods, there, requests } = totals[verdict];
-    return [verdict, `${owners}`, `${pods}`, `${there}`, cores(requests.cpu), bytes(requests.memory)];
+    return [verdict, `${owners}`, `${pods}`, `${there}`, ...amounts(requests)];
   });
   const rows = by === 'image' ? imageTable(architecture, images) : workloadTable(architecture, workloads);
   return `${table([head, ...sums])}\n${table(rows)}`;
@@ -33,8 +30,7 @@ function workloadTable(architecture: string, rows: readonly WorkloadRow[]): read
     cell(`${kind}/${name}`),
     `${pods}`,
     placesOf(on) ?? nothing,
-    cores(requests.cpu),
-    bytes(requests.memory),
+    ...amounts(requests),
     verdict,
     why || nothing,
   ]);
@@ -48,8 +44,7 @@ function imageTable(architecture: string, rows: readonly ImageRow[]): readonly (
     `${row.namespaces}`,
     `${row.workloads}`,
     `${row.pods}`,
-    cores(row.requests.cpu),
-    bytes(row.requests.memory),
+    ...amounts(row.requests),
     row.verdict,
     row.verdict === 'unknown' ? row.why : (row.architectures?.join(' ') ?? 'any'),
   ]);
@@ -59,49 +54,51 @@ function imageTable(architecture: string, rows: readonly ImageRow[]): readonly (
 /** `undefined` for pods without nodes. */
 function placesOf(on: Readonly<Record<string, number>>): string | undefined {
   const places = Object.entries(on);
-  const [only] = places;
-  if (only === undefined) return undefined;
-  return places.length === 1 ? only[0] : places.map(([name, count]) => `${name} ${count}`).join(', ');
+  if (places.length < 2) return places[0]?.[0];
+  return places.map(([name, count]) => `${name} ${count}`).join(', ');
 }
 
 /** Rows alone, with numbers as cores and bytes. */
 export function asCsv({ architecture, workloads, images }: Report, by: By): string {
-  const rows =
-    by === 'image'
-      ? [
-          ['image', 'namespaces', 'workloads', 'pods', 'cpu', 'memory', architecture, 'architectures', 'why'],
-          ...images.map(
-            ({ image, namespaces, workloads: owners, pods, requests, verdict, architectures, why }) => [
-              image,
-              namespaces,
-              owners,
-              pods,
-              rounded(requests.cpu),
-              requests.memory,
-              verdict,
-              architectures?.join(' ') ?? '',
-              why,
-            ],
-          ),
-        ]
-      : [
-          ['namespace', 'kind', 'name', 'pods', 'on', 'cpu', 'memory', architecture, 'why'],
-          ...workloads.map(({ namespace, kind, name, pods, on, requests, verdict, why }) => [
-            namespace,
-            kind,
-            name,
-            pods,
-            placesOf(on) ?? '',
-            rounded(requests.cpu),
-            requests.memory,
-            verdict,
-            why,
-          ]),
-        ];
+  const imageHead = [
+    'image',
+    'namespaces',
+    'workloads',
+    'pods',
+    'cpu',
+    'memory',
+    architecture,
+    'architectures',
+    'why',
+  ];
+  const imageLines = images.map((row) => [
+    row.image,
+    row.namespaces,
+    row.workloads,
+    row.pods,
+    rounded(row.requests.cpu),
+    row.requests.memory,
+    row.verdict,
+    row.architectures?.join(' ') ?? '',
+    row.why,
+  ]);
+  const workloadHead = ['namespace', 'kind', 'name', 'pods', 'on', 'cpu', 'memory', architecture, 'why'];
+  const workloadLines = workloads.map((row) => [
+    row.namespace,
+    row.kind,
+    row.name,
+    row.pods,
+    placesOf(row.on) ?? '',
+    rounded(row.requests.cpu),
+    row.requests.memory,
+    row.verdict,
+    row.why,
+  ]);
+  const rows = by === 'image' ? [imageHead, ...imageLines] : [workloadHead, ...workloadLines];
   return rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('');
 }
 
-/** RFC 4180. What a spreadsheet would take for a formula is made a text: names and messages are words of strangers. */
+/** RFC 4180. Names and messages are untrusted: what a spreadsheet would take for a formula becomes a text. */
 function csvCell(value: string | number): string {
   if (typeof value === 'number') return String(value);
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
@@ -124,13 +121,13 @@ export function asJson({ architecture, totals, workloads, images }: Report): str
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
-/** To a thousandth, which is the least that Kubernetes counts. */
+/** To a thousandth, the smallest unit of Kubernetes. */
 function rounded(value: number): number {
   return Math.round(value * 1000) / 1000;
 }
 
-function cores(value: number): string {
-  return String(rounded(value));
+function amounts({ cpu, memory }: Total['requests']): readonly string[] {
+  return [String(rounded(cpu)), bytes(memory)];
 }
 
 const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
@@ -144,8 +141,4 @@ function bytes(value: number): string {
     unit++;
   }
   return `${left < 10 ? Math.round(left * 10) / 10 : Math.round(left)}${units[unit]}`;
-}
-
-function cell(text: string): string {
-  return printable(text, maxCellBytes) || nothing;
 }

@@ -2,8 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { fishScript, zshScript } from '../../cmd/completion/scripts.ts';
-import { vocabularyOf } from '../../cmd/completion/vocabulary.ts';
+import { fishScript, vocabularyOf, zshScript } from '../../cmd/completion.ts';
 import { subcommands } from '../../cmd/program/subcommands.ts';
 import { run } from './run.ts';
 

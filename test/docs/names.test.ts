@@ -2,7 +2,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import t from 'tap';
-import { vocabularyOf } from '../../cmd/completion/vocabulary.ts';
+import { vocabularyOf } from '../../cmd/completion.ts';
 import { subcommands } from '../../cmd/program/subcommands.ts';
 import { chartSections } from '../../scripts/docs/chart/chart.ts';
 import { metricGroups } from '../../scripts/docs/metrics.ts';

@@ -1,0 +1,111 @@
+/** The results of `inspect` as text. With `--verbose` also the credential sources, and each request with its response. Never a secret. */
+import type { SourceProblem } from '../../src/credentials/credential.ts';
+import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
+import { formatPlatform } from '../../src/images/platforms/platform.ts';
+import { printable } from '../../src/names/printable.ts';
+import type { Attempt } from '../../src/registry/manifest-lookup.ts';
+import { scrub } from '../../src/telemetry/scrub.ts';
+import { cell, nothing, table } from '../program/table.ts';
+
+const maxTextBytes = 1024;
+const maxProblemBytes = 512;
+
+const mediaKinds: ReadonlyMap<string, string> = new Map([
+  ['application/vnd.oci.image.index.v1+json', 'OCI index'],
+  ['application/vnd.oci.image.manifest.v1+json', 'OCI image'],
+  ['application/vnd.docker.distribution.manifest.list.v2+json', 'Docker list'],
+  ['application/vnd.docker.distribution.manifest.v2+json', 'Docker image'],
+]);
+
+/** Enough to tell digests apart, as `docker images` shows them. */
+const digestLength = 12;
+
+/**
+ * A table of the results, and below it the errors.
+ * @param results in the order of the arguments
+ */
+export function describeResults(results: readonly ImageFacts[]): string {
+  const header = ['IMAGE', 'KIND', 'DIGEST', 'SOURCE', 'CREDENTIAL', 'ENDPOINT', 'PLATFORMS'];
+  const failures = results.flatMap(({ image, error }) =>
+    error ? [`${cell(image)}: ${error.code}: ${printable(error.message, maxTextBytes)}\n`] : [],
+  );
+  return table([header, ...results.map(resultRow)]) + (failures.length === 0 ? '' : `\n${failures.join('')}`);
+}
+
+function resultRow(facts: ImageFacts): readonly string[] {
+  const { image, mediaType, digest, source, credentialSource, endpoint, platforms, error } = facts;
+  const asked = source !== 'override' && endpoint !== '';
+  return [
+    cell(image),
+    mediaType === undefined ? nothing : cell(mediaKinds.get(mediaType) ?? mediaType),
+    digest?.slice(digest.indexOf(':') + 1).slice(0, digestLength) ?? nothing,
+    error ? nothing : source,
+    asked && !error ? credentialSource : nothing,
+    asked ? cell(endpoint) : nothing,
+    error ? error.code : platforms.map(formatPlatform).join(' ') || 'any',
+  ];
+}
+
+/** A credential source as it is shown. */
+export interface NamedSource {
+  readonly name: string;
+  readonly place: string;
+  readonly problems: readonly SourceProblem[];
+}
+
+/** An inspector that records its requests. */
+export interface TracingInspector extends ImageFactsSource {
+  /** The requests for an image, in the order of completion. */
+  attempts(image: string): readonly Attempt[];
+}
+
+/** Records the requests of an inspector by image. */
+export function tracing(inspector: ImageFactsSource): TracingInspector {
+  const noted = new Map<string, Attempt[]>();
+  return {
+    lookup: (question, options) => {
+      const attempts = noted.get(question.image) ?? [];
+      noted.set(question.image, attempts);
+      return inspector.lookup(question, { ...options, trace: (attempt) => attempts.push(attempt) });
+    },
+    attempts: (image) => noted.get(image) ?? [],
+  };
+}
+
+/** The sources in the order of precedence, with their problems. */
+export function describeSources(sources: readonly NamedSource[]): string {
+  const lines = sources.flatMap(({ name, place, problems }) => [
+    `  ${name}: ${place}\n`,
+    ...problems.map(({ origin, message }) => {
+      // Most messages already begin with the file.
+      const text = message.startsWith(origin) ? message : `${origin}: ${message}`;
+      return `    ignored: ${printable(text, maxProblemBytes)}\n`;
+    }),
+  ]);
+  return scrub(`Credential sources, in order:\n${lines.join('')}`);
+}
+
+/** The requests for each image. */
+export function describeAttempts(results: readonly ImageFacts[], trace: TracingInspector): string {
+  const images = [...new Map(results.map((facts) => [facts.image, facts])).values()];
+  return scrub(images.map((facts) => describeImage(facts, trace.attempts(facts.image))).join(''));
+}
+
+function describeImage({ image, source }: ImageFacts, attempts: readonly Attempt[]): string {
+  const title = `\n${printable(image, maxTextBytes)}\n`;
+  if (attempts.length > 0) return title + table(attempts.map(attemptRow), '  ');
+  return `${title}  no request${source === 'override' ? ': imageOverrides applies' : ''}\n`;
+}
+
+function attemptRow(attempt: Attempt): readonly string[] {
+  const { method, purpose, url, credential, status, problem, durationMs } = attempt;
+  const answer = [status, problem].filter((part) => part !== undefined);
+  return [
+    method,
+    purpose,
+    printable(url, maxTextBytes),
+    printable(credential, maxTextBytes),
+    printable(answer.join(' ') || 'no response', maxProblemBytes),
+    `${Math.round(durationMs)} ms`,
+  ];
+}
