@@ -2,7 +2,7 @@
  * `archwright inspect`: what an agent on this machine would find out about images. It uses the agent's own code, from the
  * credential sources to the results.
  */
-import { createFactsApi } from '../daemon/api/facts.ts';
+import { answerFacts } from '../daemon/api/facts.ts';
 import type { FactsRequest } from '../daemon/api/facts-request.ts';
 import { isServiceAccountName, type ServiceAccountName } from '../src/credentials/credential.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
@@ -72,9 +72,11 @@ async function run(invocation: Invocation): Promise<number> {
   const inspector = tracing(inspection.inspector);
   const memory = await openMemory({ configuration: current, inspector, log, metrics });
   opened.defer(() => memory.close());
-  const api = createFactsApi({ memory, clock: systemClock, log, concurrentImages, maxStreamBytes: 0 });
-  const request = requestFor(images, pullSecrets, configuration.inspectTimeout);
-  const results = await api.answer({ ...request, ...(serviceAccount && { serviceAccount }) }, stop);
+  const request = {
+    ...requestFor(images, pullSecrets, configuration.inspectTimeout),
+    ...(serviceAccount && { serviceAccount }),
+  };
+  const results = await answerFacts(request, stop, { memory, clock: systemClock, log, concurrentImages });
   io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));
   if (flags.has('verbose')) {
     const sources: NamedSource[] = inspection.sources.map(({ source, place }) => ({

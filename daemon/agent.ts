@@ -10,13 +10,10 @@
  */
 import { startServer } from '../src/serving/server.ts';
 import { startHealth, type Checks } from '../src/serving/health.ts';
-import type { FactsApiOptions } from './api/facts.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
-import type { Log } from '../src/telemetry/log.ts';
-import type { Metrics } from '../src/telemetry/metrics.ts';
-import { createApi, defaultApiLimits, type ApiLimits } from './api/api.ts';
+import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
 
-export interface AgentOptions {
+export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metrics'> {
   /** `host:port` of the API. */
   readonly listen: string;
   /** `host:port` of health and metrics. */
@@ -26,15 +23,11 @@ export interface AgentOptions {
   readonly nodeName: string;
   /** Version of archwright. */
   readonly version: string;
-  /** Its owner closes it after `stop`. */
-  readonly memory: FactsApiOptions['memory'];
   /** A hash of the node's credential and endpoint sources; equal for equal content, reveals nothing. */
   readonly fingerprint: () => string;
   /** Additional readiness checks. */
   readonly ready?: Checks;
   readonly limits?: Partial<ApiLimits>;
-  readonly log: Log;
-  readonly metrics: Metrics;
   readonly clock?: Clock;
 }
 
@@ -47,33 +40,16 @@ export interface RunningAgent {
   stop(graceMs: number): Promise<void>;
 }
 
-/**
- * Starts the agent and resolves when it accepts requests.
- * @throws ServingError if an address or the TLS files cannot be used
- */
+/** Starts the agent and resolves when it accepts requests; throws ServingError if an address or the TLS files cannot be used. */
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
-  const { log, metrics } = options;
+  const { log, metrics, memory, nodeName, version, clock = systemClock } = options;
   let stopping = false;
-  const handler = createApi({
-    memory: options.memory,
-    info: () => ({
-      nodeName: options.nodeName,
-      architecture: architectureOf(process.arch),
-      version: options.version,
-      credentialFingerprint: options.fingerprint(),
-    }),
-    limits: { ...defaultApiLimits, ...options.limits },
-    clock: options.clock ?? systemClock,
-    log,
-    metrics,
-  });
-  const api = await startServer({
-    listen: options.listen,
-    tls: { dir: options.tlsDir, clientAuth: true },
-    handler,
-    log,
-    metrics,
-  });
+  const architecture = architectureOf(process.arch);
+  const info = () => ({ nodeName, architecture, version, credentialFingerprint: options.fingerprint() });
+  const limits = { ...defaultApiLimits, ...options.limits };
+  const handler = createApi({ memory, info, limits, clock, log, metrics });
+  const tls = { dir: options.tlsDir, clientAuth: true };
+  const api = await startServer({ listen: options.listen, tls, handler, log, metrics });
   const health = await startHealth({
     listen: options.metricsListen,
     ready: { ...options.ready, draining: () => (stopping ? 'the agent is stopping' : undefined) },
@@ -83,7 +59,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     await api.drain(0);
     throw error;
   });
-  log.info({ api: api.url, health: health.url, node: options.nodeName }, 'the agent is listening');
+  log.info({ api: api.url, health: health.url, node: nodeName }, 'the agent is listening');
 
   async function end(graceMs: number): Promise<void> {
     stopping = true;

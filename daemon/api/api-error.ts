@@ -1,41 +1,37 @@
 /** Errors of the API: `{"error": {"code", "message"}}` with an HTTP status. */
 import type { Context } from 'koa';
 import { BodyError } from '../../src/serving/body.ts';
+import type { RequestOutcome } from './metrics.ts';
 
-export type ApiErrorCode =
-  | 'bad-request'
-  | 'forbidden'
-  | 'not-found'
-  | 'method-not-allowed'
-  | 'timeout'
-  | 'too-large'
-  | 'unsupported-media-type'
-  | 'internal'
-  | 'overloaded';
+/** The HTTP status and the outcome in metrics by code. */
+const codes = {
+  'bad-request': { status: 400, outcome: 'wrong' },
+  forbidden: { status: 403, outcome: 'refused' },
+  'not-found': { status: 404, outcome: 'wrong' },
+  'method-not-allowed': { status: 405, outcome: 'wrong' },
+  timeout: { status: 408, outcome: 'wrong' },
+  'too-large': { status: 413, outcome: 'wrong' },
+  'unsupported-media-type': { status: 415, outcome: 'wrong' },
+  internal: { status: 500, outcome: 'failed' },
+  overloaded: { status: 503, outcome: 'overloaded' },
+} as const;
 
-const statuses: Readonly<Record<ApiErrorCode, number>> = {
-  'bad-request': 400,
-  forbidden: 403,
-  'not-found': 404,
-  'method-not-allowed': 405,
-  timeout: 408,
-  'too-large': 413,
-  'unsupported-media-type': 415,
-  internal: 500,
-  overloaded: 503,
-};
+export type ApiErrorCode = keyof typeof codes;
 
 export class ApiError extends Error {
+  override readonly name = 'ApiError';
   readonly code: ApiErrorCode;
   readonly status: number;
+  /** In metrics. */
+  readonly outcome: RequestOutcome;
   readonly temporary: boolean;
   /** The invalid part of the request, such as `images.3.pullPolicy`; empty for the whole request. */
   readonly where: string;
   constructor(code: ApiErrorCode, message: string, where = '') {
     super(message);
-    this.name = 'ApiError';
     this.code = code;
-    this.status = statuses[code];
+    this.status = codes[code].status;
+    this.outcome = codes[code].outcome;
     this.temporary = code === 'timeout' || code === 'overloaded' || code === 'internal';
     this.where = where;
   }
@@ -50,10 +46,10 @@ export function apiErrorOf(error: unknown): ApiError {
   return new ApiError('internal', 'the agent failed to answer; its log says why');
 }
 
-export function writeError(ctx: Context, error: ApiError): void {
-  ctx.status = error.status;
-  ctx.body = { error: { code: error.code, message: error.message } };
-  if (error.code === 'overloaded') ctx.set('retry-after', '1');
+export function writeError(ctx: Context, { code, status, message }: ApiError): void {
+  ctx.status = status;
+  ctx.body = { error: { code, message } };
+  if (code === 'overloaded') ctx.set('retry-after', '1');
   // A refused client cannot do anything else on this connection.
-  if (error.code === 'forbidden') ctx.set('connection', 'close');
+  if (code === 'forbidden') ctx.set('connection', 'close');
 }

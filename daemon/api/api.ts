@@ -9,57 +9,46 @@ import { readBody } from '../../src/serving/body.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { ApiError, apiErrorOf, writeError, type ApiErrorCode } from './api-error.ts';
-import { createFactsApi, type FactsApi, type FactsApiOptions } from './facts.ts';
+import { ApiError, apiErrorOf, writeError } from './api-error.ts';
+import { answerFacts, streamFacts, type FactsOptions } from './facts.ts';
 import { parseFactsRequest } from './facts-request.ts';
-import { bindAgentMetrics, type AgentMeters, type RequestOutcome } from './metrics.ts';
-import { roleOf } from './roles.ts';
-
-export interface AgentInfo {
-  readonly nodeName: string;
-  /** As in the node label `kubernetes.io/arch`. */
-  readonly architecture: string;
-  readonly version: string;
-  readonly credentialFingerprint: string;
-}
+import { bindAgentMetrics, type AgentMeters } from './metrics.ts';
+import { roleProblem } from './roles.ts';
 
 export interface ApiOptions {
-  readonly memory: FactsApiOptions['memory'];
-  readonly info: () => AgentInfo;
+  readonly memory: FactsOptions['memory'];
+  /** The answer of `/v1/info`. */
+  readonly info: () => Readonly<Record<string, string>>;
   readonly limits: ApiLimits;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-export interface ApiLimits {
-  /** Concurrent `POST /v1/facts`; others get `overloaded`. */
-  readonly openRequests: number;
-  /** Concurrent lookups of one request. */
-  readonly concurrentImages: number;
-  /** Concurrent `GET /v1/facts`; others get `overloaded`. */
-  readonly factsStreams: number;
-  /** Size of one `GET /v1/facts`. */
-  readonly maxStreamBytes: number;
-  /** Time for the client to read a `GET /v1/facts`. */
-  readonly streamTimeoutMs: number;
-  readonly maxBodyBytes: number;
-  readonly bodyTimeoutMs: number;
-}
+export type ApiLimits = Readonly<typeof defaultApiLimits>;
 
-export const defaultApiLimits: ApiLimits = {
-  // Each webhook has at most 32 connections; this is 16 webhooks with all connections in use.
+export const defaultApiLimits = {
+  /**
+   * Concurrent `POST /v1/facts`; others get `overloaded`. Each webhook has at most 32 connections; this is 16 webhooks with all
+   * connections in use.
+   */
   openRequests: 512,
-  // The registry client limits requests per host; this keeps a large request from filling its queues.
+  /**
+   * Concurrent lookups of one request. The registry client limits requests per host; this keeps a large request from filling its queues.
+   */
   concurrentImages: 64,
-  // Webhooks read the facts once, when they start; a rollout starts a few of them together.
+  /**
+   * Concurrent `GET /v1/facts`; others get `overloaded`. Webhooks read the facts once, when they start; a rollout starts a few of them
+   * together.
+   */
   factsStreams: 4,
-  // 100,000 images of 500 bytes, and some more.
+  /** Size of one `GET /v1/facts`: 100,000 images of 500 bytes, and some more. */
   maxStreamBytes: 64 * 1024 * 1024,
+  /** Time for the client to read a `GET /v1/facts`. */
   streamTimeoutMs: 60_000,
-  // 1,000 images and a pod's pull secrets, which Kubernetes limits to 1 MiB each.
+  /** 1,000 images and a pod's pull secrets, which Kubernetes limits to 1 MiB each. */
   maxBodyBytes: 4 * 1024 * 1024,
-  // Clients are in the same cluster: a slower body has lost its sender.
+  /** Clients are in the same cluster: a slower body has lost its sender. */
   bodyTimeoutMs: 10_000,
 };
 
@@ -70,14 +59,12 @@ export function createApi(options: ApiOptions): (request: IncomingMessage, respo
 
 class Api {
   readonly #options: ApiOptions;
-  readonly #facts: FactsApi;
   readonly #meters: AgentMeters;
   #openRequests = 0;
   #streams = 0;
 
   constructor(options: ApiOptions) {
     this.#options = options;
-    this.#facts = createFactsApi({ ...options, ...options.limits });
     this.#meters = bindAgentMetrics(options.metrics, () => ({
       images: options.memory.size,
       open: this.#openRequests,
@@ -107,8 +94,8 @@ class Api {
   /** Checks the role of the client, and writes all errors. */
   async #guard(ctx: Context, next: () => Promise<unknown>): Promise<void> {
     try {
-      const check = roleOf(ctx.req.socket, this.#options.clock);
-      if ('refused' in check) throw new ApiError('forbidden', check.refused);
+      const refused = roleProblem(ctx.req.socket, this.#options.clock);
+      if (refused !== undefined) throw new ApiError('forbidden', refused);
       await next();
       if (ctx.status === 404)
         throw new ApiError('not-found', `there is no ${ctx.path}; see /v1/facts and /v1/info`);
@@ -125,7 +112,7 @@ class Api {
     const { log } = this.#options;
     const shown = apiErrorOf(error);
     const gone = ctx.res.destroyed;
-    this.#meters.request(ctx.method, ctx.path, gone ? 'abandoned' : outcomes[shown.code]);
+    this.#meters.request(ctx.method, ctx.path, gone ? 'abandoned' : shown.outcome);
     if (shown.code === 'internal' && !gone) log.error({ err: error }, 'a request failed unexpectedly');
     if (shown.code === 'forbidden') {
       log.warn({ peer: ctx.req.socket.remoteAddress, reason: shown.message }, 'a client was refused');
@@ -134,7 +121,7 @@ class Api {
   }
 
   async #postFacts(ctx: Context): Promise<void> {
-    const { clock, limits } = this.#options;
+    const { clock, limits, memory, log } = this.#options;
     if (ctx.request.is('application/json') !== 'application/json') {
       throw new ApiError('unsupported-media-type', 'the body must be application/json');
     }
@@ -143,11 +130,10 @@ class Api {
     const startedAt = clock.monotonic();
     this.#openRequests += 1;
     try {
-      const body = await readBody(ctx.req, {
-        maxBytes: limits.maxBodyBytes,
-        timeoutMs: limits.bodyTimeoutMs,
-      });
-      const results = await this.#facts.answer(parseFactsRequest(body), disconnected(ctx));
+      const bounds = { maxBytes: limits.maxBodyBytes, timeoutMs: limits.bodyTimeoutMs };
+      const request = parseFactsRequest(await readBody(ctx.req, bounds));
+      const { concurrentImages } = limits;
+      const results = await answerFacts(request, disconnected(ctx), { memory, clock, log, concurrentImages });
       for (const result of results) this.#meters.image(result);
       ctx.body = { results };
     } finally {
@@ -157,10 +143,10 @@ class Api {
   }
 
   #getFacts(ctx: Context): void {
-    const { clock, limits, log } = this.#options;
+    const { clock, limits, log, memory } = this.#options;
     if (this.#streams >= limits.factsStreams) throw new ApiError('overloaded', 'too many concurrent readers');
     this.#streams += 1;
-    const stream = this.#facts.stream();
+    const stream = streamFacts(memory, limits.maxStreamBytes);
     stream.once('error', (error) => log.error({ err: error }, 'sending image facts failed unexpectedly'));
     const stopTimer = clock.timer(limits.streamTimeoutMs, () => ctx.res.destroy());
     ctx.res.once('close', () => {
@@ -171,18 +157,6 @@ class Api {
     ctx.body = stream;
   }
 }
-
-const outcomes: Readonly<Record<ApiErrorCode, RequestOutcome>> = {
-  'bad-request': 'wrong',
-  'not-found': 'wrong',
-  'method-not-allowed': 'wrong',
-  'too-large': 'wrong',
-  'unsupported-media-type': 'wrong',
-  timeout: 'wrong',
-  forbidden: 'refused',
-  overloaded: 'overloaded',
-  internal: 'failed',
-};
 
 /** Aborts when the client disconnects before it has its answer. */
 function disconnected(ctx: Context): AbortSignal {

@@ -12,78 +12,62 @@ import type { Clock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { FactsRequest } from './facts-request.ts';
 
-export interface FactsApi {
-  /**
-   * The facts of each image in the request's order; failures have an `error`.
-   * @param gone aborts when the client disconnects; then this rejects with its reason
-   */
-  answer(request: FactsRequest, gone: AbortSignal): Promise<readonly ImageFacts[]>;
-  /** All facts that the memory shares, as newline-delimited JSON in chunks of some KiB. */
-  stream(): Readable;
-}
-
-export interface FactsApiOptions {
+export interface FactsOptions {
   readonly memory: Pick<FactsMemory, 'lookup' | 'shared' | 'size'>;
   readonly clock: Clock;
   readonly log: Log;
   /** Concurrent lookups of one request. */
   readonly concurrentImages: number;
-  /** Size of one `stream`. */
-  readonly maxStreamBytes: number;
 }
 
 /** The size of a TLS record. A write for each line would cost more than its bytes. */
 const chunkLength = 16 * 1024;
 
-export function createFactsApi(options: FactsApiOptions): FactsApi {
-  const { memory, clock, log } = options;
-
-  async function answer(request: FactsRequest, gone: AbortSignal): Promise<readonly ImageFacts[]> {
-    const deadline = AbortSignal.timeout(request.deadlineMs);
-    const signal = AbortSignal.any([gone, deadline]);
-    setMaxListeners(0, signal);
-    const ofAccount = request.serviceAccount && { serviceAccount: request.serviceAccount };
-
-    const facts = await concurrently(
-      request.images,
-      options.concurrentImages,
-      async ({ image, pullPolicy }) => {
-        const reference = referenceOf(image);
-        if (reference instanceof InvalidReference) {
-          return failedFacts(image, { code: 'invalid-reference', message: reference.message }, clock.now());
-        }
-        try {
-          const pullCredentials = await request.pullSecrets.lookup(reference.repository, signal);
-          const lookup = { image, reference, pullPolicy, pullCredentials, ...ofAccount };
-          return await memory.lookup(lookup, { signal });
-        } catch (error) {
-          if (gone.aborted) throw error;
-          return failure(image, error, deadline.aborted, request.deadlineMs);
-        }
-      },
-    );
-    gone.throwIfAborted();
-    return facts;
-  }
-
-  function failure(image: string, error: unknown, late: boolean, deadlineMs: number): ImageFacts {
-    if (late) {
-      const message = `no answer within ${deadlineMs} ms; the lookup in the registry continues`;
-      return failedFacts(image, { code: 'timeout', message }, clock.now());
+/**
+ * The facts of each image in the request's order; failures have an `error`.
+ * @param gone aborts when the client disconnects; then this rejects with its reason
+ */
+export async function answerFacts(
+  { images, pullSecrets, serviceAccount, deadlineMs }: FactsRequest,
+  gone: AbortSignal,
+  { memory, clock, log, concurrentImages }: FactsOptions,
+): Promise<readonly ImageFacts[]> {
+  const deadline = AbortSignal.timeout(deadlineMs);
+  const signal = AbortSignal.any([gone, deadline]);
+  setMaxListeners(0, signal);
+  const ofAccount = serviceAccount && { serviceAccount };
+  const facts = await concurrently(images, concurrentImages, async ({ image, pullPolicy }) => {
+    let reference: Reference | undefined;
+    try {
+      reference = parseReference(image);
+      const pullCredentials = await pullSecrets.lookup(reference.repository, signal);
+      const lookup = { image, reference, pullPolicy, pullCredentials, ...ofAccount };
+      return await memory.lookup(lookup, { signal });
+    } catch (error) {
+      if (reference === undefined && error instanceof InvalidReference) {
+        return failedFacts(image, { code: 'invalid-reference', message: error.message }, clock.now());
+      }
+      if (gone.aborted) throw error;
+      if (deadline.aborted) {
+        const message = `no answer within ${deadlineMs} ms; the lookup in the registry continues`;
+        return failedFacts(image, { code: 'timeout', message }, clock.now());
+      }
+      log.error({ err: error, image }, 'the lookup of an image failed unexpectedly');
+      const message = 'the agent failed to answer; its log says why';
+      return failedFacts(image, { code: 'unavailable', message }, clock.now());
     }
-    log.error({ err: error, image }, 'the lookup of an image failed unexpectedly');
-    const message = 'the agent failed to answer; its log says why';
-    return failedFacts(image, { code: 'unavailable', message }, clock.now());
-  }
+  });
+  gone.throwIfAborted();
+  return facts;
+}
 
-  return {
-    answer,
-    stream: () => Readable.from(chunks(memory, options.maxStreamBytes), { objectMode: false }),
-  };
+/** All facts that the memory shares, as newline-delimited JSON in chunks of some KiB. */
+export function streamFacts(memory: FactsOptions['memory'], maxBytes: number): Readable {
+  return Readable.from(chunks(memory, maxBytes), { objectMode: false });
 }
 
 /** The memory changes while it is read, and used entries move to its end. The limit on their number ensures an end. */
-function* chunks(memory: FactsApiOptions['memory'], maxBytes: number): Generator<string> {
+function* chunks(memory: FactsOptions['memory'], maxBytes: number): Generator<string> {
   let images = memory.size;
   let bytes = 0;
   let chunk = '';
@@ -100,13 +84,4 @@ function* chunks(memory: FactsApiOptions['memory'], maxBytes: number): Generator
     chunk = '';
   }
   if (chunk !== '') yield chunk;
-}
-
-function referenceOf(image: string): Reference | InvalidReference {
-  try {
-    return parseReference(image);
-  } catch (error) {
-    if (error instanceof InvalidReference) return error;
-    throw error;
-  }
 }

@@ -16,11 +16,13 @@ const requests: MetricSpec = {
   },
 };
 
+const resultNames = ['ok', 'stale', ...factsErrorCodes];
+
 const images: MetricSpec = {
   name: 'archwright_agent_images_total',
   type: 'counter',
   help: 'Requested images by result: ok, stale, or the error code.',
-  labels: { result: ['ok', 'stale', ...factsErrorCodes] },
+  labels: { result: resultNames },
 };
 
 const requestSeconds: MetricSpec = {
@@ -57,16 +59,12 @@ export interface AgentMeters {
   took(durationMs: number): void;
 }
 
-/**
- * @param levels current values, called before each scrape
- */
+/** @param levels current values, called before each scrape */
 export function bindAgentMetrics(
   metrics: Metrics,
   levels: () => { readonly images: number; readonly open: number },
 ): AgentMeters {
-  const results = new Map(
-    ['ok', 'stale', ...factsErrorCodes].map((result) => [result, metrics.counter(images, { result })]),
-  );
+  const results = new Map(resultNames.map((result) => [result, metrics.counter(images, { result })]));
   const durations = metrics.histogram(requestSeconds);
   const open = metrics.gauge(openRequests);
   const known = metrics.gauge(knownImages);

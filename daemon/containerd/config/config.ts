@@ -49,7 +49,6 @@ export interface LoadedConfig extends ConfigFile {
 
 /**
  * Loads a configuration, breadth first. A file that is imported twice counts once.
- * @param hostRoot directory that stands for `/`
  * @throws FileError `missing` if the first file is missing
  * @throws ConfigFileError if containerd would not start
  */
@@ -86,10 +85,7 @@ export async function loadConfig(
   return { ...merged, files };
 }
 
-/**
- * Parses a file without migrating it.
- * @throws InvalidConfig
- */
+/** Parses a file without migrating it; throws InvalidConfig. */
 export function parseConfigFile(text: string): ConfigFile {
   const fields = fieldsOf(parseTable(text), '');
   const plugins = tablesOf(fields.table('plugins'), 'plugins', (table) => table);

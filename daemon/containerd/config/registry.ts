@@ -42,10 +42,7 @@ export interface Registry {
 /** `/etc/docker/certs.d` is included for machines that ran Docker before. */
 export const defaultConfigPath = '/etc/containerd/certs.d:/etc/docker/certs.d';
 
-/**
- * Reads the table `registry`.
- * @throws InvalidConfig `type`
- */
+/** Reads the table `registry`; throws InvalidConfig `type`. */
 export function readRegistry(table: Table, rules: ContainerdRules): Registry {
   const fields = fieldsOf(table, 'registry.');
   return {
@@ -67,10 +64,7 @@ export function readRegistry(table: Table, rules: ContainerdRules): Registry {
   };
 }
 
-/**
- * Refuses contradictions and moves `auths` to `configs`.
- * @throws InvalidConfig
- */
+/** Refuses contradictions and moves `auths` to `configs`; throws InvalidConfig. */
 export function validateRegistry(registry: Registry): Registry {
   const { configPath, mirrors, configs, auths } = registry;
   if (configPath !== '' && mirrors.size > 0) {

@@ -65,10 +65,7 @@ export function parseTable(text: string): Table {
   }
 }
 
-/**
- * The text of a file.
- * @throws InvalidConfig unless it is UTF-8 without a byte order mark, as go-toml requires
- */
+/** The text of a file; throws InvalidConfig unless it is UTF-8 without a byte order mark, as go-toml requires. */
 export function tomlText(bytes: Uint8Array): string {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new InvalidConfig('syntax', 'it begins with a byte order mark, which containerd refuses');
@@ -85,10 +82,7 @@ export function isTable(value: unknown): value is Table {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
-/**
- * Reads the members of a table, which are tables too.
- * @throws InvalidConfig `type` for another value
- */
+/** Reads the members of a table, which are tables too; throws InvalidConfig `type` for another value. */
 export function tablesOf<T>(
   tables: Table | undefined,
   where: string,

@@ -12,10 +12,7 @@ import { ConfigFileError, configFileError } from '../config/toml.ts';
 /** The largest bundles of CAs in use are about 500 KiB. */
 const maxCertificateBytes = 2 * 1024 * 1024;
 
-/**
- * @param hostRoot directory that stands for `/`
- * @throws ConfigFileError
- */
+/** @throws ConfigFileError */
 export async function readTls(
   { ca = [], client = [], skipVerify }: Pick<HostConfig, 'ca' | 'client' | 'skipVerify'>,
   hostRoot?: string,

@@ -38,7 +38,6 @@ export function directoryNames(namespace: string): string[] {
  * Finds the directory: the first root with any of the names counts, so `_default` in the first root precedes the exact name in the
  * second.
  * @param roots parts of `config_path`
- * @param hostRoot directory that stands for `/`
  * @throws FileError if a directory exists but cannot be examined
  */
 export async function findHostDirectory(

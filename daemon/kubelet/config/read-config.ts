@@ -103,7 +103,6 @@ async function pluginProblem(
 /**
  * Reads the files without validating the providers.
  * @param path a file of any name, or a directory
- * @param root directory that stands for `/`
  * @throws ProviderConfigError in the kubelet's words
  */
 export async function readConfig(path: string, root = '/'): Promise<ReadConfig> {

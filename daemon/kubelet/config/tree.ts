@@ -45,10 +45,7 @@ export function fields<const Name extends string>(
   return found;
 }
 
-/**
- * The members of a map, in order; `null` is an empty map.
- * @throws DecodeError for a value of another kind
- */
+/** The members of a map, in order; `null` is an empty map; throws DecodeError for a value of another kind. */
 export function entries(tree: Tree, path: string, strict: string[]): ReadonlyMap<string, Tree> {
   const found = new Map<string, Tree>();
   for (const [name, value] of membersOf(tree, path)) {

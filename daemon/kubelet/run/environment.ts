@@ -22,7 +22,6 @@ export const baseEnvironment: readonly string[] = [
 
 /**
  * The variables of all plugins before the configured ones; `NAME=value`.
- * @param hostRoot directory that stands for `/`
  * @param extra the setting `kubeletEnvironment`; overrides the variables of the kubelet
  */
 export async function systemEnvironment(

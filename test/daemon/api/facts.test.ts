@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import type { ImageFactsSource } from '../../../src/images/facts/facts.ts';
-import type { FactsApiOptions } from '../../../daemon/api/facts.ts';
+import type { FactsOptions } from '../../../daemon/api/facts.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { factsOf, failureOf, until } from '../../fleet/support.ts';
 import { startTestAgent, type Answer } from '../support.ts';
@@ -139,7 +139,7 @@ t.test('the pull policy and the pull credentials reach the inspector', async (t)
 });
 
 t.test('a bug of the agent is an answer too', async (t) => {
-  const broken: FactsApiOptions['memory'] = {
+  const broken: FactsOptions['memory'] = {
     lookup: () => Promise.reject(new Error('secret-detail')),
     shared: () => [],
     size: 0,

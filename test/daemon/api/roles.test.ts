@@ -5,7 +5,7 @@ import { connect } from 'node:tls';
 import { request } from 'node:http';
 import { once } from 'node:events';
 import t from 'tap';
-import { roleOf } from '../../../daemon/api/roles.ts';
+import { roleProblem } from '../../../daemon/api/roles.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createCa } from '../../support/certificates.ts';
 import { connect as connectFleet, createPki } from '../../fleet/support.ts';
@@ -67,7 +67,7 @@ t.test('a certificate with two common names has no role', (t) => {
     authorized: true,
     getPeerCertificate: () => ({ subject: { CN: ['archwright-webhook', 'x'] } }),
   };
-  t.match(roleOf(socket as never, systemClock), { refused: /has no role/ });
+  t.match(roleProblem(socket as never, systemClock), /has no role/);
   t.end();
 });
 
@@ -150,20 +150,23 @@ t.test('a socket without TLS has no role', async (t) => {
   if (address === null || typeof address === 'string') throw new Error('no address');
   const client = connectPlain(address.port, '127.0.0.1');
   const [socket] = (await once(server, 'connection')) as [Socket];
-  t.match(roleOf(socket, systemClock), { refused: /no verified client certificate/ });
+  t.match(roleProblem(socket, systemClock), /no verified client certificate/);
   client.destroy();
   socket.destroy();
-  t.match(roleOf({ authorized: true, getPeerCertificate: () => ({}) } as never, systemClock), {
-    refused: /has no role/,
-  });
+  t.match(
+    roleProblem({ authorized: true, getPeerCertificate: () => ({}) } as never, systemClock),
+    /has no role/,
+  );
   const noUsage = { subject: { CN: 'archwright-webhook' } };
-  t.match(roleOf({ authorized: true, getPeerCertificate: () => noUsage } as never, systemClock), {
-    refused: /not for client authentication/,
-  });
+  t.match(
+    roleProblem({ authorized: true, getPeerCertificate: () => noUsage } as never, systemClock),
+    /not for client authentication/,
+  );
   const noDates = { ...noUsage, ext_key_usage: ['1.3.6.1.5.5.7.3.2'] };
-  t.match(roleOf({ authorized: true, getPeerCertificate: () => noDates } as never, systemClock), {
-    refused: /expired or not valid yet/,
-  });
+  t.match(
+    roleProblem({ authorized: true, getPeerCertificate: () => noDates } as never, systemClock),
+    /expired or not valid yet/,
+  );
   const unverified = { authorized: false, getPeerCertificate: () => noDates };
-  t.match(roleOf(unverified as never, systemClock), { refused: /no verified client certificate/ });
+  t.match(roleProblem(unverified as never, systemClock), /no verified client certificate/);
 });

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import t from 'tap';
-import type { FactsApiOptions } from '../../../daemon/api/facts.ts';
+import type { FactsOptions } from '../../../daemon/api/facts.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { factsOf } from '../../fleet/support.ts';
 import { startTestAgent } from '../support.ts';
@@ -46,7 +46,7 @@ t.test('a memory that fails while it is read', async (t) => {
 });
 
 /** A memory that shares these facts. */
-function sharing(shared: () => Iterable<ImageFacts>, size: number): FactsApiOptions['memory'] {
+function sharing(shared: () => Iterable<ImageFacts>, size: number): FactsOptions['memory'] {
   return { shared, size, lookup: ({ image }) => Promise.resolve(factsOf(image)) };
 }
 
