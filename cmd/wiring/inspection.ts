@@ -6,7 +6,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createContainerdEndpoints, type ContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
-import { createServiceAccountTokens } from '../../daemon/kubelet/provider/tokens.ts';
+import { createServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
 import {
   createCredentialProviderSource,
   type CredentialProviderSourceOptions,

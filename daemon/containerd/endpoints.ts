@@ -31,7 +31,7 @@ import {
 } from './config/find-version.ts';
 import { rulesFor } from './config/rules.ts';
 import { ConfigFileError, InvalidConfig } from './config/toml.ts';
-import { describeParts } from './describe.ts';
+import { describeParts, scanHosts, type HostDirectoryFound } from './scan.ts';
 import { endpointsOf, type EndpointContext } from './endpoint.ts';
 import { effectiveHosts, mirrorHosts } from './hosts/effective-hosts.ts';
 import {
@@ -41,7 +41,6 @@ import {
   type HostFilesReader,
 } from './hosts/host-directory.ts';
 import { readNodeConfig, type NodeConfig, type NodeProblem } from './node.ts';
-import { scanHosts, type HostDirectoryFound } from './scan.ts';
 
 export interface ContainerdEndpointsOptions extends Omit<WatchOptions, 'root'> {
   /** Directory that stands for `/`. */

@@ -2,8 +2,8 @@
  * The configuration of this node's containerd: files, version and registry settings, read again after each change. (containerd reads
  * config.toml only when it starts. Using a change at once is right after its restart, and nearly always before.)
  */
-import { FileError, statPath } from '../../src/files/read.ts';
-import { imagesTable, isCriDisabled, loadConfig, type LoadedConfig } from './config/config.ts';
+import { statPath, undefinedIfMissing } from '../../src/files/read.ts';
+import { imagesTable, isCriDisabled, loadConfig } from './config/config.ts';
 import { programsFor, type VersionFinder } from './config/find-version.ts';
 import {
   effectiveConfigPath,
@@ -54,7 +54,11 @@ export async function readNodeConfig(
   const found = version === undefined ? await findVersion(programsFor(configFile ?? '')) : { version };
   const rules = rulesFor(found.version);
   const problems: NodeProblem[] = found.problem ? [found.problem] : [];
-  const config = configFile === undefined ? undefined : await load(configFile, rules, hostRoot);
+  // It may have been deleted in the meantime.
+  const config =
+    configFile === undefined
+      ? undefined
+      : await loadConfig(configFile, rules, hostRoot).catch(undefinedIfMissing);
   try {
     const images = config ? imagesTable(config, rules) : {};
     const table = fieldsOf(images, '').table('registry') ?? {};
@@ -79,20 +83,6 @@ async function firstThatExists(paths: readonly string[], hostRoot: string): Prom
     if (exists) return path;
   }
   return undefined;
-}
-
-async function load(
-  path: string,
-  rules: ContainerdRules,
-  hostRoot: string,
-): Promise<LoadedConfig | undefined> {
-  try {
-    return await loadConfig(path, rules, hostRoot);
-  } catch (error) {
-    // Deleted in the meantime.
-    if (error instanceof FileError && error.code === 'missing') return undefined;
-    throw error;
-  }
 }
 
 const criDisabled =

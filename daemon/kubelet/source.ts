@@ -7,8 +7,8 @@
  *     source.ts           all providers, their answers in one keyring; live configuration
  *       read-config.ts    provider-config.ts → validate-config.ts, state of the programs
  *       provider.ts       one provider: match, token, cache.ts, single flight, back-off
- *         service-account.ts, tokens.ts  token and annotations for `tokenAttributes`
- *         execute.ts      request → run.ts → response (protocol.ts)
+ *         service-account.ts  token and annotations for `tokenAttributes`
+ *         execute.ts      request → run.ts → response
  *           binary.ts     path of the program, and whether it may run
  *           environment.ts  variables
  *

@@ -11,8 +11,13 @@ import {
 import { mergeEnvironment } from '../../daemon/kubelet/run/environment.ts';
 import { PluginError } from '../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig, TokenAttributes } from '../../daemon/kubelet/config/provider-config.ts';
-import { baseKey, Provider, type Execute } from '../../daemon/kubelet/provider/provider.ts';
-import { encodeRequest, decodeResponse, type ProviderResponse } from '../../daemon/kubelet/run/protocol.ts';
+import { baseKey, Provider } from '../../daemon/kubelet/provider/provider.ts';
+import {
+  type Execute,
+  encodeRequest,
+  decodeResponse,
+  type ProviderResponse,
+} from '../../daemon/kubelet/run/execute.ts';
 import type { PodIdentity, ServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';

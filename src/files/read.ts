@@ -51,6 +51,12 @@ export function errnoOf(error: unknown): string | undefined {
   return undefined;
 }
 
+/** For `catch`: undefined for a missing file; throws any other error. */
+export function undefinedIfMissing(error: unknown): undefined {
+  if (error instanceof FileError && error.code === 'missing') return undefined;
+  throw error;
+}
+
 /** Opening does not wait for the writer of a FIFO and does not take over a terminal. */
 const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
@@ -88,12 +94,7 @@ export async function readBounded(path: string, options: ReadOptions): Promise<B
  * @throws FileError
  */
 export async function statPath(path: string, root: string | undefined): Promise<Stats | undefined> {
-  try {
-    return await attempts(path, root, (resolved) => stat(resolved));
-  } catch (error) {
-    if (error instanceof FileError && error.code === 'missing') return undefined;
-    throw error;
-  }
+  return attempts(path, root, (resolved) => stat(resolved)).catch(undefinedIfMissing);
 }
 
 /**

@@ -131,29 +131,20 @@ function withFullNames(file: ConfigFile): ConfigFile {
 /** Names without a dot are short names of version 1. */
 function fullName(id: string): string {
   if (id.includes('.')) return id;
-  const kind = coreKinds.get(id) ?? (id.endsWith('-service') ? 'service.v1' : 'grpc.v1');
-  return `io.containerd.${kind}.${id}`;
+  const core = Object.entries(corePlugins).find(([, ids]) => ids.includes(id))?.[0];
+  return `io.containerd.${core ?? (id.endsWith('-service') ? 'service.v1' : 'grpc.v1')}.${id}`;
 }
 
-const coreKinds: ReadonlyMap<string, string> = new Map([
-  ['cgroups', 'monitor.v1'],
-  ['linux', 'runtime.v1'],
-  ['scheduler', 'gc.v1'],
-  ['bolt', 'metadata.v1'],
-  ['task', 'runtime.v2'],
-  ['opt', 'internal.v1'],
-  ['restart', 'internal.v1'],
-  ['tracing', 'internal.v1'],
-  ['otlp', 'tracing.processor.v1'],
-  ['aufs', 'snapshotter.v1'],
-  ['btrfs', 'snapshotter.v1'],
-  ['devmapper', 'snapshotter.v1'],
-  ['native', 'snapshotter.v1'],
-  ['overlayfs', 'snapshotter.v1'],
-  ['zfs', 'snapshotter.v1'],
-  ['windows', 'snapshotter.v1'],
-  ['windows-lcow', 'snapshotter.v1'],
-]);
+const corePlugins: Readonly<Record<string, readonly string[]>> = {
+  'gc.v1': ['scheduler'],
+  'internal.v1': ['opt', 'restart', 'tracing'],
+  'metadata.v1': ['bolt'],
+  'monitor.v1': ['cgroups'],
+  'runtime.v1': ['linux'],
+  'runtime.v2': ['task'],
+  'snapshotter.v1': ['aufs', 'btrfs', 'devmapper', 'native', 'overlayfs', 'zfs', 'windows', 'windows-lcow'],
+  'tracing.processor.v1': ['otlp'],
+};
 
 const movedKeys = [
   'registry',

@@ -4,7 +4,13 @@
  */
 import { join } from 'node:path';
 import { BoundedMap } from '../../../src/async/bounded-map.ts';
-import { FileError, listDirectory, readBounded, statPath } from '../../../src/files/read.ts';
+import {
+  FileError,
+  listDirectory,
+  readBounded,
+  statPath,
+  undefinedIfMissing,
+} from '../../../src/files/read.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { ConfigFileError, InvalidConfig, tomlText } from '../config/toml.ts';
 import { noHost, parseHostsFile, type HostConfig } from './hosts-file.ts';
@@ -65,7 +71,8 @@ export async function loadHostDirectory(
   try {
     if ((await statPath(dir, hostRoot))?.isDirectory() === false)
       throw new ConfigFileError(dir, 'is not a directory');
-    const bytes = await readHostsFile(join(dir, 'hosts.toml'), hostRoot);
+    const limits = { maxBytes: maxHostsFileBytes, root: hostRoot };
+    const bytes = await readBounded(join(dir, 'hosts.toml'), limits).catch(undefinedIfMissing);
     if (bytes === undefined || bytes.length === 0) return { hosts: [await certificateFiles(dir, hostRoot)] };
     try {
       return { hosts: parseHostsFile(dir, tomlText(bytes), rules) };
@@ -75,15 +82,6 @@ export async function loadHostDirectory(
     }
   } catch (error) {
     throw error instanceof FileError ? new ConfigFileError(error.where, error.reason, error) : error;
-  }
-}
-
-async function readHostsFile(path: string, root: string | undefined): Promise<Buffer | undefined> {
-  try {
-    return await readBounded(path, { maxBytes: maxHostsFileBytes, root });
-  } catch (error) {
-    if (error instanceof FileError && error.code === 'missing') return undefined;
-    throw error;
   }
 }
 

@@ -9,18 +9,11 @@ import { unlessAborted } from '../../../src/async/wait.ts';
 import { matches, parsePattern, type Pattern } from '../../../src/credentials/keyring/key.ts';
 import type { ProviderConfig, TokenAttributes } from '../config/provider-config.ts';
 import { PluginError } from '../run/plugin-error.ts';
-import type { ProviderRequest, ProviderResponse } from '../run/protocol.ts';
+import type { Execute, ProviderResponse } from '../run/execute.ts';
 import { cacheKey, CredentialCache, globalKey, registryOf } from './cache.ts';
 import type { Auth, ServiceAccountIdentity } from './cache.ts';
 import { echoedToken, grantFor, type Grant } from './service-account.ts';
 import type { PodIdentity, ServiceAccountTokens } from './service-account.ts';
-
-/**
- * Runs the plugin once.
- * @param signal aborts when no caller waits any more; a plugin that already runs is not stopped
- * @throws PluginError
- */
-export type Execute = (request: ProviderRequest, signal: AbortSignal) => Promise<ProviderResponse>;
 
 export interface ProviderOptions {
   readonly config: ProviderConfig;

@@ -1,14 +1,31 @@
-/** One request to a plugin: checks its program, runs it, and decodes the response. */
+/**
+ * One request to a plugin: checks its program, runs it, and decodes the response (kubernetes pkg/credentialprovider/plugin/plugin.go
+ * `ExecPlugin`, `decodeResponse`; staging/src/k8s.io/kubelet/pkg/apis/credentialprovider/v1/types.go).
+ */
 import type { Clock } from '../../../src/async/clock.ts';
 import type { HostSemaphore } from '../../../src/async/semaphore.ts';
-import type { ProviderConfig } from '../config/provider-config.ts';
+import type { Credential } from '../../../src/credentials/credential.ts';
+import { compareBytes } from '../../../src/credentials/keyring/keyring.ts';
+import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
+import {
+  duration,
+  execApiVersions,
+  tokenApiVersion,
+  type ProviderConfig,
+} from '../config/provider-config.ts';
+import { DecodeError, entries, fields, parseJsonTree, text, type Tree } from '../config/tree.ts';
 import type { PluginMeter } from '../metrics.ts';
-import type { Execute } from '../provider/provider.ts';
 import { checkBinary, type PluginPath } from './binary.ts';
 import { environmentObject, mergeEnvironment } from './environment.ts';
 import { PluginError, type PluginErrorCode } from './plugin-error.ts';
-import { decodeResponse, encodeRequest } from './protocol.ts';
 import { hostCommand, runProgram, type RunLimits } from './run.ts';
+
+/**
+ * Runs the plugin once.
+ * @param signal aborts when no caller waits any more; a plugin that already runs is not stopped
+ * @throws PluginError
+ */
+export type Execute = (request: ProviderRequest, signal: AbortSignal) => Promise<ProviderResponse>;
 
 export interface ExecuteOptions extends PluginPath {
   /** Variables before the configured ones; called before each run. */
@@ -50,5 +67,112 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
       meter?.(code, startedAt === undefined ? undefined : clock.monotonic() - startedAt);
       release();
     }
+  };
+}
+
+export interface ProviderRequest {
+  /** Normalised: `domain/path` without tag and digest. */
+  readonly image: string;
+  readonly serviceAccountToken?: Secret | undefined;
+  readonly serviceAccountAnnotations?: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * The line of JSON for the standard input of a plugin, with the members and escapes of Go's encoder, and the token in clear text.
+ * @param apiVersion of the configuration; versions before v1 have no tokens
+ */
+export function encodeRequest(
+  apiVersion: string,
+  { image, serviceAccountToken, serviceAccountAnnotations = {} }: ProviderRequest,
+): string {
+  const members = [
+    goMember(['kind', 'CredentialProviderRequest']),
+    goMember(['apiVersion', apiVersion]),
+    goMember(['image', image]),
+  ];
+  if (apiVersion === tokenApiVersion) {
+    const token = serviceAccountToken === undefined ? '' : reveal(serviceAccountToken);
+    const annotations = Object.entries(serviceAccountAnnotations).sort(([a], [b]) => compareBytes(a, b));
+    if (token !== '') members.push(goMember(['serviceAccountToken', token]));
+    if (annotations.length > 0) {
+      members.push(`"serviceAccountAnnotations":{${annotations.map(goMember).join(',')}}`);
+    }
+  }
+  return `{${members.join(',')}}\n`;
+}
+
+function goMember([name, value]: readonly [name: string, value: string]): string {
+  return `${goString(name)}:${goString(value)}`;
+}
+
+/** Go also escapes HTML characters and line separators. */
+function goString(text: string): string {
+  return JSON.stringify(text.toWellFormed()).replaceAll(
+    /[<>&\u2028\u2029]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+export interface ProviderResponse {
+  /** `Image`, `Registry` or `Global` if valid. */
+  readonly cacheKeyType: string;
+  /** Milliseconds; may be negative. Default: the configured duration. */
+  readonly cacheDurationMs?: number | undefined;
+  /** By key; keys are matched against the image again. */
+  readonly auth: ReadonlyMap<string, Credential>;
+}
+
+/**
+ * Decodes strictly, in the kubelet's order: names in their exact case, no duplicates. Messages omit decoding errors, which could quote
+ * a password.
+ * @param plugin name, for errors
+ * @param apiVersion of the configuration
+ * @throws PluginError `bad-response` in the kubelet's words
+ */
+export function decodeResponse(stdout: string, plugin: string, apiVersion: string): ProviderResponse {
+  const bad = (message: string): PluginError => new PluginError('bad-response', plugin, message);
+  let tree: Tree;
+  let actual: string;
+  let kind: string;
+  try {
+    tree = parseJsonTree(stdout);
+    // The kubelet first reads these two names in any case, and then decodes strictly.
+    const members = new Map([...entries(tree, '', [])].map(([name, value]) => [name.toLowerCase(), value]));
+    actual = text(members.get('apiversion'), 'apiVersion');
+    kind = text(members.get('kind'), 'kind');
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+    throw bad(
+      `error reading GVK from response: couldn't get version/kind; json parse error: ${error.message}`,
+    );
+  }
+  if (actual !== apiVersion) {
+    const printable = actual.replaceAll(/[^ -~]/g, '?').slice(0, 100);
+    throw bad(
+      `apiVersion from credential plugin response did not match expected apiVersion:${apiVersion}, ` +
+        `actual apiVersion:${printable}`,
+    );
+  }
+  try {
+    if (kind === 'CredentialProviderResponse' && execApiVersions.includes(actual)) return decode(tree);
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+  }
+  throw bad('error decoding credential provider plugin response from stdout');
+}
+
+function decode(tree: Tree): ProviderResponse {
+  const strict: string[] = [];
+  const root = fields(tree, '', ['kind', 'apiVersion', 'cacheKeyType', 'cacheDuration', 'auth'], strict);
+  const auth = new Map<string, Credential>();
+  for (const [key, entry] of entries(root.auth ?? null, 'auth', strict)) {
+    const { username, password } = fields(entry, 'auth', ['username', 'password'], strict);
+    auth.set(key, { username: text(username, 'username'), password: secret(text(password, 'password')) });
+  }
+  if (strict.length > 0) throw new DecodeError('has unknown or duplicate fields');
+  return {
+    cacheKeyType: text(root.cacheKeyType, 'cacheKeyType'),
+    cacheDurationMs: duration(root.cacheDuration, 'cacheDuration'),
+    auth,
   };
 }

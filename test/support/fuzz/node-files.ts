@@ -13,7 +13,7 @@ import {
 import { rulesFor } from '../../../daemon/containerd/config/rules.ts';
 import { decodeConfig } from '../../../daemon/kubelet/config/provider-config.ts';
 import { PluginError } from '../../../daemon/kubelet/run/plugin-error.ts';
-import { decodeResponse } from '../../../daemon/kubelet/run/protocol.ts';
+import { decodeResponse } from '../../../daemon/kubelet/run/execute.ts';
 import { DecodeError } from '../../../daemon/kubelet/config/tree.ts';
 import { validateConfig } from '../../../daemon/kubelet/config/validate-config.ts';
 import {

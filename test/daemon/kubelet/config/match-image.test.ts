@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import t from 'tap';
 import { splitHostPath } from '../../../../src/credentials/keyring/key.ts';
-import { matchImageProblem } from '../../../../daemon/kubelet/config/match-image.ts';
+import { matchImageProblem } from '../../../../daemon/kubelet/config/validate-config.ts';
 
 t.test('errors in patterns, in the words of Go', async (t) => {
   const cases: [string, string | undefined][] = [

@@ -1,12 +1,8 @@
 import t from 'tap';
 import { PluginError } from '../../../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
-import {
-  Provider,
-  type Execute,
-  type ProviderOptions,
-} from '../../../../daemon/kubelet/provider/provider.ts';
-import type { ProviderResponse } from '../../../../daemon/kubelet/run/protocol.ts';
+import { Provider, type ProviderOptions } from '../../../../daemon/kubelet/provider/provider.ts';
+import type { Execute, ProviderResponse } from '../../../../daemon/kubelet/run/execute.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { execV1 } from '../support.ts';

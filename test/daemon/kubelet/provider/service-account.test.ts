@@ -1,7 +1,7 @@
 import t from 'tap';
 import { type Failure, Provider, tokenReason } from '../../../../daemon/kubelet/provider/provider.ts';
 import type { TokenAttributes } from '../../../../daemon/kubelet/config/provider-config.ts';
-import type { ProviderRequest } from '../../../../daemon/kubelet/run/protocol.ts';
+import type { ProviderRequest } from '../../../../daemon/kubelet/run/execute.ts';
 import type {
   PodIdentity,
   ServiceAccountTokens,

@@ -1,7 +1,7 @@
 /** Tokens from an API server on a socket. */
 import { inspect } from 'node:util';
 import t, { type Test } from 'tap';
-import { createServiceAccountTokens } from '../../../../daemon/kubelet/provider/tokens.ts';
+import { createServiceAccountTokens } from '../../../../daemon/kubelet/provider/service-account.ts';
 import { createKubeClient } from '../../../../src/kube/api/client.ts';
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';

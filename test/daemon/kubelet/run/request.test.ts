@@ -1,5 +1,5 @@
 import t from 'tap';
-import { encodeRequest } from '../../../../daemon/kubelet/run/protocol.ts';
+import { encodeRequest } from '../../../../daemon/kubelet/run/execute.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 
 const group = 'credentialprovider.kubelet.k8s.io';

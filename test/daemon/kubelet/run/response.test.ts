@@ -1,5 +1,5 @@
 import t from 'tap';
-import { decodeResponse } from '../../../../daemon/kubelet/run/protocol.ts';
+import { decodeResponse } from '../../../../daemon/kubelet/run/execute.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { pluginOutput } from '../../../support/fuzz/node-files.ts';
 import { assertFuzz } from '../../../support/fuzz/target.ts';
